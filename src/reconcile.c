@@ -83,8 +83,8 @@ static const char *who_was_there(struct arena *a, const struct subnet *s, const 
         return p ? arena_printf(a, " (%s was there last)", known_port_label(a, p) ?: "?") ?: "" : "";
 }
 
-static void tell_one_silent(const struct subnet *s, const struct known *known, const struct subnet_node *node, uint8_t number,
-                            struct findings *findings)
+static void report_one_silent(const struct subnet *s, const struct known *known, const struct subnet_node *node, uint8_t number,
+                              struct findings *findings)
 {
         const struct subnet_conflict *c = subnet_find_conflict(s, node->guid, number);
         const char *label = subnet_node_label(findings->arena, node) ?: "?", *first;
@@ -116,7 +116,7 @@ uint32_t reconcile_tell_silent(const struct subnet *s, const struct known *known
 
                         if (!subnet_port_is_silent(node, (uint8_t) number) || n++ >= MAX_SILENT)
                                 continue;
-                        tell_one_silent(s, known, node, (uint8_t) number, findings);
+                        report_one_silent(s, known, node, (uint8_t) number, findings);
                 }
         if (n > MAX_SILENT)
                 (void) findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT, NULL,
@@ -132,7 +132,7 @@ static bool has_full_default(const struct p_key *entries, uint16_t capacity)
 }
 
 /* OpenSM's own default: every port is a full member. Hosts talk by that, and a policy that says nothing of it ends that. */
-static void tell_default(const struct plan *plan, const struct observed *observed, struct findings *findings)
+static void report_default(const struct plan *plan, const struct observed *observed, struct findings *findings)
 {
         const struct subnet *s = observed->subnet;
         struct finding *item;
@@ -168,7 +168,7 @@ static int mark_frozen(struct arena *a, const struct memberships *m, struct desi
         if (!frozen)
                 return -ENOMEM;
         for (uint32_t i = 0; i < s->n_ports; i++) {
-                uint32_t endport = s->ports[i].role == PORT_ENDPORT ? i : s->ports[i].neighbour;
+                uint32_t endport = s->ports[i].role == PORT_ENDPORT ? i : s->ports[i].peer;
 
                 frozen[i] = endport == SUBNET_NONE ? FREEZE_NONE : m->frozen[endport];
         }
@@ -308,7 +308,7 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
         if (r < 0)
                 return r;
         if (!options->in_force)
-                tell_default(out.plan, observed, findings);
+                report_default(out.plan, observed, findings);
         report_frozen(&out, findings);
         if (findings->out_of_memory)
                 return -ENOMEM;

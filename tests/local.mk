@@ -30,7 +30,7 @@ include tests/unit/control.mk
 include tests/unit/watch.mk
 include tests/unit/notices.mk
 include tests/unit/violations.mk
-include tests/unit/kernel.mk
+include tests/unit/verbs_tables.mk
 include tests/unit/violations_words.mk
 include tests/unit/shell.mk
 include tests/unit/pkeyd.mk

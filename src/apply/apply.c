@@ -467,23 +467,23 @@ static bool covers_all(const struct observed_table *t, const struct p_key *keys,
         return true;
 }
 
-/* A switch port's bits change only when its table is right and nothing beside it is ahead of it: an entry of the neighbour
+/* A switch port's bits change only when its table is right and nothing beside it is ahead of it: an entry of the peer
  * that is still to be lowered or dropped would be cut off (or, where a bit goes off, let through) too early. So would one that a
  * write without an answer may have left there, which may be of a base that is not in the policy and is kept. */
 static bool enforcement_must_wait(const struct apply *ap, uint32_t port)
 {
-        uint32_t neighbour = ap->plan->subnet->ports[port].neighbour, record;
+        uint32_t peer = ap->plan->subnet->ports[port].peer, record;
         const struct observed_table *mine = &ap->observed->tables[port], *its;
         const struct knowledge_record *r;
 
         if (ap->port_failed[port])
                 return true;
-        if (neighbour == SUBNET_NONE)
+        if (peer == SUBNET_NONE)
                 return false;
-        its = &ap->observed->tables[neighbour];
+        its = &ap->observed->tables[peer];
         if (its->entries && !covers_all(mine, its->entries, its->capacity))
                 return true;
-        record = knowledge_find_port(ap->options.knowledge, ap->plan->subnet, neighbour);
+        record = knowledge_find_port(ap->options.knowledge, ap->plan->subnet, peer);
         r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(ap->options.knowledge, record);
         for (size_t i = 0; r && i < r->n_writes; i++)
                 if (r->writes[i].is_sent && !covers_all(mine, r->writes[i].entries, P_KEY_BLOCK_ENTRIES))

@@ -50,8 +50,8 @@
 
 #include "control/action.h"
 #include "control/freezer.h"
-#include "control/records.h"
 #include "control/snapshot.h"
+#include "control/stored_records.h"
 #include "control/verbs_check.h"
 #include "mad_engine/dispatcher.h"
 #include "reconcile.h"

@@ -110,7 +110,7 @@ static const struct log_kind kinds_to_log[] = {
         { WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, true, false, "another writer changed its P_Key table" },
         { WATCH_DIFFERS, LOG_EVENT_TABLE_DIFFERS, false, true, false, "its P_Key table is not as the policy says" },
         { WATCH_RIGHT, LOG_EVENT_TABLE_RIGHT, false, true, false, "its P_Key table is as the policy says again" },
-        { WATCH_MENDED, LOG_EVENT_DRIFT_MENDED, true, true, false, "its P_Key table is as the policy says again" },
+        { WATCH_REPAIRED, LOG_EVENT_DRIFT_REPAIRED, true, true, false, "its P_Key table is as the policy says again" },
 };
 
 /* What M_Keys have to do with it. */

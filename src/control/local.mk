@@ -21,8 +21,8 @@ libpkeyd_core_la_SOURCES += \
 	src/control/opensm_writer.h \
 	src/control/port_query.c \
 	src/control/port_query.h \
-	src/control/records.c \
-	src/control/records.h \
+	src/control/stored_records.c \
+	src/control/stored_records.h \
 	src/control/reload.c \
 	src/control/reload.h \
 	src/control/schedule.c \

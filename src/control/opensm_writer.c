@@ -498,13 +498,14 @@ static void report_put_back(struct opensm_writer *w, bool told)
 
 /* Those that are down, by the names and places they had, and those that the policy names by a GUID that was never seen. A policy
  * that says two things of one of them is refused when it is back; until then they keep what they have. */
-static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_place, struct opensm_way **ways, uint32_t *n)
+static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_place, struct opensm_transition **transitions,
+                      uint32_t *n)
 {
         const struct subnet *subnet = w->job.snapshot->subnet;
         const struct policy *policy = w->job.generation->policy;
         _cleanup_findings_ struct findings ignored = {};
         struct memberships *memberships;
-        struct opensm_way *absent, *all;
+        struct opensm_transition *absent, *all;
         const struct guid *named;
         struct desired *desired;
         struct subnet *larger;
@@ -521,16 +522,16 @@ static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_pl
         if (r == 0)
                 r = desired_compute(w->arena, memberships, &desired);
         if (r == 0 || r == -EBADMSG)
-                r = opensm_ways_of_absent(w->arena, larger, r == 0 ? desired : NULL, subnet, w->job.knowledge, in_place,
-                                          &absent, &n_absent);
+                r = opensm_transitions_of_absent(w->arena, larger, r == 0 ? desired : NULL, subnet, w->job.knowledge, in_place,
+                                                 &absent, &n_absent);
         if (r < 0)
                 return r;
-        all = arena_new_array(w->arena, struct opensm_way, (size_t) *n + n_absent);
+        all = arena_new_array(w->arena, struct opensm_transition, (size_t) *n + n_absent);
         if (!all)
                 return -ENOMEM;
-        memcpy(all, *ways, *n * sizeof(*all));
+        memcpy(all, *transitions, *n * sizeof(*all));
         memcpy(all + *n, absent, n_absent * sizeof(*all));
-        *ways = all;
+        *transitions = all;
         *n += n_absent;
         return 0;
 }
@@ -568,20 +569,21 @@ static int prepare(struct opensm_writer *w)
         _cleanup_findings_ struct findings findings = {};
         const struct opensm_tables *in_place;
         struct opensm_tables tables;
-        struct opensm_way *ways;
-        uint32_t n_ways;
+        struct opensm_transition *transitions;
+        uint32_t n_transitions;
         int r;
 
         r = read_in_place(w, &tables, &in_place);
         if (r == 0)
-                r = opensm_ways_of_plan(w->arena, w->job.decision->plan, w->job.snapshot->observed, w->job.knowledge, in_place,
-                                        &ways, &n_ways);
+                r = opensm_transitions_of_plan(w->arena, w->job.decision->plan, w->job.snapshot->observed, w->job.knowledge,
+                                               in_place, &transitions, &n_transitions);
         if (r == 0)
-                r = add_absent(w, in_place, &ways, &n_ways);
+                r = add_absent(w, in_place, &transitions, &n_transitions);
         if (r < 0)
                 return r;
         findings_init(&findings, w->arena);
-        r = opensm_phases_compute(w->arena, ways, n_ways, in_place, w->job.conf->allow_both_pkeys, &findings, &w->phases);
+        r = opensm_phases_compute(w->arena, transitions, n_transitions, in_place, w->job.conf->allow_both_pkeys, &findings,
+                                  &w->phases);
         event_text_findings(w->log, &findings);
         return r;
 }
@@ -645,15 +647,15 @@ static void write_again(struct opensm_writer *w)
 
 /* Whatever the first file says of this port, it could cut it off, or open the switch port to it. NULL: there is none such, or not
  * the first file. */
-static const struct opensm_way *find_undecided(const struct opensm_writer *w)
+static const struct opensm_transition *find_undecided(const struct opensm_writer *w)
 {
         for (uint32_t i = 0; !w->phases.in_place && i < w->phases.n_ports; i++)
-                if (w->phases.ways[i].is_undecided)
-                        return &w->phases.ways[i];
+                if (w->phases.transitions[i].is_undecided)
+                        return &w->phases.transitions[i];
         return NULL;
 }
 
-static void refuse_first(struct opensm_writer *w, const struct opensm_way *undecided)
+static void refuse_first(struct opensm_writer *w, const struct opensm_transition *undecided)
 {
         report(w, LOG_EVENT_OPENSM_NOT_DONE,
                "%s is not written yet: the switch of %s did not answer all queries of discovery, so it is not known whether it filters "
@@ -666,7 +668,7 @@ static void refuse_first(struct opensm_writer *w, const struct opensm_way *undec
 static void begin(struct opensm_writer *w, usec_t now)
 {
         int r = prepare(w);
-        const struct opensm_way *undecided = r == 0 ? find_undecided(w) : NULL;
+        const struct opensm_transition *undecided = r == 0 ? find_undecided(w) : NULL;
 
         if (r < 0) {
                 end(w, r);
@@ -839,7 +841,7 @@ static void probed(struct opensm_writer *w, usec_t now, const struct control_eve
         usec_t patience = PATIENCE + w->phases.n_ports * PATIENCE_PER_PORT;
 
         if (event->opensm.r < 0) {
-                report(w, LOG_EVENT_OPENSM_UNTOLD, "OpenSM ended before it had carried out its partition file (%s): %s; the file "
+                report(w, LOG_EVENT_OPENSM_NOT_NOTIFIED, "OpenSM ended before it had carried out its partition file (%s): %s; the file "
                        "stays, and it goes on from there when OpenSM runs again", opensm_phase_to_string(w->phase), event->opensm.why);
                 end(w, event->opensm.r);
         } else if (now - w->phase_began > patience) {
@@ -860,7 +862,7 @@ static void signalled(struct opensm_writer *w, usec_t now, const struct control_
                 return;
         }
         if (r < 0)
-                report(w, LOG_EVENT_OPENSM_UNTOLD,
+                report(w, LOG_EVENT_OPENSM_NOT_NOTIFIED,
                        "OpenSM could not be told to read its partition file: %s; it will be tried again", event->opensm.why);
         if (r < 0 || w->purpose == FOR_CONTENT)
                 end(w, r);

@@ -270,7 +270,7 @@ static const char *port_problem(int r)
 }
 
 /* Of another port the snapshot says nothing. */
-static void take_port(struct control *c, const struct control_port *port)
+static void use_port(struct control *c, const struct control_port *port)
 {
         if (c->snapshot && port->guid.v != c->port_guid.v) {
                 c->snapshot = snapshot_unref(c->snapshot);
@@ -294,7 +294,7 @@ void sweep_port(struct control *c, const struct control_event *event)
                 sweep_fail(c, "the port cannot be used", event->port.r);
                 return;
         }
-        take_port(c, &event->port);
+        use_port(c, &event->port);
         if (c->sweep.kind == SWEEP_FULL && control_serves(c))
                 sweep_query_port(c, CONTROL_QUERYING_PORT);
         else if (c->sweep.kind == SWEEP_FULL)

@@ -47,7 +47,7 @@ void sweep_decide(struct control *c);
 
 /* --- sweep_write.c -------------------------------------------------------------------------------------------------- */
 
-/* Reports what changed since the last look. judge: compare tables with the decision; else only who is there and who answers. */
+/* Reports what changed since the last update. judge: compare tables with the decision; else only who is there and who answers. */
 int sweep_watch(struct control *c, bool judge, struct watch_report *ret);
 /* Carries the decision out in whichever way the settings say. */
 void sweep_carry_out(struct control *c);

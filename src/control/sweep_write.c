@@ -48,7 +48,7 @@ int sweep_watch(struct control *c, bool judge, struct watch_report *ret)
                         return r;
                 c->results.verification = v;
         }
-        r = watch_look(c->watch, s->arena, c->snapshot->observed, v, same_policy, &c->known, ret);
+        r = watch_update(c->watch, s->arena, c->snapshot->observed, v, same_policy, &c->known, ret);
         if (r < 0)
                 return r;
         known_reported(&c->known);

@@ -6,7 +6,7 @@
 
 #include "util/hash.h"
 #include "util/text.h"
-#include "verify/kernel.h"
+#include "verify/verbs_tables.h"
 
 #define GRACE    USEC_PER_SEC          /* how long the kernel may lag behind the SMA */
 #define SETTLE   (200 * USEC_PER_MSEC) /* changes that come together are read together */
@@ -168,7 +168,7 @@ static int judge(const struct verbs_check *v, struct arena *a, const struct expe
         r = verify_table(a, v->generation->policy, v->generation->settings->unmanaged, &p->want, t->entries, t->n_entries,
                          ret);
         if (r == 0 && p->sma)
-                r = kernel_compare(a, p->sma, p->n_sma, t->entries, t->n_entries, ret);
+                r = verbs_tables_compare(a, p->sma, p->n_sma, t->entries, t->n_entries, ret);
         return r;
 }
 

@@ -3,7 +3,7 @@
 
 /*
  * The verbs check: this host's own tables as its kernel has them, compared with the policy and with what each port's SMA
- * answered. Applications use the kernel's table, so it is the second witness.
+ * answered. Applications use the kernel's table.
  *
  *     a sweep ended --verbs_check_expect--> what each local port should hold
  *     its tables    --verbs_check_see-----> log entries, ports whose SMA is to be asked again

@@ -34,18 +34,18 @@ int desired_certain(struct arena *a, const struct memberships *memberships, uint
         return endport_wants(a, memberships, port, true, ret);
 }
 
-/* What the neighbour has; of two memberships of a base the full one, which lets pass whatever the limited one does. */
-static int enforcing_port_wants(struct arena *a, const struct desired_port *neighbour, struct desired_port *ret)
+/* What the peer has; of two memberships of a base the full one, which lets pass whatever the limited one does. */
+static int enforcing_port_wants(struct arena *a, const struct desired_port *peer, struct desired_port *ret)
 {
-        struct p_key *wanted = arena_new_array(a, struct p_key, neighbour->n_wanted);
+        struct p_key *wanted = arena_new_array(a, struct p_key, peer->n_wanted);
         uint32_t k = 0;
 
         if (!wanted)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < neighbour->n_wanted; i++) {
-                if (k > 0 && p_key_same_partition(wanted[k - 1], neighbour->wanted[i]))
+        for (uint32_t i = 0; i < peer->n_wanted; i++) {
+                if (k > 0 && p_key_same_partition(wanted[k - 1], peer->wanted[i]))
                         k--;
-                wanted[k++] = neighbour->wanted[i];
+                wanted[k++] = peer->wanted[i];
         }
         *ret = (struct desired_port) { .wanted = wanted, .n_wanted = k };
         return 0;
@@ -76,9 +76,9 @@ int desired_compute(struct arena *a, const struct memberships *memberships, stru
                 }
         for (uint32_t i = 0; i < s->n_ports; i++) {
                 p = &s->ports[i];
-                if (p->role != PORT_SWITCH_EXTERNAL || !subnet_port_can_enforce(s, p) || p->neighbour == SUBNET_NONE)
+                if (p->role != PORT_SWITCH_EXTERNAL || !subnet_port_can_enforce(s, p) || p->peer == SUBNET_NONE)
                         continue;
-                r = enforcing_port_wants(a, &d->ports[p->neighbour], &d->ports[i]);
+                r = enforcing_port_wants(a, &d->ports[p->peer], &d->ports[i]);
                 if (r < 0)
                         return r;
         }

@@ -5,7 +5,7 @@
  * desired/: memberships x fabric -> what every P_Key table should hold.
  *
  * For an endport: one entry per partition it is a member of, two where it is both. For an enforcing port: the union of
- * what its neighbour has, where both memberships of a base are there the full one only. What is wanted is a set of
+ * what its peer has, where both memberships of a base are there the full one only. What is wanted is a set of
  * P_Keys; at which index each of them stands depends on what is in the table already, and is the planner's matter.
  *
  * This folder refuses to know what the tables hold now.

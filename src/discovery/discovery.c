@@ -144,7 +144,7 @@ static void query_agent(struct discovery *d, uint32_t agent, struct mad_request 
 }
 
 /* A port whose peer was named from the other end in the meantime is not queried. */
-static uint32_t take_port(struct discovery *d)
+static uint32_t next_port(struct discovery *d)
 {
         uint32_t i = discovery_queue_take(d, &d->ports_to_query);
 
@@ -167,7 +167,7 @@ static bool discovery_next(void *state, usec_t now, struct mad_request *ret)
         if (!d->is_started) {
                 d->is_started = true;
                 query_link(d, DISCOVERY_NONE, ret);
-        } else if ((i = take_port(d)) != DISCOVERY_NONE) {
+        } else if ((i = next_port(d)) != DISCOVERY_NONE) {
                 query_link(d, i, ret);
         } else if ((i = discovery_queue_take(d, &d->agents_to_query)) != DISCOVERY_NONE) {
                 query_agent(d, i, ret);

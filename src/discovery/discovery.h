@@ -13,7 +13,7 @@
  *
  * Structures (walk.h): an *agent* is an SMA: that of a switch, or of one port of a CA or router. A *port* is one
  * through which a route can continue: an external port of a switch, or the local port. Each agent stores the port
- * through which it was found, so that routes take no memory. snapshot.c builds the snapshot after the walk.
+ * through which it was found, so that routes take no memory. walk_snapshot.c builds the snapshot after the walk.
  *
  * Only the answers of the local port are trusted. Other nodes may lie, cables may be moved during the walk, and
  * answers may be missing. Therefore:

@@ -6,6 +6,6 @@ libpkeyd_core_la_SOURCES += \
 	src/discovery/links.c \
 	src/discovery/links.h \
 	src/discovery/opensm_neighbors.c \
-	src/discovery/snapshot.c \
 	src/discovery/walk.c \
-	src/discovery/walk.h
+	src/discovery/walk.h \
+	src/discovery/walk_snapshot.c

@@ -21,7 +21,7 @@ static void skip_blanks(struct cursor *c)
                 c->at++;
 }
 
-static bool take_guid(struct cursor *c, struct guid *ret)
+static bool parse_guid(struct cursor *c, struct guid *ret)
 {
         unsigned n = 0;
 
@@ -34,7 +34,7 @@ static bool take_guid(struct cursor *c, struct guid *ret)
         return n > 0 && n <= MAX_GUID_DIGITS && ret->v != 0;
 }
 
-static bool take_port_number(struct cursor *c, uint8_t *ret)
+static bool parse_port_number(struct cursor *c, uint8_t *ret)
 {
         unsigned number = 0;
 
@@ -45,12 +45,12 @@ static bool take_port_number(struct cursor *c, uint8_t *ret)
 }
 
 /* "0x0002c90300000001:1" */
-static bool take_port(struct cursor *c, struct guid *ret_guid, uint8_t *ret_number)
+static bool parse_port(struct cursor *c, struct guid *ret_guid, uint8_t *ret_number)
 {
-        if (!take_guid(c, ret_guid) || c->at == c->end || *c->at != ':')
+        if (!parse_guid(c, ret_guid) || c->at == c->end || *c->at != ':')
                 return false;
         c->at++;
-        return take_port_number(c, ret_number);
+        return parse_port_number(c, ret_number);
 }
 
 /* Returns 1 for a line that is a link, 0 for another one, -ENOMEM, -ENOSPC. */
@@ -60,10 +60,10 @@ static int add_line(struct discovery_links *l, struct cursor c)
         uint8_t number, peer_number;
         int r;
 
-        if (!take_port(&c, &guid, &number) || c.at == c.end || !is_blank(*c.at))
+        if (!parse_port(&c, &guid, &number) || c.at == c.end || !is_blank(*c.at))
                 return 0;
         skip_blanks(&c);
-        if (!take_port(&c, &peer, &peer_number))
+        if (!parse_port(&c, &peer, &peer_number))
                 return 0;
         skip_blanks(&c);
         if (c.at != c.end)

@@ -66,7 +66,7 @@ static void diagnose_default(struct diagnosis_list *l)
                               full.n, n_hosts);
         else if (surplus.n > DOCTOR_FEW_FULL)
                 diagnosis_add(l, DIAGNOSIS_DEFAULT_FULL_FOR_SOME, &surplus,
-                              "%u host ports are full members of the default partition, unasked", surplus.n);
+                              "%u host ports are full members of the default partition, unexpectedly", surplus.n);
 }
 
 static void diagnose_self(struct diagnosis_list *l)
@@ -158,9 +158,9 @@ static void diagnose_stale(struct diagnosis_list *l)
                 const struct subnet_port *port = &f->subnet->ports[i];
                 const struct observed_table *here = table_of(f, i), *host;
 
-                if (port->role != PORT_SWITCH_EXTERNAL || port->neighbour == SUBNET_NONE)
+                if (port->role != PORT_SWITCH_EXTERNAL || port->peer == SUBNET_NONE)
                         continue;
-                host = table_of(f, port->neighbour);
+                host = table_of(f, port->peer);
                 if (!here->entries || !host->entries)
                         continue;
                 mark_bases(l, host, true);
@@ -243,11 +243,11 @@ static void diagnose_overflow(struct diagnosis_list *l)
                 const struct subnet_port *port = &f->subnet->ports[i];
                 struct load load;
 
-                if (!subnet_port_can_enforce(f->subnet, port) || port->neighbour == SUBNET_NONE)
+                if (!subnet_port_can_enforce(f->subnet, port) || port->peer == SUBNET_NONE)
                         continue;
-                load = load_of(f, i, count_bases(l, table_of(f, port->neighbour)));
+                load = load_of(f, i, count_bases(l, table_of(f, port->peer)));
                 if (load.used > load.capacity)
-                        places_add_port(l, &over, port->neighbour,
+                        places_add_port(l, &over, port->peer,
                                         diagnosis_text(l, "%s %u partitions, the switch port (%u) holds %u",
                                                        load.by_policy ? "by the policy in" : "in", load.used,
                                                        port->number, load.capacity));
@@ -369,7 +369,7 @@ static void diagnose_enforcement(struct diagnosis_list *l)
         for (uint32_t i = 0; i < s->n_ports; i++) {
                 const struct subnet_port *port = &s->ports[i];
 
-                if (port->role == PORT_SWITCH_EXTERNAL && port->neighbour != SUBNET_NONE)
+                if (port->role == PORT_SWITCH_EXTERNAL && port->peer != SUBNET_NONE)
                         list_port(&lists[guard_of(l->facts, port)], port->number);
                 if (i + 1 < s->n_ports && s->ports[i + 1].node == port->node)
                         continue;

@@ -29,7 +29,7 @@ enum mad_class {
 enum mad_method {
         MAD_GET = 0x01,
         MAD_SET = 0x02,
-        MAD_REPORT = 0x06,      /* from the SA, unasked */
+        MAD_REPORT = 0x06,      /* from the SA, unsolicited */
         MAD_GET_RESP = 0x81,
         MAD_REPORT_RESP = 0x86,
 };

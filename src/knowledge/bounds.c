@@ -2,7 +2,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "knowledge/records.h"
+#include "knowledge/knowledge_internal.h"
 
 static const struct bounds ANYTHING = KNOWLEDGE_ANYTHING, NOTHING = { LEVEL_NONE, LEVEL_NONE };
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "knowledge/records.h"
+#include "knowledge/knowledge_internal.h"
 
 /* --- counts ------------------------------------------------------------------------------------------------------------ */
 

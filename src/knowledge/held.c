@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "knowledge/records.h"
+#include "knowledge/knowledge_internal.h"
 
 /* What the rule asks about a port that is written: its bounds around the write. */
 struct question {

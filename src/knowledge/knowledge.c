@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "knowledge/records.h"
+#include "knowledge/knowledge_internal.h"
 
 #define MAX_BASES  256  /* of one change of a block: then all bases of its port are counted anew */
 
@@ -292,7 +292,7 @@ struct places {
 /* A link of a switch that was known and is silent now leads there still, for all that is known. */
 static int find_places(const struct knowledge *k, const struct subnet *s, const struct subnet_port *p, struct places *ret)
 {
-        const struct subnet_port *leaf = p->neighbour == SUBNET_NONE ? NULL : &s->ports[p->neighbour];
+        const struct subnet_port *leaf = p->peer == SUBNET_NONE ? NULL : &s->ports[p->peer];
         const struct subnet_node *node = subnet_port_node(s, p);
         uint32_t record = knowledge_find(k, name_of(s, p));
         const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : &k->records[record];
@@ -323,10 +323,10 @@ static void set_places(struct knowledge_record *r, struct places *places)
         r->n_places = places->n;
 }
 
-/* A switch port that cannot filter has no record: nothing is between its neighbour and the fabric. */
+/* A switch port that cannot filter has no record: nothing is between its peer and the fabric. */
 static void link_port(struct knowledge *k, const struct subnet *s, const struct subnet_port *p, struct places *places)
 {
-        const struct subnet_port *leaf = p->neighbour == SUBNET_NONE ? NULL : &s->ports[p->neighbour];
+        const struct subnet_port *leaf = p->peer == SUBNET_NONE ? NULL : &s->ports[p->peer];
         uint32_t host, end = KNOWLEDGE_NONE;
 
         if (p->role != PORT_ENDPORT)
@@ -563,8 +563,8 @@ static bool is_discovered(const struct knowledge *k, const struct subnet *s, con
         uint32_t port = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(s, node, r->name.number);
 
         if (port != SUBNET_NONE)
-                return s->ports[port].neighbour == SUBNET_NONE ||
-                       !answered_elsewhere(k, knowledge_find_port(k, s, s->ports[port].neighbour), r);
+                return s->ports[port].peer == SUBNET_NONE ||
+                       !answered_elsewhere(k, knowledge_find_port(k, s, s->ports[port].peer), r);
         return node != SUBNET_NONE && subnet_port_leads_to_switch(&s->nodes[node], r->name.number) && !is_known_switch(k, s, r);
 }
 
@@ -1071,7 +1071,7 @@ static int suspect_table(struct knowledge *k, uint32_t record, const struct desi
         return e;
 }
 
-/* A switch port is given what its neighbour is given. */
+/* A switch port is given what its peer is given. */
 int knowledge_suspect_policy(struct knowledge *k)
 {
         int e = 0;

@@ -6,8 +6,8 @@ libpkeyd_core_la_SOURCES += \
 	src/knowledge/held.h \
 	src/knowledge/knowledge.c \
 	src/knowledge/knowledge.h \
+	src/knowledge/knowledge_internal.h \
 	src/knowledge/memory.c \
 	src/knowledge/memory.h \
-	src/knowledge/records.h \
 	src/knowledge/rule.c \
 	src/knowledge/rule.h

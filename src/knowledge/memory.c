@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "knowledge/records.h"
+#include "knowledge/knowledge_internal.h"
 #include "util/json.h"
 #include "util/text.h"
 
@@ -169,7 +169,7 @@ void knowledge_unstore(struct knowledge *k)
 /* --- from the store ---------------------------------------------------------------------------------------------------- */
 
 /* "0xGUID/NUMBER". *text is then behind it. */
-static int take_port(const char **text, struct guid *ret_node, uint8_t *ret_number)
+static int parse_port(const char **text, struct guid *ret_node, uint8_t *ret_number)
 {
         unsigned long number;
         const char *digits;
@@ -192,7 +192,7 @@ static int take_port(const char **text, struct guid *ret_node, uint8_t *ret_numb
 /* And nothing behind it. */
 static int port_from_text(const char *text, struct guid *ret_node, uint8_t *ret_number)
 {
-        int r = take_port(&text, ret_node, ret_number);
+        int r = parse_port(&text, ret_node, ret_number);
 
         return r == 0 && *text != '\0' ? -EBADMSG : r;
 }
@@ -253,7 +253,7 @@ static int restore_places(struct knowledge_record *r, const char *text)
         if (!r->places)
                 return -ENOMEM;
         while (e == 0 && *text) {
-                e = take_port(&text, &r->places[r->n_places].node, &r->places[r->n_places].number);
+                e = parse_port(&text, &r->places[r->n_places].node, &r->places[r->n_places].number);
                 r->n_places += e == 0;
                 text += *text == ' ';
         }

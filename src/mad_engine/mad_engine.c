@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mad_engine/table.h"
+#include "mad_engine/transactions.h"
 #include "mad_engine/window.h"
 
 /* Timeouts of the first, the second, and all later tries: 1, 2 and 4 times the configured one. */
@@ -26,15 +26,15 @@
  * by itself, and the earliest deadline of all is that of one of their first members.
  */
 struct mad_engine {
-        struct mad_engine_table table;
+        struct mad_transactions table;
         struct mad_engine_window window;
-        struct mad_engine_list again;  /* READY after an earlier try: before those that are new */
-        struct mad_engine_list ready;  /* READY for the first time */
-        struct mad_engine_list flying[FLIGHT_LEVELS];
-        struct mad_engine_list resting[REST_LEVELS];
-        struct mad_engine_list ended;
+        struct mad_transaction_list again; /* READY after an earlier try: before those that are new */
+        struct mad_transaction_list ready; /* READY for the first time */
+        struct mad_transaction_list flying[FLIGHT_LEVELS];
+        struct mad_transaction_list resting[REST_LEVELS];
+        struct mad_transaction_list ended;
         usec_t timeout;
-        usec_t now;                    /* the latest that we were told */
+        usec_t now;                        /* the latest that we were told */
         uint64_t n_sends;
         uint32_t next_tid;
         unsigned in_flight;
@@ -51,18 +51,18 @@ int mad_engine_new(const struct mad_engine_config *config, struct mad_engine **r
         e = calloc(1, sizeof(*e));
         if (!e)
                 return -ENOMEM;
-        r = mad_engine_table_init(&e->table, SLOTS_AT_START);
+        r = mad_transactions_init(&e->table, SLOTS_AT_START);
         if (r < 0)
                 return r;
 
         mad_engine_window_init(&e->window, config->window);
-        mad_engine_list_init(&e->again);
-        mad_engine_list_init(&e->ready);
-        mad_engine_list_init(&e->ended);
+        mad_transaction_list_init(&e->again);
+        mad_transaction_list_init(&e->ready);
+        mad_transaction_list_init(&e->ended);
         for (size_t i = 0; i < FLIGHT_LEVELS; i++)
-                mad_engine_list_init(&e->flying[i]);
+                mad_transaction_list_init(&e->flying[i]);
         for (size_t i = 0; i < REST_LEVELS; i++)
-                mad_engine_list_init(&e->resting[i]);
+                mad_transaction_list_init(&e->resting[i]);
         e->timeout = config->timeout;
         e->next_tid = config->first_tid;
         *ret = STEAL(e);
@@ -73,7 +73,7 @@ struct mad_engine *mad_engine_free(struct mad_engine *e)
 {
         if (!e)
                 return NULL;
-        mad_engine_table_done(&e->table);
+        mad_transactions_done(&e->table);
         free(e);
         return NULL;
 }
@@ -98,11 +98,11 @@ int mad_engine_submit(struct mad_engine *e, const struct mad_request *request)
         uint32_t slot;
         int r;
 
-        r = mad_engine_table_add(&e->table, request, &slot);
+        r = mad_transactions_add(&e->table, request, &slot);
         if (r < 0)
                 return r;
         if (transaction(e, slot)->state == TRANSACTION_READY)
-                mad_engine_list_append(&e->table, &e->ready, slot);
+                mad_transaction_list_append(&e->table, &e->ready, slot);
         return 0;
 }
 
@@ -128,15 +128,15 @@ static void take_out(struct mad_engine *e, uint32_t slot)
         struct mad_transaction *x = transaction(e, slot);
 
         if (x->state == TRANSACTION_FLYING) {
-                mad_engine_list_remove(&e->table, &e->flying[x->level], slot);
+                mad_transaction_list_remove(&e->table, &e->flying[x->level], slot);
                 assert(e->in_flight > 0);
                 e->in_flight--;
         } else if (x->state == TRANSACTION_RESTING) {
-                mad_engine_list_remove(&e->table, &e->resting[x->level], slot);
+                mad_transaction_list_remove(&e->table, &e->resting[x->level], slot);
         } else if (x->has_tid) {
-                mad_engine_list_remove(&e->table, &e->again, slot);
+                mad_transaction_list_remove(&e->table, &e->again, slot);
         } else {
-                mad_engine_list_remove(&e->table, &e->ready, slot);
+                mad_transaction_list_remove(&e->table, &e->ready, slot);
         }
 }
 
@@ -146,20 +146,20 @@ static void finish(struct mad_engine *e, uint32_t slot, enum mad_outcome outcome
         struct mad_transaction *x = transaction(e, slot);
 
         if (x->has_tid)
-                mad_engine_table_clear_tid(&e->table, slot);
+                mad_transactions_clear_tid(&e->table, slot);
         x->state = TRANSACTION_ENDED;
         x->outcome = outcome;
-        mad_engine_list_append(&e->table, &e->ended, slot);
+        mad_transaction_list_append(&e->table, &e->ended, slot);
 }
 
 /* The holder is out of its list and ends; the next in line to its destination is ready. */
 static void end(struct mad_engine *e, uint32_t slot, enum mad_outcome outcome)
 {
-        uint32_t heir = mad_engine_table_pass_on(&e->table, slot);
+        uint32_t heir = mad_transactions_pass_on(&e->table, slot);
 
         if (heir != SLOT_NONE) {
                 transaction(e, heir)->suspect = outcome == MAD_TIMED_OUT;
-                mad_engine_list_append(&e->table, &e->ready, heir);
+                mad_transaction_list_append(&e->table, &e->ready, heir);
         }
         finish(e, slot, outcome);
 }
@@ -172,13 +172,13 @@ static void rest(struct mad_engine *e, uint32_t slot, unsigned level)
         x->level = (uint8_t) MIN(level, REST_LEVELS - 1U);
         x->state = TRANSACTION_RESTING;
         x->deadline = usec_add(e->now, REST_FIRST << x->level);
-        mad_engine_list_append(&e->table, &e->resting[x->level], slot);
+        mad_transaction_list_append(&e->table, &e->resting[x->level], slot);
 }
 
 static void be_ready_again(struct mad_engine *e, uint32_t slot)
 {
         transaction(e, slot)->state = TRANSACTION_READY;
-        mad_engine_list_append(&e->table, &e->again, slot);
+        mad_transaction_list_append(&e->table, &e->again, slot);
 }
 
 static bool has_tries_left(const struct mad_transaction *x)
@@ -209,7 +209,7 @@ static void time_out(struct mad_engine *e, uint32_t slot)
         }
 }
 
-static bool is_due(const struct mad_engine *e, const struct mad_engine_list *l)
+static bool is_due(const struct mad_engine *e, const struct mad_transaction_list *l)
 {
         return l->first != SLOT_NONE && transaction(e, l->first)->deadline <= e->now;
 }
@@ -231,7 +231,7 @@ static void look_at_deadlines(struct mad_engine *e)
 /* One that no live transaction has. They count up, so that a number comes back only after four thousand million sends. */
 static uint32_t make_tid(struct mad_engine *e)
 {
-        while (mad_engine_table_find(&e->table, e->next_tid) != SLOT_NONE)
+        while (mad_transactions_find(&e->table, e->next_tid) != SLOT_NONE)
                 e->next_tid++;
         return e->next_tid++;
 }
@@ -273,14 +273,14 @@ bool mad_engine_next_send(struct mad_engine *e, usec_t now, struct mad_frame *re
                 return false;
         x = transaction(e, slot);
         if (!x->has_tid)
-                mad_engine_table_set_tid(&e->table, slot, make_tid(e));
+                mad_transactions_set_tid(&e->table, slot, make_tid(e));
 
         x->state = TRANSACTION_FLYING;
         x->level = (uint8_t) MIN(x->tries, FLIGHT_LEVELS - 1U);
         x->deadline = usec_add(e->now, e->timeout << x->level);
         x->send_number = ++e->n_sends;
         x->window_then = e->window.size;
-        mad_engine_list_append(&e->table, &e->flying[x->level], slot);
+        mad_transaction_list_append(&e->table, &e->flying[x->level], slot);
         e->in_flight++;
         e->counters.sent++;
         if (x->tries++ > 0)
@@ -304,7 +304,7 @@ static bool is_judged(const struct mad_request *q)
 
 void mad_engine_send_failed(struct mad_engine *e, usec_t now, const struct mad_frame *frame, int error)
 {
-        uint32_t slot = mad_engine_table_find(&e->table, mad_frame_tid(frame));
+        uint32_t slot = mad_transactions_find(&e->table, mad_frame_tid(frame));
         struct mad_transaction *x;
 
         advance(e, now);
@@ -356,7 +356,7 @@ int mad_engine_receive(struct mad_engine *e, usec_t now, const struct mad_frame 
                 e->counters.malformed++;
                 return -EBADMSG;
         }
-        slot = mad_engine_table_find(&e->table, mad_frame_tid(frame));
+        slot = mad_transactions_find(&e->table, mad_frame_tid(frame));
         if (slot == SLOT_NONE) {
                 e->counters.stray++;
                 return 0;
@@ -382,7 +382,7 @@ void mad_engine_give_up(struct mad_engine *e, uint8_t lane)
 {
         for (uint32_t slot = 0; slot < e->table.n_slots; slot++)
                 if (transaction(e, slot)->request.lane == lane && transaction(e, slot)->state == TRANSACTION_CHAINED) {
-                        mad_engine_table_unchain(&e->table, slot);
+                        mad_transactions_unchain(&e->table, slot);
                         finish(e, slot, MAD_TIMED_OUT);
                 }
         for (uint32_t slot = 0; slot < e->table.n_slots; slot++)
@@ -411,12 +411,12 @@ bool mad_engine_next_result(struct mad_engine *e, struct mad_result *ret)
         ret->modifier = x->request.modifier;
         ret->route = x->request.route;
         memcpy(ret->data, x->request.data, sizeof(ret->data));
-        mad_engine_list_remove(&e->table, &e->ended, slot);
-        mad_engine_table_release(&e->table, slot);
+        mad_transaction_list_remove(&e->table, &e->ended, slot);
+        mad_transactions_release(&e->table, slot);
         return true;
 }
 
-static usec_t earliest(const struct mad_engine *e, const struct mad_engine_list *lists, size_t n)
+static usec_t earliest(const struct mad_engine *e, const struct mad_transaction_list *lists, size_t n)
 {
         usec_t t = USEC_INFINITY;
 

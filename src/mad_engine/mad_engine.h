@@ -24,7 +24,7 @@
  * Retries of one request carry the same transaction ID, so that a late answer to an earlier try still counts. Timeouts
  * double from try to try, up to 4 times the first.
  *
- * window.h is the window, table.h where the transactions live; both are of no interest outside of this folder.
+ * window.h is the window, transactions.h where the transactions live; both are of no interest outside of this folder.
  *
  * It refuses to know what the MADs mean.
  */

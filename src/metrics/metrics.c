@@ -9,7 +9,7 @@
 #define COUNTER "counter"
 #define GAUGE   "gauge"
 
-/* One port and source: one or more records of the book. */
+/* One port and source: one or more records of the violation table. */
 struct series {
         const struct violation_record *first;
         uint64_t total;
@@ -161,7 +161,7 @@ static void add_host(struct text *t, struct violation_port port, const struct vi
 /* The endport it is about and the switch port beside it; seen_by: which of them counted. */
 static void add_known_port(struct text *t, const struct subnet *s, const struct subnet_port *p, bool host_is_known)
 {
-        const struct subnet_port *beside = p->neighbour == SUBNET_NONE ? NULL : &s->ports[p->neighbour];
+        const struct subnet_port *beside = p->peer == SUBNET_NONE ? NULL : &s->ports[p->peer];
         bool at_switch = p->role == PORT_SWITCH_EXTERNAL;
         const struct subnet_port *endport = at_switch ? beside : p, *external = at_switch ? p : beside;
         char name[SUBNET_NAME_SIZE];
@@ -294,7 +294,7 @@ static void add_daemon(struct text *t, const struct metrics *m)
         moment(t, "pkeyd_start_time_seconds", "When pkeyd was started.", m->started);
         one(t, "pkeyd_audit_mode", GAUGE, "1 if pkeyd compares and never writes (mode: audit).", m->audit);
         one(t, "pkeyd_standing_by", GAUGE, "1 if pkeyd stands by, because the master SM is on another host (role: follow-sm).",
-            m->stands_by);
+            m->is_standby);
         one(t, "pkeyd_policy_generation", GAUGE, "The generation of the policy that is in force; 0 for none.",
             m->generation);
         one(t, "pkeyd_policy_accepted", GAUGE, "1 if the files as they were last loaded were accepted, 0 if refused.",
@@ -332,10 +332,10 @@ static void add_passes(struct text *t, const struct metrics *m)
 
         family(t, name, COUNTER, "Sweeps, by result: done; partial (ports failed, or a base is held); refused (the policy cannot "
                "be carried out on this fabric); failed.");
-        labelled(t, name, "result", "done", m->passes.done);
-        labelled(t, name, "result", "partial", m->passes.partial);
-        labelled(t, name, "result", "refused", m->passes.refused);
-        labelled(t, name, "result", "failed", m->passes.failed);
+        labelled(t, name, "result", "done", m->sweeps.done);
+        labelled(t, name, "result", "partial", m->sweeps.partial);
+        labelled(t, name, "result", "refused", m->sweeps.refused);
+        labelled(t, name, "result", "failed", m->sweeps.failed);
         if (m->swept)
                 duration(t, "pkeyd_sweep_duration_seconds", "How long the last sweep of the whole fabric took.",
                          m->sweep_duration);
@@ -345,7 +345,7 @@ static void add_passes(struct text *t, const struct metrics *m)
         if (m->applied)
                 duration(t, "pkeyd_apply_duration_seconds", "How long it took to carry out the last plan that was not empty.",
                          m->apply_duration);
-        moment(t, "pkeyd_last_pass_timestamp_seconds", "When a sweep last came to its end, also if ports failed.", m->last_pass);
+        moment(t, "pkeyd_last_pass_timestamp_seconds", "When a sweep last came to its end, also if ports failed.", m->last_sweep);
         moment(t, "pkeyd_last_success_timestamp_seconds",
                "When a sweep last ended with every table as the policy says, also in audit mode and on a standby.",
                m->last_success);

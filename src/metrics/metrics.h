@@ -10,10 +10,10 @@
  * with _total, in OpenMetrics without. Where both can be had they are: units in names, no time stamps, HELP before TYPE,
  * families in one piece, and `# EOF` as the last line, which the one wants and the other takes for a comment.
  *
- * Numbers of violations are those of the book (violations/violations.h), never counted a second time here, so that journal,
- * bus and metrics say the same. What the book keeps apart by P_Key and peer is one series here: of one port and source. A
- * series tells whose counter it is (node_guid, seen_by), and which endport it is about, if the snapshot knows: at a switch
- * port that is what is plugged into it.
+ * Numbers of violations are those of the violation table (violations/violations.h), never counted a second time here, so that
+ * journal, bus and metrics say the same. What the violation table keeps apart by P_Key and peer is one series here: of one port
+ * and source. A series tells whose counter it is (node_guid, seen_by), and which endport it is about, if the snapshot knows: at a
+ * switch port that is what is plugged into it.
  *
  * Invariants: the same numbers give the same bytes; no two series are the same, whatever a fabric says of itself; at most
  * METRICS_MAX_SERIES series of violations by port, the largest, and for each source one of what is not shown
@@ -30,21 +30,21 @@
 #define METRICS_MAX_SERIES 5000
 
 /* Sweeps since the start, by how they ended. */
-struct metrics_passes {
+struct metrics_sweeps {
         uint64_t done, partial, refused, failed;
 };
 
 struct metrics {
         const char *version;
-        uint64_t started;            /* this and `last_...`: seconds since 1970; 0: never */
-        uint64_t last_pass;          /* that came to its end: the fabric was looked at, and what could be mended was */
-        uint64_t last_success;       /* likewise, and every table was as the policy says */
-        uint64_t last_apply;         /* all writes were confirmed */
+        uint64_t started;      /* this and `last_...`: seconds since 1970; 0: never */
+        uint64_t last_sweep;   /* that came to its end: the fabric was read, and what could be repaired was */
+        uint64_t last_success; /* likewise, and every table was as the policy says */
+        uint64_t last_apply;   /* all writes were confirmed */
 
-        uint64_t generation;         /* in force; 0: none */
-        uint64_t n_policy_errors;    /* of what was last loaded; 0: it was accepted */
+        uint64_t generation;      /* in force; 0: none */
+        uint64_t n_policy_errors; /* of what was last loaded; 0: it was accepted */
         bool audit;
-        bool stands_by;              /* the other one of two head nodes writes */
+        bool is_standby;          /* the other one of two head nodes writes */
 
         bool looked;                 /* the following five are known */
         uint32_t n_managed, n_verified, n_drifted, n_unreachable, n_silent_links;
@@ -56,14 +56,14 @@ struct metrics {
 
         bool planned, applied, swept;
         usec_t plan_duration, apply_duration, sweep_duration; /* of the last one */
-        struct metrics_passes passes;
+        struct metrics_sweeps sweeps;
         uint64_t n_writes, n_writes_failed, n_refused_by_gate;
         struct mad_engine_counters mads;
 
         const struct notices_status *notices;        /* borrows; NULL: nobody subscribes */
         const struct violation_poll_counters *poll;  /* borrows; NULL: nobody polls */
 
-        bool has_violations;                         /* there is a book */
+        bool has_violations;                         /* there is a violation table */
         const struct violation_record *records;      /* borrows; as violations_records() gives them */
         uint32_t n_records;
         uint64_t violations[VIOLATION_N_SOURCES];    /* as violations_total() gives them */

@@ -18,7 +18,7 @@ struct file_write {
 
 /* A switch port whose filter OpenSM turns off, because its table is too small. */
 struct filter_off {
-        uint32_t record, way;
+        uint32_t record, transition;
         bool was_unsure; /* whether it is on */
 };
 
@@ -49,7 +49,7 @@ static uint32_t host_keys(const struct partitions_file_port *line, struct p_key 
         return n;
 }
 
-/* Of a switch port, which has the full entry only where its neighbour has both. */
+/* Of a switch port, which has the full entry only where its peer has both. */
 static uint32_t leaf_keys(struct p_key *keys, uint32_t n)
 {
         uint32_t kept = 0;
@@ -140,7 +140,7 @@ static int add_table(struct writes *all, const struct knowledge *k, uint32_t rec
         return 0;
 }
 
-static int add_filter(struct writes *all, const struct knowledge *k, uint32_t record, uint32_t way)
+static int add_filter(struct writes *all, const struct knowledge *k, uint32_t record, uint32_t transition)
 {
         const struct knowledge_record *r = knowledge_get(k, record);
 
@@ -148,24 +148,24 @@ static int add_filter(struct writes *all, const struct knowledge *k, uint32_t re
                 return 0;
         if (VECTOR_GROW(NULL, all->filters, all->n_filters, all->n_filters_allocated) < 0)
                 return -ENOMEM;
-        all->filters[all->n_filters++] = (struct filter_off) { record, way, r->filters_unsure };
+        all->filters[all->n_filters++] = (struct filter_off) { record, transition, r->filters_unsure };
         return 0;
 }
 
 /* The switch port beside an endport, if it can filter. */
 static uint32_t leaf_of(const struct subnet *s, uint32_t port, const struct knowledge *k)
 {
-        uint32_t beside = s->ports[port].neighbour;
+        uint32_t beside = s->ports[port].peer;
 
         if (beside == SUBNET_NONE || s->ports[beside].role != PORT_SWITCH_EXTERNAL)
                 return KNOWLEDGE_NONE;
         return knowledge_find_port(k, s, beside);
 }
 
-static int add_leaf(struct writes *all, const struct knowledge *k, uint32_t record, uint32_t way, const struct p_key *keys,
+static int add_leaf(struct writes *all, const struct knowledge *k, uint32_t record, uint32_t transition, const struct p_key *keys,
                     uint32_t n)
 {
-        return n > knowledge_get(k, record)->capacity ? add_filter(all, k, record, way) : add_table(all, k, record, keys, n);
+        return n > knowledge_get(k, record)->capacity ? add_filter(all, k, record, transition) : add_table(all, k, record, keys, n);
 }
 
 /* Of an endport, and of the switch port beside it. */
@@ -173,14 +173,14 @@ static int add_way(struct writes *all, const struct opensm_phases *p, uint32_t i
                    const struct subnet *s, const struct knowledge *k)
 {
         _cleanup_free_ struct p_key *keys = malloc((line->n_keys + 1) * sizeof(*keys));
-        uint32_t leaf = p->ways[i].port == SUBNET_NONE ? KNOWLEDGE_NONE : leaf_of(s, p->ways[i].port, k), n;
+        uint32_t leaf = p->transitions[i].port == SUBNET_NONE ? KNOWLEDGE_NONE : leaf_of(s, p->transitions[i].port, k), n;
         int r = 0;
 
         if (!keys)
                 return -ENOMEM;
         n = host_keys(line, keys);
-        if (p->ways[i].record != KNOWLEDGE_NONE)
-                r = add_table(all, k, p->ways[i].record, keys, n);
+        if (p->transitions[i].record != KNOWLEDGE_NONE)
+                r = add_table(all, k, p->transitions[i].record, keys, n);
         if (r == 0 && leaf != KNOWLEDGE_NONE)
                 r = add_leaf(all, k, leaf, i, keys, leaf_keys(keys, n));
         return r;
@@ -345,17 +345,17 @@ static void judge_filter(struct knowledge *k, const struct filter_off *off, cons
 }
 
 /* What a file gives to a port that is not there it has when it comes. */
-static void judge_arrival(const struct knowledge *k, const struct opensm_way *way, const struct partitions_file_port *before,
-                          const struct partitions_file_port *after, struct judgement *j)
+static void judge_arrival(const struct knowledge *k, const struct opensm_transition *transition,
+                          const struct partitions_file_port *before, const struct partitions_file_port *after, struct judgement *j)
 {
-        const struct partitions_file_port policy = { .keys = way->after, .n_keys = way->n_after };
+        const struct partitions_file_port policy = { .keys = transition->after, .n_keys = transition->n_after };
 
         for (uint32_t i = 0; i < after->n_keys; i++) {
                 uint16_t base = p_key_base(after->keys[i]);
                 enum level level = level_in(after, base);
 
                 if (is_open(j, after->keys[i]) && level > level_in(before, base) &&
-                    knowledge_judge_arrival(k, way->record, base, level_in(&policy, base), level) != RULE_ADMITS)
+                    knowledge_judge_arrival(k, transition->record, base, level_in(&policy, base), level) != RULE_ADMITS)
                         refuse(j, base);
         }
 }
@@ -367,9 +367,9 @@ static void judge_ways(const struct knowledge *k, const struct opensm_phases *p,
         for (uint32_t i = 0; i < p->n_ports; i++) {
                 const struct partitions_file_port *before = &opensm_phases_before(p, hold_from)[i], *after = &p->tables[phase][i];
 
-                if (p->ways[i].port == SUBNET_NONE)
-                        judge_arrival(k, &p->ways[i], before, after, j);
-                else if (p->ways[i].capacity > 0 && after->n_keys > p->ways[i].capacity)
+                if (p->transitions[i].port == SUBNET_NONE)
+                        judge_arrival(k, &p->transitions[i], before, after, j);
+                else if (p->transitions[i].capacity > 0 && after->n_keys > p->transitions[i].capacity)
                         refuse_growth(before, after, j);
         }
 }
@@ -386,7 +386,7 @@ static void judge_all(const struct opensm_phases *p, enum opensm_phase phase, en
         for (size_t i = 0; i < all->n_filters; i++) {
                 const struct filter_off *off = &all->filters[i];
 
-                judge_filter(k, off, &before[off->way], &p->tables[phase][off->way], j);
+                judge_filter(k, off, &before[off->transition], &p->tables[phase][off->transition], j);
         }
 }
 
@@ -451,19 +451,19 @@ void opensm_doubt_open(const struct opensm_phases *p, struct observed *seen, con
         const struct subnet *s = seen->subnet;
 
         for (uint32_t i = 0; i < p->n_ports; i++) {
-                uint32_t port = p->ways[i].port, leaf = port == SUBNET_NONE ? KNOWLEDGE_NONE : leaf_of(s, port, k);
+                uint32_t port = p->transitions[i].port, leaf = port == SUBNET_NONE ? KNOWLEDGE_NONE : leaf_of(s, port, k);
 
                 if (port == SUBNET_NONE ||
                     (opensm_phases_reached(p, OPENSM_GRANT, i, seen) != OPENSM_MISSING &&
-                     !is_open_table(&p->held, k, p->ways[i].record, &seen->tables[port]) &&
-                     (leaf == KNOWLEDGE_NONE || !is_open_table(&p->held, k, leaf, &seen->tables[s->ports[port].neighbour]))))
+                     !is_open_table(&p->held, k, p->transitions[i].record, &seen->tables[port]) &&
+                     (leaf == KNOWLEDGE_NONE || !is_open_table(&p->held, k, leaf, &seen->tables[s->ports[port].peer]))))
                         continue;
                 failed[port] = true;
                 seen->tables[port].source = TABLE_UNKNOWN;
                 if (leaf == KNOWLEDGE_NONE)
                         continue;
-                failed[s->ports[port].neighbour] = true;
-                seen->tables[s->ports[port].neighbour].source = TABLE_UNKNOWN;
+                failed[s->ports[port].peer] = true;
+                seen->tables[s->ports[port].peer].source = TABLE_UNKNOWN;
         }
 }
 
@@ -497,14 +497,14 @@ void opensm_confirm(const struct opensm_phases *p, enum opensm_phase phase, cons
         const struct subnet *s = seen->subnet;
 
         for (uint32_t i = 0; i < p->n_ports; i++) {
-                uint32_t port = p->ways[i].port, leaf;
+                uint32_t port = p->transitions[i].port, leaf;
 
                 if (opensm_phases_reached(p, phase, i, seen) != OPENSM_REACHED)
                         continue;
-                see_table(k, p->ways[i].record, &seen->tables[port]);
+                see_table(k, p->transitions[i].record, &seen->tables[port]);
                 leaf = leaf_of(s, port, k);
                 if (leaf != KNOWLEDGE_NONE)
-                        see_table(k, leaf, &seen->tables[s->ports[port].neighbour]);
+                        see_table(k, leaf, &seen->tables[s->ports[port].peer]);
         }
         doubt_unread(k, seen);
 }

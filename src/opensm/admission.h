@@ -29,9 +29,9 @@
 int opensm_admit(struct arena *a, struct opensm_phases *phases, enum opensm_phase phase, enum opensm_phase hold_from,
                  const struct subnet *subnet, struct knowledge *k);
 
-/* Puts what a file with these tables (one for each way) makes OpenSM write into the knowledge. For the file before the one that
- * OpenSM did not carry out: whichever of both each table holds, no promise is broken, because the later one was admitted. Returns
- * 0 or -ENOMEM (likewise). */
+/* Puts what a file with these tables (one for each transition) makes OpenSM write into the knowledge. For the file before the
+ * one that OpenSM did not carry out: whichever of both each table holds, no promise is broken, because the later one was
+ * admitted. Returns 0 or -ENOMEM (likewise). */
 int opensm_expect(const struct opensm_phases *phases, const struct partitions_file_port *tables, const struct subnet *subnet,
                   struct knowledge *k);
 

@@ -8,7 +8,7 @@ libpkeyd_core_la_SOURCES += \
 	src/opensm/partitions_conf.h \
 	src/opensm/partitions_conf_apply.c \
 	src/opensm/partitions_conf_reader.h \
-	src/opensm/partitions_conf_words.c \
+	src/opensm/partitions_conf_tokens.c \
 	src/opensm/partitions_file.c \
 	src/opensm/partitions_file.h \
 	src/opensm/phases.c \

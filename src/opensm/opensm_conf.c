@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/report.h"
+#include "policy/file_report.h"
 
 #define LINE_MAX_SIZE 1022 /* what one fgets of OpenSM takes from this file */
 

@@ -4,7 +4,7 @@
 /* What the parts of partitions_conf_parse share; nobody else includes this. */
 
 #include "opensm/partitions_conf.h"
-#include "policy/report.h"
+#include "policy/file_report.h"
 
 #define NOWHERE   SIZE_MAX
 #define NAME_SIZE 32 /* of OpenSM's name of a partition, with its NUL */
@@ -62,7 +62,7 @@ struct reader {
 };
 
 /*
- * partitions_conf_words.c: the words in the buffer, what they mean, and where they mean something else than it seems. It calls
+ * partitions_conf_tokens.c: the tokens in the buffer, what they mean, and where they mean something else than it seems. It calls
  * nothing of partitions_conf.c, which reads lines and definitions.
  */
 

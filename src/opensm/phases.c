@@ -114,9 +114,9 @@ static struct two_sets sets_of(const struct partitions_file_port *x, const struc
 
 static bool same_sets(struct two_sets s)
 {
-        struct base_way way;
+        struct base_way transition;
 
-        return !take_difference(&s, &way);
+        return !take_difference(&s, &transition);
 }
 
 /* ---- the file in place ----------------------------------------------------------------------------------------- */
@@ -192,7 +192,7 @@ static const struct partitions_file_port *find_in(const struct opensm_tables *t,
         return t && i < t->n_ports && t->ports[i].guid.v == guid.v ? &t->ports[i] : NULL;
 }
 
-/* ---- ways ------------------------------------------------------------------------------------------------------ */
+/* ---- transitions ----------------------------------------------------------------------------------------------- */
 
 static bool was_read(const struct observed_table *t)
 {
@@ -205,7 +205,7 @@ static bool is_known(const struct observed_table *t)
         return was_read(t) || t->source == TABLE_ASSUMED;
 }
 
-/* The table of a switch port, if it filters, and what OpenSM was told of its neighbour (NULL: nothing, or it is in that table). */
+/* The table of a switch port, if it filters, and what OpenSM was told of its peer (NULL: nothing, or it is in that table). */
 struct filter {
         bool is_on;   /* or may be */
         bool is_sure; /* whether it is */
@@ -224,7 +224,7 @@ static unsigned entries_of_base(const struct p_key *entries, uint32_t n, struct 
         return found;
 }
 
-/* How far the switch port lets a P_Key of its neighbour through. OpenSM writes both: what it was told may pass by now. */
+/* How far the switch port lets a P_Key of its peer through. OpenSM writes both: what it was told may pass by now. */
 static unsigned let_through(const struct filter *f, struct p_key key)
 {
         if (!f->is_on)
@@ -265,40 +265,40 @@ static bool is_kept_back(unsigned passes, struct p_key key)
 
 /* What the port can use of these entries. */
 static int take_usable(struct arena *a, const struct p_key *entries, uint16_t capacity, const struct filter *f,
-                       struct opensm_way *way)
+                       struct opensm_transition *transition)
 {
         struct p_key *keys = arena_new_array(a, struct p_key, capacity);
 
         if (!keys)
                 return -ENOMEM;
-        way->n_before = 0;
+        transition->n_before = 0;
         for (uint16_t i = 0; i < capacity; i++) {
                 unsigned passes = let_through(f, entries[i]);
 
                 if (!p_key_is_used(entries[i]))
                         continue;
-                way->is_undecided |= !f->is_sure && is_kept_back(passes, entries[i]);
+                transition->is_undecided |= !f->is_sure && is_kept_back(passes, entries[i]);
                 if (passes != NOTHING)
-                        keys[way->n_before++] = passes & FULL ? entries[i] : p_key_make(p_key_base(entries[i]), false);
+                        keys[transition->n_before++] = passes & FULL ? entries[i] : p_key_make(p_key_base(entries[i]), false);
         }
-        way->before = keys;
+        transition->before = keys;
         return 0;
 }
 
 static int usable_entries(struct arena *a, const struct observed *observed, uint32_t port, const struct knowledge *k,
-                          const struct opensm_tables *in_place, struct opensm_way *way)
+                          const struct opensm_tables *in_place, struct opensm_transition *transition)
 {
         const struct observed_table *t = &observed->tables[port];
-        uint32_t neighbour = observed->subnet->ports[port].neighbour;
+        uint32_t peer = observed->subnet->ports[port].peer;
         struct filter f = {};
 
-        if (neighbour != SUBNET_NONE && filters(observed, neighbour, k))
+        if (peer != SUBNET_NONE && filters(observed, peer, k))
                 f = (struct filter) {
-                        true, !may_be_switched(observed, neighbour, k), observed->tables[neighbour].entries,
-                        observed->tables[neighbour].capacity,
-                        is_sure(observed, neighbour, k) ? NULL : find_in(in_place, way->guid),
+                        true, !may_be_switched(observed, peer, k), observed->tables[peer].entries,
+                        observed->tables[peer].capacity,
+                        is_sure(observed, peer, k) ? NULL : find_in(in_place, transition->guid),
                 };
-        return take_usable(a, t->entries, t->capacity, &f, way);
+        return take_usable(a, t->entries, t->capacity, &f, transition);
 }
 
 /* The port says that it filters, and its switch did not say how large the table is. */
@@ -310,7 +310,7 @@ static bool filters_by_unknown(const struct subnet *s, const struct subnet_port 
 /* May the other end of its link filter? What did not answer discovery may. */
 static bool may_be_filtered(const struct subnet *s, uint32_t port)
 {
-        uint32_t beside = s->ports[port].neighbour;
+        uint32_t beside = s->ports[port].peer;
 
         if (beside == SUBNET_NONE)
                 return subnet_port_is_behind_unknown(s, &s->ports[port]);
@@ -320,7 +320,7 @@ static bool may_be_filtered(const struct subnet *s, uint32_t port)
 /* With the leaf port beside it. */
 static bool pair_was_read(const struct observed *observed, uint32_t port)
 {
-        uint32_t beside = observed->subnet->ports[port].neighbour;
+        uint32_t beside = observed->subnet->ports[port].peer;
 
         if (!was_read(&observed->tables[port]))
                 return false;
@@ -331,7 +331,7 @@ static bool pair_was_read(const struct observed *observed, uint32_t port)
  * open it. */
 static bool is_shut_off(const struct observed *observed, uint32_t port, const struct knowledge *k)
 {
-        uint32_t beside = observed->subnet->ports[port].neighbour;
+        uint32_t beside = observed->subnet->ports[port].peer;
         const struct observed_table *t = beside == SUBNET_NONE ? NULL : &observed->tables[beside];
 
         if (!may_be_filtered(observed->subnet, port) || (t && is_known(t)))
@@ -339,12 +339,12 @@ static bool is_shut_off(const struct observed *observed, uint32_t port, const st
         return !t || t->enforce_inbound || t->enforce_outbound || may_be_switched(observed, beside, k);
 }
 
-static void go_from_file(const struct opensm_tables *in_place, struct opensm_way *way)
+static void go_from_file(const struct opensm_tables *in_place, struct opensm_transition *transition)
 {
-        const struct partitions_file_port *in_file = find_in(in_place, way->guid);
+        const struct partitions_file_port *in_file = find_in(in_place, transition->guid);
 
-        way->before = in_file ? in_file->keys : NULL;
-        way->n_before = in_file ? in_file->n_keys : 0;
+        transition->before = in_file ? in_file->keys : NULL;
+        transition->n_before = in_file ? in_file->n_keys : 0;
 }
 
 /* What is known of a port that cannot be read. */
@@ -364,52 +364,52 @@ static enum last_known last_known(const struct knowledge *k, uint32_t record, co
 }
 
 static int set_before(struct arena *a, const struct observed *observed, uint32_t port, const struct knowledge *k,
-                      const struct opensm_tables *in_place, struct opensm_way *way)
+                      const struct opensm_tables *in_place, struct opensm_transition *transition)
 {
         const struct observed_table *t = &observed->tables[port];
-        enum last_known known = last_known(k, way->record, in_place);
+        enum last_known known = last_known(k, transition->record, in_place);
 
         if (!is_shut_off(observed, port, k) && (was_read(t) || (known == LAST_READ && t->source == TABLE_ASSUMED)))
-                return usable_entries(a, observed, port, k, in_place, way);
+                return usable_entries(a, observed, port, k, in_place, transition);
         if (known != HOLDS_NOTHING)
-                go_from_file(in_place, way);
+                go_from_file(in_place, transition);
         return 0;
 }
 
 /* What the file in place does not say of a port, OpenSM may have taken since the table was read; to tell it that the port has this
  * would give it back, which only the policy may. What was read after the file was done, OpenSM does not know of, nor perhaps of
  * what a port has that the file does not name: that it has to be told before it takes it away. */
-static int drop_untold(struct arena *a, const struct opensm_tables *in_place, const struct desired_port *wanted, bool is_read,
-                       struct opensm_way *way)
+static int drop_unknown(struct arena *a, const struct opensm_tables *in_place, const struct desired_port *wanted, bool is_read,
+                        struct opensm_transition *transition)
 {
-        const struct partitions_file_port *told = find_in(in_place, way->guid);
+        const struct partitions_file_port *told = find_in(in_place, transition->guid);
         uint32_t n_told = told ? told->n_keys : 0, n = 0, n_kept;
         struct p_key *keys;
 
         if (!in_place || (is_read && (in_place->is_done || n_told == 0)))
                 return 0;
-        keys = arena_new_array(a, struct p_key, way->n_before + n_told);
+        keys = arena_new_array(a, struct p_key, transition->n_before + n_told);
         if (!keys)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < way->n_before; i++)
-                if ((told && p_keys_hold(told->keys, n_told, way->before[i])) ||
-                    p_keys_hold(wanted->wanted, wanted->n_wanted, way->before[i]))
-                        keys[n++] = way->before[i];
+        for (uint32_t i = 0; i < transition->n_before; i++)
+                if ((told && p_keys_hold(told->keys, n_told, transition->before[i])) ||
+                    p_keys_hold(wanted->wanted, wanted->n_wanted, transition->before[i]))
+                        keys[n++] = transition->before[i];
         n_kept = n;
         for (uint32_t i = 0; i < n_told; i++) /* it has the base otherwise than it was told */
-                if (entries_of_base(way->before, way->n_before, told->keys[i]) != NOTHING &&
+                if (entries_of_base(transition->before, transition->n_before, told->keys[i]) != NOTHING &&
                     entries_of_base(keys, n_kept, told->keys[i]) == NOTHING)
                         keys[n++] = told->keys[i];
-        way->is_late = n_kept < way->n_before;
-        way->before = keys;
-        way->n_before = n;
+        transition->is_late = n_kept < transition->n_before;
+        transition->before = keys;
+        transition->n_before = n;
         return 0;
 }
 
-static void stay(struct opensm_way *way)
+static void stay(struct opensm_transition *transition)
 {
-        way->after = way->before;
-        way->n_after = way->n_before;
+        transition->after = transition->before;
+        transition->n_after = transition->n_before;
 }
 
 /* The port holds this base, which is not pkeyd's, otherwise than OpenSM was told: that stays as it was told. */
@@ -422,7 +422,7 @@ static bool stays_as_told(const struct p_key *final, uint16_t capacity, const st
 /* The end of the plan. An entry that is not pkeyd's and that the switch port does not let through is left out: OpenSM would
  * open the switch port to it. */
 static int set_after(struct arena *a, const struct plan *plan, const struct observed *observed, uint32_t port,
-                     struct opensm_way *way)
+                     struct opensm_transition *transition)
 {
         const struct desired_port *wanted = &plan->desired->ports[port];
         const struct p_key *final = plan->final_tables[port];
@@ -430,62 +430,62 @@ static int set_after(struct arena *a, const struct plan *plan, const struct obse
         struct p_key *keys;
 
         if (!pair_was_read(observed, port)) {
-                stay(way);
+                stay(transition);
                 return 0;
         }
-        way->after = wanted->wanted;
-        way->n_after = wanted->n_wanted;
+        transition->after = wanted->wanted;
+        transition->n_after = wanted->n_wanted;
         if (!final)
                 return 0;
-        keys = arena_new_array(a, struct p_key, capacity + way->n_before);
+        keys = arena_new_array(a, struct p_key, capacity + transition->n_before);
         if (!keys)
                 return -ENOMEM;
-        way->n_after = 0;
+        transition->n_after = 0;
         for (uint16_t i = 0; i < capacity; i++)
                 if (p_keys_hold(wanted->wanted, wanted->n_wanted, final[i]) ||
-                    p_keys_hold(way->before, way->n_before, final[i]))
-                        keys[way->n_after++] = final[i];
-        for (uint32_t i = 0; i < way->n_before; i++)
-                if (stays_as_told(final, capacity, wanted, way->before[i]))
-                        keys[way->n_after++] = way->before[i];
-        way->after = keys;
+                    p_keys_hold(transition->before, transition->n_before, final[i]))
+                        keys[transition->n_after++] = final[i];
+        for (uint32_t i = 0; i < transition->n_before; i++)
+                if (stays_as_told(final, capacity, wanted, transition->before[i]))
+                        keys[transition->n_after++] = transition->before[i];
+        transition->after = keys;
         return 0;
 }
 
-int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed, const struct knowledge *k,
-                        const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n)
+int opensm_transitions_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed, const struct knowledge *k,
+                               const struct opensm_tables *in_place, struct opensm_transition **ret, uint32_t *ret_n)
 {
         const struct subnet *s = plan->subnet;
-        struct opensm_way *ways = arena_new_array(a, struct opensm_way, s->n_ports);
+        struct opensm_transition *transitions = arena_new_array(a, struct opensm_transition, s->n_ports);
         uint32_t n = 0;
 
-        if (!ways)
+        if (!transitions)
                 return -ENOMEM;
         for (uint32_t i = 0; i < s->n_ports; i++) {
-                struct opensm_way *way = &ways[n];
+                struct opensm_transition *transition = &transitions[n];
 
                 if (s->ports[i].role != PORT_ENDPORT || s->ports[i].guid.v == 0)
                         continue;
-                *way = (struct opensm_way) {
+                *transition = (struct opensm_transition) {
                         .port = i,
                         .record = knowledge_find_port(k, s, i),
                         .guid = s->ports[i].guid,
                         .label = subnet_port_label(a, s, i),
                         .capacity = subnet_port_capacity(s, &s->ports[i]),
                 };
-                if (!way->label || set_before(a, observed, i, k, in_place, way) < 0 ||
-                    drop_untold(a, in_place, &plan->desired->ports[i], was_read(&observed->tables[i]), way) < 0 ||
-                    set_after(a, plan, observed, i, way) < 0)
+                if (!transition->label || set_before(a, observed, i, k, in_place, transition) < 0 ||
+                    drop_unknown(a, in_place, &plan->desired->ports[i], was_read(&observed->tables[i]), transition) < 0 ||
+                    set_after(a, plan, observed, i, transition) < 0)
                         return -ENOMEM;
-                way->is_late = way->is_late && pair_was_read(observed, i);
+                transition->is_late = transition->is_late && pair_was_read(observed, i);
                 n++;
         }
-        *ret = ways;
+        *ret = transitions;
         *ret_n = n;
         return 0;
 }
 
-/* Or may be. One that may be back since the discovery OpenSM can reach: its way is judged like that of any other. */
+/* Or may be. One that may be back since the discovery OpenSM can reach: its transition is judged like that of any other. */
 static bool is_silent(const struct knowledge *k, uint32_t record)
 {
         const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(k, record);
@@ -503,75 +503,77 @@ static uint32_t find_last_leaf(const struct knowledge *k, const struct knowledge
 
 /* What it could use of what it held, where it is. */
 static int usable_by_silent(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place,
-                            struct opensm_way *way)
+                            struct opensm_transition *transition)
 {
-        const struct knowledge_record *r = knowledge_get(k, way->record);
+        const struct knowledge_record *r = knowledge_get(k, transition->record);
         uint32_t place = find_last_leaf(k, r);
         const struct knowledge_record *leaf = place == KNOWLEDGE_NONE ? NULL : knowledge_get(k, place);
         struct filter f = {};
 
         if (leaf && leaf->entries && (leaf->filters[0] || leaf->filters[1] || leaf->filters_unsure))
-                f = (struct filter) { true, !leaf->filters_unsure, leaf->entries, leaf->capacity, find_in(in_place, way->guid) };
-        return take_usable(a, r->entries, r->capacity, &f, way);
+                f = (struct filter) { true, !leaf->filters_unsure, leaf->entries, leaf->capacity,
+                                      find_in(in_place, transition->guid) };
+        return take_usable(a, r->entries, r->capacity, &f, transition);
 }
 
 static int stay_silent(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place,
-                       const struct desired_port *wanted, struct opensm_way *way)
+                       const struct desired_port *wanted, struct opensm_transition *transition)
 {
         int r = 0;
 
-        switch (last_known(k, way->record, in_place)) {
+        switch (last_known(k, transition->record, in_place)) {
         case LAST_READ:
-                r = usable_by_silent(a, k, in_place, way);
+                r = usable_by_silent(a, k, in_place, transition);
                 if (r == 0 && wanted)
-                        r = drop_untold(a, in_place, wanted, false, way);
+                        r = drop_unknown(a, in_place, wanted, false, transition);
                 break;
         case LAST_TOLD:
-                go_from_file(in_place, way);
+                go_from_file(in_place, transition);
                 break;
         case HOLDS_NOTHING:
-                way->n_before = 0;
+                transition->n_before = 0;
                 break;
         }
-        stay(way);
-        way->is_late = false;
+        stay(transition);
+        transition->is_late = false;
         return r;
 }
 
-int opensm_ways_of_absent(struct arena *a, const struct subnet *larger, const struct desired *desired, const struct subnet *subnet,
-                          const struct knowledge *k, const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n)
+int opensm_transitions_of_absent(struct arena *a, const struct subnet *larger, const struct desired *desired,
+                                 const struct subnet *subnet, const struct knowledge *k, const struct opensm_tables *in_place,
+                                 struct opensm_transition **ret, uint32_t *ret_n)
 {
-        struct opensm_way *ways = arena_new_array(a, struct opensm_way, larger->n_ports);
+        struct opensm_transition *transitions = arena_new_array(a, struct opensm_transition, larger->n_ports);
         uint32_t n = 0;
 
-        if (!ways)
+        if (!transitions)
                 return -ENOMEM;
         for (uint32_t i = 0; i < larger->n_ports; i++) {
                 const struct desired_port *wanted = desired ? &desired->ports[i] : NULL;
                 struct guid guid = larger->ports[i].guid;
-                struct opensm_way *way = &ways[n];
+                struct opensm_transition *transition = &transitions[n];
 
                 if (larger->ports[i].role != PORT_ENDPORT || guid.v == 0 || subnet_find_endport(subnet, guid) != SUBNET_NONE)
                         continue;
-                *way = (struct opensm_way) {
+                *transition = (struct opensm_transition) {
                         .port = SUBNET_NONE,
                         .record = knowledge_find_port(k, larger, i),
                         .guid = guid,
                         .label = subnet_port_label(a, larger, i),
                 };
-                if (!way->label)
+                if (!transition->label)
                         return -ENOMEM;
-                go_from_file(in_place, way);
-                stay(way);
-                if (is_silent(k, way->record) && stay_silent(a, k, in_place, wanted, way) < 0)
+                go_from_file(in_place, transition);
+                stay(transition);
+                if (is_silent(k, transition->record) && stay_silent(a, k, in_place, wanted, transition) < 0)
                         return -ENOMEM;
-                if (!is_silent(k, way->record) && wanted) {
-                        way->after = wanted->wanted;
-                        way->n_after = wanted->n_wanted;
+                if (!is_silent(k, transition->record) && wanted) {
+                        transition->after = wanted->wanted;
+                        transition->n_after = wanted->n_wanted;
                 }
                 n++;
         }
-        *ret = ways;
+        *ret = transitions;
         *ret_n = n;
         return 0;
 }
@@ -611,8 +613,8 @@ static unsigned exchanged_after(enum opensm_phase phase, unsigned before, unsign
 
 /* The port's sets after one phase. Of the default partition both entries would not do: OpenSM would move one of them away from
  * index 0. */
-static int go(struct arena *a, const struct opensm_way *way, struct two_sets sets, enum opensm_phase phase, bool exchange,
-              struct partitions_file_port *ret)
+static int go(struct arena *a, const struct opensm_transition *transition, struct two_sets sets, enum opensm_phase phase,
+              bool exchange, struct partitions_file_port *ret)
 {
         struct p_key *keys = arena_new_array(a, struct p_key, 2 * ((size_t) sets.n_before + sets.n_after));
         bool allow_both = sets.allow_both;
@@ -631,20 +633,21 @@ static int go(struct arena *a, const struct opensm_way *way, struct two_sets set
                 if (entries & FULL)
                         keys[n++] = p_key_make(base.base, true);
         }
-        *ret = (struct partitions_file_port) { way->guid, way->label, keys, n };
+        *ret = (struct partitions_file_port) { transition->guid, transition->label, keys, n };
         return 0;
 }
 
-static int go_all(struct arena *a, const struct opensm_way *way, uint32_t at, bool exchange, struct opensm_phases *ret)
+static int go_all(struct arena *a, const struct opensm_transition *transition, uint32_t at, bool exchange,
+                  struct opensm_phases *ret)
 {
         struct two_sets sets = { .allow_both = ret->allow_both };
         int r;
 
-        r = copy_set(a, way->before, way->n_before, &sets.before, &sets.n_before);
+        r = copy_set(a, transition->before, transition->n_before, &sets.before, &sets.n_before);
         if (r == 0)
-                r = copy_set(a, way->after, way->n_after, &sets.after, &sets.n_after);
+                r = copy_set(a, transition->after, transition->n_after, &sets.after, &sets.n_after);
         for (enum opensm_phase phase = 0; phase < OPENSM_N_PHASES && r == 0; phase++)
-                r = go(a, way, sets, phase, exchange, &ret->tables[phase][at]);
+                r = go(a, transition, sets, phase, exchange, &ret->tables[phase][at]);
         return r;
 }
 
@@ -653,7 +656,8 @@ static enum opensm_phase overflows_in(const struct opensm_phases *p, uint32_t at
 {
         enum opensm_phase phase = OPENSM_REVOKE;
 
-        while (phase < OPENSM_N_PHASES && (p->ways[at].capacity == 0 || p->tables[phase][at].n_keys <= p->ways[at].capacity))
+        while (phase < OPENSM_N_PHASES &&
+               (p->transitions[at].capacity == 0 || p->tables[phase][at].n_keys <= p->transitions[at].capacity))
                 phase++;
         return phase;
 }
@@ -680,7 +684,7 @@ static void find_needed(struct opensm_phases *p)
 {
         memset(p->needed, 0, sizeof(p->needed));
         for (uint32_t i = 0; i < p->n_ports; i++) {
-                p->needed[OPENSM_ADOPT] = p->needed[OPENSM_ADOPT] || p->ways[i].is_late || differs_from_file(p, i);
+                p->needed[OPENSM_ADOPT] = p->needed[OPENSM_ADOPT] || p->transitions[i].is_late || differs_from_file(p, i);
                 for (enum opensm_phase phase = OPENSM_REVOKE; phase < OPENSM_N_PHASES; phase++)
                         p->needed[phase] = p->needed[phase] || differs(p, phase, i);
         }
@@ -693,9 +697,9 @@ static int take_in_place(struct arena *a, const struct opensm_tables *in_place, 
         if (in_place && !ports)
                 return -ENOMEM;
         for (uint32_t i = 0; in_place && i < p->n_ports; i++) {
-                const struct partitions_file_port *found = find_in(in_place, p->ways[i].guid);
+                const struct partitions_file_port *found = find_in(in_place, p->transitions[i].guid);
 
-                ports[i] = (struct partitions_file_port) { p->ways[i].guid, p->ways[i].label, NULL, 0 };
+                ports[i] = (struct partitions_file_port) { p->transitions[i].guid, p->transitions[i].label, NULL, 0 };
                 if (found) {
                         ports[i].keys = found->keys;
                         ports[i].n_keys = found->n_keys;
@@ -715,29 +719,29 @@ static void check_capacity(const struct opensm_phases *p, struct findings *findi
                 if (phase == OPENSM_N_PHASES)
                         continue;
                 (void) findings_add(findings, FINDING_ERROR, FINDING_PLAN_CAPACITY_TRANSITION, NULL,
-                                    "%s: its table of %u entries would have to hold %u on the way (%s)", p->ways[i].label,
-                                    p->ways[i].capacity, p->tables[phase][i].n_keys, opensm_phase_to_string(phase));
+                                    "%s: its table of %u entries would have to hold %u on the way (%s)", p->transitions[i].label,
+                                    p->transitions[i].capacity, p->tables[phase][i].n_keys, opensm_phase_to_string(phase));
                 n_told++;
         }
 }
 
-int opensm_phases_compute(struct arena *a, const struct opensm_way *ways, uint32_t n_ways,
+int opensm_phases_compute(struct arena *a, const struct opensm_transition *transitions, uint32_t n_transitions,
                           const struct opensm_tables *in_place, bool allow_both, struct findings *findings,
                           struct opensm_phases *ret)
 {
         size_t n_errors = findings->n_errors;
 
-        *ret = (struct opensm_phases) { .n_ports = n_ways, .ways = ways, .allow_both = allow_both };
+        *ret = (struct opensm_phases) { .n_ports = n_transitions, .transitions = transitions, .allow_both = allow_both };
         for (enum opensm_phase phase = 0; phase < OPENSM_N_PHASES; phase++) {
-                ret->tables[phase] = arena_new_array(a, struct partitions_file_port, n_ways);
+                ret->tables[phase] = arena_new_array(a, struct partitions_file_port, n_transitions);
                 if (!ret->tables[phase])
                         return -ENOMEM;
         }
         if (take_in_place(a, in_place, ret) < 0)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < n_ways; i++)
-                if (go_all(a, &ways[i], i, false, ret) < 0 ||
-                    (overflows_in(ret, i) < OPENSM_N_PHASES && go_all(a, &ways[i], i, true, ret) < 0))
+        for (uint32_t i = 0; i < n_transitions; i++)
+                if (go_all(a, &transitions[i], i, false, ret) < 0 ||
+                    (overflows_in(ret, i) < OPENSM_N_PHASES && go_all(a, &transitions[i], i, true, ret) < 0))
                         return -ENOMEM;
         find_needed(ret);
         check_capacity(ret, findings);
@@ -809,7 +813,7 @@ static bool was_asked_in_vain(const struct observed *observed, uint32_t port)
 
 static bool is_unread(const struct observed *observed, uint32_t port)
 {
-        uint32_t beside = observed->subnet->ports[port].neighbour;
+        uint32_t beside = observed->subnet->ports[port].peer;
 
         if (was_asked_in_vain(observed, port))
                 return true;
@@ -835,7 +839,7 @@ int opensm_phases_see_unread(struct arena *a, struct opensm_phases *p, enum open
 
         assert(phase < OPENSM_N_PHASES);
         for (uint32_t i = 0; i < p->n_ports; i++) {
-                if (p->ways[i].port == SUBNET_NONE || !is_unread(observed, p->ways[i].port))
+                if (p->transitions[i].port == SUBNET_NONE || !is_unread(observed, p->transitions[i].port))
                         continue;
                 add_changed(p, phase, i, &changed);
                 for (enum opensm_phase later = phase + 1; later < OPENSM_N_PHASES; later++)
@@ -847,7 +851,7 @@ int opensm_phases_see_unread(struct arena *a, struct opensm_phases *p, enum open
 bool opensm_phases_show(const struct opensm_phases *p, enum opensm_phase phase)
 {
         for (uint32_t i = 0; phase != OPENSM_ADOPT && i < p->n_ports; i++)
-                if (p->ways[i].port != SUBNET_NONE && differs(p, phase, i))
+                if (p->transitions[i].port != SUBNET_NONE && differs(p, phase, i))
                         return true;
         return false;
 }
@@ -861,13 +865,13 @@ int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, e
         if (!ports)
                 return -ENOMEM;
         for (uint32_t i = 0; i < phases->n_ports; i++) {
-                uint32_t port = phases->ways[i].port, beside;
+                uint32_t port = phases->transitions[i].port, beside;
 
                 if (port == SUBNET_NONE || (phase != OPENSM_ADOPT && !differs(phases, phase, i)))
                         continue;
                 if (subnet_port_is_managed(subnet, &subnet->ports[port]))
                         ports[n++] = port;
-                beside = subnet->ports[port].neighbour;
+                beside = subnet->ports[port].peer;
                 if (beside != SUBNET_NONE && subnet_port_can_enforce(subnet, &subnet->ports[beside]))
                         ports[n++] = beside;
         }
@@ -919,17 +923,17 @@ static bool lets_through(const struct observed_table *t, const struct partitions
 static bool beside_is_right(const struct observed *o, uint32_t port, const struct partitions_file_port *want,
                             const struct opensm_bases *without)
 {
-        uint32_t beside = o->subnet->ports[port].neighbour;
+        uint32_t beside = o->subnet->ports[port].peer;
 
         return !may_be_filtered(o->subnet, port) || want->n_keys > o->tables[beside].capacity ||
                lets_through(&o->tables[beside], want, without);
 }
 
-enum opensm_reached opensm_phases_reached(const struct opensm_phases *p, enum opensm_phase phase, uint32_t way,
+enum opensm_reached opensm_phases_reached(const struct opensm_phases *p, enum opensm_phase phase, uint32_t transition,
                                           const struct observed *observed)
 {
-        const struct partitions_file_port *want = &p->tables[phase][way];
-        uint32_t port = p->ways[way].port;
+        const struct partitions_file_port *want = &p->tables[phase][transition];
+        uint32_t port = p->transitions[transition].port;
 
         if (port == SUBNET_NONE || !was_read(&observed->tables[port]))
                 return OPENSM_UNREAD;
@@ -949,7 +953,7 @@ uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_p
                 if (opensm_phases_reached(phases, phase, i, observed) != OPENSM_MISSING)
                         continue;
                 if (n++ == 0)
-                        *ret_first = phases->ways[i].port;
+                        *ret_first = phases->transitions[i].port;
         }
         return n;
 }
@@ -964,7 +968,7 @@ static bool looks_open(const struct opensm_phases *phases, const struct partitio
         bool unexpected = false;
 
         for (uint32_t i = 0; i < phases->n_ports; i++) {
-                uint32_t port = phases->ways[i].port;
+                uint32_t port = phases->transitions[i].port;
                 bool unnamed = tables == phases->in_place && tables[i].n_keys == 0;
 
                 if (port == SUBNET_NONE || !was_read(&observed->tables[port]))

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The way from the tables as they are to those that are wanted, when it is OpenSM that writes: a sequence of complete
+ * The transition from the tables as they are to those that are wanted, when it is OpenSM that writes: a sequence of complete
  * partition files, each of which OpenSM must have carried out before it is given the next.
  *
  *     adopt    what the ports have now, so that what OpenSM believes of them is true; only if the file in place says something
@@ -14,7 +14,7 @@
  *
  * These are the planner's phases (plan/plan.h) for endports. OpenSM applies the ports of one file in any order, which breaks
  * neither continuity nor isolation, since the changes of one phase go all in one direction. The phases for enforcing ports
- * are missing: OpenSM gives a switch port what its neighbour has, right behind the neighbour, in the same sweep. For isolation
+ * are missing: OpenSM gives a switch port what its peer has, right behind the peer, in the same sweep. For isolation
  * this makes no difference, for a switch port only takes away from what two endports may do. For continuity it makes none where
  * a base is granted or revoked, since the pair may not talk before, or not afterwards. What is left is a raise or a lower at a
  * switch that tells full from limited: between two MADs of OpenSM the port has one of them and the switch the other, and
@@ -79,8 +79,8 @@ struct opensm_tables {
         bool is_done; /* OpenSM did what it says: whatever a table has besides was put there later, and is unknown to OpenSM */
 };
 
-/* One endport and its way. */
-struct opensm_way {
+/* One endport and its transition. */
+struct opensm_transition {
         uint32_t port;              /* index into subnet->ports; SUBNET_NONE: it is not there now */
         uint32_t record;            /* of the knowledge; KNOWLEDGE_NONE: there is none */
         struct guid guid;
@@ -95,7 +95,7 @@ struct opensm_way {
 
 struct opensm_phases {
         uint32_t n_ports;
-        const struct opensm_way *ways; /* n_ports of them */
+        const struct opensm_transition *transitions; /* n_ports of them */
         const struct partitions_file_port *in_place; /* n_ports, same order; NULL: there is no file */
         struct partitions_file_port *tables[OPENSM_N_PHASES]; /* likewise; keys ascending base, limited first */
         bool needed[OPENSM_N_PHASES];  /* it differs from the phase before; OPENSM_ADOPT: from the file in place, or that was not
@@ -111,22 +111,22 @@ const char *opensm_phase_to_string(enum opensm_phase p);
  * wrote. Returns 0 or -ENOMEM; in the arena. */
 int opensm_tables_of_file(struct arena *a, const struct partitions_conf *conf, struct opensm_tables *ret);
 
-/* The ways of all endports of the snapshot, from its tables to the end of the plan. One that was not read, or whose leaf port was
- * not, stays as it is. in_place may be NULL: there is no file. Returns 0 or -ENOMEM; *ret in the arena, borrowing plan, observed,
- * in_place, and what the knowledge has of tables. */
-int opensm_ways_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed, const struct knowledge *k,
-                        const struct opensm_tables *in_place, struct opensm_way **ret, uint32_t *ret_n);
+/* The transitions of all endports of the snapshot, from its tables to the end of the plan. One that was not read, or whose leaf
+ * port was not, stays as it is. in_place may be NULL: there is no file. Returns 0 or -ENOMEM; *ret in the arena, borrowing plan,
+ * observed, in_place, and what the knowledge has of tables. */
+int opensm_transitions_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed, const struct knowledge *k,
+                               const struct opensm_tables *in_place, struct opensm_transition **ret, uint32_t *ret_n);
 
-/* The ways of the endports of `larger` (known_extend()) that are not in `subnet`: they are down, or silent; then they stay as
- * they are. desired, on `larger`; NULL: nobody knows what they should have, and all of them stay. Same borrowing. Returns 0 or
- * -ENOMEM. */
-int opensm_ways_of_absent(struct arena *a, const struct subnet *larger, const struct desired *desired, const struct subnet *subnet,
-                          const struct knowledge *k, const struct opensm_tables *in_place, struct opensm_way **ret,
-                          uint32_t *ret_n);
+/* The transitions of the endports of `larger` (known_extend()) that are not in `subnet`: they are down, or silent; then they
+ * stay as they are. desired, on `larger`; NULL: nobody knows what they should have, and all of them stay. Same borrowing.
+ * Returns 0 or -ENOMEM. */
+int opensm_transitions_of_absent(struct arena *a, const struct subnet *larger, const struct desired *desired,
+                                 const struct subnet *subnet, const struct knowledge *k, const struct opensm_tables *in_place,
+                                 struct opensm_transition **ret, uint32_t *ret_n);
 
 /* The files. in_place as above. Ways that do not fit so either become errors (PLAN_CAPACITY_TRANSITION). Returns 0,
- * -EBADMSG, -ENOMEM; in the arena, borrowing the ways. */
-int opensm_phases_compute(struct arena *a, const struct opensm_way *ways, uint32_t n_ways,
+ * -EBADMSG, -ENOMEM; in the arena, borrowing the transitions. */
+int opensm_phases_compute(struct arena *a, const struct opensm_transition *transitions, uint32_t n_transitions,
                           const struct opensm_tables *in_place, bool allow_both, struct findings *findings,
                           struct opensm_phases *ret);
 
@@ -150,15 +150,15 @@ bool opensm_phases_show(const struct opensm_phases *phases, enum opensm_phase ph
 int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, enum opensm_phase phase,
                           const struct subnet *subnet, const uint32_t **ret, uint32_t *ret_n);
 
-/* Was this port (index of a way) read, and does it have what a phase gives it? An endport exactly (full and limited of a base
- * count as full unless allow_both), the enforcing switch port beside it at least that. OpenSM never clears what is behind the last
- * block that it writes of a switch port, so more is no reason to wait. Bases that are held do not count. */
+/* Was this port (index of a transition) read, and does it have what a phase gives it? An endport exactly (full and limited of a
+ * base count as full unless allow_both), the enforcing switch port beside it at least that. OpenSM never clears what is behind
+ * the last block that it writes of a switch port, so more is no reason to wait. Bases that are held do not count. */
 enum opensm_reached {
         OPENSM_UNREAD,  /* or it is not there */
         OPENSM_MISSING,
         OPENSM_REACHED,
 };
-enum opensm_reached opensm_phases_reached(const struct opensm_phases *phases, enum opensm_phase phase, uint32_t way,
+enum opensm_reached opensm_phases_reached(const struct opensm_phases *phases, enum opensm_phase phase, uint32_t transition,
                                           const struct observed *observed);
 
 /* How many ports are OPENSM_MISSING. *ret_first (if there is one) is such a port. 0: the phase has been reached, but for the ports

@@ -29,23 +29,23 @@ static int held_table(struct context *ctx, uint32_t port, struct explain_table *
 }
 
 /* The switch port next to it, if it enforces partitions: as the settings want it, as its bits say. */
-static int add_filters(struct context *ctx, uint32_t neighbour, struct explain_side *side)
+static int add_filters(struct context *ctx, uint32_t peer, struct explain_side *side)
 {
         const struct subnet_port *port;
         const struct observed_table *t;
         int r;
 
-        if (neighbour == SUBNET_NONE)
+        if (peer == SUBNET_NONE)
                 return 0;
-        port = &ctx->subnet->ports[neighbour];
-        t = &ctx->observed->tables[neighbour];
+        port = &ctx->subnet->ports[peer];
+        t = &ctx->observed->tables[peer];
         if (!subnet_port_can_enforce(ctx->subnet, port))
                 return 0;
         side->by_policy.is_filtered = ctx->settings.enforcement != ENFORCEMENT_OFF;
         side->in_hardware.is_filtered = t->enforce_inbound || t->enforce_outbound || port->enforce_inbound ||
                                         port->enforce_outbound;
-        r = wanted_table(ctx, neighbour, &side->by_policy.filter);
-        return r < 0 ? r : held_table(ctx, neighbour, &side->in_hardware.filter);
+        r = wanted_table(ctx, peer, &side->by_policy.filter);
+        return r < 0 ? r : held_table(ctx, peer, &side->in_hardware.filter);
 }
 
 /* Which endports are meant. */
@@ -71,7 +71,7 @@ static int make_sides(struct context *ctx, struct chosen *c)
                 if (r == 0)
                         r = held_table(ctx, side->port, &side->in_hardware.table);
                 if (r == 0)
-                        r = add_filters(ctx, ctx->subnet->ports[side->port].neighbour, side);
+                        r = add_filters(ctx, ctx->subnet->ports[side->port].peer, side);
         }
         return r;
 }

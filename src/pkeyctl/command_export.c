@@ -75,7 +75,7 @@ static struct p_key usable(const struct observed_table *filter, struct p_key key
 
 static const struct observed_table *filter_of(const struct context *ctx, uint32_t port)
 {
-        uint32_t beside = ctx->subnet->ports[port].neighbour;
+        uint32_t beside = ctx->subnet->ports[port].peer;
         const struct observed_table *t = beside == SUBNET_NONE ? NULL : &ctx->observed->tables[beside];
 
         return t && (t->enforce_inbound || t->enforce_outbound) ? t : NULL;

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "pkeyctl/commands.h"
-#include "pkeyctl/kernel.h"
+#include "pkeyctl/host_tables.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
 
@@ -290,8 +290,8 @@ static int look(struct local *l)
         if (r == 0)
                 r = policy_resolve_local(ctx->arena, ctx->policy, ctx->subnet, &ctx->findings, &possible);
         if (r == 0)
-                r = verify_local(ctx->arena, &possible, &ctx->plan_options, l->tables, l->n_tables,
-                                 &l->result->verification);
+                r = verbs_tables_verify_local(ctx->arena, &possible, &ctx->plan_options, l->tables, l->n_tables,
+                                              &l->result->verification);
         return r;
 }
 

@@ -40,8 +40,8 @@ static int prepare(struct context *ctx)
                               "the port cannot be used for performance management: %s", strerror(-r));
 }
 
-/* One look at every counter, into the book. */
-static int look(struct context *ctx, struct violation_poll *poll, struct violations *book)
+/* One sample of every counter, into the violation table. */
+static int sample(struct context *ctx, struct violation_poll *poll, struct violations *violations)
 {
         struct mad_stage stage = violation_poll_once(poll);
         struct violation_sample s;
@@ -49,7 +49,7 @@ static int look(struct context *ctx, struct violation_poll *poll, struct violati
 
         r = session_run(ctx, &stage, "reading counters");
         while (r >= 0 && violation_poll_next_sample(poll, &s))
-                r = violations_see_sample(book, clock_now(), &s);
+                r = violations_see_sample(violations, clock_now(), &s);
         return r < 0 ? r : 0;
 }
 
@@ -76,7 +76,7 @@ static bool is_of(const char *label, const char *node)
 
 static int describe(struct context *ctx, const struct violation_record *record, struct seen_violation *ret)
 {
-        const struct attribution_context known = {
+        const struct attribution_input known = {
                 .subnet = ctx->subnet, .memberships = ctx->memberships, .now = clock_now(), .observed = ctx->observed,
         };
         struct attribution who;
@@ -94,14 +94,14 @@ static int describe(struct context *ctx, const struct violation_record *record, 
         return 0;
 }
 
-static int collect(struct context *ctx, struct violations *book, struct violations_result *result)
+static int collect(struct context *ctx, struct violations *violations, struct violations_result *result)
 {
         const struct violation_record *records;
         struct seen_violation *items;
         uint32_t n;
         int r;
 
-        records = violations_records(book, &n);
+        records = violations_records(violations, &n);
         items = arena_new_array(ctx->arena, struct seen_violation, n);
         if (!items)
                 return -ENOMEM;
@@ -142,7 +142,7 @@ static int check_node(struct context *ctx, const char *node)
                               "no host, switch or port of the fabric is called '%s'", node ?: "");
 }
 
-static int poll_twice(struct context *ctx, struct violation_poll *poll, struct violations *book,
+static int poll_twice(struct context *ctx, struct violation_poll *poll, struct violations *violations,
                       struct violations_result *result)
 {
         const struct violation_poll_config config = { .interval = result->interval, .check_hosts = true, .m_keys = ctx->m_keys };
@@ -151,9 +151,9 @@ static int poll_twice(struct context *ctx, struct violation_poll *poll, struct v
         violation_poll_set_config(poll, clock_now(), &config);
         r = violation_poll_set_subnet(poll, clock_now(), ctx->subnet);
         if (r == 0)
-                r = violations_set_subnet(book, ctx->subnet);
+                r = violations_set_subnet(violations, ctx->subnet);
         if (r == 0)
-                r = look(ctx, poll, book);
+                r = sample(ctx, poll, violations);
         if (r < 0)
                 return r;
         result->counted_since = clock_wall();
@@ -162,11 +162,11 @@ static int poll_twice(struct context *ctx, struct violation_poll *poll, struct v
                 fprintf(stderr, "looked at the counters of %u ports; again in %.0f s\n", result->n_polled,
                         (double) result->interval / (double) USEC_PER_SEC);
         wait_between(ctx, result->interval);
-        r = look(ctx, poll, book);
+        r = sample(ctx, poll, violations);
         if (r < 0)
                 return r;
         count_polled(poll, result);
-        return collect(ctx, book, result);
+        return collect(ctx, violations, result);
 }
 
 int command_violations_once(struct context *ctx)
@@ -176,17 +176,17 @@ int command_violations_once(struct context *ctx)
                 .kind = RESULT_VIOLATIONS,
                 .violations = { .node = ctx->options->node, .once = true, .interval = interval },
         };
-        const struct violations_config book_config = { .interval = interval, .threshold = 1 };
+        const struct violations_config config = { .interval = interval, .threshold = 1 };
         const struct violation_poll_config poll_config = { .interval = interval };
         _cleanup_(violation_poll_free_p) struct violation_poll *poll = violation_poll_new(&poll_config);
-        _cleanup_(violations_free_p) struct violations *book = violations_new(&book_config);
+        _cleanup_(violations_free_p) struct violations *violations = violations_new(&config);
         int r;
 
-        r = poll && book ? prepare(ctx) : -ENOMEM;
+        r = poll && violations ? prepare(ctx) : -ENOMEM;
         if (r == 0)
                 r = check_node(ctx, ctx->options->node);
         if (r == 0)
-                r = poll_twice(ctx, poll, book, &result.violations);
+                r = poll_twice(ctx, poll, violations, &result.violations);
         if (r < 0)
                 return r;
         result.status = exit_status_of(result.violations.n_items > 0, result.violations.n_silent > 0);

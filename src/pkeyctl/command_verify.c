@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pkeyctl/commands.h"
-#include "pkeyctl/kernel.h"
+#include "pkeyctl/host_tables.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
 #include "pkeyctl/session.h"
@@ -18,7 +18,7 @@ int command_verify(struct context *ctx)
         if (r == 0)
                 r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &result.verification);
         if (r == 0)
-                r = kernel_verify(ctx, result.verification);
+                r = host_tables_verify(ctx, result.verification);
         if (r < 0)
                 return r;
         result.verification->n_silent = reconcile_tell_silent(ctx->subnet, ctx->known, &ctx->findings);

@@ -4,7 +4,7 @@
 /*
  * pkeyctl/: the admin's tool, one run of it.
  *
- *     main ........ options -> command -> exit status; whatever went wrong is told here, once
+ *     pkeyctl.c ... options -> command -> exit status; whatever went wrong is told here, once
  *     pipeline .... files -> policy, settings; what they mean in the fabric
  *     session ..... control (control/control.h) for one sweep: fabric -> snapshot -> tables -> plan -> apply
  *     command_* ... each takes the steps it needs, in order, into a result
@@ -17,7 +17,7 @@
  */
 
 #include "control/control.h"
-#include "pkeyctl/options.h"
+#include "pkeyctl/pkeyctl_options.h"
 #include "shell/opened_port.h"
 #include "shell/state.h"
 

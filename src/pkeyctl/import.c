@@ -31,7 +31,7 @@ static void settle_index0(struct import *im)
 }
 
 /* A default partition that leaves out the SM's port: told by the comparison if it is known which port that is. */
-static void tell_default(struct import *im)
+static void report_default(struct import *im)
 {
         const struct import_partition *p = &im->partitions[0];
         struct place place = { .where = p->source->where };
@@ -67,7 +67,7 @@ static void drop_groups(struct import *im, const struct partitions_conf_partitio
         p->ipoib->n_groups = kept;
 }
 
-static void tell_losses(struct import *im)
+static void report_losses(struct import *im)
 {
         for (uint32_t i = 0; i < im->n_partitions; i++) {
                 const struct partitions_conf_partition *p = im->partitions[i].source;
@@ -91,7 +91,7 @@ static int compare_guids(const void *left, const void *right)
                ORDER(a->where.column, b->where.column);
 }
 
-static void tell_unknown_guids(struct import *im, const struct import_port **ports, uint32_t n)
+static void report_unknown_guids(struct import *im, const struct import_port **ports, uint32_t n)
 {
         uint32_t different = 0;
 
@@ -111,7 +111,7 @@ static void tell_unknown_guids(struct import *im, const struct import_port **por
 }
 
 /* Each of them once, and not too many: half a cluster may be switched off. */
-static int tell_unknown(struct import *im)
+static int report_unknown(struct import *im)
 {
         const struct import_port **unknown;
         uint32_t n = 0;
@@ -127,12 +127,12 @@ static int tell_unknown(struct import *im)
                         if (im->partitions[i].ports[k].port == SUBNET_NONE && !im->partitions[i].ports[k].self)
                                 unknown[n++] = &im->partitions[i].ports[k];
         qsort(unknown, n, sizeof(*unknown), compare_guids);
-        tell_unknown_guids(im, unknown, n);
+        report_unknown_guids(im, unknown, n);
         return 0;
 }
 
 /* `both` is what opensm.conf makes of it. */
-static void tell_both(struct import *im)
+static void report_both(struct import *im)
 {
         for (uint32_t i = 0; i < im->n_partitions && !im->allow_both_pkeys; i++)
                 for (const struct partitions_conf_member *m = im->partitions[i].source->members; m; m = m->next) {
@@ -161,12 +161,12 @@ static int convert(struct import *im, const char **ret)
                 r = import_find_groups(im);
         if (r < 0)
                 return r;
-        if (tell_unknown(im) < 0)
+        if (report_unknown(im) < 0)
                 return -ENOMEM;
         settle_index0(im);
-        tell_default(im);
-        tell_losses(im);
-        tell_both(im);
+        report_default(im);
+        report_losses(im);
+        report_both(im);
         *ret = import_print(im);
         return *ret ? import_check(im, *ret) : -ENOMEM;
 }

@@ -13,7 +13,7 @@
  */
 
 #include "opensm/partitions_conf.h"
-#include "policy/report.h"
+#include "policy/file_report.h"
 
 /* A port that is named on its own, and what it is in the end. */
 struct import_port {

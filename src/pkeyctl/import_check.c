@@ -19,8 +19,8 @@ static bool is_kept_full(const struct subnet *s, uint32_t port, uint16_t base, e
         return base == P_KEY_DEFAULT_BASE && (port == s->self || port == s->sm) && got == MEMBERSHIP_FULL;
 }
 
-static void tell_difference(struct import *im, const struct import_partition *p, uint32_t port, enum membership wanted,
-                            enum membership got, uint32_t others)
+static void report_difference(struct import *im, const struct import_partition *p, uint32_t port, enum membership wanted,
+                              enum membership got, uint32_t others)
 {
         bool kept = is_kept_full(im->subnet, port, p->source->base, got);
         const char *label = subnet_port_label(im->arena, im->subnet, port);
@@ -49,20 +49,20 @@ static int compare_partition(struct import *im, const struct import_partition *p
                 if (im->subnet->ports[port].role != PORT_ENDPORT || got == (enum membership) levels[port])
                         continue;
                 if (is_kept_full(im->subnet, port, p->source->base, got))
-                        tell_difference(im, p, port, (enum membership) levels[port], got, 0);
+                        report_difference(im, p, port, (enum membership) levels[port], got, 0);
                 else if (n++ == 0)
                         example = port;
         }
         if (n > 0)
-                tell_difference(im, p, example, (enum membership) levels[example], membership_of(m, example, p->source->base),
-                                n - 1);
+                report_difference(im, p, example, (enum membership) levels[example], membership_of(m, example, p->source->base),
+                                  n - 1);
         return 0;
 }
 
 /* A switch port has one entry of each partition of what is plugged in there. */
 static uint32_t count_entries(const struct memberships *m, const struct subnet *s, uint32_t port)
 {
-        uint32_t of = s->ports[port].role == PORT_ENDPORT ? port : s->ports[port].neighbour, n = 0;
+        uint32_t of = s->ports[port].role == PORT_ENDPORT ? port : s->ports[port].peer, n = 0;
 
         if (of != port)
                 return m->first[of + 1] - m->first[of];
@@ -76,7 +76,7 @@ static bool is_too_small(const struct memberships *m, const struct subnet *s, ui
         const struct subnet_port *p = &s->ports[port];
         uint16_t capacity = subnet_port_capacity(s, p);
 
-        if (p->role != PORT_ENDPORT && (!subnet_port_can_enforce(s, p) || p->neighbour == SUBNET_NONE))
+        if (p->role != PORT_ENDPORT && (!subnet_port_can_enforce(s, p) || p->peer == SUBNET_NONE))
                 return false;
         return capacity > 0 && count_entries(m, s, port) > capacity;
 }

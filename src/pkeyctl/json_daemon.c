@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <time.h>
 
-#include "pkeyctl/json.h"
+#include "pkeyctl/result_json.h"
 
 json_t *as_json_time(usec_t when)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/json.h"
+#include "pkeyctl/result_json.h"
 
 static json_t *common_bases(struct doc *d, const struct explain_end *a, const struct explain_end *b)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/json.h"
+#include "pkeyctl/result_json.h"
 
 static const char *const levels[N_LEVELS] = { [LEVEL_NONE] = "none", [LEVEL_LIMITED] = "limited", [LEVEL_FULL] = "full" };
 static const char *const kinds[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/json.h"
+#include "pkeyctl/result_json.h"
 
 json_t *as_json_member_count(struct doc *d, const struct member_count *count)
 {
@@ -92,17 +92,17 @@ static json_t *table_entries(struct doc *d, uint32_t port)
         return array;
 }
 
-static json_t *neighbour_object(struct doc *d, uint32_t neighbour)
+static json_t *peer_object(struct doc *d, uint32_t peer)
 {
         const struct observed_table *t;
         json_t *o;
 
-        if (neighbour == SUBNET_NONE)
+        if (peer == SUBNET_NONE)
                 return json_null();
-        t = &d->ctx->observed->tables[neighbour];
-        o = port_object(d, neighbour);
+        t = &d->ctx->observed->tables[peer];
+        o = port_object(d, peer);
         doc_add(d, o, "{s:b, s:b, s:b}", "can_enforce",
-                subnet_port_can_enforce(d->ctx->subnet, &d->ctx->subnet->ports[neighbour]), "inbound",
+                subnet_port_can_enforce(d->ctx->subnet, &d->ctx->subnet->ports[peer]), "inbound",
                 t->enforce_inbound, "outbound", t->enforce_outbound);
         return o;
 }
@@ -119,7 +119,7 @@ void as_json_show_port(struct doc *d, const struct result *result)
 
                 doc_add(d, o, "{s:o, s:o, s:o}", "table", table_entries(d, port), "wanted",
                         wanted ? doc_p_keys(d, wanted->wanted, wanted->n_wanted) : json_null(), "neighbour",
-                        neighbour_object(d, d->ctx->subnet->ports[port].neighbour));
+                        peer_object(d, d->ctx->subnet->ports[port].peer));
                 doc_append(d, ports, o);
         }
         doc_add(d, d->root, "{s:o}", "ports", ports);

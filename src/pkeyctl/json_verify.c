@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/json.h"
-#include "pkeyctl/kernel.h"
+#include "pkeyctl/host_tables.h"
+#include "pkeyctl/result_json.h"
 
 static json_t *kernel_differences(struct doc *d, const struct discrepancy *item)
 {

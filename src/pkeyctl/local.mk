@@ -33,15 +33,15 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/import_names.c \
 	src/pkeyctl/import_print.c \
 	src/pkeyctl/import_reduce.c \
-	src/pkeyctl/json.h \
+	src/pkeyctl/result_json.h \
 	src/pkeyctl/json_daemon.c \
 	src/pkeyctl/json_explain.c \
 	src/pkeyctl/json_held.c \
 	src/pkeyctl/json_plan.c \
 	src/pkeyctl/json_show.c \
-	src/pkeyctl/main.c \
-	src/pkeyctl/options.c \
-	src/pkeyctl/options.h \
+	src/pkeyctl/pkeyctl.c \
+	src/pkeyctl/pkeyctl_options.c \
+	src/pkeyctl/pkeyctl_options.h \
 	src/pkeyctl/output.c \
 	src/pkeyctl/output.h \
 	src/pkeyctl/output_json.c \
@@ -53,16 +53,16 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/progress.h \
 	src/pkeyctl/session.c \
 	src/pkeyctl/session.h \
-	src/pkeyctl/table.c \
-	src/pkeyctl/table.h \
-	src/pkeyctl/text.h \
+	src/pkeyctl/text_table.c \
+	src/pkeyctl/text_table.h \
+	src/pkeyctl/result_text.h \
 	src/pkeyctl/text_apply.c \
 	src/pkeyctl/text_daemon.c \
 	src/pkeyctl/text_explain.c \
 	src/pkeyctl/text_held.c \
 	src/pkeyctl/text_plan.c \
 	src/pkeyctl/text_show.c
-pkeyctl_SOURCES += src/pkeyctl/command_local.c src/pkeyctl/json_verify.c src/pkeyctl/kernel.c src/pkeyctl/kernel.h \
+pkeyctl_SOURCES += src/pkeyctl/command_local.c src/pkeyctl/host_tables.c src/pkeyctl/host_tables.h src/pkeyctl/json_verify.c \
 	src/pkeyctl/text_verify.c
 pkeyctl_SOURCES += src/pkeyctl/command_doctor.c src/pkeyctl/json_doctor.c src/pkeyctl/text_doctor.c
 pkeyctl_LDADD = libpkeyd-shell.la $(SMARTCOLS_LIBS)

@@ -203,7 +203,7 @@ static void add_bases(struct text *t, const struct context *ctx, const struct ex
 static void add_filter(struct text *t, struct context *ctx, const struct explain_side *side)
 {
         text_add(t, "switch port %s enforces partitions and does not hold ",
-                 output_label(ctx, ctx->subnet->ports[side->port].neighbour));
+                 output_label(ctx, ctx->subnet->ports[side->port].peer));
 }
 
 const char *output_verdict(struct context *ctx, const struct explain_side *a, const struct explain_side *b,

@@ -13,7 +13,7 @@
 #include "pkeyctl/bus_client.h"
 #include "pkeyctl/changes.h"
 #include "pkeyctl/context.h"
-#include "pkeyctl/kernel.h"
+#include "pkeyctl/host_tables.h"
 #include "util/text.h"
 #include "verify/explain.h"
 #include "verify/verify.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/json.h"
+#include "pkeyctl/result_json.h"
 
 void as_json_file(struct doc *d, const struct result *r)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/json.h"
-#include "pkeyctl/text.h"
+#include "pkeyctl/result_json.h"
+#include "pkeyctl/result_text.h"
 
 enum {
         OK_IF_DONE = 1 << 0,    /* "ok" is true then only; else whenever there is a result */

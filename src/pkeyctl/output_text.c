@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 
-#include "pkeyctl/text.h"
-#include "shell/report.h"
+#include "pkeyctl/result_text.h"
+#include "shell/findings_print.h"
 
 void text_findings(struct context *ctx, bool terse)
 {
@@ -14,13 +14,13 @@ void text_findings(struct context *ctx, bool terse)
         rest.items += ctx->n_told;
         rest.n -= ctx->n_told;
         ctx->n_told = ctx->findings.n;
-        if (report_findings(stderr, &rest, least) < 0)
+        if (findings_print(stderr, &rest, least) < 0)
                 output_fail(ctx, -ENOMEM);
 }
 
-void text_table(struct context *ctx, struct table *t)
+void text_table_print(struct context *ctx, struct text_table *t)
 {
-        int r = table_end(t);
+        int r = text_table_end(t);
 
         if (r < 0)
                 output_fail(ctx, r);
@@ -52,7 +52,7 @@ void text_refused(struct context *ctx, const struct result *r)
         char count[64];
 
         (void) r;
-        report_count(&ctx->findings, count, sizeof(count));
+        findings_print_count(&ctx->findings, count, sizeof(count));
         fprintf(stderr, "%s; %s\n", count,
                 ctx->writing ? "the run ended in the middle, pkeyctl verify tells what is in force"
                              : "nothing was sent");
@@ -70,19 +70,19 @@ void text_check(struct context *ctx, const struct result *result)
 {
         const struct check_result *r = &result->check;
         const struct policy *policy = ctx->policy;
-        struct table t;
+        struct text_table t;
         char count[64];
 
-        table_begin(&t, "PARTITION|P_KEY|>LINES|>FULL|>LIMITED|>BOTH", r->counts ? 0 : 3);
+        text_table_begin(&t, "PARTITION|P_KEY|>LINES|>FULL|>LIMITED|>BOTH", r->counts ? 0 : 3);
         for (uint32_t i = 0; i < policy->n_partitions; i++) {
                 const struct policy_partition *p = &policy->partitions[i];
                 const struct member_count none = {}, *c = r->counts ? &r->counts[i] : &none;
 
-                table_row(&t, NULL, "%s\t0x%04x\t%u\t%u\t%u\t%u", p->name, p->base, p->n_rules, c->full, c->limited,
-                          c->both);
+                text_table_row(&t, NULL, "%s\t0x%04x\t%u\t%u\t%u\t%u", p->name, p->base, p->n_rules, c->full, c->limited,
+                               c->both);
         }
-        text_table(ctx, &t);
-        report_count(&ctx->findings, count, sizeof(count));
+        text_table_print(ctx, &t);
+        findings_print_count(&ctx->findings, count, sizeof(count));
         printf("%s: %u partition%s, %u group%s; %s\n", policy->file, policy->n_partitions,
                text_plural(policy->n_partitions), policy->n_groups, text_plural(policy->n_groups), count);
 }

@@ -117,11 +117,11 @@ int pipeline_around(struct context *ctx, const uint32_t *ports, uint32_t n_ports
         if (!chosen || !list)
                 return -ENOMEM;
         for (uint32_t i = 0; i < n_ports; i++) {
-                uint32_t neighbour = s->ports[ports[i]].neighbour;
+                uint32_t peer = s->ports[ports[i]].peer;
 
                 chosen[ports[i]] = true;
-                if (neighbour != SUBNET_NONE)
-                        chosen[neighbour] = true;
+                if (peer != SUBNET_NONE)
+                        chosen[peer] = true;
         }
         for (uint32_t p = 0; p < s->n_ports; p++)
                 if (chosen[p] && subnet_port_is_managed(s, &s->ports[p]))

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/text.h"
+#include "pkeyctl/result_text.h"
 
-static void add_failure(struct context *ctx, struct table *t, const struct plan_step *step, const struct plan_write *w,
+static void add_failure(struct context *ctx, struct text_table *t, const struct plan_step *step, const struct plan_write *w,
                         const struct apply_outcome *outcome)
 {
         char block[8] = "-";
 
         if (w->kind == WRITE_BLOCK)
                 (void) snprintf(block, sizeof(block), "%u", w->block);
-        table_row(t, "red", "%s\t%s\t%s\t%s\t%s", plan_phase_to_string(step->phase), output_label(ctx, w->port), block,
-                  outcome->state == APPLY_HELD ? "held back" : apply_reason_to_string(outcome->reason),
-                  output_reason(ctx, w->port, outcome));
+        text_table_row(t, "red", "%s\t%s\t%s\t%s\t%s", plan_phase_to_string(step->phase), output_label(ctx, w->port), block,
+                       outcome->state == APPLY_HELD ? "held back" : apply_reason_to_string(outcome->reason),
+                       output_reason(ctx, w->port, outcome));
 }
 
 static void print_failures(struct context *ctx, const struct apply *apply)
 {
-        struct table t;
+        struct text_table t;
 
-        table_begin(&t, "PHASE|PORT|>BLOCK|REASON|*WHY", 0);
+        text_table_begin(&t, "PHASE|PORT|>BLOCK|REASON|*WHY", 0);
         for (size_t s = 0; s < PLAN_N_PHASES; s++) {
                 const struct plan_step *step = &ctx->plan->steps[s];
 
@@ -28,7 +28,7 @@ static void print_failures(struct context *ctx, const struct apply *apply)
                                 add_failure(ctx, &t, step, &step->writes[w], outcome);
                 }
         }
-        text_table(ctx, &t);
+        text_table_print(ctx, &t);
 }
 
 static void print_summary(const struct apply_summary *s)

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "pkeyctl/text.h"
+#include "pkeyctl/result_text.h"
 
 #define TIME_SIZE      32
 #define MAX_HELD_LINES 4
@@ -131,7 +131,7 @@ void text_reload(struct context *ctx, const struct result *result)
 
 /* --- violations ------------------------------------------------------------------------------------------------------ */
 
-static void add_row(struct table *t, const struct seen_violation *v)
+static void add_row(struct text_table *t, const struct seen_violation *v)
 {
         char first[TIME_SIZE] = "?", last[TIME_SIZE] = "?", key[16] = "", total[32] = "maximum";
 
@@ -143,11 +143,11 @@ static void add_row(struct table *t, const struct seen_violation *v)
                 (void) format_time(v->last, last);
                 (void) snprintf(total, sizeof(total), "%s%" PRIu64, v->saturated ? ">=" : "", v->total);
         }
-        table_row(t, NULL, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", first, last, v->node ?: "?", v->switch_name ?: "",
-                  v->source ?: "", key, v->partition ?: "", total);
+        text_table_row(t, NULL, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", first, last, v->node ?: "?", v->switch_name ?: "",
+                       v->source ?: "", key, v->partition ?: "", total);
 }
 
-static void say_none(const struct violations_result *r)
+static void print_none(const struct violations_result *r)
 {
         usec_t since = r->since > r->counted_since ? r->since : r->counted_since;
         const char *at = r->node ? " at " : "", *node = r->node ?: "";
@@ -165,18 +165,18 @@ static void say_none(const struct violations_result *r)
 void text_violations(struct context *ctx, const struct result *result)
 {
         const struct violations_result *r = &result->violations;
-        struct table t;
+        struct text_table t;
 
         if (r->once && r->n_silent > 0)
                 printf("%u of %u ports did not tell their counters\n", r->n_silent, r->n_polled);
         if (r->n_items == 0) {
-                say_none(r);
+                print_none(r);
                 return;
         }
-        table_begin(&t, "SINCE|LAST|PORT|SWITCH|SOURCE|P_KEY|PARTITION|>COUNT", 0);
+        text_table_begin(&t, "SINCE|LAST|PORT|SWITCH|SOURCE|P_KEY|PARTITION|>COUNT", 0);
         for (uint32_t i = 0; i < r->n_items; i++)
                 add_row(&t, &r->items[i]);
-        text_table(ctx, &t);
+        text_table_print(ctx, &t);
         if (r->n_all > r->n_items)
                 printf("and %" PRIu64 " more; --node and --since choose among them\n", r->n_all - r->n_items);
         for (uint32_t i = 0; i < r->n_items && (r->once || ctx->options->verbose); i++)

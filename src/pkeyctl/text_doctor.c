@@ -2,8 +2,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "pkeyctl/text.h"
-#include "shell/report.h"
+#include "pkeyctl/result_text.h"
+#include "shell/findings_print.h"
 
 #define MAX_PLACES 8 /* without -v */
 #define MIN_WIDTH 40
@@ -89,7 +89,7 @@ static void print_title(const struct diagnosis *d)
         static const char *const colours[] = {
                         [FINDING_NOTE] = "\033[1m", [FINDING_WARNING] = "\033[1;33m", [FINDING_ERROR] = "\033[1;31m"};
         const struct diagnosis_words *words = &diagnosis_words[d->code];
-        bool colour = report_wants_colour(stdout);
+        bool colour = findings_print_wants_colour(stdout);
 
         printf("%s%s%s: %s [%s]\n", colour ? colours[words->severity] : "", finding_severity_to_string(words->severity),
                colour ? COLOUR_OFF : "", d->title, words->code);

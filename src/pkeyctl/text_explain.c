@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/text.h"
+#include "pkeyctl/result_text.h"
 
 static const char *say(enum explain_verdict v)
 {
@@ -39,7 +39,7 @@ static void print_line(struct context *ctx, uint32_t port, const char *label, ui
 }
 
 /* What decides: the partitions they talk through, else all that both are in, else all that either is in. */
-static bool is_telling(const struct explain_side *a, const struct explain_side *b, uint16_t p_key)
+static bool is_relevant(const struct explain_side *a, const struct explain_side *b, uint16_t p_key)
 {
         enum explain_verdict best = explain_pair(&a->by_policy, &b->by_policy);
         struct explain_cursor cursor = {};
@@ -82,7 +82,7 @@ static void print_pair(struct context *ctx, const struct explain_side *a, const 
         for (uint32_t i = 0; i < ctx->policy->n_partitions; i++) {
                 uint16_t base = ctx->policy->partitions[i].base;
 
-                if (!is_telling(a, b, base))
+                if (!is_relevant(a, b, base))
                         continue;
                 print_line(ctx, a->port, label_a, base);
                 print_line(ctx, b->port, label_b, base);

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "pkeyctl/text.h"
+#include "pkeyctl/result_text.h"
 
 #define MAX_BASES 32 /* with all that is to be said of them; -v: all */
 
@@ -145,15 +145,15 @@ void text_forgotten(struct context *ctx, const struct result *result)
 void text_vouches(struct context *ctx, const struct result *result)
 {
         const struct vouches_result *r = &result->vouches;
-        struct table t;
+        struct text_table t;
 
         if (r->n == 0) {
                 puts("nobody vouches for any port");
                 return;
         }
-        table_begin(&t, "PORT|VOUCHED BY|AT|*MAY HOLD", 0);
+        text_table_begin(&t, "PORT|VOUCHED BY|AT|*MAY HOLD", 0);
         for (uint32_t i = 0; i < r->n; i++)
-                table_row(&t, NULL, "%s\t%s\t%s\t%s", label_of(ctx, r->items[i].name), r->items[i].who,
-                          time_of(ctx, r->items[i].at / USEC_PER_SEC), may_hold(ctx, &r->items[i]));
-        text_table(ctx, &t);
+                text_table_row(&t, NULL, "%s\t%s\t%s\t%s", label_of(ctx, r->items[i].name), r->items[i].who,
+                               time_of(ctx, r->items[i].at / USEC_PER_SEC), may_hold(ctx, &r->items[i]));
+        text_table_print(ctx, &t);
 }

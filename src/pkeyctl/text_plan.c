@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/text.h"
+#include "pkeyctl/result_text.h"
 
 /* --- who ------------------------------------------------------------------------------------------------------------- */
 
@@ -26,7 +26,7 @@ static const char *describe(struct context *ctx, const struct change *c)
         return output_format(ctx, "%c %s to %s", mark, membership_to_string(c->before), membership_to_string(c->after));
 }
 
-static void add_change(struct context *ctx, struct table *t, const struct change *c, bool first)
+static void add_change(struct context *ctx, struct text_table *t, const struct change *c, bool first)
 {
         const char *name = output_partition(ctx, c->base);
         char p_key[8];
@@ -34,18 +34,18 @@ static void add_change(struct context *ctx, struct table *t, const struct change
         (void) snprintf(p_key, sizeof(p_key), "0x%04x", c->base);
         if (!*name)
                 name = "(not in the policy)";
-        table_row(t, mark_colour(change_mark(c)), "%s\t%s\t%s\t%u\t%s", first ? name : "", first ? p_key : "",
-                  describe(ctx, c), c->n_ports, output_folded(ctx, c->ports, c->n_ports));
+        text_table_row(t, mark_colour(change_mark(c)), "%s\t%s\t%s\t%u\t%s", first ? name : "", first ? p_key : "",
+                       describe(ctx, c), c->n_ports, output_folded(ctx, c->ports, c->n_ports));
 }
 
 static void print_changes(struct context *ctx, const struct changes *changes)
 {
-        struct table t;
+        struct text_table t;
 
-        table_begin(&t, "PARTITION|P_KEY|CHANGE|>PORTS|*WHO", 0);
+        text_table_begin(&t, "PARTITION|P_KEY|CHANGE|>PORTS|*WHO", 0);
         for (uint32_t i = 0; i < changes->n; i++)
                 add_change(ctx, &t, &changes->items[i], i == 0 || changes->items[i - 1].base != changes->items[i].base);
-        text_table(ctx, &t);
+        text_table_print(ctx, &t);
         if (changes->n_enforcing_ports > 0)
                 printf("%u enforcing switch port%s\n", changes->n_enforcing_ports,
                        changes->n_enforcing_ports == 1 ? " follows" : "s follow");
@@ -79,22 +79,22 @@ static const char *describe_write(struct context *ctx, const struct plan_write *
 
 static void print_writes(struct context *ctx)
 {
-        struct table t;
+        struct text_table t;
 
-        table_begin(&t, "PHASE|PORT|>LID|*ENTRIES", 0);
+        text_table_begin(&t, "PHASE|PORT|>LID|*ENTRIES", 0);
         for (size_t s = 0; s < PLAN_N_PHASES; s++) {
                 const struct plan_step *step = &ctx->plan->steps[s];
 
                 for (uint32_t i = 0; i < step->n_writes; i++) {
                         const struct plan_write *w = &step->writes[i];
 
-                        table_row(&t, NULL, "%s\t%s\t%u\t%s", plan_phase_to_string(step->phase),
-                                  output_label(ctx, w->port), ctx->subnet->ports[w->port].lid.v,
-                                  describe_write(ctx, w));
+                        text_table_row(&t, NULL, "%s\t%s\t%u\t%s", plan_phase_to_string(step->phase),
+                                       output_label(ctx, w->port), ctx->subnet->ports[w->port].lid.v,
+                                       describe_write(ctx, w));
                 }
         }
         putchar('\n');
-        text_table(ctx, &t);
+        text_table_print(ctx, &t);
 }
 
 /* --- how ------------------------------------------------------------------------------------------------------------- */
@@ -102,21 +102,21 @@ static void print_writes(struct context *ctx)
 /* Returns how many there are. */
 static uint32_t print_phases(struct context *ctx)
 {
-        struct table t;
+        struct text_table t;
         uint32_t n = 0;
 
-        table_begin(&t, "PHASE|ON|>WRITES", 0);
+        text_table_begin(&t, "PHASE|ON|>WRITES", 0);
         for (size_t s = 0; s < PLAN_N_PHASES; s++) {
                 const struct plan_step *step = &ctx->plan->steps[s];
 
                 if (step->n_writes == 0)
                         continue;
-                table_row(&t, NULL, "%s\t%s\t%u", plan_phase_to_string(step->phase),
-                          plan_phase_is_enforcing(step->phase) ? "switch ports" : "endports", step->n_writes);
+                text_table_row(&t, NULL, "%s\t%s\t%u", plan_phase_to_string(step->phase),
+                               plan_phase_is_enforcing(step->phase) ? "switch ports" : "endports", step->n_writes);
                 n++;
         }
         putchar('\n');
-        text_table(ctx, &t);
+        text_table_print(ctx, &t);
         return n;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/kernel.h"
-#include "pkeyctl/text.h"
+#include "pkeyctl/host_tables.h"
+#include "pkeyctl/result_text.h"
 
 /* --- the kernel's tables --------------------------------------------------------------------------------------------- */
 
@@ -41,21 +41,21 @@ static void print_kernel(struct context *ctx, const struct verification *v)
 static void print_differences(struct context *ctx, const struct verification *v)
 {
         bool enforcement = false;
-        struct table t;
+        struct text_table t;
 
         for (uint32_t i = 0; i < v->n_differ; i++)
                 enforcement |= v->differ[i].enforcement_differs;
-        table_begin(&t, "PORT|GUID|*MISSING|*UNEXPECTED|ENFORCEMENT", enforcement ? 0 : 4);
+        text_table_begin(&t, "PORT|GUID|*MISSING|*UNEXPECTED|ENFORCEMENT", enforcement ? 0 : 4);
         for (uint32_t i = 0; i < v->n_differ; i++) {
                 const struct discrepancy *d = &v->differ[i];
 
                 if (d->source == SOURCE_SMP)
-                        table_row(&t, "red", "%s\t0x%016" PRIx64 "\t%s\t%s\t%s", output_label(ctx, d->port),
-                                  ctx->subnet->ports[d->port].guid.v, text_p_keys(ctx, d->missing, d->n_missing),
-                                  text_p_keys(ctx, d->unexpected, d->n_unexpected),
-                                  d->enforcement_differs ? "differs" : "");
+                        text_table_row(&t, "red", "%s\t0x%016" PRIx64 "\t%s\t%s\t%s", output_label(ctx, d->port),
+                                       ctx->subnet->ports[d->port].guid.v, text_p_keys(ctx, d->missing, d->n_missing),
+                                       text_p_keys(ctx, d->unexpected, d->n_unexpected),
+                                       d->enforcement_differs ? "differs" : "");
         }
-        text_table(ctx, &t);
+        text_table_print(ctx, &t);
 }
 
 void text_verify(struct context *ctx, const struct result *result)

@@ -4,7 +4,7 @@
 /*
  * pkeyd/: control (control/control.h) on an sd_event loop.
  *
- *     main          options, life cycle
+ *     pkeyd         options, life cycle
  *     daemon        event sources -> control; its actions -> the port, the state directory, files, OpenSM, the journal
  *     load          both files -> a generation
  *     journal       the only place that logs
@@ -17,7 +17,7 @@
  * knows them all. Everything happens on one thread.
  */
 
-#include "pkeyd/options.h"
+#include "pkeyd/pkeyd_options.h"
 
 /* Runs until it is stopped. SIGHUP, SIGTERM and SIGINT must be blocked. Returns 0 or a negative errno, which was logged. */
 int daemon_run(const struct options *options);

@@ -4,7 +4,7 @@
 /* Both files, and what the settings name, as a generation. */
 
 #include "control/generation.h"
-#include "pkeyd/options.h"
+#include "pkeyd/pkeyd_options.h"
 
 /* Reads both files; all that is wrong with either is appended. Returns 0, -EBADMSG, -ENOMEM; *ret owned, number 0. */
 int load_generation(const struct options *o, struct findings *findings, struct generation **ret);

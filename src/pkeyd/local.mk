@@ -15,15 +15,15 @@ pkeyd_SOURCES = \
 	src/pkeyd/journal.h \
 	src/pkeyd/load.c \
 	src/pkeyd/load.h \
-	src/pkeyd/main.c \
 	src/pkeyd/metrics_file.c \
 	src/pkeyd/metrics_file.h \
 	src/pkeyd/monitor.c \
 	src/pkeyd/monitor.h \
 	src/pkeyd/notify.c \
 	src/pkeyd/notify.h \
-	src/pkeyd/options.c \
-	src/pkeyd/options.h \
+	src/pkeyd/pkeyd.c \
+	src/pkeyd/pkeyd_options.c \
+	src/pkeyd/pkeyd_options.h \
 	src/pkeyd/violation_list.h \
 	src/pkeyd/violation_text.c \
 	src/pkeyd/violation_text.h

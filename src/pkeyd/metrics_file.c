@@ -29,13 +29,13 @@ struct metrics_file {
 
 static void collect_numbers(const struct control_numbers *n, struct metrics *m)
 {
-        m->last_pass = n->last_sweep / USEC_PER_SEC;
+        m->last_sweep = n->last_sweep / USEC_PER_SEC;
         m->last_success = n->last_success / USEC_PER_SEC;
         m->last_apply = n->last_apply / USEC_PER_SEC;
-        m->passes.done = n->sweeps[SWEEP_DONE];
-        m->passes.partial = n->sweeps[SWEEP_PARTIAL];
-        m->passes.refused = n->sweeps[SWEEP_REFUSED];
-        m->passes.failed = n->sweeps[SWEEP_FAILED];
+        m->sweeps.done = n->sweeps[SWEEP_DONE];
+        m->sweeps.partial = n->sweeps[SWEEP_PARTIAL];
+        m->sweeps.refused = n->sweeps[SWEEP_REFUSED];
+        m->sweeps.failed = n->sweeps[SWEEP_FAILED];
         m->n_writes = n->n_writes;
         m->n_writes_failed = n->n_writes_failed;
         m->n_refused_by_gate = n->n_refused_by_gate;
@@ -68,7 +68,7 @@ static void collect(const struct metrics_file *f, struct metrics *m)
         collect_numbers(&s->numbers, m);
         m->generation = s->in_force ? s->in_force->number : 0;
         m->audit = g && g->audits;
-        m->stands_by = s->standby;
+        m->is_standby = s->standby;
         m->n_policy_errors = s->n_file_errors + (g ? g->n_refused : 0);
         m->subnet = s->snapshot ? s->snapshot->subnet : NULL;
         m->n_managed = s->ports.managed;

@@ -50,9 +50,9 @@ static bool clears_saturated(const struct settings *s)
 }
 
 /* What is known now. Borrowed until the next update. */
-static void make_context(const struct monitor *m, struct attribution_context *ret)
+static void make_context(const struct monitor *m, struct attribution_input *ret)
 {
-        *ret = (struct attribution_context) {
+        *ret = (struct attribution_input) {
                 .subnet = m->snapshot ? m->snapshot->subnet : NULL,
                 .memberships = m->memberships,
                 .observed = m->snapshot ? m->snapshot->observed : NULL,
@@ -80,7 +80,7 @@ static uint64_t total_of(const struct monitor *m)
         return total;
 }
 
-static void log_report(struct monitor *m, const struct attribution_context *context, const struct violation_report *report)
+static void log_report(struct monitor *m, const struct attribution_input *context, const struct violation_report *report)
 {
         uint64_t generation = m->generation ? m->generation->number : 0;
         _cleanup_arena_ struct arena *a = arena_new();
@@ -92,7 +92,7 @@ static void log_report(struct monitor *m, const struct attribution_context *cont
 
 static void log_reports(struct monitor *m)
 {
-        struct attribution_context context;
+        struct attribution_input context;
         struct violation_report report;
         bool any = false;
 
@@ -392,7 +392,7 @@ static int list_records(void *userdata, struct arena *a, usec_t since, uint32_t 
                         uint32_t *ret_n, uint32_t *ret_all)
 {
         const struct violation_record **records;
-        struct attribution_context context;
+        struct attribution_input context;
         struct violation_item *items;
         struct monitor *m = userdata;
         int r;

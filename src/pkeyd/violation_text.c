@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "shell/shell.h"
-#include "violations/words.h"
+#include "violations/phrase.h"
 
 static bool is_of_many(const struct violation_report *report)
 {
@@ -55,7 +55,7 @@ static void fill_item(const struct attribution *words, const struct violation_re
 }
 
 int violation_item_of_record(struct arena *a, const struct violation_record *record,
-                             const struct attribution_context *context, struct violation_item *ret)
+                             const struct attribution_input *context, struct violation_item *ret)
 {
         struct attribution words;
         int r = attribution_explain_record(a, record, context, &words);
@@ -77,7 +77,7 @@ static void fill_report(const struct violation_report *report, const struct attr
 }
 
 bool violation_text_log(const struct journal *j, struct arena *a, uint64_t generation,
-                        const struct attribution_context *context, const struct violation_report *report,
+                        const struct attribution_input *context, const struct violation_report *report,
                         struct violation_item *ret_item)
 {
         struct attribution words = {};
@@ -117,8 +117,8 @@ void violation_text_notices(const struct journal *j, const struct notices_status
 
 void violation_text_poll(const struct journal *j, const struct violation_poll_counters *poll)
 {
-        struct words_piece silent = words_number(poll->n_silent), ports = words_count(poll->n_ports, "port", "ports");
-        struct words_piece cycle = words_duration(poll->cycle_duration), interval = words_duration(poll->interval);
+        struct phrase silent = phrase_number(poll->n_silent), ports = phrase_count(poll->n_ports, "port", "ports");
+        struct phrase cycle = phrase_duration(poll->cycle_duration), interval = phrase_duration(poll->interval);
 
         if (poll->is_late)
                 journal_event(j, LOG_EVENT_POLL_LATE, NULL,

@@ -12,7 +12,7 @@
 /* A report as a journal entry. True: *ret_item is the same for the bus, its strings in the arena. False: memory
  * is out (a may be NULL), and the entry has the number only. */
 bool violation_text_log(const struct journal *j, struct arena *a, uint64_t generation,
-                        const struct attribution_context *context, const struct violation_report *report,
+                        const struct attribution_input *context, const struct violation_report *report,
                         struct violation_item *ret_item);
 
 /* What became of the subscription at the SA; called when that is news. */
@@ -27,4 +27,4 @@ void violation_text_poll(const struct journal *j, const struct violation_poll_co
 
 /* A record of the violation table as it is shown. Strings are in the arena. Returns 0 or -ENOMEM. */
 int violation_item_of_record(struct arena *a, const struct violation_record *record,
-                             const struct attribution_context *context, struct violation_item *ret);
+                             const struct attribution_input *context, struct violation_item *ret);

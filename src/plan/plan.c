@@ -108,14 +108,14 @@ static void tell(struct planner *pl, struct tally *t, enum finding_severity seve
         t->n++;
 }
 
-static void tell_rest(struct planner *pl, const struct tally *t)
+static void report_rest(struct planner *pl, const struct tally *t)
 {
         if (t->n > most_of(t->severity))
                 (void) findings_add(pl->findings, t->severity, t->code, NULL, "... and %u more port%s like this",
                                     t->n - most_of(t->severity), text_plural(t->n - most_of(t->severity)));
 }
 
-static void tell_overflow(struct planner *pl, uint32_t port, const struct port_plan *pp)
+static void report_overflow(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
         tell(pl, &pl->capacity, FINDING_ERROR, FINDING_PLAN_CAPACITY,
              arena_printf(pl->arena, "%s: its P_Key table holds %u entries and would need %u%s", label(pl, port),
@@ -125,7 +125,7 @@ static void tell_overflow(struct planner *pl, uint32_t port, const struct port_p
                                         : ""));
 }
 
-static void tell_stuck(struct planner *pl, uint32_t port, const struct port_plan *pp)
+static void report_stuck(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
         tell(pl, &pl->transition, FINDING_ERROR, FINDING_PLAN_CAPACITY_TRANSITION,
              arena_printf(pl->arena,
@@ -134,16 +134,16 @@ static void tell_stuck(struct planner *pl, uint32_t port, const struct port_plan
                           label(pl, port), pp->capacity, pp->needed));
 }
 
-static void tell_index0(struct planner *pl, uint32_t port, const struct port_plan *pp)
+static void report_index0(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
         tell(pl, &pl->index0, FINDING_WARNING, FINDING_PLAN_INDEX0,
              arena_printf(pl->arena, "%s: index 0 holds 0x%04x, not an entry of 0x%04x (%s)", label(pl, port),
                           pp->b[0].v, pp->index0_base,
                           pp->options->repair_index0 ? "it cannot be moved: no index is free, or it is not pkeyd's"
-                                                     : "'repair_index0: true' mends it"));
+                                                     : "'repair_index0: true' repairs it"));
 }
 
-static void tell_unreachable(struct planner *pl, uint32_t port)
+static void report_unreachable(struct planner *pl, uint32_t port)
 {
         const struct observed_table *t = &pl->observed->tables[port];
         const char *what = t->source == TABLE_ASSUMED ? "taken to hold what it last held" : "left out of the plan";
@@ -284,7 +284,7 @@ static int port_plan_prepare(struct planner *pl, uint32_t port, struct port_plan
                 .capacity = t->capacity,
                 .enforcing = p->role == PORT_SWITCH_EXTERNAL,
                 .enforces_now = t->enforce_inbound || t->enforce_outbound,
-                .neighbour = p->neighbour == SUBNET_NONE ? NULL : &pl->observed->tables[p->neighbour],
+                .peer = p->peer == SUBNET_NONE ? NULL : &pl->observed->tables[p->peer],
                 .index0_base = index0_base_of(pl, port),
                 .a = arena_new_array(pl->arena, struct p_key, t->capacity),
                 .b = arena_new_array(pl->arena, struct p_key, t->capacity),
@@ -305,7 +305,7 @@ static bool may_overflow(const struct planner *pl, const struct port_plan *pp)
 /* Half of what is between an endport and the fabric is no use without the other. */
 static void freeze(struct planner *pl, uint32_t port, enum freeze why)
 {
-        uint32_t other_end = pl->desired->subnet->ports[port].neighbour;
+        uint32_t other_end = pl->desired->subnet->ports[port].peer;
 
         pl->plan->frozen[port] = why;
         if (other_end != SUBNET_NONE)
@@ -320,7 +320,7 @@ static int plan_port(struct planner *pl, uint32_t port)
         int r;
 
         if (t->source != TABLE_READ)
-                tell_unreachable(pl, port);
+                report_unreachable(pl, port);
         if (t->source == TABLE_UNKNOWN || pl->plan->frozen[port] != FREEZE_NONE)
                 return 0;
         r = port_plan_prepare(pl, port, &pp);
@@ -330,11 +330,11 @@ static int plan_port(struct planner *pl, uint32_t port)
         if ((pp.overflow || pp.stuck) && may_overflow(pl, &pp))
                 return 0; /* its table is left alone; see plan_enforcement */
         if (pp.overflow)
-                tell_overflow(pl, port, &pp);
+                report_overflow(pl, port, &pp);
         else if (pp.stuck)
-                tell_stuck(pl, port, &pp);
+                report_stuck(pl, port, &pp);
         else if (pp.index0_wrong)
-                tell_index0(pl, port, &pp);
+                report_index0(pl, port, &pp);
         if (pp.overflow || pp.stuck) {
                 freeze(pl, port, pp.overflow ? FREEZE_CAPACITY : FREEZE_TRANSITION);
                 return 0;
@@ -355,13 +355,13 @@ static bool covers(const struct p_key *table, uint16_t capacity, struct p_key ke
         return false;
 }
 
-/* Entries that the neighbour keeps though nobody asked for them (not owned, or kept) would be cut off if the switch began
+/* Entries that the peer keeps though nobody asked for them (not owned, or kept) would be cut off if the switch began
  * to enforce a table that lacks them. Gives the first such entry. */
 static bool would_cut_off(const struct planner *pl, uint32_t port, struct p_key *ret)
 {
-        uint32_t neighbour = pl->desired->subnet->ports[port].neighbour;
-        const struct observed_table *mine = &pl->observed->tables[port], *its = &pl->observed->tables[neighbour];
-        const struct p_key *table = pl->plan->final_tables[neighbour];
+        uint32_t peer = pl->desired->subnet->ports[port].peer;
+        const struct observed_table *mine = &pl->observed->tables[port], *its = &pl->observed->tables[peer];
+        const struct p_key *table = pl->plan->final_tables[peer];
         uint16_t i;
 
         for (i = 0; table && i < its->capacity; i++)
@@ -421,8 +421,8 @@ static int add_enforcement_write(struct planner *pl, enum plan_phase phase, uint
 /* What is plugged in holds something now that only this switch port keeps from having any effect. */
 static bool holds_back(const struct planner *pl, uint32_t port)
 {
-        uint32_t neighbour = pl->desired->subnet->ports[port].neighbour;
-        const struct observed_table *mine = &pl->observed->tables[port], *its = &pl->observed->tables[neighbour];
+        uint32_t peer = pl->desired->subnet->ports[port].peer;
+        const struct observed_table *mine = &pl->observed->tables[port], *its = &pl->observed->tables[peer];
         uint16_t i;
 
         for (i = 0; i < its->capacity; i++)
@@ -510,7 +510,7 @@ static int plan_ports(struct planner *pl)
         r = leave_frozen(pl, affected);
         if (r < 0)
                 return r;
-        /* after all tables: whether a port may enforce depends on its neighbour's */
+        /* after all tables: whether a port may enforce depends on its peer's */
         for (i = 0; i < s->n_ports; i++) {
                 if (!subnet_port_can_enforce(s, &s->ports[i]) || pl->observed->tables[i].source != TABLE_READ ||
                     pl->plan->frozen[i] != FREEZE_NONE)
@@ -572,12 +572,12 @@ int plan_compute(struct arena *a, const struct desired *desired, const struct ob
         r = plan_ports(&pl);
         if (r < 0)
                 return r;
-        tell_rest(&pl, &pl.capacity);
-        tell_rest(&pl, &pl.transition);
-        tell_rest(&pl, &pl.index0);
-        tell_rest(&pl, &pl.unreachable);
-        tell_rest(&pl, &pl.enforcement_off);
-        tell_rest(&pl, &pl.enforcement_skipped);
+        report_rest(&pl, &pl.capacity);
+        report_rest(&pl, &pl.transition);
+        report_rest(&pl, &pl.index0);
+        report_rest(&pl, &pl.unreachable);
+        report_rest(&pl, &pl.enforcement_off);
+        report_rest(&pl, &pl.enforcement_skipped);
         r = fill_steps(&pl);
         if (r < 0)
                 return r;

@@ -11,14 +11,14 @@
  *
  * The order of phases gives the first two, index choice the third:
  *
- *     repair   mend index 0, level-neutral (only with repair_index0)
+ *     repair   put index 0 right, level-neutral (only with repair_index0)
  *     revoke   drop entries on endports
  *     close    drop entries on enforcing ports
  *     relax    turn enforcement off where the settings say so
  *     open     add and raise on enforcing ports
  *     raise    limited to full on endports
  *     lower    full to limited on endports, then on enforcing ports
- *     grant    add entries: on ports that enforce already, where the neighbour has the base and only the switch keeps it
+ *     grant    add entries: on ports that enforce already, where the peer has the base and only the switch keeps it
  *              from having any effect; then on endports
  *     enforce  turn enforcement on, where every table is right
  *

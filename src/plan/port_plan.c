@@ -75,13 +75,13 @@ static enum plan_phase drop_phase(const struct port_plan *pp, struct p_key key)
         return pp->enforcing ? PHASE_CLOSE : PHASE_REVOKE;
 }
 
-/* The neighbour has this base already, and only this switch port keeps it from having any effect (a switch that forgot its
+/* The peer has this base already, and only this switch port keeps it from having any effect (a switch that forgot its
  * table, a host that somebody else wrote). Whoever is behind it has level none as far as anybody can see, and an entry here
  * gives it one: that is a grant, and must come after all that is lowered. */
 static bool is_grant_by_switch(const struct port_plan *pp, enum level before, uint16_t base)
 {
-        return pp->enforces_now && before == LEVEL_NONE && pp->neighbour && pp->neighbour->entries &&
-               table_level(pp->neighbour->entries, pp->neighbour->capacity, base) != LEVEL_NONE;
+        return pp->enforces_now && before == LEVEL_NONE && pp->peer && pp->peer->entries &&
+               table_level(pp->peer->entries, pp->peer->capacity, base) != LEVEL_NONE;
 }
 
 static enum plan_phase add_phase(const struct port_plan *pp, struct p_key key)

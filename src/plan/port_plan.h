@@ -19,7 +19,7 @@ struct port_plan {
         uint16_t capacity;
         bool enforcing;                  /* an external port of a switch */
         bool enforces_now;               /* ... whose table is in effect already */
-        const struct observed_table *neighbour; /* ... and what is plugged in there; NULL: nothing */
+        const struct observed_table *peer; /* ... and what is plugged in there; NULL: nothing */
         uint16_t index0_base;            /* whose entry belongs at index 0 of this port; 0: nobody's in particular */
 
         /* out, capacity entries each */

@@ -1,5 +1,7 @@
 # policy/
 libpkeyd_core_la_SOURCES += \
+	src/policy/file_report.c \
+	src/policy/file_report.h \
 	src/policy/freeze.c \
 	src/policy/freeze.h \
 	src/policy/hostlist.c \
@@ -16,8 +18,6 @@ libpkeyd_core_la_SOURCES += \
 	src/policy/policy_partitions.c \
 	src/policy/policy_reader.h \
 	src/policy/policy_resolve.c \
-	src/policy/report.c \
-	src/policy/report.h \
 	src/policy/selector.c \
 	src/policy/selector.h \
 	src/policy/selector_hint.c \

@@ -18,9 +18,9 @@
  * only goes on with the list of ports.
  */
 
+#include "policy/file_report.h"
 #include "policy/hostlist.h"
 #include "policy/policy.h"
-#include "policy/report.h"
 #include "util/text.h"
 
 #define SELECTOR_MAX_PORT     254  /* a port number has 8 bits, 255 means "all" on the wire */

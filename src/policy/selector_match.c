@@ -242,17 +242,17 @@ static int match_host(struct matcher *m, const struct selector *s, struct port_l
 /* ---- switches ------------------------------------------------------------------------------------------------- */
 
 /* Endports plugged into the switch. */
-static void add_neighbours(struct collection *c, const struct selector *s, uint32_t node, enum freeze why)
+static void add_peers(struct collection *c, const struct selector *s, uint32_t node, enum freeze why)
 {
         const struct matcher *m = c->matcher;
 
         for (uint32_t i = m->first_port[node]; i < m->first_port[node + 1]; i++) {
                 const struct subnet_port *p = &m->subnet->ports[i];
 
-                if (p->role != PORT_SWITCH_EXTERNAL || p->neighbour == SUBNET_NONE)
+                if (p->role != PORT_SWITCH_EXTERNAL || p->peer == SUBNET_NONE)
                         continue;
                 if (!s->has_ports || selector_has_port(s, p->number))
-                        add_port(c, p->neighbour, why);
+                        add_port(c, p->peer, why);
         }
 }
 
@@ -274,13 +274,13 @@ static bool is_switch_of(const struct selector *s, const struct subnet_node *nod
 }
 
 /* Each of them may be meant. */
-static void add_all_neighbours(struct collection *c, const struct selector *s, uint32_t i, uint32_t end)
+static void add_all_peers(struct collection *c, const struct selector *s, uint32_t i, uint32_t end)
 {
         const struct subnet *subnet = c->matcher->subnet;
 
         for (; i < end; i++)
                 if (is_switch_of(s, &subnet->nodes[subnet->by_name[i]]))
-                        add_neighbours(c, s, subnet->by_name[i], FREEZE_SWITCH_NAME);
+                        add_peers(c, s, subnet->by_name[i], FREEZE_SWITCH_NAME);
 }
 
 /* The switches by_name[first..end) of one name, of which more than one may be meant: by their boards, or by GUID where two that
@@ -330,10 +330,10 @@ static uint32_t match_namesakes(struct collection *c, const struct selector *s, 
                 }
         if (n == 1) {
                 check_port_numbers(m, s, &subnet->nodes[only]);
-                add_neighbours(c, s, only, FREEZE_NONE);
+                add_peers(c, s, only, FREEZE_NONE);
         } else if (n > 1) {
                 if (m->in_force)
-                        add_all_neighbours(c, s, first, i);
+                        add_all_peers(c, s, first, i);
                 report_switches(m, s, first, i, n);
         }
         return i;
@@ -354,7 +354,7 @@ static int match_switch(struct matcher *m, const struct selector *s, struct port
                 i = subnet_find_node(subnet, s->guid);
                 if (i != SUBNET_NONE && subnet->nodes[i].type == NODE_SWITCH) {
                         check_port_numbers(m, s, &subnet->nodes[i]);
-                        add_neighbours(&c, s, i, FREEZE_NONE);
+                        add_peers(&c, s, i, FREEZE_NONE);
                 }
         }
         if (c.n == 0 && m->report->n_errors == errors)

@@ -7,7 +7,7 @@
  * returns, marks that turn the direction of text) is refused here, with the place.
  */
 
-#include "policy/report.h"
+#include "policy/file_report.h"
 
 struct yaml_source {
         const char *file;        /* for messages; borrows */

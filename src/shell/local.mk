@@ -18,7 +18,7 @@ libpkeyd_shell_la_SOURCES += \
 	src/shell/umad_port.c \
 	src/shell/umad_port.h
 libpkeyd_shell_la_SOURCES += src/shell/command_line.c src/shell/command_line.h
-libpkeyd_shell_la_SOURCES += src/shell/report.c src/shell/report.h
+libpkeyd_shell_la_SOURCES += src/shell/findings_print.c src/shell/findings_print.h
 libpkeyd_shell_la_SOURCES += src/shell/verbs_port.c src/shell/verbs_port.h
 libpkeyd_shell_la_SOURCES += src/shell/secret.c src/shell/secret.h
 libpkeyd_shell_la_SOURCES += src/shell/opensm_process.c src/shell/opensm_process.h

@@ -19,7 +19,7 @@ static bool is_infiniband(const umad_port_t *p)
         return strcmp(p->link_layer, "InfiniBand") == 0 || strcmp(p->link_layer, "IB") == 0 || p->link_layer[0] == 0;
 }
 
-static void take_port(const umad_ca_t *ca, unsigned number, struct local_port *ret)
+static void fill_port(const umad_ca_t *ca, unsigned number, struct local_port *ret)
 {
         const umad_port_t *p = ca->ports[number];
 
@@ -47,7 +47,7 @@ static int check_ca(const char *name, unsigned port, struct local_port *best, un
 
                 if (!ca.ports[i] || (port != 0 && port != i) || !is_infiniband(ca.ports[i]))
                         continue;
-                take_port(&ca, i, &found);
+                fill_port(&ca, i, &found);
                 if (rank(found.state) > *best_rank) {
                         *best = found;
                         *best_rank = rank(found.state);

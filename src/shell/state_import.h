@@ -11,7 +11,7 @@
  * A damaged file is left as it is, and nothing of it is taken.
  */
 
-#include "control/records.h"
+#include "control/stored_records.h"
 
 enum state_import_file {
         STATE_IMPORT_INDEXES,

@@ -20,7 +20,7 @@
 #define MANY              16     /* outstanding */
 #define COLLECT_NSEC      20000
 #define POLL_MSEC         20   /* how soon the thread sees that it shall end */
-#define LISTEN_MSEC       250  /* the same, while it only listens for what may come unasked */
+#define LISTEN_MSEC       250  /* the same, while it only listens for what may come unsolicited */
 #define MGMT_CLASS_OFFSET 1
 #define GSI_QPN           1
 #define GSI_Q_KEY         0x80010000 /* IBA 1.5, 10.2.5: the well known Q_Key of QP 1 */
@@ -67,7 +67,7 @@ struct mad_port {
         pthread_t thread;
         bool has_thread;
         _Atomic bool stop;
-        _Atomic bool listening;  /* something may come unasked */
+        _Atomic bool listening;  /* something may come unsolicited */
         _Atomic int outstanding; /* sent, and neither answered nor given back */
         _Atomic bool asleep;     /* the thread waits for `wake` */
         sem_t wake;
@@ -110,7 +110,7 @@ static bool ring_put(struct mad_port *p, const void *umad, size_t length)
 
 static void one_less_outstanding(struct mad_port *p)
 {
-        /* What comes unasked must not make us forget that something else is still to come. */
+        /* What comes unsolicited must not make us forget that something else is still to come. */
         if (atomic_fetch_sub(&p->outstanding, 1) <= 0)
                 atomic_fetch_add(&p->outstanding, 1);
 }

@@ -123,7 +123,7 @@ int subnet_builder_add_port(struct subnet_builder *b, struct guid node_guid, con
         n->has_port[port->number / 64] |= bit;
         b->ports[b->n_ports] = *port;
         b->ports[b->n_ports].node = node;
-        b->ports[b->n_ports].neighbour = SUBNET_NONE;
+        b->ports[b->n_ports].peer = SUBNET_NONE;
         b->ports[b->n_ports].role =
                 n->node.type == NODE_SWITCH && port->number > 0 ? PORT_SWITCH_EXTERNAL : PORT_ENDPORT;
         b->n_ports++;
@@ -207,17 +207,17 @@ static void resolve_links(const struct subnet_builder *b, struct subnet *s)
 
                 if (x == SUBNET_NONE || y == SUBNET_NONE || x == y)
                         continue;
-                if (s->ports[x].neighbour != SUBNET_NONE || s->ports[y].neighbour != SUBNET_NONE)
+                if (s->ports[x].peer != SUBNET_NONE || s->ports[y].peer != SUBNET_NONE)
                         continue;
-                s->ports[x].neighbour = y;
-                s->ports[y].neighbour = x;
+                s->ports[x].peer = y;
+                s->ports[y].peer = x;
         }
 }
 
 static bool port_matters(const struct subnet *s, const struct subnet_port *p)
 {
         return p->role == PORT_ENDPORT ||
-               (p->neighbour != SUBNET_NONE && s->ports[p->neighbour].role == PORT_ENDPORT);
+               (p->peer != SUBNET_NONE && s->ports[p->peer].role == PORT_ENDPORT);
 }
 
 static int drop_other_ports(struct arena *a, struct subnet *s)
@@ -235,8 +235,8 @@ static int drop_other_ports(struct arena *a, struct subnet *s)
 
                 if (moved[i] == SUBNET_NONE)
                         continue;
-                if (p->neighbour != SUBNET_NONE)
-                        p->neighbour = moved[p->neighbour];
+                if (p->peer != SUBNET_NONE)
+                        p->peer = moved[p->peer];
                 s->ports[moved[i]] = *p;
         }
         s->n_ports = n;

@@ -101,9 +101,9 @@ static void describe(const struct subnet *s, const struct subnet_port *p, uint64
                 .seen = wall, .noted = wall,
         };
         (void) snprintf(ret->description, sizeof(ret->description), "%s", node->description);
-        if (p->neighbour != SUBNET_NONE) {
-                ret->switch_guid = subnet_port_node(s, &s->ports[p->neighbour])->guid;
-                ret->switch_port = s->ports[p->neighbour].number;
+        if (p->peer != SUBNET_NONE) {
+                ret->switch_guid = subnet_port_node(s, &s->ports[p->peer])->guid;
+                ret->switch_port = s->ports[p->peer].number;
         }
 }
 
@@ -262,9 +262,9 @@ static int copy_snapshot(struct subnet_builder *b, const struct known *k, const 
         for (uint32_t i = 0; r == 0 && i < s->n_ports; i++) {
                 const struct subnet_port *p = &s->ports[i], *q;
 
-                if (p->role != PORT_ENDPORT || p->neighbour == SUBNET_NONE)
+                if (p->role != PORT_ENDPORT || p->peer == SUBNET_NONE)
                         continue;
-                q = &s->ports[p->neighbour];
+                q = &s->ports[p->peer];
                 r = subnet_builder_add_link(b, subnet_port_node(s, p)->guid, p->number, subnet_port_node(s, q)->guid, q->number);
         }
         return r;

@@ -33,7 +33,7 @@ bool subnet_port_is_managed(const struct subnet *s, const struct subnet_port *p)
 const struct subnet_node *subnet_port_incomplete_node(const struct subnet *s, const struct subnet_port *p)
 {
         const struct subnet_node *own = subnet_port_node(s, p);
-        const struct subnet_node *other = p->neighbour == SUBNET_NONE ? NULL : subnet_port_node(s, &s->ports[p->neighbour]);
+        const struct subnet_node *other = p->peer == SUBNET_NONE ? NULL : subnet_port_node(s, &s->ports[p->peer]);
 
         if (own->incomplete)
                 return own;
@@ -47,7 +47,7 @@ bool subnet_port_is_incomplete(const struct subnet *s, const struct subnet_port 
 
 bool subnet_port_is_behind_unknown(const struct subnet *s, const struct subnet_port *p)
 {
-        return p->role == PORT_ENDPORT && p->neighbour == SUBNET_NONE && subnet_port_node(s, p)->type != NODE_SWITCH;
+        return p->role == PORT_ENDPORT && p->peer == SUBNET_NONE && subnet_port_node(s, p)->type != NODE_SWITCH;
 }
 
 uint32_t subnet_find_node(const struct subnet *s, struct guid guid)

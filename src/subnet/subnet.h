@@ -55,18 +55,18 @@ struct subnet_node {
 
 enum port_role {
         PORT_ENDPORT,         /* of a CA or router, or a switch's port 0 */
-        PORT_SWITCH_EXTERNAL, /* of a switch, its neighbour is an endport of a CA or router */
+        PORT_SWITCH_EXTERNAL, /* of a switch, its peer is an endport of a CA or router */
 };
 
 struct subnet_port {
-        uint32_t node;          /* index into nodes */
-        uint32_t neighbour;     /* index into ports: the other end of the cable, or SUBNET_NONE. Endports that are plugged
-                                   into a switch and external ports of switches point at each other. */
-        uint8_t number;         /* 0: switch port 0 */
+        uint32_t node;    /* index into nodes */
+        uint32_t peer;    /* index into ports: the other end of the cable, or SUBNET_NONE. Endports that are plugged
+                             into a switch and external ports of switches point at each other. */
+        uint8_t number;   /* 0: switch port 0 */
         enum port_role role;
         enum port_state state;
-        struct guid guid;       /* port GUID; of an external port: that of its switch's port 0 */
-        struct lid lid;         /* base LID of the SMA that answers for this port; 0: none */
+        struct guid guid; /* port GUID; of an external port: that of its switch's port 0 */
+        struct lid lid;   /* base LID of the SMA that answers for this port; 0: none */
         uint8_t lmc;
         bool enforce_inbound, enforce_outbound; /* PortInfo, as seen at discovery; external ports only */
         bool is_sm;             /* a subnet manager runs on it, as the master or not; endports only */
@@ -203,7 +203,7 @@ int subnet_builder_reserve(struct subnet_builder *b, uint32_t n_nodes, uint32_t 
 int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *node, const char *raw_description,
                             size_t raw_size);
 
-/* Copies `port`, whose `node`, `neighbour`, `role` and `destination` are ignored: the node is `node_guid`, the role
+/* Copies `port`, whose `node`, `peer`, `role` and `destination` are ignored: the node is `node_guid`, the role
  * follows from its type and the number. An external port takes its GUID, and LID and route if it has none, from its
  * switch's port 0. Returns 0, -ENOMEM, -ENOENT for an unknown node, -EEXIST, -EINVAL for port 0 of what is no switch.
  * Ports that turn out to matter to nobody (external ports of switches that lead to another switch or nowhere) are

@@ -65,8 +65,8 @@ static void give_up(struct observed_table *t, enum mad_outcome failure, uint16_t
         t->is_stranger = false;
 }
 
-/* Takes a port in, forgetting what was known of it. */
-static void take_port(struct survey *s, uint32_t port)
+/* Enqueues a port, forgetting what was known of it. */
+static void enqueue_port(struct survey *s, uint32_t port)
 {
         struct observed_table *t = &s->observed->tables[port];
 
@@ -89,7 +89,7 @@ static void take_port(struct survey *s, uint32_t port)
         s->blocks_all += observed_table_blocks(t);
 }
 
-static int take_ports(struct arena *a, struct survey *s)
+static int enqueue_ports(struct arena *a, struct survey *s)
 {
         const struct survey_options *o = &s->options;
         uint32_t n_subnet = s->observed->subnet->n_ports;
@@ -100,7 +100,7 @@ static int take_ports(struct arena *a, struct survey *s)
                 return -ENOMEM;
         if (!o->ports) {
                 for (uint32_t i = 0; i < n_subnet; i++)
-                        take_port(s, i);
+                        enqueue_port(s, i);
                 return 0;
         }
         if (o->n_ports == 0)
@@ -112,11 +112,11 @@ static int take_ports(struct arena *a, struct survey *s)
         qsort(chosen, o->n_ports, sizeof(*chosen), uint32_compare);
         for (uint32_t i = 0; i < o->n_ports; i++)
                 if (chosen[i] < n_subnet && (i == 0 || chosen[i] != chosen[i - 1]))
-                        take_port(s, chosen[i]);
+                        enqueue_port(s, chosen[i]);
         return 0;
 }
 
-/* Ports of one SMA are neighbours in the order of ports. */
+/* Ports of one SMA follow each other in the order of ports. */
 static int open_conversations(struct arena *a, struct survey *s)
 {
         const struct subnet *subnet = s->observed->subnet;
@@ -151,7 +151,7 @@ int survey_new(struct arena *a, struct observed *observed, const struct survey_o
                 return -ENOMEM;
         s->observed = observed;
         s->options = *options;
-        r = take_ports(a, s);
+        r = enqueue_ports(a, s);
         if (r < 0)
                 return r;
         r = open_conversations(a, s);

@@ -9,7 +9,7 @@
 
 #define NEAREST_MAX_LENGTH 64
 
-/* Insertions, deletions, substitutions and swaps of neighbours that turn a into b (each place edited once), case
+/* Insertions, deletions, substitutions and swaps of adjacent characters that turn a into b (each place edited once), case
  * ignored. limit + 1 if it is more than limit, or a word is longer than NEAREST_MAX_LENGTH. */
 unsigned edit_distance(const char *a, const char *b, unsigned limit);
 

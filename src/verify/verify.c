@@ -122,11 +122,11 @@ static bool port_covers(const struct verifier *vf, uint32_t port, struct p_key k
         return false;
 }
 
-/* Enforcement would cut off an entry of the neighbour that is not ours: the planner leaves the bits as they are. */
+/* Enforcement would cut off an entry of the peer that is not ours: the planner leaves the bits as they are. */
 static bool is_left_as_it_is(const struct verifier *vf, uint32_t port)
 {
-        uint32_t neighbour = vf->desired->subnet->ports[port].neighbour;
-        const struct observed_table *t = &vf->observed->tables[neighbour];
+        uint32_t peer = vf->desired->subnet->ports[port].peer;
+        const struct observed_table *t = &vf->observed->tables[peer];
 
         for (uint32_t i = 0; t->source != TABLE_UNKNOWN && i < t->capacity; i++)
                 if (p_key_is_used(t->entries[i]) && !is_ours(vf, t->entries[i]) &&

@@ -6,7 +6,7 @@
  *
  * Compares what every managed port should have with what it was read to have, as sets: an entry at another index is as
  * good (which index it has is no matter of membership), a second entry of the same P_Key is unexpected. Gives
- * discrepancies: per port what is missing and what is there unasked.
+ * discrepancies: per port what is missing and what is there unexpectedly.
  *
  * This folder refuses to know how tables are read and what is done about a difference.
  */

@@ -3,10 +3,10 @@
 
 #include <errno.h>
 
-#include "violations/scene.h"
+#include "violations/attribution_internal.h"
 
-/* Changes so far back are looked at for what the worst of a storm have in common. */
-#define STORM_LOOKS_BACK (3600 * USEC_PER_SEC)
+/* Changes of so long ago are compared for what the worst of a storm have in common. */
+#define STORM_HISTORY (3600 * USEC_PER_SEC)
 
 /* The name that the standard, or the kernel, has for what counted, and of counters what an endport did with these packets. */
 static const struct {
@@ -25,9 +25,9 @@ static const struct {
 /* --- who takes part --------------------------------------------------------------------------------------------- */
 
 /* Whether the switch port checks P_Keys in the direction that its counter is about: as apply left it, else as seen. */
-static enum scene_check check_of(const struct scene *s)
+static enum switch_filter check_of(const struct attribution_context *s)
 {
-        const struct attribution_context *c = s->c;
+        const struct attribution_input *c = s->c;
         const struct subnet_port *p = &c->subnet->ports[s->counted];
         bool outbound = s->record->source == VIOLATION_XMIT_CONSTRAINT;
         bool checks = outbound ? p->enforce_outbound : p->enforce_inbound;
@@ -36,16 +36,16 @@ static enum scene_check check_of(const struct scene *s)
                 const struct observed_table *t = &c->observed->tables[s->counted];
 
                 if (t->enforcement_doubted)
-                        return SCENE_DOUBTED;
+                        return FILTER_UNCONFIRMED;
                 checks = outbound ? t->enforce_outbound : t->enforce_inbound;
         }
         if (checks)
-                return SCENE_CHECKS;
-        return subnet_port_can_enforce(c->subnet, p) ? SCENE_CHECKS_NOT : SCENE_CANNOT_CHECK;
+                return FILTER_ON;
+        return subnet_port_can_enforce(c->subnet, p) ? FILTER_OFF : FILTER_UNSUPPORTED;
 }
 
 /* A port that is not in the snapshot, by what its node is called if that is, or by what the notice says of it. */
-static int open_missing_port(struct scene *s, uint32_t node)
+static int open_missing_port(struct attribution_context *s, uint32_t node)
 {
         const struct violation_port *port = &s->record->port;
         const struct notice *notice = &s->record->notice;
@@ -67,7 +67,7 @@ static int open_missing_port(struct scene *s, uint32_t node)
         return s->counted_label ? 0 : -ENOMEM;
 }
 
-struct party scene_party(const struct scene *s, const struct violation_host *host)
+struct party attribution_party(const struct attribution_context *s, const struct violation_host *host)
 {
         return (struct party) {
                 .port = s->c->subnet ? subnet_find_endport(s->c->subnet, host->guid) : SUBNET_NONE,
@@ -76,21 +76,21 @@ struct party scene_party(const struct scene *s, const struct violation_host *hos
 }
 
 /* The host as it was known then, whatever is plugged in there now. */
-static void open_host(struct scene *s, const struct violation_host *host)
+static void open_host(struct attribution_context *s, const struct violation_host *host)
 {
         if (host->guid.v == 0) {
                 s->host = (struct party) { .port = SUBNET_NONE, .name = "the host" };
                 return;
         }
-        s->host = scene_party(s, host);
+        s->host = attribution_party(s, host);
         if (s->counted == SUBNET_NONE && host->node_guid.v != s->record->port.node_guid.v) {
                 s->is_switch_port = true;
-                s->check = SCENE_GONE;
+                s->check = FILTER_GONE;
         }
         s->counted_label = !s->is_switch_port ? host->label : host->at_switch ?: s->counted_label;
 }
 
-static int open_port(struct scene *s)
+static int open_port(struct attribution_context *s)
 {
         const struct subnet *subnet = s->c->subnet;
         const struct subnet_port *p;
@@ -108,11 +108,11 @@ static int open_port(struct scene *s)
         s->is_switch_port = p->role == PORT_SWITCH_EXTERNAL;
         if (s->is_switch_port)
                 s->check = check_of(s);
-        host = s->is_switch_port ? p->neighbour : s->counted;
+        host = s->is_switch_port ? p->peer : s->counted;
         return host == SUBNET_NONE ? 0 : party_open(s->arena, subnet, host, &s->host);
 }
 
-static int fill_fields(struct scene *s)
+static int fill_fields(struct attribution_context *s)
 {
         const struct subnet *subnet = s->c->subnet;
         struct attribution *out = s->out;
@@ -124,17 +124,17 @@ static int fill_fields(struct scene *s)
                 out->switch_name = s->counted_label;
         if (!party_is_known(&s->host))
                 return 0;
-        scene_set_endport(s, &s->host);
+        attribution_set_endport(s, &s->host);
         out->names_sender =
-                        s->record->source == VIOLATION_RCV_CONSTRAINT && s->is_switch_port && s->check == SCENE_CHECKS;
+                        s->record->source == VIOLATION_RCV_CONSTRAINT && s->is_switch_port && s->check == FILTER_ON;
         if (s->record->host)
                 out->switch_name = s->record->host->at_switch;
         if (s->record->host || s->host.port == SUBNET_NONE)
                 return 0;
         p = &subnet->ports[s->host.port];
-        if (!s->is_switch_port && p->neighbour != SUBNET_NONE &&
-            subnet->ports[p->neighbour].role == PORT_SWITCH_EXTERNAL) {
-                out->switch_name = subnet_port_label(s->arena, subnet, p->neighbour);
+        if (!s->is_switch_port && p->peer != SUBNET_NONE &&
+            subnet->ports[p->peer].role == PORT_SWITCH_EXTERNAL) {
+                out->switch_name = subnet_port_label(s->arena, subnet, p->peer);
                 if (!out->switch_name)
                         return -ENOMEM;
         }
@@ -151,7 +151,7 @@ static struct beginning beginning_of(const struct violation_record *r)
         return (struct beginning) { since ?: latest, latest };
 }
 
-static int scene_open(struct scene *s)
+static int attribution_open(struct attribution_context *s)
 {
         int r = open_port(s);
 
@@ -167,14 +167,14 @@ static int scene_open(struct scene *s)
 
 /* --- counters --------------------------------------------------------------------------------------------------- */
 
-static int switch_headline(struct scene *s, struct headline *ret)
+static int switch_headline(struct attribution_context *s, struct headline *ret)
 {
         bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
         const char *host = party_is_known(&s->host) ? s->host.label
                            : s->record->host        ? "a host that is not certain (one was plugged in or out then)"
                                                     : "its host";
 
-        if (s->check == SCENE_CHECKS && in && party_is_known(&s->host)) {
+        if (s->check == FILTER_ON && in && party_is_known(&s->host)) {
                 ret->subject = host;
                 ret->verb = "sent";
                 ret->tail = arena_printf(s->arena, "with a P_Key that its switch port %s does not let in",
@@ -182,7 +182,7 @@ static int switch_headline(struct scene *s, struct headline *ret)
         } else {
                 ret->subject = arena_printf(s->arena, "switch port %s", s->counted_label);
                 ret->verb = in ? "dropped" : "held back";
-                if (s->check == SCENE_CHECKS)
+                if (s->check == FILTER_ON)
                         ret->tail = arena_printf(s->arena, "%s %s with a P_Key that it does not let %s",
                                                  in ? "from" : "for", host, in ? "in" : "out");
                 else
@@ -191,7 +191,7 @@ static int switch_headline(struct scene *s, struct headline *ret)
         return ret->subject && ret->tail ? 0 : -ENOMEM;
 }
 
-static int make_headline(struct scene *s, struct headline *ret)
+static int make_headline(struct attribution_context *s, struct headline *ret)
 {
         enum violation_source source = s->record->source;
 
@@ -208,19 +208,19 @@ static int make_headline(struct scene *s, struct headline *ret)
 
 /* A port that does not check P_Keys should count only raw packets that it filters. But what a switch says of itself need
  * not be so, nor what was so a moment ago. */
-static void add_unchecked(struct scene *s, struct text *w)
+static void add_unchecked(struct attribution_context *s, struct text *w)
 {
         bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
         const char *direction = in ? "comes in" : "goes out", *filter = in ? "FilterRawInbound" : "FilterRawOutbound";
 
-        if (s->check == SCENE_CANNOT_CHECK)
+        if (s->check == FILTER_UNSUPPORTED)
                 text_add(w,
                          "; raw packets that it filters (%s) count, too: the likelier cause, as that switch says that it "
                          "cannot check P_Keys",
                          filter);
-        else if (s->check == SCENE_GONE)
+        else if (s->check == FILTER_GONE)
                 return;
-        else if (s->check == SCENE_CHECKS_NOT)
+        else if (s->check == FILTER_OFF)
                 text_add(w, "; raw packets that it filters (%s) count, too: the likelier cause, as it does not check P_Keys "
                             "of what %s now", filter, direction);
         else
@@ -228,11 +228,11 @@ static void add_unchecked(struct scene *s, struct text *w)
                          direction);
 }
 
-static void add_standing(struct scene *s, struct text *w, enum standing_part part)
+static void add_memberships(struct attribution_context *s, struct text *w, enum party_role role)
 {
-        bool told = standing_add_last_change(w, s->c, &s->host, part, s->began);
+        bool has_change = membership_text_add_last_change(w, s->c, &s->host, role, s->began);
 
-        standing_add_memberships(w, s->c, &s->host, told);
+        membership_text_add_all(w, s->c, &s->host, has_change);
 }
 
 /* Counters of who was hit. */
@@ -242,28 +242,28 @@ static void add_unknown_sender(struct text *w)
                     "(notice 257 or 259, or PortRcvConstraintErrors)");
 }
 
-static void add_counter_reasons(struct scene *s, struct text *w)
+static void add_counter_reasons(struct attribution_context *s, struct text *w)
 {
         bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
 
-        if (s->is_switch_port && s->check != SCENE_CHECKS) {
+        if (s->is_switch_port && s->check != FILTER_ON) {
                 add_unchecked(s, w);
-                add_standing(s, w, in ? STANDING_SENDER : STANDING_RECEIVER);
+                add_memberships(s, w, in ? PARTY_SENDER : PARTY_RECEIVER);
         } else if (s->is_switch_port) {
-                add_standing(s, w, in ? STANDING_SENDER : STANDING_RECEIVER);
+                add_memberships(s, w, in ? PARTY_SENDER : PARTY_RECEIVER);
                 if (!in)
                         add_unknown_sender(w);
         } else if (in || s->record->source == VIOLATION_XMIT_CONSTRAINT) {
                 text_add(w, "; the standard (IBA 16.1.3.5) defines this counter for switch ports only: what an "
                             "adapter counts in it is its vendor's choice");
-                add_standing(s, w, in ? STANDING_RECEIVER : STANDING_SENDER);
+                add_memberships(s, w, in ? PARTY_RECEIVER : PARTY_SENDER);
         } else {
-                add_standing(s, w, STANDING_RECEIVER);
+                add_memberships(s, w, PARTY_RECEIVER);
                 add_unknown_sender(w);
         }
 }
 
-static void add_reasons(struct scene *s, struct text *w)
+static void add_reasons(struct attribution_context *s, struct text *w)
 {
         if (violation_source_is_notice(s->record->source))
                 notice_add_reasons(s, w);
@@ -282,35 +282,37 @@ static void add_reasons(struct scene *s, struct text *w)
 /* --- kinds of reports ------------------------------------------------------------------------------------------- */
 
 /* Each notice is about one packet, but not every packet leads to a notice. */
-static const char *at_least(const struct scene *s, uint64_t n)
+static const char *at_least(const struct attribution_context *s, uint64_t n)
 {
         return violation_source_is_notice(s->record->source) && n > 1 ? "at least " : "";
 }
 
-static void add_span(struct text *w, const struct attribution_context *c, usec_t since)
+static void add_span(struct text *w, const struct attribution_input *c, usec_t since)
 {
         if (since != 0 && elapsed(since, c->now) >= USEC_PER_SEC)
-                text_add(w, " in the last %s", words_duration(elapsed(since, c->now)).text);
+                text_add(w, " in the last %s", phrase_duration(elapsed(since, c->now)).text);
 }
 
-static void add_first(struct scene *s, struct text *w, const struct violation_report *report, const struct headline *h)
+static void add_first(struct attribution_context *s, struct text *w, const struct violation_report *report,
+                      const struct headline *h)
 {
         bool more = report->kind == VIOLATION_MORE;
 
         text_add(w, "%s %s %s%s", h->subject, h->verb, at_least(s, report->count),
-                 words_count(report->count, more ? "more packet" : "packet", more ? "more packets" : "packets").text);
+                 phrase_count(report->count, more ? "more packet" : "packet", more ? "more packets" : "packets").text);
         add_span(w, s->c, report->since);
         text_add(w, " %s (%s)", h->tail, h->source);
         if (more && s->record->episode > report->count)
-                text_add(w, "; %s since it began %s ago", words_number(s->record->episode).text,
-                         words_duration(elapsed(s->began.latest, s->c->now)).text);
+                text_add(w, "; %s since it began %s ago", phrase_number(s->record->episode).text,
+                         phrase_duration(elapsed(s->began.latest, s->c->now)).text);
 }
 
-static void add_quiet(struct scene *s, struct text *w, const struct violation_report *report, const struct headline *h)
+static void add_quiet(struct attribution_context *s, struct text *w, const struct violation_report *report,
+                      const struct headline *h)
 {
         text_add(w, "quiet again after %s, %s in all, the last %s ago%s: packets that %s %s %s (%s)",
-                 words_duration(elapsed(report->since, s->record->last)).text, words_number(report->count).text,
-                 words_duration(elapsed(s->record->last, s->c->now)).text,
+                 phrase_duration(elapsed(report->since, s->record->last)).text, phrase_number(report->count).text,
+                 phrase_duration(elapsed(s->record->last, s->c->now)).text,
                  s->record->saturated ? " (but the counter is at its maximum: more are not seen until it is cleared)"
                                       : "",
                  h->subject, h->verb, h->tail, h->source);
@@ -325,7 +327,7 @@ static uint64_t maximum_of(const struct violation_record *r)
 }
 
 /* How to clear it: with the very words to type where the port is known. */
-static void add_clearing(struct scene *s, struct text *w)
+static void add_clearing(struct attribution_context *s, struct text *w)
 {
         if (s->c->clears_saturated) {
                 text_add(w, " (pkeyd does it now)");
@@ -337,48 +339,48 @@ static void add_clearing(struct scene *s, struct text *w)
         text_add(w, ")");
 }
 
-/* count: what nothing was told of before; since: as in the report */
-static void add_saturated(struct scene *s, struct text *w, uint64_t count, usec_t since, const struct headline *h)
+/* count: what was not reported before; since: as in the report */
+static void add_saturated(struct attribution_context *s, struct text *w, uint64_t count, usec_t since, const struct headline *h)
 {
         uint64_t maximum = maximum_of(s->record);
 
         text_add(w, "%s of %s%s is at its maximum", sources[s->record->source].name,
                  s->is_switch_port ? "switch port " : "", s->counted_label);
         if (maximum > 0)
-                text_add(w, ", %s", words_number(maximum).text);
+                text_add(w, ", %s", phrase_number(maximum).text);
         text_add(w, ": there may have been more, and no more are seen until it is cleared");
         if (s->record->source == VIOLATION_RCV_CONSTRAINT || s->record->source == VIOLATION_XMIT_CONSTRAINT)
                 add_clearing(s, w);
         text_add(w, "; it counts packets that %s %s %s", h->subject, h->verb, h->tail);
         if (count == 0)
                 return;
-        text_add(w, ", %s%s", words_number(count).text, s->record->episode > count ? " more" : "");
+        text_add(w, ", %s%s", phrase_number(count).text, s->record->episode > count ? " more" : "");
         add_span(w, s->c, since);
 }
 
-static int finish(struct scene *s, const struct text *w)
+static int finish(struct attribution_context *s, const struct text *w)
 {
         s->out->text = text_copy(s->arena, w);
         return s->out->text ? 0 : -ENOMEM;
 }
 
 /* A record as it is now. */
-static void add_all(struct scene *s, struct text *w, const struct headline *h)
+static void add_all(struct attribution_context *s, struct text *w, const struct headline *h)
 {
         const struct violation_record *r = s->record;
 
         text_add(w, "%s %s %s%s %s (%s); the first %s ago, the last %s ago%s", h->subject, h->verb,
-                 at_least(s, r->total), words_count(r->total, "packet", "packets").text, h->tail, h->source,
-                 words_duration(elapsed(r->first, s->c->now)).text, words_duration(elapsed(r->last, s->c->now)).text,
+                 at_least(s, r->total), phrase_count(r->total, "packet", "packets").text, h->tail, h->source,
+                 phrase_duration(elapsed(r->first, s->c->now)).text, phrase_duration(elapsed(r->last, s->c->now)).text,
                  r->saturated ? "; the counter is at its maximum: there may have been more" : "");
 }
 
 /* A report of one record, or (NULL) the record. */
-static int explain_one(struct scene *s, const struct violation_report *report)
+static int explain_one(struct attribution_context *s, const struct violation_report *report)
 {
         _cleanup_text_ struct text w = {};
         struct headline h;
-        int r = scene_open(s);
+        int r = attribution_open(s);
 
         if (r >= 0)
                 r = make_headline(s, &h);
@@ -414,14 +416,14 @@ struct worst {
         struct beginning began;
 };
 
-/* A cause is a loss before the first reading with violations. */
+/* A cause is a loss before the first sample with violations. */
 static bool may_be_cause(const struct worst *one, const struct membership_change *change)
 {
-        return standing_is_loss(change) && change->away_since == 0 && change->when <= one->began.latest;
+        return membership_text_is_loss(change) && change->away_since == 0 && change->when <= one->began.latest;
 }
 
 /* A later loss of the same host is the likelier cause. */
-static bool lost_more_later(const struct attribution_context *c, const struct worst *one, const struct membership_change *change)
+static bool lost_more_later(const struct attribution_input *c, const struct worst *one, const struct membership_change *change)
 {
         const struct membership_change *changes;
         uint32_t n;
@@ -433,7 +435,7 @@ static bool lost_more_later(const struct attribution_context *c, const struct wo
         return false;
 }
 
-static bool has_part(const struct attribution_context *c, const struct worst *one, const struct membership_change *change)
+static bool has_part(const struct attribution_input *c, const struct worst *one, const struct membership_change *change)
 {
         const struct membership_change *own;
 
@@ -442,7 +444,7 @@ static bool has_part(const struct attribution_context *c, const struct worst *on
                may_be_cause(one, own) && !lost_more_later(c, one, own);
 }
 
-static void look_for_shared(const struct attribution_context *c, const struct worst *worst, uint32_t n,
+static void look_for_shared(const struct attribution_input *c, const struct worst *worst, uint32_t n,
                             struct shared *ret)
 {
         *ret = (struct shared) {};
@@ -455,7 +457,7 @@ static void look_for_shared(const struct attribution_context *c, const struct wo
                         bool is_between = false;
                         uint32_t with = 0;
 
-                        if (elapsed(changes[j].when, c->now) > STORM_LOOKS_BACK)
+                        if (elapsed(changes[j].when, c->now) > STORM_HISTORY)
                                 continue;
                         for (uint32_t k = 0; k < n; k++)
                                 if (has_part(c, &worst[k], &changes[j])) {
@@ -468,7 +470,7 @@ static void look_for_shared(const struct attribution_context *c, const struct wo
         }
 }
 
-static void add_shared(struct text *w, const struct attribution_context *c, const struct worst *worst, uint32_t n)
+static void add_shared(struct text *w, const struct attribution_input *c, const struct worst *worst, uint32_t n)
 {
         struct shared shared;
 
@@ -483,15 +485,15 @@ static void add_shared(struct text *w, const struct attribution_context *c, cons
                 text_add(w, "; %u of these %u were ", shared.n, n);
         text_add(w, shared.change->after == MEMBERSHIP_NONE ? "taken out of" : "made limited members of");
         text_add(w, " %s (0x%04x) ", shared.change->partition, (unsigned) shared.change->base);
-        standing_add_when(w, c, shared.change);
-        /* that all of them began between the same two looks as the edit is no accident */
+        membership_text_add_when(w, c, shared.change);
+        /* that all of them began between the same two samples as the edit is no accident */
         if (shared.n == n)
                 text_add(w, ": probably this is the one cause");
         else
                 text_add(w, "%s this is the cause there", shared.is_between ? ", about when this began: perhaps" : ": probably");
 }
 
-static const char *storm_verb(const struct scene *s)
+static const char *storm_verb(const struct attribution_context *s)
 {
         if (s->out->names_sender)
                 return "sent";
@@ -502,24 +504,24 @@ static const char *storm_verb(const struct scene *s)
         return "counted";
 }
 
-static void add_storm(struct text *w, const struct violation_report *report, const struct attribution_context *c)
+static void add_storm(struct text *w, const struct violation_report *report, const struct attribution_input *c)
 {
-        text_add(w, "%s counted %s", words_count(report->n_ports, "port", "ports").text,
-                 words_count(report->count, "violation", "violations").text);
+        text_add(w, "%s counted %s", phrase_count(report->n_ports, "port", "ports").text,
+                 phrase_count(report->count, "violation", "violations").text);
         add_span(w, c, report->since);
         if (report->n_saturated > 0)
                 text_add(w, "; %s: there may have been more",
-                         words_count(report->n_saturated, "counter is at its maximum", "counters are at their maximum")
+                         phrase_count(report->n_saturated, "counter is at its maximum", "counters are at their maximum")
                                          .text);
 }
 
-static void add_storm_ends(struct text *w, const struct violation_report *report, const struct attribution_context *c)
+static void add_storm_ends(struct text *w, const struct violation_report *report, const struct attribution_input *c)
 {
-        text_add(w, "quiet again after %s, %s in all at %s", words_duration(elapsed(report->since, c->now)).text,
-                 words_number(report->count).text, words_count(report->n_ports, "port", "ports").text);
+        text_add(w, "quiet again after %s, %s in all at %s", phrase_duration(elapsed(report->since, c->now)).text,
+                 phrase_number(report->count).text, phrase_count(report->n_ports, "port", "ports").text);
 }
 
-static int explain_storm(struct scene *s, const struct violation_report *report)
+static int explain_storm(struct attribution_context *s, const struct violation_report *report)
 {
         uint32_t n = MIN(report->n_worst, (uint32_t) VIOLATIONS_WORST);
         bool quiet = report->kind == VIOLATION_ALL_QUIET;
@@ -532,14 +534,14 @@ static int explain_storm(struct scene *s, const struct violation_report *report)
                 add_storm(&w, report, s->c);
         for (uint32_t i = 0; i < n; i++) {
                 struct attribution one = {};
-                struct scene scene = { .arena = s->arena, .c = s->c, .record = &report->worst[i], .out = &one };
-                int r = scene_open(&scene);
+                struct attribution_context one_context = { .arena = s->arena, .c = s->c, .record = &report->worst[i], .out = &one };
+                int r = attribution_open(&one_context);
 
                 if (r < 0)
                         return r;
-                worst[i] = (struct worst) { one.port_guid, scene.began };
-                text_add(&w, "%s%s %s %s", i == 0 ? "; the worst: " : ", ", one.node, storm_verb(&scene),
-                         words_number(report->worst[i].unreported).text);
+                worst[i] = (struct worst) { one.port_guid, one_context.began };
+                text_add(&w, "%s%s %s %s", i == 0 ? "; the worst: " : ", ", one.node, storm_verb(&one_context),
+                         phrase_number(report->worst[i].unreported).text);
         }
         if (!quiet)
                 add_shared(&w, s->c, worst, n);
@@ -550,11 +552,11 @@ static int explain_storm(struct scene *s, const struct violation_report *report)
 
 /* report: NULL: of the record as it is. */
 static int explain(struct arena *a, const struct violation_report *report, const struct violation_record *record,
-                   const struct attribution_context *c, struct attribution *ret)
+                   const struct attribution_input *c, struct attribution *ret)
 {
         bool sums_up = report && (report->kind == VIOLATION_STORM || report->kind == VIOLATION_ALL_QUIET);
         struct attribution out = {};
-        struct scene s = { .arena = a, .c = c, .record = record, .out = &out };
+        struct attribution_context s = { .arena = a, .c = c, .record = record, .out = &out };
         int r = sums_up ? explain_storm(&s, report) : explain_one(&s, report);
 
         if (r >= 0)
@@ -562,14 +564,14 @@ static int explain(struct arena *a, const struct violation_report *report, const
         return r;
 }
 
-int attribution_explain(struct arena *a, const struct violation_report *report, const struct attribution_context *c,
+int attribution_explain(struct arena *a, const struct violation_report *report, const struct attribution_input *c,
                         struct attribution *ret)
 {
         return explain(a, report, &report->record, c, ret);
 }
 
 int attribution_explain_record(struct arena *a, const struct violation_record *record,
-                               const struct attribution_context *c, struct attribution *ret)
+                               const struct attribution_input *c, struct attribution *ret)
 {
         return explain(a, NULL, record, c, ret);
 }

@@ -14,7 +14,7 @@
 #include "violations/violations.h"
 
 /* What is known; each of the pointers may be NULL. */
-struct attribution_context {
+struct attribution_input {
         const struct subnet *subnet;
         const struct memberships *memberships;     /* in force, of that subnet */
         const struct membership_history *history;
@@ -39,8 +39,8 @@ struct attribution {
 };
 
 /* Returns 0 or -ENOMEM. */
-int attribution_explain(struct arena *a, const struct violation_report *report, const struct attribution_context *c,
+int attribution_explain(struct arena *a, const struct violation_report *report, const struct attribution_input *c,
                         struct attribution *ret);
 /* The same for a record, for lists: all of it, and when it began and when the last came. */
 int attribution_explain_record(struct arena *a, const struct violation_record *record,
-                               const struct attribution_context *c, struct attribution *ret);
+                               const struct attribution_input *c, struct attribution *ret);

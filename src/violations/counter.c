@@ -27,7 +27,7 @@ static uint64_t moved(const struct violation_counter *c, uint64_t value)
 }
 
 void violation_counter_see(struct violation_counter *c, usec_t now, unsigned bits, uint64_t value,
-                           struct violation_look *ret)
+                           struct counter_change *ret)
 {
         bool saturated;
 
@@ -36,7 +36,7 @@ void violation_counter_see(struct violation_counter *c, usec_t now, unsigned bit
         /* One of another width is another counter. */
         if (c->bits != bits)
                 *c = (struct violation_counter) { .bits = (uint8_t) bits };
-        *ret = (struct violation_look) {
+        *ret = (struct counter_change) {
                 .count = c->seen ? moved(c, value) : 0,
                 .since = c->seen ? c->when : 0,
                 .saturated = saturated,

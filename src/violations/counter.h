@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * One counter of one port: what two looks at it say.
+ * One counter of one port: what two samples of it say.
  *
  * Counters of 8 and 16 bits are those of PortCounters and PortInfo: they stop at their maximum (IBA 1.5, 16.1.3.5, 14.2.5.6)
  * and stay there until they are cleared. Wider ones are counted on, round and round: at a maximum they say nothing special,
@@ -14,22 +14,22 @@
 #define VIOLATION_COUNTER_SATURATING_BITS 16
 
 struct violation_counter {
-        uint64_t value;  /* at the last look */
+        uint64_t value;  /* at the last sample */
         usec_t when;     /* of it */
         uint8_t bits;
         bool seen;       /* else there was none yet: the next one is a baseline */
         bool saturated;  /* it was at its maximum */
 };
 
-struct violation_look {
-        uint64_t count;       /* violations since the last look: at least so many */
-        usec_t since;         /* that look; 0: there was none */
+struct counter_change {
+        uint64_t count;       /* violations since the last sample: at least so many */
+        usec_t since;         /* that sample; 0: there was none */
         bool saturated;       /* it is at its maximum ... */
-        bool newly_saturated; /* ... and was not at the last look */
+        bool newly_saturated; /* ... and was not at the last sample */
 };
 
 /* bits is 1 to 64. A value that does not fit counts as the greatest that does. */
 void violation_counter_see(struct violation_counter *c, usec_t now, unsigned bits, uint64_t value,
-                           struct violation_look *ret);
+                           struct counter_change *ret);
 /* It is 0 now, because we brought it there. */
 void violation_counter_cleared(struct violation_counter *c);

@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "util/arena.h"
-#include "violations/book.h"
 #include "violations/lids.h"
+#include "violations/violation_table.h"
 
 struct finder {
         struct arena *arena;
@@ -79,7 +79,7 @@ static uint32_t plugged_into(const struct subnet *s, struct violation_port port)
 {
         uint32_t i = s ? subnet_find_port_of(s, port.node_guid, port.number) : SUBNET_NONE;
 
-        return i != SUBNET_NONE && s->ports[i].role == PORT_SWITCH_EXTERNAL ? s->ports[i].neighbour : SUBNET_NONE;
+        return i != SUBNET_NONE && s->ports[i].role == PORT_SWITCH_EXTERNAL ? s->ports[i].peer : SUBNET_NONE;
 }
 
 int violation_ends_of_notice(struct arena *a, const struct subnet *subnet, const struct lid_map *lids,

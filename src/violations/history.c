@@ -222,7 +222,7 @@ static void drop_oldest_changes(struct memory *m)
 /* --- endports --------------------------------------------------------------------------------------------------- */
 
 /* What the policy gives endport `index` of the subnet. */
-static void take_port(struct learning *l, uint32_t index, const struct known_port *before)
+static void learn_port(struct learning *l, uint32_t index, const struct known_port *before)
 {
         const struct memberships *given = l->given;
         struct memory *to = l->to;
@@ -300,10 +300,10 @@ static int merge_ports(struct learning *l)
                                 r = keep_port(l, before);
                         j++;
                 } else if (!before || before->guid.v > guid.v) {
-                        take_port(l, index, NULL);
+                        learn_port(l, index, NULL);
                         i++;
                 } else {
-                        take_port(l, index, before);
+                        learn_port(l, index, before);
                         r = compare_port(l, before, &l->to->ports[l->to->n_ports - 1]);
                         i++;
                         j++;

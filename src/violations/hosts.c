@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who is behind each port of a snapshot, for the book. */
+/* Who is behind each port of a snapshot, for the violation table. */
 #include <errno.h>
 
 #include "util/arena.h"
-#include "violations/book.h"
-#include "violations/standing.h"
+#include "violations/membership_text.h"
+#include "violations/violation_table.h"
 
 static struct violation_port port_at(const struct subnet *s, uint32_t port)
 {
@@ -15,7 +15,7 @@ static struct violation_port port_at(const struct subnet *s, uint32_t port)
 /* A node that did not answer everything keeps the name that it had. */
 static bool is_known_better(const struct violations *v, struct violation_port port, const struct subnet *s, uint32_t endport)
 {
-        const struct violation_port_looks *p = violation_looks_find(&v->looks, port);
+        const struct port_samples *p = counter_samples_find(&v->samples, port);
 
         return subnet_port_is_incomplete(s, &s->ports[endport]) && p && p->host &&
                p->host->host.guid.v == s->ports[endport].guid.v;
@@ -24,7 +24,7 @@ static bool is_known_better(const struct violations *v, struct violation_port po
 int violation_host_open(struct arena *a, const struct subnet *s, uint32_t endport, struct violation_host *ret)
 {
         const struct subnet_node *node = subnet_port_node(s, &s->ports[endport]), *leaf;
-        uint32_t beside = s->ports[endport].neighbour;
+        uint32_t beside = s->ports[endport].peer;
         char name[SUBNET_NAME_SIZE], switch_name[SUBNET_NAME_SIZE];
         struct party p;
 
@@ -59,13 +59,13 @@ static int set_host(struct violations *v, struct arena *a, const struct subnet *
 /* Those where no host is plugged in, as far as the snapshot goes. */
 static void doubt_empty(struct violations *v, const struct subnet *s)
 {
-        for (uint32_t i = 0; i < v->looks.n; i++) {
-                struct violation_port_looks *p = &v->looks.ports[i];
+        for (uint32_t i = 0; i < v->samples.n; i++) {
+                struct port_samples *p = &v->samples.ports[i];
                 uint32_t port = subnet_find_port_of(s, p->port.node_guid, p->port.number);
 
                 if (port == SUBNET_NONE ||
-                    (s->ports[port].role == PORT_SWITCH_EXTERNAL && s->ports[port].neighbour == SUBNET_NONE))
-                        violation_looks_doubt(p);
+                    (s->ports[port].role == PORT_SWITCH_EXTERNAL && s->ports[port].peer == SUBNET_NONE))
+                        counter_samples_doubt(p);
         }
 }
 
@@ -76,7 +76,7 @@ int violations_set_subnet(struct violations *v, const struct subnet *subnet)
 
         for (uint32_t i = 0; i < subnet->n_ports && r == 0; i++) {
                 const struct subnet_port *p = &subnet->ports[i];
-                uint32_t endport = p->role == PORT_SWITCH_EXTERNAL ? p->neighbour : i;
+                uint32_t endport = p->role == PORT_SWITCH_EXTERNAL ? p->peer : i;
 
                 if (endport != SUBNET_NONE)
                         r = set_host(v, a, subnet, i, endport);

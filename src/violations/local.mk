@@ -2,11 +2,11 @@
 libpkeyd_core_la_SOURCES += \
 	src/violations/attribution.c \
 	src/violations/attribution.h \
+	src/violations/attribution_internal.h \
 	src/violations/attribution_notice.c \
-	src/violations/book.c \
-	src/violations/book.h \
 	src/violations/counter.c \
 	src/violations/counter.h \
+	src/violations/counter_samples.c \
 	src/violations/ends.c \
 	src/violations/history.c \
 	src/violations/history.h \
@@ -14,16 +14,16 @@ libpkeyd_core_la_SOURCES += \
 	src/violations/lids.c \
 	src/violations/lids.h \
 	src/violations/list.h \
-	src/violations/looks.c \
+	src/violations/membership_text.c \
+	src/violations/membership_text.h \
+	src/violations/phrase.c \
+	src/violations/phrase.h \
 	src/violations/poll.c \
 	src/violations/poll.h \
 	src/violations/poll_targets.c \
 	src/violations/poll_targets.h \
-	src/violations/records.c \
-	src/violations/scene.h \
-	src/violations/standing.c \
-	src/violations/standing.h \
-	src/violations/telling.c \
-	src/violations/violations.h \
-	src/violations/words.c \
-	src/violations/words.h
+	src/violations/report_scheduler.c \
+	src/violations/violation_table.c \
+	src/violations/violation_table.h \
+	src/violations/violations.c \
+	src/violations/violations.h

@@ -77,7 +77,7 @@ struct violation_poll {
 
 /* --- queues ---------------------------------------------------------------------------------------------------------- */
 
-/* What does not fit (false) is no loss: the next look at that counter says it all, and one that went down was cleared. */
+/* What does not fit (false) is no loss: the next sample of that counter says it all, and one that went down was cleared. */
 static bool queue_push(struct queue *q, const struct violation_sample *s)
 {
         if (q->first == q->end)
@@ -596,7 +596,7 @@ static void counters_came(struct violation_poll *p, struct poll_target *t, const
         is_first = t->bits != bits;
         memcpy(t->counters, values, sizeof(t->counters));
         t->bits = bits;
-        /* a first look counts for nobody; but it must be one at this port */
+        /* a first sample counts for nobody; but it must be one at this port */
         has_moved = poll_target_is_endport(t) ? has_moved || is_first : has_moved && !is_first && t->host_lid.v != 0;
         if (has_moved && p->config.check_hosts)
                 check_first(p, t, VIOLATION_RCV_CONSTRAINT);
@@ -890,21 +890,21 @@ void violation_poll_clear(struct violation_poll *p, struct violation_port port, 
         t->is_clearing[counter_of(source)] = queue_push(&p->clears, &s);
 }
 
-int violations_see_sample(struct violations *book, usec_t now, const struct violation_sample *s)
+int violations_see_sample(struct violations *violations, usec_t now, const struct violation_sample *s)
 {
         if (s->is_doubted)
-                violations_doubt_host(book, s->port, s->source);
-        return violations_see_counter(book, now, s->port, s->source, s->bits, s->value);
+                violations_doubt_host(violations, s->port, s->source);
+        return violations_see_counter(violations, now, s->port, s->source, s->bits, s->value);
 }
 
-void violations_take_samples(struct violations *book, usec_t now, struct violation_poll *poll)
+void violations_take_samples(struct violations *violations, usec_t now, struct violation_poll *poll)
 {
         struct violation_sample s;
 
         while (violation_poll_next_sample(poll, &s))
                 if (s.is_cleared)
-                        violations_counter_cleared(book, s.port, s.source);
-                else if (violations_see_sample(book, now, &s) > 0)
+                        violations_counter_cleared(violations, s.port, s.source);
+                else if (violations_see_sample(violations, now, &s) > 0)
                         violation_poll_clear(poll, s.port, s.source);
 }
 

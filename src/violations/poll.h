@@ -30,7 +30,7 @@
  * CounterSelect can choose. P_KeyViolations is never cleared: a Set(PortInfo) has no way to say "only this", it would write
  * the LID, the M_Key and whatever else is the subnet manager's as they were a moment ago.
  *
- * Samples come out as data; the caller gives them to the book.
+ * Samples come out as data; the caller gives them to the violation table.
  */
 
 #include "ib/m_keys.h"
@@ -42,11 +42,11 @@ struct violation_poll;
 struct violation_poll_config {
         usec_t interval;
         bool clear_saturated;
-        bool check_hosts;      /* who is plugged in, before what moved comes out: for a book that was told of hosts */
+        bool check_hosts;      /* who is plugged in, before what moved comes out: for a violation table that knows the hosts */
         struct m_keys *m_keys; /* for PortInfo; the poll becomes one more owner; NULL: none */
 };
 
-/* One look at one counter, or that pkeyd cleared it. */
+/* One sample of one counter, or that pkeyd cleared it. */
 struct violation_sample {
         struct violation_port port;
         enum violation_source source;
@@ -76,9 +76,9 @@ struct mad_stage violation_poll_once(struct violation_poll *p);
 bool violation_poll_next_sample(struct violation_poll *p, struct violation_sample *ret);
 void violation_poll_clear(struct violation_poll *p, struct violation_port port, enum violation_source source);
 /* One sample that is no clearing, as violations_see_counter(). */
-int violations_see_sample(struct violations *book, usec_t now, const struct violation_sample *s);
-/* All samples that wait, into the book; counters at their maximum may be cleared. */
-void violations_take_samples(struct violations *book, usec_t now, struct violation_poll *poll);
+int violations_see_sample(struct violations *violations, usec_t now, const struct violation_sample *s);
+/* All samples that wait, into the violation table; counters at their maximum may be cleared. */
+void violations_take_samples(struct violations *violations, usec_t now, struct violation_poll *poll);
 
 struct violation_poll_counters {
         uint32_t n_ports;      /* polled */

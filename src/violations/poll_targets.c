@@ -49,8 +49,8 @@ static void add_target(struct poll_targets *t, const struct subnet *s, const str
         target->lid = p->lid;
         target->port_guid = p->guid;
         target->host_lid.v = 0;
-        if (p->role == PORT_SWITCH_EXTERNAL && p->neighbour != SUBNET_NONE)
-                target->host_lid = s->ports[p->neighbour].lid;
+        if (p->role == PORT_SWITCH_EXTERNAL && p->peer != SUBNET_NONE)
+                target->host_lid = s->ports[p->peer].lid;
         target->has[BLOCK_PORT_INFO] = p->role == PORT_ENDPORT;
         target->has[BLOCK_COUNTERS] = p->lid.v != 0;
 }

@@ -4,7 +4,7 @@
 /*
  * Whom the poll asks. A target is a port, an agent who answers for it: one for all ports of a switch, one for each port of
  * a channel adapter. Items are what is asked in a round: a target and one of its blocks, in the order of a hash of both, so
- * that neighbours in the round are no neighbours in the fabric, and an item keeps its place when others come and go.
+ * that what follows in the round is elsewhere in the fabric, and an item keeps its place when others come and go.
  */
 
 #include "ib/pma.h"

@@ -5,28 +5,28 @@
  * violations/: who tries to cross a partition boundary.
  *
  *     counters (poll.h) --.
- *                          >--> the book --> reports --> words (attribution.h)
+ *                          >--> violation table --> reports --> sentences (attribution.h)
  *     notices ------------'
  *
  * The fabric drops a packet whose P_Key does not match and counts it. The *poll* asks for these counters, a few MADs at a
- * time; *counter.h* turns what two looks at a counter say into how often it moved. The *book* keeps one record for each
- * port and source, and is the only place where violations are counted: the journal, the metrics, the bus and pkeyctl all
+ * time; *counter.h* turns what two samples of a counter say into how often it moved. The *violation table* keeps one record for
+ * each port and source, and is the only place where violations are counted: the journal, the metrics, the bus and pkeyctl all
  * show its numbers, so they are the same numbers. *history.h* remembers what a policy gave to whom before the last changes, and
  * *attribution.h* joins all that to a sentence.
  *
- * What is told, and when: the first violation of an episode at once; then one report for each record and interval in
+ * What is reported, and when: the first violation of an episode at once; then one report for each record and interval in
  * which there were more; when nothing came for QUIET_INTERVALS intervals, that it is quiet again. A counter that comes to
- * its maximum is told at once, too. When more than STORM_PORTS records would be told of in one interval, those beyond are
- * held back to its end, and one report sums them up, with the worst ten; what is in it is not told once more. While a
- * storm goes on, only what is new is told between two sums; and those that were told of in a sum become quiet in a sum.
- * Below `threshold` in an interval nothing is told, but all is counted. So the sum of `count` over all reports of a record
+ * its maximum is reported at once, too. When more than STORM_PORTS records would be reported in one interval, those beyond are
+ * held back to its end, and one report sums them up, with the worst ten; what is in it is not reported once more. While a
+ * storm goes on, only what is new is reported between two sums; and those that were reported in a sum become quiet in a sum.
+ * Below `threshold` in an interval nothing is reported, but all is counted. So the sum of `count` over all reports of a record
  * but those of quiet (which say the whole episode once more) never exceeds its total, and equals it with a threshold of 1
  * once it is quiet.
  *
  * A record belongs to the host that was behind the port when the counter was read, and keeps the name that it had then. At a move
- * its episode ends, and the first look after it counts for no host. A notice belongs to the hosts that had its LIDs when it came.
+ * its episode ends, and the first sample after it counts for no host. A notice belongs to the hosts that had its LIDs when it came.
  *
- * Invariants: a first look at a counter is a baseline and no violation; a counter that went down was reset (its new value
+ * Invariants: a first sample at a counter is a baseline and no violation; a counter that went down was reset (its new value
  * counts); one of 8 or 16 bits at its maximum is saturated: it says so once, and counts no more until it is cleared (wider
  * ones go round). Ports are known by node GUID and number, so that records outlive snapshots. Everything is bounded: records
  * by VIOLATIONS_MAX_RECORDS, the one that was quiet longest makes room (and what it had counted stays in the grand totals).
@@ -53,9 +53,9 @@ enum violation_source {
         VIOLATION_XMIT_CONSTRAINT,   /* PortXmitConstraintErrors: of what was to go out */
         VIOLATION_BAD_PKEY_CNTR,     /* bad_pkey_cntr of a port of this host, as its kernel has it */
         VIOLATION_N_COUNTERS,        /* those above are counters; those below come as notices: */
-        VIOLATION_NOTICE_257 = VIOLATION_N_COUNTERS, /* P_Key mismatch, told by an endport */
-        VIOLATION_NOTICE_258,        /* Q_Key mismatch, told by an endport */
-        VIOLATION_NOTICE_259,        /* P_Key mismatch, told by a switch port */
+        VIOLATION_NOTICE_257 = VIOLATION_N_COUNTERS, /* P_Key mismatch, reported by an endport */
+        VIOLATION_NOTICE_258,        /* Q_Key mismatch, reported by an endport */
+        VIOLATION_NOTICE_259,        /* P_Key mismatch, reported by a switch port */
         VIOLATION_N_SOURCES,
 };
 
@@ -105,7 +105,7 @@ struct violation_host {
         uint8_t switch_port;
 };
 
-/* Who sent the packet that a notice tells of, and who was to receive it, as far as that was known when the notice came: later,
+/* Who sent the packet that a notice is about, and who was to receive it, as far as that was known when the notice came: later,
  * another host may have the LID. An end whose GUID is 0 has a label only: what the packet says of it. */
 struct violation_ends {
         struct violation_host from, to;
@@ -116,18 +116,18 @@ struct violation_ends {
 struct violation_record {
         struct violation_port port;
         enum violation_source source;
-        const struct violation_host *host; /* NULL: the table was not told who is behind the port. Borrowed as long as
+        const struct violation_host *host; /* NULL: the table does not know who is behind the port. Borrowed as long as
                                               violations_records() */
         struct notice notice;     /* the last one, of VIOLATION_NOTICE_*: key, LIDs, GIDs, QPs */
         const struct violation_host *from, *to; /* of a notice: its ends, as in violation_ends; borrowed likewise */
         bool from_conflicts;
-        uint64_t total;           /* since the book was opened */
+        uint64_t total;           /* since pkeyd was started */
         uint64_t episode;         /* since the episode began; 0: quiet */
         uint64_t unreported;      /* counted and not in a report yet */
-        usec_t first_since;       /* the last look before `first`; 0: not known */
+        usec_t first_since;       /* the last sample before `first`; 0: not known */
         usec_t first, last;       /* when it first and last counted something; 0: it never did, it only is saturated */
         usec_t episode_began;
-        usec_t episode_since;     /* the last look before that: when it began at the earliest; 0: not known */
+        usec_t episode_since;     /* the last sample before that: when it began at the earliest; 0: not known */
         bool saturated;           /* the counter is at its maximum: there may have been more */
         unsigned bits;            /* of the counter; 0: it is none, or nobody said */
 };
@@ -145,10 +145,10 @@ enum violation_kind {
  * ports, `record` is unused. */
 struct violation_report {
         enum violation_kind kind;
-        struct violation_record record; /* as it is, with this report told */
-        uint64_t count;                 /* what this report tells of, of SATURATED perhaps 0; of QUIET and ALL_QUIET
+        struct violation_record record; /* as it is, with this report made */
+        uint64_t count;                 /* what this report is about, of SATURATED perhaps 0; of QUIET and ALL_QUIET
                                            the whole episodes, which is no news */
-        /* When that began to come, at the earliest. Of the first report of an episode: the last look without it (0: unknown);
+        /* When that began to come, at the earliest. Of the first report of an episode: the last sample without it (0: unknown);
          * of later ones: the last report; STORM: the earliest of these; QUIET, ALL_QUIET: the (first) episode's begin. */
         usec_t since;
         uint32_t n_ports;
@@ -160,7 +160,7 @@ struct violation_report {
 
 struct violations_config {
         usec_t interval;    /* one report for each port, source and this */
-        uint64_t threshold; /* of violations in an interval, below which nothing is told; at least 1 */
+        uint64_t threshold; /* of violations in an interval, below which nothing is reported; at least 1 */
 };
 
 struct violations;
@@ -172,21 +172,21 @@ DEFINE_CLEANUP(struct violations *, violations_free)
 /* Of new settings; records stay. */
 void violations_set_config(struct violations *v, const struct violations_config *config);
 
-/* A look at a counter of `bits` bits (1 to 64) at a port. Returns 1 if it is at its maximum (it may be cleared), 0, -EINVAL
- * (no counter), or -ENOMEM (then the next look counts what this one saw). */
+/* A sample of a counter of `bits` bits (1 to 64) at a port. Returns 1 if it is at its maximum (it may be cleared), 0, -EINVAL
+ * (no counter), or -ENOMEM (then the next sample counts what this one saw). */
 int violations_see_counter(struct violations *v, usec_t now, struct violation_port port, enum violation_source source,
                            unsigned bits, uint64_t value);
 /* The counter was cleared by us: its next value counts from 0. */
 void violations_counter_cleared(struct violations *v, struct violation_port port, enum violation_source source);
 
 /* Who is behind this port from now on; copied. Another host than before (by GUID) is a move: the episodes of the old one end, and
- * what the next look at each counter finds counts for no host, because either may have sent it. A new name is a new record. 0,
- * or -ENOMEM (then it is as if the table was never told). */
+ * what the next sample of each counter finds counts for no host, because either may have sent it. A new name is a new record. 0,
+ * or -ENOMEM (then it is as if the call was never made). */
 int violations_set_host(struct violations *v, struct violation_port port, const struct violation_host *host);
 /* The same for all ports of a snapshot (hosts.c). Where nobody is plugged in now, the host that was there last stays, but what the
- * next look finds counts for no host: another one may have come and gone. 0 or -ENOMEM. */
+ * next sample finds counts for no host: another one may have come and gone. 0 or -ENOMEM. */
 int violations_set_subnet(struct violations *v, const struct subnet *subnet);
-/* Another host may be plugged in than the table was told: what the next look at this counter finds counts for no host. */
+/* Another host may be plugged in than the table knows of: what the next sample of this counter finds counts for no host. */
 void violations_doubt_host(struct violations *v, struct violation_port port, enum violation_source source);
 
 /* A notice, about this port: of 257 and 258 the endport that was hit, of 259 the switch port that refused it. The ends (see
@@ -201,5 +201,5 @@ usec_t violations_due(const struct violations *v);
 
 /* All records, ascending (node GUID, number, source, ...). Borrowed until the next call that sees or reports something. */
 const struct violation_record *violations_records(struct violations *v, uint32_t *ret_n);
-/* Of a source, since the book was opened; those of records that had to make room too. */
+/* Of a source, since pkeyd was started; those of records that had to make room too. */
 uint64_t violations_total(const struct violations *v, enum violation_source source);

@@ -28,8 +28,8 @@ static struct drifted place(const struct subnet *s, const struct watch_event *e,
         d.endport = s->ports[port].role == PORT_ENDPORT;
         if (!d.endport)
                 d.node = s->ports[port].node;
-        else if (s->ports[port].neighbour != SUBNET_NONE)
-                d.node = s->ports[s->ports[port].neighbour].node;
+        else if (s->ports[port].peer != SUBNET_NONE)
+                d.node = s->ports[s->ports[port].peer].node;
         return d;
 }
 

@@ -27,14 +27,14 @@ struct record {
 };
 
 struct watch {
-        struct arena *arena; /* of the records and their labels; one per look */
+        struct arena *arena; /* of the records and their labels; one per update */
         struct record *records;
         uint32_t n;
-        bool looked;
+        bool updated;
 };
 
-/* One look in progress. */
-struct look {
+/* One update in progress. */
+struct update {
         struct arena *a;     /* of the report */
         const struct observed *observed;
         const struct known *known;
@@ -61,7 +61,7 @@ struct watch *watch_free(struct watch *w)
 }
 
 /* Events are appended in the order of ports; each port gives a few at most. */
-static struct watch_event *emit(struct look *k, enum watch_kind kind, const struct record *r)
+static struct watch_event *emit(struct update *k, enum watch_kind kind, const struct record *r)
 {
         struct watch_event *event;
 
@@ -98,7 +98,7 @@ static uint64_t digest_discrepancy(const struct discrepancy *d)
         return hash_mix(h, d->enforcement_differs);
 }
 
-static void judge_wrong(struct look *k, struct record *r, const struct discrepancy *d)
+static void judge_wrong(struct update *k, struct record *r, const struct discrepancy *d)
 {
         uint64_t difference = digest_discrepancy(d);
         bool was_right = r->judged == JUDGED_RIGHT && k->same_policy;
@@ -116,17 +116,17 @@ static void judge_wrong(struct look *k, struct record *r, const struct discrepan
                 event->differs = d;
 }
 
-static void judge_right(struct look *k, struct record *r)
+static void judge_right(struct update *k, struct record *r)
 {
         k->report.n_right++;
         if (r->judged == JUDGED_WRONG)
-                emit(k, r->drifted ? WATCH_MENDED : WATCH_RIGHT, r);
+                emit(k, r->drifted ? WATCH_REPAIRED : WATCH_RIGHT, r);
         r->judged = JUDGED_RIGHT;
         r->drifted = false;
         r->difference = 0;
 }
 
-static void judge_reach(struct look *k, uint32_t port, struct record *r)
+static void judge_reach(struct update *k, uint32_t port, struct record *r)
 {
         const struct subnet *s = k->observed->subnet;
         const struct subnet_node *incomplete = subnet_port_incomplete_node(s, &s->ports[port]);
@@ -149,7 +149,7 @@ static void judge_reach(struct look *k, uint32_t port, struct record *r)
 }
 
 /* A host that was rebooted is not new, even if pkeyd was restarted meanwhile. */
-static enum watch_kind kind_of_newcomer(const struct look *k, const struct record *r)
+static enum watch_kind kind_of_newcomer(const struct update *k, const struct record *r)
 {
         const struct known_port *known = k->known ? known_find(k->known, r->port_guid) : NULL;
 
@@ -157,7 +157,7 @@ static enum watch_kind kind_of_newcomer(const struct look *k, const struct recor
 }
 
 /* Fills r, which has what was remembered of this port (or nothing: is_new). */
-static void look_at_port(struct look *k, uint32_t port, bool is_new, struct record *r)
+static void update_port(struct update *k, uint32_t port, bool is_new, struct record *r)
 {
         const struct observed_table *t = &k->observed->tables[port];
 
@@ -194,14 +194,14 @@ static int describe(struct arena *a, const struct subnet *s, uint32_t port, stru
         return r->label ? 0 : -ENOMEM;
 }
 
-static void pass_gone(struct look *k, const struct record *r)
+static void pass_gone(struct update *k, const struct record *r)
 {
         if (r->is_endport)
                 emit(k, WATCH_GONE, r);
 }
 
 /* Old records and the new snapshot side by side. */
-static int look_at_all(struct look *k, const struct watch *old, struct watch *ret)
+static int update_all(struct update *k, const struct watch *old, struct watch *ret)
 {
         const struct subnet *s = k->observed->subnet;
         uint32_t o = 0;
@@ -224,7 +224,7 @@ static int look_at_all(struct look *k, const struct watch *old, struct watch *re
                 r = describe(ret->arena, s, p, record);
                 if (r < 0)
                         return r;
-                look_at_port(k, p, is_new, record);
+                update_port(k, p, is_new, record);
                 ret->n++;
         }
         while (o < old->n)
@@ -232,7 +232,7 @@ static int look_at_all(struct look *k, const struct watch *old, struct watch *re
         return k->out_of_memory ? -ENOMEM : 0;
 }
 
-static int index_discrepancies(struct look *k, const struct verification *v)
+static int index_discrepancies(struct update *k, const struct verification *v)
 {
         if (!v)
                 return 0;
@@ -247,7 +247,7 @@ static int index_discrepancies(struct look *k, const struct verification *v)
 }
 
 /* Stable: within a kind the order of ports stays. */
-static int sort_by_kind(struct look *k)
+static int sort_by_kind(struct update *k)
 {
         struct watch_event *sorted = arena_new_array(k->a, struct watch_event, k->report.n_events);
         uint32_t n = 0;
@@ -262,11 +262,11 @@ static int sort_by_kind(struct look *k)
         return 0;
 }
 
-int watch_look(struct watch *w, struct arena *a, const struct observed *observed, const struct verification *v,
-               bool same_policy, const struct known *known, struct watch_report *ret)
+int watch_update(struct watch *w, struct arena *a, const struct observed *observed, const struct verification *v,
+                 bool same_policy, const struct known *known, struct watch_report *ret)
 {
-        struct look k = { .a = a, .observed = observed, .known = known, .same_policy = same_policy, .first = !w->looked };
-        struct watch now = { .arena = arena_new(), .looked = true };
+        struct update k = { .a = a, .observed = observed, .known = known, .same_policy = same_policy, .first = !w->updated };
+        struct watch now = { .arena = arena_new(), .updated = true };
         int r;
 
         if (!now.arena)
@@ -274,7 +274,7 @@ int watch_look(struct watch *w, struct arena *a, const struct observed *observed
         now.records = arena_new_array(now.arena, struct record, observed->subnet->n_ports);
         r = now.records ? index_discrepancies(&k, v) : -ENOMEM;
         if (r == 0)
-                r = look_at_all(&k, w, &now);
+                r = update_all(&k, w, &now);
         if (r == 0)
                 r = sort_by_kind(&k);
         if (r < 0) {

@@ -70,7 +70,7 @@ static enum port_state state_of(struct fabsim *f, struct fabsim_place p)
 
         if (p.port == 0)
                 return PORT_STATE_ACTIVE;
-        return fabsim_neighbour(f, p, &ignored) ? PORT_STATE_ACTIVE : PORT_STATE_DOWN;
+        return fabsim_peer(f, p, &ignored) ? PORT_STATE_ACTIVE : PORT_STATE_DOWN;
 }
 
 static bool enforces(const struct question *q, uint8_t number)
@@ -328,7 +328,7 @@ static uint8_t find_way_back(const struct fabsim *f, const uint8_t *mad, uint8_t
 
         mad_get_array((void *) mad, 0, IB_DRSMP_PATH_F, path);
         for (unsigned i = 1; i <= hops; i++) {
-                if (!fabsim_neighbour(f, (struct fabsim_place) { at.node, path[i] }, &at))
+                if (!fabsim_peer(f, (struct fabsim_place) { at.node, path[i] }, &at))
                         break;
                 back[i] = at.port;
         }

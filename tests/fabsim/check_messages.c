@@ -3,7 +3,7 @@
  * From packets that are refused to the one right message, in virtual time.
  *
  *     policy -> planner -> tables of the virtual fabric        packets -> refused by adapters and switches
- *     poll, subscription -> engine -> book -> reports -> sentences
+ *     poll, subscription -> engine -> violation table -> reports -> sentences
  *
  * Everything of pkeyd's that stands between is the real thing. What must come out is worked out beside it: from what the
  * fabric's own registers and notices say of each packet at the moment it is sent, and from who was given what when.
@@ -87,7 +87,7 @@ struct world {
         struct side poll_side, notices_side;
         struct violation_poll *poll;
         struct notices *notices;
-        struct violations *book;
+        struct violations *violations;
         struct membership_history *history;
         struct subnet *subnet;
         struct observed *observed;
@@ -192,7 +192,7 @@ static void add_ports(struct world *w, struct subnet_builder *b, unsigned node)
                 };
 
                 port.route.lid = port.lid;
-                if (is_switch && p > 0 && (!fabsim_neighbour(&w->f, (struct fabsim_place) { node, p }, &other) ||
+                if (is_switch && p > 0 && (!fabsim_peer(&w->f, (struct fabsim_place) { node, p }, &other) ||
                                            other.node < FIRST_HOST))
                         continue;
                 MUST(subnet_builder_add_port(b, n->guid, &port) == 0);
@@ -666,25 +666,25 @@ static void see_notice(struct world *w, const struct notice *n)
         struct violation_ends ends;
 
         MUST(violation_ends_of_notice(w->arena, w->subnet, w->lids, n, &ends) == 0);
-        MUST(violations_see_notice(w->book, w->now, port, n, &ends) == 0);
+        MUST(violations_see_notice(w->violations, w->now, port, n, &ends) == 0);
 }
 
 static void take(struct world *w)
 {
-        struct attribution_context context = {
+        struct attribution_input context = {
                 .subnet = w->subnet, .memberships = w->memberships, .history = w->history, .now = w->now,
                 .observed = w->observed,
         };
         struct notice n;
 
-        violations_take_samples(w->book, w->now, w->poll);
+        violations_take_samples(w->violations, w->now, w->poll);
         while (notices_next(w->notices, &n))
                 see_notice(w, &n);
         for (;;) {
                 struct message *m = &w->messages[w->n_messages];
 
                 MUST(w->n_messages < MAX_MESSAGES);
-                if (!violations_next_report(w->book, w->now, &m->report))
+                if (!violations_next_report(w->violations, w->now, &m->report))
                         break;
                 w->n_messages++;
                 m->when = w->now;
@@ -773,7 +773,7 @@ static void run(struct world *w, usec_t duration)
 
         step(w);
         while (w->now < until) {
-                usec_t next = MIN(violations_due(w->book), fabsim_sa_due(&w->f));
+                usec_t next = MIN(violations_due(w->violations), fabsim_sa_due(&w->f));
 
                 next = MIN(next, MIN(side_due(&w->poll_side), side_due(&w->notices_side)));
                 w->now = MAX(w->now + 1, MIN(next, until));
@@ -796,11 +796,11 @@ static uint64_t total(const struct world *w)
         uint64_t sum = 0;
 
         for (unsigned s = 0; s < VIOLATION_N_SOURCES; s++)
-                sum += violations_total(w->book, (enum violation_source) s);
+                sum += violations_total(w->violations, (enum violation_source) s);
         return sum;
 }
 
-/* Until all is quiet. Then what was told, what is in the book, and what was refused are the same. */
+/* Until all is quiet. Then what was told, what is in the violation table, and what was refused are the same. */
 static void judge_all(struct world *w)
 {
         const struct violation_record *records;
@@ -809,7 +809,7 @@ static void judge_all(struct world *w)
 
         settle(w);
         run(w, 8 * INTERVAL);
-        records = violations_records(w->book, &n_records);
+        records = violations_records(w->violations, &n_records);
         for (uint32_t i = 0; i < n_records; i++) {
                 MUST(records[i].total == cause_of(w, &records[i])->n);
                 MUST(records[i].episode == 0);
@@ -858,7 +858,7 @@ static void world_init(struct world *w, uint64_t seed, unsigned n_ends, unsigned
         w->arena = arena_new();
         w->poll = violation_poll_new(&(struct violation_poll_config) { .interval = INTERVAL });
         w->notices = notices_new();
-        w->book = violations_new(&(struct violations_config) { .interval = INTERVAL, .threshold = 1 });
+        w->violations = violations_new(&(struct violations_config) { .interval = INTERVAL, .threshold = 1 });
         w->history = membership_history_new();
         side_init(&w->poll_side, violation_poll_task(w->poll));
         side_init(&w->notices_side, notices_task(w->notices));
@@ -881,7 +881,7 @@ static void world_done(struct world *w)
         mad_engine_free(w->notices_side.engine);
         violation_poll_free(w->poll);
         notices_free(w->notices);
-        violations_free(w->book);
+        violations_free(w->violations);
         membership_history_free(w->history);
         arena_free(w->arena);
 }
@@ -1237,7 +1237,7 @@ START_TEST(not_in_the_snapshot)
         world_init(w, 8, ENDS, 1);
         world_begin(w);
         for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-                struct attribution_context context = {
+                struct attribution_input context = {
                         .subnet = w->subnet, .memberships = w->memberships, .history = w->history, .now = w->now,
                         .observed = w->observed,
                 };
@@ -1245,7 +1245,7 @@ START_TEST(not_in_the_snapshot)
                 struct attribution words;
 
                 see_notice(w, cases[i].notice);
-                ck_assert(violations_next_report(w->book, w->now, &report));
+                ck_assert(violations_next_report(w->violations, w->now, &report));
                 ck_assert_int_eq(attribution_explain(w->arena, &report, &context, &words), 0);
                 ck_assert_str_eq(words.text, cases[i].text);
         }

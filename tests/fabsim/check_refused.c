@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Packets that hardware refuses, the poll and the engine that ask for its counters, the book that says what happened: in
+ * Packets that hardware refuses, the poll and the engine that ask for its counters, the violation table that says what happened: in
  * virtual time, with MADs that get lost, nodes that reboot, go away, or are replaced by others, PMAs with counters of 8
- * and of 64 bits. What the book must say is worked out beside it, from the hardware's own registers at the moment of each
- * answer that got through.
+ * and of 64 bits. What the violation table must say is worked out beside it, from the hardware's own registers at the moment of
+ * each answer that got through.
  */
 
 #include <check.h>
@@ -43,7 +43,7 @@ struct world {
         struct violation_poll *poll;
         struct mad_background_task side;
         unsigned n_under_way;
-        struct violations *book;
+        struct violations *violations;
         struct register_seen registers[NODES][FABSIM_MAX_PORTS + 1][VIOLATION_N_COUNTERS];
         uint64_t gone[VIOLATION_N_COUNTERS]; /* totals of nodes that were replaced */
         unsigned n_gone;
@@ -146,7 +146,7 @@ static void take_snapshot(struct world *w)
                         add_ports(b, f, n);
         for (unsigned n = 0; n < NODES; n++)
                 for (uint8_t p = 1; p <= f->nodes[n].num_ports; p++)
-                        if (fabsim_neighbour(f, (struct fabsim_place) { n, p }, &other))
+                        if (fabsim_peer(f, (struct fabsim_place) { n, p }, &other))
                                 ck_assert_int_eq(subnet_builder_add_link(b, f->nodes[n].guid, p,
                                                                          f->nodes[other.node].guid, other.port), 0);
         ck_assert_int_eq(subnet_builder_finish(b, (struct guid) {}, 0, (struct guid) {}, 0, &s), 0);
@@ -222,7 +222,7 @@ static void compare(struct world *w)
         uint64_t totals[VIOLATION_N_COUNTERS] = {};
         uint32_t n_records, n_counted = 0, n_expected = w->n_gone;
 
-        records = violations_records(w->book, &n_records);
+        records = violations_records(w->violations, &n_records);
         for (unsigned n = 0; n < NODES; n++)
                 for (unsigned p = 0; p <= FABSIM_MAX_PORTS; p++)
                         for (unsigned s = 0; s < VIOLATION_N_COUNTERS; s++) {
@@ -241,7 +241,7 @@ static void compare(struct world *w)
                                 n_expected += r->total > 0;
                         }
         for (unsigned s = 0; s < VIOLATION_N_COUNTERS; s++)
-                ck_assert_uint_eq(violations_total(w->book, (enum violation_source) s), totals[s] + w->gone[s]);
+                ck_assert_uint_eq(violations_total(w->violations, (enum violation_source) s), totals[s] + w->gone[s]);
         for (uint32_t i = 0; i < n_records; i++)
                 n_counted += records[i].total > 0;
         ck_assert_uint_eq(n_counted, n_expected);
@@ -253,8 +253,8 @@ static void fetch(struct world *w)
 {
         struct violation_report report;
 
-        violations_take_samples(w->book, w->now, w->poll);
-        while (violations_next_report(w->book, w->now, &report))
+        violations_take_samples(w->violations, w->now, w->poll);
+        while (violations_next_report(w->violations, w->now, &report))
                 if (report.kind != VIOLATION_QUIET && report.kind != VIOLATION_ALL_QUIET)
                         w->told += report.count;
 }
@@ -306,7 +306,7 @@ static void turn(struct world *w)
 static void run(struct world *w, usec_t until)
 {
         while (w->now < until) {
-                usec_t next = MIN(mad_engine_deadline(w->engine), violations_due(w->book));
+                usec_t next = MIN(mad_engine_deadline(w->engine), violations_due(w->violations));
 
                 if (w->n_under_way < SIDE_IN_FLIGHT)
                         next = MIN(next, w->side.due(w->side.state));
@@ -391,7 +391,7 @@ static void world_init(struct world *w, unsigned seed)
         ck_assert_int_eq(mad_engine_new(&engine, &w->engine), 0);
         w->poll = violation_poll_new(&config);
         w->side = violation_poll_task(w->poll);
-        w->book = violations_new(&(struct violations_config) { .interval = INTERVAL, .threshold = 1 });
+        w->violations = violations_new(&(struct violations_config) { .interval = INTERVAL, .threshold = 1 });
         take_snapshot(w);
 }
 
@@ -399,7 +399,7 @@ static void world_done(struct world *w)
 {
         mad_engine_free(w->engine);
         violation_poll_free(w->poll);
-        violations_free(w->book);
+        violations_free(w->violations);
         arena_free(w->arena);
 }
 
@@ -408,7 +408,7 @@ static uint64_t grand_total(const struct world *w)
         uint64_t total = 0;
 
         for (unsigned s = 0; s < VIOLATION_N_SOURCES; s++)
-                total += violations_total(w->book, (enum violation_source) s);
+                total += violations_total(w->violations, (enum violation_source) s);
         return total;
 }
 
@@ -466,7 +466,7 @@ START_TEST(no_violation_where_none_was)
         }
         ck_assert_uint_eq(w->n_refused, 0);
         ck_assert_uint_gt(w->n_looks, 100);
-        (void) violations_records(w->book, &n);
+        (void) violations_records(w->violations, &n);
         ck_assert_uint_eq(n, 0);
         ck_assert_uint_eq(grand_total(w), 0);
         ck_assert_uint_eq(w->told, 0);

@@ -72,7 +72,7 @@ bool fabsim_is_mute(const struct fabsim *f, struct fabsim_place p)
         return n->ports[n->type == NODE_SWITCH ? 0 : p.port].mute != FABSIM_ANSWERS;
 }
 
-bool fabsim_neighbour(const struct fabsim *f, struct fabsim_place p, struct fabsim_place *ret)
+bool fabsim_peer(const struct fabsim *f, struct fabsim_place p, struct fabsim_place *ret)
 {
         const struct fabsim_port *port = &f->nodes[p.node].ports[p.port];
 
@@ -105,7 +105,7 @@ int fabsim_distance(const struct fabsim *f, struct fabsim_place to)
                 for (uint8_t p = 1; p <= f->nodes[node].num_ports; p++) {
                         if (is_self && p != f->self.port)
                                 continue;
-                        if (!fabsim_neighbour(f, (struct fabsim_place) { node, p }, &next))
+                        if (!fabsim_peer(f, (struct fabsim_place) { node, p }, &next))
                                 continue;
                         if (next.node == to.node && (next.port == to.port || to.port == 0))
                                 return distance[node] + 1;
@@ -148,7 +148,7 @@ static bool walk(const struct fabsim *f, const struct mad_frame *frame, struct f
                         return false;
                 if (node->type == NODE_SWITCH ? i == 1 : i != 1 || path[i] != f->self.port)
                         return false;
-                if (!fabsim_neighbour(f, (struct fabsim_place) { at.node, path[i] }, &at))
+                if (!fabsim_peer(f, (struct fabsim_place) { at.node, path[i] }, &at))
                         return false;
         }
         if (f->nodes[at.node].type == NODE_SWITCH)
@@ -190,7 +190,7 @@ int fabsim_level(const struct fabsim_port *p, uint16_t base)
 /* The switch port beside an endport, if there is one; the endport's own node being a switch, none. */
 static const struct fabsim_port *leaf_of(const struct fabsim *f, struct fabsim_place p, struct fabsim_place *ret)
 {
-        if (!fabsim_neighbour(f, p, ret) || f->nodes[ret->node].type != NODE_SWITCH)
+        if (!fabsim_peer(f, p, ret) || f->nodes[ret->node].type != NODE_SWITCH)
                 return NULL;
         return &f->nodes[ret->node].ports[ret->port];
 }
@@ -304,13 +304,13 @@ bool fabsim_send_packet(struct fabsim *f, struct fabsim_place a, struct fabsim_p
         case REFUSED_BY_SENDER:
                 break;
         case REFUSED_AT_ENTRY:
-                if (fabsim_neighbour(f, a, &at)) {
+                if (fabsim_peer(f, a, &at)) {
                         count64(&fabsim_port_at(f, at)->rcv_constraint_errors);
                         raise_notice(f, 259, a, b, key, &at);
                 }
                 break;
         case REFUSED_AT_EXIT:
-                if (fabsim_neighbour(f, b, &at)) {
+                if (fabsim_peer(f, b, &at)) {
                         count64(&fabsim_port_at(f, at)->xmit_constraint_errors);
                         raise_notice(f, 259, a, b, key, &at);
                 }

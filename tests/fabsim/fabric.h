@@ -143,7 +143,7 @@ static inline bool fabsim_is_endport(const struct fabsim *f, struct fabsim_place
 /* The SMA of this port does not answer everything. */
 bool fabsim_is_mute(const struct fabsim *f, struct fabsim_place p);
 /* The cable's other end; false: no cable, or what is there is not up. */
-bool fabsim_neighbour(const struct fabsim *f, struct fabsim_place p, struct fabsim_place *ret);
+bool fabsim_peer(const struct fabsim *f, struct fabsim_place p, struct fabsim_place *ret);
 /* Hops from the port pkeyd works through to this place; -1: no way. */
 int fabsim_distance(const struct fabsim *f, struct fabsim_place to);
 

@@ -18,7 +18,7 @@ TESTS += check_fabsim_doctor
 check_fabsim_doctor_SOURCES = tests/fabsim/check_fabsim_doctor.c $(FABSIM_FABRIC)
 check_fabsim_doctor_LDADD = $(TEST_LIBS)
 
-# packets that are refused, and what the book says of them
+# packets that are refused, and what the violation table says of them
 check_PROGRAMS += check_refused
 TESTS += check_refused
 check_refused_SOURCES = tests/fabsim/check_refused.c tests/fabsim/prng.h $(FABSIM_FABRIC)

@@ -275,7 +275,7 @@ static void see_who(const struct sim *s, struct process *p, const struct event *
         p->lid_asked_at[e->frame.lid.v % SIM_MAX_LIDS] = e->sent_at;
         p->is_unnamed[who] = false;
         p->met_stranger |= known_census(p)->entries[who].lid.v != e->frame.lid.v;
-        p->met_somebody |= s->lid_moved_at[who] >= known_census(p)->began;
+        p->met_other |= s->lid_moved_at[who] >= known_census(p)->began;
 }
 
 /* It asked that LID who it is, and it is another port than it takes it for. */
@@ -315,13 +315,13 @@ void observer_forget_stage(struct sim *s, struct process *p)
 
 void observer_stage_ended(struct sim *s, struct process *p)
 {
-        if (p->met_stranger || p->met_somebody)
+        if (p->met_stranger || p->met_other)
                 observer_forget_stage(s, p);
-        for (unsigned i = 0; p->met_somebody && i < s->n_tables; i++)
+        for (unsigned i = 0; p->met_other && i < s->n_tables; i++)
                 mistake_table(s, p, i);
         if (p->stage != CONTROL_DISCOVERING)
                 know_tables(s, p, true);
-        p->met_stranger = p->met_somebody = false;
+        p->met_stranger = p->met_other = false;
         memset(p->is_unnamed, 0, sizeof(p->is_unnamed));
 }
 
@@ -392,7 +392,7 @@ static void take_name(const struct subnet_node *node, struct census_entry *e)
 /* Whose cable was moved meanwhile is where it was found. */
 static void take_place(const struct sim *s, const struct subnet *subnet, uint32_t port, struct census_entry *e)
 {
-        uint32_t beside = subnet->ports[port].neighbour;
+        uint32_t beside = subnet->ports[port].peer;
 
         e->is_plugged = false;
         for (unsigned i = 0; beside != SUBNET_NONE && !e->is_plugged && i < s->f.n_nodes; i++)

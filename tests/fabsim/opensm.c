@@ -4,7 +4,7 @@
  * sweep of its own), and then writes the tables of all ports, in any order and in its own time. What is written here is what
  * OpenSM does, as far as the promises depend on it; nothing is taken from src/opensm.
  *
- * A switch port that can enforce is given what its neighbour has, in the same moment (see src/opensm/phases.h for what that
+ * A switch port that can enforce is given what its peer has, in the same moment (see src/opensm/phases.h for what that
  * leaves out).
  */
 
@@ -179,7 +179,7 @@ static bool is_waited_for(struct sim *s, struct head *h)
                control_get_status(p->control)->state == CONTROL_WRITING_OPENSM && f && f->version == h->opensm.version;
 }
 
-/* A switch port gets the full entry only, where its neighbour has both. One that has no room for them all is let go. */
+/* A switch port gets the full entry only, where its peer has both. One that has no room for them all is let go. */
 static void write_leaf(struct sim *s, struct fabsim_place at, const struct p_key *all, unsigned n_all)
 {
         struct p_key keys[2 * SIM_BASES];
@@ -213,7 +213,7 @@ static void write_endport(struct sim *s, struct head *h, unsigned endport)
         s->counters.opensm_writes++;
         set_table(fabsim_port_at(&s->f, s->endports[endport]), keys, n);
         o->unwritten &= ~(UINT64_C(1) << endport);
-        if (fabsim_neighbour(&s->f, s->endports[endport], &leaf) && s->f.nodes[leaf.node].type == NODE_SWITCH)
+        if (fabsim_peer(&s->f, s->endports[endport], &leaf) && s->f.nodes[leaf.node].type == NODE_SWITCH)
                 write_leaf(s, leaf, keys, n);
         if (is_waited_for(s, h)) {
                 promises_rewritten(s, o, endport);
@@ -221,7 +221,7 @@ static void write_endport(struct sim *s, struct head *h, unsigned endport)
         }
         /* else nothing that pkeyd does now rests on it */
         promises_disturbed(s, s->endports[endport]);
-        if (fabsim_neighbour(&s->f, s->endports[endport], &leaf))
+        if (fabsim_peer(&s->f, s->endports[endport], &leaf))
                 promises_disturbed(s, leaf);
 }
 

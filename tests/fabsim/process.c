@@ -176,7 +176,7 @@ static bool is_linked(const struct sim *s, const struct head *h)
 {
         struct fabsim_place ignored;
 
-        return s->f.nodes[h->place.node].is_up && fabsim_neighbour(&s->f, h->place, &ignored);
+        return s->f.nodes[h->place.node].is_up && fabsim_peer(&s->f, h->place, &ignored);
 }
 
 static void open_port(struct sim *s, struct process *p, const struct settings *settings, struct sim_answer *a)

@@ -1020,7 +1020,7 @@ static bool any_is_shut(const struct sim *s, const struct judgement *by, unsigne
 }
 
 /* ... or frozen, for a reason that is there, or behind a switch port that stays closed. */
-static bool somebody_is_silent(struct sim *s, const struct judgement *by)
+static bool a_port_is_silent(struct sim *s, const struct judgement *by)
 {
         for (unsigned i = 0; i < s->n_endports; i++)
                 if ((by && any_is_shut(s, by, i)) || (by && by->frozen >> i & 1) || is_silent(s, s->endports[i]) || keys_hide(s, i))
@@ -1058,7 +1058,7 @@ void promises_converged(struct sim *s, const struct process *p)
 {
         const struct control_status *status = control_get_status(p->control);
         const struct judgement *by = p->judgement;
-        bool is_calm = !somebody_is_silent(s, by);
+        bool is_calm = !a_port_is_silent(s, by);
 
         if (p->n_requests > 0)
                 sim_fail(s, "process %u: a reload was not answered", p->number);

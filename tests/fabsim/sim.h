@@ -279,9 +279,9 @@ struct process {
         unsigned waits_for[CONTROL_N_ACTIONS]; /* answers that are due, of each kind of action */
         bool killed;
         usec_t stage_began;
-        enum control_state stage;      /* the state whose stage runs */
-        bool met_stranger;             /* in this stage: another port than the snapshot has answered at an address */
-        bool met_somebody;             /* likewise, or perhaps not */
+        enum control_state stage; /* the state whose stage runs */
+        bool met_stranger;        /* in this stage: another port than the snapshot has answered at an address */
+        bool met_other;           /* likewise, or perhaps not */
         bool is_unnamed[SIM_MAX_ENDPORTS]; /* a request was sent there twice, or NodeInfo is asked: what was read waits */
         usec_t lid_asked_at[SIM_MAX_LIDS], route_asked_at; /* when NodeInfo was answered from there, or by any directed route */
 

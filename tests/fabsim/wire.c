@@ -124,7 +124,7 @@ static void check_target(struct sim *s, const struct process *p, const struct ma
                 sim_fail(s, "a P_Key MAD to port %u of switch %u, which cannot enforce", port, at.node);
         /* if cables were as they are when it was discovered */
         if (s->cables_moved_at <= p->adopted.began &&
-            fabsim_neighbour(&s->f, (struct fabsim_place) { at.node, (uint8_t) port }, &peer) &&
+            fabsim_peer(&s->f, (struct fabsim_place) { at.node, (uint8_t) port }, &peer) &&
             s->f.nodes[peer.node].type == NODE_SWITCH)
                 sim_fail(s, "a P_Key MAD to a port between two switches");
 }

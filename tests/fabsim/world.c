@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fabrics at random, and what happens to them unasked. */
+/* Fabrics at random, and what happens to them by themselves. */
 
 #include <stdio.h>
 #include <string.h>
@@ -259,7 +259,7 @@ static void take_entry(const struct sim *s, struct fabsim_place self, struct fab
         const struct fabsim_node *n = &s->f.nodes[p.node];
         const struct fabsim_port *port = &n->ports[p.port];
         struct fabsim_place peer;
-        bool linked = fabsim_neighbour(&s->f, p, &peer);
+        bool linked = fabsim_peer(&s->f, p, &peer);
 
         *ret = (struct census_entry) {
                 .is_there = fabsim_distance(&s->f, p) >= 0,
@@ -407,7 +407,7 @@ static void sm_rewrites(struct sim *s, unsigned leaf)
         struct fabsim_place peer;
 
         for (uint8_t p = 1; p <= s->f.nodes[leaf].num_ports; p++) {
-                if (!fabsim_neighbour(&s->f, (struct fabsim_place) { leaf, p }, &peer) ||
+                if (!fabsim_peer(&s->f, (struct fabsim_place) { leaf, p }, &peer) ||
                     s->f.nodes[peer.node].type == NODE_SWITCH)
                         continue;
                 memset(fabsim_port_at(&s->f, peer)->table, 0, sizeof(struct p_key) * P_KEY_BLOCK_ENTRIES);
@@ -439,7 +439,7 @@ static void go_down(struct sim *s, const struct event *e, bool reboots)
                 return;
         if (reboots) {
                 reboot(s, node);
-                if (fabsim_neighbour(&s->f, (struct fabsim_place) { node, 1 }, &at) &&
+                if (fabsim_peer(&s->f, (struct fabsim_place) { node, 1 }, &at) &&
                     s->f.nodes[at.node].type == NODE_SWITCH)
                         (void) again(s, s->now + prng_below(&s->rng, 3000000), EXTERNAL_SM_REWRITES, at.node);
         }
@@ -454,7 +454,7 @@ static void rival_writes(struct sim *s, const struct event *e)
         struct fabsim_place at = s->endports[e->x % s->n_endports], leaf;
         struct fabsim_port *p;
 
-        if (e->y % 4 == 0 && fabsim_neighbour(&s->f, at, &leaf) && s->f.nodes[leaf.node].type == NODE_SWITCH &&
+        if (e->y % 4 == 0 && fabsim_peer(&s->f, at, &leaf) && s->f.nodes[leaf.node].type == NODE_SWITCH &&
             fabsim_port_at(&s->f, leaf)->capacity)
                 at = leaf;
         p = fabsim_port_at(&s->f, at);
@@ -592,7 +592,7 @@ static void pull_cable(struct sim *s, const struct event *e)
 {
         struct fabsim_place at = s->endports[e->x % s->n_endports], peer;
 
-        if (!s->moves_cables || at.port == 0 || is_head(s, at.node) || !fabsim_neighbour(&s->f, at, &peer))
+        if (!s->moves_cables || at.port == 0 || is_head(s, at.node) || !fabsim_peer(&s->f, at, &peer))
                 return;
         promises_moved(s, at);
         s->cables_moved_at = s->now;

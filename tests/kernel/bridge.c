@@ -345,7 +345,7 @@ static void take_packet(struct bridge *b, struct sim_packet *p)
                 tell(b, &m, "MAD");
 }
 
-static void say_answer(const struct labhca_message *m)
+static void print_answer(const struct labhca_message *m)
 {
         printf("bridge: answer class 0x%02x method 0x%02x status 0x%04x attribute 0x%04x TID 0x%016" PRIx64 " to LID %u\n",
                m->mad[1], m->mad[METHOD], get16(m->mad + STATUS), get16(m->mad + ATTRIBUTE), get64(m->mad + TID),
@@ -363,7 +363,7 @@ static void carry(struct bridge *b, const struct labhca_message *m)
                 return;
         }
         if (to_line || m->mad[METHOD] == (REPORT | RESPONSE))
-                say_answer(m);
+                print_answer(m);
         if (!to_line)
                 send_packet(b, m->mad, m->dlid, m->remote_qp, m->qp);
 }

@@ -446,7 +446,7 @@ def watchdog():
     must("systemctl", "start", "pkeyd")
 
 
-# --- the second witness -----------------------------------------------------------------------------------------------
+# --- tables through libibverbs -----------------------------------------------------------------------------------------------
 
 
 def lie(index):
@@ -774,9 +774,9 @@ def behind_its_back():
         written = time.monotonic()
         drift = wait_entry("DRIFT_FOUND", moment, 10)
         seen = int(drift["__MONOTONIC_TIMESTAMP"]) / 1e6
-        mended = wait_entry("DRIFT_MENDED", moment, 10)
-        done = int(mended["__MONOTONIC_TIMESTAMP"]) / 1e6
-        say("%s: the other writer took %.3f s; seen %.3f s and mended %.3f s after its end" %
+        repaired = wait_entry("DRIFT_REPAIRED", moment, 10)
+        done = int(repaired["__MONOTONIC_TIMESTAMP"]) / 1e6
+        say("%s: the other writer took %.3f s; seen %.3f s and repaired %.3f s after its end" %
             (device, written - moment, seen - written, done - written))
         check(drift["PKEYD_PORT_GUID"] == "0x%016x" % (GUID + 16 * DEVICES.index(device) + 1), "names", drift)
         check(drift["PKEYD_P_KEY"] == "0x8123", "names", drift)
@@ -788,7 +788,7 @@ def behind_its_back():
     index = max(i for i, key in before.items() if key & 0x7FFF and i < 9)
     moment = time.monotonic()
     set_key("lab1", index, 0)
-    wait_entry("DRIFT_MENDED", moment, 10)
+    wait_entry("DRIFT_REPAIRED", moment, 10)
     in_force(FIRST_KEYS, 5)
     check(kernel_keys("lab1") == before, "index %d of lab1:" % index, before, kernel_keys("lab1"))
 

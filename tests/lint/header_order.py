@@ -32,11 +32,11 @@ FLOW["pkeyd"] = FLOW["pkeyctl"] = CORE | {"shell"}
 
 # What others than control/ may know of it: events, actions, status, and the data in them. The rest is its inside.
 CONTROL_INTERFACE = {"control/" + name for name in ("action.h", "backoff.h", "control.h", "events.def", "generation.h",
-                                                    "held_text.h", "log.h", "records.h", "sm_follow.h", "snapshot.h",
+                                                    "held_text.h", "log.h", "sm_follow.h", "snapshot.h", "stored_records.h",
                                                     "verbs_check.h")}
 
 # pkeyd/: who may know more than one source of events; and who works on a source that the shell has.
-ALL_SOURCES = {"daemon", "main"}
+ALL_SOURCES = {"daemon", "pkeyd"}
 SHELL_SOURCES = {"monitor": {"shell/port_session", "shell/verbs_port"}}
 EVENT_LOOP = "<systemd/sd-event.h>"
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The layout of C sources (HACKING.md, rule 12), as far as a line shows it. The kernel lab's driver is the kernel's."""
+"""The layout of C sources (HACKING.md, rule 12), as far as a line shows it. The kernel lab's driver is the kernel's. And no two
+units of src/ (X.c and X.h) have one name: who reads a name must not need its folder."""
 
+import os
 import re
 
 from lint import files, finish, problem, read
@@ -41,4 +43,10 @@ def check(path):
 
 paths = [p for p in files("src/", "tests/", suffix=(".c", ".h")) if not p.startswith("tests/kernel/driver/")]
 total = sum(check(p) for p in paths)
-finish("%d lines of %d files" % (total, len(paths)))
+units = {}
+for unit in sorted({os.path.splitext(p)[0] for p in paths if p.startswith("src/")}):
+    name = os.path.basename(unit)
+    if name in units:
+        problem(unit, "has the name of %s" % units[name])
+    units.setdefault(name, unit)
+finish("%d lines of %d files, %d units of src/" % (total, len(paths), len(units)))

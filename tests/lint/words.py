@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The project speaks of itself: no path of somebody's machine, nothing left for later, every C file says its licence. And one
-term stands for one thing: words that were given up do not come back into src/ and the manuals."""
+"""The project speaks of itself: no path of anyone's machine, nothing left for later, every C file says its licence. And one
+term stands for one thing: words that doc/glossary.md retired do not come back into src/, in names or texts, and the manuals."""
 
 import re
 
@@ -8,13 +8,50 @@ from lint import files, finish, numbered_lines, problem, read
 
 PATHS = re.compile(r"(?<![\w.$}/-])/(?:home|root|work|mnt|Users)/\w")
 LATER = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX)\b")
-RETIRED = {"picture": "snapshot", "libibnetdisc": "discovery", "unasked for": "unexpected", "discovery process": "discovery"}
-RETIRED_WORDS = re.compile(r"\b(%s)s?\b" % "|".join(RETIRED), re.I)
+GLOSSARY = "doc/glossary.md"
+SOURCES = files("src/")
 LICENCE = "SPDX-License-Identifier: GPL-2.0-or-later"
 TEXT = (".c", ".h", ".def", ".py", ".sh", ".md", ".mk", ".am", ".ac", ".yaml", ".in", ".catalog", ".1", ".5", ".7", ".8")
 
+
+def retired():
+    """What the last column of the glossary's tables retires: [(pattern, word, term)]."""
+    found = []
+    for line, text in numbered_lines(GLOSSARY):
+        if not text.startswith("|") or set(text) <= set("|- "):
+            continue
+        cells = [c.strip() for c in text.strip("|").split("|")]
+        if len(cells) != 4:
+            problem("%s:%d" % (GLOSSARY, line), "has %d cells, not 4: term, meaning, in code, instead of" % len(cells))
+            continue
+        if cells[0] == "term":
+            continue
+        for path in re.findall(r"`(\w+/[\w./]*)`", cells[2]):
+            if not any(f.startswith("src/" + path) for f in SOURCES):
+                problem("%s:%d" % (GLOSSARY, line), "there is no src/%s" % path)
+        for word in filter(None, (w.strip() for w in cells[3].split(","))):
+            name = word.strip("`")
+            # a word is a part of a name, too; what stands in code style is a name, or the beginning of one
+            pattern = r"(?<![A-Za-z0-9])%s(?![A-Za-z0-9])" if name == word else r"\b%s" if name[-1] == "_" else r"\b%s\b"
+            found.append((re.compile(pattern % re.escape(name), re.I if name == word else 0), name, cells[0]))
+    return found
+
+
+def contract_names():
+    """The glossary's last list: names that others rely on, though a word in them is retired."""
+    section = read(GLOSSARY).split("## Names that stay")[1]
+    return re.findall(r"^- `(\w+)`", section, re.M)
+
+
+RETIRED = retired()
+ANY_RETIRED = re.compile("|".join(pattern.pattern for pattern, _, _ in RETIRED), re.I)
+if len(RETIRED) < 20:
+    problem(GLOSSARY, "retires %d words only" % len(RETIRED))
+# as a string of JSON or YAML, or as a key in a manual page
+CONTRACT = re.compile("|".join(r'"%s"|\.Va %s\b' % (n, n) for n in contract_names()))
+FOLDERS = ("src/", "tests/", "man/", "doc/", "conf/", "systemd/", "scripts/", ".ci/")
 paths = [f for f in files() if f.endswith(TEXT) or f.startswith(("scripts/", ".ci/")) or f == "NEWS"]
-paths = [f for f in paths if f.startswith(("src/", "tests/", "man/", "conf/", "systemd/", "scripts/", ".ci/")) or "/" not in f]
+paths = [f for f in paths if f.startswith(FOLDERS) or "/" not in f]
 paths = [f for f in paths if f not in ("config.h.in", "Makefile.in", "aclocal.m4")]
 for path in paths:
     if path.startswith("tests/fuzz/corpus") or path.startswith("tests/golden/"):
@@ -25,9 +62,10 @@ for path in paths:
             problem(where, "names a path of some machine: %s" % text.strip())
         if path.startswith(("src/", "tests/", "scripts/")) and LATER.search(text):
             problem(where, "is left for later: %s" % text.strip())
-        if path.startswith(("src/", "man/", "systemd/", "conf/")):
-            for word in RETIRED_WORDS.findall(text):
-                problem(where, "'%s' was given up for '%s'" % (word, RETIRED[word.lower()]))
+        if path.startswith(("src/", "man/", "systemd/", "conf/")) and ANY_RETIRED.search(text):
+            for pattern, word, term in RETIRED:
+                if pattern.search(CONTRACT.sub("", text)):
+                    problem(where, "'%s' was given up for '%s' (%s)" % (word, term, GLOSSARY))
     if path.endswith((".c", ".h", ".def", ".py")) and LICENCE not in read(path)[:200]:
         problem(path, "does not say its licence (%s)" % LICENCE)
 finish("%d files" % len(paths))

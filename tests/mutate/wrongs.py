@@ -10,7 +10,7 @@ PLAN = "src/plan/plan.c"
 PLAN_H = "src/plan/plan.h"
 APPLY = "src/apply/apply.c"
 ENGINE = "src/mad_engine/mad_engine.c"
-TABLE = "src/mad_engine/table.c"
+TABLE = "src/mad_engine/transactions.c"
 WINDOW = "src/mad_engine/window.c"
 OBSERVED = "src/subnet/observed.c"
 SURVEY = "src/subnet/survey.c"
@@ -25,15 +25,15 @@ PROBE = "src/doctor/probe.c"
 PROTECTION = "src/doctor/diagnose_protection.c"
 TABLES = "src/doctor/diagnose_tables.c"
 COUNTER = "src/violations/counter.c"
-BOOK = "src/violations/book.c"
-TELLING = "src/violations/telling.c"
+VIOLATIONS = "src/violations/violations.c"
+REPORT_SCHEDULER = "src/violations/report_scheduler.c"
 POLL = "src/violations/poll.c"
 PMA = "src/ib/pma.c"
 SM_FOLLOW = "src/control/sm_follow.c"
 ANSWERS = "src/discovery/answers.c"
 DISCOVERY = "src/discovery/discovery.c"
 WALK = "src/discovery/walk.c"
-SNAPSHOT = "src/discovery/snapshot.c"
+SNAPSHOT = "src/discovery/walk_snapshot.c"
 NEIGHBORS = "src/discovery/opensm_neighbors.c"
 SUBNET = "src/subnet/subnet.c"
 HOSTLIST = "src/policy/hostlist.c"
@@ -126,7 +126,7 @@ WRONGS = [
     Wrong("one-retry-too-many", ENGINE, "return x->tries <= x->request.retries;", "return x->tries <= x->request.retries + 1;"),
     Wrong("window-never-cut", WINDOW, "w->size = MAX(w->ceiling / 2, MIN(WINDOW_MINIMUM, w->maximum));", "w->size = w->ceiling;"),
     Wrong("window-cut-from-what-it-is-now", WINDOW, "w->ceiling = MIN(w->size, size_then);", "w->ceiling = w->size;"),
-    Wrong("slot-never-released", ENGINE, "        mad_engine_table_release(&e->table, slot);\n", ""),
+    Wrong("slot-never-released", ENGINE, "        mad_transactions_release(&e->table, slot);\n", ""),
     Wrong("half-a-table-is-read", SURVEY, "        if (c->block < observed_table_blocks(t))\n                return;\n", ""),
     Wrong("survey-believes-strangers", SURVEY, "return info.node_guid.v == node->guid.v &&", "return info.node_guid.v == node->guid.v ||"),
     Wrong("survey-identifies-nobody", SURVEY, "c->must_identify |= s->options.identify || is_by_directed_route(s, c) ||", "c->must_identify |="),
@@ -186,18 +186,18 @@ WRONGS = [
     Wrong("violations-select-bits", PMA, "IB_PC_EXT_ERR_RCVCONSTR_F, 1U << 8, 1U << 8", "IB_PC_EXT_ERR_RCVCONSTR_F, 1U << 7, 1U << 8"),
     Wrong("violations-width-of-data-counters", PMA, "field(data, IB_CPI_CAPMASK2_F) & CAPABILITY_MASK2_ADDITIONAL_EXTENDED",
           "field(data, IB_CPI_CAPMASK_F) & 1U << 9"),
-    Wrong("violations-qps-are-records", "src/violations/records.c", "a->gid2.prefix, a->gid2.id };", "a->gid2.prefix, a->gid2.id, a->qp1 };"),
-    Wrong("violations-threshold-of-all-time", BOOK, "        if (now - e->interval_began >= v->config.interval) {",
+    Wrong("violations-qps-are-records", "src/violations/violation_table.c", "a->gid2.prefix, a->gid2.id };", "a->gid2.prefix, a->gid2.id, a->qp1 };"),
+    Wrong("violations-threshold-of-all-time", VIOLATIONS, "        if (now - e->interval_began >= v->config.interval) {",
           "        if (false) {"),
-    Wrong("violations-last-episode-told-again", TELLING, "        r->episode = r->unreported = 0;\n", "        r->episode = 0;\n"),
-    Wrong("violations-no-cooling", TELLING, "bool is_free = e->tell == TELL_NONE || (e->tell == TELL_COOLING && !e->told);",
-          "bool is_free = e->tell == TELL_NONE || e->tell == TELL_COOLING;"),
-    Wrong("violations-told-twice", TELLING, "        e->record.unreported = 0;\n        e->say_saturated", "        e->say_saturated"),
-    Wrong("violations-storm-tells-all", TELLING, "(is_new || !v->in_storm)", "true"),
-    Wrong("violations-storm-of-one-more", TELLING, "n_told + n_held > VIOLATIONS_STORM_PORTS;", "n_told + n_held > VIOLATIONS_STORM_PORTS + 40;"),
-    Wrong("violations-storm-counts-records", TELLING, "        report->n_ports = n;\n", ""),
-    Wrong("violations-quiet-one-by-one", TELLING, "} else if (e->in_sum || ", "} else if (false || "),
-    Wrong("violations-sum-of-quiet-lost", TELLING, "        v->n_calm_released = v->lives[LIFE_CALMED].n;\n", ""),
+    Wrong("violations-last-episode-reported-again", REPORT_SCHEDULER, "        r->episode = r->unreported = 0;\n", "        r->episode = 0;\n"),
+    Wrong("violations-no-cooling", REPORT_SCHEDULER, "bool is_free = e->report_state == REPORT_NONE || (e->report_state == REPORT_COOLING && !e->is_reported);",
+          "bool is_free = e->report_state == REPORT_NONE || e->report_state == REPORT_COOLING;"),
+    Wrong("violations-reported-twice", REPORT_SCHEDULER, "        e->record.unreported = 0;\n        e->report_saturated", "        e->report_saturated"),
+    Wrong("violations-storm-reports-all", REPORT_SCHEDULER, "(is_new || !v->in_storm)", "true"),
+    Wrong("violations-storm-of-one-more", REPORT_SCHEDULER, "n_reported + n_held > VIOLATIONS_STORM_PORTS;", "n_reported + n_held > VIOLATIONS_STORM_PORTS + 40;"),
+    Wrong("violations-storm-counts-records", REPORT_SCHEDULER, "        report->n_ports = n;\n", ""),
+    Wrong("violations-quiet-one-by-one", REPORT_SCHEDULER, "} else if (e->in_sum || ", "} else if (false || "),
+    Wrong("violations-sum-of-quiet-lost", REPORT_SCHEDULER, "        v->n_calm_released = v->lives[LIFE_CALMED].n;\n", ""),
     Wrong("violations-a-burst-after-a-pause", POLL, "                go_on_at(p, now, p->position);\n}", "                (void) 0;\n}"),
     Wrong("violations-round-begins-anew", POLL, "        go_on_at(p, then, position);\n        stop_waiting", "        go_on_at(p, then, 0);\n        stop_waiting"),
     Wrong("violations-late-after-one-long-cycle", POLL, "p->n_late_rounds >= VIOLATIONS_QUIET_INTERVALS", "p->n_late_rounds > 0"),
@@ -323,7 +323,7 @@ WRONGS = [
     Wrong("discovery-forgets-names", SNAPSHOT, "d->config.known ? known_description(d->config.known, node.guid) : \"\"", "\"\""),
     Wrong("discovery-local-leaf-missing", SNAPSHOT, "        return discovery_find_port(d, local->peer, local->peer_number);",
           "        return DISCOVERY_NONE;"),
-    Wrong("discovery-incomplete-neighbour", SUBNET, "return other && other->incomplete ? other : NULL;", "return NULL;"),
+    Wrong("discovery-incomplete-peer", SUBNET, "return other && other->incomplete ? other : NULL;", "return NULL;"),
     Wrong("discovery-incomplete-is-read", SURVEY, "if (subnet_port_is_incomplete(s->observed->subnet, &s->observed->subnet->ports[port])) {",
           "if (false) {"),
     Wrong("discovery-file-replaces-walk", NEIGHBORS, "        if (discovery_links_get(l, guid, number).v != 0)\n                return 1;\n",
@@ -564,7 +564,7 @@ WRONGS += [
     Wrong("plan-overflow-of-any-switch", PLAN, "pl->options->enforcement == ENFORCEMENT_OFF ||", "pl->options->enforcement != ENFORCEMENT_OFF ||"),
     Wrong("plan-index0-of-switch-ports", PLAN, "        if (pl->desired->subnet->ports[port].role != PORT_ENDPORT)\n                return 0;\n", ""),
     Wrong("plan-index0-is-the-default", PLAN, "        if (wants(want, pl->desired->index0_base))\n                return pl->desired->index0_base;\n", ""),
-    Wrong("plan-silent-port-unsaid", PLAN, "        if (t->source != TABLE_READ)\n                tell_unreachable(pl, port);\n", ""),
+    Wrong("plan-silent-port-unsaid", PLAN, "        if (t->source != TABLE_READ)\n                report_unreachable(pl, port);\n", ""),
     Wrong("plan-rest-unsaid", PLAN, "        if (t->n > most_of(t->severity))\n", "        if (false)\n"),
     Wrong("plan-affected-of-tables-only", PLAN, "                affected[i] = affected[i] || r > 0;\n", "                affected[i] = affected[i];\n"),
     Wrong("plan-before-is-observed", PLAN, "                memcpy(now + first, w->after, n * sizeof(*now));\n", ""),
@@ -623,30 +623,30 @@ WRONGS += [
     Wrong("dispatcher-report-to-all", DISPATCHER, "                        mad_frame_make_report_response(report, &d->responses[d->n_responses++]);\n                return;\n", "                        mad_frame_make_report_response(report, &d->responses[d->n_responses++]);\n"),
     Wrong("dispatcher-unlimited-tasks", DISPATCHER, "d->n_in_tasks < TASKS_IN_FLIGHT && d->tasks[i].next", "d->tasks[i].next"),
     # OpenSM's file and phases
-    Wrong("opensm-foreign-opens-the-switch", PHASES, "                    p_keys_hold(way->before, way->n_before, final[i]))", "                    p_key_is_used(final[i]))"),
-    Wrong("opensm-foreign-is-dropped", PHASES, " ||\n                    p_keys_hold(way->before, way->n_before, final[i]))", ")"),
-    Wrong("opensm-limited-passes-full", PHASES, "keys[way->n_before++] = passes & FULL ? entries[i] : p_key_make", "keys[way->n_before++] = true ? entries[i] : p_key_make"),
+    Wrong("opensm-foreign-opens-the-switch", PHASES, "                    p_keys_hold(transition->before, transition->n_before, final[i]))", "                    p_key_is_used(final[i]))"),
+    Wrong("opensm-foreign-is-dropped", PHASES, " ||\n                    p_keys_hold(transition->before, transition->n_before, final[i]))", ")"),
+    Wrong("opensm-limited-passes-full", PHASES, "keys[transition->n_before++] = passes & FULL ? entries[i] : p_key_make", "keys[transition->n_before++] = true ? entries[i] : p_key_make"),
     Wrong("opensm-any-switch-port-filters", PHASES, "        return is_known(t) && (t->enforce_inbound || t->enforce_outbound || may_be_switched(observed, port, k));\n", "        (void) k;\n        return is_known(t);\n"),
     Wrong("opensm-filters-both-ways-only", PHASES, "return is_known(t) && (t->enforce_inbound || t->enforce_outbound ||", "return is_known(t) && ((t->enforce_inbound && t->enforce_outbound) ||"),
     Wrong("opensm-filter-is-as-discovered", PHASES, "was_read(&observed->tables[port]) && !may_be_switched(observed, port, k)", "was_read(&observed->tables[port])"),
     Wrong("opensm-unread-filter-lets-through", PHASES, "        if (!is_shut_off(observed, port, k) && (was_read(t)", "        if ((was_read(t)"),
-    Wrong("opensm-nobody-was-told", PHASES, "is_sure(observed, neighbour, k) ? NULL : find_in(in_place, way->guid)", "NULL"),
-    Wrong("opensm-told-passes-what-was-read", PHASES, "is_sure(observed, neighbour, k) ? NULL : find_in(in_place, way->guid)", "find_in(in_place, way->guid)"),
+    Wrong("opensm-nobody-was-told", PHASES, "is_sure(observed, peer, k) ? NULL : find_in(in_place, transition->guid)", "NULL"),
+    Wrong("opensm-told-passes-what-was-read", PHASES, "is_sure(observed, peer, k) ? NULL : find_in(in_place, transition->guid)", "find_in(in_place, transition->guid)"),
     Wrong("opensm-assumed-switch-port-is-sure", PHASES, "return was_read(&observed->tables[port]) && !may", "return !may"),
     Wrong("opensm-unsure-filter-is-off", PHASES, "t->enforce_inbound || t->enforce_outbound || may_be_switched(observed, beside, k);", "t->enforce_inbound || t->enforce_outbound;"),
     Wrong("opensm-silent-is-not-filtered", PHASES, "{ true, !leaf->filters_unsure, leaf->entries", "{ false, !leaf->filters_unsure, leaf->entries"),
     Wrong("opensm-silent-is-filtered-one-way", PHASES, "(leaf->filters[0] || leaf->filters[1] || leaf->filters_unsure)", "(leaf->filters[0] || leaf->filters_unsure)"),
     Wrong("opensm-silent-unsure-filter-is-off", PHASES, "(leaf->filters[0] || leaf->filters[1] || leaf->filters_unsure)", "(leaf->filters[0] || leaf->filters[1])"),
     Wrong("opensm-read-unsure-filter-is-off", PHASES, " || may_be_switched(observed, port, k));", ");"),
-    Wrong("opensm-silent-was-told-nothing", PHASES, "leaf->entries, leaf->capacity, find_in(in_place, way->guid) }", "leaf->entries, leaf->capacity, NULL }"),
-    Wrong("opensm-unmanaged-is-revoked", PHASES, "if (stays_as_told(final, capacity, wanted, way->before[i]))", "if (false)"),
-    Wrong("opensm-untold-stays", PHASES, "!p_keys_hold(final, capacity, told) && entries_of_base(final, capacity, told) != NOTHING &&", "!p_keys_hold(final, capacity, told) &&"),
+    Wrong("opensm-silent-was-told-nothing", PHASES, "find_in(in_place, transition->guid) };", "NULL };"),
+    Wrong("opensm-unmanaged-is-revoked", PHASES, "if (stays_as_told(final, capacity, wanted, transition->before[i]))", "if (false)"),
+    Wrong("opensm-unknown-stays", PHASES, "!p_keys_hold(final, capacity, told) && entries_of_base(final, capacity, told) != NOTHING &&", "!p_keys_hold(final, capacity, told) &&"),
     Wrong("opensm-managed-stays-as-told", PHASES, "               entries_of_base(wanted->wanted, wanted->n_wanted, told) == NOTHING;", "               true;"),
-    Wrong("opensm-untold-is-given-back", PHASES, "drop_untold(a, in_place, &plan->desired->ports[i], was_read(&observed->tables[i]), way) < 0 ||", "false ||"),
-    Wrong("opensm-untold-is-not-wanted", PHASES, " ||\n                    p_keys_hold(wanted->wanted, wanted->n_wanted, way->before[i]))", ")"),
+    Wrong("opensm-unknown-is-given-back", PHASES, "drop_unknown(a, in_place, &plan->desired->ports[i], was_read(&observed->tables[i]), transition) < 0 ||", "false ||"),
+    Wrong("opensm-unknown-is-not-wanted", PHASES, " ||\n                    p_keys_hold(wanted->wanted, wanted->n_wanted, transition->before[i]))", ")"),
     Wrong("opensm-told-otherwise-is-nothing", PHASES, "!= NOTHING &&\n                    entries_of_base(keys, n_kept", "== ~0u &&\n                    entries_of_base(keys, n_kept"),
-    Wrong("opensm-told-is-there", PHASES, "if (entries_of_base(way->before, way->n_before, told->keys[i]) != NOTHING &&", "if ("),
-    Wrong("opensm-untold-of-nobody", PHASES, "(is_read && (in_place->is_done || n_told == 0))", "(is_read && in_place->is_done)"),
+    Wrong("opensm-told-is-there", PHASES, "if (entries_of_base(transition->before, transition->n_before, told->keys[i]) != NOTHING &&", "if ("),
+    Wrong("opensm-unknown-of-nobody", PHASES, "(is_read && (in_place->is_done || n_told == 0))", "(is_read && in_place->is_done)"),
     Wrong("opensm-drift-is-not-told", PHASES, "(is_read && (in_place->is_done || n_told == 0))", "(is_read && n_told == 0)"),
     Wrong("known-first-seen-has-the-place", "src/subnet/known.c", "return compare_last(*a, *b) ?:", "return compare_last(*b, *a) ?:"),
     Wrong("known-any-has-the-place", "src/subnet/known.c", "        qsort(ports, k->n, sizeof(*ports), compare_seen);\n", "        (void) compare_seen;\n"),
@@ -663,10 +663,10 @@ WRONGS += [
     Wrong("opensm-takeover-is-told-again", WRITER, "        w->takes_over = false;\n", ""),
     Wrong("opensm-writer-file-is-never-done", WRITER, "return is_last_path(w) && w->last_is_done &&", "return false && w->last_is_done &&"),
     Wrong("opensm-writer-new-file-is-done", WRITER, "remember(w, w->file, false);", "remember(w, w->file, true);"),
-    Wrong("opensm-late-is-not-waited-for", PHASES, "p->ways[i].is_late || ", ""),
-    Wrong("opensm-unread-is-late", PHASES, "way->is_late && pair_was_read(observed, i)", "way->is_late"),
-    Wrong("opensm-silent-is-late", PHASES, "        way->is_late = false;\n", ""),
-    Wrong("opensm-unread-holds-nothing", PHASES, "        if (known != HOLDS_NOTHING)\n                go_from_file(in_place, way);\n", ""),
+    Wrong("opensm-late-is-not-waited-for", PHASES, "p->transitions[i].is_late || ", ""),
+    Wrong("opensm-unread-is-late", PHASES, "transition->is_late && pair_was_read(observed, i)", "transition->is_late"),
+    Wrong("opensm-silent-is-late", PHASES, "        transition->is_late = false;\n", ""),
+    Wrong("opensm-unread-holds-nothing", PHASES, "        if (known != HOLDS_NOTHING)\n                go_from_file(in_place, transition);\n", ""),
     Wrong("opensm-told-is-what-was-read", PHASES, "(r->n_writes == 0 || !in_place) ? LAST_READ", "true ? LAST_READ"),
     Wrong("opensm-default-is-nothing", PHASES, "        if (ret->base == P_KEY_DEFAULT_BASE && ret->before == NOTHING)\n                ret->before = LIMITED;\n", ""),
     Wrong("opensm-default-limited-counts", PHASES, "                        ret->after = LIMITED;\n", "                        ;\n"),
@@ -674,7 +674,7 @@ WRONGS += [
     Wrong("opensm-raise-grants", PHASES, "                if (before == NOTHING || after == NOTHING)\n                        return NOTHING;\n                return level_seen(before | after", "                return level_seen(before | after"),
     Wrong("opensm-lower-grants", PHASES, "return before == NOTHING ? (unsigned) NOTHING : after;", "return after;"),
     Wrong("opensm-both-is-both", PHASES, "return !allow_both && (entries & FULL) ? (unsigned) FULL : entries;", "return entries;"),
-    Wrong("opensm-adopt-never-needed", PHASES, "p->needed[OPENSM_ADOPT] || p->ways[i].is_late || differs_from_file(p, i);", "false && differs_from_file(p, i);"),
+    Wrong("opensm-adopt-never-needed", PHASES, "p->needed[OPENSM_ADOPT] || p->transitions[i].is_late || differs_from_file(p, i);", "false && differs_from_file(p, i);"),
     Wrong("opensm-full-table-not-checked", PHASES, "                if (phase == OPENSM_N_PHASES)\n                        continue;\n", "                if (phase <= OPENSM_N_PHASES)\n                        continue;\n"),
     Wrong("opensm-changed-without-the-switch", PHASES, "                        ports[n++] = beside;\n", "                        (void) beside;\n"),
     Wrong("opensm-changed-is-all", PHASES, "(phase != OPENSM_ADOPT && !differs(phases, phase, i))", "false"),
@@ -683,16 +683,16 @@ WRONGS += [
     Wrong("opensm-one-fallen-is-all", PHASES, "&open, phases->allow_both, NULL))\n                        return false;\n", "&open, phases->allow_both, NULL))\n                        continue;\n"),
     Wrong("opensm-asked-for-is-a-fall", PHASES, "unexpected = unexpected || !(unnamed || same_sets(", "unexpected = true || !(unnamed || same_sets("),
     Wrong("opensm-absent-is-there", PHASES, "guid.v == 0 || subnet_find_endport(subnet, guid) != SUBNET_NONE)", "guid.v == 0)"),
-    Wrong("opensm-absent-begins-with-nothing", PHASES, "                go_from_file(in_place, way);\n                stay(way);\n", "                stay(way);\n"),
+    Wrong("opensm-absent-begins-with-nothing", PHASES, "                go_from_file(in_place, transition);\n                stay(transition);\n", "                stay(transition);\n"),
     Wrong("opensm-mute-switch-port-is-read", PHASES, "return !may_be_filtered(observed->subnet, port) || (beside != SUBNET_NONE && was_read(&observed->tables[beside]));", "return true;"),
     Wrong("opensm-unseen-switch-lets-through", PHASES, "return subnet_port_is_behind_unknown(s, &s->ports[port]);", "return false;"),
     Wrong("opensm-switches-are-behind-switches", PHASES, "return subnet_port_is_behind_unknown(s, &s->ports[port]);", "return true;"),
     Wrong("opensm-incomplete-switch-lets-through", PHASES, " || filters_by_unknown(s, &s->ports[beside]);", ";"),
     Wrong("opensm-incomplete-switch-filters-both-ways", PHASES, "->incomplete && (p->enforce_inbound || p->enforce_outbound);", "->incomplete && p->enforce_inbound && p->enforce_outbound;"),
     Wrong("opensm-unseen-switch-was-read", PHASES, "(beside == SUBNET_NONE || was_asked_in_vain(observed, beside))", "(beside != SUBNET_NONE && was_asked_in_vain(observed, beside))"),
-    Wrong("opensm-unread-goes-on", PHASES, "        if (!pair_was_read(observed, port)) {\n                stay(way);\n                return 0;\n        }\n", ""),
+    Wrong("opensm-unread-goes-on", PHASES, "        if (!pair_was_read(observed, port)) {\n                stay(transition);\n                return 0;\n        }\n", ""),
     Wrong("opensm-vouch-is-ignored", PHASES, "        if (r && r->vouched)\n                return HOLDS_NOTHING;\n", ""),
-    Wrong("opensm-silent-is-absent", PHASES, "if (is_silent(k, way->record) && stay_silent", "if (false && stay_silent"),
+    Wrong("opensm-silent-is-absent", PHASES, "if (is_silent(k, transition->record) && stay_silent", "if (false && stay_silent"),
     Wrong("opensm-held-in-one-file", PHASES, "for (enum opensm_phase phase = from; phase < OPENSM_N_PHASES; phase++) {\n                const", "for (enum opensm_phase phase = from; phase < from + 1 && phase < OPENSM_N_PHASES; phase++) {\n                const"),
     Wrong("opensm-mute-base-not-held", PHASES, "                add_changed(p, phase, i, &changed);\n", "                (void) add_changed;\n"),
     Wrong("opensm-mute-on-the-way-goes-on", PHASES, "                        p->tables[later][i] = p->tables[phase][i];\n", "                        (void) later;\n"),
@@ -703,9 +703,9 @@ WRONGS += [
     Wrong("admission-old-entries-not-judged", ADMISSION, "                        judge_key(k, w, known[i], j);\n", ""),
     Wrong("admission-new-entries-not-judged", ADMISSION, "                                judge_key(k, w, w->entries[i], j);\n", "                                (void) j;\n"),
     Wrong("admission-switch-ports-not-written", ADMISSION, "        if (r == 0 && leaf != KNOWLEDGE_NONE)\n                r = add_leaf(all, k, leaf, i, keys, leaf_keys(keys, n));\n", "        (void) leaf, (void) add_leaf, (void) leaf_keys;\n"),
-    Wrong("admission-arrivals-not-judged", ADMISSION, "                if (p->ways[i].port == SUBNET_NONE)\n                        judge_arrival", "                if (false)\n                        judge_arrival"),
+    Wrong("admission-arrivals-not-judged", ADMISSION, "                if (p->transitions[i].port == SUBNET_NONE)\n                        judge_arrival", "                if (false)\n                        judge_arrival"),
     Wrong("admission-absent-are-cut-off", ADMISSION, "if (!all->items[i].is_absent)", "if (true)"),
-    Wrong("admission-no-room", ADMISSION, "after->n_keys > p->ways[i].capacity)", "after->n_keys > p->ways[i].capacity + 9u)"),
+    Wrong("admission-no-room", ADMISSION, "after->n_keys > p->transitions[i].capacity)", "after->n_keys > p->transitions[i].capacity + 9u)"),
     Wrong("admission-filter-stays-on", ADMISSION, "        return n > knowledge_get(k, record)->capacity ? add_filter", "        return false ? add_filter"),
     Wrong("admission-filter-may-be-off-already", ADMISSION, "off->was_unsure || before_sends, off->was_unsure || before_receives", "before_sends, before_receives"),
     Wrong("admission-unsure-filter-is-off", ADMISSION, "        if (!r->filters_unsure && !r->filters[SENDS]", "        if (!r->filters[SENDS]"),
@@ -880,7 +880,7 @@ WRONGS += [
     Wrong("freeze-the-second-of-a-name", MATCH, "m->has_twin[s->by_name[i]] = m->has_twin[s->by_name[k]] = true;", "m->has_twin[s->by_name[i]] = true;"),
     Wrong("freeze-this-host", MATCH, "        if (s->self != SUBNET_NONE)\n                m->has_twin[s->ports[s->self].node] = false;\n", ""),
     Wrong("freeze-what-is-certain", MATCH, "*member = *member ? MIN(*member, how) : how;", "*member = MAX(*member, how);"),
-    Wrong("freeze-no-ambiguous-switch", MATCH, "                if (m->in_force)\n                        add_all_neighbours(c, s, first, i);\n", "                (void) first;\n                (void) add_all_neighbours;\n"),
+    Wrong("freeze-no-ambiguous-switch", MATCH, "                if (m->in_force)\n                        add_all_peers(c, s, first, i);\n", "                (void) first;\n                (void) add_all_peers;\n"),
     Wrong("freeze-gives-the-highest", RESOLVE, "if (membership_of(p, c->rule) < membership_of(p, r->lowest[port]))", "if (membership_of(p, c->rule) > membership_of(p, r->lowest[port]))"),
     Wrong("freeze-ends-with-the-third-line", RESOLVE, "if (contested == FREEZE_NONE && r->contested[port] != FREEZE_LINES)", "if (contested == FREEZE_NONE)"),
     Wrong("freeze-contested-is-certain", RESOLVE, "        if (contested == FREEZE_NONE)\n                r->settled[port] = level;\n", "        (void) contested;\n        r->settled[port] = level;\n"),
@@ -893,7 +893,7 @@ WRONGS += [
     Wrong("freeze-filters-go-on", PLAN, " ||\n                    pl->plan->frozen[i] != FREEZE_NONE)\n                        continue;\n", ")\n                        continue;\n"),
     Wrong("freeze-new-policies", PLAN, "!(pl->options->in_force && freeze_is_of_ports(code))", "!freeze_is_of_ports(code)"),
     Wrong("freeze-given-is-what-it-has", RECONCILE, "        out->desired->ports = ports;\n", "        out->desired->ports = given->ports = ports;\n"),
-    Wrong("freeze-not-its-leaf-port", RECONCILE, "s->ports[i].role == PORT_ENDPORT ? i : s->ports[i].neighbour;", "s->ports[i].role == PORT_ENDPORT ? i : SUBNET_NONE;"),
+    Wrong("freeze-not-its-leaf-port", RECONCILE, "s->ports[i].role == PORT_ENDPORT ? i : s->ports[i].peer;", "s->ports[i].role == PORT_ENDPORT ? i : SUBNET_NONE;"),
     Wrong("freeze-is-compared", VERIFY, "                if (vf->v->frozen && vf->v->frozen[i] != FREEZE_NONE)\n                        continue;\n", ""),
     Wrong("freeze-is-right", WATCH, "r->judged = JUDGED_NOT; /* what it holds is neither right nor wrong */", "judge_right(k, r);"),
     Wrong("freezer-higher-of-both", FREEZER, "p_key_is_full(two.x) == higher ? two.x : two.y;", "p_key_is_full(two.x) != higher ? two.x : two.y;"),
@@ -928,7 +928,7 @@ BOUNDS = "src/knowledge/bounds.c"
 KNOWLEDGE = "src/knowledge/knowledge.c"
 KNOWLEDGE_MEMORY = "src/knowledge/memory.c"
 GATE = "src/gate/gate.c"
-RECORDS = "src/control/records.c"
+RECORDS = "src/control/stored_records.c"
 STATE = "src/shell/state.c"
 
 WRONGS += [
@@ -1002,7 +1002,7 @@ WRONGS += [
     Wrong("knowledge-guess-was-used", KNOWLEDGE, "w->is_sent && !w->is_foreign &&", "w->is_sent &&"),
     Wrong("knowledge-unsent-was-used", KNOWLEDGE, "w->is_sent && !w->is_foreign && i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)\n                if (!p_key", "!w->is_foreign && i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)\n                if (!p_key"),
     Wrong("index-open-takes-the-place", MEMORY, "        if (remembers(m, node_guid, port, index))\n                return 0;\n        return mark", "        return mark"),
-    Wrong("opensm-no-room-is-refused", PHASES, "(overflows_in(ret, i) < OPENSM_N_PHASES && go_all(a, &ways[i], i, true, ret) < 0)", "false"),
+    Wrong("opensm-no-room-is-refused", PHASES, "(overflows_in(ret, i) < OPENSM_N_PHASES && go_all(a, &transitions[i], i, true, ret) < 0)", "false"),
     Wrong("opensm-exchanges-always", PHASES, "(overflows_in(ret, i) < OPENSM_N_PHASES && go_all(", "(go_all("),
     Wrong("hint-any-board", "src/policy/selector_hint.c", "bool beside = is_beside(s->board, board);", "bool beside = false;"),
     Wrong("hint-board-that-begins-so", "src/policy/selector_hint.c", "&& (other[n] == '/' || other[n] == '\\0')", ""),
@@ -1024,7 +1024,7 @@ WRONGS += [
     Wrong("plan-index0-gives-way", PORT_PLAN, "n == 1 && gives_way_to_index0(pp, key) ? 0 :", "false ? 0 :"),
     Wrong("plan-index0-takes-both", PORT_PLAN, "n == 1 && gives_way_to_index0(pp, key) ? 0 :", "gives_way_to_index0(pp, key) ? 0 :"),
     Wrong("plan-index0-falls-on-the-way", PORT_PLAN, "(after < before || gives_way_to_index0(pp, key))", "after < before"),
-    Wrong("plan-index0-moves-unasked", PORT_PLAN, "return pp->options->repair_index0 && pp->index0_base && p_key_base(key)", "return pp->index0_base && p_key_base(key)"),
+    Wrong("plan-index0-moves-unrequested", PORT_PLAN, "return pp->options->repair_index0 && pp->index0_base && p_key_base(key)", "return pp->index0_base && p_key_base(key)"),
     Wrong("index-first-guess-counts", MEMORY, "                at++; /* guesses", "                break; /* guesses"),
     Wrong("index-open-is-forgotten", MEMORY, "return mark_unstored(m, node_guid, port) < 0 ? -ENOMEM : insert(m, &record);", "return (void) record, 0;"),
     Wrong("apply-lost-set-used-nothing", "src/apply/apply.c", "        note_open(ap, write_of(ap, i), t);\n", ""),
@@ -1038,7 +1038,7 @@ WRONGS += [
     Wrong("state-failed-lock-is-held", STATE, "        if (r < 0)\n                state_unlock(s);\n", ""),
     # what only several of them together, or another moment, would show
     Wrong("knowledge-certain-though-written", KNOWLEDGE, "return r->fresh && r->n_writes == 0 && ", "return r->fresh && "),
-    Wrong("knowledge-silent-is-of-any-neighbour", KNOWLEDGE,
+    Wrong("knowledge-silent-is-of-any-peer", KNOWLEDGE,
           "        claims->ports[node][place.number / 64] |= UINT64_C(1) << place.number % 64;\n",
           "        memset(claims->ports[node], 0xff, sizeof(claims->ports[node]));\n"),
     Wrong("knowledge-place-is-stored-once", KNOWLEDGE, "        r->is_stored = r->is_stored && same;\n", ""),
@@ -1067,8 +1067,8 @@ WRONGS += [
     Wrong("ends-conflict-of-who-is-plugged-in", "src/violations/ends.c", "if (f->plugged_in == by_gid || f->plugged_in == by_lid)",
           "if (f->plugged_in == by_gid)"),
     Wrong("ends-several-are-one", "src/violations/ends.c", "by_lid != LID_SEVERAL && by_lid != by_gid)", "by_lid != by_gid)"),
-    Wrong("ends-sender-is-no-part-of-a-record", "src/violations/records.c", "book_compare_hosts(x->from, y->from) ?: ", ""),
-    Wrong("ends-notice-has-no-host", "src/violations/book.c", ".host = p && p->host ? &p->host->host : NULL, .notice", ".notice"),
+    Wrong("ends-sender-is-no-part-of-a-record", "src/violations/violation_table.c", "violation_compare_hosts(x->from, y->from) ?: ", ""),
+    Wrong("ends-notice-has-no-host", "src/violations/violations.c", ".host = p && p->host ? &p->host->host : NULL, .notice", ".notice"),
     Wrong("opensm-late-file-is-forgotten", ADMISSION, "(opensm_phases_reached(p, OPENSM_GRANT, i, seen) != OPENSM_MISSING &&", "("),
     Wrong("opensm-held-first-file-is-new", "src/opensm/phases.c", "                        before = p->in_place;\n", "                        ;\n"),
     Wrong("reconcile-twin-of-a-guid-is-silent", "src/reconcile.c", "        if (!c) {\n                item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT", "        if (c || !c) {\n                item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT"),
@@ -1097,7 +1097,7 @@ WRONGS += [
     Wrong("engine-gives-up-all-lanes", "src/mad_engine/mad_engine.c",
           "transaction(e, slot)->request.lane == lane && is_holder(", "is_holder("),
     Wrong("engine-given-up-stay-in-line", "src/mad_engine/mad_engine.c", "state == TRANSACTION_CHAINED) {", "state == TRANSACTION_ENDED && false) {"),
-    Wrong("engine-unchained-are-still-counted", "src/mad_engine/table.c", "        mad_engine_list_remove(t, &t->slots[holder].chain, slot);\n}", "        (void) holder;\n}"),
+    Wrong("engine-unchained-are-still-counted", "src/mad_engine/transactions.c", "        mad_transaction_list_remove(t, &t->slots[holder].chain, slot);\n}", "        (void) holder;\n}"),
     Wrong("dispatcher-abandoned-stage-is-told", "src/mad_engine/dispatcher.c", "        d->stage.result = d->stage.take_back ?: ignore;\n", "        (void) ignore;\n"),
     Wrong("dispatcher-abandoned-stage-learns-nothing", "src/mad_engine/dispatcher.c", "d->stage.take_back ?: ignore;", "ignore;"),
     Wrong("dispatcher-abandoned-stage-ended-well", "src/mad_engine/dispatcher.c", "        d->r = -ECANCELED;\n", "        d->r = 0;\n"),
@@ -1161,7 +1161,7 @@ WRONGS += [
           "r->was != KNOWLEDGE_ABSENT || k->records[record].was == KNOWLEDGE_ABSENT", "r->was != KNOWLEDGE_ABSENT"),
     Wrong("knowledge-unknown-is-no-switch", KNOWLEDGE, "        any = is_unknown_silent(s, claims);\n", "        any = is_unknown_silent(s, claims) && !claims->with_switch;\n"),
     Wrong("knowledge-silent-switch-names-nobody", KNOWLEDGE, "k->records[record].presence == KNOWLEDGE_SILENT &&", "k->records[record].presence == KNOWLEDGE_ABSENT &&"),
-    Wrong("knowledge-place-of-the-first-number", "src/discovery/snapshot.c", "{ peer->info.node_guid, p->peer_number };", "{ peer->info.node_guid, p->number };"),
+    Wrong("knowledge-place-of-the-first-number", "src/discovery/walk_snapshot.c", "{ peer->info.node_guid, p->peer_number };", "{ peer->info.node_guid, p->number };"),
     Wrong("held-behind-any-of-two", "src/knowledge/held.c",
           "                if (!is_switch_silent(k, r->places[i].node))\n                        return (struct guid) {};\n", ""),
     Wrong("memory-first-place-only", "src/knowledge/memory.c", "                text += *text == ' ';\n", "                text += *text == ' ' ? strlen(text) : 0;\n"),
@@ -1190,8 +1190,8 @@ WRONGS += [
           "        if (reason == HELD_ABSENT || reason == HELD_MOVED)\n                return r->seen_at;\n",
           "        if (reason == HELD_ABSENT || reason == HELD_MOVED)\n                return r->since;\n"),
     Wrong("plan-raise-by-switch-is-a-grant", PORT_PLAN,
-          "return pp->enforces_now && before == LEVEL_NONE && pp->neighbour",
-          "return pp->enforces_now && before != LEVEL_FULL && pp->neighbour"),
+          "return pp->enforces_now && before == LEVEL_NONE && pp->peer",
+          "return pp->enforces_now && before != LEVEL_FULL && pp->peer"),
     Wrong("plan-lost-index0-goes-back", PORT_PLAN,
           "                    f->index >= first_index(pp) && f->index < pp->capacity && is_free(pp, f->index))\n                        return f->index;",
           "                    f->index < pp->capacity && is_free(pp, f->index))\n                        return f->index;"),
@@ -1232,9 +1232,9 @@ WRONGS += [
     Wrong("plan-overflow-goes-off-late", PLAN,
           "if (pl->plan->final_tables[port] && holds_back(pl, port))",
           "if (holds_back(pl, port))"),
-    Wrong("plan-unread-neighbour-covers", PORT_PLAN,
-          "pp->neighbour && pp->neighbour->entries &&\n",
-          "pp->neighbour && pp->neighbour->source == TABLE_READ &&\n"),
+    Wrong("plan-unread-peer-covers", PORT_PLAN,
+          "pp->peer && pp->peer->entries &&\n",
+          "pp->peer && pp->peer->source == TABLE_READ &&\n"),
     Wrong("apply-unanswered-status-is-lost", APPLY,
           "        ap->outcomes[ap->phase][i].mad_status = result->mad_status;\n        task_end(ap, i, APPLY_FAILED, reason_of(result->outcome));",
           "        task_end(ap, i, APPLY_FAILED, reason_of(result->outcome));"),
@@ -1246,9 +1246,9 @@ WRONGS += [
           "        t->failure = result->outcome;\n"),
 
     # at the borders of a table, and of what is done at index 0
-    Wrong("plan-neighbour-is-as-large", PORT_PLAN,
-          "table_level(pp->neighbour->entries, pp->neighbour->capacity, base)",
-          "table_level(pp->neighbour->entries, pp->capacity, base)"),
+    Wrong("plan-peer-is-as-large", PORT_PLAN,
+          "table_level(pp->peer->entries, pp->peer->capacity, base)",
+          "table_level(pp->peer->entries, pp->capacity, base)"),
     Wrong("plan-index0-is-what-is-left", PORT_PLAN,
           "for (i = first_index(pp); i < pp->capacity; i++)\n                if (p_key_is_used(pp->a[i]) && !",
           "for (i = 0; i < pp->capacity; i++)\n                if (p_key_is_used(pp->a[i]) && !"),

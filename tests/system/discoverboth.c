@@ -212,7 +212,7 @@ static void compare_port(const struct subnet *s, const struct subnet_port *x, co
 
         COMPARE("node", x->node, y->node, where);
         COMPARE("number", x->number, y->number, where);
-        COMPARE("neighbour", x->neighbour, y->neighbour, where);
+        COMPARE("peer", x->peer, y->peer, where);
         COMPARE("role", x->role, y->role, where);
         COMPARE("state", x->state, y->state, where);
         COMPARE("guid", x->guid.v, y->guid.v, where);

@@ -12,7 +12,7 @@
 
 /*
  * What libibnetdisc brought is a graph of nodes and ports with pointers, which a fabric that changes or lies can leave
- * with holes: ports that were named by a neighbour but never answered, switches whose port 0 did not. What is not there
+ * with holes: ports that were named by a peer but never answered, switches whose port 0 did not. What is not there
  * is not read; what did not answer goes into the snapshot without a LID, so that the survey finds it unreachable.
  */
 struct reader {
@@ -126,8 +126,8 @@ static bool route_to_node(const ibnd_node_t *n, struct mad_route *ret)
         return true;
 }
 
-/* The node's own route may lead to another port of it, so: to the neighbour and out of the port where the cable is. */
-static bool route_over_neighbour(const struct reader *d, const ibnd_port_t *p, struct mad_route *ret)
+/* The node's own route may lead to another port of it, so: to the peer and out of the port where the cable is. */
+static bool route_over_peer(const struct reader *d, const ibnd_port_t *p, struct mad_route *ret)
 {
         const ibnd_port_t *out = p->remoteport;
         struct mad_route route;
@@ -160,7 +160,7 @@ static bool find_route(const struct reader *d, const ibnd_node_t *n, int number,
         }
         if (is_switch(n))
                 return route_to_node(n, ret);
-        return p && route_over_neighbour(d, p, ret);
+        return p && route_over_peer(d, p, ret);
 }
 
 /* --- nodes and ports ------------------------------------------------------------------------------------------------- */

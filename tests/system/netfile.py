@@ -49,7 +49,7 @@ class Topology:
     def port_guid(self, node_id, port=1):
         return self._by_id[node_id][1] + port
 
-    def neighbour(self, node_id, port=1):
+    def peer(self, node_id, port=1):
         """(id, port) of what is plugged into this port."""
         return self._by_id[node_id][4][port]
 

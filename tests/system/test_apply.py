@@ -64,7 +64,7 @@ def test_fat_tree():
 
 
 def test_heavy_sweep():
-    """A heavy sweep leaves the hosts' tables alone, for OpenSM believes its own picture. Of switches it looks again at port 0."""
+    """A heavy sweep leaves the hosts' tables alone, for OpenSM believes what it read last. Of switches it looks again at port 0."""
     with Fabric(k_ary(4)) as fabric:
         policy = Policy().add("p", 0x0010, {"ALL_CAS": "full"})
         _, after = apply_and_compare(fabric, policy, "first")

@@ -547,7 +547,7 @@ def test_violations():
         wait_for(move, "the signal Violation")
 
         def still():
-            """Journal, signals and property have the same sum; the book may be ahead of what was told."""
+            """Journal, signals and property have the same sum; the violation table may be ahead of what was told."""
             told = [plain(s[0]) for s in signals(monitor, "Violation") if plain(s[0])["Kind"] in ("first", "more")]
             total = bus.property("ViolationsTotal")
             return sum(t["Count"] for t in told) == total == told[-1]["Total"] and told

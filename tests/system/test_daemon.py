@@ -96,7 +96,7 @@ def test_broken_policy_keeps_the_old():
         stop(daemon)
 
 
-def test_drift_is_mended():
+def test_drift_is_repaired():
     with fabric_of() as fabric:
         policy = policy_one()
         daemon = start(fabric, policy, trace="daemon")

@@ -40,7 +40,7 @@ def chain(n):
 
 
 def torus(width):
-    """Rings in two directions, two cables between neighbouring switches, a host on each switch."""
+    """Rings in two directions, two cables between adjacent switches, a host on each switch."""
     topology = netfile.Topology()
     names = [["t%d-%d" % (x, y) for y in range(width)] for x in range(width)]
     for row in names:

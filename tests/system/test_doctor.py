@@ -85,7 +85,7 @@ def test_fabric_as_pkeyd_leaves_it():
         fabric.apply(path).expect(0)
         after = codes(doctor(fabric, path))
         check(after < before, "before: %s, after: %s" % (sorted(before), sorted(after)))
-        check_equal(before - after, {"default-partition.full-for-all", "policy.none"}, "what is mended")
+        check_equal(before - after, {"default-partition.full-for-all", "policy.none"}, "what is fixed")
         port = fabric.tables()[fabric.topology.port_guid("node0003")]
         fabric.set_p_key(port, i0=0x8101, i3=0x7fff)
         data = doctor(fabric, path)
@@ -110,7 +110,7 @@ def test_keys_that_opensm_leaves_on_switch_ports():
         check(all("from index 32 on" in w["text"] for w in item["where"]), item)
 
 
-def test_keys_that_somebody_put_on_a_switch_port():
+def test_unexpected_keys_on_a_switch_port():
     with fabric_of() as fabric:
         leaf = next(p for p in fabric.tables().values() if p.guid == fabric.topology.guid("leaf02"))
         fabric.set_p_key(leaf, external=1, i50=0x9020)

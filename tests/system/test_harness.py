@@ -23,7 +23,7 @@ def test_reader_sees_the_fabric():
         check_equal(sum(p.type == 1 for p in tables.values()), 128, "hosts")
         port = tables[fabric.topology.port_guid("node0128")]
         check_equal((port.name, port.device, port.cap, port.keys()), ("node0128", "mlx5_0", 64, [0xFFFF]), "node0128")
-        leaf, number = fabric.topology.neighbour("node0128")
+        leaf, number = fabric.topology.peer("node0128")
         check_equal((port.switch, port.switch_port), (fabric.topology.guid(leaf), number), "what node0128 is plugged into")
 
 

@@ -228,7 +228,7 @@ def test_place_as_printed():
     with Fabric(two_level(2, 2, 4)) as f:
         f.settings(SETTINGS)
         f.lose(A, 100, 0x11)
-        switch, port = f.topology.neighbour(A)
+        switch, port = f.topology.peer(A)
         place = "@0x%016x/%u" % (f.topology.guid(switch), port)
         check_equal(printed_forget(f, f.write("partitions.yaml", policy(B, C))), [place], "what is printed")
         for text in (place, "@%s/%u" % (switch, port)):

@@ -69,7 +69,7 @@ def test_the_index_freed_longest_ago_comes_first():
             check_equal(now[0x300 + n], at[0x100 + i], "the index freed longest ago")
 
 
-def test_index0_is_reported_and_mended_only_when_asked():
+def test_index0_is_repaired_only_when_configured():
     with Fabric(two_level(1, 1, 2)) as fabric:
         policy = Policy().add("p", 0x10, {"node0002": "full"})
         guid = fabric.topology.port_guid("node0002")

@@ -108,7 +108,7 @@ def test_drift_and_silence():
         port = fabric.tables()[fabric.topology.port_guid("node0006")]
         fabric.set_p_key(port, i9=0x8666)
         wait_for(lambda: metrics(path)["pkeyd_drifts_total"] == 1, "the drift to be counted")
-        wait_for(lambda: metrics(path)["pkeyd_ports_drifted"] == 0, "it to be mended")
+        wait_for(lambda: metrics(path)["pkeyd_ports_drifted"] == 0, "it to be repaired")
 
         fabric.lose("node0004", 100)
         wait_for(lambda: metrics(path)["pkeyd_ports_unreachable"] == 1, "node0004 to be unreachable")

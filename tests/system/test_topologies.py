@@ -24,7 +24,7 @@ def first_host(path):
 
 
 def policy_for(ports):
-    """Half of the hosts in one partition, storage-like names in another, one leaf's neighbours, a GUID."""
+    """Half of the hosts in one partition, storage-like names in another, one leaf's hosts, a GUID."""
     hosts = sorted({p.name for p in ports.values() if p.type == 1 and not p.description.startswith("Mellanox")})
     some = [h for h in hosts if re.fullmatch(r"[\w.-]+", h)]
     device = next(p.device for p in ports.values() if p.name == some[0])

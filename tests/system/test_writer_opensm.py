@@ -384,7 +384,7 @@ def test_pkeyd_killed():
         site.check_promises(before, site.oracle.tables(policy), n_mads, "the way with two pkeyds")
 
 
-def test_drift_is_mended():
+def test_drift_is_repaired():
     """OpenSM does not know of entries that somebody else writes, and would leave them for ever."""
     with Site() as site:
         a, b = hosts(site, 1, 2)
@@ -392,7 +392,7 @@ def test_drift_is_mended():
         site.start(policy)
         port = next(p for p in site.fabric.tables().values() if p.name == b)
         site.fabric.set_p_key(port, i5=0x8123)
-        site.wait_right(policy, "an entry unasked for")
+        site.wait_right(policy, "an unexpected entry")
         port = next(p for p in site.fabric.tables().values() if p.name == b)
         site.fabric.set_p_key(port, **{"i%d" % port.table.index(0x10): 0})
         site.wait_right(policy, "an entry that was lost")

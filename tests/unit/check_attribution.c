@@ -3,8 +3,8 @@
 
 #include "../fabsim/prng.h"
 #include "violations/attribution.h"
-#include "violations/standing.h"
-#include "violations/words.h"
+#include "violations/membership_text.h"
+#include "violations/phrase.h"
 
 #define SECOND USEC_PER_SEC
 #define MINUTE (60 * SECOND)
@@ -126,9 +126,9 @@ static void teardown_fabric(void)
         teardown();
 }
 
-static struct attribution_context everything(void)
+static struct attribution_input everything(void)
 {
-        return (struct attribution_context) { subnet, memberships, history, NOW, NULL, false };
+        return (struct attribution_input) { subnet, memberships, history, NOW, NULL, false };
 }
 
 /* --- situations ------------------------------------------------------------------------------------------------- */
@@ -435,7 +435,7 @@ static const struct situation situations[] = {
           "remembers; it is a limited member of default" },
 };
 
-/* As the book does when a notice comes. */
+/* As the violation table does when a notice comes. */
 static void add_ends(struct violation_record *r, struct arena *a, const struct subnet *known, const struct lid_map *known_lids)
 {
         struct violation_ends *ends = arena_new_object(a, struct violation_ends);
@@ -472,7 +472,7 @@ static void expect_sentence(size_t i, const char *text, const char *expected)
 
 START_TEST(test_situations)
 {
-        struct attribution_context c = everything();
+        struct attribution_input c = everything();
 
         for (size_t i = 0; i < ELEMENTS(situations); i++) {
                 struct violation_report report = report_of(&situations[i], subnet);
@@ -492,7 +492,7 @@ static struct attribution explain(enum violation_source source, uint64_t node, u
         struct situation s = {
                         VIOLATION_FIRST, source, node, port, 1, 0, 0, 0, notice ? *notice : (struct notice) {}, 0, NULL};
         struct violation_report report = report_of(&s, subnet);
-        struct attribution_context c = everything();
+        struct attribution_input c = everything();
         struct attribution a;
 
         ck_assert_int_eq(attribution_explain(arena, &report, &c, &a), 0);
@@ -554,7 +554,7 @@ END_TEST
 
 /* --- less is known ---------------------------------------------------------------------------------------------- */
 
-static const char *sentence(const struct attribution_context *c, const struct situation *s)
+static const char *sentence(const struct attribution_input *c, const struct situation *s)
 {
         struct violation_report report = report_of(s, c->subnet);
         struct attribution a;
@@ -569,7 +569,7 @@ START_TEST(test_less_is_known)
                         VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 12, 3, 0, 0, 0, {}, 0, NULL};
         const struct situation notice = { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0007, 1, 3, 0, 0, 0,
                                           { .key = 0x8101, ENDS(42, 16), GID1(NODE0042 + 1) }, 0, NULL };
-        struct attribution_context c = everything();
+        struct attribution_input c = everything();
 
         c.history = NULL;
         ck_assert_str_eq(sentence(&c, &counter),
@@ -611,7 +611,7 @@ START_TEST(test_enforcement_as_applied)
 {
         struct situation s = { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 6, 3, 0, 0, 0, {}, 0, NULL };
         uint32_t port = subnet_find_port(subnet, subnet_find_node(subnet, (struct guid) { LEAF07 }), 6);
-        struct attribution_context c = everything();
+        struct attribution_input c = everything();
         struct observed *observed;
 
         ck_assert_int_eq(observed_new(arena, subnet, &observed), 0);
@@ -627,7 +627,7 @@ START_TEST(test_enforcement_as_applied)
                     "not let out");
         observed->tables[port].enforcement_doubted = true;
         expect_text(sentence(&c, &s), "whether it checks P_Keys of what goes out is not certain now");
-        /* of another picture: it says nothing of this one */
+        /* of another snapshot: it says nothing of this one */
         observed->subnet = NULL;
         expect_text(sentence(&c, &s), "it does not check P_Keys of what goes out");
 }
@@ -640,7 +640,7 @@ static const char *explain_of(const struct violation_host *host, struct violatio
 {
         const struct violation_record record = { .port = port, .source = source, .host = host, .total = 2, .first = NOW,
                                                  .first_since = NOW - MINUTE, .last = NOW };
-        struct attribution_context c = everything();
+        struct attribution_input c = everything();
 
         ck_assert_int_eq(attribution_explain_record(arena, &record, &c, ret), 0);
         return ret->text;
@@ -688,12 +688,12 @@ START_TEST(test_hosts)
 }
 END_TEST
 
-/* An edit between the last look without violations and the first one with them. */
+/* An edit between the last sample without violations and the first one with them. */
 START_TEST(test_about_when)
 {
         struct violation_record record = { .port = { { LEAF07 }, 12 }, .source = VIOLATION_RCV_CONSTRAINT, .total = 2,
                                            .first = NOW - 2 * MINUTE, .first_since = NOW - 3 * MINUTE - 1, .last = NOW };
-        struct attribution_context c = everything();
+        struct attribution_input c = everything();
         struct attribution a;
 
         ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
@@ -713,7 +713,7 @@ START_TEST(test_away)
 {
         struct violation_record record = { .port = { { LEAF07 }, 12 }, .source = VIOLATION_RCV_CONSTRAINT, .total = 2,
                                            .first = NOW, .last = NOW };
-        struct attribution_context c = everything();
+        struct attribution_input c = everything();
         const struct subnet *all = subnet;
         struct attribution a;
 
@@ -746,7 +746,7 @@ static void add_worst(struct violation_report *r, enum violation_source source, 
 
 static const char *storm(const struct violation_report *r)
 {
-        struct attribution_context c = everything();
+        struct attribution_input c = everything();
         struct attribution a;
 
         ck_assert_int_eq(attribution_explain(arena, r, &c, &a), 0);
@@ -843,7 +843,7 @@ END_TEST
 
 START_TEST(test_record)
 {
-        struct attribution_context c = everything();
+        struct attribution_input c = everything();
         struct violation_record record = {
                 .port = { { LEAF07 }, 12 },
                 .source = VIOLATION_RCV_CONSTRAINT,
@@ -895,7 +895,7 @@ START_TEST(test_age_of_a_change)
                 { 3 * DAY, "3 days ago by generation 42: perhaps its jobs still use the old key;" },
                 { 9 * DAY, "9 days ago by generation 42; it is" },
         };
-        struct attribution_context c = everything();
+        struct attribution_input c = everything();
 
         for (size_t i = 0; i < ELEMENTS(rows); i++) {
                 struct violation_report r = { .kind = VIOLATION_FIRST, .count = 1 };
@@ -921,7 +921,7 @@ START_TEST(test_many_partitions)
         const struct memberships *one, *two;
         const struct situation s = { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 12, 1, 0, 0, 0, {}, 0, NULL };
         _cleanup_(membership_history_free_p) struct membership_history *h = membership_history_new();
-        struct attribution_context c = everything();
+        struct attribution_input c = everything();
         const char *yaml = "version: 1\npartitions:\n";
 
         for (unsigned i = 1; i <= 12; i++)
@@ -1036,17 +1036,17 @@ START_TEST(test_durations)
         };
 
         for (size_t i = 0; i < ELEMENTS(rows); i++)
-                ck_assert_str_eq(words_duration(rows[i].duration).text, rows[i].text);
+                ck_assert_str_eq(phrase_duration(rows[i].duration).text, rows[i].text);
 }
 END_TEST
 
 START_TEST(test_counts)
 {
-        ck_assert_str_eq(words_count(0, "port", "ports").text, "0 ports");
-        ck_assert_str_eq(words_count(1, "port", "ports").text, "1 port");
-        ck_assert_str_eq(words_count(999, "port", "ports").text, "999 ports");
-        ck_assert_str_eq(words_count(1000, "port", "ports").text, "1,000 ports");
-        ck_assert_str_eq(words_count(UINT64_MAX, "port", "ports").text, "18,446,744,073,709,551,615 ports");
+        ck_assert_str_eq(phrase_count(0, "port", "ports").text, "0 ports");
+        ck_assert_str_eq(phrase_count(1, "port", "ports").text, "1 port");
+        ck_assert_str_eq(phrase_count(999, "port", "ports").text, "999 ports");
+        ck_assert_str_eq(phrase_count(1000, "port", "ports").text, "1,000 ports");
+        ck_assert_str_eq(phrase_count(UINT64_MAX, "port", "ports").text, "18,446,744,073,709,551,615 ports");
 }
 END_TEST
 
@@ -1108,7 +1108,7 @@ START_TEST(test_anything)
 
         for (unsigned i = 0; i < 3000; i++) {
                 _cleanup_arena_ struct arena *a = arena_new();
-                struct attribution_context c = {
+                struct attribution_input c = {
                         .subnet = prng_permille(&random, 900) ? subnet : NULL,
                         .memberships = prng_permille(&random, 800) ? memberships : NULL,
                         .history = prng_permille(&random, 800) ? history : NULL,

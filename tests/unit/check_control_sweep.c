@@ -1411,7 +1411,7 @@ START_TEST(drift_is_repaired_and_reported)
         ck_assert_uint_eq(status()->numbers.n_drifts, 1);
         expect_logged(LOG_EVENT_DRIFT_FOUND, "node1 mlx5_0/1 ");
         expect_logged(LOG_EVENT_DRIFT_FOUND, "lacks 0x8010");
-        ck_assert_uint_eq(count_logged(LOG_EVENT_DRIFT_MENDED), 1);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_DRIFT_REPAIRED), 1);
         ck_assert_uint_eq(port_of(hosts[0])->table[1].v, 0x8010); /* at the same index */
         ck_assert_uint_eq(count_logged(LOG_EVENT_VERIFIED), 1);
 }

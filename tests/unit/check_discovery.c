@@ -160,15 +160,15 @@ static bool is_reachable(unsigned n, uint8_t number)
         return f.nodes[n].is_up && fabsim_distance(&f, (struct fabsim_place) { n, number }) >= 0;
 }
 
-/* The neighbour of an endport must be the port at the other end of its cable. */
+/* The peer of an endport must be the port at the other end of its cable. */
 static void check_cable(unsigned n, uint8_t number)
 {
         const struct subnet_port *p = port(n, number);
         struct fabsim_place far;
 
-        if (is_switch(n) || !fabsim_neighbour(&f, (struct fabsim_place) { n, number }, &far) ||
+        if (is_switch(n) || !fabsim_peer(&f, (struct fabsim_place) { n, number }, &far) ||
             (n == far.node && number == far.port)) {
-                ck_assert_uint_eq(p->neighbour, SUBNET_NONE);
+                ck_assert_uint_eq(p->peer, SUBNET_NONE);
                 return;
         }
         ck_assert_ptr_eq(peer(p), port(far.node, far.port));

@@ -101,7 +101,7 @@ START_TEST(kinds)
                          "its P_Key table is not as the policy says"},
                         {WATCH_RIGHT, LOG_EVENT_TABLE_RIGHT, false, true, false,
                          "its P_Key table is as the policy says again"},
-                        {WATCH_MENDED, LOG_EVENT_DRIFT_MENDED, true, true, false,
+                        {WATCH_REPAIRED, LOG_EVENT_DRIFT_REPAIRED, true, true, false,
                          "its P_Key table is as the policy says again"},
         };
 

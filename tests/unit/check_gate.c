@@ -73,7 +73,7 @@ static void answered_by_name(struct mad_route route, uint16_t attribute, uint32_
                 answered(route, SMP_ATTR_NODE_INFO, 0, names[route.lid.v].data);
 }
 
-static void say_who_of(struct mad_route route, enum node_type type, uint64_t guid, uint8_t local_port, uint8_t n_ports)
+static void answer_node_info_of(struct mad_route route, enum node_type type, uint64_t guid, uint8_t local_port, uint8_t n_ports)
 {
         uint8_t data[SMP_DATA_SIZE] = {};
 
@@ -86,17 +86,17 @@ static void say_who_of(struct mad_route route, enum node_type type, uint64_t gui
         memcpy(names[route.lid.v].data, data, SMP_DATA_SIZE);
 }
 
-static void say_who(struct mad_route route, enum node_type type, uint64_t guid, uint8_t local_port)
+static void answer_node_info(struct mad_route route, enum node_type type, uint64_t guid, uint8_t local_port)
 {
-        say_who_of(route, type, guid, local_port, HOSTS);
+        answer_node_info_of(route, type, guid, local_port, HOSTS);
 }
 
-static void say_host(unsigned host)
+static void answer_host(unsigned host)
 {
-        say_who(to_lid(HOST_LID(host)), NODE_CA, host_guid(host), 1);
+        answer_node_info(to_lid(HOST_LID(host)), NODE_CA, host_guid(host), 1);
 }
 
-static void say_block(struct mad_route route, uint32_t modifier, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+static void answer_block(struct mad_route route, uint32_t modifier, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
         uint8_t data[SMP_DATA_SIZE];
 
@@ -104,12 +104,12 @@ static void say_block(struct mad_route route, uint32_t modifier, const struct p_
         answered_by_name(route, SMP_ATTR_P_KEY_TABLE, modifier, data);
 }
 
-static void say_key(struct mad_route route, uint32_t modifier, uint16_t key)
+static void answer_key(struct mad_route route, uint32_t modifier, uint16_t key)
 {
         struct p_key block[P_KEY_BLOCK_ENTRIES];
 
         block_of(key, block);
-        say_block(route, modifier, block);
+        answer_block(route, modifier, block);
 }
 
 static void port_info(uint8_t data[SMP_DATA_SIZE], bool inbound)
@@ -166,8 +166,8 @@ static bool set_host(unsigned host, uint16_t key)
 /* A host said who it is, and was read to hold this. */
 static void prepare(unsigned host, uint16_t key)
 {
-        say_host(host);
-        say_key(to_lid(HOST_LID(host)), 0, key);
+        answer_host(host);
+        answer_key(to_lid(HOST_LID(host)), 0, key);
 }
 
 static void check_refusal(const char *part)
@@ -184,7 +184,7 @@ START_TEST(what_the_policy_gives)
         ck_assert_uint_eq(gate_n_refused(gate), 0);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->writes[0].entries[0].v, 0x8001);
-        say_key(to_lid(HOST_LID(0)), 0, 0x8001);
+        answer_key(to_lid(HOST_LID(0)), 0, 0x8001);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 0);
         ck_assert_uint_eq(knowledge_port_bounds(k, host_record(0), 1).has, LEVEL_FULL);
 }
@@ -212,8 +212,8 @@ START_TEST(directed_routes)
 {
         struct mad_route route = { .hops = 2, .path = { 0, 1, 3 } }, other = { .hops = 2, .path = { 0, 1, 4 } };
 
-        say_who(route, NODE_CA, host_guid(0), 1);
-        say_key(route, 0, 0);
+        answer_node_info(route, NODE_CA, host_guid(0), 1);
+        answer_key(route, 0, 0);
         ck_assert(!set_key(other, 0, 0x8001));
         route.path[3] = 7; /* behind its end */
         ck_assert(set_key(route, 0, 0x8001));
@@ -232,9 +232,9 @@ START_TEST(routes_that_no_mad_has)
         struct mad_frame frame;
 
         for (uint16_t lid = 1; lid < 64; lid++)
-                say_key(to_lid(lid), 0, 0);
+                answer_key(to_lid(lid), 0, 0);
         route.hops = UINT8_MAX;
-        say_who(route, NODE_CA, host_guid(0), 1);
+        answer_node_info(route, NODE_CA, host_guid(0), 1);
         mad_request_encode(&set, 99, &frame);
         mad_set_field(frame.mad, 0, IB_DRSMP_HOPCNT_F, UINT8_MAX);
         ck_assert(!gate_admit(gate, &frame));
@@ -244,23 +244,23 @@ END_TEST
 
 START_TEST(leaf_ports)
 {
-        say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
-        say_key(to_lid(SWITCH_LID), 1 << 16, 0);
+        answer_node_info(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
+        answer_key(to_lid(SWITCH_LID), 1 << 16, 0);
         ck_assert(set_key(to_lid(SWITCH_LID), 1 << 16, 0x8001));
         ck_assert_uint_eq(knowledge_get(k, leaf_record(0))->n_writes, 1);
         /* the policy gives host 3 nothing */
-        say_key(to_lid(SWITCH_LID), 4 << 16, 0);
+        answer_key(to_lid(SWITCH_LID), 4 << 16, 0);
         ck_assert(!set_key(to_lid(SWITCH_LID), 4 << 16, 0x8001));
         check_refusal("more than the policy gives");
         /* there is no such port */
-        say_key(to_lid(SWITCH_LID), 5 << 16, 0);
+        answer_key(to_lid(SWITCH_LID), 5 << 16, 0);
         ck_assert(!set_key(to_lid(SWITCH_LID), 5 << 16, 0x8001));
         check_refusal("nobody at this address");
-        say_key(to_lid(SWITCH_LID), 257u << 16, 0);
+        answer_key(to_lid(SWITCH_LID), 257u << 16, 0);
         ck_assert(!set_key(to_lid(SWITCH_LID), 257u << 16, 0x8001));
         check_refusal("nobody at this address");
         /* the table of the switch's own port */
-        say_key(to_lid(SWITCH_LID), 0, 0x8001);
+        answer_key(to_lid(SWITCH_LID), 0, 0x8001);
         ck_assert(set_key(to_lid(SWITCH_LID), 0, 0));
 }
 END_TEST
@@ -277,12 +277,12 @@ START_TEST(leaf_port_of_a_large_switch)
         for (uint32_t i = 0; i < subnet->n_ports; i++)
                 read_table(subnet, i, 0);
         want(subnet, 9);
-        say_who_of(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3, 254);
-        say_key(to_lid(SWITCH_LID), 200u << 16, 0);
+        answer_node_info_of(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3, 254);
+        answer_key(to_lid(SWITCH_LID), 200u << 16, 0);
         ck_assert(set_key(to_lid(SWITCH_LID), 200u << 16, 0x8001));
         leaf = knowledge_get(k, knowledge_find(k, high));
         ck_assert_uint_eq(leaf->n_writes, 1);
-        say_key(to_lid(SWITCH_LID), 200u << 16, 0x8001);
+        answer_key(to_lid(SWITCH_LID), 200u << 16, 0x8001);
         ck_assert_uint_eq(leaf->n_writes, 0);
         ck_assert_uint_eq(leaf->entries[0].v, 0x8001);
 }
@@ -300,13 +300,13 @@ START_TEST(block_of_a_large_table)
         for (uint32_t i = 0; i < subnet->n_ports; i++)
                 read_table(subnet, i, 0);
         want(subnet, 3);
-        say_host(0);
-        say_key(to_lid(HOST_LID(0)), last, 0);
+        answer_host(0);
+        answer_key(to_lid(HOST_LID(0)), last, 0);
         ck_assert(set_key(to_lid(HOST_LID(0)), last, 0x8001));
         host = knowledge_get(k, host_record(0));
         ck_assert_uint_eq(host->n_writes, 1);
         ck_assert_uint_eq(host->writes[0].block, last);
-        say_key(to_lid(HOST_LID(0)), last, 0x8001);
+        answer_key(to_lid(HOST_LID(0)), last, 0x8001);
         ck_assert_uint_eq(host->n_writes, 0);
         ck_assert_uint_eq(host->entries[first_entry].v, 0x8001);
         ck_assert_uint_eq(host->entries[0].v, 0);
@@ -342,23 +342,23 @@ END_TEST
 
 START_TEST(nobody_said_who_it_is)
 {
-        say_key(to_lid(HOST_LID(0)), 0, 0);
+        answer_key(to_lid(HOST_LID(0)), 0, 0);
         ck_assert(!set_host(0, 0x8001));
         check_refusal("nobody at this address");
         /* that is a host of another fabric */
-        say_who(to_lid(HOST_LID(0)), NODE_CA, 0x777, 1);
+        answer_node_info(to_lid(HOST_LID(0)), NODE_CA, 0x777, 1);
         ck_assert(!set_host(0, 0x8001));
         /* and that is another port of it */
-        say_who(to_lid(HOST_LID(0)), NODE_CA, host_guid(0), 2);
+        answer_node_info(to_lid(HOST_LID(0)), NODE_CA, host_guid(0), 2);
         ck_assert(!set_host(0, 0x8001));
 }
 END_TEST
 
 /* LIDs moved: at host 0's address is host 3 now, to whom the policy gives nothing. */
-START_TEST(somebody_else_is_there)
+START_TEST(another_host_is_there)
 {
-        say_who(to_lid(HOST_LID(0)), NODE_CA, host_guid(3), 1);
-        say_key(to_lid(HOST_LID(0)), 0, 0);
+        answer_node_info(to_lid(HOST_LID(0)), NODE_CA, host_guid(3), 1);
+        answer_key(to_lid(HOST_LID(0)), 0, 0);
         ck_assert(!set_host(0, 0x8001));
         check_refusal("more than the policy gives");
 }
@@ -375,22 +375,22 @@ START_TEST(late_answer_of_a_stranger)
         unnamed = true;
         prepare(0, 0);
         late = true;
-        say_key(to_lid(HOST_LID(0)), 0, 0x8001);
+        answer_key(to_lid(HOST_LID(0)), 0, 0x8001);
         late = false;
         check_known(0, 0);
-        say_key(to_lid(HOST_LID(0)), 0, 0x8002); /* nor is what comes after it */
+        answer_key(to_lid(HOST_LID(0)), 0, 0x8002); /* nor is what comes after it */
         check_known(0, 0);
         ck_assert(!set_host(0, 0x8001));
         ck_assert_uint_eq(gate_n_refused(gate), 0); /* it was on its way */
-        say_who(to_lid(HOST_LID(0)), NODE_CA, host_guid(3), 1);
+        answer_node_info(to_lid(HOST_LID(0)), NODE_CA, host_guid(3), 1);
         check_known(0, 0);
         check_known(3, 0); /* nobody knows whose that was */
         ck_assert(!set_host(0, 0));
         check_refusal("was not read");
-        say_who(to_lid(HOST_LID(0)), NODE_CA, host_guid(3), 1);
+        answer_node_info(to_lid(HOST_LID(0)), NODE_CA, host_guid(3), 1);
         check_known(3, 0);
-        say_key(to_lid(HOST_LID(0)), 0, 0x8002);
-        say_who(to_lid(HOST_LID(0)), NODE_CA, host_guid(3), 1);
+        answer_key(to_lid(HOST_LID(0)), 0, 0x8002);
+        answer_node_info(to_lid(HOST_LID(0)), NODE_CA, host_guid(3), 1);
         check_known(3, 0x8002);
 }
 END_TEST
@@ -402,20 +402,20 @@ START_TEST(news)
 
         unnamed = true;
         prepare(0, 0);
-        say_key(to_lid(HOST_LID(0)), 0, 0x8002);
+        answer_key(to_lid(HOST_LID(0)), 0, 0x8002);
         check_known(0, 0);
         ck_assert_uint_eq(knowledge_port_bounds(k, host_record(0), 2).may, LEVEL_FULL); /* it may be so */
         ck_assert(!set_host(0, 0));
         ck_assert_uint_eq(gate_n_refused(gate), 0);
-        say_who(to_lid(HOST_LID(0)), NODE_CA, host_guid(_i ? 3 : 0), 1);
+        answer_node_info(to_lid(HOST_LID(0)), NODE_CA, host_guid(_i ? 3 : 0), 1);
         check_known(0, _i ? 0 : 0x8002);
         check_known(3, 0);
 
-        say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
+        answer_node_info(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
         port_info(info, true);
         answered(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, info);
         ck_assert(!knowledge_get(k, leaf_record(0))->filters[SENDS] && knowledge_get(k, leaf_record(0))->filters_unsure);
-        say_who(to_lid(SWITCH_LID), NODE_SWITCH, _i ? 0x777 : SWITCH, 3);
+        answer_node_info(to_lid(SWITCH_LID), NODE_SWITCH, _i ? 0x777 : SWITCH, 3);
         ck_assert_int_eq(knowledge_get(k, leaf_record(0))->filters[SENDS], !_i);
 }
 END_TEST
@@ -427,15 +427,15 @@ START_TEST(late_and_no_news)
         prepare(0, 0);
         ck_assert(set_host(0, 0x8001));
         late = true;
-        say_key(to_lid(HOST_LID(0)), 0, 0x8001);
+        answer_key(to_lid(HOST_LID(0)), 0, 0x8001);
         check_known(0, 0);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
         late = false;
-        say_key(to_lid(HOST_LID(0)), 0, 0x8001); /* nor does it say who it is by answering at once */
+        answer_key(to_lid(HOST_LID(0)), 0, 0x8001); /* nor does it say who it is by answering at once */
         check_known(0, 0);
         ck_assert(!set_host(0, 0));
         ck_assert_uint_eq(gate_n_refused(gate), 0);
-        say_host(0);
+        answer_host(0);
         check_known(0, 0x8001);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 0);
 }
@@ -447,21 +447,21 @@ START_TEST(named_before_it_was_opened)
         unnamed = true;
         prepare(0, 0);
         gate_open(gate, k, &policy);
-        say_key(to_lid(HOST_LID(0)), 0, 0x8002);
+        answer_key(to_lid(HOST_LID(0)), 0, 0x8002);
         check_known(0, 0);
         ck_assert_uint_eq(knowledge_port_bounds(k, host_record(0), 2).may, LEVEL_FULL);
         ck_assert(!set_host(0, 0));
         check_refusal("since the gate was opened");
-        say_host(0);
+        answer_host(0);
         check_known(0, 0x8002);
         /* it counts once: a Set that has no answer is open for all that was said before */
         ck_assert(set_host(0, 0));
-        say_host(0);
+        answer_host(0);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
         gate_open(gate, k, &policy);
-        say_key(to_lid(HOST_LID(0)), 0, 0);
+        answer_key(to_lid(HOST_LID(0)), 0, 0);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
-        say_host(0);
+        answer_host(0);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 0);
 }
 END_TEST
@@ -473,7 +473,7 @@ START_TEST(no_news)
         for (unsigned i = 0; i < 2; i++) {
                 prepare(0, 0);
                 ck_assert(set_host(0, 0x8001));
-                say_key(to_lid(HOST_LID(0)), 0, i ? 0x8001 : 0);
+                answer_key(to_lid(HOST_LID(0)), 0, i ? 0x8001 : 0);
                 check_known(0, i ? 0x8001 : 0);
                 ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 0);
         }
@@ -487,18 +487,18 @@ START_TEST(late_answer_and_a_name)
         prepare(0, 0);
         prepare(1, 0);
         late = true;
-        say_key(to_lid(HOST_LID(1)), 0, 0x8002);
-        say_key(to_lid(HOST_LID(0)), 0, 0x8002);
-        say_host(0); /* which may be late itself: who says it is there now */
+        answer_key(to_lid(HOST_LID(1)), 0, 0x8002);
+        answer_key(to_lid(HOST_LID(0)), 0, 0x8002);
+        answer_host(0); /* which may be late itself: who says it is there now */
         late = false;
         check_known(0, 0x8002);
         check_known(1, 0);
-        say_key(to_lid(HOST_LID(0)), 0, 0x8002);
+        answer_key(to_lid(HOST_LID(0)), 0, 0x8002);
         ck_assert(set_host(0, 0));
-        say_host(1);
+        answer_host(1);
         check_known(1, 0x8002);
-        say_host(1);
-        say_key(to_lid(HOST_LID(0)), 0, 0);
+        answer_host(1);
+        answer_key(to_lid(HOST_LID(0)), 0, 0);
         check_known(1, 0x8002);
 }
 END_TEST
@@ -509,12 +509,12 @@ START_TEST(settled_once)
         unnamed = true;
         prepare(0, 0);
         late = true;
-        say_key(to_lid(HOST_LID(0)), 0, 0x8002);
-        say_host(0);
+        answer_key(to_lid(HOST_LID(0)), 0, 0x8002);
+        answer_host(0);
         check_known(0, 0x8002);
         ck_assert(set_host(0, 0));
-        say_key(to_lid(HOST_LID(0)), 1, 0);
-        say_host(0);
+        answer_key(to_lid(HOST_LID(0)), 1, 0);
+        answer_host(0);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->n_writes, 1);
 }
 END_TEST
@@ -539,9 +539,9 @@ START_TEST(what_casts_doubt_on_a_name)
                 gate_see(gate, &result);
                 ck_assert_int_eq(set_host(0, 0x8001), !cases[i].doubt);
                 ck_assert_uint_eq(gate_n_refused(gate), 0);
-                say_key(to_lid(HOST_LID(0)), 0, 0x8002);
+                answer_key(to_lid(HOST_LID(0)), 0, 0x8002);
                 gate_open(gate, k, &policy);
-                say_host(0);
+                answer_host(0);
                 check_known(0, 0);
         }
 }
@@ -549,10 +549,10 @@ END_TEST
 
 START_TEST(not_read)
 {
-        say_host(0);
+        answer_host(0);
         ck_assert(!set_host(0, 0x8001));
         check_refusal("was not read");
-        say_key(to_lid(HOST_LID(0)), 1, 0);
+        answer_key(to_lid(HOST_LID(0)), 1, 0);
         ck_assert(!set_host(0, 0x8001));
 }
 END_TEST
@@ -563,10 +563,10 @@ START_TEST(not_ours)
         ck_assert(!set_host(0, 0));
         check_refusal("owns");
         ck_assert(!set_host(0, 0x8001));
-        say_key(to_lid(HOST_LID(0)), 0, 0);
+        answer_key(to_lid(HOST_LID(0)), 0, 0);
         ck_assert(!set_host(0, 0xffff));
         check_refusal("owns");
-        say_key(to_lid(HOST_LID(0)), 0, 0x8000);
+        answer_key(to_lid(HOST_LID(0)), 0, 0x8000);
         ck_assert(set_host(0, 0));
 }
 END_TEST
@@ -576,16 +576,16 @@ START_TEST(every_entry_counts)
 {
         struct p_key block[P_KEY_BLOCK_ENTRIES] = {};
 
-        say_host(0);
-        say_block(to_lid(HOST_LID(0)), 0, block);
-        say_block(to_lid(HOST_LID(0)), 1, block);
+        answer_host(0);
+        answer_block(to_lid(HOST_LID(0)), 0, block);
+        answer_block(to_lid(HOST_LID(0)), 1, block);
         for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
                 memset(block, 0, sizeof(block));
                 block[i].v = 0x8002;
                 ck_assert(!set_block(to_lid(HOST_LID(0)), 0, block));
                 ck_assert_int_eq(set_block(to_lid(HOST_LID(0)), 1, block), i >= CAPACITY - P_KEY_BLOCK_ENTRIES);
         }
-        say_block(to_lid(HOST_LID(0)), BLOCKS, block);
+        answer_block(to_lid(HOST_LID(0)), BLOCKS, block);
         ck_assert(!set_block(to_lid(HOST_LID(0)), BLOCKS, block));
         check_refusal("behind the end");
 }
@@ -598,11 +598,11 @@ START_TEST(behind_the_end_nothing_is_foreign)
 
         for (unsigned i = CAPACITY - P_KEY_BLOCK_ENTRIES; i < P_KEY_BLOCK_ENTRIES; i++)
                 junk[i].v = 0xffff;
-        say_host(0);
-        say_block(to_lid(HOST_LID(0)), 1, junk);
+        answer_host(0);
+        answer_block(to_lid(HOST_LID(0)), 1, junk);
         block[0].v = 0x8001;
         ck_assert(set_block(to_lid(HOST_LID(0)), 1, block));
-        say_block(to_lid(HOST_LID(0)), 1, block);
+        answer_block(to_lid(HOST_LID(0)), 1, block);
         ck_assert(set_block(to_lid(HOST_LID(0)), 1, junk));
         ck_assert_uint_eq(gate_n_refused(gate), 0);
 }
@@ -637,7 +637,7 @@ START_TEST(more_than_the_policy_gives)
 END_TEST
 
 /* The rule: host 3 may hold base 1, and must not talk with who is to get it. */
-START_TEST(somebody_may_hold_it)
+START_TEST(another_port_may_hold_it)
 {
         prepare(0, 0);
         prepare(3, 0x8001);
@@ -645,7 +645,7 @@ START_TEST(somebody_may_hold_it)
         check_refusal("could let ports talk");
         ck_assert(set_host(3, 0));
         ck_assert(!set_host(0, 0x8001)); /* not confirmed */
-        say_key(to_lid(HOST_LID(3)), 0, 0);
+        answer_key(to_lid(HOST_LID(3)), 0, 0);
         ck_assert(set_host(0, 0x8001));
 }
 END_TEST
@@ -685,7 +685,7 @@ START_TEST(filters)
 
         port_info(off, false);
         port_info(on, true);
-        say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
+        answer_node_info(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
         ck_assert(!send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, on)); /* not read */
         answered_by_name(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, off);
         ck_assert(send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, on));
@@ -708,7 +708,7 @@ START_TEST(filter_and_any_other_bit)
 
         port_info(off, false);
         port_info(on, true);
-        say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
+        answer_node_info(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
         answered_by_name(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, off);
         for (unsigned bit = 0; bit < 8 * SMP_DATA_SIZE; bit++) {
                 on[bit / 8] ^= (uint8_t) (1 << bit % 8);
@@ -733,7 +733,7 @@ START_TEST(filter_over_what_is_used)
         port_info(on, true);
         prepare(0, 0x8001);
         prepare(1, 0x8001);
-        say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
+        answer_node_info(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
         answered_by_name(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, off);
         ck_assert(!send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, on));
         check_refusal("0x0001");
@@ -750,7 +750,7 @@ START_TEST(filter_of_each_direction)
         port_info_set_enforcement(outbound, false, true);
         prepare(0, 0x8001);
         prepare(3, 0x8001);
-        say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
+        answer_node_info(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
         answered_by_name(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, inbound);
         ck_assert(!send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, outbound));
         ck_assert(send_smp(to_lid(SWITCH_LID), MAD_SET, SMP_ATTR_PORT_INFO, 1, inbound));
@@ -762,7 +762,7 @@ START_TEST(port_info_of_others)
         uint8_t off[SMP_DATA_SIZE];
 
         port_info(off, false);
-        say_host(0);
+        answer_host(0);
         answered(to_lid(HOST_LID(0)), SMP_ATTR_PORT_INFO, 1, off);
         ck_assert(!send_smp(to_lid(HOST_LID(0)), MAD_SET, SMP_ATTR_PORT_INFO, 1, off));
         ck_assert(!send_smp(to_lid(HOST_LID(0)), MAD_SET, SMP_ATTR_PORT_INFO, 0, off));
@@ -788,7 +788,7 @@ START_TEST(other_methods)
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
 
         prepare(0, 0);
-        say_who(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
+        answer_node_info(to_lid(SWITCH_LID), NODE_SWITCH, SWITCH, 3);
         port_info(filter, false);
         answered_by_name(to_lid(SWITCH_LID), SMP_ATTR_PORT_INFO, 1, filter);
         port_info(filter, true);
@@ -814,7 +814,7 @@ START_TEST(vouched)
         ck_assert(!set_host(3, 0x8001));
         check_refusal("more than the policy gives");
         ck_assert_int_eq(knowledge_vouch(k, host_record(3), "root", 77), 0);
-        say_key(to_lid(HOST_LID(3)), 0, 0x8001);
+        answer_key(to_lid(HOST_LID(3)), 0, 0x8001);
         ck_assert_uint_eq(knowledge_port_bounds(k, host_record(3), 1).may, LEVEL_FULL);
         prepare(0, 0);
         ck_assert(!set_host(0, 0x8001));
@@ -834,11 +834,11 @@ END_TEST
 
 START_TEST(read_before_it_was_known_who_answers)
 {
-        say_key(to_lid(HOST_LID(1)), 0, 0x8001);
-        say_host(1);
+        answer_key(to_lid(HOST_LID(1)), 0, 0x8001);
+        answer_host(1);
         ck_assert(!set_host(1, 0x8001));
         check_refusal("is not what is known");
-        say_key(to_lid(HOST_LID(1)), 0, 0x8001);
+        answer_key(to_lid(HOST_LID(1)), 0, 0x8001);
         ck_assert(set_host(1, 0x8001));
 }
 END_TEST
@@ -850,7 +850,7 @@ START_TEST(no_answer_says_nothing)
                 .attribute = SMP_ATTR_NODE_INFO, .route = to_lid(HOST_LID(0)), .outcome = MAD_REFUSED,
         };
 
-        say_key(to_lid(HOST_LID(0)), 0, 0);
+        answer_key(to_lid(HOST_LID(0)), 0, 0);
         mad_set_field(result.data, 0, IB_NODE_TYPE_F, NODE_CA);
         mad_set_field64(result.data, 0, IB_NODE_GUID_F, host_guid(0));
         mad_set_field(result.data, 0, IB_NODE_LOCAL_PORT_F, 1);
@@ -872,8 +872,8 @@ START_TEST(not_stored)
         struct p_key block[P_KEY_BLOCK_ENTRIES], other[P_KEY_BLOCK_ENTRIES];
         uint8_t data[SMP_DATA_SIZE];
 
-        say_host(0);
-        say_key(to_lid(HOST_LID(0)), 0, 0);
+        answer_host(0);
+        answer_key(to_lid(HOST_LID(0)), 0, 0);
         block_of(0x8001, block);
         block_of(0x0001, other);
         p_key_block_encode(block, data);
@@ -925,7 +925,7 @@ int main(void)
         tcase_add_test(t, closed);
         tcase_add_test(t, opened_again);
         tcase_add_test(t, nobody_said_who_it_is);
-        tcase_add_test(t, somebody_else_is_there);
+        tcase_add_test(t, another_host_is_there);
         tcase_add_test(t, late_answer_of_a_stranger);
         tcase_add_loop_test(t, news, 0, 2);
         tcase_add_test(t, no_news);
@@ -940,7 +940,7 @@ int main(void)
         tcase_add_test(t, behind_the_end_nothing_is_foreign);
         tcase_add_test(t, two_changes_of_a_block);
         tcase_add_test(t, more_than_the_policy_gives);
-        tcase_add_test(t, somebody_may_hold_it);
+        tcase_add_test(t, another_port_may_hold_it);
         tcase_add_test(t, nobody_is_cut_off);
         tcase_add_test(t, another_level_of_the_same_base);
         tcase_add_test(t, filters);

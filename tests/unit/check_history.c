@@ -19,7 +19,7 @@ static struct guid guid_of(uint32_t port)
         return (struct guid) { 100 + port };
 }
 
-/* Ports stand in the picture from the highest GUID to the lowest, so that order in it is no help; partitions' bases go
+/* Ports stand in the snapshot from the highest GUID to the lowest, so that order in it is no help; partitions' bases go
  * down. The names are those of this policy only. */
 static struct memberships *make(struct arena *a, uint32_t n_ports, uint32_t n_partitions, const uint8_t *cells,
                                 const char *prefix)
@@ -283,7 +283,7 @@ START_TEST(test_longest_gone_are_forgotten)
         for (uint32_t i = 0; i < n; i++)
                 cells[2 * i] = ABSENT;
         learn_many(h, 3, n + 1, cells);
-        /* 50 are gone since the first picture, the rest since the second: of them those with the highest GUIDs go */
+        /* 50 are gone since the first snapshot, the rest since the second: of them those with the highest GUIDs go */
         for (uint32_t i = 0; i < n + 1; i++) {
                 bool forgotten = i < 50 || (i >= n - 50 && i < n);
 

@@ -42,7 +42,7 @@ static void teardown(void)
         arena_free(arena);
 }
 
-static struct subnet *picture(const char *text)
+static struct subnet *snapshot_of(const char *text)
 {
         struct subnet *s = NULL;
 
@@ -58,10 +58,10 @@ static int learn(const struct subnet *subnet, uint64_t seconds)
 
 START_TEST(test_absent_ports_stand_where_they_were)
 {
-        struct subnet *s, *now = picture(one);
+        struct subnet *s, *now = snapshot_of(one);
         uint32_t port;
 
-        ck_assert_int_eq(learn(picture(both), 1000 * DAY), 1);
+        ck_assert_int_eq(learn(snapshot_of(both), 1000 * DAY), 1);
         ck_assert_uint_eq(k.n, 3);
         ck_assert_int_eq(learn(now, 1000 * DAY + 60), 0);
         ck_assert_int_eq(known_extend(arena, &k, now, &s), 0);
@@ -69,12 +69,12 @@ START_TEST(test_absent_ports_stand_where_they_were)
         ck_assert_uint_ne(port, SUBNET_NONE);
         ck_assert_str_eq(subnet_port_node(s, &s->ports[port])->name, "node2");
         ck_assert_str_eq(subnet_port_node(s, &s->ports[port])->device, "mlx5_0");
-        ck_assert_uint_ne(s->ports[port].neighbour, SUBNET_NONE);
-        ck_assert_uint_eq(s->ports[s->ports[port].neighbour].number, 2);
+        ck_assert_uint_ne(s->ports[port].peer, SUBNET_NONE);
+        ck_assert_uint_eq(s->ports[s->ports[port].peer].number, 2);
         /* nothing is lost of those that are there */
         port = subnet_find_endport(s, (struct guid) { 0x21 });
         ck_assert_uint_ne(port, SUBNET_NONE);
-        ck_assert_uint_eq(s->ports[s->ports[port].neighbour].number, 1);
+        ck_assert_uint_eq(s->ports[s->ports[port].peer].number, 1);
         ck_assert_uint_eq(s->n_ports, now->n_ports + 2);
 }
 END_TEST
@@ -83,17 +83,17 @@ END_TEST
 START_TEST(test_named_ports)
 {
         static const struct guid named[] = { { 0x20 }, { 0x21 }, { 0x30 }, { 0x31 }, { 0x77 }, { 0x10 } };
-        struct subnet *s, *now = picture(one);
+        struct subnet *s, *now = snapshot_of(one);
         uint32_t port;
 
-        ck_assert_int_eq(learn(picture(both), 1000 * DAY), 1);
+        ck_assert_int_eq(learn(snapshot_of(both), 1000 * DAY), 1);
         ck_assert_int_eq(known_extend_named(arena, &k, now, named, ELEMENTS(named), &s), 0);
         ck_assert_uint_eq(s->n_ports, now->n_ports + 3);
         port = subnet_find_endport(s, named[4]);
         ck_assert_uint_ne(port, SUBNET_NONE);
         ck_assert_int_eq(subnet_port_node(s, &s->ports[port])->type, NODE_UNKNOWN);
         ck_assert_str_eq(subnet_port_label(arena, s, port), "a port that was never seen");
-        ck_assert_uint_eq(s->ports[port].neighbour, SUBNET_NONE);
+        ck_assert_uint_eq(s->ports[port].peer, SUBNET_NONE);
         ck_assert_int_eq(known_extend_named(arena, &k, now, named, 4, &s), 0);
         ck_assert_uint_eq(s->n_ports, now->n_ports + 2);
 }
@@ -101,7 +101,7 @@ END_TEST
 
 START_TEST(test_a_place_that_was_taken)
 {
-        struct subnet *s, *now = picture(both);
+        struct subnet *s, *now = snapshot_of(both);
         struct known_port port = { { 0x40 }, { 0x41 }, NODE_CA, 1, "node3 mlx5_0", { 0x10 }, 2, 1000 * DAY };
         uint32_t at;
 
@@ -109,9 +109,9 @@ START_TEST(test_a_place_that_was_taken)
         ck_assert_int_eq(known_extend(arena, &k, now, &s), 0);
         at = subnet_find_endport(s, port.port_guid);
         ck_assert_uint_ne(at, SUBNET_NONE);
-        ck_assert_uint_eq(s->ports[at].neighbour, SUBNET_NONE);
+        ck_assert_uint_eq(s->ports[at].peer, SUBNET_NONE);
         at = subnet_find_endport(s, (struct guid) { 0x31 });
-        ck_assert_uint_ne(s->ports[at].neighbour, SUBNET_NONE);
+        ck_assert_uint_ne(s->ports[at].peer, SUBNET_NONE);
 }
 END_TEST
 
@@ -127,9 +127,9 @@ START_TEST(test_the_last_one_has_the_place)
                 later.seen = 1000 * DAY + 1 - last;
                 ck_assert_int_eq(known_add(&k, &earlier), 0);
                 ck_assert_int_eq(known_add(&k, &later), 0);
-                ck_assert_int_eq(known_extend(arena, &k, picture(one), &s), 0);
-                ck_assert_int_eq(s->ports[subnet_find_endport(s, earlier.port_guid)].neighbour != SUBNET_NONE, last);
-                ck_assert_int_eq(s->ports[subnet_find_endport(s, later.port_guid)].neighbour != SUBNET_NONE, !last);
+                ck_assert_int_eq(known_extend(arena, &k, snapshot_of(one), &s), 0);
+                ck_assert_int_eq(s->ports[subnet_find_endport(s, earlier.port_guid)].peer != SUBNET_NONE, last);
+                ck_assert_int_eq(s->ports[subnet_find_endport(s, later.port_guid)].peer != SUBNET_NONE, !last);
         }
 }
 END_TEST
@@ -142,20 +142,20 @@ START_TEST(test_an_absent_switch_has_its_ports)
         struct subnet *s;
         uint32_t port;
 
-        ck_assert_int_eq(learn(picture(both), 1000 * DAY), 1);
-        ck_assert_int_eq(known_extend(arena, &k, picture(host_only), &s), 0);
+        ck_assert_int_eq(learn(snapshot_of(both), 1000 * DAY), 1);
+        ck_assert_int_eq(known_extend(arena, &k, snapshot_of(host_only), &s), 0);
         port = subnet_find_endport(s, (struct guid) { 0x31 });
         ck_assert_uint_ne(port, SUBNET_NONE);
-        ck_assert_uint_ne(s->ports[port].neighbour, SUBNET_NONE);
-        ck_assert_str_eq(subnet_port_node(s, &s->ports[s->ports[port].neighbour])->name, "leaf01");
-        ck_assert_uint_eq(s->ports[s->ports[port].neighbour].number, 2);
+        ck_assert_uint_ne(s->ports[port].peer, SUBNET_NONE);
+        ck_assert_str_eq(subnet_port_node(s, &s->ports[s->ports[port].peer])->name, "leaf01");
+        ck_assert_uint_eq(s->ports[s->ports[port].peer].number, 2);
 }
 END_TEST
 
 /* Its description was not answered: it has the one that it had. */
 START_TEST(test_an_incomplete_node_is_what_it_was)
 {
-        struct subnet *s, *now = picture(both);
+        struct subnet *s, *now = snapshot_of(both);
         uint32_t node = subnet_find_node(now, (struct guid) { 0x30 });
 
         ck_assert_int_eq(learn(now, 1000 * DAY), 1);
@@ -178,9 +178,9 @@ static void learn_daily(const struct subnet *subnet, unsigned first, unsigned la
 
 START_TEST(test_forgetting)
 {
-        struct subnet *now = picture(one);
+        struct subnet *now = snapshot_of(one);
 
-        ck_assert_int_eq(learn(picture(both), 1000 * DAY), 1);
+        ck_assert_int_eq(learn(snapshot_of(both), 1000 * DAY), 1);
         learn_daily(now, 1001, 1001 + KNOWN_DAYS); /* it counts from the first sweep that missed it */
         ck_assert_uint_eq(k.n, 3);
         ck_assert_int_eq(learn(now, (1001 + KNOWN_DAYS) * DAY + 1), 1);
@@ -194,7 +194,7 @@ END_TEST
 /* Who was there for one sweep is absent anew. */
 START_TEST(test_back_for_a_moment)
 {
-        struct subnet *now = picture(one), *whole = picture(both);
+        struct subnet *now = snapshot_of(one), *whole = snapshot_of(both);
 
         ck_assert_int_eq(learn(whole, 1000 * DAY), 1);
         learn_daily(now, 1001, 1000 + KNOWN_DAYS);
@@ -214,10 +214,10 @@ END_TEST
 START_TEST(test_a_wall_clock_that_is_set)
 {
         static const int64_t offsets[] = { 0, 100, -2, 36500, -999, -1000, 0, 91 };
-        struct subnet *now = picture(one);
+        struct subnet *now = snapshot_of(one);
         usec_t clock = DAY * USEC_PER_SEC;
 
-        ck_assert_int_eq(known_learn(&k, picture(both), clock, 1000 * DAY), 1);
+        ck_assert_int_eq(known_learn(&k, snapshot_of(both), clock, 1000 * DAY), 1);
         for (unsigned i = 0; i < 1000; i++) {
                 int64_t wall = (1000 + offsets[i % ELEMENTS(offsets)]) * DAY + i;
 
@@ -236,9 +236,9 @@ END_TEST
 START_TEST(test_time_without_sweeps)
 {
         struct known stored = {};
-        struct subnet *now = picture(one);
+        struct subnet *now = snapshot_of(one);
 
-        ck_assert_int_eq(learn(picture(both), 1000 * DAY), 1);
+        ck_assert_int_eq(learn(snapshot_of(both), 1000 * DAY), 1);
         ck_assert_int_ge(learn(now, 1000 * DAY + 60), 0);
         ck_assert_int_ge(learn(now, 2000 * DAY), 0);
         ck_assert_uint_eq(k.n, 3);
@@ -277,22 +277,22 @@ static unsigned n_unstored(void)
 
 START_TEST(test_what_is_to_be_stored)
 {
-        ck_assert_int_eq(learn(picture(both), 1000 * DAY), 1);
+        ck_assert_int_eq(learn(snapshot_of(both), 1000 * DAY), 1);
         ck_assert_uint_eq(n_unstored(), 3);
         known_stored(&k);
-        ck_assert_int_eq(learn(picture(both), 1000 * DAY + 60), 0);
+        ck_assert_int_eq(learn(snapshot_of(both), 1000 * DAY + 60), 0);
         ck_assert_uint_eq(n_unstored(), 0);
         k.ports[1].switch_port++; /* it was elsewhere */
-        ck_assert_int_eq(learn(picture(both), 1000 * DAY + 60), 1);
+        ck_assert_int_eq(learn(snapshot_of(both), 1000 * DAY + 60), 1);
         ck_assert_uint_eq(n_unstored(), 1);
-        ck_assert_int_eq(learn(picture(one), 1002 * DAY), 1);
+        ck_assert_int_eq(learn(snapshot_of(one), 1002 * DAY), 1);
         ck_assert_uint_eq(n_unstored(), 3);
         known_stored(&k);
         for (unsigned minute = 1; minute < 60; minute++)
-                ck_assert_int_eq(learn(picture(one), 1002 * DAY + minute * 60), 0);
-        ck_assert_int_eq(learn(picture(one), 1002 * DAY + 3600), 1); /* for how long it is absent */
+                ck_assert_int_eq(learn(snapshot_of(one), 1002 * DAY + minute * 60), 0);
+        ck_assert_int_eq(learn(snapshot_of(one), 1002 * DAY + 3600), 1); /* for how long it is absent */
         ck_assert_uint_eq(n_unstored(), 1);
-        learn_daily(picture(one), 1003, 1003 + KNOWN_DAYS);
+        learn_daily(snapshot_of(one), 1003, 1003 + KNOWN_DAYS);
         ck_assert_uint_eq(k.n_gone, 1);
         ck_assert_uint_eq(k.gone[0].v, 0x31);
         known_stored(&k);
@@ -305,19 +305,19 @@ END_TEST
 /* Of a port that was known and is described anew nothing is new; what was not reported stays new. */
 START_TEST(test_what_is_new)
 {
-        ck_assert_int_eq(learn(picture(one), 1000 * DAY), 1);
+        ck_assert_int_eq(learn(snapshot_of(one), 1000 * DAY), 1);
         ck_assert(known_find(&k, (struct guid) { 0x21 })->is_new);
         ck_assert_ptr_null(known_find(&k, (struct guid) { 0x31 }));
         ck_assert_ptr_null(known_find(&k, (struct guid) { 0x20 }));
         known_reported(&k);
-        ck_assert_int_eq(learn(picture(both), 1002 * DAY), 1);
+        ck_assert_int_eq(learn(snapshot_of(both), 1002 * DAY), 1);
         ck_assert(!known_find(&k, (struct guid) { 0x21 })->is_new);
         ck_assert(known_find(&k, (struct guid) { 0x31 })->is_new);
-        ck_assert_int_eq(learn(picture(both), 1004 * DAY), 1);
+        ck_assert_int_eq(learn(snapshot_of(both), 1004 * DAY), 1);
         ck_assert(known_find(&k, (struct guid) { 0x31 })->is_new);
         known_reported(&k);
-        ck_assert_int_eq(learn(picture(one), 1004 * DAY), 0);
-        ck_assert_int_eq(learn(picture(both), 1006 * DAY), 1);
+        ck_assert_int_eq(learn(snapshot_of(one), 1004 * DAY), 0);
+        ck_assert_int_eq(learn(snapshot_of(both), 1006 * DAY), 1);
         ck_assert(!known_find(&k, (struct guid) { 0x31 })->is_new);
 }
 END_TEST
@@ -325,18 +325,18 @@ END_TEST
 /* To the sweep, while pkeyd runs; and then the store is to have it. */
 START_TEST(test_last_seen)
 {
-        ck_assert_int_eq(learn(picture(both), 1000 * DAY), 1);
+        ck_assert_int_eq(learn(snapshot_of(both), 1000 * DAY), 1);
         known_stored(&k);
-        ck_assert_int_eq(learn(picture(both), 1000 * DAY + 600), 0);
+        ck_assert_int_eq(learn(snapshot_of(both), 1000 * DAY + 600), 0);
         ck_assert_uint_eq(n_unstored(), 0);
-        ck_assert_int_eq(learn(picture(one), 1000 * DAY + 660), 1);
+        ck_assert_int_eq(learn(snapshot_of(one), 1000 * DAY + 660), 1);
         ck_assert_uint_eq(known_find(&k, (struct guid) { 0x21 })->seen, 1000 * DAY + 660);
         ck_assert_uint_eq(known_find(&k, (struct guid) { 0x31 })->seen, 1000 * DAY + 600);
         ck_assert(!known_find(&k, (struct guid) { 0x31 })->is_stored);
         ck_assert_uint_eq(n_unstored(), 1);
         known_stored(&k);
-        ck_assert_int_eq(learn(picture(one), 1000 * DAY + 720), 0);
-        ck_assert_int_eq(learn(picture(one), 1001 * DAY + 1), 1); /* those that are there, for once in a day */
+        ck_assert_int_eq(learn(snapshot_of(one), 1000 * DAY + 720), 0);
+        ck_assert_int_eq(learn(snapshot_of(one), 1001 * DAY + 1), 1); /* those that are there, for once in a day */
         ck_assert_uint_eq(n_unstored(), 3);
 }
 END_TEST

@@ -373,11 +373,11 @@ START_TEST(silent_at_another_place)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
         uint32_t first = port_at(s, host_guid(0), 1), second = port_at(s, host_guid(1), 1);
-        uint32_t leaf = s->ports[first].neighbour;
+        uint32_t leaf = s->ports[first].peer;
 
         store();
-        s->ports[first].neighbour = s->ports[second].neighbour;
-        s->ports[second].neighbour = leaf;
+        s->ports[first].peer = s->ports[second].peer;
+        s->ports[second].peer = leaf;
         ck_assert_int_eq(knowledge_see_subnet(k, s, 1, 0, HOLD), 0);
         store();
         begin_anew(BOOT);

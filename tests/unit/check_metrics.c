@@ -98,7 +98,7 @@ static struct subnet *make_subnet(void)
         return s;
 }
 
-/* As the book has them: ascending. */
+/* As the violation table has them: ascending. */
 static const struct violation_record records[] = {
         { .port = { { 0x10 }, 0 }, .source = VIOLATION_P_KEY_VIOLATIONS, .total = 3, .last = 4990 * USEC_PER_SEC },
         { .port = { { 0x10 }, 3 }, .source = VIOLATION_P_KEY_VIOLATIONS, .saturated = true },
@@ -123,15 +123,15 @@ static const struct violation_poll_counters poll = { .n_ports = 4000, .n_silent 
 static struct metrics full(void)
 {
         return (struct metrics) {
-                .version = "1.2.3", .started = 1699990000, .last_pass = 1699999999, .last_success = 1699999000,
-                .last_apply = 1699995000, .generation = 7, .n_policy_errors = 3, .audit = true, .stands_by = true,
+                .version = "1.2.3", .started = 1699990000, .last_sweep = 1699999999, .last_success = 1699999000,
+                .last_apply = 1699995000, .generation = 7, .n_policy_errors = 3, .audit = true, .is_standby = true,
                 .looked = true, .n_managed = 104, .n_verified = 100, .n_drifted = 3, .n_unreachable = 1, .n_silent_links = 4,
                 .n_frozen = 2,
                 .n_drifts = 9,
                 .knows_held = true, .n_held_bases = 3, .n_held_ports = 2,
                 .planned = true, .applied = true, .swept = true,
                 .plan_duration = 1500, .apply_duration = 12 * USEC_PER_SEC + 1, .sweep_duration = USEC_PER_SEC,
-                .passes = { 20, 3, 2, 1 }, .n_writes = 43, .n_writes_failed = 4, .n_refused_by_gate = 1,
+                .sweeps = { 20, 3, 2, 1 }, .n_writes = 43, .n_writes_failed = 4, .n_refused_by_gate = 1,
                 .mads = { .sent = 1000, .retried = 20, .timed_out = 21, .answered = 979, .busy = 5, .malformed = 6 },
                 .notices = &notices, .poll = &poll, .has_violations = true, .records = records,
                 .n_records = ELEMENTS(records), .violations = { 65538, 18, 255, 1, 1, 0, 542 },
@@ -191,8 +191,8 @@ START_TEST(what_is_not_known)
 }
 END_TEST
 
-/* With a book in which nothing stands: zeros, so that the first violation is an increase. */
-START_TEST(empty_book)
+/* With a violation table in which nothing stands: zeros, so that the first violation is an increase. */
+START_TEST(no_violations)
 {
         struct metrics m = { .version = "1", .has_violations = true };
         const char *text = print(&m, NULL);
@@ -204,7 +204,7 @@ START_TEST(empty_book)
 }
 END_TEST
 
-/* Without a picture the series are as many, and as different from each other. */
+/* Without a snapshot the series are as many, and as different from each other. */
 START_TEST(no_picture)
 {
         struct metrics m = full();
@@ -252,8 +252,8 @@ START_TEST(of_hosts)
 }
 END_TEST
 
-/* What the book says is what is written, also of a port that the picture does not have. */
-START_TEST(of_a_book)
+/* What the violation table says is what is written, also of a port that the snapshot does not have. */
+START_TEST(of_violations)
 {
         const struct violations_config config = { .interval = 60 * USEC_PER_SEC, .threshold = 1 };
         const struct violation_port host = { { 0x20 }, 1 }, leaf = { { 0x10 }, 3 };
@@ -338,10 +338,10 @@ int main(void)
         tcase_add_checked_fixture(c, setup, teardown);
         tcase_add_test(c, golden);
         tcase_add_test(c, what_is_not_known);
-        tcase_add_test(c, empty_book);
+        tcase_add_test(c, no_violations);
         tcase_add_test(c, no_picture);
         tcase_add_test(c, of_hosts);
-        tcase_add_test(c, of_a_book);
+        tcase_add_test(c, of_violations);
         tcase_set_timeout(c, 120);
         tcase_add_test(c, too_many);
         suite_add_tcase(suite, c);

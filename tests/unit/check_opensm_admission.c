@@ -204,7 +204,7 @@ static void prepare(void)
         struct plan plan = { .subnet = subnet, .desired = desired };
         _cleanup_findings_ struct findings findings = {};
         struct opensm_tables in_place;
-        struct opensm_way *ways;
+        struct opensm_transition *ways;
         uint32_t n;
 
         findings_init(&findings, cases);
@@ -215,7 +215,7 @@ static void prepare(void)
         ck_assert_int_eq(knowledge_set_policy(k, desired), 0);
         make_file_in_place(&in_place);
         plan.final_tables = arena_new_array(cases, struct p_key *, subnet->n_ports);
-        ck_assert_int_eq(opensm_ways_of_plan(cases, &plan, seen, k, &in_place, &ways, &n), 0);
+        ck_assert_int_eq(opensm_transitions_of_plan(cases, &plan, seen, k, &in_place, &ways, &n), 0);
         ck_assert_int_eq(opensm_phases_compute(cases, ways, n, &in_place, false, &findings, &phases), 0);
 }
 
@@ -223,7 +223,7 @@ static uint32_t way_of(unsigned table)
 {
         uint32_t i = 0;
 
-        while (phases.ways[i].guid.v != host_guid(table % MAX_PORTS) + 1)
+        while (phases.transitions[i].guid.v != host_guid(table % MAX_PORTS) + 1)
                 i++;
         return i;
 }
@@ -458,13 +458,13 @@ END_TEST
 /* --- single cases ------------------------------------------------------------------------------------------------------- */
 
 /* Three hosts; node 2 is not there. What the ways give them is what `before` and `after` say. */
-static struct opensm_way ways[MAX_PORTS];
+static struct opensm_transition ways[MAX_PORTS];
 
 static const struct p_key none[1], limited[] = { { 0x0001 } }, full[] = { { 0x8001 } };
 
 static void set_way(unsigned host, const struct p_key *before, uint32_t n_before, const struct p_key *after, uint32_t n_after)
 {
-        ways[host] = (struct opensm_way) {
+        ways[host] = (struct opensm_transition) {
                 .port = port_at(subnet, host_guid(host), 1), .record = host_record(host), .guid = G(host_guid(host) + 1),
                 .label = "host", .capacity = CAPACITY, .before = before, .n_before = n_before, .after = after, .n_after = n_after,
         };
@@ -693,13 +693,13 @@ static bool knows_policy = true;  /* of those that are not there */
 static bool keeps;                /* what is not in the policy: the plan ends with the tables as they are */
 
 /* The ways as phases.c makes them. */
-static const struct opensm_way *way_of_host(unsigned host, const struct opensm_tables *in_place)
+static const struct opensm_transition *way_of_host(unsigned host, const struct opensm_tables *in_place)
 {
         struct desired *d = arena_new_object(arena, struct desired);
         struct p_key *final[16] = {};
         struct plan plan = { .subnet = subnet, .desired = d, .final_tables = final };
         struct subnet *larger = make_subnet(&(struct scene) { 7, 0, 0, 0, false });
-        struct opensm_way *list;
+        struct opensm_transition *list;
         uint32_t n;
 
         *d = (struct desired) { .subnet = larger, .ports = arena_new_array(arena, struct desired_port, larger->n_ports) };
@@ -708,9 +708,10 @@ static const struct opensm_way *way_of_host(unsigned host, const struct opensm_t
         for (uint32_t i = 0; keeps && i < subnet->n_ports; i++)
                 final[i] = seen->tables[i].entries;
         if (port_at(subnet, host_guid(host), 1) == NO_PORT)
-                ck_assert_int_eq(opensm_ways_of_absent(arena, larger, knows_policy ? d : NULL, subnet, k, in_place, &list, &n), 0);
+                ck_assert_int_eq(opensm_transitions_of_absent(arena, larger, knows_policy ? d : NULL, subnet, k, in_place,
+                                                              &list, &n), 0);
         else
-                ck_assert_int_eq(opensm_ways_of_plan(arena, &plan, seen, k, in_place, &list, &n), 0);
+                ck_assert_int_eq(opensm_transitions_of_plan(arena, &plan, seen, k, in_place, &list, &n), 0);
         for (uint32_t i = 0; i < n; i++)
                 if (list[i].guid.v == host_guid(host) + 1)
                         return &list[i];
@@ -718,7 +719,7 @@ static const struct opensm_way *way_of_host(unsigned host, const struct opensm_t
         return NULL;
 }
 
-static void expect_stays(const struct opensm_way *way, uint16_t key)
+static void expect_stays(const struct opensm_transition *way, uint16_t key)
 {
         ck_assert_uint_eq(way->after == way->before, 1);
         ck_assert_uint_eq(way->n_after, way->n_before);
@@ -729,7 +730,7 @@ static void expect_stays(const struct opensm_way *way, uint16_t key)
 
 static void expect_begins(unsigned host, const struct opensm_tables *in_place, uint16_t key)
 {
-        const struct opensm_way *way = way_of_host(host, in_place);
+        const struct opensm_transition *way = way_of_host(host, in_place);
 
         ck_assert_uint_eq(way->n_before, key != 0);
         ck_assert_uint_eq(key ? way->before[0].v : 0, key);
@@ -737,7 +738,7 @@ static void expect_begins(unsigned host, const struct opensm_tables *in_place, u
 
 /* What a table has, and the file in place does not say, may be gone by now: only who the policy gives it, or nobody names, has
  * it. */
-START_TEST(untold_is_not_given_back)
+START_TEST(unknown_is_not_given_back)
 {
         static const struct p_key both[] = { { 0x0001 }, { 0x8001 } };
         static const struct p_key another[] = { { 0x0002 } };
@@ -776,7 +777,7 @@ START_TEST(unmanaged_stays_as_told)
 {
         struct partitions_file_port line = { .guid = G(host_guid(0) + 1), .keys = limited, .n_keys = 1 };
         const struct opensm_tables in_place = { .ports = &line, .n_ports = 1 };
-        const struct opensm_way *way;
+        const struct opensm_transition *way;
 
         begin_single(7, 0, 0, 1);
         keeps = true;
@@ -946,7 +947,7 @@ START_TEST(hosts_behind_unseen_switches)
         begin_single(7, 0, 0, 1);
         port = port_at(subnet, host_guid(0), 1);
         ck_assert(way_of_host(0, &in_place)->after != way_of_host(0, &in_place)->before);
-        subnet->ports[port].neighbour = SUBNET_NONE;
+        subnet->ports[port].peer = SUBNET_NONE;
         expect_stays(way_of_host(0, &in_place), 0x0001);
         expect_stays(way_of_host(0, NULL), 0);
         set_way(0, limited, 1, full, 1);
@@ -969,7 +970,7 @@ START_TEST(hosts_behind_incomplete_switches)
         struct subnet_node *node;
 
         begin_single(7, 0, 0, 1);
-        leaf = &subnet->ports[subnet->ports[port_at(subnet, host_guid(0), 1)].neighbour];
+        leaf = &subnet->ports[subnet->ports[port_at(subnet, host_guid(0), 1)].peer];
         node = &subnet->nodes[leaf->node];
         node->partition_enforcement_cap = 0;
         node->incomplete = true;
@@ -1193,7 +1194,7 @@ int main(void)
         tcase_add_test(t, hosts_behind_filters);
         tcase_add_test(t, hosts_behind_unseen_switches);
         tcase_add_test(t, hosts_behind_incomplete_switches);
-        tcase_add_test(t, untold_is_not_given_back);
+        tcase_add_test(t, unknown_is_not_given_back);
         tcase_add_test(t, unmanaged_stays_as_told);
         tcase_add_test(t, silent_behind_filters);
         tcase_add_test(t, held_needs_room);

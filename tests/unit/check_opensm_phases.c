@@ -217,7 +217,7 @@ static struct opensm_phases phases_between(const struct fabric *a, const struct 
         static struct subnet_node nodes[1] = { { .type = NODE_CA, .partition_cap = 2 * BASES, .description = "n", .name = "n",
                                                  .device = "" } };
         struct opensm_phases phases;
-        struct opensm_way *ways;
+        struct opensm_transition *ways;
         uint32_t n_ways;
 
         subnet.nodes = nodes;
@@ -232,7 +232,7 @@ static struct opensm_phases phases_between(const struct fabric *a, const struct 
                 struct p_key *keys = arena_new_array(arena, struct p_key, 2 * BASES);
 
                 ports[i] = (struct subnet_port) {
-                        .neighbour = outside ? p : p + PORTS, .number = (uint8_t) (i + 1), .guid = { 0x100 + i },
+                        .peer = outside ? p : p + PORTS, .number = (uint8_t) (i + 1), .guid = { 0x100 + i },
                         .role = outside ? PORT_SWITCH_EXTERNAL : PORT_ENDPORT,
                 };
                 o->tables[i] = (struct observed_table) { .entries = keys, .capacity = 2 * BASES, .source = TABLE_READ };
@@ -244,7 +244,7 @@ static struct opensm_phases phases_between(const struct fabric *a, const struct 
                         plan->final_tables[i] = keys;
                 }
         }
-        ck_assert_int_eq(opensm_ways_of_plan(arena, plan, o, k, in_place, &ways, &n_ways), 0);
+        ck_assert_int_eq(opensm_transitions_of_plan(arena, plan, o, k, in_place, &ways, &n_ways), 0);
         ck_assert_uint_eq(n_ways, PORTS);
         ck_assert_int_eq(opensm_phases_compute(arena, ways, n_ways, in_place, allow_both, &findings, &phases), 0);
         *ret_observed = o;
@@ -393,7 +393,7 @@ START_TEST(test_not_read)
         struct opensm_tables t;
         struct opensm_phases p;
         struct observed *o;
-        struct opensm_way *ways;
+        struct opensm_transition *ways;
         struct plan plan = {};
         struct desired desired = {};
         uint32_t n;
@@ -407,7 +407,7 @@ START_TEST(test_not_read)
         plan = (struct plan) { .subnet = o->subnet, .desired = &desired,
                                .final_tables = arena_new_array(arena, struct p_key *, 2 * PORTS) };
         desired.ports[1] = (struct desired_port) { &(const struct p_key) { 0x11 }, 1 };
-        ck_assert_int_eq(opensm_ways_of_plan(arena, &plan, o, k, &t, &ways, &n), 0);
+        ck_assert_int_eq(opensm_transitions_of_plan(arena, &plan, o, k, &t, &ways, &n), 0);
         ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
         for (int phase = 0; phase < OPENSM_N_PHASES; phase++)
                 expect_keys(&p, (enum opensm_phase) phase, 1, "8010");
@@ -420,7 +420,7 @@ START_TEST(test_absent)
         static const char file[] = "p=0x10:\n 0x7=full,\n 0x100=limited;\n";
         struct fabric a = fabric_of((const unsigned[PORTS][BASES]) { { 2, 0, 0 }, { 1, 0, 0 }, { 1, 0, 0 } });
         struct subnet_node node = { .guid = { 6 }, .type = NODE_CA, .description = "n7", .name = "n7", .device = "" };
-        struct subnet_port port = { .number = 1, .guid = { 7 }, .neighbour = SUBNET_NONE, .role = PORT_ENDPORT };
+        struct subnet_port port = { .number = 1, .guid = { 7 }, .peer = SUBNET_NONE, .role = PORT_ENDPORT };
         uint32_t by_guid[PORTS] = { 0, 1, 2 }, n;
         const struct desired_port wanted = { &(const struct p_key) { 0x8011 }, 1 };
         struct subnet larger = { .nodes = &node, .n_nodes = 1, .ports = &port, .n_ports = 1 }, now;
@@ -428,7 +428,7 @@ START_TEST(test_absent)
         struct partitions_conf *conf;
         struct opensm_tables t;
         struct opensm_phases p;
-        struct opensm_way *ways;
+        struct opensm_transition *ways;
         struct observed *o;
 
         ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", file, strlen(file), &findings, &conf), 0);
@@ -437,13 +437,13 @@ START_TEST(test_absent)
         now = *o->subnet;
         now.by_port_guid = by_guid;
         now.n_by_port_guid = PORTS;
-        ck_assert_int_eq(opensm_ways_of_absent(arena, &larger, &desired, &now, k, &t, &ways, &n), 0);
+        ck_assert_int_eq(opensm_transitions_of_absent(arena, &larger, &desired, &now, k, &t, &ways, &n), 0);
         ck_assert_uint_eq(n, 1);
         ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
         expect_keys(&p, OPENSM_ADOPT, 0, "8010");
         expect_keys(&p, OPENSM_REVOKE, 0, "");
         expect_keys(&p, OPENSM_GRANT, 0, "8011");
-        ck_assert_int_eq(opensm_ways_of_absent(arena, &larger, NULL, &now, k, &t, &ways, &n), 0);
+        ck_assert_int_eq(opensm_transitions_of_absent(arena, &larger, NULL, &now, k, &t, &ways, &n), 0);
         ck_assert_uint_eq(n, 1);
         ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
         expect_keys(&p, OPENSM_GRANT, 0, "8010");
@@ -493,7 +493,7 @@ START_TEST(test_exchanges_where_there_is_no_room)
 {
         static const struct p_key before[] = { { 0x10 }, { 0x8011 }, { 0x12 }, { 0xffff } };
         static const struct p_key after[] = { { 0x8010 }, { 0x11 }, { 0x12 }, { 0x8012 }, { 0xffff } };
-        struct opensm_way ways[] = {
+        struct opensm_transition ways[] = {
                 { .port = SUBNET_NONE, .guid = { 1 }, .label = "a", .capacity = 5, .before = before, .n_before = 4,
                   .after = after, .n_after = 5 },
                 { .port = SUBNET_NONE, .guid = { 2 }, .label = "b", .capacity = 7, .before = before, .n_before = 4,
@@ -512,11 +512,11 @@ END_TEST
 START_TEST(test_does_not_fit)
 {
         static const struct p_key before[] = { { 0x10 }, { 0xffff } }, after[] = { { 0x8010 }, { 0x8011 }, { 0xffff } };
-        struct opensm_way way = { .port = SUBNET_NONE, .guid = { 1 }, .label = "a", .capacity = 2, .before = before,
+        struct opensm_transition way = { .port = SUBNET_NONE, .guid = { 1 }, .label = "a", .capacity = 2, .before = before,
                                   .n_before = 2, .after = after, .n_after = 3 };
         struct opensm_phases p;
         static const struct p_key fits[] = { { 0x8010 }, { 0xffff } };
-        struct opensm_way full = { .port = SUBNET_NONE, .guid = { 1 }, .label = "a", .capacity = 2, .before = before,
+        struct opensm_transition full = { .port = SUBNET_NONE, .guid = { 1 }, .label = "a", .capacity = 2, .before = before,
                                    .n_before = 2, .after = fits, .n_after = 2 };
 
         ck_assert_int_eq(opensm_phases_compute(arena, &full, 1, NULL, false, &findings, &p), 0);
@@ -535,7 +535,7 @@ static struct opensm_phases phases_of_port(const uint16_t table[4], const uint16
         struct p_key *keys[] = { arena_new_array(arena, struct p_key, 2 * BASES), NULL, NULL, NULL, NULL, NULL };
         static const struct p_key wanted[] = { { 0x8010 }, { 0x7fff } };
         struct opensm_phases p;
-        struct opensm_way *ways;
+        struct opensm_transition *ways;
         struct desired desired;
         struct observed *o;
         struct plan plan;
@@ -552,7 +552,7 @@ static struct opensm_phases phases_of_port(const uint16_t table[4], const uint16
         desired = (struct desired) { .subnet = o->subnet, .ports = arena_new_array(arena, struct desired_port, 2 * PORTS) };
         desired.ports[0] = (struct desired_port) { wanted, 2 };
         plan = (struct plan) { .subnet = o->subnet, .desired = &desired, .final_tables = keys };
-        ck_assert_int_eq(opensm_ways_of_plan(arena, &plan, o, k, NULL, &ways, &n), 0);
+        ck_assert_int_eq(opensm_transitions_of_plan(arena, &plan, o, k, NULL, &ways, &n), 0);
         ck_assert_int_eq(opensm_phases_compute(arena, ways, n, NULL, false, &findings, &p), 0);
         return p;
 }
@@ -632,7 +632,7 @@ START_TEST(test_missing)
 }
 END_TEST
 
-static struct opensm_phases phases_of_way(const struct opensm_way *way, const struct opensm_tables *in_place)
+static struct opensm_phases phases_of_way(const struct opensm_transition *way, const struct opensm_tables *in_place)
 {
         struct opensm_phases p;
 
@@ -645,7 +645,7 @@ START_TEST(test_default_partition)
 {
         static const struct p_key p_only[] = { { 0x8010 } }, limited[] = { { 0x8010 }, { 0x7fff } };
         static const struct p_key full[] = { { 0xffff } };
-        struct opensm_way way = { .port = 0, .guid = { 0x100 }, .label = "a", .before = p_only, .n_before = 1,
+        struct opensm_transition way = { .port = 0, .guid = { 0x100 }, .label = "a", .before = p_only, .n_before = 1,
                                   .after = full, .n_after = 1 };
         struct fabric f = fabric_of((const unsigned[PORTS][BASES]) { { 1, 2, 0 }, { 1, 0, 0 }, { 1, 0, 0 } });
         struct opensm_phases p = phases_of_way(&way, NULL);

@@ -348,9 +348,9 @@ START_TEST(does_not_run)
                 give_signalled(-ESRCH);
                 ck_assert_int_eq(state(), CONTROL_IDLE);
                 ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
-                ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_UNTOLD), 1);
+                ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_NOT_NOTIFIED), 1);
         }
-        expect_logged(LOG_EVENT_OPENSM_UNTOLD,
+        expect_logged(LOG_EVENT_OPENSM_NOT_NOTIFIED,
                       "OpenSM could not be told to read its partition file: there is no OpenSM; it will be");
         ck_assert_uint_eq(control_due(c), now + 10 * S);
 }
@@ -369,7 +369,7 @@ START_TEST(ends_on_the_way)
         expect_signal(0);
         give_signalled(-ESRCH);
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
-        expect_logged(LOG_EVENT_OPENSM_UNTOLD,
+        expect_logged(LOG_EVENT_OPENSM_NOT_NOTIFIED,
                       "OpenSM ended before it had carried out its partition file (grant): there is no");
         take_nothing(); /* the file stays */
 }

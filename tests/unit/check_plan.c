@@ -560,7 +560,7 @@ START_TEST(test_raise_and_lower_in_place)
 }
 END_TEST
 
-START_TEST(test_index0_is_reported_not_mended)
+START_TEST(test_index0_is_reported_not_repaired)
 {
         struct index_case c;
         struct plan *p;
@@ -573,7 +573,7 @@ START_TEST(test_index0_is_reported_not_mended)
         ck_assert_uint_eq(c.findings.n_warnings, 1);
         ck_assert_int_eq(c.findings.items[0].code, FINDING_PLAN_INDEX0);
         ck_assert_ptr_nonnull(strstr(c.findings.items[0].text, "index 0 holds 0x8011, not an entry of 0x7fff ('repair_index0: "
-                                                               "true' mends it)"));
+                                                               "true' repairs it)"));
         index_case_done(&c);
 }
 END_TEST
@@ -746,7 +746,7 @@ START_TEST(test_enforcement_on_after_and_off_before)
 }
 END_TEST
 
-/* To enforce a table that lacks what the neighbour keeps, owned by somebody else, would cut that off. */
+/* To enforce a table that lacks what the peer keeps, owned by somebody else, would cut that off. */
 START_TEST(test_enforcement_skipped_for_foreign_entries)
 {
         _cleanup_arena_ struct arena *a = arena_new();
@@ -1074,7 +1074,7 @@ static Suite *plan_suite(void)
         tcase_add_test(t, test_overflow_is_refused);
         tcase_add_test(t, test_stuck_in_transition);
         tcase_add_test(t, test_raise_and_lower_in_place);
-        tcase_add_test(t, test_index0_is_reported_not_mended);
+        tcase_add_test(t, test_index0_is_reported_not_repaired);
         tcase_add_test(t, test_index0_repaired_in_one_write);
         tcase_add_test(t, test_index0_repaired_over_blocks);
         tcase_add_test(t, test_index0_never_goes_to_others);

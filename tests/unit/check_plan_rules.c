@@ -636,7 +636,7 @@ START_TEST(freed_index_of_its_own)
 }
 END_TEST
 
-/* Index 0 is for its partition, whoever lost it, and also while that one stands elsewhere: when it is mended it goes there. */
+/* Index 0 is for its partition, whoever lost it, and also while that one stands elsewhere: when it is repaired it goes there. */
 START_TEST(lost_index0_stays_free)
 {
         at_rest();

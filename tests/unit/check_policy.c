@@ -2,8 +2,8 @@
 #include "policy_fixture.h"
 
 #include "../golden/policy_print.h"
+#include "policy/file_report.h"
 #include "policy/policy_keys.h"
-#include "policy/report.h"
 #include "policy/selector.h"
 
 static const char example[] =

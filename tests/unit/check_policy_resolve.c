@@ -255,9 +255,9 @@ static bool is_meant(const struct selector *s, uint32_t port)
         if (s->kind == SELECTOR_HOST)
                 return hostlist_match(s->host, node->name) && (!s->device || hostlist_match(s->device, node->device)) &&
                        (s->port == 0 || s->port == p->number);
-        if (p->neighbour == SUBNET_NONE)
+        if (p->peer == SUBNET_NONE)
                 return false;
-        p = &subnet->ports[p->neighbour];
+        p = &subnet->ports[p->peer];
         node = subnet_port_node(subnet, p);
         return hostlist_match(s->host, node->name) && (!s->has_ports || selector_has_port(s, p->number));
 }

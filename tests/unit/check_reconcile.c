@@ -198,7 +198,7 @@ START_TEST(test_beside_an_sm)
 }
 END_TEST
 
-/* There is a master SM, and its port is not in the picture: it would be lowered with all others. */
+/* There is a master SM, and its port is not in the snapshot: it would be lowered with all others. */
 START_TEST(test_sm_port_missing)
 {
         struct scene s;

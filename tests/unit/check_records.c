@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/records.h"
+#include "control/stored_records.h"
 #include "knowledge_fixture.h"
 #include "util/vector.h"
 

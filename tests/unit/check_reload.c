@@ -128,7 +128,7 @@ START_TEST(unchanged_during_a_sweep)
 }
 END_TEST
 
-/* Files that were refused are mended: the error count goes. */
+/* Files that were refused are corrected: the error count goes. */
 START_TEST(unchanged_after_refused)
 {
         serve(POLICY_1);

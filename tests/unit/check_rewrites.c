@@ -28,9 +28,9 @@ static void setup(void)
         for (uint32_t i = 0; i < 2 + HOSTS; i++)
                 nodes[i] = (struct subnet_node) { .guid = { 1 + i }, .type = i < 2 ? NODE_SWITCH : NODE_CA };
         for (uint32_t i = 0; i < HOSTS; i++) {
-                ports[i] = (struct subnet_port) { .node = i / 4, .number = (uint8_t) (i % 4 + 1), .neighbour = HOSTS + i,
+                ports[i] = (struct subnet_port) { .node = i / 4, .number = (uint8_t) (i % 4 + 1), .peer = HOSTS + i,
                                                   .role = PORT_SWITCH_EXTERNAL };
-                ports[HOSTS + i] = (struct subnet_port) { .node = 2 + i, .number = 1, .neighbour = i, .role = PORT_ENDPORT };
+                ports[HOSTS + i] = (struct subnet_port) { .node = 2 + i, .number = 1, .peer = i, .role = PORT_ENDPORT };
         }
 }
 

@@ -146,7 +146,7 @@ static const char *write_default(const struct settings_key *key)
 }
 
 /* What the schema says the default is, is the default. */
-START_TEST(schema_tells_the_defaults)
+START_TEST(schema_names_the_defaults)
 {
         struct settings expected, *s;
         size_t i;
@@ -271,7 +271,7 @@ int main(void)
         tcase_add_test(c, defaults);
         tcase_add_test(c, all_keys);
         tcase_add_test(c, opensm_writer);
-        tcase_add_test(c, schema_tells_the_defaults);
+        tcase_add_test(c, schema_names_the_defaults);
         tcase_add_loop_test(c, duration, 0, ELEMENTS(durations));
         tcase_add_loop_test(c, refusing, 0, ELEMENTS(refused));
         tcase_add_test(c, all_or_nothing);

@@ -107,11 +107,11 @@ START_TEST(sorted_and_linked)
         host = port_at(s, 0x50, 2);
         ck_assert_int_eq(s->ports[leaf].role, PORT_SWITCH_EXTERNAL);
         ck_assert_int_eq(s->ports[host].role, PORT_ENDPORT);
-        ck_assert_uint_eq(s->ports[leaf].neighbour, host);
-        ck_assert_uint_eq(s->ports[host].neighbour, leaf);
-        ck_assert_uint_eq(s->ports[port_at(s, 0x60, 1)].neighbour, port_at(s, 0x20, 2));
-        ck_assert_uint_eq(s->ports[port_at(s, 0x90, 1)].neighbour, SUBNET_NONE);
-        ck_assert_uint_eq(s->ports[port_at(s, 0x20, 0)].neighbour, SUBNET_NONE);
+        ck_assert_uint_eq(s->ports[leaf].peer, host);
+        ck_assert_uint_eq(s->ports[host].peer, leaf);
+        ck_assert_uint_eq(s->ports[port_at(s, 0x60, 1)].peer, port_at(s, 0x20, 2));
+        ck_assert_uint_eq(s->ports[port_at(s, 0x90, 1)].peer, SUBNET_NONE);
+        ck_assert_uint_eq(s->ports[port_at(s, 0x20, 0)].peer, SUBNET_NONE);
 }
 END_TEST
 
@@ -216,8 +216,8 @@ START_TEST(back_to_back)
         link_ports(1, 1, 2, 1);
         s = finish();
         ck_assert_uint_eq(s->n_ports, 2);
-        ck_assert_uint_eq(s->ports[0].neighbour, 1);
-        ck_assert_uint_eq(s->ports[1].neighbour, 0);
+        ck_assert_uint_eq(s->ports[0].peer, 1);
+        ck_assert_uint_eq(s->ports[1].peer, 0);
 }
 END_TEST
 
@@ -258,11 +258,11 @@ START_TEST(contradictory_links)
         link_ports(0x90, 1, 0x10, 77); /* no such port */
         link_ports(0x90, 1, 0x20, 0);  /* port 0 has no cable */
         s = finish();
-        ck_assert_uint_eq(s->ports[port_at(s, 0x10, 1)].neighbour, port_at(s, 0x50, 1));
-        ck_assert_uint_eq(s->ports[port_at(s, 0x90, 1)].neighbour, SUBNET_NONE);
+        ck_assert_uint_eq(s->ports[port_at(s, 0x10, 1)].peer, port_at(s, 0x50, 1));
+        ck_assert_uint_eq(s->ports[port_at(s, 0x90, 1)].peer, SUBNET_NONE);
         for (uint32_t i = 0; i < s->n_ports; i++)
-                if (s->ports[i].neighbour != SUBNET_NONE)
-                        ck_assert_uint_eq(s->ports[s->ports[i].neighbour].neighbour, i);
+                if (s->ports[i].peer != SUBNET_NONE)
+                        ck_assert_uint_eq(s->ports[s->ports[i].peer].peer, i);
 }
 END_TEST
 

@@ -429,7 +429,7 @@ START_TEST(incomplete_host)
         s = start(NULL, 0);
         (void) run(s);
         for (uint32_t i = 0; i < subnet->n_ports; i++) {
-                if (i != host && i != subnet->ports[host].neighbour) {
+                if (i != host && i != subnet->ports[host].peer) {
                         assert_read(i);
                         continue;
                 }

@@ -111,12 +111,12 @@ START_TEST(whole_file)
         ck_assert_uint_eq(p->guid.v, 0xb3);
         ck_assert_uint_eq(p->lid.v, 6);
         ck_assert_uint_eq(p->lmc, 2);
-        ck_assert_ptr_eq(&s->ports[p->neighbour], port(s, 0xa1, 1));
+        ck_assert_ptr_eq(&s->ports[p->peer], port(s, 0xa1, 1));
         p = port(s, 0xb1, 1);
         ck_assert_uint_eq(p->guid.v, 0xb2);
-        ck_assert_ptr_eq(&s->ports[p->neighbour], port(s, 0xa9, 3));
+        ck_assert_ptr_eq(&s->ports[p->peer], port(s, 0xa9, 3));
         ck_assert_uint_eq(port(s, 0xc1, 1)->lid.v, 0);
-        ck_assert_uint_eq(port(s, 0xd1, 1)->neighbour, SUBNET_NONE);
+        ck_assert_uint_eq(port(s, 0xd1, 1)->peer, SUBNET_NONE);
         ck_assert_uint_eq(subnet_find_port(s, subnet_find_node(s, G(0xa1)), 2), SUBNET_NONE);
 
         /* the one thing that is odd in it */
@@ -300,9 +300,9 @@ START_TEST(real_storage_fabric)
                 const struct subnet_port *p = &s->ports[i];
 
                 endports += p->role == PORT_ENDPORT && p->number > 0;
-                linked += p->role == PORT_ENDPORT && p->neighbour != SUBNET_NONE;
-                if (p->neighbour != SUBNET_NONE)
-                        ck_assert_uint_eq(s->ports[p->neighbour].neighbour, i);
+                linked += p->role == PORT_ENDPORT && p->peer != SUBNET_NONE;
+                if (p->peer != SUBNET_NONE)
+                        ck_assert_uint_eq(s->ports[p->peer].peer, i);
         }
         ck_assert_uint_gt(endports, 1000);
         ck_assert_uint_eq(linked, endports);

@@ -231,7 +231,7 @@ START_TEST(kernel_has_more_and_elsewhere)
 }
 END_TEST
 
-/* The SMA was asked about one difference, a sweep mended it, and somebody wrote another entry meanwhile: that is news. */
+/* The SMA was asked about one difference, a sweep repaired it, and another program wrote another entry meanwhile: that is news. */
 START_TEST(another_difference_is_asked_about)
 {
         usec_t at;

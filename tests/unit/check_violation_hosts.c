@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Who sent what: a random run of edits, moves, swaps, renames, reboots, new LIDs and violations, through the poll, the notices,
- * the book, the history and the words, against an oracle that knows the sender of each packet. No report and no record may name
- * a host that did not send so many (of a notice: from whom, to whom), or a cause that was none.
+ * the violation table, the history and the words, against an oracle that knows the sender of each packet. No report and no record
+ * may name a host that did not send so many (of a notice: from whom, to whom), or a cause that was none.
  *
- * What no poll can see is left out: a port has the same host at two looks, and another one between them.
+ * What no poll can see is left out: a port has the same host at two samples, and another one between them.
  */
 #include "policy_fixture.h"
 
@@ -48,7 +48,7 @@ struct slot {
         usec_t pending_since[HOSTS];
 };
 
-/* Packets of a host that one look has seen. */
+/* Packets of a host of one sample. */
 struct read {
         int host;
         usec_t when, earliest_sent;
@@ -78,7 +78,7 @@ static struct policy *policy;
 static struct memberships *memberships;
 static struct membership_history *history;
 static struct lid_map *lids;
-static struct violations *book;
+static struct violations *violations;
 static struct violation_poll *poll;
 
 static uint64_t guid_of(unsigned host)
@@ -140,7 +140,7 @@ static void sweep(void)
         subnet = s;
         ck_assert_int_eq(lid_map_new(arena, subnet, &lids), 0);
         learn();
-        ck_assert_int_eq(violations_set_subnet(book, subnet), 0);
+        ck_assert_int_eq(violations_set_subnet(violations, subnet), 0);
         ck_assert_int_eq(violation_poll_set_subnet(poll, now, subnet), 0);
 }
 
@@ -267,7 +267,7 @@ static void send_noticed(int a, int b)
         ck_assert_uint_lt(n_packets, MAX_NOTICES);
         packets[n_packets++] = (struct told_packet) { a, hosts[a].seen_name, hosts[b].seen_name };
         ck_assert_int_eq(violation_ends_of_notice(arena, subnet, lids, &n, &ends), 0);
-        ck_assert_int_eq(violations_see_notice(book, now, violation_port_of_notice(subnet, lids, &n), &n, &ends), 0);
+        ck_assert_int_eq(violations_see_notice(violations, now, violation_port_of_notice(subnet, lids, &n), &n, &ends), 0);
 }
 
 static void send_packets(int host, unsigned n)
@@ -382,9 +382,9 @@ static unsigned check_names(const char *text, const char *node)
         return name;
 }
 
-static struct attribution_context context(void)
+static struct attribution_input context(void)
 {
-        return (struct attribution_context) {
+        return (struct attribution_input) {
                 .subnet = subnet, .memberships = memberships, .history = history, .now = now,
         };
 }
@@ -409,7 +409,7 @@ static void check_storm(const struct violation_report *report, const char *text)
 {
         n_storms++;
         for (uint32_t i = 0; i < report->n_worst; i++) {
-                const struct attribution_context c = context();
+                const struct attribution_input c = context();
                 struct attribution one;
 
                 ck_assert_int_eq(attribution_explain_record(arena, &report->worst[i], &c, &one), 0);
@@ -427,7 +427,7 @@ static void check_storm(const struct violation_report *report, const char *text)
 
 static void check_report(const struct violation_report *report)
 {
-        const struct attribution_context c = context();
+        const struct attribution_input c = context();
         struct attribution a;
         int host;
 
@@ -456,12 +456,12 @@ static void check_report(const struct violation_report *report)
 /* Whatever became of the hosts since. */
 static void check_records(void)
 {
-        const struct attribution_context c = context();
+        const struct attribution_input c = context();
         const struct violation_record *records;
         uint64_t sums[HOSTS][HOSTS] = {};
         uint32_t n;
 
-        records = violations_records(book, &n);
+        records = violations_records(violations, &n);
         for (uint32_t i = 0; i < n; i++) {
                 struct attribution a;
                 unsigned name;
@@ -492,9 +492,9 @@ static void poll_until(usec_t until)
                 while (task.next(task.state, now, &q)) {
                         answer(&q, &result);
                         task.result(task.state, now, &result);
-                        violations_take_samples(book, now, poll);
+                        violations_take_samples(violations, now, poll);
                 }
-                while (violations_next_report(book, now, &report))
+                while (violations_next_report(violations, now, &report))
                         check_report(&report);
         }
 }
@@ -549,10 +549,10 @@ static void begin(uint64_t seed)
                 hosts[i].in_a = i % 2 == 0;
                 plug(i, i + 1);
         }
-        book = violations_new(&config);
+        violations = violations_new(&config);
         poll = violation_poll_new(&poll_config);
         history = membership_history_new();
-        ck_assert(book && poll && history);
+        ck_assert(violations && poll && history);
         make_policy();
         sweep();
 }
@@ -568,7 +568,7 @@ START_TEST(names_who_sent_it)
                 }
                 history = membership_history_free(history);
                 poll = violation_poll_free(poll);
-                book = violations_free(book);
+                violations = violations_free(violations);
                 teardown();
                 setup();
         }

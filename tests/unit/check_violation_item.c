@@ -165,7 +165,7 @@ START_TEST(reports)
                 { VIOLATION_ALL_QUIET, "all-quiet", "storm", "752d636c3b284d18900a695dccc391f0", "7", 0 },
 #undef ONE
         };
-        const struct attribution_context context = { .now = 2000 };
+        const struct attribution_input context = { .now = 2000 };
         struct violation_report report = {
                 .record = { .source = VIOLATION_RCV_CONSTRAINT, .total = 12, .saturated = true, .first = 1000, .last = 1000 },
                 .count = 7, .n_ports = 2,
@@ -195,7 +195,7 @@ END_TEST
 
 START_TEST(of_a_notice)
 {
-        const struct attribution_context context = { .now = 2000 };
+        const struct attribution_input context = { .now = 2000 };
         const struct violation_host from = { .label = "LID 3" }, to = { .label = "somebody" };
         struct violation_report report = {
                 .kind = VIOLATION_FIRST,
@@ -221,7 +221,7 @@ END_TEST
 
 START_TEST(without_memory)
 {
-        const struct attribution_context context = {};
+        const struct attribution_input context = {};
         const struct violation_report report = {
                 .kind = VIOLATION_STORM, .record = { .source = VIOLATION_RCV_CONSTRAINT, .total = 12 }, .count = 7,
         };

@@ -428,7 +428,7 @@ START_TEST(a_name_that_got_lost)
 }
 END_TEST
 
-/* A look whose check was never answered is checked with the next one. */
+/* A sample whose check was never answered is checked with the next one. */
 START_TEST(a_check_that_got_lost)
 {
         struct mad_request q;
@@ -721,7 +721,7 @@ START_TEST(only_the_full_counter_is_cleared)
 }
 END_TEST
 
-START_TEST(nothing_is_written_unasked)
+START_TEST(nothing_is_written_unrequested)
 {
         nodes[0].ports[2].rcv = 255;
         run(START, START + 3 * INTERVAL);
@@ -791,7 +791,7 @@ START_TEST(a_pause_is_not_made_up_for)
 }
 END_TEST
 
-/* Pictures that change in the middle of rounds: whoever stays is asked once in a round. */
+/* Snapshots that change in the middle of rounds: whoever stays is asked once in a round. */
 START_TEST(pictures_in_the_middle_of_a_round)
 {
         usec_t now = START;
@@ -947,7 +947,7 @@ int main(void)
         tcase_add_test(t, redirected);
         tcase_add_test(t, redirected_later);
         tcase_add_test(t, only_the_full_counter_is_cleared);
-        tcase_add_test(t, nothing_is_written_unasked);
+        tcase_add_test(t, nothing_is_written_unrequested);
         tcase_add_test(t, cleared_comes_in_its_order);
         tcase_add_test(t, a_pause_is_not_made_up_for);
         tcase_add_test(t, pictures_in_the_middle_of_a_round);

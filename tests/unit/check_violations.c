@@ -13,7 +13,7 @@
 
 static const struct violation_ends no_ends;
 
-static struct violations *book;
+static struct violations *violations;
 static struct violation_report report;
 
 static struct violation_port port(uint64_t node)
@@ -23,33 +23,33 @@ static struct violation_port port(uint64_t node)
 
 static void set_threshold(uint64_t threshold)
 {
-        violations_set_config(book, &(struct violations_config) { .interval = INTERVAL, .threshold = threshold });
+        violations_set_config(violations, &(struct violations_config) { .interval = INTERVAL, .threshold = threshold });
 }
 
 static void setup(void)
 {
-        book = violations_new(&(struct violations_config) { .interval = INTERVAL, .threshold = 1 });
-        ck_assert_ptr_nonnull(book);
+        violations = violations_new(&(struct violations_config) { .interval = INTERVAL, .threshold = 1 });
+        ck_assert_ptr_nonnull(violations);
 }
 
 static void teardown(void)
 {
-        book = violations_free(book);
+        violations = violations_free(violations);
 }
 
 static int see(usec_t now, uint64_t node, unsigned bits, uint64_t value)
 {
-        return violations_see_counter(book, now, port(node), RCV, bits, value);
+        return violations_see_counter(violations, now, port(node), RCV, bits, value);
 }
 
 static void assert_none(usec_t now)
 {
-        ck_assert(!violations_next_report(book, now, &report));
+        ck_assert(!violations_next_report(violations, now, &report));
 }
 
 static void assert_report(usec_t now, enum violation_kind kind, uint64_t node, uint64_t count, usec_t since)
 {
-        ck_assert(violations_next_report(book, now, &report));
+        ck_assert(violations_next_report(violations, now, &report));
         ck_assert_int_eq(report.kind, kind);
         ck_assert_uint_eq(report.record.port.node_guid.v, node);
         ck_assert_uint_eq(report.count, count);
@@ -61,7 +61,7 @@ static const struct violation_record *only_record(void)
         const struct violation_record *records;
         uint32_t n;
 
-        records = violations_records(book, &n);
+        records = violations_records(violations, &n);
         ck_assert_uint_eq(n, 1);
         return records;
 }
@@ -70,33 +70,33 @@ static void assert_no_record(void)
 {
         uint32_t n;
 
-        (void) violations_records(book, &n);
+        (void) violations_records(violations, &n);
         ck_assert_uint_eq(n, 0);
 }
 
 /* --- one counter ----------------------------------------------------------------------------------------------------- */
 
-static struct violation_look look(struct violation_counter *c, unsigned bits, uint64_t value)
+static struct counter_change sample(struct violation_counter *c, unsigned bits, uint64_t value)
 {
-        struct violation_look l;
+        struct counter_change change;
 
-        violation_counter_see(c, 5, bits, value, &l);
-        return l;
+        violation_counter_see(c, 5, bits, value, &change);
+        return change;
 }
 
 START_TEST(counter_counts_differences)
 {
         struct violation_counter c = {};
 
-        ck_assert_uint_eq(look(&c, 16, 100).count, 0);
-        ck_assert_uint_eq(look(&c, 16, 100).count, 0);
-        ck_assert_uint_eq(look(&c, 16, 107).count, 7);
-        ck_assert_uint_eq(look(&c, 16, 107).since, 5);
-        ck_assert_uint_eq(look(&c, 16, 3).count, 3); /* was reset */
-        ck_assert_uint_eq(look(&c, 16, 0).count, 0);
+        ck_assert_uint_eq(sample(&c, 16, 100).count, 0);
+        ck_assert_uint_eq(sample(&c, 16, 100).count, 0);
+        ck_assert_uint_eq(sample(&c, 16, 107).count, 7);
+        ck_assert_uint_eq(sample(&c, 16, 107).since, 5);
+        ck_assert_uint_eq(sample(&c, 16, 3).count, 3); /* was reset */
+        ck_assert_uint_eq(sample(&c, 16, 0).count, 0);
         /* another width: another counter */
-        ck_assert_uint_eq(look(&c, 64, 50).count, 0);
-        ck_assert_uint_eq(look(&c, 64, 50).since, 5);
+        ck_assert_uint_eq(sample(&c, 64, 50).count, 0);
+        ck_assert_uint_eq(sample(&c, 64, 50).since, 5);
 }
 END_TEST
 
@@ -109,18 +109,18 @@ START_TEST(small_counters_saturate)
                 uint64_t max = (1u << bits) - 1;
                 struct violation_counter c = {};
 
-                ck_assert(!look(&c, bits, max - 1).saturated);
-                ck_assert(look(&c, bits, max).newly_saturated);
-                ck_assert(look(&c, bits, max).saturated);
-                ck_assert(!look(&c, bits, max).newly_saturated);
-                ck_assert_uint_eq(look(&c, bits, max).count, 0);
+                ck_assert(!sample(&c, bits, max - 1).saturated);
+                ck_assert(sample(&c, bits, max).newly_saturated);
+                ck_assert(sample(&c, bits, max).saturated);
+                ck_assert(!sample(&c, bits, max).newly_saturated);
+                ck_assert_uint_eq(sample(&c, bits, max).count, 0);
                 /* They never go round: 2 after the maximum is 2. */
-                ck_assert_uint_eq(look(&c, bits, 2).count, 2);
-                ck_assert_uint_eq(look(&c, bits, max).count, max - 2);
+                ck_assert_uint_eq(sample(&c, bits, 2).count, 2);
+                ck_assert_uint_eq(sample(&c, bits, max).count, max - 2);
                 violation_counter_cleared(&c);
-                ck_assert(look(&c, bits, max).newly_saturated);
+                ck_assert(sample(&c, bits, max).newly_saturated);
                 /* What does not fit cannot come from such a counter. */
-                ck_assert_uint_eq(look(&c, bits, max + 5).count, 0);
+                ck_assert_uint_eq(sample(&c, bits, max + 5).count, 0);
         }
 }
 END_TEST
@@ -129,31 +129,31 @@ START_TEST(wide_counters_go_round)
 {
         struct violation_counter c = {};
 
-        (void) look(&c, 32, UINT32_MAX - 1);
-        ck_assert(!look(&c, 32, UINT32_MAX).saturated);
-        ck_assert_uint_eq(look(&c, 32, 4).count, 5);
+        (void) sample(&c, 32, UINT32_MAX - 1);
+        ck_assert(!sample(&c, 32, UINT32_MAX).saturated);
+        ck_assert_uint_eq(sample(&c, 32, 4).count, 5);
         /* From the middle nobody goes round within an interval. */
-        (void) look(&c, 32, 3000000000);
-        ck_assert_uint_eq(look(&c, 32, 4).count, 4);
+        (void) sample(&c, 32, 3000000000);
+        ck_assert_uint_eq(sample(&c, 32, 4).count, 4);
 
-        (void) look(&c, 64, UINT64_MAX - 1);
-        ck_assert(!look(&c, 64, UINT64_MAX).saturated);
-        ck_assert_uint_eq(look(&c, 64, 0).count, 1);
-        ck_assert_uint_eq(look(&c, 64, UINT64_C(1) << 62).count, UINT64_C(1) << 62);
-        ck_assert_uint_eq(look(&c, 64, 9).count, 9);
+        (void) sample(&c, 64, UINT64_MAX - 1);
+        ck_assert(!sample(&c, 64, UINT64_MAX).saturated);
+        ck_assert_uint_eq(sample(&c, 64, 0).count, 1);
+        ck_assert_uint_eq(sample(&c, 64, UINT64_C(1) << 62).count, UINT64_C(1) << 62);
+        ck_assert_uint_eq(sample(&c, 64, 9).count, 9);
 }
 END_TEST
 
-/* --- the book -------------------------------------------------------------------------------------------------------- */
+/* --- the violation table ------------------------------------------------------------------------------------------ */
 
 START_TEST(first_look_is_no_violation)
 {
         ck_assert_int_eq(see(START, 1, 8, 200), 0);
         assert_none(START);
         assert_none(START + 100 * INTERVAL);
-        ck_assert_uint_eq(violations_total(book, RCV), 0);
+        ck_assert_uint_eq(violations_total(violations, RCV), 0);
         assert_no_record();
-        ck_assert_uint_eq(violations_due(book), USEC_INFINITY);
+        ck_assert_uint_eq(violations_due(violations), USEC_INFINITY);
 }
 END_TEST
 
@@ -163,7 +163,7 @@ START_TEST(an_episode)
 
         see(START, 1, 64, 10);
         see(t, 1, 64, 13);
-        ck_assert_uint_eq(violations_due(book), 0);
+        ck_assert_uint_eq(violations_due(violations), 0);
         assert_report(t, VIOLATION_FIRST, 1, 3, START);
         ck_assert_uint_eq(report.record.unreported, 0);
         ck_assert_uint_eq(report.record.total, 3);
@@ -172,7 +172,7 @@ START_TEST(an_episode)
         /* more within the interval waits for its end */
         see(t + 10, 1, 64, 14);
         assert_none(t + INTERVAL - 1);
-        ck_assert_uint_eq(violations_due(book), t + INTERVAL);
+        ck_assert_uint_eq(violations_due(violations), t + INTERVAL);
         assert_report(t + INTERVAL, VIOLATION_MORE, 1, 1, t);
         /* an interval without any is none to speak of */
         assert_none(t + 3 * INTERVAL);
@@ -188,7 +188,7 @@ START_TEST(an_episode)
         assert_report(t + 200 * INTERVAL, VIOLATION_FIRST, 1, 1, START + 4 * INTERVAL + 5);
         ck_assert_uint_eq(only_record()->total, 11);
         ck_assert_uint_eq(only_record()->first, t);
-        ck_assert_uint_eq(violations_total(book, RCV), 11);
+        ck_assert_uint_eq(violations_total(violations, RCV), 11);
 }
 END_TEST
 
@@ -202,7 +202,7 @@ START_TEST(saturation_is_said_once)
         ck_assert(report.record.saturated);
         ck_assert_int_eq(see(t += INTERVAL, 1, 8, 255), 1);
         assert_none(t);
-        violations_counter_cleared(book, port(1), RCV);
+        violations_counter_cleared(violations, port(1), RCV);
         ck_assert(!only_record()->saturated);
         see(t += INTERVAL, 1, 8, 255);
         assert_report(t, VIOLATION_SATURATED, 1, 255, START + INTERVAL);
@@ -226,8 +226,8 @@ START_TEST(saturated_from_the_beginning)
         /* The first violation after that is told at once, though something was told just before. */
         ck_assert_int_eq(see(START + 60 * INTERVAL, 2, 16, 0xffff), 1);
         assert_report(START + 60 * INTERVAL, VIOLATION_SATURATED, 2, 0, 0);
-        violations_counter_cleared(book, port(2), RCV);
-        violations_counter_cleared(book, port(77), RCV); /* never looked at */
+        violations_counter_cleared(violations, port(2), RCV);
+        violations_counter_cleared(violations, port(77), RCV); /* never sampled */
         see(START + 60 * INTERVAL + 7, 2, 16, 1);
         assert_report(START + 60 * INTERVAL + 7, VIOLATION_FIRST, 2, 1, START + 60 * INTERVAL);
 }
@@ -272,24 +272,24 @@ START_TEST(notices_by_key_and_ends)
         uint32_t n;
 
         other_qp.qp1 = 99;
-        ck_assert_int_eq(violations_see_notice(book, START, port(2), &a, &no_ends), 0);
+        ck_assert_int_eq(violations_see_notice(violations, START, port(2), &a, &no_ends), 0);
         assert_report(START, VIOLATION_FIRST, 2, 1, 0);
         ck_assert_int_eq(report.record.source, VIOLATION_NOTICE_257);
         ck_assert_uint_eq(report.record.notice.key, 0x8001);
-        ck_assert_int_eq(violations_see_notice(book, START + 1, port(2), &b, &no_ends), 0);
+        ck_assert_int_eq(violations_see_notice(violations, START + 1, port(2), &b, &no_ends), 0);
         assert_report(START + 1, VIOLATION_FIRST, 2, 1, 0);
-        ck_assert_int_eq(violations_see_notice(book, START + 2, port(2), &other_qp, &no_ends), 0);
+        ck_assert_int_eq(violations_see_notice(violations, START + 2, port(2), &other_qp, &no_ends), 0);
         assert_none(START + 2);
         assert_report(START + INTERVAL, VIOLATION_MORE, 2, 1, START);
         ck_assert_uint_eq(report.record.notice.qp1, 99);
-        ck_assert_int_eq(violations_see_notice(book, START, port(2), &bad, &no_ends), -EINVAL);
-        ck_assert_int_eq(violations_see_counter(book, START, port(2), VIOLATION_NOTICE_258, 8, 1), -EINVAL);
-        records = violations_records(book, &n);
+        ck_assert_int_eq(violations_see_notice(violations, START, port(2), &bad, &no_ends), -EINVAL);
+        ck_assert_int_eq(violations_see_counter(violations, START, port(2), VIOLATION_NOTICE_258, 8, 1), -EINVAL);
+        records = violations_records(violations, &n);
         ck_assert_uint_eq(n, 2);
         ck_assert_uint_eq(records[0].notice.key, 0x8001);
         ck_assert_uint_eq(records[0].total, 2);
         ck_assert_uint_eq(records[1].notice.key, 0x8002);
-        ck_assert_uint_eq(violations_total(book, VIOLATION_NOTICE_257), 3);
+        ck_assert_uint_eq(violations_total(violations, VIOLATION_NOTICE_257), 3);
 }
 END_TEST
 
@@ -300,7 +300,7 @@ static void set_host(uint64_t at, uint64_t guid, const char *label)
         struct violation_host host = { .node_guid = { guid }, .guid = { guid }, .label = label, .name = label, .node = label,
                                        .device = "", .at_switch = "leaf/1", .switch_name = "leaf", .switch_port = 1 };
 
-        ck_assert_int_eq(violations_set_host(book, port(at), &host), 0);
+        ck_assert_int_eq(violations_set_host(violations, port(at), &host), 0);
 }
 
 static uint64_t total_of(uint64_t guid, const char *label)
@@ -309,7 +309,7 @@ static uint64_t total_of(uint64_t guid, const char *label)
         uint64_t total = 0;
         uint32_t n;
 
-        records = violations_records(book, &n);
+        records = violations_records(violations, &n);
         for (uint32_t i = 0; i < n; i++)
                 if (records[i].host->guid.v == guid && strcmp(records[i].host->label ?: "", label) == 0)
                         total += records[i].total;
@@ -330,7 +330,7 @@ START_TEST(a_move_ends_the_episode)
         set_host(1, 7, "a"); /* no news */
         assert_none(t);
         set_host(1, 8, "b");
-        ck_assert_uint_eq(violations_due(book), 0);
+        ck_assert_uint_eq(violations_due(violations), 0);
         assert_report(t, VIOLATION_MORE, 1, 2, t - 1);
         assert_report(t, VIOLATION_QUIET, 1, 5, START + INTERVAL);
         ck_assert_str_eq(report.record.host->label, "a");
@@ -345,7 +345,7 @@ START_TEST(a_move_ends_the_episode)
         ck_assert_uint_eq(total_of(7, "a"), 5);
         ck_assert_uint_eq(total_of(8, "b"), 4);
         ck_assert_uint_eq(total_of(0, ""), 1);
-        ck_assert_uint_eq(violations_total(book, RCV), 10);
+        ck_assert_uint_eq(violations_total(violations, RCV), 10);
 }
 END_TEST
 
@@ -357,14 +357,14 @@ START_TEST(a_notice_keeps_its_hosts)
                                        .to = { .guid = { 9 }, .label = "c", .name = "c" }, .from_conflicts = true };
 
         set_host(1, 7, "a");
-        ck_assert_int_eq(violations_see_notice(book, START, port(1), &n, &ends), 0);
+        ck_assert_int_eq(violations_see_notice(violations, START, port(1), &n, &ends), 0);
         set_host(1, 8, "b");
         ends.from = (struct violation_host) { .guid = { 8 }, .label = "b", .name = "b" };
         ends.from_conflicts = false;
         for (unsigned i = 0; i < 2; i++)
-                ck_assert_int_eq(violations_see_notice(book, START, port(1), &n, &ends), 0);
+                ck_assert_int_eq(violations_see_notice(violations, START, port(1), &n, &ends), 0);
         ends.to.guid.v = 10;
-        ck_assert_int_eq(violations_see_notice(book, START, port(1), &n, &ends), 0);
+        ck_assert_int_eq(violations_see_notice(violations, START, port(1), &n, &ends), 0);
         ck_assert_uint_eq(total_of(7, "a"), 1);
         ck_assert_uint_eq(total_of(8, "b"), 3);
         assert_report(START, VIOLATION_FIRST, 1, 1, 0);
@@ -395,11 +395,11 @@ END_TEST
 START_TEST(a_doubted_host_is_not_named)
 {
         set_host(1, 7, "a");
-        violations_doubt_host(book, port(2), RCV); /* never looked at */
-        violations_doubt_host(book, port(1), RCV); /* a first look counts nothing */
+        violations_doubt_host(violations, port(2), RCV); /* never sampled */
+        violations_doubt_host(violations, port(1), RCV); /* a first sample counts nothing */
         see(START, 1, 64, 0);
         see(START + 1, 1, 64, 3);
-        violations_doubt_host(book, port(1), RCV);
+        violations_doubt_host(violations, port(1), RCV);
         see(START + 2, 1, 64, 5);
         see(START + 3, 1, 64, 6);
         ck_assert_uint_eq(total_of(7, "a"), 4);
@@ -418,18 +418,18 @@ START_TEST(a_move_in_a_storm)
                 see(START, i, 64, 0);
                 see(t, i, 64, 1);
         }
-        while (violations_next_report(book, t, &report))
+        while (violations_next_report(violations, t, &report))
                 ck_assert_int_eq(report.kind, VIOLATION_FIRST);
         for (unsigned i = 1; i <= 40; i++)
                 set_host(i, 200 + i, "b");
-        for (usec_t end = t + 10 * INTERVAL; t < end; t = MAX(t + 1, MIN(violations_due(book), end)))
-                while (violations_next_report(book, t, &report)) {
+        for (usec_t end = t + 10 * INTERVAL; t < end; t = MAX(t + 1, MIN(violations_due(violations), end)))
+                while (violations_next_report(violations, t, &report)) {
                         n_quiet += report.kind == VIOLATION_QUIET ? 1 : report.kind == VIOLATION_ALL_QUIET ? report.n_ports : 0;
                         n_storms += report.kind == VIOLATION_STORM;
                 }
         ck_assert_uint_eq(n_storms, 1);
         ck_assert_uint_eq(n_quiet, 40);
-        ck_assert_uint_eq(violations_due(book), USEC_INFINITY);
+        ck_assert_uint_eq(violations_due(violations), USEC_INFINITY);
 }
 END_TEST
 
@@ -447,7 +447,7 @@ static unsigned drain(usec_t now, enum violation_kind kind, uint64_t *ret_count)
 {
         unsigned n = 0;
 
-        while (violations_next_report(book, now, &report)) {
+        while (violations_next_report(violations, now, &report)) {
                 ck_assert_int_eq(report.kind, kind);
                 *ret_count += report.count;
                 n++;
@@ -465,8 +465,8 @@ START_TEST(a_storm_is_summed_up)
         ck_assert_uint_eq(drain(t, VIOLATION_FIRST, &told), VIOLATIONS_STORM_PORTS);
         ck_assert_uint_eq(told, 16 * 17 / 2);
         assert_none(t + INTERVAL - 1);
-        ck_assert_uint_eq(violations_due(book), t + INTERVAL);
-        ck_assert(violations_next_report(book, t + INTERVAL, &report));
+        ck_assert_uint_eq(violations_due(violations), t + INTERVAL);
+        ck_assert(violations_next_report(violations, t + INTERVAL, &report));
         ck_assert_int_eq(report.kind, VIOLATION_STORM);
         ck_assert_uint_eq(report.n_ports, STORM - 16);
         ck_assert_uint_eq(report.count, STORM * (STORM + 1) / 2 - told);
@@ -477,7 +477,7 @@ START_TEST(a_storm_is_summed_up)
                 ck_assert_uint_eq(report.worst[i].unreported, STORM - i);
         }
         assert_none(t + INTERVAL);
-        ck_assert_uint_eq(violations_total(book, RCV), STORM * (STORM + 1) / 2);
+        ck_assert_uint_eq(violations_total(violations, RCV), STORM * (STORM + 1) / 2);
 
         /* It goes on: one line in an interval, but news is told at once. */
         all_see(t + INTERVAL + 5, STORM, 2);
@@ -485,7 +485,7 @@ START_TEST(a_storm_is_summed_up)
         see(t + INTERVAL + 7, STORM + 1, 64, 5);
         assert_report(t + INTERVAL + 7, VIOLATION_FIRST, STORM + 1, 5, t + INTERVAL + 6);
         assert_none(t + INTERVAL + 7);
-        ck_assert(violations_next_report(book, t + 2 * INTERVAL, &report));
+        ck_assert(violations_next_report(violations, t + 2 * INTERVAL, &report));
         ck_assert_int_eq(report.kind, VIOLATION_STORM);
         ck_assert_uint_eq(report.n_ports, STORM);
         ck_assert_uint_eq(report.count, STORM * (STORM + 1) / 2);
@@ -502,13 +502,13 @@ START_TEST(a_storm_ends_with_one_line)
         all_see(START, STORM, 0);
         for (unsigned i = 1; i <= 3; i++) {
                 all_see(t, STORM, i);
-                while (violations_next_report(book, t, &report))
+                while (violations_next_report(violations, t, &report))
                         told += report.count;
                 t += INTERVAL;
         }
         end = t + 20 * INTERVAL;
         for (; t < end; t += USEC_PER_SEC)
-                while (violations_next_report(book, t, &report)) {
+                while (violations_next_report(violations, t, &report)) {
                         if (report.kind == VIOLATION_STORM) {
                                 told += report.count;
                                 continue;
@@ -522,7 +522,7 @@ START_TEST(a_storm_ends_with_one_line)
                 }
         ck_assert_uint_eq(n, 1);
         ck_assert_uint_eq(told, 3 * sum);
-        ck_assert_uint_eq(violations_due(book), USEC_INFINITY);
+        ck_assert_uint_eq(violations_due(violations), USEC_INFINITY);
 }
 END_TEST
 
@@ -537,14 +537,14 @@ START_TEST(a_storm_that_ends_bit_by_bit)
                 /* the first 15 stop after a while */
                 for (unsigned n = i < 4 ? 1 : 16; n <= 20; n++)
                         see(t, n, 64, i);
-                while (violations_next_report(book, t, &report)) {
+                while (violations_next_report(violations, t, &report)) {
                         ck_assert_int_ne(report.kind, VIOLATION_ALL_QUIET);
                         n_quiet += report.kind == VIOLATION_QUIET;
                 }
         }
         ck_assert_uint_eq(n_quiet, 15);
         for (usec_t end = t + 20 * INTERVAL; t < end; t += USEC_PER_SEC)
-                while (violations_next_report(book, t, &report))
+                while (violations_next_report(violations, t, &report))
                         n_quiet += report.kind == VIOLATION_QUIET;
         ck_assert_uint_eq(n_quiet, 20);
 }
@@ -571,11 +571,11 @@ START_TEST(a_storm_counts_ports)
         for (unsigned i = 0; i < 20; i++)
                 for (unsigned n = 0; n < 2; n++)
                         for (unsigned s = 0; s < 2; s++)
-                                violations_see_counter(book, START, port(i), (enum violation_source) (1 + s), 8, n);
+                                violations_see_counter(violations, START, port(i), (enum violation_source) (1 + s), 8, n);
         for (unsigned i = 0; i < 16; i++)
-                ck_assert(violations_next_report(book, START, &report));
+                ck_assert(violations_next_report(violations, START, &report));
         assert_none(START);
-        ck_assert(violations_next_report(book, START + INTERVAL, &report));
+        ck_assert(violations_next_report(violations, START + INTERVAL, &report));
         ck_assert_int_eq(report.kind, VIOLATION_STORM);
         ck_assert_uint_eq(report.count, 24);
         ck_assert_uint_eq(report.n_ports, 12);
@@ -592,15 +592,15 @@ START_TEST(records_are_bounded)
         for (uint32_t i = 0; i < VIOLATIONS_MAX_RECORDS + extra; i++) {
                 struct notice notice = make_notice(259, i, 1, 2);
 
-                ck_assert_int_eq(violations_see_notice(book, START + i, port(9), &notice, &no_ends), 0);
-                while (violations_next_report(book, START + i, &report))
+                ck_assert_int_eq(violations_see_notice(violations, START + i, port(9), &notice, &no_ends), 0);
+                while (violations_next_report(violations, START + i, &report))
                         told += report.count;
         }
-        ck_assert_uint_eq(violations_total(book, VIOLATION_NOTICE_259), VIOLATIONS_MAX_RECORDS + extra);
-        ck_assert_uint_eq(violations_records(book, &n)[0].notice.key, extra);
+        ck_assert_uint_eq(violations_total(violations, VIOLATION_NOTICE_259), VIOLATIONS_MAX_RECORDS + extra);
+        ck_assert_uint_eq(violations_records(violations, &n)[0].notice.key, extra);
         ck_assert_uint_eq(n, VIOLATIONS_MAX_RECORDS);
         for (usec_t t = START; t < START + 20 * INTERVAL; t += INTERVAL / 4)
-                while (violations_next_report(book, t, &report))
+                while (violations_next_report(violations, t, &report))
                         if (report.kind == VIOLATION_STORM)
                                 told += report.count;
         ck_assert_uint_le(told, VIOLATIONS_MAX_RECORDS + extra);
@@ -615,7 +615,7 @@ START_TEST(numbers_stop_at_their_maximum)
         see(START + 2, 1, 64, 100);
         see(START + 3, 1, 64, UINT64_MAX - 5);
         ck_assert_uint_eq(only_record()->total, UINT64_MAX);
-        ck_assert_uint_eq(violations_total(book, RCV), UINT64_MAX);
+        ck_assert_uint_eq(violations_total(violations, RCV), UINT64_MAX);
 }
 END_TEST
 
@@ -642,7 +642,7 @@ static uint64_t rng(uint64_t below)
         return rng_state % below;
 }
 
-static void model_look(struct model *m, usec_t now, unsigned i)
+static void model_sample(struct model *m, usec_t now, unsigned i)
 {
         ck_assert_int_ge(see(now, i + 1, m->bits, m->value), 0);
         if (m->seen)
@@ -699,25 +699,26 @@ START_TEST(random_histories)
                 models[i].bits = (unsigned[]) { 8, 16, 32 }[rng(3)];
         while (now < loud_until + 30 * INTERVAL) {
                 unsigned i = (unsigned) rng(n_ports);
-                usec_t due = violations_due(book);
+                usec_t due = violations_due(violations);
 
                 /* Nothing is said before it is due. */
                 now += 1 + rng(2 * INTERVAL / n_ports);
                 if (due > now)
-                        ck_assert(!violations_next_report(book, MIN(now, due - 1), &report));
+                        ck_assert(!violations_next_report(violations, MIN(now, due - 1), &report));
                 if (now < loud_until && rng(4) > 0) {
                         model_move(&models[i]);
-                        model_look(&models[i], now, i);
+                        model_sample(&models[i], now, i);
                 }
                 if (now >= window + INTERVAL) {
                         window = now;
                         n_lines = 0;
                 }
-                while (violations_next_report(book, now, &report)) {
+                while (violations_next_report(violations, now, &report)) {
                         model_report(models, now, &in_sums);
                         n_lines++;
                 }
-                /* two of the book's intervals may touch one of these: 16 of news, 16 of quiet, sums and late ones each */
+                /* two of the violation table's intervals may touch one of these: 16 of news, 16 of quiet, sums and late ones
+                 * each */
                 ck_assert_uint_le(n_lines, 2 * (2 * VIOLATIONS_STORM_PORTS + 4));
         }
         for (unsigned i = 0; i < n_ports; i++) {
@@ -725,14 +726,14 @@ START_TEST(random_histories)
                 total += models[i].total;
                 ck_assert_uint_le(models[i].told, models[i].total);
         }
-        ck_assert_uint_eq(violations_total(book, RCV), total);
+        ck_assert_uint_eq(violations_total(violations, RCV), total);
         if (threshold == 1)
                 ck_assert_uint_eq(told + in_sums, total);
         ck_assert_uint_le(told + in_sums, total);
         ck_assert_uint_gt(told + in_sums, 0);
         if (n_ports <= VIOLATIONS_STORM_PORTS / 2)
                 ck_assert_uint_eq(in_sums, 0);
-        ck_assert_uint_eq(violations_due(book), USEC_INFINITY);
+        ck_assert_uint_eq(violations_due(violations), USEC_INFINITY);
 }
 END_TEST
 

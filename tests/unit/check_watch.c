@@ -5,7 +5,7 @@
 #include "control/backoff.h"
 #include "watch/watch.h"
 
-/* A fabric of hosts with one port each; which of them are there is a bit mask, so that two pictures can differ. */
+/* A fabric of hosts with one port each; which of them are there is a bit mask, so that two snapshots can differ. */
 #define HOSTS 4
 #define CAP   32
 
@@ -83,12 +83,12 @@ static void let_fail(struct fixture *f, uint32_t port, enum mad_outcome failure,
         f->observed->tables[port].mad_status = status;
 }
 
-static struct watch_report look(struct fixture *f, bool judge, bool same_policy)
+static struct watch_report update(struct fixture *f, bool judge, bool same_policy)
 {
         struct watch_report report;
 
-        ck_assert_int_eq(watch_look(f->watch, f->arena, f->observed, judge ? &f->verification : NULL, same_policy, f->known,
-                                    &report),
+        ck_assert_int_eq(watch_update(f->watch, f->arena, f->observed, judge ? &f->verification : NULL, same_policy, f->known,
+                                      &report),
                          0);
         return report;
 }
@@ -114,7 +114,7 @@ START_TEST(first_look_is_no_news)
 
         fixture_init(&f);
         take_picture(&f, 0xf);
-        report = look(&f, true, false);
+        report = update(&f, true, false);
         ck_assert_uint_eq(report.n_events, 0);
         ck_assert_uint_eq(report.n_ports, HOSTS);
         ck_assert_uint_eq(report.n_right, HOSTS);
@@ -129,17 +129,17 @@ START_TEST(new_and_gone)
 
         fixture_init(&f);
         take_picture(&f, 0xb);
-        (void) look(&f, true, false);
+        (void) update(&f, true, false);
         take_picture(&f, 0xf);
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         ck_assert_str_eq(assert_one(&report, WATCH_NEW, 2)->label, "node2 mlx5_0/1");
         take_picture(&f, 0x7);
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         assert_one(&report, WATCH_GONE, 3);
         take_picture(&f, 0x6);
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         assert_one(&report, WATCH_GONE, 0);
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         ck_assert_uint_eq(report.n_events, 0);
         fixture_done(&f);
 }
@@ -157,15 +157,15 @@ START_TEST(a_known_host_returns)
         fixture_init(&f);
         f.known = &known;
         take_picture(&f, 0x1);
-        (void) look(&f, true, false);
+        (void) update(&f, true, false);
         take_picture(&f, 0x3);
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         assert_one(&report, WATCH_RETURNED, 1);
         take_picture(&f, 0x7);
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         assert_one(&report, WATCH_NEW, 2);
         take_picture(&f, 0xf); /* one that is not known at all */
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         assert_one(&report, WATCH_NEW, 3);
         fixture_done(&f);
 }
@@ -179,22 +179,22 @@ START_TEST(drift_is_said_once_and_again_when_it_changes)
 
         fixture_init(&f);
         take_picture(&f, 0xf);
-        (void) look(&f, true, false);
+        (void) update(&f, true, false);
         let_differ(&f, 1, 0x8010);
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         e = assert_one(&report, WATCH_DRIFTED, 1);
         ck_assert_uint_eq(e->differs->missing[0].v, 0x8010);
         ck_assert_uint_eq(report.n_differ, 1);
         ck_assert_uint_eq(report.n_right, HOSTS - 1);
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         ck_assert_uint_eq(report.n_events, 0);
         ck_assert_uint_eq(report.n_differ, 1);
         f.missing[0].v = 0x8011;
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         assert_one(&report, WATCH_DRIFTED, 1);
         f.verification.n_differ = 0;
-        report = look(&f, true, true);
-        assert_one(&report, WATCH_MENDED, 1);
+        report = update(&f, true, true);
+        assert_one(&report, WATCH_REPAIRED, 1);
         fixture_done(&f);
 }
 END_TEST
@@ -208,19 +208,19 @@ START_TEST(frozen_is_not_judged)
 
         fixture_init(&f);
         take_picture(&f, 0xf);
-        (void) look(&f, true, false);
+        (void) update(&f, true, false);
         let_differ(&f, 1, 0x8010);
-        (void) look(&f, true, true);
+        (void) update(&f, true, true);
         frozen[1] = FREEZE_LINES;
         f.verification.frozen = frozen;
         f.verification.n_differ = 0;
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         ck_assert_uint_eq(report.n_events, 0);
         ck_assert_uint_eq(report.n_right, HOSTS - 1);
         ck_assert_uint_eq(report.n_differ, 0);
         f.verification.frozen = NULL;
         let_differ(&f, 1, 0x8010);
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         assert_one(&report, WATCH_DIFFERS, 1);
         fixture_done(&f);
 }
@@ -233,21 +233,21 @@ START_TEST(a_new_policy_is_no_drift)
 
         fixture_init(&f);
         take_picture(&f, 0xf);
-        (void) look(&f, true, false);
+        (void) update(&f, true, false);
         let_differ(&f, 2, 0x8010);
-        report = look(&f, true, false);
+        report = update(&f, true, false);
         assert_one(&report, WATCH_DIFFERS, 2);
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         ck_assert_uint_eq(report.n_events, 0);
         f.verification.n_differ = 0;
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         assert_one(&report, WATCH_RIGHT, 2);
         let_differ(&f, 2, 0x8010);
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         assert_one(&report, WATCH_DRIFTED, 2);
         f.verification.n_differ = 0;
         let_differ(&f, 2, 0x8011);
-        report = look(&f, true, false); /* what had drifted may be what the new policy has to change */
+        report = update(&f, true, false); /* what had drifted may be what the new policy has to change */
         assert_one(&report, WATCH_DIFFERS, 2);
         fixture_done(&f);
 }
@@ -261,18 +261,18 @@ START_TEST(unreachable_and_back)
 
         fixture_init(&f);
         take_picture(&f, 0xf);
-        (void) look(&f, true, false);
+        (void) update(&f, true, false);
         let_fail(&f, 3, MAD_REFUSED, 0x1c);
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         e = assert_one(&report, WATCH_UNREACHABLE, 3);
         ck_assert_uint_eq(e->failure, MAD_REFUSED);
         ck_assert_uint_eq(e->mad_status, 0x1c);
         ck_assert_uint_eq(report.n_unreachable, 1);
         ck_assert_uint_eq(report.n_right, HOSTS - 1);
-        report = look(&f, false, true);
+        report = update(&f, false, true);
         ck_assert_uint_eq(report.n_events, 0);
         take_picture(&f, 0xf);
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         assert_one(&report, WATCH_BACK, 3);
         fixture_done(&f);
 }
@@ -287,12 +287,12 @@ START_TEST(judgement_outlasts_silence)
 
         fixture_init(&f);
         take_picture(&f, 0xf);
-        (void) look(&f, true, false);
+        (void) update(&f, true, false);
         let_fail(&f, 0, MAD_TIMED_OUT, 0);
-        (void) look(&f, true, true);
+        (void) update(&f, true, true);
         take_picture(&f, 0xf);
         let_differ(&f, 0, 0x8010);
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         ck_assert_uint_eq(report.n_events, 2);
         (void) watch_report_events(&report, WATCH_BACK, &n);
         ck_assert_uint_eq(n, 1);
@@ -302,7 +302,7 @@ START_TEST(judgement_outlasts_silence)
 }
 END_TEST
 
-/* A look without a verification must not forget how tables were judged. */
+/* An update without a verification must not forget how tables were judged. */
 START_TEST(a_look_without_judgement_forgets_nothing)
 {
         struct fixture f;
@@ -310,12 +310,12 @@ START_TEST(a_look_without_judgement_forgets_nothing)
 
         fixture_init(&f);
         take_picture(&f, 0xf);
-        (void) look(&f, true, false);
+        (void) update(&f, true, false);
         take_picture(&f, 0xf);
-        report = look(&f, false, true);
+        report = update(&f, false, true);
         ck_assert_uint_eq(report.n_right, 0);
         let_differ(&f, 1, 0x8010);
-        report = look(&f, true, true);
+        report = update(&f, true, true);
         assert_one(&report, WATCH_DRIFTED, 1);
         fixture_done(&f);
 }

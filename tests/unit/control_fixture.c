@@ -157,7 +157,7 @@ void opensm_reads_file(void)
                 if (n == out_of_reach)
                         continue;
                 set_table(fabsim_port_at(&f, at), keys, n_keys);
-                if (!fabsim_neighbour(&f, at, &beside))
+                if (!fabsim_peer(&f, at, &beside))
                         continue;
                 set_table(fabsim_port_at(&f, beside), keys, n_keys);
                 fabsim_port_at(&f, beside)->enforce_inbound = fabsim_port_at(&f, beside)->enforce_outbound = true;

@@ -272,8 +272,8 @@ const struct subnet_port *port(unsigned n, uint8_t number)
 
 const struct subnet_port *peer(const struct subnet_port *p)
 {
-        ck_assert_uint_ne(p->neighbour, SUBNET_NONE);
-        return &subnet->ports[p->neighbour];
+        ck_assert_uint_ne(p->peer, SUBNET_NONE);
+        return &subnet->ports[p->peer];
 }
 
 unsigned count_incomplete(void)

@@ -53,13 +53,13 @@ static const char *peer_broken(const struct subnet *s, uint32_t i)
 {
         const struct subnet_port *p = &s->ports[i], *q;
 
-        if (p->neighbour == SUBNET_NONE)
+        if (p->peer == SUBNET_NONE)
                 return p->role == PORT_SWITCH_EXTERNAL ? "an external port has an endport beside it" : NULL;
-        if (p->neighbour >= s->n_ports || p->neighbour == i)
-                return "a neighbour is another port";
-        q = &s->ports[p->neighbour];
-        if (q->neighbour != i)
-                return "neighbours are mutual";
+        if (p->peer >= s->n_ports || p->peer == i)
+                return "a peer is another port";
+        q = &s->ports[p->peer];
+        if (q->peer != i)
+                return "peers are mutual";
         if (p->number == 0 || q->number == 0)
                 return "port 0 has no cable";
         if (p->role == PORT_SWITCH_EXTERNAL && q->role == PORT_SWITCH_EXTERNAL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "violations/book.h"
+#include "violations/violation_table.h"
 
 #include <errno.h>
 
@@ -7,22 +7,22 @@
 
 #define AT_START 64
 
-void violation_looks_init(struct violation_looks *l)
+void counter_samples_init(struct counter_samples *l)
 {
-        *l = (struct violation_looks) {};
+        *l = (struct counter_samples) {};
         record_list_init(&l->by_age);
 }
 
-void violation_looks_done(struct violation_looks *l)
+void counter_samples_done(struct counter_samples *l)
 {
         for (uint32_t i = 0; i < l->n; i++)
-                book_host_unref(l->ports[i].host);
+                shared_host_unref(l->ports[i].host);
         free(l->ports);
         free(l->links);
         hash_index_done(&l->index);
 }
 
-static uint32_t find(const struct violation_looks *l, struct violation_port port)
+static uint32_t find(const struct counter_samples *l, struct violation_port port)
 {
         uint32_t i = hash_index_first(&l->index, violation_port_hash(port));
 
@@ -31,20 +31,20 @@ static uint32_t find(const struct violation_looks *l, struct violation_port port
         return i;
 }
 
-struct violation_port_looks *violation_looks_find(const struct violation_looks *l, struct violation_port port)
+struct port_samples *counter_samples_find(const struct counter_samples *l, struct violation_port port)
 {
         uint32_t i = find(l, port);
 
         return i == VIOLATION_NONE ? NULL : &l->ports[i];
 }
 
-void violation_looks_doubt(struct violation_port_looks *p)
+void counter_samples_doubt(struct port_samples *p)
 {
         for (enum violation_source s = 0; s < VIOLATION_N_COUNTERS; s++)
                 p->doubted[s] = p->counters[s].seen;
 }
 
-static int grow(struct violation_looks *l)
+static int grow(struct counter_samples *l)
 {
         uint32_t n = l->allocated ? l->allocated * 2 : AT_START;
         size_t n_ports = l->allocated, n_links = l->allocated;
@@ -58,7 +58,7 @@ static int grow(struct violation_looks *l)
 }
 
 /* A place for a port that is not there. */
-static uint32_t make_room(struct violation_looks *l)
+static uint32_t make_room(struct counter_samples *l)
 {
         uint32_t i;
 
@@ -66,7 +66,7 @@ static uint32_t make_room(struct violation_looks *l)
                 i = l->by_age.first;
                 hash_index_remove(&l->index, i);
                 record_list_remove(&l->by_age, l->links, i);
-                l->ports[i].host = book_host_unref(l->ports[i].host);
+                l->ports[i].host = shared_host_unref(l->ports[i].host);
                 return i;
         }
         if (l->n == l->allocated && grow(l) < 0)
@@ -74,7 +74,7 @@ static uint32_t make_room(struct violation_looks *l)
         return l->n++;
 }
 
-struct violation_port_looks *violation_looks_take(struct violation_looks *l, struct violation_port port)
+struct port_samples *counter_samples_take(struct counter_samples *l, struct violation_port port)
 {
         uint32_t i = find(l, port);
 
@@ -84,7 +84,7 @@ struct violation_port_looks *violation_looks_take(struct violation_looks *l, str
                 i = make_room(l);
                 if (i == VIOLATION_NONE)
                         return NULL;
-                l->ports[i] = (struct violation_port_looks) { .port = port };
+                l->ports[i] = (struct port_samples) { .port = port };
                 hash_index_add(&l->index, i, violation_port_hash(port));
         }
         record_list_append(&l->by_age, l->links, i);

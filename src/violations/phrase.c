@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "violations/words.h"
+#include "violations/phrase.h"
 
-struct words_piece words_number(uint64_t n)
+struct phrase phrase_number(uint64_t n)
 {
-        struct words_piece ret;
+        struct phrase ret;
         char digits[24];
         int length = snprintf(digits, sizeof(digits), "%" PRIu64, n);
         size_t k = 0;
@@ -17,15 +17,15 @@ struct words_piece words_number(uint64_t n)
         return ret;
 }
 
-struct words_piece words_count(uint64_t n, const char *one, const char *many)
+struct phrase phrase_count(uint64_t n, const char *one, const char *many)
 {
-        struct words_piece ret;
+        struct phrase ret;
 
-        (void) snprintf(ret.text, sizeof(ret.text), "%.32s %s", words_number(n).text, n == 1 ? one : many);
+        (void) snprintf(ret.text, sizeof(ret.text), "%.32s %s", phrase_number(n).text, n == 1 ? one : many);
         return ret;
 }
 
-struct words_piece words_duration(usec_t duration)
+struct phrase phrase_duration(usec_t duration)
 {
         static const struct {
                 usec_t unit;
@@ -41,13 +41,13 @@ struct words_piece words_duration(usec_t duration)
                 usec_t n = duration / units[i].unit;
 
                 if (n >= 2 || (n == 1 && i == ELEMENTS(units) - 1))
-                        return words_count(n + (duration % units[i].unit >= units[i].unit / 2), units[i].one,
-                                           units[i].many);
+                        return phrase_count(n + (duration % units[i].unit >= units[i].unit / 2), units[i].one,
+                                            units[i].many);
         }
-        return (struct words_piece) { "a moment" };
+        return (struct phrase) { "a moment" };
 }
 
-void words_add_separator(struct text *w, uint32_t i, uint32_t n)
+void phrase_add_separator(struct text *w, uint32_t i, uint32_t n)
 {
         if (i > 0)
                 text_add(w, "%s", i + 1 == n ? " and " : ", ");

@@ -4,7 +4,7 @@
 /* The text of each kind of result; output.c has the table of them. */
 
 #include "pkeyctl/output.h"
-#include "pkeyctl/table.h"
+#include "pkeyctl/text_table.h"
 
 void text_refused(struct context *ctx, const struct result *r);
 void text_check(struct context *ctx, const struct result *r);
@@ -32,7 +32,7 @@ void text_watched(struct context *ctx, const struct watched *r);
 void text_findings(struct context *ctx, bool terse);
 
 /* Prints and ends it. */
-void text_table(struct context *ctx, struct table *t);
+void text_table_print(struct context *ctx, struct text_table *t);
 
 /* "0xffff 0x8010" of the used entries. */
 const char *text_p_keys(struct context *ctx, const struct p_key *keys, uint32_t n);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/table.h"
+#include "pkeyctl/text_table.h"
 
 #include <errno.h>
 #include <libsmartcols.h>
 #include <string.h>
 #include <sys/ioctl.h>
 
-#include "shell/report.h"
+#include "shell/findings_print.h"
 
 #define LIST_WIDTH_MIN 24u
 
@@ -20,7 +20,7 @@ static size_t list_width(void)
         return MAX(LIST_WIDTH_MIN, size.ws_col / 2u);
 }
 
-static bool add_column(struct table *t, const char *name, bool is_list, bool is_right)
+static bool add_column(struct text_table *t, const char *name, bool is_list, bool is_right)
 {
         int flags = (is_right ? SCOLS_FL_RIGHT : 0) | (is_list ? SCOLS_FL_WRAP : 0);
         struct libscols_column *c = scols_table_new_column(t->scols, name, 0, flags);
@@ -30,13 +30,13 @@ static bool add_column(struct table *t, const char *name, bool is_list, bool is_
                              scols_column_set_wrapfunc(c, scols_wrapnl_chunksize, scols_wrapnl_nextchunk, NULL) == 0));
 }
 
-void table_begin(struct table *t, const char *columns, size_t n_shown)
+void text_table_begin(struct text_table *t, const char *columns, size_t n_shown)
 {
         _cleanup_free_ char *copy = strdup(columns);
         char *rest = copy, *name;
 
-        *t = (struct table) { .scols = scols_new_table(), .list_width = list_width() };
-        t->failed = !copy || !t->scols || scols_table_enable_colors(t->scols, report_wants_colour(stdout)) != 0;
+        *t = (struct text_table) { .scols = scols_new_table(), .list_width = list_width() };
+        t->failed = !copy || !t->scols || scols_table_enable_colors(t->scols, findings_print_wants_colour(stdout)) != 0;
         while (!t->failed && (name = strsep(&rest, "|"))) {
                 bool is_list = *name == '*', is_right = *name == '>';
 
@@ -73,7 +73,7 @@ static char *break_list(const char *text, size_t width)
         return out;
 }
 
-static bool set_cell(struct table *t, struct libscols_line *line, size_t i, const char *text)
+static bool set_cell(struct text_table *t, struct libscols_line *line, size_t i, const char *text)
 {
         char *broken;
 
@@ -83,7 +83,7 @@ static bool set_cell(struct table *t, struct libscols_line *line, size_t i, cons
         return broken && scols_line_refer_data(line, i, broken) == 0;
 }
 
-void table_row(struct table *t, const char *colour, const char *format, ...)
+void text_table_row(struct text_table *t, const char *colour, const char *format, ...)
 {
         struct libscols_line *line = t->failed ? NULL : scols_table_new_line(t->scols, NULL);
         _cleanup_free_ char *cells = NULL;
@@ -100,7 +100,7 @@ void table_row(struct table *t, const char *colour, const char *format, ...)
                 t->failed = !set_cell(t, line, i, (i + 1 < t->n_columns ? strsep(&rest, "\t") : rest) ?: "");
 }
 
-int table_end(struct table *t)
+int text_table_end(struct text_table *t)
 {
         int r = t->failed ? -ENOMEM : 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "violations/standing.h"
+#include "violations/membership_text.h"
 
 #include <errno.h>
 #include <string.h>
@@ -40,22 +40,22 @@ int party_open(struct arena *a, const struct subnet *s, uint32_t port, struct pa
         return 0;
 }
 
-const char *standing_membership_word(enum membership m)
+const char *membership_text_word(enum membership m)
 {
         return m == MEMBERSHIP_BOTH ? "full and limited" : membership_to_string(m);
 }
 
 /* --- what it is ------------------------------------------------------------------------------------------------- */
 
-static uint32_t endport_of(const struct attribution_context *c, const struct party *p)
+static uint32_t endport_of(const struct attribution_input *c, const struct party *p)
 {
         if (!c->memberships || p->guid.v == 0)
                 return SUBNET_NONE;
         return subnet_find_endport(c->memberships->subnet, p->guid);
 }
 
-bool standing_membership(const struct attribution_context *c, const struct party *p, uint16_t base,
-                         enum membership *ret)
+bool membership_text_find(const struct attribution_input *c, const struct party *p, uint16_t base,
+                          enum membership *ret)
 {
         uint32_t port = endport_of(c, p);
         const struct port_membership *found;
@@ -90,13 +90,13 @@ static void add_names(struct text *w, const struct names *l)
         uint32_t shown = l->n > ELEMENTS(l->items) ? MAX_NAMES : l->n;
 
         for (uint32_t i = 0; i < shown; i++) {
-                words_add_separator(w, i, shown < l->n ? shown + 1 : shown);
+                phrase_add_separator(w, i, shown < l->n ? shown + 1 : shown);
                 text_add(w, "%s", l->items[i].name);
                 if (l->items[i].base != 0)
                         text_add(w, " (0x%04x)", (unsigned) l->items[i].base);
         }
         if (shown < l->n)
-                text_add(w, " and %s others", words_number(l->n - shown).text);
+                text_add(w, " and %s others", phrase_number(l->n - shown).text);
 }
 
 /* ", a full member of A, B and 3 others" */
@@ -109,12 +109,12 @@ static void add_kind(struct text *w, const struct memberships *m, uint32_t port,
                         take_name(&names, m->policy->partitions[m->items[j].partition].name, 0);
         if (names.n == 0)
                 return;
-        text_add(w, "%s %s member of ", *first ? " a" : ", a", standing_membership_word(kind));
+        text_add(w, "%s %s member of ", *first ? " a" : ", a", membership_text_word(kind));
         add_names(w, &names);
         *first = false;
 }
 
-void standing_add_memberships(struct text *w, const struct attribution_context *c, const struct party *p, bool it)
+void membership_text_add_all(struct text *w, const struct attribution_input *c, const struct party *p, bool it)
 {
         const struct memberships *m = c->memberships;
         uint32_t port = endport_of(c, p);
@@ -140,20 +140,20 @@ static int level_of(enum membership m)
         return membership_has_full(m) ? 2 : membership_has_limited(m) ? 1 : 0;
 }
 
-bool standing_is_loss(const struct membership_change *c)
+bool membership_text_is_loss(const struct membership_change *c)
 {
         return level_of(c->after) < level_of(c->before);
 }
 
-void standing_add_when(struct text *w, const struct attribution_context *c, const struct membership_change *change)
+void membership_text_add_when(struct text *w, const struct attribution_input *c, const struct membership_change *change)
 {
         if (change->away_since != 0) {
                 text_add(w, "between %s and %s ago, while it was not in the fabric",
-                         words_duration(elapsed(change->away_since, c->now)).text,
-                         words_duration(elapsed(change->when, c->now)).text);
+                         phrase_duration(elapsed(change->away_since, c->now)).text,
+                         phrase_duration(elapsed(change->when, c->now)).text);
                 return;
         }
-        text_add(w, "%s ago", words_duration(elapsed(change->when, c->now)).text);
+        text_add(w, "%s ago", phrase_duration(elapsed(change->when, c->now)).text);
         if (change->same_policy)
                 text_add(w, ", when the fabric changed and not the policy (was it renamed or plugged in elsewhere?)");
         else
@@ -183,12 +183,12 @@ static void add_like(struct text *w, const struct membership_change *changes, ui
 }
 
 /* What a change has to do with violations that began at `began`. */
-static void add_consequence(struct text *w, const struct membership_change *change, enum standing_part part,
+static void add_consequence(struct text *w, const struct membership_change *change, enum party_role role,
                             struct beginning began)
 {
         bool is_between = change->when > began.earliest;
 
-        if (part == STANDING_ASIDE || began.latest == USEC_INFINITY || !standing_is_loss(change))
+        if (role == PARTY_OTHER || began.latest == USEC_INFINITY || !membership_text_is_loss(change))
                 return;
         if (change->when > began.latest) {
                 text_add(w, ", after this had begun");
@@ -201,12 +201,12 @@ static void add_consequence(struct text *w, const struct membership_change *chan
         if (change->after != MEMBERSHIP_NONE)
                 text_add(w, "because of that");
         else
-                text_add(w, part == STANDING_SENDER ? "its jobs still use the old key"
+                text_add(w, role == PARTY_SENDER ? "its jobs still use the old key"
                                                     : "other members still send to it");
 }
 
 /* One change, with those that are like it out of n. */
-static void add_change(struct text *w, const struct attribution_context *c, const struct party *p,
+static void add_change(struct text *w, const struct attribution_input *c, const struct party *p,
                        const struct membership_change *change, const struct membership_change *changes, uint32_t n)
 {
         text_add(w, "; %s was ", p->name);
@@ -215,11 +215,11 @@ static void add_change(struct text *w, const struct attribution_context *c, cons
         else if (change->before == MEMBERSHIP_NONE)
                 text_add(w, "put into ");
         else
-                text_add(w, "changed from a %s to a %s member of ", standing_membership_word(change->before),
-                         standing_membership_word(change->after));
+                text_add(w, "changed from a %s to a %s member of ", membership_text_word(change->before),
+                         membership_text_word(change->after));
         add_like(w, changes, n, change);
         text_add(w, " ");
-        standing_add_when(w, c, change);
+        membership_text_add_when(w, c, change);
 }
 
 static const struct membership_change *newest(const struct membership_change *changes, uint32_t n, bool only_losses)
@@ -227,13 +227,13 @@ static const struct membership_change *newest(const struct membership_change *ch
         const struct membership_change *found = NULL;
 
         for (uint32_t i = 0; i < n; i++)
-                if ((!only_losses || standing_is_loss(&changes[i])) && (!found || changes[i].when > found->when))
+                if ((!only_losses || membership_text_is_loss(&changes[i])) && (!found || changes[i].when > found->when))
                         found = &changes[i];
         return found;
 }
 
-bool standing_add_last_change(struct text *w, const struct attribution_context *c, const struct party *p,
-                              enum standing_part part, struct beginning began)
+bool membership_text_add_last_change(struct text *w, const struct attribution_input *c, const struct party *p,
+                                     enum party_role role, struct beginning began)
 {
         const struct membership_change *changes, *change;
         usec_t known_since;
@@ -248,18 +248,18 @@ bool standing_add_last_change(struct text *w, const struct attribution_context *
         known_since = membership_history_known_since(c->history, p->guid);
         if (change) {
                 add_change(w, c, p, change, changes, n);
-                add_consequence(w, change, part, began);
+                add_consequence(w, change, role, began);
                 return true;
         }
         if (known_since == USEC_INFINITY || elapsed(known_since, c->now) < WORTH_SAYING)
                 return false;
         text_add(w, "; the partitions of %s did not change in the %s that pkeyd remembers", p->name,
-                 words_duration(elapsed(known_since, c->now)).text);
+                 phrase_duration(elapsed(known_since, c->now)).text);
         return true;
 }
 
-bool standing_add_change_of(struct text *w, const struct attribution_context *c, const struct party *p, uint16_t base,
-                            enum standing_part part, struct beginning began)
+bool membership_text_add_change(struct text *w, const struct attribution_input *c, const struct party *p, uint16_t base,
+                                enum party_role role, struct beginning began)
 {
         const struct membership_change *change;
 
@@ -269,11 +269,11 @@ bool standing_add_change_of(struct text *w, const struct attribution_context *c,
         if (!change)
                 return false;
         add_change(w, c, p, change, change, 1);
-        add_consequence(w, change, part, began);
+        add_consequence(w, change, role, began);
         return true;
 }
 
-void standing_add_never(struct text *w, const struct attribution_context *c, const struct party *p, const char *what)
+void membership_text_add_never(struct text *w, const struct attribution_input *c, const struct party *p, const char *what)
 {
         usec_t known_since = c->history ? membership_history_known_since(c->history, p->guid) : USEC_INFINITY;
 
@@ -281,5 +281,5 @@ void standing_add_never(struct text *w, const struct attribution_context *c, con
                 text_add(w, "; %s is no member of %s", p->name, what);
         else
                 text_add(w, "; %s was never a member of %s in the %s that pkeyd remembers", p->name, what,
-                         words_duration(elapsed(known_since, c->now)).text);
+                         phrase_duration(elapsed(known_since, c->now)).text);
 }

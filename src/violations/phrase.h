@@ -7,17 +7,17 @@
 #include "util/text.h"
 
 /* What goes between the first items, the last two, as in "a, b and c": call before item i of n. */
-void words_add_separator(struct text *w, uint32_t i, uint32_t n);
+void phrase_add_separator(struct text *w, uint32_t i, uint32_t n);
 
-/* A piece for the arguments of text_add(): words_number(n).text. */
-struct words_piece {
+/* For the arguments of text_add(): phrase_number(n).text. */
+struct phrase {
         char text[64];
 };
 
 /* "12,345" */
-struct words_piece words_number(uint64_t n);
+struct phrase phrase_number(uint64_t n);
 /* "1 packet", "12,345 packets" */
-struct words_piece words_count(uint64_t n, const char *one, const char *many);
+struct phrase phrase_count(uint64_t n, const char *one, const char *many);
 static inline usec_t elapsed(usec_t from, usec_t to)
 {
         return to > from ? to - from : 0;
@@ -25,4 +25,4 @@ static inline usec_t elapsed(usec_t from, usec_t to)
 
 /* "a moment", "59 seconds", "12 minutes", "3 hours", "400 days": the nearest of the largest unit of which there are
  * two */
-struct words_piece words_duration(usec_t duration);
+struct phrase phrase_duration(usec_t duration);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* This host's kernel as a witness, beside the fabric or alone. */
+/* The tables of this host as its kernel has them, compared beside the fabric or alone. */
 
 #include "pkeyctl/context.h"
 #include "shell/verbs_port.h"
-#include "verify/kernel.h"
+#include "verify/verbs_tables.h"
 
-/* Adds to v what the kernel says of those ports of the snapshot that are on this host. A host whose ports libibverbs does
- * not know (a simulated fabric) is passed over in silence. Returns 0, -ENOMEM. */
-int kernel_verify(struct context *ctx, struct verification *v);
+/* Adds to v the differences in the kernel's tables of those ports of the snapshot that are on this host. A host whose ports
+ * libibverbs does not know (a simulated fabric) is passed over in silence. Returns 0, -ENOMEM. */
+int host_tables_verify(struct context *ctx, struct verification *v);
 
 /* A port of this host whose table could not be judged. */
 struct local_unread {

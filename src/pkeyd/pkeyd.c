@@ -8,7 +8,7 @@
 #include "pkeyd/daemon.h"
 #include "pkeyd/load.h"
 #include "shell/file.h"
-#include "shell/report.h"
+#include "shell/findings_print.h"
 
 #define OPENSM_CONF "/etc/opensm/opensm.conf"
 
@@ -58,11 +58,11 @@ static int check_files(const struct options *o)
         r = a ? load_generation(o, &findings, &g) : -ENOMEM;
         if (r == 0)
                 r = check_opensm(a, g, &findings);
-        if (r == -ENOMEM || report_findings(stderr, &findings, FINDING_NOTE) < 0) {
+        if (r == -ENOMEM || findings_print(stderr, &findings, FINDING_NOTE) < 0) {
                 fprintf(stderr, "pkeyd: error: out of memory\n");
                 return EXIT_FAILURE;
         }
-        report_count(&findings, count, sizeof(count));
+        findings_print_count(&findings, count, sizeof(count));
         printf("%s and %s: %s\n", o->config_file, o->policy_file, count);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyd/options.h"
+#include "pkeyd/pkeyd_options.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "config.h"
 #include "shell/command_line.h"
-#include "shell/report.h"
+#include "shell/findings_print.h"
 #include "shell/state.h"
 
 static void print_help(void)
@@ -64,7 +64,7 @@ int options_parse(struct arena *a, int argc, char *argv[], struct options *ret)
                 r = findings_error(&findings, FINDING_USAGE, "a policy is given with --policy",
                                    "'%s' is one argument too many", argv[r]);
         if (r < 0) {
-                (void) report_findings(stderr, &findings, FINDING_ERROR);
+                (void) findings_print(stderr, &findings, FINDING_ERROR);
                 return r;
         }
         if (o.help)

@@ -26,7 +26,7 @@ enum mad_transaction_state {
         TRANSACTION_ENDED,   /* its result waits to be fetched */
 };
 
-struct mad_engine_list {
+struct mad_transaction_list {
         uint32_t first, last;
         unsigned n;
 };
@@ -35,7 +35,7 @@ struct mad_transaction {
         struct mad_request request; /* its data becomes the answer's */
         enum mad_transaction_state state;
         uint32_t previous, next;    /* in the list that its state puts it in */
-        struct mad_engine_list chain; /* of a holder: who waits behind it */
+        struct mad_transaction_list chain; /* of a holder: who waits behind it */
         uint32_t tid;
         bool has_tid;
         bool suspect;               /* the request before it to the same destination had no answer */
@@ -51,36 +51,36 @@ struct mad_transaction {
         uint16_t mad_status;
 };
 
-struct mad_engine_table {
+struct mad_transactions {
         struct mad_transaction *slots;
         struct hash_index by_destination; /* of holders */
         struct hash_index by_tid;         /* of those that have one */
         uint32_t n_slots, n_used;
-        struct mad_engine_list free;
+        struct mad_transaction_list free;
 };
 
 /* Returns 0 or -ENOMEM. */
-int mad_engine_table_init(struct mad_engine_table *t, uint32_t n_slots);
-void mad_engine_table_done(struct mad_engine_table *t);
+int mad_transactions_init(struct mad_transactions *t, uint32_t n_slots);
+void mad_transactions_done(struct mad_transactions *t);
 
-void mad_engine_list_init(struct mad_engine_list *l);
-void mad_engine_list_append(struct mad_engine_table *t, struct mad_engine_list *l, uint32_t slot);
-void mad_engine_list_remove(struct mad_engine_table *t, struct mad_engine_list *l, uint32_t slot);
+void mad_transaction_list_init(struct mad_transaction_list *l);
+void mad_transaction_list_append(struct mad_transactions *t, struct mad_transaction_list *l, uint32_t slot);
+void mad_transaction_list_remove(struct mad_transactions *t, struct mad_transaction_list *l, uint32_t slot);
 
 /* A copy of the request in a slot of its own. It is the holder of its destination (READY, in no list yet) or CHAINED.
  * Returns 0 or -ENOMEM. Pointers into slots are void after it. */
-int mad_engine_table_add(struct mad_engine_table *t, const struct mad_request *request, uint32_t *ret);
+int mad_transactions_add(struct mad_transactions *t, const struct mad_request *request, uint32_t *ret);
 
 /* The holder gives its place to the first in its chain, which becomes READY, in no list yet. SLOT_NONE: nobody waited. */
-uint32_t mad_engine_table_pass_on(struct mad_engine_table *t, uint32_t holder);
+uint32_t mad_transactions_pass_on(struct mad_transactions *t, uint32_t holder);
 
 /* A CHAINED one waits no longer; it is in no list then. */
-void mad_engine_table_unchain(struct mad_engine_table *t, uint32_t slot);
+void mad_transactions_unchain(struct mad_transactions *t, uint32_t slot);
 
 /* Back to the free slots. It must be in no list and have passed on what it held. */
-void mad_engine_table_release(struct mad_engine_table *t, uint32_t slot);
+void mad_transactions_release(struct mad_transactions *t, uint32_t slot);
 
 /* By transaction ID; SLOT_NONE: no such. */
-uint32_t mad_engine_table_find(const struct mad_engine_table *t, uint32_t tid);
-void mad_engine_table_set_tid(struct mad_engine_table *t, uint32_t slot, uint32_t tid);
-void mad_engine_table_clear_tid(struct mad_engine_table *t, uint32_t slot);
+uint32_t mad_transactions_find(const struct mad_transactions *t, uint32_t tid);
+void mad_transactions_set_tid(struct mad_transactions *t, uint32_t slot, uint32_t tid);
+void mad_transactions_clear_tid(struct mad_transactions *t, uint32_t slot);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The command line. --help and --version are printed by main. */
+/* The command line. --help and --version are printed by pkeyctl.c. */
 
 #include "ib/types.h"
 #include "util/findings.h"

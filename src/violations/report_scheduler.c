@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which reports come when. See violations.h for the rules, book.h for the lists. */
+/* Which reports come when. See violations.h for the rules, violation_table.h for the lists. */
 
 #include <string.h>
 
-#include "violations/book.h"
+#include "violations/violation_table.h"
 
 static usec_t usec_add(usec_t a, usec_t b)
 {
         return a > USEC_INFINITY - b ? USEC_INFINITY : a + b;
 }
 
-static usec_t cool_at(const struct violations *v, const struct book_entry *e)
+static usec_t cool_at(const struct violations *v, const struct violation_entry *e)
 {
-        return usec_add(e->told_at, v->config.interval);
+        return usec_add(e->reported_at, v->config.interval);
 }
 
-static usec_t calm_at(const struct violations *v, const struct book_entry *e)
+static usec_t calm_at(const struct violations *v, const struct violation_entry *e)
 {
         if (v->config.interval > USEC_INFINITY / VIOLATIONS_QUIET_INTERVALS)
                 return USEC_INFINITY;
@@ -33,56 +33,56 @@ static void open_window(struct violations *v, usec_t now)
                 return;
         v->window_open = true;
         v->window_began = now;
-        v->n_told = v->n_calm_told = 0;
+        v->n_reported = v->n_calm_reported = 0;
 }
 
-static bool is_ripe(const struct violations *v, const struct book_entry *e)
+static bool is_ripe(const struct violations *v, const struct violation_entry *e)
 {
         return e->record.unreported > 0 && e->in_interval >= v->config.threshold;
 }
 
-void book_wants_telling(struct violations *v, uint32_t entry)
+void report_scheduler_update(struct violations *v, uint32_t entry)
 {
-        const struct book_entry *e = &v->entries[entry];
-        bool is_free = e->tell == TELL_NONE || (e->tell == TELL_COOLING && !e->told);
+        const struct violation_entry *e = &v->entries[entry];
+        bool is_free = e->report_state == REPORT_NONE || (e->report_state == REPORT_COOLING && !e->is_reported);
 
-        if (e->say_saturated && e->tell == TELL_COOLING)
+        if (e->report_saturated && e->report_state == REPORT_COOLING)
                 is_free = true;
-        if (is_free && (e->say_saturated || is_ripe(v, e)))
-                book_set_tell(v, entry, TELL_DUE);
+        if (is_free && (e->report_saturated || is_ripe(v, e)))
+                violation_table_set_report_state(v, entry, REPORT_DUE);
 }
 
-static struct book_entry *first_of(const struct violations *v, enum tell tell)
+static struct violation_entry *first_of(const struct violations *v, enum report_state state)
 {
-        uint32_t i = v->tells[tell].first;
+        uint32_t i = v->report_lists[state].first;
 
         return i == VIOLATION_NONE ? NULL : &v->entries[i];
 }
 
 static void cool_down(struct violations *v, usec_t now)
 {
-        const struct book_entry *e;
+        const struct violation_entry *e;
 
-        while ((e = first_of(v, TELL_COOLING)) && cool_at(v, e) <= now) {
-                uint32_t i = v->tells[TELL_COOLING].first;
+        while ((e = first_of(v, REPORT_COOLING)) && cool_at(v, e) <= now) {
+                uint32_t i = v->report_lists[REPORT_COOLING].first;
 
-                book_set_tell(v, i, TELL_NONE);
-                book_wants_telling(v, i);
+                violation_table_set_report_state(v, i, REPORT_NONE);
+                report_scheduler_update(v, i);
         }
 }
 
-/* What the entry had to tell was told. */
-static void be_told(struct violations *v, usec_t now, uint32_t entry, bool in_sum)
+/* What is new with the entry was reported. */
+static void set_reported(struct violations *v, usec_t now, uint32_t entry, bool in_sum)
 {
-        struct book_entry *e = &v->entries[entry];
+        struct violation_entry *e = &v->entries[entry];
 
         e->record.unreported = 0;
-        e->say_saturated = false;
-        e->told = e->record.episode > 0;
+        e->report_saturated = false;
+        e->is_reported = e->record.episode > 0;
         e->in_sum = in_sum;
-        e->told_at = e->interval_began = now;
+        e->reported_at = e->interval_began = now;
         e->in_interval = 0;
-        book_set_tell(v, entry, TELL_COOLING);
+        violation_table_set_report_state(v, entry, REPORT_COOLING);
 }
 
 static void end_episode(struct violations *v, uint32_t entry)
@@ -90,27 +90,27 @@ static void end_episode(struct violations *v, uint32_t entry)
         struct violation_record *r = &v->entries[entry].record;
 
         r->episode = r->unreported = 0;
-        book_set_life(v, entry, LIFE_IDLE);
+        violation_table_set_life(v, entry, LIFE_IDLE);
 }
 
-static void tell_alone(struct violations *v, usec_t now, uint32_t entry, struct violation_report *ret)
+static void report_alone(struct violations *v, usec_t now, uint32_t entry, struct violation_report *ret)
 {
-        struct book_entry *e = &v->entries[entry];
+        struct violation_entry *e = &v->entries[entry];
 
         memset(ret, 0, sizeof(*ret));
-        ret->kind = e->say_saturated ? VIOLATION_SATURATED : e->told ? VIOLATION_MORE : VIOLATION_FIRST;
+        ret->kind = e->report_saturated ? VIOLATION_SATURATED : e->is_reported ? VIOLATION_MORE : VIOLATION_FIRST;
         ret->count = e->record.unreported;
         ret->since = e->record.unreported > 0 ? e->since : 0;
         ret->n_ports = 1;
-        be_told(v, now, entry, false);
+        set_reported(v, now, entry, false);
         ret->record = e->record;
         open_window(v, now);
-        v->n_told++;
+        v->n_reported++;
 }
 
-static void tell_quiet(struct violations *v, usec_t now, uint32_t entry, struct violation_report *ret)
+static void report_quiet(struct violations *v, usec_t now, uint32_t entry, struct violation_report *ret)
 {
-        struct book_entry *e = &v->entries[entry];
+        struct violation_entry *e = &v->entries[entry];
 
         memset(ret, 0, sizeof(*ret));
         ret->kind = VIOLATION_QUIET;
@@ -120,7 +120,7 @@ static void tell_quiet(struct violations *v, usec_t now, uint32_t entry, struct 
         end_episode(v, entry);
         ret->record = e->record;
         open_window(v, now);
-        v->n_calm_told++;
+        v->n_calm_reported++;
 }
 
 /* --- sums ------------------------------------------------------------------------------------------------------------ */
@@ -134,7 +134,7 @@ static void add_worst(struct violation_report *report, const struct violation_re
                 const struct violation_record *other = &report->worst[i - 1];
 
                 if (other->unreported > r->unreported ||
-                    (other->unreported == r->unreported && book_compare_records(other, r) < 0))
+                    (other->unreported == r->unreported && violation_compare_records(other, r) < 0))
                         break;
                 if (i < VIOLATIONS_WORST)
                         report->worst[i] = *other;
@@ -148,7 +148,7 @@ static void add_worst(struct violation_report *report, const struct violation_re
 static void add_to_sum(struct violations *v, struct violation_report *report, const struct violation_record *r,
                        usec_t since)
 {
-        report->count = book_add(report->count, r->unreported);
+        report->count = add_capped(report->count, r->unreported);
         if (since != 0 && (report->since == 0 || since < report->since))
                 report->since = since;
         add_worst(report, r);
@@ -168,14 +168,14 @@ static void count_ports(struct violations *v, struct violation_report *report)
 
 static void sum_held(struct violations *v, usec_t now, struct violation_report *ret)
 {
-        struct book_entry *e;
+        struct violation_entry *e;
 
         memset(ret, 0, sizeof(*ret));
         ret->kind = VIOLATION_STORM;
-        while ((e = first_of(v, TELL_HELD))) {
+        while ((e = first_of(v, REPORT_HELD))) {
                 add_to_sum(v, ret, &e->record, e->record.unreported > 0 ? e->since : 0);
-                ret->n_saturated += e->say_saturated;
-                be_told(v, now, v->tells[TELL_HELD].first, true);
+                ret->n_saturated += e->report_saturated;
+                set_reported(v, now, v->report_lists[REPORT_HELD].first, true);
         }
         count_ports(v, ret);
 }
@@ -197,23 +197,23 @@ static void sum_calmed(struct violations *v, struct violation_report *ret)
 
 /* --- the interval's end ---------------------------------------------------------------------------------------------- */
 
-static bool is_storm(uint32_t n_told, uint32_t n_held)
+static bool is_storm(uint32_t n_reported, uint32_t n_held)
 {
-        return n_held > 1 && n_told + n_held > VIOLATIONS_STORM_PORTS;
+        return n_held > 1 && n_reported + n_held > VIOLATIONS_STORM_PORTS;
 }
 
 static void release_held(struct violations *v)
 {
-        while (v->tells[TELL_HELD].n > 0)
-                book_set_tell(v, v->tells[TELL_HELD].first, TELL_RELEASED);
+        while (v->report_lists[REPORT_HELD].n > 0)
+                violation_table_set_report_state(v, v->report_lists[REPORT_HELD].first, REPORT_RELEASED);
 }
 
 /* One step of closing the window that has ended. True: with a report. False: it is closed, or the next one is open. */
 static bool close_window(struct violations *v, usec_t now, struct violation_report *ret)
 {
-        bool storm = is_storm(v->n_told, v->tells[TELL_HELD].n);
+        bool storm = is_storm(v->n_reported, v->report_lists[REPORT_HELD].n);
 
-        if (is_storm(v->n_calm_told, v->lives[LIFE_CALMED].n)) {
+        if (is_storm(v->n_calm_reported, v->lives[LIFE_CALMED].n)) {
                 sum_calmed(v, ret);
                 return true;
         }
@@ -232,68 +232,68 @@ static bool close_window(struct violations *v, usec_t now, struct violation_repo
 /* --- the next report ------------------------------------------------------------------------------------------------- */
 
 /* In a storm only what is new. */
-static bool has_room(const struct violations *v, const struct book_entry *e)
+static bool has_room(const struct violations *v, const struct violation_entry *e)
 {
-        bool is_new = e->say_saturated || !e->told;
+        bool is_new = e->report_saturated || !e->is_reported;
 
-        return (!v->window_open || v->n_told < VIOLATIONS_STORM_PORTS) && (is_new || !v->in_storm);
+        return (!v->window_open || v->n_reported < VIOLATIONS_STORM_PORTS) && (is_new || !v->in_storm);
 }
 
-static bool tell_due(struct violations *v, usec_t now, struct violation_report *ret)
+static bool report_due(struct violations *v, usec_t now, struct violation_report *ret)
 {
-        const struct book_entry *e;
+        const struct violation_entry *e;
 
-        if (first_of(v, TELL_RELEASED)) {
-                tell_alone(v, now, v->tells[TELL_RELEASED].first, ret);
+        if (first_of(v, REPORT_RELEASED)) {
+                report_alone(v, now, v->report_lists[REPORT_RELEASED].first, ret);
                 return true;
         }
-        while ((e = first_of(v, TELL_DUE))) {
-                uint32_t i = v->tells[TELL_DUE].first;
+        while ((e = first_of(v, REPORT_DUE))) {
+                uint32_t i = v->report_lists[REPORT_DUE].first;
 
                 if (has_room(v, e)) {
-                        tell_alone(v, now, i, ret);
+                        report_alone(v, now, i, ret);
                         return true;
                 }
-                book_set_tell(v, i, TELL_HELD);
+                violation_table_set_report_state(v, i, REPORT_HELD);
                 open_window(v, now);
         }
         return false;
 }
 
-/* Whose episode is to end first. A move ends it at once; what is held is told of before that. */
+/* Whose episode is to end first. A move ends it at once; what is held is reported before that. */
 static uint32_t first_to_calm(const struct violations *v)
 {
         uint32_t moved = v->lives[LIFE_MOVED].first;
 
-        return moved != VIOLATION_NONE && v->entries[moved].tell != TELL_HELD ? moved : v->lives[LIFE_ACTIVE].first;
+        return moved != VIOLATION_NONE && v->entries[moved].report_state != REPORT_HELD ? moved : v->lives[LIFE_ACTIVE].first;
 }
 
 static usec_t calm_due(const struct violations *v, uint32_t entry)
 {
-        const struct book_entry *e = &v->entries[entry];
+        const struct violation_entry *e = &v->entries[entry];
 
-        if (e->tell == TELL_HELD)
+        if (e->report_state == REPORT_HELD)
                 return USEC_INFINITY;
         return e->life == LIFE_MOVED ? 0 : calm_at(v, e);
 }
 
-/* One whose episode is over is told of alone, or held back, or (of whom nothing was told) forgotten. */
-static bool tell_calm(struct violations *v, usec_t now, struct violation_report *ret)
+/* One whose episode is over is reported alone, or held back, or (of which nothing was reported) forgotten. */
+static bool report_calm(struct violations *v, usec_t now, struct violation_report *ret)
 {
         uint32_t i;
 
         while ((i = first_to_calm(v)) != VIOLATION_NONE) {
-                const struct book_entry *e = &v->entries[i];
+                const struct violation_entry *e = &v->entries[i];
 
                 if (calm_due(v, i) > now)
                         return false;
-                if (!e->told) {
+                if (!e->is_reported) {
                         end_episode(v, i);
-                } else if (e->in_sum || (v->window_open && v->n_calm_told >= VIOLATIONS_STORM_PORTS)) {
-                        book_set_life(v, i, LIFE_CALMED);
+                } else if (e->in_sum || (v->window_open && v->n_calm_reported >= VIOLATIONS_STORM_PORTS)) {
+                        violation_table_set_life(v, i, LIFE_CALMED);
                         open_window(v, now);
                 } else {
-                        tell_quiet(v, now, i, ret);
+                        report_quiet(v, now, i, ret);
                         return true;
                 }
         }
@@ -301,12 +301,12 @@ static bool tell_calm(struct violations *v, usec_t now, struct violation_report 
 }
 
 /* Those that were held back and were too few for a sum. */
-static bool tell_released_calm(struct violations *v, usec_t now, struct violation_report *ret)
+static bool report_released_calm(struct violations *v, usec_t now, struct violation_report *ret)
 {
         if (v->lives[LIFE_CALMED].n == 0 || v->n_calm_released == 0)
                 return false;
         v->n_calm_released--;
-        tell_quiet(v, now, v->lives[LIFE_CALMED].first, ret);
+        report_quiet(v, now, v->lives[LIFE_CALMED].first, ret);
         return true;
 }
 
@@ -314,22 +314,22 @@ bool violations_next_report(struct violations *v, usec_t now, struct violation_r
 {
         cool_down(v, now);
         /* What goes on in a storm belongs to the sum that is due now; else it is the first of the next interval. */
-        if (v->in_storm && tell_due(v, now, ret))
+        if (v->in_storm && report_due(v, now, ret))
                 return true;
         if (window_ends(v) <= now && close_window(v, now, ret))
                 return true;
-        return tell_due(v, now, ret) || tell_released_calm(v, now, ret) || tell_calm(v, now, ret);
+        return report_due(v, now, ret) || report_released_calm(v, now, ret) || report_calm(v, now, ret);
 }
 
 usec_t violations_due(const struct violations *v)
 {
-        const struct book_entry *e;
+        const struct violation_entry *e;
         usec_t due = window_ends(v);
 
-        if (v->tells[TELL_DUE].n > 0 || v->tells[TELL_RELEASED].n > 0 ||
+        if (v->report_lists[REPORT_DUE].n > 0 || v->report_lists[REPORT_RELEASED].n > 0 ||
             (v->n_calm_released > 0 && v->lives[LIFE_CALMED].n > 0))
                 return 0;
-        e = first_of(v, TELL_COOLING);
+        e = first_of(v, REPORT_COOLING);
         if (e)
                 due = MIN(due, cool_at(v, e));
         if (first_to_calm(v) != VIOLATION_NONE)

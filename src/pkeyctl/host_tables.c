@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/kernel.h"
+#include "pkeyctl/host_tables.h"
 
 #include <errno.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static int look(struct context *ctx, struct verbs_host *host, bool complain, str
         r = read_tables(ctx, host, complain, tables, &v->n_kernel_ports);
         if (r < 0)
                 return r;
-        return verify_kernel(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, tables, v->n_kernel_ports, v);
+        return verbs_tables_verify(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, tables, v->n_kernel_ports, v);
 }
 
 /* The SMA's table and the kernel's are not (yet) the same. */
@@ -74,7 +74,7 @@ static bool lags(const struct verification *v, uint32_t first)
         return false;
 }
 
-int kernel_verify(struct context *ctx, struct verification *v)
+int host_tables_verify(struct context *ctx, struct verification *v)
 {
         _cleanup_verbs_host_ struct verbs_host *host = NULL;
         const struct timespec pause = { .tv_nsec = PAUSE_NSEC };

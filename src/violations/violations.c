@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "violations/book.h"
+#include "violations/violation_table.h"
 
 const char *violation_source_to_string(enum violation_source s)
 {
@@ -33,7 +33,7 @@ struct violations *violations_new(const struct violations_config *config)
 
         if (!v)
                 return NULL;
-        book_init(v);
+        violation_table_init(v);
         violations_set_config(v, config);
         return v;
 }
@@ -41,25 +41,25 @@ struct violations *violations_new(const struct violations_config *config)
 struct violations *violations_free(struct violations *v)
 {
         if (v) {
-                book_done(v);
+                violation_table_done(v);
                 free(v);
         }
         return NULL;
 }
 
-static void begin_episode(struct book_entry *e, usec_t now, usec_t since)
+static void begin_episode(struct violation_entry *e, usec_t now, usec_t since)
 {
         e->record.episode_began = now;
         e->record.episode_since = since;
         e->interval_began = now;
         e->in_interval = 0;
-        e->told = e->in_sum = false;
+        e->is_reported = e->in_sum = false;
 }
 
-/* since: when it was last looked at without these. */
+/* since: when it was last sampled without these. */
 static void count(struct violations *v, usec_t now, uint32_t entry, uint64_t n, usec_t since)
 {
-        struct book_entry *e = &v->entries[entry];
+        struct violation_entry *e = &v->entries[entry];
         struct violation_record *r = &e->record;
 
         if (r->episode == 0)
@@ -69,88 +69,88 @@ static void count(struct violations *v, usec_t now, uint32_t entry, uint64_t n, 
                 e->in_interval = 0;
         }
         if (r->unreported == 0)
-                e->since = e->told ? e->told_at : since;
-        e->in_interval = book_add(e->in_interval, n);
-        r->unreported = book_add(r->unreported, n);
-        r->episode = book_add(r->episode, n);
+                e->since = e->is_reported ? e->reported_at : since;
+        e->in_interval = add_capped(e->in_interval, n);
+        r->unreported = add_capped(r->unreported, n);
+        r->episode = add_capped(r->episode, n);
         if (r->total == 0) {
                 r->first = now;
                 r->first_since = since;
         }
-        r->total = book_add(r->total, n);
+        r->total = add_capped(r->total, n);
         r->last = now;
-        v->totals[r->source] = book_add(v->totals[r->source], n);
-        book_set_life(v, entry, LIFE_ACTIVE);
+        v->totals[r->source] = add_capped(v->totals[r->source], n);
+        violation_table_set_life(v, entry, LIFE_ACTIVE);
 }
 
-/* Whose record the next look at this counter goes to. */
-static struct book_key key_of(const struct violation_port_looks *p, enum violation_source source)
+/* Whose record the next sample of this counter goes to. */
+static struct violation_key key_of(const struct port_samples *p, enum violation_source source)
 {
-        return (struct book_key) {
+        return (struct violation_key) {
                 .port = p->port,
                 .source = source,
                 .host = !p->host ? NULL : p->doubted[source] ? &violation_nobody : &p->host->host,
         };
 }
 
-/* What a look says to the record. It is made only if there is something to say. 0 or -ENOMEM. */
-static int note_look(struct violations *v, usec_t now, const struct violation_port_looks *p, enum violation_source source,
-                     unsigned bits, const struct violation_look *look)
+/* What a sample changes in the record. It is made only if there is something to say. 0 or -ENOMEM. */
+static int note_change(struct violations *v, usec_t now, const struct port_samples *p, enum violation_source source,
+                       unsigned bits, const struct counter_change *change)
 {
-        const struct book_key key = key_of(p, source);
-        bool is_news = look->count > 0 || look->newly_saturated;
-        uint32_t entry = is_news ? book_take(v, &key) : book_find(v, &key);
-        struct book_entry *e;
+        const struct violation_key key = key_of(p, source);
+        bool is_news = change->count > 0 || change->newly_saturated;
+        uint32_t entry = is_news ? violation_table_take(v, &key) : violation_table_find(v, &key);
+        struct violation_entry *e;
 
         if (entry == VIOLATION_NONE)
                 return is_news ? -ENOMEM : 0;
         e = &v->entries[entry];
         if (is_news && !p->doubted[source])
-                book_set_hosts(e, book_host_ref(p->host), NULL, NULL);
-        if (look->count > 0)
-                count(v, now, entry, look->count, look->since);
-        e->record.saturated = look->saturated;
+                violation_entry_set_hosts(e, shared_host_ref(p->host), NULL, NULL);
+        if (change->count > 0)
+                count(v, now, entry, change->count, change->since);
+        e->record.saturated = change->saturated;
         e->record.bits = bits;
-        e->say_saturated = e->say_saturated || look->newly_saturated;
+        e->report_saturated = e->report_saturated || change->newly_saturated;
         if (is_news)
-                book_wants_telling(v, entry);
+                report_scheduler_update(v, entry);
         return 0;
 }
 
 int violations_see_counter(struct violations *v, usec_t now, struct violation_port port, enum violation_source source,
                            unsigned bits, uint64_t value)
 {
-        struct violation_port_looks *p;
+        struct port_samples *p;
         struct violation_counter c;
-        struct violation_look look;
+        struct counter_change change;
         int r;
 
         if (source >= VIOLATION_N_COUNTERS || bits < 1 || bits > 64)
                 return -EINVAL;
-        p = violation_looks_take(&v->looks, port);
+        p = counter_samples_take(&v->samples, port);
         if (!p)
                 return -ENOMEM;
         c = p->counters[source];
-        violation_counter_see(&c, now, bits, value, &look);
-        r = note_look(v, now, p, source, bits, &look);
+        violation_counter_see(&c, now, bits, value, &change);
+        r = note_change(v, now, p, source, bits, &change);
         if (r < 0)
                 return r;
         p->counters[source] = c;
         p->doubted[source] = false;
-        return look.saturated;
+        return change.saturated;
 }
 
 void violations_counter_cleared(struct violations *v, struct violation_port port, enum violation_source source)
 {
-        struct violation_port_looks *p = violation_looks_find(&v->looks, port);
-        struct book_key key;
+        struct port_samples *p = counter_samples_find(&v->samples, port);
+        struct violation_key key;
         uint32_t entry;
 
         if (!p || source >= VIOLATION_N_COUNTERS)
                 return;
         violation_counter_cleared(&p->counters[source]);
         key = key_of(p, source);
-        entry = book_find(v, &key);
+        entry = violation_table_find(v, &key);
         if (entry != VIOLATION_NONE)
                 v->entries[entry].record.saturated = false;
 }
@@ -159,11 +159,11 @@ void violations_counter_cleared(struct violations *v, struct violation_port port
 
 const struct violation_host violation_nobody = {};
 
-struct book_host *book_host_new(const struct violation_host *host)
+struct shared_host *shared_host_new(const struct violation_host *host)
 {
         struct violation_host copy = *host;
         const char **strings[] = { &copy.label, &copy.name, &copy.node, &copy.device, &copy.at_switch, &copy.switch_name };
-        struct book_host *h;
+        struct shared_host *h;
         size_t size = sizeof(*h);
         char *end;
 
@@ -185,14 +185,14 @@ struct book_host *book_host_new(const struct violation_host *host)
         return h;
 }
 
-struct book_host *book_host_ref(struct book_host *h)
+struct shared_host *shared_host_ref(struct shared_host *h)
 {
         if (h)
                 h->n_refs++;
         return h;
 }
 
-struct book_host *book_host_unref(struct book_host *h)
+struct shared_host *shared_host_unref(struct shared_host *h)
 {
         assert(!h || h->n_refs > 0);
         if (h && --h->n_refs == 0)
@@ -200,33 +200,34 @@ struct book_host *book_host_unref(struct book_host *h)
         return NULL;
 }
 
-static const struct violation_host *set_host(struct book_host **to, struct book_host *host)
+static const struct violation_host *set_host(struct shared_host **to, struct shared_host *host)
 {
-        book_host_unref(*to);
+        shared_host_unref(*to);
         *to = host;
         return host ? &host->host : NULL;
 }
 
-void book_set_hosts(struct book_entry *e, struct book_host *host, struct book_host *from, struct book_host *to)
+void violation_entry_set_hosts(struct violation_entry *e, struct shared_host *host, struct shared_host *from,
+                               struct shared_host *to)
 {
         e->record.host = set_host(&e->host, host);
         e->record.from = set_host(&e->from, from);
         e->record.to = set_host(&e->to, to);
 }
 
-int book_compare_hosts(const struct violation_host *a, const struct violation_host *b)
+int violation_compare_hosts(const struct violation_host *a, const struct violation_host *b)
 {
         if (!a || !b)
                 return ORDER(!!a, !!b);
         return ORDER(a->guid.v, b->guid.v) ?: strcmp(a->label ?: "", b->label ?: "");
 }
 
-/* The host that was there has moved away: what it sent is told, and then its episodes are over. */
-static void end_stay(struct violations *v, struct violation_port_looks *p)
+/* The host that was there has moved away: what it sent is reported, and then its episodes are over. */
+static void end_stay(struct violations *v, struct port_samples *p)
 {
         for (enum violation_source s = 0; s < VIOLATION_N_COUNTERS; s++) {
-                uint32_t entry = book_find(v, &(struct book_key) { p->port, s, &p->host->host, NULL });
-                struct book_entry *e;
+                uint32_t entry = violation_table_find(v, &(struct violation_key) { p->port, s, &p->host->host, NULL });
+                struct violation_entry *e;
 
                 if (entry == VIOLATION_NONE)
                         continue;
@@ -234,15 +235,15 @@ static void end_stay(struct violations *v, struct violation_port_looks *p)
                 e->record.saturated = false;
                 if (e->life != LIFE_ACTIVE)
                         continue;
-                book_set_life(v, entry, LIFE_MOVED);
-                if (e->told && e->tell == TELL_COOLING && e->record.unreported > 0)
-                        book_set_tell(v, entry, TELL_DUE);
+                violation_table_set_life(v, entry, LIFE_MOVED);
+                if (e->is_reported && e->report_state == REPORT_COOLING && e->record.unreported > 0)
+                        violation_table_set_report_state(v, entry, REPORT_DUE);
         }
 }
 
 void violations_doubt_host(struct violations *v, struct violation_port port, enum violation_source source)
 {
-        struct violation_port_looks *p = violation_looks_find(&v->looks, port);
+        struct port_samples *p = counter_samples_find(&v->samples, port);
 
         if (p && source < VIOLATION_N_COUNTERS)
                 p->doubted[source] = p->counters[source].seen;
@@ -251,25 +252,25 @@ void violations_doubt_host(struct violations *v, struct violation_port port, enu
 /* Nothing of it is new; a new LID or switch is not worth a new record, but is shown from then on. */
 static bool is_same(const struct violation_host *a, const struct violation_host *b)
 {
-        return book_compare_hosts(a, b) == 0 && a->lid.v == b->lid.v && a->number == b->number &&
+        return violation_compare_hosts(a, b) == 0 && a->lid.v == b->lid.v && a->number == b->number &&
                strcmp(a->name ?: "", b->name ?: "") == 0 && strcmp(a->at_switch ?: "", b->at_switch ?: "") == 0;
 }
 
 int violations_set_host(struct violations *v, struct violation_port port, const struct violation_host *host)
 {
-        struct violation_port_looks *p = violation_looks_find(&v->looks, port) ?: violation_looks_take(&v->looks, port);
-        struct book_host *h;
+        struct port_samples *p = counter_samples_find(&v->samples, port) ?: counter_samples_take(&v->samples, port);
+        struct shared_host *h;
 
         if (!p)
                 return -ENOMEM;
         if (p->host && is_same(&p->host->host, host))
                 return 0;
-        h = book_host_new(host);
+        h = shared_host_new(host);
         if (p->host && p->host->host.guid.v != host->guid.v) {
                 end_stay(v, p);
-                violation_looks_doubt(p);
+                counter_samples_doubt(p);
         }
-        book_host_unref(p->host);
+        shared_host_unref(p->host);
         p->host = h;
         return h ? 0 : -ENOMEM;
 }
@@ -277,10 +278,10 @@ int violations_set_host(struct violations *v, struct violation_port port, const 
 int violations_see_notice(struct violations *v, usec_t now, struct violation_port port, const struct notice *notice,
                           const struct violation_ends *ends)
 {
-        _cleanup_host_ struct book_host *from = book_host_new(&ends->from), *to = book_host_new(&ends->to);
-        const struct violation_port_looks *p = violation_looks_find(&v->looks, port);
-        struct book_key key = { .port = port, .host = p && p->host ? &p->host->host : NULL, .notice = notice };
-        struct book_entry *e;
+        _cleanup_host_ struct shared_host *from = shared_host_new(&ends->from), *to = shared_host_new(&ends->to);
+        const struct port_samples *p = counter_samples_find(&v->samples, port);
+        struct violation_key key = { .port = port, .host = p && p->host ? &p->host->host : NULL, .notice = notice };
+        struct violation_entry *e;
         uint32_t entry;
 
         if (notice->trap < 257 || notice->trap > 259)
@@ -290,15 +291,15 @@ int violations_see_notice(struct violations *v, usec_t now, struct violation_por
         key.source = (enum violation_source) (VIOLATION_NOTICE_257 + notice->trap - 257);
         key.from = &from->host;
         key.to = &to->host;
-        entry = book_take(v, &key);
+        entry = violation_table_take(v, &key);
         if (entry == VIOLATION_NONE)
                 return -ENOMEM;
         e = &v->entries[entry];
         e->record.notice = *notice;
         e->record.from_conflicts = ends->from_conflicts;
-        book_set_hosts(e, p ? book_host_ref(p->host) : NULL, book_host_ref(from), book_host_ref(to));
+        violation_entry_set_hosts(e, p ? shared_host_ref(p->host) : NULL, shared_host_ref(from), shared_host_ref(to));
         count(v, now, entry, 1, 0);
-        book_wants_telling(v, entry);
+        report_scheduler_update(v, entry);
         return 0;
 }
 
@@ -309,7 +310,7 @@ const struct violation_record *violations_records(struct violations *v, uint32_t
                 return v->sorted;
         for (uint32_t i = 0; i < v->n; i++)
                 v->sorted[i] = v->entries[i].record;
-        qsort(v->sorted, v->n, sizeof(*v->sorted), book_compare_records);
+        qsort(v->sorted, v->n, sizeof(*v->sorted), violation_compare_records);
         return v->sorted;
 }
 

@@ -161,7 +161,7 @@ static int run_command(struct context *ctx)
 }
 
 /* Told without asking for memory. */
-static void tell_out_of_memory(const struct context *ctx)
+static void report_out_of_memory(const struct context *ctx)
 {
         if (ctx->options->json)
                 printf("{\"schema\":1,\"ok\":false,\"command\":\"%s\",\"findings\":[{\"file\":null,\"line\":0,\"column\":0,"
@@ -172,7 +172,7 @@ static void tell_out_of_memory(const struct context *ctx)
 }
 
 /* Every way a run can fail ends here, in words, once. */
-static int tell_failure(struct context *ctx, int r)
+static int report_failure(struct context *ctx, int r)
 {
         const struct result refused = { .kind = RESULT_REFUSED, .status = EXIT_REFUSED };
 
@@ -184,7 +184,7 @@ static int tell_failure(struct context *ctx, int r)
         if (r != -ENOMEM)
                 (void) output(ctx, &refused);
         if (r == -ENOMEM || ctx->output_r < 0)
-                tell_out_of_memory(ctx);
+                report_out_of_memory(ctx);
         return ctx->writing ? EXIT_PARTIAL : EXIT_REFUSED;
 }
 
@@ -203,7 +203,7 @@ static int run(struct context *ctx, int parsed)
         r = parsed < 0 ? parsed : run_command(ctx);
         if (r >= 0 && ctx->output_r < 0)
                 r = ctx->output_r;
-        return r < 0 ? tell_failure(ctx, r) : r;
+        return r < 0 ? report_failure(ctx, r) : r;
 }
 
 int main(int argc, char **argv)

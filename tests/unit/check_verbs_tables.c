@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "policy_fixture.h"
-#include "verify/kernel.h"
+#include "verify/verbs_tables.h"
 
 #define K(...) ((const struct p_key[]) { __VA_ARGS__ })
 #define N(k)   ((uint32_t) ELEMENTS(k))
@@ -16,7 +16,7 @@ static void compare(const struct p_key *sma, uint32_t n_sma, const struct p_key 
 {
         struct discrepancy d = {};
 
-        ck_assert_int_eq(kernel_compare(arena, sma, n_sma, kernel, n_kernel, &d), 0);
+        ck_assert_int_eq(verbs_tables_compare(arena, sma, n_sma, kernel, n_kernel, &d), 0);
         differences = d.kernel;
         n_differences = d.n_kernel;
 }
@@ -109,7 +109,7 @@ static struct verification three(const struct p_key *sma, uint32_t n_sma, const 
                 memcpy(observed->tables[table.port].entries, sma, n_sma * sizeof(*sma));
                 observed->tables[table.port].source = TABLE_READ;
         }
-        ck_assert_int_eq(verify_kernel(arena, desired, observed, &options, &table, 1, &v), 0);
+        ck_assert_int_eq(verbs_tables_verify(arena, desired, observed, &options, &table, 1, &v), 0);
         if (v.n_differ > 0) {
                 ck_assert_uint_eq(v.n_differ, 1);
                 ck_assert_uint_eq(v.differ[0].port, table.port);
@@ -305,7 +305,7 @@ static struct local_verification local(const char *lines, const struct p_key *ke
         struct possibilities p;
 
         ck_assert_int_eq(policy_resolve_local(arena, parse(with_members(lines)), host(NOBODY), &findings, &p), 0);
-        ck_assert_int_eq(verify_local(arena, &p, &options, &table, 1, &ret), 0);
+        ck_assert_int_eq(verbs_tables_verify_local(arena, &p, &options, &table, 1, &ret), 0);
         ck_assert_uint_eq(ret.v->n_ports, 1);
         return ret;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "verify/kernel.h"
+#include "verify/verbs_tables.h"
 
 #include <errno.h>
 #include <string.h>
@@ -76,8 +76,8 @@ static uint32_t pair_up(const struct stray *sma, uint32_t n_sma, const struct st
         return n;
 }
 
-int kernel_compare(struct arena *a, const struct p_key *sma, uint32_t n_sma, const struct p_key *kernel,
-                   uint32_t n_kernel, struct discrepancy *ret)
+int verbs_tables_compare(struct arena *a, const struct p_key *sma, uint32_t n_sma, const struct p_key *kernel,
+                         uint32_t n_kernel, struct discrepancy *ret)
 {
         _cleanup_free_ struct stray *strays = calloc((size_t) n_sma + n_kernel + 1, sizeof(*strays));
         uint32_t n_strays_sma, n_strays_kernel;
@@ -124,9 +124,9 @@ static int add_table(struct arena *a, const struct policy *policy, const struct 
         return r;
 }
 
-int verify_kernel(struct arena *a, const struct desired *desired, const struct observed *observed,
-                  const struct plan_options *options, const struct kernel_table *tables, uint32_t n_tables,
-                  struct verification *v)
+int verbs_tables_verify(struct arena *a, const struct desired *desired, const struct observed *observed,
+                        const struct plan_options *options, const struct kernel_table *tables, uint32_t n_tables,
+                        struct verification *v)
 {
         int r = grow(a, v, n_tables);
 
@@ -136,7 +136,7 @@ int verify_kernel(struct arena *a, const struct desired *desired, const struct o
                 struct discrepancy d = {};
 
                 if (sma->source == TABLE_READ)
-                        r = kernel_compare(a, sma->entries, sma->capacity, t->entries, t->n_entries, &d);
+                        r = verbs_tables_compare(a, sma->entries, sma->capacity, t->entries, t->n_entries, &d);
                 if (r == 0)
                         r = add_table(a, desired->policy, options, &desired->ports[t->port], t, &d, v);
         }
@@ -187,8 +187,8 @@ static int choose(struct arena *a, const struct possibilities *possible, const s
         return 0;
 }
 
-int verify_local(struct arena *a, const struct possibilities *possible, const struct plan_options *options,
-                 const struct kernel_table *tables, uint32_t n_tables, struct local_verification *ret)
+int verbs_tables_verify_local(struct arena *a, const struct possibilities *possible, const struct plan_options *options,
+                              const struct kernel_table *tables, uint32_t n_tables, struct local_verification *ret)
 {
         struct verification *v = arena_new_object(a, struct verification);
         int r;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Where an endport stands: what the policy gives it, what it gave it before, and what follows for a violation.
+/* The memberships of an endport in words: what the policy gives it, what it gave it before, and what follows for a violation.
  * Clauses of a sentence, each with "; " before it. */
 
 #include "violations/attribution.h"
-#include "violations/words.h"
+#include "violations/phrase.h"
 
 /* An endport that a sentence is about. */
 struct party {
@@ -17,17 +17,17 @@ struct party {
         const char *name;  /* "node0042": for later in the sentence */
 };
 
-/* When violations began, as far as the looks tell: after the last one without them, until the first one with them.
+/* When violations began, as far as the samples show: after the last one without them, until the first one with them.
  * 0 and USEC_INFINITY: not known. */
 struct beginning {
         usec_t earliest, latest;
 };
 
 /* What it did. */
-enum standing_part {
-        STANDING_SENDER,
-        STANDING_RECEIVER,
-        STANDING_ASIDE, /* it is told, but nothing follows from it */
+enum party_role {
+        PARTY_SENDER,
+        PARTY_RECEIVER,
+        PARTY_OTHER, /* it is named, but nothing follows from it */
 };
 
 /* Returns 0 or -ENOMEM. */
@@ -39,24 +39,24 @@ static inline bool party_is_known(const struct party *p)
 }
 
 /* What the policy in force gives it in a partition; *ret only if that is known. */
-bool standing_membership(const struct attribution_context *c, const struct party *p, uint16_t base,
-                         enum membership *ret);
+bool membership_text_find(const struct attribution_input *c, const struct party *p, uint16_t base,
+                          enum membership *ret);
 
 /* Of what it is a member; `it`: the clause before was about it, too. */
-void standing_add_memberships(struct text *w, const struct attribution_context *c, const struct party *p, bool it);
+void membership_text_add_all(struct text *w, const struct attribution_input *c, const struct party *p, bool it);
 /* What it lost or got last in any partition, or that there was nothing, and whether that may be the reason of
  * violations that began at `began`. False: nothing is known, nothing was added. */
-bool standing_add_last_change(struct text *w, const struct attribution_context *c, const struct party *p,
-                              enum standing_part part, struct beginning began);
+bool membership_text_add_last_change(struct text *w, const struct attribution_input *c, const struct party *p,
+                                     enum party_role role, struct beginning began);
 /* The same of one partition. False: no change is known, nothing was added. */
-bool standing_add_change_of(struct text *w, const struct attribution_context *c, const struct party *p, uint16_t base,
-                            enum standing_part part, struct beginning began);
+bool membership_text_add_change(struct text *w, const struct attribution_input *c, const struct party *p, uint16_t base,
+                                enum party_role role, struct beginning began);
 /* That it was no member of a partition (named `what`) as long as anything is known of it. */
-void standing_add_never(struct text *w, const struct attribution_context *c, const struct party *p, const char *what);
+void membership_text_add_never(struct text *w, const struct attribution_input *c, const struct party *p, const char *what);
 
 /* "limited", "full", "full and limited" */
-const char *standing_membership_word(enum membership m);
+const char *membership_text_word(enum membership m);
 /* A membership became less: from full to limited, or to none. */
-bool standing_is_loss(const struct membership_change *c);
+bool membership_text_is_loss(const struct membership_change *c);
 /* "3 minutes ago by generation 42", or what else made it. */
-void standing_add_when(struct text *w, const struct attribution_context *c, const struct membership_change *change);
+void membership_text_add_when(struct text *w, const struct attribution_input *c, const struct membership_change *change);

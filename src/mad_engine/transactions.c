@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "mad_engine/table.h"
+#include "mad_engine/transactions.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,12 +17,12 @@ static uint64_t hash_of_destination(uint32_t destination)
         return hash_mix(0, destination);
 }
 
-void mad_engine_list_init(struct mad_engine_list *l)
+void mad_transaction_list_init(struct mad_transaction_list *l)
 {
-        *l = (struct mad_engine_list) { .first = SLOT_NONE, .last = SLOT_NONE };
+        *l = (struct mad_transaction_list) { .first = SLOT_NONE, .last = SLOT_NONE };
 }
 
-void mad_engine_list_append(struct mad_engine_table *t, struct mad_engine_list *l, uint32_t slot)
+void mad_transaction_list_append(struct mad_transactions *t, struct mad_transaction_list *l, uint32_t slot)
 {
         t->slots[slot].previous = l->last;
         t->slots[slot].next = SLOT_NONE;
@@ -34,7 +34,7 @@ void mad_engine_list_append(struct mad_engine_table *t, struct mad_engine_list *
         l->n++;
 }
 
-void mad_engine_list_remove(struct mad_engine_table *t, struct mad_engine_list *l, uint32_t slot)
+void mad_transaction_list_remove(struct mad_transactions *t, struct mad_transaction_list *l, uint32_t slot)
 {
         uint32_t previous = t->slots[slot].previous, next = t->slots[slot].next;
 
@@ -50,7 +50,7 @@ void mad_engine_list_remove(struct mad_engine_table *t, struct mad_engine_list *
 }
 
 /* n_slots is a power of two greater than what the table has. On failure what is in the table is as it was. */
-static int grow(struct mad_engine_table *t, uint32_t n_slots)
+static int grow(struct mad_transactions *t, uint32_t n_slots)
 {
         struct mad_transaction *slots;
 
@@ -62,26 +62,26 @@ static int grow(struct mad_engine_table *t, uint32_t n_slots)
         memset(slots + t->n_slots, 0, (n_slots - t->n_slots) * sizeof(*slots));
         t->slots = slots;
         for (; t->n_slots < n_slots; t->n_slots++)
-                mad_engine_list_append(t, &t->free, t->n_slots);
+                mad_transaction_list_append(t, &t->free, t->n_slots);
         return 0;
 }
 
-int mad_engine_table_init(struct mad_engine_table *t, uint32_t n_slots)
+int mad_transactions_init(struct mad_transactions *t, uint32_t n_slots)
 {
-        *t = (struct mad_engine_table) {};
-        mad_engine_list_init(&t->free);
+        *t = (struct mad_transactions) {};
+        mad_transaction_list_init(&t->free);
         return grow(t, n_slots);
 }
 
-void mad_engine_table_done(struct mad_engine_table *t)
+void mad_transactions_done(struct mad_transactions *t)
 {
         free(t->slots);
         hash_index_done(&t->by_destination);
         hash_index_done(&t->by_tid);
-        *t = (struct mad_engine_table) {};
+        *t = (struct mad_transactions) {};
 }
 
-int mad_engine_table_add(struct mad_engine_table *t, const struct mad_request *request, uint32_t *ret)
+int mad_transactions_add(struct mad_transactions *t, const struct mad_request *request, uint32_t *ret)
 {
         struct mad_transaction *x;
         uint32_t slot, holder;
@@ -90,16 +90,16 @@ int mad_engine_table_add(struct mad_engine_table *t, const struct mad_request *r
                 return -ENOMEM;
 
         slot = t->free.first;
-        mad_engine_list_remove(t, &t->free, slot);
+        mad_transaction_list_remove(t, &t->free, slot);
         t->n_used++;
         x = &t->slots[slot];
         *x = (struct mad_transaction) { .request = *request, .state = TRANSACTION_READY };
-        mad_engine_list_init(&x->chain);
+        mad_transaction_list_init(&x->chain);
 
         holder = hash_index_first(&t->by_destination, hash_of_destination(request->destination));
         if (holder != SLOT_NONE) {
                 x->state = TRANSACTION_CHAINED;
-                mad_engine_list_append(t, &t->slots[holder].chain, slot);
+                mad_transaction_list_append(t, &t->slots[holder].chain, slot);
         } else {
                 hash_index_add(&t->by_destination, slot, hash_of_destination(request->destination));
         }
@@ -107,7 +107,7 @@ int mad_engine_table_add(struct mad_engine_table *t, const struct mad_request *r
         return 0;
 }
 
-uint32_t mad_engine_table_pass_on(struct mad_engine_table *t, uint32_t holder)
+uint32_t mad_transactions_pass_on(struct mad_transactions *t, uint32_t holder)
 {
         struct mad_transaction *h = &t->slots[holder];
         uint32_t heir = h->chain.first;
@@ -116,42 +116,42 @@ uint32_t mad_engine_table_pass_on(struct mad_engine_table *t, uint32_t holder)
         if (heir == SLOT_NONE)
                 return SLOT_NONE;
 
-        mad_engine_list_remove(t, &h->chain, heir);
+        mad_transaction_list_remove(t, &h->chain, heir);
         t->slots[heir].state = TRANSACTION_READY;
         t->slots[heir].chain = h->chain;
-        mad_engine_list_init(&h->chain);
+        mad_transaction_list_init(&h->chain);
         hash_index_add(&t->by_destination, heir, hash_of_destination(h->request.destination));
         return heir;
 }
 
-void mad_engine_table_unchain(struct mad_engine_table *t, uint32_t slot)
+void mad_transactions_unchain(struct mad_transactions *t, uint32_t slot)
 {
         uint32_t holder = hash_index_first(&t->by_destination, hash_of_destination(t->slots[slot].request.destination));
 
         assert(t->slots[slot].state == TRANSACTION_CHAINED && holder != SLOT_NONE);
-        mad_engine_list_remove(t, &t->slots[holder].chain, slot);
+        mad_transaction_list_remove(t, &t->slots[holder].chain, slot);
 }
 
-void mad_engine_table_release(struct mad_engine_table *t, uint32_t slot)
+void mad_transactions_release(struct mad_transactions *t, uint32_t slot)
 {
         t->slots[slot].state = TRANSACTION_FREE;
-        mad_engine_list_append(t, &t->free, slot);
+        mad_transaction_list_append(t, &t->free, slot);
         t->n_used--;
 }
 
-uint32_t mad_engine_table_find(const struct mad_engine_table *t, uint32_t tid)
+uint32_t mad_transactions_find(const struct mad_transactions *t, uint32_t tid)
 {
         return hash_index_first(&t->by_tid, tid);
 }
 
-void mad_engine_table_set_tid(struct mad_engine_table *t, uint32_t slot, uint32_t tid)
+void mad_transactions_set_tid(struct mad_transactions *t, uint32_t slot, uint32_t tid)
 {
         t->slots[slot].tid = tid;
         t->slots[slot].has_tid = true;
         hash_index_add(&t->by_tid, slot, tid);
 }
 
-void mad_engine_table_clear_tid(struct mad_engine_table *t, uint32_t slot)
+void mad_transactions_clear_tid(struct mad_transactions *t, uint32_t slot)
 {
         hash_index_remove(&t->by_tid, slot);
         t->slots[slot].has_tid = false;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The second witness: what this host's kernel says of the tables of its own ports (ibv_query_pkey), held against the
- * policy and against what the port's SMA answered to SubnGet(P_KeyTable).
+ * The P_Key tables of this host's ports as its kernel has them (ibv_query_pkey), compared with the policy and with what the
+ * port's SMA answered to SubnGet(P_KeyTable).
  *
  * Applications use the kernel's table. It follows the SMA's a moment later, and by the same indexes: a queue pair holds an
  * index, so an entry that the kernel has elsewhere is as wrong as one that it does not have.
@@ -22,14 +22,14 @@ struct kernel_table {
 
 /* Adds to v a discrepancy of SOURCE_KERNEL for each table that is not as the policy says or, where the SMA's was read, not
  * as that one. Returns 0 or -ENOMEM; what is added lives in the arena. */
-int verify_kernel(struct arena *a, const struct desired *desired, const struct observed *observed,
-                  const struct plan_options *options, const struct kernel_table *tables, uint32_t n_tables,
-                  struct verification *v);
+int verbs_tables_verify(struct arena *a, const struct desired *desired, const struct observed *observed,
+                        const struct plan_options *options, const struct kernel_table *tables, uint32_t n_tables,
+                        struct verification *v);
 
 /* The SMA's table against the kernel's, into ret->kernel; ascending index in whichever of the two has the entry. Returns 0 or
  * -ENOMEM. */
-int kernel_compare(struct arena *a, const struct p_key *sma, uint32_t n_sma, const struct p_key *kernel,
-                   uint32_t n_kernel, struct discrepancy *ret);
+int verbs_tables_compare(struct arena *a, const struct p_key *sma, uint32_t n_sma, const struct p_key *kernel,
+                         uint32_t n_kernel, struct discrepancy *ret);
 
 /* A partition of which this host alone cannot say whether the entry that is there is right: more than one is possible. */
 struct undecided {
@@ -46,8 +46,8 @@ struct local_verification {
 
 /* Without a fabric: each table against what the policy can mean for this host. v->n_ports counts the tables. Returns 0 or
  * -ENOMEM; *ret lives in the arena. */
-int verify_local(struct arena *a, const struct possibilities *possible, const struct plan_options *options,
-                 const struct kernel_table *tables, uint32_t n_tables, struct local_verification *ret);
+int verbs_tables_verify_local(struct arena *a, const struct possibilities *possible, const struct plan_options *options,
+                              const struct kernel_table *tables, uint32_t n_tables, struct local_verification *ret);
 
 /* "lacks", "only", "moved"; a static string. */
 const char *kernel_difference_kind_to_string(enum kernel_difference_kind k);

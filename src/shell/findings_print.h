@@ -6,10 +6,10 @@
 #include "util/findings.h"
 
 /* True if the stream is a terminal that shows colours and NO_COLOR is not set. */
-bool report_wants_colour(FILE *stream);
+bool findings_print_wants_colour(FILE *stream);
 
 /* Prints the findings from severity `least` upwards, sorted by place. Returns 0 or -ENOMEM (then some are missing). */
-int report_findings(FILE *stream, struct findings *findings, enum finding_severity least);
+int findings_print(FILE *stream, struct findings *findings, enum finding_severity least);
 
 /* "2 errors, 1 warning", "1 error", "no errors": written to buffer, cut to its size. */
-void report_count(const struct findings *findings, char *buffer, size_t size);
+void findings_print_count(const struct findings *findings, char *buffer, size_t size);

@@ -8,7 +8,7 @@
 
 #include "util/cleanup.h"
 
-struct table {
+struct text_table {
         struct libscols_table *scols;
         size_t n_columns, n_shown;
         unsigned lists;    /* bit for each column: a list */
@@ -19,10 +19,10 @@ struct table {
 /* columns: names with '|' between them; one with '>' in front is aligned to the right, one with '*' in front holds
  * lists, which are broken into lines at their commas or blanks when the terminal is narrow. Only the first n_shown are
  * shown; 0: all. */
-void table_begin(struct table *t, const char *columns, size_t n_shown);
+void text_table_begin(struct text_table *t, const char *columns, size_t n_shown);
 
 /* A cell for each column, tabs between them. colour: an ANSI name ("red"), used on a terminal; NULL: none. */
-void table_row(struct table *t, const char *colour, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void text_table_row(struct text_table *t, const char *colour, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 /* Prints and frees it. Returns 0 or a negative errno. A table without rows prints nothing. */
-int table_end(struct table *t);
+int text_table_end(struct text_table *t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "shell/report.h"
+#include "shell/findings_print.h"
 
 #include <errno.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #define COLOUR_OFF "\033[0m"
 
-bool report_wants_colour(FILE *stream)
+bool findings_print_wants_colour(FILE *stream)
 {
         const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
 
@@ -47,9 +47,9 @@ static void print_coloured(FILE *stream, const struct finding *item, const char 
                 found + strlen(word));
 }
 
-int report_findings(FILE *stream, struct findings *findings, enum finding_severity least)
+int findings_print(FILE *stream, struct findings *findings, enum finding_severity least)
 {
-        bool colour = report_wants_colour(stream);
+        bool colour = findings_print_wants_colour(stream);
         _cleanup_arena_ struct arena *a = arena_new();
 
         if (!a)
@@ -72,7 +72,7 @@ int report_findings(FILE *stream, struct findings *findings, enum finding_severi
         return findings->out_of_memory ? -ENOMEM : 0;
 }
 
-void report_count(const struct findings *findings, char *buffer, size_t size)
+void findings_print_count(const struct findings *findings, char *buffer, size_t size)
 {
         size_t errors = findings->n_errors + (findings->out_of_memory ? 1 : 0), warnings = findings->n_warnings;
         int n;

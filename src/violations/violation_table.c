@@ -2,30 +2,30 @@
 #include <errno.h>
 
 #include "util/vector.h"
-#include "violations/book.h"
+#include "violations/violation_table.h"
 
 #define AT_START 64
 
-void book_init(struct violations *v)
+void violation_table_init(struct violations *v)
 {
         for (size_t i = 0; i < LIFE_N; i++)
                 record_list_init(&v->lives[i]);
-        for (size_t i = 0; i < TELL_N; i++)
-                record_list_init(&v->tells[i]);
-        violation_looks_init(&v->looks);
+        for (size_t i = 0; i < REPORT_N_STATES; i++)
+                record_list_init(&v->report_lists[i]);
+        counter_samples_init(&v->samples);
 }
 
-void book_done(struct violations *v)
+void violation_table_done(struct violations *v)
 {
         for (uint32_t i = 0; i < v->n; i++)
-                book_set_hosts(&v->entries[i], NULL, NULL, NULL);
+                violation_entry_set_hosts(&v->entries[i], NULL, NULL, NULL);
         free(v->entries);
         free(v->life_links);
-        free(v->tell_links);
+        free(v->report_links);
         free(v->sorted);
         free(v->ports);
         hash_index_done(&v->index);
-        violation_looks_done(&v->looks);
+        counter_samples_done(&v->samples);
 }
 
 /* With one key between the same two ends. QPs are not looked at: they come and go with each job. */
@@ -41,15 +41,15 @@ static int compare_notices(const struct notice *a, const struct notice *b)
 }
 
 /* The notice of a counter's record is all 0. */
-int book_compare_records(const void *a, const void *b)
+int violation_compare_records(const void *a, const void *b)
 {
         const struct violation_record *x = a, *y = b;
         int c = violation_port_compare(&x->port, &y->port);
 
         if (c == 0)
-                c = ORDER(x->source, y->source) ?: book_compare_hosts(x->host, y->host);
+                c = ORDER(x->source, y->source) ?: violation_compare_hosts(x->host, y->host);
         c = c ?: compare_notices(&x->notice, &y->notice);
-        return c ?: book_compare_hosts(x->from, y->from) ?: book_compare_hosts(x->to, y->to);
+        return c ?: violation_compare_hosts(x->from, y->from) ?: violation_compare_hosts(x->to, y->to);
 }
 
 static uint64_t hash_of(const struct violation_record *r)
@@ -63,7 +63,7 @@ static uint64_t hash_of(const struct violation_record *r)
         return hash_mix(hash_mix(h, n->gid1.id), n->gid2.id);
 }
 
-static struct violation_record identity(const struct book_key *key)
+static struct violation_record identity(const struct violation_key *key)
 {
         struct violation_record r = {
                 .port = key->port, .source = key->source, .host = key->host, .from = key->from, .to = key->to,
@@ -78,36 +78,36 @@ static uint32_t find(const struct violations *v, const struct violation_record *
 {
         uint32_t i = hash_index_first(&v->index, hash_of(who));
 
-        while (i != VIOLATION_NONE && book_compare_records(&v->entries[i].record, who) != 0)
+        while (i != VIOLATION_NONE && violation_compare_records(&v->entries[i].record, who) != 0)
                 i = hash_index_next(&v->index, i);
         return i;
 }
 
-uint32_t book_find(const struct violations *v, const struct book_key *key)
+uint32_t violation_table_find(const struct violations *v, const struct violation_key *key)
 {
         const struct violation_record who = identity(key);
 
         return find(v, &who);
 }
 
-void book_set_life(struct violations *v, uint32_t entry, enum life life)
+void violation_table_set_life(struct violations *v, uint32_t entry, enum life life)
 {
-        struct book_entry *e = &v->entries[entry];
+        struct violation_entry *e = &v->entries[entry];
 
         record_list_remove(&v->lives[e->life], v->life_links, entry);
         e->life = life;
         record_list_append(&v->lives[life], v->life_links, entry);
 }
 
-void book_set_tell(struct violations *v, uint32_t entry, enum tell tell)
+void violation_table_set_report_state(struct violations *v, uint32_t entry, enum report_state state)
 {
-        struct book_entry *e = &v->entries[entry];
+        struct violation_entry *e = &v->entries[entry];
 
-        if (e->tell != TELL_NONE)
-                record_list_remove(&v->tells[e->tell], v->tell_links, entry);
-        e->tell = tell;
-        if (tell != TELL_NONE)
-                record_list_append(&v->tells[tell], v->tell_links, entry);
+        if (e->report_state != REPORT_NONE)
+                record_list_remove(&v->report_lists[e->report_state], v->report_links, entry);
+        e->report_state = state;
+        if (state != REPORT_NONE)
+                record_list_append(&v->report_lists[state], v->report_links, entry);
 }
 
 /* One array of the entries' kind, with room for n. */
@@ -124,7 +124,7 @@ static int grow(struct violations *v)
 
         if (grow_array(&v->entries, sizeof(*v->entries), n) < 0 ||
             grow_array(&v->life_links, sizeof(*v->life_links), n) < 0 ||
-            grow_array(&v->tell_links, sizeof(*v->tell_links), n) < 0 ||
+            grow_array(&v->report_links, sizeof(*v->report_links), n) < 0 ||
             grow_array(&v->sorted, sizeof(*v->sorted), n) < 0 || grow_array(&v->ports, sizeof(*v->ports), n) < 0 ||
             hash_index_reserve(&v->index, n) < 0)
                 return -ENOMEM;
@@ -143,14 +143,14 @@ static uint32_t evict(struct violations *v)
                 i = v->lives[LIFE_MOVED].first;
         if (i == VIOLATION_NONE)
                 i = v->lives[LIFE_ACTIVE].first;
-        book_set_hosts(&v->entries[i], NULL, NULL, NULL);
-        book_set_tell(v, i, TELL_NONE);
+        violation_entry_set_hosts(&v->entries[i], NULL, NULL, NULL);
+        violation_table_set_report_state(v, i, REPORT_NONE);
         record_list_remove(&v->lives[v->entries[i].life], v->life_links, i);
         hash_index_remove(&v->index, i);
         return i;
 }
 
-uint32_t book_take(struct violations *v, const struct book_key *key)
+uint32_t violation_table_take(struct violations *v, const struct violation_key *key)
 {
         const struct violation_record who = identity(key);
         uint32_t i = find(v, &who);
@@ -163,7 +163,7 @@ uint32_t book_take(struct violations *v, const struct book_key *key)
                 return VIOLATION_NONE;
         else
                 i = v->n++;
-        v->entries[i] = (struct book_entry) { .record = who, .life = LIFE_IDLE, .tell = TELL_NONE };
+        v->entries[i] = (struct violation_entry) { .record = who, .life = LIFE_IDLE, .report_state = REPORT_NONE };
         hash_index_add(&v->index, i, hash_of(&who));
         record_list_append(&v->lives[LIFE_IDLE], v->life_links, i);
         return i;
