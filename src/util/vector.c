@@ -9,7 +9,7 @@ int vector_reserve(struct arena *a, void *items, size_t item_size, size_t n, siz
 {
         void *old, *larger;
 
-        assert(n <= *allocated && n <= wanted);
+        assert(n <= *allocated);
         if (wanted <= *allocated)
                 return 0;
         if (wanted > (size_t) INT32_MAX + 1)
