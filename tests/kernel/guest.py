@@ -236,7 +236,7 @@ SECOND = FIRST.replace("labhost/lab1: limited", "labhost/lab1: full\n      labho
 SECOND_KEYS = {"lab0": {0xFFFF, 0x8010}, "lab1": {0x7FFF, 0x8010, 0x8011}, "lab2": {0x7FFF, 0x8010, 0x8011, 0x0011}}
 
 # Nothing below may be owed to a sweep that happened to come by.
-NO_SWEEPS = "ca: lab0\nsweep_interval: 1h\n"
+NO_SWEEPS = "ca: lab0\nsweep_interval: 1h\nbeside_opensm: true\n"
 
 
 def holds(keys):
