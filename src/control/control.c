@@ -160,7 +160,7 @@ static void sweep_ended(struct control *c)
         if (c->sweep.kind == SWEEP_FULL && result != SWEEP_STOPPED)
                 sweep_forget_interrupted(c);
         else if (c->sweep.kind == SWEEP_FULL && c->sweep.abandoned)
-                schedule_look(&c->schedule);
+                schedule_full_sweep(&c->schedule);
         sweep_free(c);
         c->state = CONTROL_IDLE;
         schedule_ended(&c->schedule, c->now, to_schedule, control_wanted(c)->settings->sweep_interval);

@@ -214,7 +214,7 @@ static void take_unchanged(struct control *c, const struct generation *wanted)
         log_add(c->log, LOG_EVENT_RELOAD_UNCHANGED, &(struct log_about) { .generation = wanted->number },
                 "both files are as they were; looking at the whole fabric");
         c->status.n_file_errors = 0;
-        schedule_look(&c->schedule);
+        schedule_full_sweep(&c->schedule);
 }
 
 void reload_candidate(struct control *c, const struct control_candidate *loaded)

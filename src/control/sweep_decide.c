@@ -200,7 +200,7 @@ static int judge_new(struct control *c, struct findings *findings)
 }
 
 /* Who seems to have gone may be back, so a generation that once saw the SM does not write any more. */
-static void look_beside(struct control *c)
+static void check_beside_sm(struct control *c)
 {
         struct sweep *s = &c->sweep;
 
@@ -222,7 +222,7 @@ static int judge(struct control *c, struct findings *findings)
 
         plan_options_from_settings(s->generation->settings, &s->options);
         s->options.known = &c->known;
-        look_beside(c);
+        check_beside_sm(c);
         c->status.numbers.n_plans++;
         r = is_in_force(c, s->generation) ? judge_as(c, true, findings) : judge_new(c, findings);
         return r < 0 ? r : set_policy(c);

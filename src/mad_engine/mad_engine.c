@@ -212,7 +212,7 @@ static bool is_due(const struct mad_engine *e, const struct mad_transaction_list
         return l->first != SLOT_NONE && transaction(e, l->first)->deadline <= e->now;
 }
 
-static void look_at_deadlines(struct mad_engine *e)
+static void check_deadlines(struct mad_engine *e)
 {
         for (size_t i = 0; i < REST_LEVELS; i++)
                 while (is_due(e, &e->resting[i])) {
@@ -265,7 +265,7 @@ bool mad_engine_next_send(struct mad_engine *e, usec_t now, struct mad_frame *re
         uint32_t slot;
 
         advance(e, now);
-        look_at_deadlines(e);
+        check_deadlines(e);
         slot = take_next(e);
         if (slot == SLOT_NONE)
                 return false;

@@ -14,7 +14,7 @@ int command_verify(struct context *ctx)
 
         if (ctx->options->local)
                 return command_verify_local(ctx);
-        r = session_look(ctx, POLICY_REQUIRED, ctx->arguments[0], NULL);
+        r = session_read(ctx, POLICY_REQUIRED, ctx->arguments[0], NULL);
         if (r == 0)
                 r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &result.verification);
         if (r == 0)
