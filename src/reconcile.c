@@ -106,7 +106,7 @@ static void report_one_silent(const struct subnet *s, const struct known *known,
                          "other one nothing is known, and nothing is written to it: give one of the two adapters another GUID", first);
 }
 
-uint32_t reconcile_tell_silent(const struct subnet *s, const struct known *known, struct findings *findings)
+uint32_t reconcile_report_silent(const struct subnet *s, const struct known *known, struct findings *findings)
 {
         uint32_t n = 0;
 
@@ -285,7 +285,7 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
 
         if (options->writer == WRITER_DIRECT && !options->opensm_order) /* without a file for OpenSM */
                 note_ipoib(policy, findings);
-        (void) reconcile_tell_silent(observed->subnet, options->known, findings);
+        (void) reconcile_report_silent(observed->subnet, options->known, findings);
 
         /* who is a member of what: policy x subnet */
         r = resolve(a, policy, observed->subnet, options, findings, &out.memberships);

@@ -469,7 +469,7 @@ static void put_back(struct opensm_writer *w)
                 write_file(w, TO_PUT_BACK, f);
 }
 
-/* The file stays. That it was not carried out says a look from before now, and OpenSM may be writing still: the file before would
+/* The file stays. That it was not carried out says a read from before now, and OpenSM may be writing still: the file before would
  * give back what was revoked since. */
 static void give_up(struct opensm_writer *w)
 {
@@ -900,7 +900,7 @@ static int prepare_survey(struct opensm_writer *w)
         return 1;
 }
 
-/* OpenSM took its defaults since the last look. Tables that looked like that before say nothing: they are of ports that only
+/* OpenSM took its defaults since the last read. Tables that looked like that before say nothing: they are of ports that only
  * the file gives something else, and OpenSM has not read it yet. */
 static bool has_fallen_back(struct opensm_writer *w)
 {

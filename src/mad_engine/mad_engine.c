@@ -324,7 +324,7 @@ void mad_engine_send_failed(struct mad_engine *e, usec_t now, const struct mad_f
 }
 
 /* 1, or 0 for an answer that came to an earlier try while the next one was not sent yet. */
-static int told_busy(struct mad_engine *e, uint32_t slot)
+static int refused_busy(struct mad_engine *e, uint32_t slot)
 {
         struct mad_transaction *x = transaction(e, slot);
 
@@ -365,7 +365,7 @@ int mad_engine_receive(struct mad_engine *e, usec_t now, const struct mad_frame 
                 return -EBADMSG;
         }
         if (mad_status_is_busy(status))
-                return told_busy(e, slot);
+                return refused_busy(e, slot);
 
         e->counters.answered++;
         mad_engine_window_answered(&e->window);

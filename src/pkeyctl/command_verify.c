@@ -21,7 +21,7 @@ int command_verify(struct context *ctx)
                 r = host_tables_verify(ctx, result.verification);
         if (r < 0)
                 return r;
-        result.verification->n_silent = reconcile_tell_silent(ctx->subnet, ctx->known, &ctx->findings);
+        result.verification->n_silent = reconcile_report_silent(ctx->subnet, ctx->known, &ctx->findings);
         result.status = exit_status_of(result.verification->n_differ > 0,
                                        result.verification->n_unreachable + result.verification->n_silent > 0);
         return output(ctx, &result);
