@@ -510,6 +510,7 @@ static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_pl
         struct desired *desired;
         struct subnet *larger;
         uint32_t n_absent, n_named;
+        bool keeps = w->job.generation->settings->unmanaged == UNMANAGED_KEEP;
         int r;
 
         findings_init(&ignored, w->arena);
@@ -522,8 +523,8 @@ static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_pl
         if (r == 0)
                 r = desired_compute(w->arena, memberships, &desired);
         if (r == 0 || r == -EBADMSG)
-                r = opensm_transitions_of_absent(w->arena, larger, r == 0 ? desired : NULL, subnet, w->job.knowledge, in_place,
-                                                 &absent, &n_absent);
+                r = opensm_transitions_of_absent(w->arena, larger, r == 0 ? desired : NULL, keeps, subnet, w->job.knowledge,
+                                                 in_place, &absent, &n_absent);
         if (r < 0)
                 return r;
         all = arena_new_array(w->arena, struct opensm_transition, (size_t) *n + n_absent);

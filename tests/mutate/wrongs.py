@@ -1010,6 +1010,8 @@ WRONGS += [
     Wrong("import-switch-ports-hold-both", "src/pkeyctl/import_check.c", "        if (of != port)\n                return", "        if (false)\n                return"),
     Wrong("conf-cr-among-lf", "src/opensm/partitions_conf.c", " && !memchr(bytes, '\\n', n) ?", " ?"),
     Wrong("apply-silent-is-read", APPLY, "(write_of(ap, i)->kind == WRITE_BLOCK && result->outcome == MAD_TIMED_OUT))\n                doubt", "false)\n                doubt"),
+    Wrong("opensm-absent-lose-what-is-not-ours", PHASES, "if (!policy_manages(policy, keeps_unmanaged, p_key_base(transition->before[i])))", "if (false)"),
+    Wrong("opensm-absent-keep-all", PHASES, "if (!policy_manages(policy, keeps_unmanaged, p_key_base(transition->before[i])))", "if (true)"),
     Wrong("arena-is-always-there", "src/util/arena.c", "if (!a || __builtin_mul_overflow(", "if (__builtin_mul_overflow("),
     Wrong("attribution-any-loss-is-shared", "src/violations/attribution.c", " && !lost_more_later(c, one, own)", ""),
     Wrong("attribution-later-than-it-began", "src/violations/attribution.c", "if (may_be_cause(one, &changes[i]) && changes[i].when > change->when)", "if (changes[i].when > change->when)"),
