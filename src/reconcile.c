@@ -12,7 +12,7 @@
 
 /* The master SM's port must stay a full member of the default partition, or every limited member loses the SA. So it has to
  * be known which port that is. */
-static int look_for_sm(const struct policy *policy, const struct subnet *s, struct findings *findings)
+static int check_sm(const struct policy *policy, const struct subnet *s, struct findings *findings)
 {
         if (s->self == SUBNET_NONE || s->sm != SUBNET_NONE || !policy_owns(policy, P_KEY_DEFAULT_BASE))
                 return 0;
@@ -30,7 +30,7 @@ static int look_for_sm(const struct policy *policy, const struct subnet *s, stru
 }
 
 /* It has its own file, and knows nothing of what is written here. */
-static int look_beside(const struct subnet *s, enum plan_beside_sm beside, struct findings *findings)
+static int check_beside_sm(const struct subnet *s, enum plan_beside_sm beside, struct findings *findings)
 {
         static const char *const leads[] = {
                 [BESIDE_SM_REFUSED] = "nothing is written, for ",
@@ -106,7 +106,7 @@ static void report_one_silent(const struct subnet *s, const struct known *known,
                          "other one nothing is known, and nothing is written to it: give one of the two adapters another GUID", first);
 }
 
-uint32_t reconcile_tell_silent(const struct subnet *s, const struct known *known, struct findings *findings)
+uint32_t reconcile_report_silent(const struct subnet *s, const struct known *known, struct findings *findings)
 {
         uint32_t n = 0;
 
@@ -277,15 +277,15 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
         struct reconciled out = {};
         int r;
 
-        r = look_for_sm(policy, observed->subnet, findings);
+        r = check_sm(policy, observed->subnet, findings);
         if (r == 0)
-                r = look_beside(observed->subnet, options->beside_sm, findings);
+                r = check_beside_sm(observed->subnet, options->beside_sm, findings);
         if (r < 0)
                 return r;
 
         if (options->writer == WRITER_DIRECT && !options->opensm_order) /* without a file for OpenSM */
                 note_ipoib(policy, findings);
-        (void) reconcile_tell_silent(observed->subnet, options->known, findings);
+        (void) reconcile_report_silent(observed->subnet, options->known, findings);
 
         /* who is a member of what: policy x subnet */
         r = resolve(a, policy, observed->subnet, options, findings, &out.memberships);

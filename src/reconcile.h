@@ -27,7 +27,7 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
 /* A warning for each port whose link is up and whose other end did not answer discovery: who is there and not in the snapshot gets
  * nothing, and loses nothing; but the policy may well name it. Says who was there last (known; NULL: nobody knows). Returns how
  * many. */
-uint32_t reconcile_tell_silent(const struct subnet *s, const struct known *known, struct findings *findings);
+uint32_t reconcile_report_silent(const struct subnet *s, const struct known *known, struct findings *findings);
 
 /* One sentence about a frozen endport: why, and what it keeps. Allocated from a; NULL: out of memory. */
 const char *reconcile_frozen_text(struct arena *a, const struct reconciled *r, uint32_t port);

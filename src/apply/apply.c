@@ -43,17 +43,17 @@ enum who {
         WHO_STRANGER,
 };
 
-/* A block that was written, to be looked at again at the end. */
+/* A block that was written, to be read again at the end. */
 struct touched {
         enum plan_phase phase; /* of its last write that was confirmed */
         uint32_t write;
         bool is_open;          /* a later Set of it was not confirmed: what that wrote may stand there */
         enum {
-                LOOK_ONCE,     /* no answer yet, or it was as expected */
-                LOOK_AGAIN,    /* what was read was not: who is there now, and is it so? */
-                LOOK_IDENTIFIED, /* it is the SMA of this port */
-                LOOK_ENDED,    /* it is another one, or did not say */
-        } look;
+                CHECK_ONCE,       /* no answer yet, or it was as expected */
+                CHECK_AGAIN,      /* what was read was not: which SMA is there now, and is it so? */
+                CHECK_IDENTIFIED, /* it is the SMA of this port */
+                CHECK_ENDED,      /* it is another one, or did not answer */
+        } check;
 };
 
 struct apply {
@@ -71,7 +71,7 @@ struct apply {
 
         struct touched *touched;    /* made when the phases are through */
         uint32_t n_touched, n_read_back_begun, n_read_back_answered, n_read_back_ended;
-        uint32_t n_asked, n_read_again; /* of touched, of those that are looked at again: so far the SMAs were asked who they are */
+        uint32_t n_asked, n_read_again; /* of touched, of those that are read again: so far the SMAs were asked who they are */
 
         struct apply_outcome *outcomes[PLAN_N_PHASES]; /* one per write */
         uint8_t held[(P_KEY_BASE_MASK + 1) / 8]; /* a bit for each base in which something waits */
@@ -844,7 +844,7 @@ static bool next_to_read_back(struct apply *ap, struct mad_request *ret)
 /* An SMA of which a table is not as expected says who it is, once: LIDs move. */
 static bool next_to_identify(struct apply *ap, struct mad_request *ret)
 {
-        while (ap->n_asked < ap->n_touched && ap->touched[ap->n_asked].look != LOOK_AGAIN)
+        while (ap->n_asked < ap->n_touched && ap->touched[ap->n_asked].check != CHECK_AGAIN)
                 ap->n_asked++;
         if (ap->n_asked == ap->n_touched)
                 return false;
@@ -858,9 +858,9 @@ static bool next_to_identify(struct apply *ap, struct mad_request *ret)
 static bool next_to_read_again(struct apply *ap, struct mad_request *ret)
 {
         while (ap->n_read_again < ap->n_touched &&
-               (ap->touched[ap->n_read_again].look == LOOK_ONCE || ap->touched[ap->n_read_again].look == LOOK_ENDED))
+               (ap->touched[ap->n_read_again].check == CHECK_ONCE || ap->touched[ap->n_read_again].check == CHECK_ENDED))
                 ap->n_read_again++;
-        if (ap->n_read_again == ap->n_touched || ap->touched[ap->n_read_again].look != LOOK_IDENTIFIED)
+        if (ap->n_read_again == ap->n_touched || ap->touched[ap->n_read_again].check != CHECK_IDENTIFIED)
                 return false;
         make_read_back(ap, ap->n_read_again++, COOKIE_READ_BACK_AGAIN, ret);
         return true;
@@ -1025,7 +1025,7 @@ static void end_unread(struct apply *ap, uint32_t i, enum apply_reason reason, c
 {
         const struct plan_write *w = touched_write(ap, i);
 
-        ap->touched[i].look = LOOK_ENDED;
+        ap->touched[i].check = CHECK_ENDED;
         fail_read_back(ap, &ap->touched[i], reason, result->mad_status);
         if (w->kind == WRITE_BLOCK)
                 call_unread(table_of(ap, w), result);
@@ -1043,10 +1043,10 @@ static void read_back_who_result(struct apply *ap, uint32_t i, const struct mad_
                 reason = APPLY_STRANGER;
         *who_has(ap, touched_write(ap, i)) = reason == APPLY_OK ? WHO_EXPECTED : WHO_UNKNOWN;
         for (uint32_t k = i; k < ap->n_touched && is_of_same_sma(ap, i, k); k++) {
-                if (ap->touched[k].look != LOOK_AGAIN)
+                if (ap->touched[k].check != CHECK_AGAIN)
                         continue;
                 if (reason == APPLY_OK)
-                        ap->touched[k].look = LOOK_IDENTIFIED;
+                        ap->touched[k].check = CHECK_IDENTIFIED;
                 else
                         end_unread(ap, k, reason, result);
         }
@@ -1086,7 +1086,7 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct mad_resu
         }
         if (!is_as_written(ap, w, result)) {
                 if (!again) {
-                        t->look = LOOK_AGAIN;
+                        t->check = CHECK_AGAIN;
                         return;
                 }
                 if (!t->is_open) /* else nobody but us may have changed it */

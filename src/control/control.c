@@ -160,7 +160,7 @@ static void sweep_ended(struct control *c)
         if (c->sweep.kind == SWEEP_FULL && result != SWEEP_STOPPED)
                 sweep_forget_interrupted(c);
         else if (c->sweep.kind == SWEEP_FULL && c->sweep.abandoned)
-                schedule_look(&c->schedule);
+                schedule_full_sweep(&c->schedule);
         sweep_free(c);
         c->state = CONTROL_IDLE;
         schedule_ended(&c->schedule, c->now, to_schedule, control_wanted(c)->settings->sweep_interval);
@@ -205,7 +205,7 @@ static void on_start(struct control *c, const struct control_event *event)
                         "%zu error%s; the last policy in force, generation %" PRIu64 ", stays in force", n, text_plural(n),
                         c->in_force->number);
         }
-        control_say(c, "starting");
+        control_set_status(c, "starting");
         begin_sweep(c);
 }
 
@@ -317,7 +317,7 @@ static void on_stop(struct control *c, const struct control_event *event)
 {
         (void) event;
         c->status.stopping = true;
-        control_say(c, "stopping");
+        control_set_status(c, "stopping");
         if (c->state == CONTROL_APPLYING || c->state == CONTROL_STORING || c->state == CONTROL_STORING_END) {
                 sweep_stop_writing(c); /* the end of the sweep is the end */
                 return;

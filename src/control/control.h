@@ -62,7 +62,7 @@ struct control;
 
 enum control_goal {
         CONTROL_SERVE, /* sweep again and again, until it is stopped */
-        CONTROL_LOOK,  /* discover, read tables, end */
+        CONTROL_READ,  /* discover, read tables, end */
         CONTROL_PLAN,  /* likewise, and plan */
         CONTROL_APPLY, /* likewise, and carry the plan out */
 };

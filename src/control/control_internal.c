@@ -44,7 +44,7 @@ void control_will_store(struct control *c, struct generation *g)
         c->unstored = generation_ref(g);
 }
 
-void control_say(struct control *c, const char *format, ...)
+void control_set_status(struct control *c, const char *format, ...)
 {
         va_list ap;
 

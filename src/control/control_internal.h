@@ -172,7 +172,7 @@ struct control {
 /* Appends an action. */
 void control_do(struct control *c, const struct control_action *action);
 /* The status line. */
-void control_say(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void control_set_status(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* What was remembered takes the place of what is known. */
 void control_take_remembered(struct control *c, struct remembered *m);
 /* The store was lost: all of it is to be stored anew. */

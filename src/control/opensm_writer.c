@@ -12,9 +12,9 @@
 #include "util/hash.h"
 #include "util/text.h"
 
-#define FIRST_LOOK (50 * USEC_PER_MSEC)
-#define MAX_LOOK   (1 * USEC_PER_SEC)
-#define MAX_NAMED  16
+#define FIRST_DELAY (50 * USEC_PER_MSEC)
+#define MAX_DELAY   (1 * USEC_PER_SEC)
+#define MAX_NAMED   16
 /* How long a phase may take, and how long OpenSM is given to read a file that changes nothing in the tables. */
 #define PATIENCE          (20 * USEC_PER_SEC)
 #define PATIENCE_PER_PORT (10 * USEC_PER_MSEC)
@@ -78,10 +78,10 @@ struct opensm_writer {
         unsigned n_files;
         uint32_t n_missing, first_missing; /* ports that are not as the phase has them, and one of them */
 
-        struct arena *look;      /* of one look at the tables */
+        struct arena *read_arena; /* of one read of the tables */
         struct observed *seen;
         struct survey *survey;
-        struct mad_stage stage;  /* of the survey */
+        struct mad_stage stage;   /* of the survey */
 
         uint16_t held[P_KEY_BASE_MASK]; /* of the last job, ascending */
         uint32_t n_held;
@@ -210,7 +210,7 @@ bool opensm_writer_take_end(struct opensm_writer *w, int *ret_r)
 void opensm_writer_drop(struct opensm_writer *w)
 {
         go_to(w, STEP_IDLE);
-        w->look = arena_free(w->look);
+        w->read_arena = arena_free(w->read_arena);
         w->arena = arena_free(w->arena);
         w->stopping = w->at_the_end = w->given = w->takes_over = false;
         w->in_place = w->good = w->file = (struct file_bytes) {};
@@ -469,7 +469,7 @@ static void put_back(struct opensm_writer *w)
                 write_file(w, TO_PUT_BACK, f);
 }
 
-/* The file stays. That it was not carried out says a look from before now, and OpenSM may be writing still: the file before would
+/* The file stays. That it was not carried out says a read from before now, and OpenSM may be writing still: the file before would
  * give back what was revoked since. */
 static void give_up(struct opensm_writer *w)
 {
@@ -510,6 +510,7 @@ static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_pl
         struct desired *desired;
         struct subnet *larger;
         uint32_t n_absent, n_named;
+        bool keeps = w->job.generation->settings->unmanaged == UNMANAGED_KEEP;
         int r;
 
         findings_init(&ignored, w->arena);
@@ -522,8 +523,8 @@ static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_pl
         if (r == 0)
                 r = desired_compute(w->arena, memberships, &desired);
         if (r == 0 || r == -EBADMSG)
-                r = opensm_transitions_of_absent(w->arena, larger, r == 0 ? desired : NULL, subnet, w->job.knowledge, in_place,
-                                                 &absent, &n_absent);
+                r = opensm_transitions_of_absent(w->arena, larger, r == 0 ? desired : NULL, keeps, subnet, w->job.knowledge,
+                                                 in_place, &absent, &n_absent);
         if (r < 0)
                 return r;
         all = arena_new_array(w->arena, struct opensm_transition, (size_t) *n + n_absent);
@@ -830,9 +831,9 @@ static void phase_begins(struct opensm_writer *w, usec_t now)
 {
         w->n_files++;
         w->phase_began = now;
-        w->delay = FIRST_LOOK;
+        w->delay = FIRST_DELAY;
         log_debug(w->log, "OpenSM was given its partition file: %s", opensm_phase_to_string(w->phase));
-        wait_until(w, now + (opensm_phases_show(&w->phases, w->phase) ? FIRST_LOOK
+        wait_until(w, now + (opensm_phases_show(&w->phases, w->phase) ? FIRST_DELAY
                                                                       : SETTLE + w->phases.n_ports * SETTLE_PER_PORT));
 }
 
@@ -847,7 +848,7 @@ static void probed(struct opensm_writer *w, usec_t now, const struct control_eve
         } else if (now - w->phase_began > patience) {
                 give_up(w);
         } else {
-                w->delay = MIN(2 * w->delay, MAX_LOOK);
+                w->delay = MIN(2 * w->delay, MAX_DELAY);
                 wait_until(w, now + w->delay);
         }
 }
@@ -883,24 +884,24 @@ static int prepare_survey(struct opensm_writer *w)
         int r;
 
         w->survey = NULL;
-        arena_free(w->look);
-        w->look = arena_new();
-        if (!w->look)
+        arena_free(w->read_arena);
+        w->read_arena = arena_new();
+        if (!w->read_arena)
                 return -ENOMEM;
-        r = observed_new(w->look, subnet, &w->seen);
+        r = observed_new(w->read_arena, subnet, &w->seen);
         if (r == 0 && !w->at_the_end)
-                r = opensm_phases_changed(w->look, &w->phases, w->phase, subnet, &options.ports, &options.n_ports);
+                r = opensm_phases_changed(w->read_arena, &w->phases, w->phase, subnet, &options.ports, &options.n_ports);
         if (r == 0 && options.ports && options.n_ports == 0)
                 return 0; /* all of them are down */
         if (r == 0)
-                r = survey_new(w->look, w->seen, &options, &w->survey);
+                r = survey_new(w->read_arena, w->seen, &options, &w->survey);
         if (r < 0)
                 return r;
         w->stage = survey_stage(w->survey);
         return 1;
 }
 
-/* OpenSM took its defaults since the last look. Tables that looked like that before say nothing: they are of ports that only
+/* OpenSM took its defaults since the last read. Tables that looked like that before say nothing: they are of ports that only
  * the file gives something else, and OpenSM has not read it yet. */
 static bool has_fallen_back(struct opensm_writer *w)
 {
@@ -908,7 +909,7 @@ static bool has_fallen_back(struct opensm_writer *w)
         enum opensm_phase phase = w->at_the_end ? OPENSM_GRANT : w->phase;
         struct observed *before;
 
-        if (!opensm_phases_fell_back(&w->phases, phase, w->seen) || observed_new(w->look, known->subnet, &before) < 0)
+        if (!opensm_phases_fell_back(&w->phases, phase, w->seen) || observed_new(w->read_arena, known->subnet, &before) < 0)
                 return false;
         for (uint32_t i = 0; i < known->subnet->n_ports; i++)
                 if (w->seen->tables[i].source == TABLE_READ)

@@ -136,9 +136,9 @@ static void report_refused(struct control *c, const struct findings *findings)
                 (void) snprintf(in_force, sizeof(in_force), "generation %" PRIu64 " stays in force", about.generation);
         event_text_findings(c->log, findings);
         if (findings->out_of_memory)
-                control_say(c, "out of memory; %s", in_force);
+                control_set_status(c, "out of memory; %s", in_force);
         else
-                control_say(c, "%zu error%s; %s", n, text_plural(n), in_force);
+                control_set_status(c, "%zu error%s; %s", n, text_plural(n), in_force);
         log_add(c->log, LOG_EVENT_RELOAD_REFUSED, &about, "%s", c->text);
         c->status.n_file_errors = MAX(n, (size_t) 1);
 }
@@ -216,7 +216,7 @@ static void take_unchanged(struct control *c, const struct generation *wanted)
         log_add(c->log, LOG_EVENT_RELOAD_UNCHANGED, &(struct log_about) { .generation = wanted->number },
                 "both files are as they were; looking at the whole fabric");
         c->status.n_file_errors = 0;
-        schedule_look(&c->schedule);
+        schedule_full_sweep(&c->schedule);
 }
 
 void reload_candidate(struct control *c, const struct control_candidate *loaded)
@@ -232,7 +232,7 @@ void reload_candidate(struct control *c, const struct control_candidate *loaded)
         if (c->reloads.n_pending == 0)
                 forget_findings(&c->reloads.findings);
         if (!add_request(c, loaded->request, same && !c->candidate)) {
-                control_say(c, "too many callers wait for a reload already");
+                control_set_status(c, "too many callers wait for a reload already");
                 answer_one(c, loaded, RELOAD_WAITS);
         }
         event_text_findings(c->log, loaded->findings);

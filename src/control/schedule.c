@@ -88,7 +88,7 @@ void schedule_reload(struct schedule *s)
         s->sweep_soon = true;
 }
 
-void schedule_look(struct schedule *s)
+void schedule_full_sweep(struct schedule *s)
 {
         s->sweep_at = 0;
 }

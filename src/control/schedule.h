@@ -37,7 +37,7 @@ void schedule_ended(struct schedule *s, usec_t now, enum sweep_result result, us
 /* Both files were loaded: another candidate. */
 void schedule_reload(struct schedule *s);
 /* A full sweep is next: they are as they were, or one was interrupted. */
-void schedule_look(struct schedule *s);
+void schedule_full_sweep(struct schedule *s);
 /* The candidate is there no more. */
 void schedule_no_candidate(struct schedule *s);
 /* Something happened in the fabric. A link that flaps does not make one sweep after the other. */

@@ -149,7 +149,7 @@ void sweep_surveyed(struct control *c, const struct control_event *event)
         }
         c->sweep.surveyed = true;
         c->results.observed = c->snapshot->observed;
-        if (c->config.goal == CONTROL_LOOK)
+        if (c->config.goal == CONTROL_READ)
                 sweep_end(c, SWEEP_DONE);
         else if (!c->sweep.locked && (control_serves(c) || !c->config.confirm))
                 sweep_lock(c);

@@ -22,7 +22,7 @@ static void refuse(struct control *c, const struct findings *findings)
 
         if (c->sweep.surveyed)
                 (void) sweep_watch(c, false, &report);
-        control_say(c, "the policy cannot be carried out on this fabric: %zu error%s; nothing is written", n, text_plural(n));
+        control_set_status(c, "the policy cannot be carried out on this fabric: %zu error%s; nothing is written", n, text_plural(n));
         if (g->n_refused != n)
                 log_add(c->log, LOG_EVENT_POLICY_REFUSED, &(struct log_about) { .generation = g->number },
                         "%zu error%s: the policy cannot be carried out on this fabric; nothing was written", n, text_plural(n));
@@ -200,7 +200,7 @@ static int judge_new(struct control *c, struct findings *findings)
 }
 
 /* Who seems to have gone may be back, so a generation that once saw the SM does not write any more. */
-static void look_beside(struct control *c)
+static void check_beside_sm(struct control *c)
 {
         struct sweep *s = &c->sweep;
 
@@ -222,7 +222,7 @@ static int judge(struct control *c, struct findings *findings)
 
         plan_options_from_settings(s->generation->settings, &s->options);
         s->options.known = &c->known;
-        look_beside(c);
+        check_beside_sm(c);
         c->status.numbers.n_plans++;
         r = is_in_force(c, s->generation) ? judge_as(c, true, findings) : judge_new(c, findings);
         return r < 0 ? r : set_policy(c);
@@ -475,7 +475,7 @@ static void wait_for_other(struct control *c)
         char text[192];
 
         sm_follow_describe(&c->sm, c->sm_name, text, sizeof(text));
-        control_say(c, "%s", text);
+        control_set_status(c, "%s", text);
         c->state = CONTROL_TAKING_OVER;
 }
 
@@ -527,7 +527,7 @@ static void wait_for_lock(struct control *c, int pid)
                         "process %d is writing P_Key tables with the same state directory; waiting for it", pid);
         c->sweep.waited_for_lock = true;
         c->sweep.lock_at = c->now + LOCK_RETRY;
-        control_say(c, "waiting for another process that writes P_Key tables");
+        control_set_status(c, "waiting for another process that writes P_Key tables");
 }
 
 /* Another process wrote, and stored more than what is known here. A policy that is only looked at has its number in no store: if

@@ -29,7 +29,7 @@ void sweep_fail(struct control *c, const char *what, int error)
         bool discovering = c->state == CONTROL_DISCOVERING;
 
         note_error(c, error);
-        control_say(c, "%s: %s", what, strerror(-error));
+        control_set_status(c, "%s: %s", what, strerror(-error));
         if (!discovering)
                 log_add(c->log, LOG_EVENT_PASS_FAILED, NULL, "%s; will be tried again", c->text);
         else if (!c->discovery_failed)
@@ -314,7 +314,7 @@ void sweep_port_waits(struct control *c, const char *why)
 {
         char port[CONTROL_PORT_NAME];
 
-        control_say(c, "waiting for %s: %s", control_port_name(control_wanted(c)->settings, port), why);
+        control_set_status(c, "waiting for %s: %s", control_port_name(control_wanted(c)->settings, port), why);
         if (!c->status.waiting)
                 log_add(c->log, LOG_EVENT_WAITING_FOR_PORT, NULL, "%s", c->text);
         c->status.waiting = true;

@@ -101,8 +101,8 @@ static void describe_outcome(struct control *c, const struct watch_report *repor
                                 n_errors == 1 ? "" : "s", n_errors == 1 ? "it" : "them");
         if (!may_write)
                 sm_follow_describe(&c->sm, c->sm_name, role, sizeof(role));
-        control_say(c, "%s%sgeneration %" PRIu64 "%s: %u ports verified%s%s%s%s%s", role, may_write ? "" : "; ", g->number,
-                    g->audits ? " (audit)" : "", report->n_right, differ, unreachable, silent, held, errors);
+        control_set_status(c, "%s%sgeneration %" PRIu64 "%s: %u ports verified%s%s%s%s%s", role, may_write ? "" : "; ", g->number,
+                           g->audits ? " (audit)" : "", report->n_right, differ, unreachable, silent, held, errors);
 }
 
 /* Only a policy that is wholly in force is remembered as such. */
@@ -188,7 +188,7 @@ static void mirror_is_behind(struct control *c, int r)
         char tables[sizeof(c->text)];
 
         memcpy(tables, c->text, sizeof(tables));
-        control_say(c, "OpenSM's file is behind: %s; %s", *problem ? problem : strerror(-r), tables);
+        control_set_status(c, "OpenSM's file is behind: %s; %s", *problem ? problem : strerror(-r), tables);
         sweep_end(c, SWEEP_PARTIAL);
 }
 
@@ -209,7 +209,7 @@ void sweep_follow_writer(struct control *c)
                 if (r != -ECANCELED && r != -ESTALE)
                         judge_unwritten(c);
                 if (*opensm_writer_problem(c->writer))
-                        control_say(c, "%s", opensm_writer_problem(c->writer));
+                        control_set_status(c, "%s", opensm_writer_problem(c->writer));
                 sweep_end(c, r == -ECANCELED ? SWEEP_STOPPED : r == -ESTALE ? SWEEP_STALE : SWEEP_FAILED);
         } else if (c->state == CONTROL_MIRRORING && r < 0) {
                 mirror_is_behind(c, r);

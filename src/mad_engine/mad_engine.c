@@ -214,7 +214,7 @@ static bool is_due(const struct mad_engine *e, const struct mad_transaction_list
         return l->first != SLOT_NONE && transaction(e, l->first)->deadline <= e->now;
 }
 
-static void look_at_deadlines(struct mad_engine *e)
+static void check_deadlines(struct mad_engine *e)
 {
         for (size_t i = 0; i < REST_LEVELS; i++)
                 while (is_due(e, &e->resting[i])) {
@@ -267,7 +267,7 @@ bool mad_engine_next_send(struct mad_engine *e, usec_t now, struct mad_frame *re
         uint32_t slot;
 
         advance(e, now);
-        look_at_deadlines(e);
+        check_deadlines(e);
         slot = take_next(e);
         if (slot == SLOT_NONE)
                 return false;
@@ -326,7 +326,7 @@ void mad_engine_send_failed(struct mad_engine *e, usec_t now, const struct mad_f
 }
 
 /* 1, or 0 for an answer that came to an earlier try while the next one was not sent yet. */
-static int told_busy(struct mad_engine *e, uint32_t slot)
+static int refused_busy(struct mad_engine *e, uint32_t slot)
 {
         struct mad_transaction *x = transaction(e, slot);
 
@@ -367,7 +367,7 @@ int mad_engine_receive(struct mad_engine *e, usec_t now, const struct mad_frame 
                 return -EBADMSG;
         }
         if (mad_status_is_busy(status))
-                return told_busy(e, slot);
+                return refused_busy(e, slot);
 
         e->counters.answered++;
         mad_engine_window_answered(&e->window);

@@ -539,8 +539,27 @@ static int stay_silent(struct arena *a, const struct knowledge *k, const struct 
         return r;
 }
 
+/* What pkeyd does not manage stays as OpenSM was told: nobody else would give it back when the host returns. */
+static int set_after_of_absent(struct arena *a, const struct policy *policy, bool keeps_unmanaged,
+                               const struct desired_port *wanted, struct opensm_transition *transition)
+{
+        struct p_key *keys = arena_new_array(a, struct p_key, wanted->n_wanted + transition->n_before);
+        uint32_t n = wanted->n_wanted;
+
+        if (!keys)
+                return -ENOMEM;
+        if (n > 0)
+                memcpy(keys, wanted->wanted, n * sizeof(*keys));
+        for (uint32_t i = 0; i < transition->n_before; i++)
+                if (!policy_manages(policy, keeps_unmanaged, p_key_base(transition->before[i])))
+                        keys[n++] = transition->before[i];
+        transition->after = keys;
+        transition->n_after = n;
+        return 0;
+}
+
 int opensm_transitions_of_absent(struct arena *a, const struct subnet *larger, const struct desired *desired,
-                                 const struct subnet *subnet, const struct knowledge *k, const struct opensm_tables *in_place,
+                                 bool keeps_unmanaged, const struct subnet *subnet, const struct knowledge *k, const struct opensm_tables *in_place,
                                  struct opensm_transition **ret, uint32_t *ret_n)
 {
         struct opensm_transition *transitions = arena_new_array(a, struct opensm_transition, larger->n_ports);
@@ -567,10 +586,9 @@ int opensm_transitions_of_absent(struct arena *a, const struct subnet *larger, c
                 stay(transition);
                 if (is_silent(k, transition->record) && stay_silent(a, k, in_place, wanted, transition) < 0)
                         return -ENOMEM;
-                if (!is_silent(k, transition->record) && wanted) {
-                        transition->after = wanted->wanted;
-                        transition->n_after = wanted->n_wanted;
-                }
+                if (!is_silent(k, transition->record) && wanted &&
+                    set_after_of_absent(a, desired->policy, keeps_unmanaged, wanted, transition) < 0)
+                        return -ENOMEM;
                 n++;
         }
         *ret = transitions;

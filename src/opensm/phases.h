@@ -118,10 +118,10 @@ int opensm_transitions_of_plan(struct arena *a, const struct plan *plan, const s
                                const struct opensm_tables *in_place, struct opensm_transition **ret, uint32_t *ret_n);
 
 /* The transitions of the endports of `larger` (known_extend()) that are not in `subnet`: they are down, or silent; then they
- * stay as they are. desired, on `larger`; NULL: nobody knows what they should have, and all of them stay. Same borrowing.
- * Returns 0 or -ENOMEM. */
+ * stay as they are. desired, on `larger`; NULL: nobody knows what they should have, and all of them stay. Entries that pkeyd does
+ * not manage (policy_manages()) stay as the file in place has them. Same borrowing. Returns 0 or -ENOMEM. */
 int opensm_transitions_of_absent(struct arena *a, const struct subnet *larger, const struct desired *desired,
-                                 const struct subnet *subnet, const struct knowledge *k, const struct opensm_tables *in_place,
+                                 bool keeps_unmanaged, const struct subnet *subnet, const struct knowledge *k, const struct opensm_tables *in_place,
                                  struct opensm_transition **ret, uint32_t *ret_n);
 
 /* The files. in_place as above. Ways that do not fit so either become errors (PLAN_CAPACITY_TRANSITION). Returns 0,

@@ -36,7 +36,7 @@ static bool is_replaceable(struct context *ctx, const char *path)
         return copy && stat(dirname(copy), &st) == 0 && !(st.st_mode & S_ISVTX) && belongs_to_others(&st);
 }
 
-static struct doctor_file look_at_file(struct context *ctx, const char *path)
+static struct doctor_file inspect_file(struct context *ctx, const char *path)
 {
         struct doctor_file f = {.path = path};
         struct stat st;
@@ -101,8 +101,8 @@ static int read_files(struct context *ctx, const char *argument, struct doctor_h
         r = pipeline_read_files(ctx, POLICY_OPTIONAL, argument);
         if (r < 0 && r != -EBADMSG)
                 return r;
-        host->settings_file = look_at_file(ctx, settings);
-        host->policy_file = look_at_file(ctx, policy);
+        host->settings_file = inspect_file(ctx, settings);
+        host->policy_file = inspect_file(ctx, policy);
         r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, NULL, &host->settings_errors);
         if (r >= 0)
                 r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, settings, &host->policy_errors);
@@ -110,7 +110,7 @@ static int read_files(struct context *ctx, const char *argument, struct doctor_h
 }
 
 /* Whether the keys can be read; they themselves are forgotten at once. */
-static int look_at_secrets(struct context *ctx, struct doctor_host *host)
+static int inspect_secrets(struct context *ctx, struct doctor_host *host)
 {
         struct m_keys *m_keys = NULL;
         uint64_t sm_key = 0;
@@ -129,7 +129,7 @@ static int look_at_secrets(struct context *ctx, struct doctor_host *host)
 }
 
 /* Nothing is made there, and nothing locked; but a damaged database is moved aside. */
-static int look_at_state(struct context *ctx, struct doctor_host *host)
+static int inspect_state(struct context *ctx, struct doctor_host *host)
 {
         const char *path = ctx->options->state_dir ?: STATE_DIR_DEFAULT;
         struct remembered *m = NULL;
@@ -137,7 +137,7 @@ static int look_at_state(struct context *ctx, struct doctor_host *host)
         struct state state;
         int r;
 
-        host->state_dir = look_at_file(ctx, path);
+        host->state_dir = inspect_file(ctx, path);
         if (!host->state_dir.exists)
                 return 0;
         r = state_open(&state, path, false);
@@ -176,7 +176,7 @@ static int read_partitions_conf(struct context *ctx, const char *path, struct do
 }
 
 /* OpenSM's own files, where it has them on this host. */
-static int look_at_opensm(struct context *ctx, struct doctor_host *host)
+static int inspect_opensm(struct context *ctx, struct doctor_host *host)
 {
         struct doctor_opensm *o = &host->opensm;
         const char *conf_path = ctx->settings.opensm_config ?: DEFAULT_OPENSM_CONF, *path;
@@ -256,7 +256,7 @@ static int resolve(struct context *ctx, struct doctor_facts *facts)
         return 0;
 }
 
-static int look_at_kernel(struct context *ctx, struct doctor_host *host)
+static int inspect_kernel(struct context *ctx, struct doctor_host *host)
 {
         _cleanup_verbs_host_ struct verbs_host *h = NULL;
         int r;
@@ -276,17 +276,17 @@ static int look_at_kernel(struct context *ctx, struct doctor_host *host)
         return 0;
 }
 
-static int look_at_fabric(struct context *ctx, struct doctor_facts *facts)
+static int read_fabric(struct context *ctx, struct doctor_facts *facts)
 {
         int r;
 
-        r = session_sweep(ctx, CONTROL_LOOK, NULL);
+        r = session_sweep(ctx, CONTROL_READ, NULL);
         if (r == 0)
                 r = probe(ctx, facts);
         if (r == 0)
                 r = resolve(ctx, facts);
         if (r == 0)
-                r = look_at_kernel(ctx, &facts->host);
+                r = inspect_kernel(ctx, &facts->host);
         if (r < 0)
                 return r;
         facts->subnet = ctx->subnet;
@@ -303,14 +303,14 @@ int command_doctor(struct context *ctx)
 
         r = read_files(ctx, ctx->arguments[0], &facts.host);
         if (r == 0)
-                r = look_at_secrets(ctx, &facts.host);
+                r = inspect_secrets(ctx, &facts.host);
         if (r == 0)
-                r = look_at_state(ctx, &facts.host);
+                r = inspect_state(ctx, &facts.host);
         if (r == 0)
-                r = look_at_opensm(ctx, &facts.host);
+                r = inspect_opensm(ctx, &facts.host);
         if (r < 0)
                 return r;
-        r = look_at_fabric(ctx, &facts);
+        r = read_fabric(ctx, &facts);
         if (r < 0 && r != -EBADMSG)
                 return r;
         r = doctor_diagnose(ctx->arena, &facts, diagnoses);

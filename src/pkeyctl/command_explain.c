@@ -140,7 +140,7 @@ int command_explain(struct context *ctx)
         const struct session_hooks hooks = { .choose = choose_pairs, .userdata = chosen };
         int r;
 
-        r = session_look(ctx, POLICY_OPTIONAL, NULL, &hooks);
+        r = session_read(ctx, POLICY_OPTIONAL, NULL, &hooks);
         for (size_t i = 0; i < ELEMENTS(chosen) && r == 0; i++)
                 r = make_sides(ctx, &chosen[i]);
         if (r < 0)

@@ -173,7 +173,7 @@ static int read_fabric(struct context *ctx)
         const struct session_hooks no_tables = { .choose = session_choose_none };
 
         if (!ctx->options->topology)
-                return session_sweep(ctx, CONTROL_LOOK, keeps_foreign(ctx) ? NULL : &no_tables);
+                return session_sweep(ctx, CONTROL_READ, keeps_foreign(ctx) ? NULL : &no_tables);
         if (keeps_foreign(ctx))
                 return findings_error(&ctx->findings, FINDING_USAGE, "leave --topology out",
                                       "export: the policy leaves P_Keys of others as they are (owns, or unmanaged: keep), and "

@@ -350,7 +350,7 @@ int command_forget(struct context *ctx)
 
         r = ask_is_possible(ctx);
         if (r == 0)
-                r = session_look(ctx, POLICY_NONE, NULL, &hooks);
+                r = session_read(ctx, POLICY_NONE, NULL, &hooks);
         if (r == 0)
                 r = open_state(ctx, &state, true, &m);
         if (r == 0)

@@ -11,7 +11,7 @@
 #include "shell/file.h"
 
 /* Without a fabric GUIDs stay GUIDs: worth a warning, no reason to refuse. One that was asked for has to be there. */
-static int look_for_names(struct context *ctx)
+static int find_names(struct context *ctx)
 {
         const struct session_hooks hooks = { .choose = session_choose_none };
         struct findings before = ctx->findings;
@@ -22,7 +22,7 @@ static int look_for_names(struct context *ctx)
         if (ctx->options->topology)
                 return pipeline_read_topology(ctx);
         findings_init(&ctx->findings, ctx->arena);
-        r = session_sweep(ctx, CONTROL_LOOK, &hooks);
+        r = session_sweep(ctx, CONTROL_READ, &hooks);
         for (size_t i = 0; i < ctx->findings.n && r == -EBADMSG; i++)
                 why = ctx->findings.items[i].text;
         findings_done(&ctx->findings);
@@ -54,7 +54,7 @@ int command_import(struct context *ctx)
         struct result result = { .kind = RESULT_FILE };
         struct partitions_conf *conf = NULL;
         struct opensm_conf opensm;
-        int r, read, look;
+        int r, read, found;
         size_t n;
 
         ctx->named_files_only = ctx->options->topology != NULL;
@@ -68,9 +68,9 @@ int command_import(struct context *ctx)
         read = partitions_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, &conf);
         if (read < 0)
                 return read;
-        look = look_for_names(ctx);
-        if (look < 0)
-                return look;
+        found = find_names(ctx);
+        if (found < 0)
+                return found;
         r = import_convert(ctx->arena, conf, ctx->subnet, opensm.allow_both_pkeys, &ctx->findings, &yaml);
         if (r < 0)
                 return r;

@@ -268,7 +268,7 @@ static int read_tables(struct local *l)
 
 /* --- all of it ---------------------------------------------------------------------------------------------------- */
 
-static int look(struct local *l)
+static int verify_tables(struct local *l)
 {
         struct context *ctx = l->ctx;
         struct possibilities possible;
@@ -307,7 +307,7 @@ int command_verify_local(struct context *ctx)
                 r = verbs_host_new(NULL, NULL, NULL, &host);
         l.host = host;
         if (r == 0)
-                r = look(&l);
+                r = verify_tables(&l);
         if (r < 0)
                 return r;
         result.status = exit_status_of(result.local.verification.v->n_differ > 0, result.local.n_unread > 0);

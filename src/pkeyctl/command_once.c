@@ -30,7 +30,7 @@ static int prepare(struct context *ctx)
         const struct session_hooks hooks = { .choose = choose_self };
         int r, sa;
 
-        r = session_look(ctx, POLICY_OPTIONAL, NULL, &hooks);
+        r = session_read(ctx, POLICY_OPTIONAL, NULL, &hooks);
         if (r < 0)
                 return r;
         r = session_use_gsi(ctx, &sa);

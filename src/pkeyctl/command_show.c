@@ -47,7 +47,7 @@ static int show_ports(struct context *ctx)
         struct result result = { .kind = RESULT_PORTS };
         int r;
 
-        r = session_look(ctx, POLICY_OPTIONAL, NULL, NULL);
+        r = session_read(ctx, POLICY_OPTIONAL, NULL, NULL);
         if (r == 0)
                 r = collect_ports(ctx, &result.ports);
         return r < 0 ? r : output_ports(ctx, &result);
@@ -136,7 +136,7 @@ static int show_partitions(struct context *ctx)
         held = arena_new_array(ctx->arena, struct member_count, P_KEY_BASE_MASK + 1);
         if (!wanted || !held)
                 return -ENOMEM;
-        r = session_look(ctx, POLICY_OPTIONAL, NULL, NULL);
+        r = session_read(ctx, POLICY_OPTIONAL, NULL, NULL);
         if (r == 0)
                 r = count_all(ctx, wanted, held, &partitions->n_unread);
         if (r == 0)
@@ -167,7 +167,7 @@ static int show_port(struct context *ctx, const char *text)
         struct chosen_ports chosen = { .text = text };
         const struct session_hooks hooks = { .choose = choose_ports, .userdata = &chosen };
         struct result result = { .kind = RESULT_PORT };
-        int r = session_look(ctx, POLICY_OPTIONAL, NULL, &hooks);
+        int r = session_read(ctx, POLICY_OPTIONAL, NULL, &hooks);
 
         if (r < 0)
                 return r;

@@ -14,14 +14,14 @@ int command_verify(struct context *ctx)
 
         if (ctx->options->local)
                 return command_verify_local(ctx);
-        r = session_look(ctx, POLICY_REQUIRED, ctx->arguments[0], NULL);
+        r = session_read(ctx, POLICY_REQUIRED, ctx->arguments[0], NULL);
         if (r == 0)
                 r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &result.verification);
         if (r == 0)
                 r = host_tables_verify(ctx, result.verification);
         if (r < 0)
                 return r;
-        result.verification->n_silent = reconcile_tell_silent(ctx->subnet, ctx->known, &ctx->findings);
+        result.verification->n_silent = reconcile_report_silent(ctx->subnet, ctx->known, &ctx->findings);
         result.status = exit_status_of(result.verification->n_differ > 0,
                                        result.verification->n_unreachable + result.verification->n_silent > 0);
         return output(ctx, &result);

@@ -6,7 +6,7 @@
 #include <time.h>
 
 /* The kernel's cache follows the SMA a moment later: a difference is one only if it stays. */
-#define LOOKS      6
+#define ATTEMPTS   6
 #define PAUSE_NSEC (200 * 1000 * 1000)
 
 static bool is_up(const struct verbs_port *p)
@@ -52,7 +52,7 @@ static int read_tables(struct context *ctx, struct verbs_host *host, bool compla
         return 0;
 }
 
-static int look(struct context *ctx, struct verbs_host *host, bool complain, struct verification *v)
+static int compare_once(struct context *ctx, struct verbs_host *host, bool complain, struct verification *v)
 {
         struct kernel_table *tables = arena_new_array(ctx->arena, struct kernel_table, verbs_host_n_ports(host));
         int r;
@@ -92,11 +92,11 @@ int host_tables_verify(struct context *ctx, struct verification *v)
                                     "may not open /dev/infiniband/uverbs*: what the kernel holds was not compared");
         if (r < 0)
                 return 0;
-        for (unsigned i = 0; i < LOOKS; i++) {
+        for (unsigned i = 0; i < ATTEMPTS; i++) {
                 if (i > 0)
                         (void) nanosleep(&pause, NULL);
                 v->n_differ = before;
-                r = look(ctx, host, i == 0, v);
+                r = compare_once(ctx, host, i == 0, v);
                 if (r < 0 || !lags(v, before))
                         return r;
         }

@@ -356,7 +356,7 @@ static int load_state(struct context *ctx, enum control_goal goal, struct contro
         struct remembered *m;
         int r;
 
-        if (goal == CONTROL_LOOK)
+        if (goal == CONTROL_READ)
                 return load_names(ctx, ret);
         r = open_state(ctx, goal == CONTROL_APPLY);
         if (r == 0)
@@ -428,11 +428,11 @@ int session_sweep(struct context *ctx, enum control_goal goal, const struct sess
         return s.hook_r < 0 ? s.hook_r : complain(ctx, control_get_results(ctx->control));
 }
 
-int session_look(struct context *ctx, enum policy_need need, const char *argument, const struct session_hooks *hooks)
+int session_read(struct context *ctx, enum policy_need need, const char *argument, const struct session_hooks *hooks)
 {
         int r = pipeline_read_files(ctx, need, argument);
 
         if (r == 0)
-                r = session_sweep(ctx, CONTROL_LOOK, hooks);
+                r = session_sweep(ctx, CONTROL_READ, hooks);
         return r < 0 ? r : pipeline_resolve(ctx);
 }

@@ -24,7 +24,7 @@ struct session_hooks {
 int session_sweep(struct context *ctx, enum control_goal goal, const struct session_hooks *hooks);
 
 /* Reads the files (pipeline.h), then the fabric with the tables that the hooks choose, and what the policy means there. */
-int session_look(struct context *ctx, enum policy_need need, const char *argument, const struct session_hooks *hooks);
+int session_read(struct context *ctx, enum policy_need need, const char *argument, const struct session_hooks *hooks);
 
 /* A choice that reads no table. */
 int session_choose_none(struct context *ctx, void *userdata, const uint32_t **ret, uint32_t *ret_n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pkeyctl/result_text.h"
 
-static const char *say(enum explain_verdict v)
+static const char *verdict_text(enum explain_verdict v)
 {
         static const char *const words[] = {
                 [EXPLAIN_TALK] = "may talk",
@@ -21,7 +21,7 @@ static void print_verdict(struct context *ctx, const struct explain_side *a, con
         enum explain_verdict v = by_policy ? explain_pair(&a->by_policy, &b->by_policy)
                                            : explain_pair(&a->in_hardware, &b->in_hardware);
 
-        printf("  %-13s %s: %s\n", by_policy ? "by policy:" : "in hardware:", say(v),
+        printf("  %-13s %s: %s\n", by_policy ? "by policy:" : "in hardware:", verdict_text(v),
                output_verdict(ctx, a, b, by_policy));
 }
 

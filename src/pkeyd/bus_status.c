@@ -105,7 +105,7 @@ static void fill(struct bus_status *s, const struct control_status *c, const str
                 .ports_frozen = c->n_frozen,
                 .last_success = c->numbers.last_success,
                 .violations_total = violations->total(violations->userdata),
-                .violations_since = violations->since,
+                .violations_since = violations->since(violations->userdata),
                 .notices = violations->notices(violations->userdata),
         };
         (void) snprintf(s->text_buffer, sizeof(s->text_buffer), "%s", c->text);

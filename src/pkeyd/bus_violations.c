@@ -101,7 +101,7 @@ static int answer(struct bus_violations *v, sd_bus_message *call, sd_bus_error *
                                          "no host, switch or port of the fabric is called '%s'", node);
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
-                r = append_violations(reply, v->list->since, items, n, all);
+                r = append_violations(reply, v->list->since(v->list->userdata), items, n, all);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 

@@ -21,7 +21,8 @@ struct monitor {
         struct mad_background_task tasks[2];  /* poll and notices */
         sd_event_source *timer;               /* reports that are due */
         sd_event_source *local;               /* counters of this host's kernel */
-        usec_t since;                         /* CLOCK_REALTIME */
+        usec_t began;                         /* counting, CLOCK_MONOTONIC */
+        usec_t since;                         /* the same as CLOCK_REALTIME, as it was last asked for */
         uint64_t total;                       /* as it was counted last */
 
         struct snapshot *snapshot;            /* referenced; NULL here and below: there is none */
@@ -419,6 +420,17 @@ static uint64_t list_total(void *userdata)
         return total_of(userdata);
 }
 
+/* The two clocks cannot be read at once, so what differs by less than a second is the same time. */
+static usec_t list_since(void *userdata)
+{
+        struct monitor *m = userdata;
+        usec_t since = clock_to_wall(m->began);
+
+        if (since > m->since + USEC_PER_SEC || m->since > since + USEC_PER_SEC)
+                m->since = since;
+        return m->since;
+}
+
 static const char *list_notices(void *userdata)
 {
         const struct monitor *m = userdata;
@@ -431,7 +443,8 @@ static const char *list_notices(void *userdata)
 void monitor_list(struct monitor *m, struct violation_list *ret)
 {
         *ret = (struct violation_list) {
-                .userdata = m, .records = list_records, .total = list_total, .notices = list_notices, .since = m->since,
+                .userdata = m, .records = list_records, .total = list_total, .notices = list_notices,
+                .since = list_since,
         };
 }
 
@@ -460,7 +473,7 @@ int monitor_new(sd_event *event, const struct control *control, struct verbs_hos
         if (!m)
                 return r;
         *m = (struct monitor) {
-                .control = control, .journal = journal, .verbs = verbs, .handlers = *handlers, .since = clock_wall(),
+                .control = control, .journal = journal, .verbs = verbs, .handlers = *handlers, .began = clock_now(),
                 .violations = violations_new(&config), .poll = violation_poll_new(&poll), .notices = notices_new(),
                 .history = membership_history_new(),
         };

@@ -33,5 +33,6 @@ struct violation_list {
         uint64_t (*total)(void *userdata);
         /* The subscription to notices at the SA, as notices_state_to_string. */
         const char *(*notices)(void *userdata);
-        usec_t since;            /* CLOCK_REALTIME, when counting began */
+        /* When counting began, CLOCK_REALTIME as that clock is set now. */
+        usec_t (*since)(void *userdata);
 };

@@ -93,9 +93,9 @@ static uint32_t most_of(enum finding_severity severity)
         return severity == FINDING_ERROR ? ERRORS_PER_KIND : WARNINGS_PER_KIND;
 }
 
-/* Says one more of a kind, unless enough were said. */
-static void tell(struct planner *pl, struct tally *t, enum finding_severity severity, enum finding_code code,
-                 const char *text)
+/* Reports one more of a kind, unless enough were reported. */
+static void report(struct planner *pl, struct tally *t, enum finding_severity severity, enum finding_code code,
+                   const char *text)
 {
         t->severity = severity;
         t->code = code;
@@ -117,29 +117,29 @@ static void report_rest(struct planner *pl, const struct tally *t)
 
 static void report_overflow(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
-        tell(pl, &pl->capacity, FINDING_ERROR, FINDING_PLAN_CAPACITY,
-             arena_printf(pl->arena, "%s: its P_Key table holds %u entries and would need %u%s", label(pl, port),
-                          pp->capacity, pp->needed,
-                          pp->enforcing ? " (what is plugged in there is in too many partitions to be enforced; "
+        report(pl, &pl->capacity, FINDING_ERROR, FINDING_PLAN_CAPACITY,
+               arena_printf(pl->arena, "%s: its P_Key table holds %u entries and would need %u%s", label(pl, port),
+                            pp->capacity, pp->needed,
+                            pp->enforcing ? " (what is plugged in there is in too many partitions to be enforced; "
                                           "'enforcement_overflow: disable' turns enforcement off on such ports)"
                                         : ""));
 }
 
 static void report_stuck(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
-        tell(pl, &pl->transition, FINDING_ERROR, FINDING_PLAN_CAPACITY_TRANSITION,
-             arena_printf(pl->arena,
-                          "%s: its P_Key table of %u entries is too full to get there safely (%u needed, but no index is "
-                          "free when the new entry must be written); do it in two policies, the removal first",
-                          label(pl, port), pp->capacity, pp->needed));
+        report(pl, &pl->transition, FINDING_ERROR, FINDING_PLAN_CAPACITY_TRANSITION,
+               arena_printf(pl->arena,
+                            "%s: its P_Key table of %u entries is too full to get there safely (%u needed, but no index is "
+                            "free when the new entry must be written); do it in two policies, the removal first",
+                            label(pl, port), pp->capacity, pp->needed));
 }
 
 static void report_index0(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
-        tell(pl, &pl->index0, FINDING_WARNING, FINDING_PLAN_INDEX0,
-             arena_printf(pl->arena, "%s: index 0 holds 0x%04x, not an entry of 0x%04x (%s)", label(pl, port),
-                          pp->b[0].v, pp->index0_base,
-                          pp->options->repair_index0 ? "it cannot be moved: no index is free, or it is not pkeyd's"
+        report(pl, &pl->index0, FINDING_WARNING, FINDING_PLAN_INDEX0,
+               arena_printf(pl->arena, "%s: index 0 holds 0x%04x, not an entry of 0x%04x (%s)", label(pl, port),
+                            pp->b[0].v, pp->index0_base,
+                            pp->options->repair_index0 ? "it cannot be moved: no index is free, or it is not pkeyd's"
                                                      : "'repair_index0: true' repairs it"));
 }
 
@@ -149,14 +149,14 @@ static void report_unreachable(struct planner *pl, uint32_t port)
         const char *what = t->source == TABLE_ASSUMED ? "taken to hold what it last held" : "left out of the plan";
 
         if (t->failure == MAD_REFUSED)
-                tell(pl, &pl->unreachable, FINDING_WARNING, FINDING_PLAN_UNREACHABLE,
-                     arena_printf(pl->arena, "%s: its P_Key table could not be read (status 0x%04x: %s); %s",
-                                  label(pl, port), t->mad_status, mad_status_to_string(t->mad_status), what));
+                report(pl, &pl->unreachable, FINDING_WARNING, FINDING_PLAN_UNREACHABLE,
+                       arena_printf(pl->arena, "%s: its P_Key table could not be read (status 0x%04x: %s); %s",
+                                    label(pl, port), t->mad_status, mad_status_to_string(t->mad_status), what));
         else
-                tell(pl, &pl->unreachable, FINDING_WARNING, FINDING_PLAN_UNREACHABLE,
-                     arena_printf(pl->arena,
-                                  "%s: its P_Key table could not be read (%s; a wrong M_Key gets no answer either); %s",
-                                  label(pl, port), mad_outcome_to_string(t->failure), what));
+                report(pl, &pl->unreachable, FINDING_WARNING, FINDING_PLAN_UNREACHABLE,
+                       arena_printf(pl->arena,
+                                    "%s: its P_Key table could not be read (%s; a wrong M_Key gets no answer either); %s",
+                                    label(pl, port), mad_outcome_to_string(t->failure), what));
 }
 
 /* --- writes ---------------------------------------------------------------------------------------------------------- */
@@ -384,18 +384,18 @@ static void wanted_enforcement(struct planner *pl, uint32_t port, bool *ret_inbo
         if (!*ret_inbound && !*ret_outbound)
                 return;
         if (!pl->plan->final_tables[port]) {
-                tell(pl, &pl->enforcement_off, FINDING_WARNING, FINDING_PLAN_ENFORCEMENT_OFF,
-                     arena_printf(pl->arena,
-                                  "%s: partitions are not enforced here: what is plugged in is in more of them than its "
-                                  "table of %u entries holds (enforcement_overflow: disable)",
-                                  label(pl, port), pl->observed->tables[port].capacity));
+                report(pl, &pl->enforcement_off, FINDING_WARNING, FINDING_PLAN_ENFORCEMENT_OFF,
+                       arena_printf(pl->arena,
+                                    "%s: partitions are not enforced here: what is plugged in is in more of them than its "
+                                    "table of %u entries holds (enforcement_overflow: disable)",
+                                    label(pl, port), pl->observed->tables[port].capacity));
                 *ret_inbound = *ret_outbound = false;
         } else if (would_cut_off(pl, port, &key)) {
-                tell(pl, &pl->enforcement_skipped, FINDING_WARNING, FINDING_PLAN_ENFORCEMENT_SKIPPED,
-                     arena_printf(pl->arena,
-                                  "%s: enforcement is left as it is: what is plugged in holds 0x%04x, which is not "
-                                  "pkeyd's to manage and would be cut off",
-                                  label(pl, port), key.v));
+                report(pl, &pl->enforcement_skipped, FINDING_WARNING, FINDING_PLAN_ENFORCEMENT_SKIPPED,
+                       arena_printf(pl->arena,
+                                    "%s: enforcement is left as it is: what is plugged in holds 0x%04x, which is not "
+                                    "pkeyd's to manage and would be cut off",
+                                    label(pl, port), key.v));
                 *ret_inbound = pl->observed->tables[port].enforce_inbound;
                 *ret_outbound = pl->observed->tables[port].enforce_outbound;
         }

@@ -49,9 +49,7 @@ static bool is_wanted(const struct port_plan *pp, uint16_t base)
 
 bool port_plan_may_touch(const struct port_plan *pp, struct p_key key)
 {
-        if (!policy_owns(pp->policy, p_key_base(key)))
-                return false;
-        return pp->options->unmanaged == UNMANAGED_REMOVE || policy_find_base(pp->policy, p_key_base(key)) >= 0;
+        return policy_manages(pp->policy, pp->options->unmanaged == UNMANAGED_KEEP, p_key_base(key));
 }
 
 /* Of two entries of the base that belongs at index 0 one is to stay, and it is the other that stands there. It stays there, and

@@ -14,6 +14,11 @@ bool policy_owns(const struct policy *p, uint16_t base)
         return false;
 }
 
+bool policy_manages(const struct policy *p, bool keeps_unmanaged, uint16_t base)
+{
+        return policy_owns(p, base) && (!keeps_unmanaged || policy_find_base(p, base) >= 0);
+}
+
 int policy_find_base(const struct policy *p, uint16_t base)
 {
         for (uint32_t i = 0; i < p->n_partitions; i++)

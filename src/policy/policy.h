@@ -96,6 +96,9 @@ struct policy {
 
 /* True if `owns` lets pkeyd touch entries of this base. */
 bool policy_owns(const struct policy *p, uint16_t base);
+/* True if pkeyd may write entries of this base: the policy owns it and, where entries that no partition names are kept, has a
+ * partition with it. */
+bool policy_manages(const struct policy *p, bool keeps_unmanaged, uint16_t base);
 /* Index into partitions of the one with this base, or -1. */
 int policy_find_base(const struct policy *p, uint16_t base);
 /* Every GUID that a line or a group names, of a port or of a node: ascending, each once. Returns 0 or -ENOMEM; *ret in the

@@ -33,8 +33,8 @@ struct element {
         struct selector *selector;
 };
 
-static void say(const struct element *e, enum finding_severity severity, enum finding_code code, size_t offset,
-                const char *text)
+static void report(const struct element *e, enum finding_severity severity, enum finding_code code, size_t offset,
+                   const char *text)
 {
         struct place place = e->source->place;
         const char *path = e->source->path;
@@ -47,7 +47,7 @@ static void say(const struct element *e, enum finding_severity severity, enum fi
 
 static void refuse(const struct element *e, enum finding_code code, size_t offset, const char *text)
 {
-        say(e, FINDING_ERROR, code, offset, text);
+        report(e, FINDING_ERROR, code, offset, text);
 }
 
 static void hint(const struct element *e, const char *text)
@@ -344,7 +344,7 @@ static void warn_near_group(const struct element *e)
                         nearest_offer(&nearest, p->groups[i].name);
         if (!nearest.best)
                 return;
-        say(e, FINDING_WARNING, FINDING_POLICY_GROUP_UNKNOWN, 0, "is no group, so it is taken for a host");
+        report(e, FINDING_WARNING, FINDING_POLICY_GROUP_UNKNOWN, 0, "is no group, so it is taken for a host");
         report_hint(e->reader->report, "there is a group '%s'", nearest.best);
 }
 

@@ -13,7 +13,7 @@
 #define BUS_TIMEOUT (5 * USEC_PER_SEC)
 #define MANAGER     "org.freedesktop.systemd1"
 
-__attribute__((format(printf, 3, 4))) static int say(char ret_why[OPENSM_WHY], int error, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int explain(char ret_why[OPENSM_WHY], int error, const char *format, ...)
 {
         va_list ap;
 
@@ -64,15 +64,15 @@ static int signal_one(int pid, int signal, char ret_why[OPENSM_WHY])
         char comm[64];
 
         if (fd < 0)
-                return say(ret_why, -errno, "process %d: %s", pid, errno == ESRCH ? "does not exist" : strerror(errno));
+                return explain(ret_why, -errno, "process %d: %s", pid, errno == ESRCH ? "does not exist" : strerror(errno));
         read_proc(pid, "comm", comm, sizeof(comm));
         if (strcmp(comm, "opensm") != 0 && !exe_is_opensm(pid)) {
                 for (char *c = comm; *c; c++)
                         *c = *c >= ' ' && *c < 0x7f ? *c : '?';
-                return say(ret_why, -ESRCH, "process %d is not OpenSM but '%s'", pid, comm);
+                return explain(ret_why, -ESRCH, "process %d is not OpenSM but '%s'", pid, comm);
         }
         if (pidfd_send_signal(fd, signal, NULL, 0) < 0)
-                return say(ret_why, -errno, "process %d: %s", pid, strerror(errno));
+                return explain(ret_why, -errno, "process %d: %s", pid, strerror(errno));
         return 0;
 }
 
@@ -100,9 +100,9 @@ static int signal_pidfile(const char *path, int signal, char ret_why[OPENSM_WHY]
 
         r = a ? file_read(a, path, PROC_MAX, &bytes, &n) : -ENOMEM;
         if (r < 0)
-                return say(ret_why, r, "%s: %s", path, strerror(-r));
+                return explain(ret_why, r, "%s: %s", path, strerror(-r));
         if (!parse_pid(bytes, &pid))
-                return say(ret_why, -ESRCH, "%s: there is no process number in it", path);
+                return explain(ret_why, -ESRCH, "%s: there is no process number in it", path);
         return signal_one(pid, signal, ret_why);
 }
 
@@ -160,12 +160,12 @@ static int signal_service(sd_bus *bus, const char *unit, int signal, char ret_wh
 
         r = a ? read_property(bus, unit, MANAGER ".Service", "ControlGroup", &group, NULL) : -ENOMEM;
         if (r < 0)
-                return say(ret_why, r, "systemd does not tell of %s: %s", unit, strerror(-r));
+                return explain(ret_why, r, "systemd does not tell of %s: %s", unit, strerror(-r));
         r = group[0] ? read_group(a, group, &line) : -ENOENT;
         if (r == -ENOENT) /* nothing runs in it */
                 return 0;
         if (r < 0)
-                return say(ret_why, r, "the processes of %s: %s", unit, strerror(-r));
+                return explain(ret_why, r, "the processes of %s: %s", unit, strerror(-r));
         for (; *line; line += strcspn(line, "\n"), line += *line == '\n')
                 if (parse_pid(line, &pid) && signal_one(pid, signal, ret_why) == 0)
                         n++;
@@ -188,7 +188,7 @@ static int signal_parts(sd_bus *bus, const char *unit, int signal, char ret_why[
 
         r = read_property(bus, unit, MANAGER ".Unit", "ConsistsOf", NULL, &parts);
         if (r < 0)
-                return say(ret_why, r, "systemd does not list the parts of %s: %s", unit, strerror(-r));
+                return explain(ret_why, r, "systemd does not list the parts of %s: %s", unit, strerror(-r));
         for (char **part = parts; part && *part; part++) {
                 r = is_service(*part) ? signal_service(bus, *part, signal, ret_why) : 0;
                 if (r < 0)
@@ -207,14 +207,14 @@ static int signal_unit(const char *unit, int signal, char ret_why[OPENSM_WHY])
         int r = open_systemd(&bus);
 
         if (r < 0)
-                return say(ret_why, r, "systemd does not tell of %s: %s", unit, strerror(-r));
+                return explain(ret_why, r, "systemd does not tell of %s: %s", unit, strerror(-r));
         r = signal_service(bus, unit, signal, ret_why);
         if (r == 0)
                 r = signal_parts(bus, unit, signal, ret_why);
         if (r == 0)
-                return say(ret_why, -ESRCH,
-                           "OpenSM does not run in %s, nor in a service that is PartOf it; start OpenSM, or name the unit that it "
-                           "runs in, which 'systemctl status PID' shows", unit);
+                return explain(ret_why, -ESRCH,
+                               "OpenSM does not run in %s, nor in a service that is PartOf it; start OpenSM, or name the unit that it "
+                               "runs in, which 'systemctl status PID' shows", unit);
         return r < 0 ? r : 0;
 }
 
@@ -230,5 +230,5 @@ int opensm_process_signal(const struct settings *s, int signal, char ret_why[OPE
         case RELOAD_NOT_SET:
                 break;
         }
-        return say(ret_why, -EINVAL, "opensm.reload is not set");
+        return explain(ret_why, -EINVAL, "opensm.reload is not set");
 }

@@ -10,9 +10,7 @@
 /* Entries of other bases are none of our business: not owned, or kept though nobody asked for them. */
 static bool may_touch(const struct policy *policy, enum settings_unmanaged unmanaged, struct p_key key)
 {
-        if (!policy_owns(policy, p_key_base(key)))
-                return false;
-        return unmanaged == UNMANAGED_REMOVE || policy_find_base(policy, p_key_base(key)) >= 0;
+        return policy_manages(policy, unmanaged == UNMANAGED_KEEP, p_key_base(key));
 }
 
 /* Index into wanted, or n_wanted. */

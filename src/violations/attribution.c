@@ -444,8 +444,8 @@ static bool has_part(const struct attribution_input *c, const struct worst *one,
                may_be_cause(one, own) && !lost_more_later(c, one, own);
 }
 
-static void look_for_shared(const struct attribution_input *c, const struct worst *worst, uint32_t n,
-                            struct shared *ret)
+static void find_shared(const struct attribution_input *c, const struct worst *worst, uint32_t n,
+                        struct shared *ret)
 {
         *ret = (struct shared) {};
         for (uint32_t i = 0; i < n; i++) {
@@ -476,7 +476,7 @@ static void add_shared(struct text *w, const struct attribution_input *c, const 
 
         if (!c->history)
                 return;
-        look_for_shared(c, worst, n, &shared);
+        find_shared(c, worst, n, &shared);
         if (shared.n < 2 || shared.n * 2 <= n)
                 return;
         if (shared.n == n)

@@ -232,13 +232,13 @@ static void refresh(struct bridge *b)
 
 /* --- to the kernel ------------------------------------------------------------------------------------------------- */
 
-static void tell(struct bridge *b, const struct labhca_message *m, const char *what)
+static void send_message(struct bridge *b, const struct labhca_message *m, const char *what)
 {
         if (write(b->hca, m, sizeof(*m)) != sizeof(*m))
                 die(what);
 }
 
-static void tell_state(struct bridge *b)
+static void send_state(struct bridge *b)
 {
         struct labhca_message m = { .type = LABHCA_STATE };
 
@@ -249,14 +249,14 @@ static void tell_state(struct bridge *b)
         m.state = b->state;
         b->told = b->state;
         b->told.reregister = 0;
-        tell(b, &m, "state");
+        send_message(b, &m, "state");
 }
 
 static void plug(struct bridge *b)
 {
         struct labhca_message m = { .type = LABHCA_SETUP, .setup = b->setup };
 
-        tell(b, &m, "setup");
+        send_message(b, &m, "setup");
         b->plugged = true;
         printf("bridge: %s is plugged in\n", b->setup.name);
         fflush(stdout);
@@ -295,7 +295,7 @@ static void take_own(struct bridge *b, const uint8_t *mad)
         if (!b->plugged && b->refreshing)
                 plug(b);
         if (b->plugged)
-                tell_state(b);
+                send_state(b);
 }
 
 /* Clients are to register again: a bit of a Set(PortInfo). */
@@ -342,7 +342,7 @@ static void take_packet(struct bridge *b, struct sim_packet *p)
         m.remote_qp = be32toh(p->sqp);
         m.slid = be16toh((uint16_t) p->slid);
         if (b->plugged)
-                tell(b, &m, "MAD");
+                send_message(b, &m, "MAD");
 }
 
 static void print_answer(const struct labhca_message *m)
@@ -408,7 +408,7 @@ static void take_line(struct bridge *b, const char *line)
         }
         m.remote_qp = m.qp;
         memcpy(b->handed_in, m.mad + TID, sizeof(b->handed_in));
-        tell(b, &m, "MAD of a line");
+        send_message(b, &m, "MAD of a line");
 }
 
 static void read_lines(struct bridge *b)

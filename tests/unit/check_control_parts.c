@@ -198,7 +198,7 @@ START_TEST(schedule_of_a_port)
         schedule_port(&s, T0 + 4 * S);
         schedule_port(&s, T0 + 6 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 4 * S);
-        schedule_look(&s);
+        schedule_full_sweep(&s);
         ck_assert_uint_eq(schedule_due(&s), 0);
         ck_assert_int_eq(schedule_kind(&s, T0, true), SWEEP_FULL);
 }

@@ -623,7 +623,7 @@ START_TEST(lids_move_during_the_only_discovery)
         const struct observed *seen;
         const struct subnet *s;
 
-        begin(CONTROL_LOOK, POLICY_1, false, false);
+        begin(CONTROL_READ, POLICY_1, false, false);
         until(CONTROL_SURVEYING);
         swap_lids(hosts[0], hosts[1]);
         sweep();
@@ -1472,7 +1472,7 @@ END_TEST
 
 START_TEST(look)
 {
-        begin(CONTROL_LOOK, POLICY_1, false, false);
+        begin(CONTROL_READ, POLICY_1, false, false);
         sweep();
         ck_assert(noted.exited && noted.exit_r == 0);
         ck_assert_ptr_nonnull(control_get_results(c)->observed);
@@ -1494,7 +1494,7 @@ START_TEST(look_at_some_tables)
                 struct control_event event = {.kind = CONTROL_EVENT_TABLES_CHOSEN, .chosen = {ports, cases[i].n}};
                 char text[256];
 
-                begin(CONTROL_LOOK, POLICY_1, true, false);
+                begin(CONTROL_READ, POLICY_1, true, false);
                 until(CONTROL_CHOOSING);
                 take(CONTROL_CHOOSE_TABLES);
                 ports[0] = subnet_find_endport(control_get_results(c)->subnet, f.nodes[leaf].guid);
@@ -1769,7 +1769,7 @@ END_TEST
 
 START_TEST(once_without_a_port)
 {
-        begin(CONTROL_LOOK, POLICY_1, false, false);
+        begin(CONTROL_READ, POLICY_1, false, false);
         take(CONTROL_OPEN_PORT);
         give_port(-ENETDOWN);
         ck_assert_int_eq(noted.exit_r, -ENETDOWN);

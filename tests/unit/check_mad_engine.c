@@ -987,7 +987,7 @@ struct model_request {
         uint32_t destination, tid;
         unsigned tries, failures;
         uint8_t retries;
-        bool done, answered, told_busy;
+        bool done, answered, refused_busy;
 };
 
 struct model {
@@ -1038,7 +1038,7 @@ static void model_results(struct model *m)
                 if (result.outcome == MAD_TIMED_OUT || result.outcome == MAD_BUSY)
                         ck_assert_uint_eq(q->tries, q->retries + 1U);
                 if (result.outcome == MAD_BUSY)
-                        ck_assert(q->told_busy);
+                        ck_assert(q->refused_busy);
                 if (result.outcome == MAD_UNSENT)
                         ck_assert_uint_gt(q->failures, 0);
         }
@@ -1109,7 +1109,7 @@ static void model_deliver(struct model *m)
                 return;
         }
         if (pending && fate == 0)
-                q->told_busy = true;
+                q->refused_busy = true;
         else if (pending)
                 q->answered = true;
         r = mad_engine_receive(m->e, m->now, &a);

@@ -688,6 +688,7 @@ START_TEST(default_members)
 }
 END_TEST
 
+static const struct policy owns_all = { .owns = &(struct base_range) { 1, 0x7fff }, .n_owns = 1 };
 static const struct p_key *gives; /* to each port, one key; NULL: none */
 static bool knows_policy = true;  /* of those that are not there */
 static bool keeps;                /* what is not in the policy: the plan ends with the tables as they are */
@@ -702,13 +703,13 @@ static const struct opensm_transition *way_of_host(unsigned host, const struct o
         struct opensm_transition *list;
         uint32_t n;
 
-        *d = (struct desired) { .subnet = larger, .ports = arena_new_array(arena, struct desired_port, larger->n_ports) };
+        *d = (struct desired) { .subnet = larger, .policy = &owns_all, .ports = arena_new_array(arena, struct desired_port, larger->n_ports) };
         for (uint32_t i = 0; gives && i < larger->n_ports; i++)
                 d->ports[i] = (struct desired_port) { .wanted = gives, .n_wanted = 1 };
         for (uint32_t i = 0; keeps && i < subnet->n_ports; i++)
                 final[i] = seen->tables[i].entries;
         if (port_at(subnet, host_guid(host), 1) == NO_PORT)
-                ck_assert_int_eq(opensm_transitions_of_absent(arena, larger, knows_policy ? d : NULL, subnet, k, in_place,
+                ck_assert_int_eq(opensm_transitions_of_absent(arena, larger, knows_policy ? d : NULL, false, subnet, k, in_place,
                                                               &list, &n), 0);
         else
                 ck_assert_int_eq(opensm_transitions_of_plan(arena, &plan, seen, k, in_place, &list, &n), 0);

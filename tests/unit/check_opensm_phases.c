@@ -424,7 +424,10 @@ START_TEST(test_absent)
         uint32_t by_guid[PORTS] = { 0, 1, 2 }, n;
         const struct desired_port wanted = { &(const struct p_key) { 0x8011 }, 1 };
         struct subnet larger = { .nodes = &node, .n_nodes = 1, .ports = &port, .n_ports = 1 }, now;
-        const struct desired desired = { .subnet = &larger, .ports = (struct desired_port *) &wanted };
+        struct base_range owns = { 0x11, 0x7fff };
+        const struct policy all = { .owns = &(struct base_range) { 1, 0x7fff }, .n_owns = 1 };
+        const struct policy most = { .owns = &owns, .n_owns = 1 };
+        struct desired desired = { .subnet = &larger, .policy = &all, .ports = (struct desired_port *) &wanted };
         struct partitions_conf *conf;
         struct opensm_tables t;
         struct opensm_phases p;
@@ -437,16 +440,25 @@ START_TEST(test_absent)
         now = *o->subnet;
         now.by_port_guid = by_guid;
         now.n_by_port_guid = PORTS;
-        ck_assert_int_eq(opensm_transitions_of_absent(arena, &larger, &desired, &now, k, &t, &ways, &n), 0);
+        ck_assert_int_eq(opensm_transitions_of_absent(arena, &larger, &desired, false, &now, k, &t, &ways, &n), 0);
         ck_assert_uint_eq(n, 1);
         ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
         expect_keys(&p, OPENSM_ADOPT, 0, "8010");
         expect_keys(&p, OPENSM_REVOKE, 0, "");
         expect_keys(&p, OPENSM_GRANT, 0, "8011");
-        ck_assert_int_eq(opensm_transitions_of_absent(arena, &larger, NULL, &now, k, &t, &ways, &n), 0);
+        ck_assert_int_eq(opensm_transitions_of_absent(arena, &larger, NULL, false, &now, k, &t, &ways, &n), 0);
         ck_assert_uint_eq(n, 1);
         ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
         expect_keys(&p, OPENSM_GRANT, 0, "8010");
+        /* what is not pkeyd's stays in the file: the policy does not own it, or names no partition with it */
+        desired.policy = &most;
+        ck_assert_int_eq(opensm_transitions_of_absent(arena, &larger, &desired, false, &now, k, &t, &ways, &n), 0);
+        ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
+        expect_keys(&p, OPENSM_GRANT, 0, "8010 8011");
+        desired.policy = &all;
+        ck_assert_int_eq(opensm_transitions_of_absent(arena, &larger, &desired, true, &now, k, &t, &ways, &n), 0);
+        ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
+        expect_keys(&p, OPENSM_GRANT, 0, "8010 8011");
 }
 END_TEST
 

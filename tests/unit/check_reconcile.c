@@ -271,7 +271,7 @@ START_TEST(test_silent_was_known)
         for (size_t i = 0; i < ELEMENTS(names); i++) {
                 size_t n = s.findings.n;
 
-                (void) reconcile_tell_silent(s.f.subnet, &known, &s.findings);
+                (void) reconcile_report_silent(s.f.subnet, &known, &s.findings);
                 ck_assert_ptr_nonnull(strstr(s.findings.items[n].text, names[i]));
                 ports[gone[i]].switch_port = 9;
         }
