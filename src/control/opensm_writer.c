@@ -53,6 +53,7 @@ struct opensm_writer {
         size_t n_last;
         char *last_path;         /* where; malloc'ed */
         bool last_is_done;       /* and the tables were as it says, or OpenSM had the time for that */
+        bool last_is_after_open; /* before it every table held 0xffff and nothing else */
         uint64_t reported;       /* digest of the problem that was logged last */
         char problem[CONTROL_TEXT_MAX];
 
@@ -72,6 +73,7 @@ struct opensm_writer {
         const char *copy_path;   /* PATH.before-pkeyd */
         struct partitions_conf *others; /* what OpenSM was told of partitions that the policy does not have; NULL: nothing */
         bool stopping, at_the_end;
+        bool is_phase;           /* the file in place is not the last one of its generation */
         bool given;              /* that is from a file that a person gave to pkeyd just now */
         bool takes_over;         /* ... which is not in the journal yet */
         usec_t began, phase_began, delay, due;
@@ -212,7 +214,7 @@ void opensm_writer_drop(struct opensm_writer *w)
         go_to(w, STEP_IDLE);
         w->read_arena = arena_free(w->read_arena);
         w->arena = arena_free(w->arena);
-        w->stopping = w->at_the_end = w->given = w->takes_over = false;
+        w->stopping = w->at_the_end = w->given = w->takes_over = w->is_phase = false;
         w->in_place = w->good = w->file = (struct file_bytes) {};
         w->good_tables = NULL;
         w->others = NULL;
@@ -281,6 +283,7 @@ static void remember(struct opensm_writer *w, struct file_bytes f, bool is_done)
         w->n_last = copy ? f.n : 0;
         w->last_path = path;
         w->last_is_done = is_done && copy;
+        w->last_is_after_open = opensm_phases_are_open(&w->phases, w->job.snapshot->observed);
         if (copy)
                 memcpy(copy, f.bytes, f.n);
 }
@@ -598,6 +601,21 @@ static int admit_at_once(struct opensm_writer *w)
         return r;
 }
 
+/* OpenSM has not read the file in place yet, and the tables were open when that was written. Who wrote it ended since: then it may
+ * have been so where others were to follow. */
+static bool were_open_before(const struct opensm_writer *w)
+{
+        if (is_last_path(w) && same_bytes(w->in_place, (struct file_bytes) { w->last, w->n_last }))
+                return w->last_is_after_open && !w->last_is_done;
+        return w->is_phase;
+}
+
+/* Did OpenSM take its defaults since the last sweep, or while pkeyd did not run? */
+static bool had_fallen_back(const struct opensm_writer *w)
+{
+        return !w->given && !were_open_before(w) && opensm_phases_had_fallen_back(&w->phases, w->job.snapshot->observed);
+}
+
 /* OpenSM took its defaults before: there is no time for steps, what is open is closed at once. */
 static void close_at_once(struct opensm_writer *w)
 {
@@ -673,7 +691,7 @@ static void begin(struct opensm_writer *w, usec_t now)
 
         if (r < 0) {
                 end(w, r);
-        } else if (!w->job.mirror && !w->given && opensm_phases_had_fallen_back(&w->phases, w->job.snapshot->observed)) {
+        } else if (!w->job.mirror && had_fallen_back(w)) {
                 close_at_once(w);
         } else if (undecided) {
                 refuse_first(w, undecided);
@@ -756,7 +774,7 @@ static void files_read(struct opensm_writer *w, usec_t now, const struct control
         } else if (keep_bytes(w, &files[0], &f) < 0) {
                 end(w, -ENOMEM);
         } else {
-                owner = partitions_file_recognise(f.bytes, f.n, NULL);
+                owner = partitions_file_recognise(f.bytes, f.n, &w->is_phase);
                 if (owner != PARTITIONS_FILE_INTACT) {
                         judge_foreign(w, now, f, &files[1], owner);
                         return;

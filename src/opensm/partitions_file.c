@@ -13,6 +13,7 @@
  * line is what the checksum is over. */
 #define HEAD_PEOPLE "# Written by pkeyd. Do not edit: what is changed here is not in the policy and will be refused.\n"
 #define HEAD_OWN    "# pkeyd "
+#define HEAD_PHASE  " phase "
 #define HEAD_SUM    " sum "
 #define SUM_DIGITS  16
 
@@ -330,7 +331,7 @@ int partitions_file_render(struct arena *a, const struct partitions_file *file, 
                 return r;
         text_add(&head, HEAD_PEOPLE HEAD_OWN "generation %" PRIu64, file->generation);
         if (file->phase)
-                text_add(&head, " phase %s", file->phase);
+                text_add(&head, HEAD_PHASE "%s", file->phase);
         for (uint32_t i = 0; i < file->n_partitions; i++)
                 if (!print_partition(&body, scratch, &file->partitions[i]))
                         return -ENOMEM;
@@ -363,12 +364,13 @@ static uint64_t read_number(const char *bytes, const char *end, unsigned base, c
         return v;
 }
 
-enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n, uint64_t *ret_generation)
+enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n, bool *ret_is_phase)
 {
         size_t people = strlen(HEAD_PEOPLE), digits = strlen(HEAD_SUM) + SUM_DIGITS;
-        const char *own, *line_end, *number, *end;
-        uint64_t generation;
+        const char *own, *line_end, *number, *end, *generation_end;
 
+        if (ret_is_phase)
+                *ret_is_phase = false;
         if (n == 0)
                 return PARTITIONS_FILE_FOREIGN;
         own = bytes + people;
@@ -383,11 +385,9 @@ enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n
         if (!begins_with(own, n - (size_t) (own - bytes), HEAD_OWN "generation "))
                 return PARTITIONS_FILE_FOREIGN;
         number = own + strlen(HEAD_OWN "generation ");
-        generation = read_number(number, bytes + n, 10, &end);
-        if (end == number)
+        (void) read_number(number, bytes + n, 10, &generation_end);
+        if (generation_end == number)
                 return PARTITIONS_FILE_FOREIGN;
-        if (ret_generation)
-                *ret_generation = generation;
         line_end = memchr(own, '\n', n - (size_t) (own - bytes));
         if (people == 0 || !line_end || (size_t) (line_end - own) < digits ||
             !begins_with(line_end - digits, digits, HEAD_SUM))
@@ -397,5 +397,7 @@ enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n
                             sum(bytes, (size_t) (line_end - digits - bytes), line_end + 1,
                                 n - (size_t) (line_end + 1 - bytes)) || end != line_end)
                 return PARTITIONS_FILE_EDITED;
+        if (ret_is_phase)
+                *ret_is_phase = begins_with(generation_end, (size_t) (line_end - generation_end), HEAD_PHASE);
         return PARTITIONS_FILE_INTACT;
 }

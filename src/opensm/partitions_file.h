@@ -79,5 +79,6 @@ enum partitions_file_owner {
         PARTITIONS_FILE_INTACT,
 };
 
-/* Whose is this file? *ret_generation (may be NULL) is set unless it is foreign. Pure, and safe for any bytes. */
-enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n, uint64_t *ret_generation);
+/* Whose is this file? *ret_is_phase (may be NULL): it is intact, and pkeyd was to write others after it. Pure, and safe for any
+ * bytes. */
+enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n, bool *ret_is_phase);

@@ -976,27 +976,43 @@ uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_p
         return n;
 }
 
-/* Every endport that was read holds 0xffff and nothing else, and to one of them neither these tables give that nor those before.
- * Of a file in place that does not name a port nothing is known there. */
+/* What OpenSM gives every port if it cannot read its file. */
+static const struct p_key everything = { P_KEY_DEFAULT_BASE | P_KEY_FULL_BIT };
+static const struct partitions_file_port open_port = { .keys = &everything, .n_keys = 1 };
+
+/* The transition is of a port of the snapshot that was read. */
+static bool has_table(const struct opensm_transition *transition, const struct observed *observed)
+{
+        return transition->port != SUBNET_NONE && was_read(&observed->tables[transition->port]);
+}
+
+bool opensm_phases_are_open(const struct opensm_phases *phases, const struct observed *observed)
+{
+        for (uint32_t i = 0; i < phases->n_ports; i++) {
+                const struct opensm_transition *transition = &phases->transitions[i];
+
+                if (has_table(transition, observed) &&
+                    !holds(&observed->tables[transition->port], &open_port, phases->allow_both, NULL))
+                        return false;
+        }
+        return true;
+}
+
+/* All are open, and to one of them neither these tables give that nor those before. Of a file in place that does not name a port
+ * nothing is known there. */
 static bool looks_open(const struct opensm_phases *phases, const struct partitions_file_port *before,
                        const struct partitions_file_port *tables, const struct observed *observed)
 {
-        static const struct p_key everything = { P_KEY_DEFAULT_BASE | P_KEY_FULL_BIT };
-        const struct partitions_file_port open = { .keys = &everything, .n_keys = 1 };
         bool unexpected = false;
 
         for (uint32_t i = 0; i < phases->n_ports; i++) {
-                uint32_t port = phases->transitions[i].port;
                 bool unnamed = tables == phases->in_place && tables[i].n_keys == 0;
 
-                if (port == SUBNET_NONE || !was_read(&observed->tables[port]))
-                        continue;
-                if (!holds(&observed->tables[port], &open, phases->allow_both, NULL))
-                        return false;
-                unexpected = unexpected || !(unnamed || same_sets(sets_of(&open, &tables[i], phases->allow_both)) ||
-                                             same_sets(sets_of(&open, &before[i], phases->allow_both)));
+                if (has_table(&phases->transitions[i], observed))
+                        unexpected = unexpected || !(unnamed || same_sets(sets_of(&open_port, &tables[i], phases->allow_both)) ||
+                                                     same_sets(sets_of(&open_port, &before[i], phases->allow_both)));
         }
-        return unexpected;
+        return unexpected && opensm_phases_are_open(phases, observed);
 }
 
 bool opensm_phases_fell_back(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed)

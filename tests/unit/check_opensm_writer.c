@@ -544,6 +544,73 @@ START_TEST(open_by_the_file_in_place)
 }
 END_TEST
 
+/* OpenSM hangs until the file is given up. */
+static void give_up_on_opensm(void)
+{
+        while (state() == CONTROL_WRITING_OPENSM) {
+                look();
+                expect_signal(0);
+                give_signalled(0);
+        }
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+}
+
+static void lower_all_while_opensm_hangs(void)
+{
+        begin_again(EVERYBODY_FULL);
+        read_files();
+        until(CONTROL_IDLE);
+        give_candidate(OPENSM, POLICY_1, 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert(has(write_file(), " phase lower "));
+        signal_opensm();
+        give_up_on_opensm();
+}
+
+/* All tables were open when the file was written, and OpenSM has not read it: no fallback. */
+START_TEST(open_before_a_file_that_is_not_done)
+{
+        lower_all_while_opensm_hangs();
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert(!has(write_file(), "=0x0010"));
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FELL_BACK), 0);
+}
+END_TEST
+
+/* Nor where pkeyd was started again since: the file says that it is one of several phases. */
+START_TEST(open_before_a_phase_at_the_start)
+{
+        lower_all_while_opensm_hangs();
+        c = control_free(c);
+        forget_log();
+        begin(POLICY_1);
+        read_files();
+        ck_assert(!has(write_file(), "=0x0010"));
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FELL_BACK), 0);
+}
+END_TEST
+
+/* Tables that were not open when the file was written are so now: a fallback, whether or not the file was done. */
+START_TEST(open_since_a_file_that_is_not_done)
+{
+        begin_again(POLICY_1);
+        read_files();
+        give_candidate(OPENSM, POLICY_2, 0);
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        (void) write_file();
+        signal_opensm();
+        give_up_on_opensm();
+        take_defaults();
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FELL_BACK), 1);
+        ck_assert(has(write_file(), "=0x0010"));
+}
+END_TEST
+
 /* ... or the file that was handed over does, where pkeyd has had more than one policy before. */
 START_TEST(open_by_the_given_file)
 {
@@ -1433,6 +1500,9 @@ int main(void)
                         had_fallen_back_at_the_start,
                         defaults_before_say_nothing,
                         open_by_the_file_in_place,
+                        open_before_a_file_that_is_not_done,
+                        open_before_a_phase_at_the_start,
+                        open_since_a_file_that_is_not_done,
                         open_by_the_given_file,
                         open_by_a_broken_given_file,
                         foreign_file,

@@ -107,13 +107,14 @@ END_TEST
 START_TEST(test_recognise)
 {
         struct partitions_file_partition p = { .name = "p", .base = 0x10, .members = two, .n_members = 2 };
-        uint64_t generation = 0;
+        struct partitions_file last = { .partitions = &p, .n_partitions = 1, .generation = 41 };
+        bool is_phase = false;
         size_t n, i;
         const char *bytes = render(&p, 1, false, &n);
         char *copy = arena_strndup(arena, bytes, n);
 
-        ck_assert_int_eq(partitions_file_recognise(bytes, n, &generation), PARTITIONS_FILE_INTACT);
-        ck_assert_uint_eq(generation, 41);
+        ck_assert_int_eq(partitions_file_recognise(bytes, n, &is_phase), PARTITIONS_FILE_INTACT);
+        ck_assert(is_phase);
         /* cut short, or any byte changed: never intact */
         for (i = 0; i < n; i++) {
                 ck_assert_int_ne(partitions_file_recognise(bytes, i, NULL), PARTITIONS_FILE_INTACT);
@@ -121,11 +122,15 @@ START_TEST(test_recognise)
                 ck_assert_int_ne(partitions_file_recognise(copy, n, NULL), PARTITIONS_FILE_INTACT);
                 copy[i] ^= 1;
         }
-        ck_assert_int_eq(partitions_file_recognise(bytes, n - 1, NULL), PARTITIONS_FILE_EDITED);
+        ck_assert_int_eq(partitions_file_recognise(bytes, n - 1, &is_phase), PARTITIONS_FILE_EDITED);
+        ck_assert(!is_phase);
         copy[3] = 'w';
         ck_assert_int_eq(partitions_file_recognise(copy, n, NULL), PARTITIONS_FILE_EDITED);
         ck_assert_int_eq(partitions_file_recognise("", 0, NULL), PARTITIONS_FILE_FOREIGN);
         ck_assert_int_eq(partitions_file_recognise("Default=0x7fff:ALL=full;\n", 25, NULL), PARTITIONS_FILE_FOREIGN);
+        ck_assert_int_eq(partitions_file_render(arena, &last, false, &findings, &bytes, &n), 0);
+        ck_assert_int_eq(partitions_file_recognise(bytes, n, &is_phase), PARTITIONS_FILE_INTACT);
+        ck_assert(!is_phase);
 }
 END_TEST
 
