@@ -9,6 +9,7 @@
 
 #include "control/event_text.h"
 #include "opensm/admission.h"
+#include "opensm/unmanaged.h"
 #include "util/hash.h"
 #include "util/text.h"
 
@@ -499,35 +500,54 @@ static void report_put_back(struct opensm_writer *w, bool told)
 
 /* --- the beginning ------------------------------------------------------------------------------------------------ */
 
-/* Those that are down, by the names and places they had, and those that the policy names by a GUID that was never seen. A policy
- * that says two things of one of them is refused when it is back; until then they keep what they have. */
-static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_place, struct opensm_transition **transitions,
-                      uint32_t *n)
+static struct opensm_manager manager_of(const struct opensm_writer *w)
+{
+        return (struct opensm_manager) { w->job.generation->policy, w->job.generation->settings->unmanaged == UNMANAGED_KEEP };
+}
+
+/* Those that are down, by the names and places they had, and those that the policy, or a partition of others, names by a GUID that
+ * was never seen. A policy that says two things of one of them is refused when it is back; until then they keep what they
+ * have. */
+static int find_absent(struct opensm_writer *w, struct opensm_absent *ret)
 {
         const struct subnet *subnet = w->job.snapshot->subnet;
-        const struct policy *policy = w->job.generation->policy;
+        const struct opensm_manager manager = manager_of(w);
         _cleanup_findings_ struct findings ignored = {};
+        struct partitions_file_port *given = NULL;
         struct memberships *memberships;
-        struct opensm_transition *absent, *all;
+        struct desired *desired = NULL;
         const struct guid *named;
-        struct desired *desired;
         struct subnet *larger;
-        uint32_t n_absent, n_named;
-        bool keeps = w->job.generation->settings->unmanaged == UNMANAGED_KEEP;
+        uint32_t n_named;
         int r;
 
         findings_init(&ignored, w->arena);
-        r = policy_named_guids(w->arena, policy, &named, &n_named);
+        r = opensm_named_guids(w->arena, &manager, w->others, &named, &n_named);
         if (r == 0)
                 r = known_extend_named(w->arena, w->job.known, subnet, named, n_named, &larger);
+        if (r == 0 && w->given)
+                r = opensm_unmanaged_of_absent(w->arena, &manager, w->others, larger, subnet, w->job.conf->allow_both_pkeys,
+                                               &given);
         if (r < 0)
                 return r;
-        r = policy_resolve(w->arena, policy, larger, &ignored, &memberships);
+        r = policy_resolve(w->arena, manager.policy, larger, &ignored, &memberships);
         if (r == 0)
                 r = desired_compute(w->arena, memberships, &desired);
-        if (r == 0 || r == -EBADMSG)
-                r = opensm_transitions_of_absent(w->arena, larger, r == 0 ? desired : NULL, keeps, subnet, w->job.knowledge,
-                                                 in_place, &absent, &n_absent);
+        *ret = (struct opensm_absent) { larger, r == 0 ? desired : NULL, manager.keeps_unmanaged, given };
+        return r == -EBADMSG ? 0 : r;
+}
+
+static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_place, struct opensm_transition **transitions,
+                      uint32_t *n)
+{
+        struct opensm_transition *absent, *all;
+        struct opensm_absent who;
+        uint32_t n_absent;
+        int r = find_absent(w, &who);
+
+        if (r == 0)
+                r = opensm_transitions_of_absent(w->arena, &who, w->job.snapshot->subnet, w->job.knowledge, in_place, &absent,
+                                                 &n_absent);
         if (r < 0)
                 return r;
         all = arena_new_array(w->arena, struct opensm_transition, (size_t) *n + n_absent);
@@ -811,12 +831,25 @@ static void stored(struct opensm_writer *w, usec_t now, const struct control_eve
         end(w, event->r);
 }
 
+/* "; it had ...", or "" */
+static const char *describe_lost_all(struct opensm_writer *w)
+{
+        const struct opensm_manager manager = manager_of(w);
+        const struct partitions_conf_partition *p = w->given ? opensm_find_unmanaged_all(&manager, w->others) : NULL;
+
+        if (!p)
+                return "";
+        return arena_printf(w->arena, "; it gave partition %s (0x%04x), which the policy leaves to others, to ALL ports, and gives it now "
+                            "to those that are known: put it into the policy if hosts that come later are to have it",
+                            p->name, p->base) ?: "";
+}
+
 /* The first file in place of one that was given to pkeyd. */
 static void report_taken(struct opensm_writer *w)
 {
         if (w->takes_over)
                 log_add(w->log, LOG_EVENT_OPENSM_FILE_TAKEN, &(struct log_about) { .generation = w->job.generation->number },
-                        "%s is pkeyd's from now on; what it said before stands in %s", w->path, w->copy_path);
+                        "%s is pkeyd's from now on; what it said before stands in %s%s", w->path, w->copy_path, describe_lost_all(w));
         w->takes_over = false;
 }
 

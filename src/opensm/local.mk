@@ -12,4 +12,6 @@ libpkeyd_core_la_SOURCES += \
 	src/opensm/partitions_file.c \
 	src/opensm/partitions_file.h \
 	src/opensm/phases.c \
-	src/opensm/phases.h
+	src/opensm/phases.h \
+	src/opensm/unmanaged.c \
+	src/opensm/unmanaged.h

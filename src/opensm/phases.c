@@ -339,12 +339,15 @@ static bool is_shut_off(const struct observed *observed, uint32_t port, const st
         return !t || t->enforce_inbound || t->enforce_outbound || may_be_switched(observed, beside, k);
 }
 
+static void go_from(const struct partitions_file_port *told, struct opensm_transition *transition)
+{
+        transition->before = told ? told->keys : NULL;
+        transition->n_before = told ? told->n_keys : 0;
+}
+
 static void go_from_file(const struct opensm_tables *in_place, struct opensm_transition *transition)
 {
-        const struct partitions_file_port *in_file = find_in(in_place, transition->guid);
-
-        transition->before = in_file ? in_file->keys : NULL;
-        transition->n_before = in_file ? in_file->n_keys : 0;
+        go_from(find_in(in_place, transition->guid), transition);
 }
 
 /* What is known of a port that cannot be read. */
@@ -558,10 +561,12 @@ static int set_after_of_absent(struct arena *a, const struct policy *policy, boo
         return 0;
 }
 
-int opensm_transitions_of_absent(struct arena *a, const struct subnet *larger, const struct desired *desired,
-                                 bool keeps_unmanaged, const struct subnet *subnet, const struct knowledge *k, const struct opensm_tables *in_place,
-                                 struct opensm_transition **ret, uint32_t *ret_n)
+int opensm_transitions_of_absent(struct arena *a, const struct opensm_absent *absent, const struct subnet *subnet,
+                                 const struct knowledge *k, const struct opensm_tables *in_place, struct opensm_transition **ret,
+                                 uint32_t *ret_n)
 {
+        const struct subnet *larger = absent->larger;
+        const struct desired *desired = absent->desired;
         struct opensm_transition *transitions = arena_new_array(a, struct opensm_transition, larger->n_ports);
         uint32_t n = 0;
 
@@ -583,11 +588,13 @@ int opensm_transitions_of_absent(struct arena *a, const struct subnet *larger, c
                 if (!transition->label)
                         return -ENOMEM;
                 go_from_file(in_place, transition);
+                if (absent->given)
+                        go_from(&absent->given[i], transition);
                 stay(transition);
                 if (is_silent(k, transition->record) && stay_silent(a, k, in_place, wanted, transition) < 0)
                         return -ENOMEM;
                 if (!is_silent(k, transition->record) && wanted &&
-                    set_after_of_absent(a, desired->policy, keeps_unmanaged, wanted, transition) < 0)
+                    set_after_of_absent(a, desired->policy, absent->keeps_unmanaged, wanted, transition) < 0)
                         return -ENOMEM;
                 n++;
         }

@@ -117,12 +117,20 @@ int opensm_tables_of_file(struct arena *a, const struct partitions_conf *conf, s
 int opensm_transitions_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed, const struct knowledge *k,
                                const struct opensm_tables *in_place, struct opensm_transition **ret, uint32_t *ret_n);
 
-/* The transitions of the endports of `larger` (known_extend()) that are not in `subnet`: they are down, or silent; then they
- * stay as they are. desired, on `larger`; NULL: nobody knows what they should have, and all of them stay. Entries that pkeyd does
- * not manage (policy_manages()) stay as the file in place has them. Same borrowing. Returns 0 or -ENOMEM. */
-int opensm_transitions_of_absent(struct arena *a, const struct subnet *larger, const struct desired *desired,
-                                 bool keeps_unmanaged, const struct subnet *subnet, const struct knowledge *k, const struct opensm_tables *in_place,
-                                 struct opensm_transition **ret, uint32_t *ret_n);
+/* What is known of endports that are not in the snapshot. */
+struct opensm_absent {
+        const struct subnet *larger;   /* known_extend_named(): it has them */
+        const struct desired *desired; /* on `larger`; NULL: nobody knows what they should have, and all of them stay */
+        bool keeps_unmanaged;
+        const struct partitions_file_port *given; /* opensm_unmanaged_of_absent(): what a file that was just given to pkeyd has for
+                                                   * them; NULL: no file was */
+};
+
+/* The transitions of these endports: they are down, or silent; then they stay as they are. Entries that pkeyd does not manage
+ * (policy_manages()) stay as the file in place, or the one that was given, has them. Same borrowing. Returns 0 or -ENOMEM. */
+int opensm_transitions_of_absent(struct arena *a, const struct opensm_absent *absent, const struct subnet *subnet,
+                                 const struct knowledge *k, const struct opensm_tables *in_place, struct opensm_transition **ret,
+                                 uint32_t *ret_n);
 
 /* The files. in_place as above. Ways that do not fit so either become errors (PLAN_CAPACITY_TRANSITION). Returns 0,
  * -EBADMSG, -ENOMEM; in the arena, borrowing the transitions. */

@@ -4,6 +4,7 @@
 
 #include "opensm/opensm_conf.h"
 #include "opensm/partitions_file.h"
+#include "opensm/unmanaged.h"
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
@@ -13,25 +14,33 @@
 
 /* --- the policy's ----------------------------------------------------------------------------------------------------- */
 
+static struct opensm_manager manager_of(const struct context *ctx)
+{
+        return (struct opensm_manager) { ctx->policy, ctx->plan_options.unmanaged == UNMANAGED_KEEP };
+}
+
 /* Ports that are not there now are to be known to OpenSM when they come: those that were seen, by the names that they had, and
- * those that the policy names by GUID. */
-static int collect_given(struct context *ctx, struct partitions_file_port **ret, uint32_t *ret_n)
+ * those that the policy, or a partition of others in OpenSM's file (conf, may be NULL), names by GUID. */
+static int find_ports(struct context *ctx, const struct partitions_conf *conf, struct subnet **ret)
 {
         static const struct known none;
+        const struct opensm_manager manager = manager_of(ctx);
+        const struct guid *named;
+        uint32_t n_named;
+        int r = opensm_named_guids(ctx->arena, &manager, conf, &named, &n_named);
+
+        return r < 0 ? r : known_extend_named(ctx->arena, ctx->known ?: &none, ctx->subnet, named, n_named, ret);
+}
+
+static int collect_given(struct context *ctx, const struct subnet *larger, struct partitions_file_port **ret, uint32_t *ret_n)
+{
         _cleanup_findings_ struct findings findings = {};
         struct memberships *memberships;
-        const struct guid *named;
         struct desired *desired;
-        struct subnet *larger;
-        uint32_t n_named;
         int r;
 
         findings_init(&findings, ctx->arena);
-        r = policy_named_guids(ctx->arena, ctx->policy, &named, &n_named);
-        if (r == 0)
-                r = known_extend_named(ctx->arena, ctx->known ?: &none, ctx->subnet, named, n_named, &larger);
-        if (r == 0)
-                r = policy_resolve(ctx->arena, ctx->policy, larger, &findings, &memberships);
+        r = policy_resolve(ctx->arena, ctx->policy, larger, &findings, &memberships);
         for (size_t i = 0; r == -EBADMSG && i < findings.n; i++)
                 findings_append(&ctx->findings, &findings.items[i]);
         if (r == 0)
@@ -52,10 +61,9 @@ static bool keeps_foreign(const struct context *ctx)
 
 static bool is_foreign(const struct context *ctx, struct p_key key)
 {
-        if (!p_key_is_used(key))
-                return false;
-        return !policy_owns(ctx->policy, p_key_base(key)) ||
-               (ctx->plan_options.unmanaged == UNMANAGED_KEEP && policy_find_base(ctx->policy, p_key_base(key)) < 0);
+        const struct opensm_manager manager = manager_of(ctx);
+
+        return p_key_is_used(key) && !policy_manages(manager.policy, manager.keeps_unmanaged, p_key_base(key));
 }
 
 static bool holds(const struct observed_table *t, struct p_key key)
@@ -89,15 +97,12 @@ static bool is_behind_unread(const struct context *ctx, uint32_t port)
         return subnet_port_is_behind_unknown(ctx->subnet, &ctx->subnet->ports[port]) || (filter && filter->source != TABLE_READ);
 }
 
-static int add_foreign(struct context *ctx, bool allow_both, struct partitions_file_port *p)
+/* Of a port that is there. */
+static int add_foreign(struct context *ctx, bool allow_both, uint32_t port, struct partitions_file_port *p)
 {
-        uint32_t port = subnet_find_endport(ctx->subnet, p->guid);
-        const struct observed_table *t = port == SUBNET_NONE ? NULL : &ctx->observed->tables[port], *filter;
+        const struct observed_table *t = &ctx->observed->tables[port], *filter = filter_of(ctx, port);
         struct p_key *keys;
 
-        if (!t)
-                return 0; /* it is not there */
-        filter = filter_of(ctx, port);
         if (t->source != TABLE_READ) {
                 (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_PLAN_UNREACHABLE, NULL,
                                     "%s: its P_Key table cannot be read: entries there that are not the policy's are not in the "
@@ -125,7 +130,55 @@ static int add_foreign(struct context *ctx, bool allow_both, struct partitions_f
         return 0;
 }
 
-/* What OpenSM has now, for the parameters of IPoIB. */
+/* Of one that is not: what OpenSM's file has. */
+static int add_told(struct context *ctx, const struct partitions_file_port *told, struct partitions_file_port *p)
+{
+        struct p_key *keys = arena_new_array(ctx->arena, struct p_key, (size_t) p->n_keys + told->n_keys);
+
+        if (!keys)
+                return -ENOMEM;
+        if (p->n_keys > 0)
+                memcpy(keys, p->keys, p->n_keys * sizeof(*keys));
+        if (told->n_keys > 0)
+                memcpy(keys + p->n_keys, told->keys, told->n_keys * sizeof(*keys));
+        p->keys = keys;
+        p->n_keys += told->n_keys;
+        return 0;
+}
+
+static int add_all_foreign(struct context *ctx, const struct opensm_conf *opensm, const struct partitions_conf *conf,
+                           const struct subnet *larger, struct partitions_file_port *ports, uint32_t n)
+{
+        const struct opensm_manager manager = manager_of(ctx);
+        struct partitions_file_port *told = NULL;
+        int r = 0;
+
+        if (conf)
+                r = opensm_unmanaged_of_absent(ctx->arena, &manager, conf, larger, ctx->subnet, opensm->allow_both_pkeys, &told);
+        for (uint32_t i = 0; i < n && r == 0; i++) {
+                uint32_t port = subnet_find_endport(ctx->subnet, ports[i].guid);
+
+                if (port != SUBNET_NONE)
+                        r = add_foreign(ctx, opensm->allow_both_pkeys, port, &ports[i]);
+                else if (told)
+                        r = add_told(ctx, &told[subnet_find_endport(larger, ports[i].guid)], &ports[i]);
+        }
+        return r;
+}
+
+/* The file names ports. */
+static void warn_of_all(struct context *ctx, const struct partitions_conf *conf)
+{
+        const struct opensm_manager manager = manager_of(ctx);
+        const struct partitions_conf_partition *p = opensm_find_unmanaged_all(&manager, conf);
+
+        if (p)
+                (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_OPENSM_ALL, NULL,
+                                    "%s gives partition %s (0x%04x), which the policy leaves to others, to ALL ports; this file gives it "
+                                    "to those that are known now", conf->file, p->name, p->base);
+}
+
+/* What OpenSM has now. */
 static int read_conf(struct context *ctx, const struct opensm_conf *opensm, struct partitions_conf **ret)
 {
         const struct settings *s = &ctx->settings;
@@ -145,8 +198,8 @@ static int read_conf(struct context *ctx, const struct opensm_conf *opensm, stru
                 return r;
         *ret = NULL;
         (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_OPENSM_IPOIB, NULL,
-                            "%s cannot be read: partitions that are not the policy's have no parameters of IPoIB in the file",
-                            path);
+                            "%s cannot be read: partitions that are not the policy's have no parameters of IPoIB in the file, and "
+                            "none of the hosts that are down", path);
         return 0;
 }
 
@@ -156,14 +209,20 @@ static int collect(struct context *ctx, const struct opensm_conf *opensm, struct
 {
         struct partitions_file_port *ports;
         struct partitions_conf *conf = NULL;
+        struct subnet *larger;
         uint32_t n;
-        int r;
+        int r = 0;
 
-        r = collect_given(ctx, &ports, &n);
-        for (uint32_t i = 0; keeps_foreign(ctx) && i < n && r == 0; i++)
-                r = add_foreign(ctx, opensm->allow_both_pkeys, &ports[i]);
-        if (r == 0 && keeps_foreign(ctx))
+        if (keeps_foreign(ctx))
                 r = read_conf(ctx, opensm, &conf);
+        if (conf)
+                warn_of_all(ctx, conf);
+        if (r == 0)
+                r = find_ports(ctx, conf, &larger);
+        if (r == 0)
+                r = collect_given(ctx, larger, &ports, &n);
+        if (r == 0 && keeps_foreign(ctx))
+                r = add_all_foreign(ctx, opensm, conf, larger, ports, n);
         return r < 0 ? r : partitions_file_from_ports(ctx->arena, ctx->policy, conf, ports, n, ret);
 }
 

@@ -221,7 +221,8 @@ partitions:
 
 def test_export_keeps_what_is_not_the_policys():
     """OpenSM removes whatever its file does not say."""
-    theirs = "Default=0x7fff: ALL=limited, SELF=full;\ntheirs=0x0e01,ipoib,mtu=5: ALL_CAS=full;\nold=0x0e02: SELF=full;\n"
+    theirs = ("Default=0x7fff: ALL=limited, SELF=full;\ntheirs=0x0e01,ipoib,mtu=5: ALL_CAS=full;\n"
+              "old=0x0e02: SELF=full, 0x0002c9030bad0001=full;\n")
     with Fabric(two_level(1, 1, HOSTS), partitions_conf=theirs) as fabric:
         conf = fabric.write("opensm.conf", "partition_config_file %s\n" % fabric.path("partitions.conf"))
         policy = fabric.write("owns.yaml", OWNS)
@@ -229,7 +230,10 @@ def test_export_keeps_what_is_not_the_policys():
         check("leave --topology out" in result.err, result)
         exported = fabric.pkeyctl("export", "opensm", policy, "--opensm-config", conf).expect(0)
         check("theirs=0x0e01,ipoib,mtu=5" in exported.out, exported)
-        check_equal(exported.err, "", "what is odd")
+        check("gives partition theirs (0x0e01), which the policy leaves to others, to ALL ports" in exported.err, exported)
+        result = fabric.pkeyctl("export", "opensm", policy, "--opensm-config", conf, "--json").expect(0).json()
+        check_equal([f["code"] for f in result["findings"]], ["opensm.all"], "findings")
+        check("0x0002c9030bad0001=full; # a port that was never seen" in exported.out, exported)
         # a switch that does not answer discovery may filter
         fabric.lose("leaf01", 100, NODE_INFO)
         unread = fabric.pkeyctl("export", "opensm", policy, "--opensm-config", conf).expect(0)

@@ -700,17 +700,19 @@ static const struct opensm_transition *way_of_host(unsigned host, const struct o
         struct p_key *final[16] = {};
         struct plan plan = { .subnet = subnet, .desired = d, .final_tables = final };
         struct subnet *larger = make_subnet(&(struct scene) { 7, 0, 0, 0, false });
+        const struct opensm_absent absent = { larger, knows_policy ? d : NULL, false, NULL };
         struct opensm_transition *list;
         uint32_t n;
 
-        *d = (struct desired) { .subnet = larger, .policy = &owns_all, .ports = arena_new_array(arena, struct desired_port, larger->n_ports) };
+        *d = (struct desired) {
+                .subnet = larger, .policy = &owns_all, .ports = arena_new_array(arena, struct desired_port, larger->n_ports),
+        };
         for (uint32_t i = 0; gives && i < larger->n_ports; i++)
                 d->ports[i] = (struct desired_port) { .wanted = gives, .n_wanted = 1 };
         for (uint32_t i = 0; keeps && i < subnet->n_ports; i++)
                 final[i] = seen->tables[i].entries;
         if (port_at(subnet, host_guid(host), 1) == NO_PORT)
-                ck_assert_int_eq(opensm_transitions_of_absent(arena, larger, knows_policy ? d : NULL, false, subnet, k, in_place,
-                                                              &list, &n), 0);
+                ck_assert_int_eq(opensm_transitions_of_absent(arena, &absent, subnet, k, in_place, &list, &n), 0);
         else
                 ck_assert_int_eq(opensm_transitions_of_plan(arena, &plan, seen, k, in_place, &list, &n), 0);
         for (uint32_t i = 0; i < n; i++)

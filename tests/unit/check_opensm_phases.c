@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "opensm/phases.h"
+#include "opensm/unmanaged.h"
 #include "policy_fixture.h"
 
 #define PORTS 3
@@ -414,6 +415,16 @@ START_TEST(test_not_read)
 }
 END_TEST
 
+static uint32_t way_of_absent(const struct opensm_absent *absent, const struct subnet *now, const struct opensm_tables *t,
+                              struct opensm_transition **ret)
+{
+        uint32_t n;
+
+        ck_assert_int_eq(opensm_transitions_of_absent(arena, absent, now, k, t, ret, &n), 0);
+        ck_assert_uint_eq(n, 1);
+        return n;
+}
+
 /* Who is down goes from what the file gave it to what the policy gives it; or stays, if nobody knows what that is. */
 START_TEST(test_absent)
 {
@@ -440,25 +451,56 @@ START_TEST(test_absent)
         now = *o->subnet;
         now.by_port_guid = by_guid;
         now.n_by_port_guid = PORTS;
-        ck_assert_int_eq(opensm_transitions_of_absent(arena, &larger, &desired, false, &now, k, &t, &ways, &n), 0);
-        ck_assert_uint_eq(n, 1);
+        n = way_of_absent(&(struct opensm_absent) { &larger, &desired, false, NULL }, &now, &t, &ways);
         ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
         expect_keys(&p, OPENSM_ADOPT, 0, "8010");
         expect_keys(&p, OPENSM_REVOKE, 0, "");
         expect_keys(&p, OPENSM_GRANT, 0, "8011");
-        ck_assert_int_eq(opensm_transitions_of_absent(arena, &larger, NULL, false, &now, k, &t, &ways, &n), 0);
-        ck_assert_uint_eq(n, 1);
+        n = way_of_absent(&(struct opensm_absent) { &larger, NULL, false, NULL }, &now, &t, &ways);
         ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
         expect_keys(&p, OPENSM_GRANT, 0, "8010");
         /* what is not pkeyd's stays in the file: the policy does not own it, or names no partition with it */
         desired.policy = &most;
-        ck_assert_int_eq(opensm_transitions_of_absent(arena, &larger, &desired, false, &now, k, &t, &ways, &n), 0);
+        n = way_of_absent(&(struct opensm_absent) { &larger, &desired, false, NULL }, &now, &t, &ways);
         ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
         expect_keys(&p, OPENSM_GRANT, 0, "8010 8011");
         desired.policy = &all;
-        ck_assert_int_eq(opensm_transitions_of_absent(arena, &larger, &desired, true, &now, k, &t, &ways, &n), 0);
+        n = way_of_absent(&(struct opensm_absent) { &larger, &desired, true, NULL }, &now, &t, &ways);
         ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
         expect_keys(&p, OPENSM_GRANT, 0, "8010 8011");
+}
+END_TEST
+
+/* What a file gives a port that is down: only what the policy leaves to others, as OpenSM reads it. */
+START_TEST(test_unmanaged_of_absent)
+{
+        static const char file[] = "Default=0x7fff: ALL=limited;\nours=0x11: 0x7=full;\nmore=0x12: ALL=full;\n"
+                                   "less=0x13: 0x7=limited, 0x100=full;\nboth=0x14: 0x7=both;\n";
+        struct subnet_node node = { .guid = { 6 }, .type = NODE_CA, .description = "n7", .name = "n7", .device = "" };
+        struct subnet_port ports[] = {
+                { .number = 1, .guid = { 7 }, .peer = SUBNET_NONE, .role = PORT_ENDPORT },
+                { .number = 2, .guid = { 8 }, .peer = SUBNET_NONE, .role = PORT_ENDPORT },
+        };
+        uint32_t by_guid[] = { 0, 1 };
+        struct subnet larger = { .nodes = &node, .n_nodes = 1, .ports = ports, .n_ports = 2, .by_port_guid = by_guid,
+                                 .n_by_port_guid = 2, .sm = SUBNET_NONE, .self = SUBNET_NONE };
+        struct subnet present = { .nodes = &node, .n_nodes = 1, .ports = ports, .n_ports = 2, .by_port_guid = by_guid + 1,
+                                  .n_by_port_guid = 1 };
+        const struct policy policy = { .owns = &(struct base_range) { 0x11, 0x11 }, .n_owns = 1 };
+        const struct opensm_manager manager = { &policy, false };
+        struct partitions_file_port *told;
+        struct partitions_conf *conf;
+
+        ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", file, strlen(file), &findings, &conf), 0);
+        ck_assert_int_eq(opensm_unmanaged_of_absent(arena, &manager, conf, &larger, &present, true, &told), 0);
+        ck_assert_uint_eq(told[1].n_keys, 0); /* it is there */
+        ck_assert_uint_eq(told[0].n_keys, 5);
+        for (unsigned i = 0; i < 5; i++)
+                ck_assert_uint_eq(told[0].keys[i].v, ((const uint16_t[]) { 0x7fff, 0x8012, 0x0013, 0x0014, 0x8014 })[i]);
+        ck_assert_int_eq(opensm_unmanaged_of_absent(arena, &manager, conf, &larger, &present, false, &told), 0);
+        ck_assert_uint_eq(told[0].n_keys, 4);
+        ck_assert_uint_eq(told[0].keys[3].v, 0x8014);
+        ck_assert_str_eq(opensm_find_unmanaged_all(&manager, conf)->name, "more"); /* OpenSM makes each port a limited member anyway */
 }
 END_TEST
 
@@ -699,6 +741,7 @@ int main(void)
         tcase_add_test(c, test_file_in_place);
         tcase_add_test(c, test_not_read);
         tcase_add_test(c, test_absent);
+        tcase_add_test(c, test_unmanaged_of_absent);
         tcase_add_test(c, test_fell_back);
         tcase_add_test(c, test_on_the_way_is_not_fallen_back);
         tcase_add_test(c, test_exchanges_where_there_is_no_room);

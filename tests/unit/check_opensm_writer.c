@@ -716,6 +716,38 @@ START_TEST(foreign_partition_keeps_its_flags)
 }
 END_TEST
 
+/* Of a partition that is not pkeyd's the file names hosts that are down, and those that were never seen, at the hand-over and
+ * later. ALL is who is known. */
+START_TEST(foreign_partition_keeps_who_is_not_there)
+{
+        static const char format[] = "Default=0x7fff: ALL=limited;\ntheirs=0x0e01: 0x%016" PRIx64 "=full, 0x0002c9030bad0001=limited;\n"
+                                     "all=0x0e02: ALL=full;\np=0x10: 0x0002c9030bad0002=full;\n";
+        static const char late[] = "    0x0002c9030bad0001=limited; # a port that was never seen\n";
+        char theirs[128], *given;
+
+        start(OPENSM, OWNS_SOME);
+        sweep();
+        until(CONTROL_IDLE);
+        given = arena_printf(arena, format, port_of(hosts[1])->guid.v);
+        (void) snprintf(theirs, sizeof(theirs), "\ntheirs=0x0e01:\n    0x%016" PRIx64 "=full, # node2 mlx5_0/1\n",
+                        port_of(hosts[1])->guid.v);
+        fabsim_disconnect(&f, hosts[1], 1);
+        put_file(FILE_CONF, given);
+        put_file(COPY, given);
+        for (int generation = 2; generation <= 3; generation++) {
+                until(CONTROL_WRITING_OPENSM);
+                sweep();
+                ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+                ck_assert_msg(has(file_at(FILE_CONF)->bytes, theirs), "%s", file_at(FILE_CONF)->bytes);
+                ck_assert(has(file_at(FILE_CONF)->bytes, late));
+                ck_assert(strstr(strstr(file_at(FILE_CONF)->bytes, "all=0x0e02:"), theirs + strlen("\ntheirs=0x0e01:\n")) != NULL);
+                ck_assert(!has(file_at(FILE_CONF)->bytes, "0x0002c9030bad0002")); /* of its own the policy decides */
+                give_candidate(OPENSM, OWNS_SOME "  q:\n    pkey: 0x0011\n    members: {node1: full}\n", 0);
+        }
+        expect_logged(LOG_EVENT_OPENSM_FILE_TAKEN, "it gave partition all (0x0e02), which the policy leaves to others, to ALL ports");
+}
+END_TEST
+
 /* A file that pkeyd never wrote there is not gone; the path is another one, reported when a file is there. */
 START_TEST(another_path)
 {
@@ -1508,6 +1540,7 @@ int main(void)
                         foreign_file,
                         given_file,
                         foreign_partition_keeps_its_flags,
+                        foreign_partition_keeps_who_is_not_there,
                         another_path,
                         edited_file,
                         file_that_opens_the_fabric,

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "opensm/unmanaged.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool is_unmanaged(const struct opensm_manager *m, const struct partitions_conf_partition *p)
+{
+        return !policy_manages(m->policy, m->keeps_unmanaged, p->base);
+}
+
+int opensm_named_guids(struct arena *a, const struct opensm_manager *manager, const struct partitions_conf *conf,
+                       const struct guid **ret, uint32_t *ret_n)
+{
+        const struct guid *of_policy;
+        struct guid *guids;
+        uint32_t n, n_conf = 0;
+        int r = policy_named_guids(a, manager->policy, &of_policy, &n);
+
+        if (r < 0)
+                return r;
+        for (uint32_t i = 0; conf && i < conf->n_partitions; i++)
+                n_conf += conf->partitions[i].n_members;
+        guids = arena_new_array(a, struct guid, n + n_conf);
+        if (!guids)
+                return -ENOMEM;
+        if (n > 0)
+                memcpy(guids, of_policy, n * sizeof(*guids));
+        for (uint32_t i = 0; conf && i < conf->n_partitions; i++) {
+                if (!is_unmanaged(manager, &conf->partitions[i]))
+                        continue;
+                for (const struct partitions_conf_member *m = conf->partitions[i].members; m; m = m->next)
+                        if (m->who == PARTITIONS_CONF_GUID)
+                                guids[n++] = m->guid;
+        }
+        *ret = guids;
+        *ret_n = n;
+        return 0;
+}
+
+struct absent_ports {
+        const struct subnet *larger, *present;
+        struct partitions_file_port *ports;
+        struct p_key **next; /* where the next entry of each port goes; NULL: they are only counted */
+};
+
+static bool is_absent(const struct absent_ports *to, uint32_t port)
+{
+        const struct subnet_port *p = &to->larger->ports[port];
+
+        return p->role == PORT_ENDPORT && p->guid.v != 0 && subnet_find_endport(to->present, p->guid) == SUBNET_NONE;
+}
+
+static void add_entry(struct absent_ports *to, uint32_t port, struct p_key key)
+{
+        to->ports[port].n_keys++;
+        if (to->next)
+                *to->next[port]++ = key;
+}
+
+static int add_partition(struct absent_ports *to, const struct partitions_conf_partition *p, bool allow_both_pkeys)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        uint8_t *memberships;
+
+        if (!scratch || partitions_conf_apply(scratch, p, to->larger, allow_both_pkeys, &memberships) < 0)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < to->larger->n_ports; i++) {
+                if (memberships[i] == MEMBERSHIP_NONE || !is_absent(to, i))
+                        continue;
+                if (membership_has_limited(memberships[i]))
+                        add_entry(to, i, p_key_make(p->base, false));
+                if (membership_has_full(memberships[i]))
+                        add_entry(to, i, p_key_make(p->base, true));
+        }
+        return 0;
+}
+
+static int add_partitions(struct absent_ports *to, const struct opensm_manager *manager, const struct partitions_conf *conf,
+                          bool allow_both_pkeys)
+{
+        int r = 0;
+
+        for (uint32_t i = 0; r == 0 && i < conf->n_partitions; i++)
+                if (is_unmanaged(manager, &conf->partitions[i]))
+                        r = add_partition(to, &conf->partitions[i], allow_both_pkeys);
+        return r;
+}
+
+/* After they were counted. */
+static int make_room(struct arena *a, struct absent_ports *to)
+{
+        uint32_t n_ports = to->larger->n_ports;
+        struct p_key **next = arena_new_array(a, struct p_key *, n_ports);
+
+        if (!next)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < n_ports; i++) {
+                next[i] = arena_new_array(a, struct p_key, to->ports[i].n_keys);
+                if (!next[i])
+                        return -ENOMEM;
+                to->ports[i] = (struct partitions_file_port) { .guid = to->larger->ports[i].guid, .keys = next[i] };
+        }
+        to->next = next;
+        return 0;
+}
+
+int opensm_unmanaged_of_absent(struct arena *a, const struct opensm_manager *manager, const struct partitions_conf *conf,
+                               const struct subnet *larger, const struct subnet *present, bool allow_both_pkeys,
+                               struct partitions_file_port **ret)
+{
+        struct absent_ports to = { larger, present, arena_new_array(a, struct partitions_file_port, larger->n_ports), NULL };
+        int r = to.ports ? add_partitions(&to, manager, conf, allow_both_pkeys) : -ENOMEM;
+
+        if (r == 0)
+                r = make_room(a, &to);
+        if (r == 0)
+                r = add_partitions(&to, manager, conf, allow_both_pkeys);
+        *ret = to.ports;
+        return r;
+}
+
+/* Being a limited member of the default partition OpenSM gives every port anyway. */
+static bool is_for_all(const struct partitions_conf_partition *p, const struct partitions_conf_member *m)
+{
+        return (m->who == PARTITIONS_CONF_ALL || m->who == PARTITIONS_CONF_TYPE) &&
+               (p->base != P_KEY_DEFAULT_BASE || membership_has_full(m->membership));
+}
+
+const struct partitions_conf_partition *opensm_find_unmanaged_all(const struct opensm_manager *manager,
+                                                                  const struct partitions_conf *conf)
+{
+        for (uint32_t i = 0; i < conf->n_partitions; i++) {
+                if (!is_unmanaged(manager, &conf->partitions[i]))
+                        continue;
+                for (const struct partitions_conf_member *m = conf->partitions[i].members; m; m = m->next)
+                        if (is_for_all(&conf->partitions[i], m))
+                                return &conf->partitions[i];
+        }
+        return NULL;
+}
