@@ -333,7 +333,7 @@ static int plan_port(struct planner *pl, uint32_t port)
                 report_overflow(pl, port, &pp);
         else if (pp.stuck)
                 report_stuck(pl, port, &pp);
-        else if (pp.index0_wrong)
+        else if (pp.index0_wrong && pl->options->writer != WRITER_OPENSM) /* OpenSM puts it there */
                 report_index0(pl, port, &pp);
         if (pp.overflow || pp.stuck) {
                 freeze(pl, port, pp.overflow ? FREEZE_CAPACITY : FREEZE_TRANSITION);

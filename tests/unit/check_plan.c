@@ -578,6 +578,22 @@ START_TEST(test_index0_is_reported_not_repaired)
 }
 END_TEST
 
+/* OpenSM puts the entry at index 0, whatever repair_index0 is. */
+START_TEST(test_index0_is_opensms)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0x8011);
+        set_entry(&c, 1, 0xffff);
+        c.options.writer = WRITER_OPENSM;
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0xffff), &p), 0);
+        ck_assert_uint_eq(c.findings.n, 0);
+        index_case_done(&c);
+}
+END_TEST
+
 START_TEST(test_index0_repaired_in_one_write)
 {
         struct index_case c;
@@ -1075,6 +1091,7 @@ static Suite *plan_suite(void)
         tcase_add_test(t, test_stuck_in_transition);
         tcase_add_test(t, test_raise_and_lower_in_place);
         tcase_add_test(t, test_index0_is_reported_not_repaired);
+        tcase_add_test(t, test_index0_is_opensms);
         tcase_add_test(t, test_index0_repaired_in_one_write);
         tcase_add_test(t, test_index0_repaired_over_blocks);
         tcase_add_test(t, test_index0_never_goes_to_others);
