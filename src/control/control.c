@@ -389,7 +389,7 @@ static void update_status(struct control *c)
         s->reload_pending = c->reloads.n_pending > 0;
         s->in_force = c->in_force;
         s->wanted = control_wanted(c);
-        s->writing = c->in_force && !c->in_force->audits && control_may_write(c, c->in_force);
+        s->writing = c->in_force && control_writes(c, c->in_force);
         s->standby = s->wanted && !control_may_write(c, c->in_force ? c->in_force : s->wanted);
         s->snapshot = c->snapshot;
         s->knowledge = c->knowledge;

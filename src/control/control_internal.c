@@ -68,6 +68,11 @@ bool control_may_write(const struct control *c, const struct generation *g)
         return !control_serves(c) || g->settings->role == ROLE_ALWAYS || c->sm.state == SM_FOLLOW_WRITER;
 }
 
+bool control_writes(const struct control *c, const struct generation *g)
+{
+        return !g->audits && control_may_write(c, g);
+}
+
 static bool follows_sm(const struct generation *g)
 {
         return g && g->settings->role == ROLE_FOLLOW_SM;

@@ -183,6 +183,8 @@ void control_will_store(struct control *c, struct generation *g);
 struct generation *control_wanted(const struct control *c);
 /* True if this host may write by this generation, as far as SM tracking matters. */
 bool control_may_write(const struct control *c, const struct generation *g);
+/* ... and this generation is to be carried out, not only audited. */
+bool control_writes(const struct control *c, const struct generation *g);
 /* One of two head nodes, by the settings. */
 bool control_is_of_pair(const struct control *c);
 /* ... and it serves. */

@@ -77,6 +77,15 @@ static void fail_to_write(struct control *c, const char *what, int error)
         sweep_fail(c, what, error);
 }
 
+static const char *describe_audit(const struct generation *g)
+{
+        if (!g->audits)
+                return "";
+        return g->settings->mode == MODE_AUDIT ? " (audit)"
+                                               : " (audit: a subnet manager runs, and pkeyd.yaml has neither writer: opensm, "
+                                                 "opensm.mirror nor beside_opensm)";
+}
+
 static void describe_outcome(struct control *c, const struct watch_report *report)
 {
         const struct generation *g = c->sweep.generation;
@@ -102,7 +111,7 @@ static void describe_outcome(struct control *c, const struct watch_report *repor
         if (!may_write)
                 sm_follow_describe(&c->sm, c->sm_name, role, sizeof(role));
         control_set_status(c, "%s%sgeneration %" PRIu64 "%s: %u ports verified%s%s%s%s%s", role, may_write ? "" : "; ", g->number,
-                           g->audits ? " (audit)" : "", report->n_right, differ, unreachable, silent, held, errors);
+                           describe_audit(g), report->n_right, differ, unreachable, silent, held, errors);
 }
 
 /* Only a policy that is wholly in force is remembered as such. */
@@ -133,7 +142,7 @@ static bool writes_wait(const struct control *c)
 
         if (c->status.held)
                 (void) held_list_items(c->status.held, &n);
-        return n > 0 && !g->audits && control_may_write(c, g);
+        return n > 0 && control_writes(c, g);
 }
 
 static void finish(struct control *c)
@@ -158,7 +167,7 @@ static bool compare(struct control *c)
                 sweep_fail(c, "tables could not be compared with the policy", r);
                 return false;
         }
-        if (control_serves(c) && c->status.held && !g->audits && control_may_write(c, g))
+        if (control_serves(c) && c->status.held && control_writes(c, g))
                 event_text_held(c->log, g, c->snapshot->subnet, &c->known, c->status.held, c->wall / USEC_PER_SEC,
                                 &c->held_reported);
         reload_announce(c);
@@ -445,7 +454,7 @@ void sweep_carry_out(struct control *c)
                 sweep_fail(c, "what the other head node may write could not be noted", -ENOMEM);
                 return;
         }
-        may_write = !s->generation->audits && control_may_write(c, s->generation);
+        may_write = control_writes(c, s->generation);
         by_itself = settings->writer == WRITER_DIRECT;
         if (may_write && s->locked && by_itself && !plan_is_empty(s->decision.plan)) {
                 sweep_apply(c); /* says what it holds at its end */

@@ -338,6 +338,18 @@ def test_pkeyctl_status():
         stop(daemon)
 
 
+def test_pkeyctl_status_of_what_is_not_carried_out():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        theirs = fabric.write("theirs.conf", "Default=0x7fff: ALL=full;\n")
+        writer = "writer: opensm\nopensm: {partitions_conf: %s, reload: 'pid:%d'}\n" % (theirs, fabric.opensm.pid)
+        daemon = start(fabric, bus, settings=SETTINGS + writer)
+        wait_for(lambda: bus.property("State") == "failed", "the file to be refused")
+        r = pkeyctl(fabric, bus, "status").expect(2)
+        check("generation 1, 2 partitions, mode enforce; the last sweep failed to carry it out" in r.out, r)
+        stop(daemon)
+
+
 def test_pkeyctl_reload():
     with fabric_of() as fabric:
         bus = Bus(fabric)
