@@ -44,13 +44,13 @@ static usec_t moment_from_string(const char *text)
         for (size_t i = 0; i < ELEMENTS(formats); i++) {
                 struct tm tm = { .tm_isdst = -1 };
                 const char *rest = strptime(text, formats[i], &tm);
-                int day = tm.tm_mday;
+                int day = tm.tm_mday, second = tm.tm_sec;
                 time_t t;
 
                 if (!rest || (*rest && strcmp(rest, "Z") != 0))
                         continue;
                 t = *rest ? timegm(&tm) : mktime(&tm);
-                if (tm.tm_mday != day) /* no month has that day */
+                if (tm.tm_mday != day || tm.tm_sec != second) /* no month has that day, no minute that second */
                         return 0;
                 return t > 0 ? (usec_t) t * USEC_PER_SEC : 0;
         }

@@ -531,7 +531,8 @@ def test_pkeyctl_violations():
             check("violations" in r.out, r)
             j = pkeyctl(fabric, bus, "violations", "--json", *options).expect(0).json()
             check_equal([j["ok"], j["violations"], j["records"]], [True, [], 0], "violations --json")
-        for options in (("--since", "soon"), ("--since", "10x"), ("--since", "2026-02-30T08:00"), ("--node", ""),
+        for options in (("--since", "soon"), ("--since", "10x"), ("--since", "2026-02-30T08:00"),
+                        ("--since", "2026-02-20T08:00:61"), ("--node", ""),
                         ("--once", "--node", ""), ("--interval", "0s"), ("--once", "--since", "1h"),
                         ("--interval", "5s")):
             check_equal(pkeyctl(fabric, bus, "violations", "--json", *options).expect(1).json()["findings"][0]["code"], "usage",
