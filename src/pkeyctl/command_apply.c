@@ -182,6 +182,7 @@ static int describe_plan(struct context *ctx, struct run *run)
                 r = pipeline_frozen(ctx, &run->plan.frozen, &run->plan.n_frozen);
         if (r == 0)
                 r = changes_compute(ctx->arena, ctx->plan, ctx->observed, &run->changes);
+        run->plan.n_silent = subnet_count_silent(ctx->subnet);
         run->plan.changes = &run->changes;
         run->plan.held = control_get_results(ctx->control)->held;
         return r;
@@ -218,7 +219,8 @@ static enum exit_status collect(const struct context *ctx, const struct run *run
 
         *ret = (struct apply_result) {
                 .plan = &run->plan, .apply = results->apply, .held = results->held, .verification = results->verification,
-                .verified = results->verification->n_differ == 0 && results->verification->n_unreachable == 0,
+                .verified = results->verification->n_differ == 0 && results->verification->n_unreachable == 0 &&
+                            run->plan.n_silent == 0,
                 .interrupted = results->stopped, .generation = results->generation,
         };
         if (ret->apply)

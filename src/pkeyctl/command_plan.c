@@ -23,8 +23,9 @@ int command_plan(struct context *ctx)
         if (r < 0)
                 return r;
         pipeline_note_in_force(ctx);
+        plan->n_silent = subnet_count_silent(ctx->subnet);
         plan->changes = &changes;
         plan->held = control_get_results(ctx->control)->held;
-        result.status = exit_status_of(!plan_is_empty(ctx->plan), plan->n_unreachable + plan->n_frozen > 0);
+        result.status = exit_status_of(!plan_is_empty(ctx->plan), plan->n_unreachable + plan->n_silent + plan->n_frozen > 0);
         return output(ctx, &result);
 }

@@ -87,10 +87,10 @@ static void put_plan(struct doc *d, const struct plan_result *r, const struct he
 
         for (uint32_t i = 0; i < r->changes->n; i++)
                 doc_append(d, changes, change_object(d, &r->changes->items[i]));
-        doc_add(d, d->root, "{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:o}", "changes", plan->n_block_writes, "enforcement_changes",
+        doc_add(d, d->root, "{s:i, s:i, s:i, s:o, s:o, s:o, s:i, s:o, s:o}", "changes", plan->n_block_writes, "enforcement_changes",
                 plan->n_enforcement_writes, "ports_affected", plan->n_ports_affected, "memberships", changes, "phases",
-                phases(d), "unreachable", as_json_unreachable(d, r->unreachable, r->n_unreachable), "frozen", frozen(d, r), "held",
-                as_json_held(d, held));
+                phases(d), "unreachable", as_json_unreachable(d, r->unreachable, r->n_unreachable), "silent", r->n_silent,
+                "frozen", frozen(d, r), "held", as_json_held(d, held));
 }
 
 void as_json_plan(struct doc *d, const struct result *r)

@@ -38,6 +38,7 @@ struct plan_result {
         const struct changes *changes;
         const uint32_t *unreachable;   /* ports whose tables were not read */
         uint32_t n_unreachable;
+        uint32_t n_silent;             /* links that are up and whose other end did not answer discovery */
         const uint32_t *frozen;        /* endports */
         uint32_t n_frozen;
         const struct held_list *held;  /* what would wait; NULL: not known */

@@ -136,6 +136,8 @@ static void print_plan(struct context *ctx, const struct plan_result *r)
                text_plural(p->n_ports_affected));
         if (r->n_unreachable > 0)
                 printf("; %u could not be read", r->n_unreachable);
+        if (r->n_silent > 0)
+                printf("; %u link%s silent", r->n_silent, r->n_silent == 1 ? " is" : "s are");
         if (r->n_frozen > 0)
                 printf("; %u frozen", r->n_frozen);
 }
@@ -146,7 +148,7 @@ void text_plan(struct context *ctx, const struct result *result)
 
         if (result->status != EXIT_DIFFERENCE) {
                 puts(r->n_frozen > 0 ? "nothing to do on the ports that are not frozen" :
-                     r->n_unreachable > 0 ? "nothing to do on the ports that answered" :
+                     r->n_unreachable + r->n_silent > 0 ? "nothing to do on the ports that answered" :
                                             "nothing to do: every table is as the policy says");
                 return;
         }

@@ -221,10 +221,12 @@ def test_silent_host():
         host = next(p for p in fabric.tables().values() if p.name == "node0005")
         fabric.apply(path).expect(0)
         fabric.lose("node0005", 100, NODE_INFO)
-        result = fabric.pkeyctl("plan", path, "--json", seconds=100).expect(0)
+        result = fabric.pkeyctl("plan", path, "--json", seconds=100).expect(3)
+        check_equal(result.json()["silent"], 1, "silent links of the plan")
         silent = [f for f in result.json()["findings"] if f["code"] == "subnet.silent"]
         check_equal(len(silent), 1, "links with nobody at the other end")
         check("/%d: its link is up" % host.switch_port in str(silent[0]) and "M_Key" in str(silent[0]), silent)
+        check("the policy is in force in part" in fabric.apply(path, seconds=100).expect(3).out, "apply")
         result = fabric.pkeyctl("verify", path, seconds=100).expect(3)
         check("1 device behind a link that is up did not answer discovery" in result.out, result)
         check("/%d: its link is up" % host.switch_port in result.err, result)
