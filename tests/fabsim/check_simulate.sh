@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Some thousand histories; those of tests/fabsim/seeds; and that one seed is one history.
+# A thousand histories; those of tests/fabsim/seeds; and that one seed is one history.
 set -u
 simulate=$top_builddir/tests/fabsim/simulate
-seeds=${SIMULATE_SEEDS:-2000}
+seeds=${SIMULATE_SEEDS:-1000}
 
 # What all histories together must have seen, as simulate calls it: a class of events that no history has any more is a part
 # of pkeyd that is not tested any more.
@@ -31,7 +31,7 @@ result=$?
 echo "$said"
 [ $result -eq 0 ] || exit $result
 
-# "2000 seeds: 17 events, 4 MADs, ...; 3 converged, ...", one to a line
+# "1000 seeds: 17 events, 4 MADs, ...; 3 converged, ...", one to a line
 counted=$(tail -n 1 <<<"$said" | sed 's/[,;:] */\n/g')
 if [ "$counted" != "$(for total in "${totals[@]}"; do grep -xE "[0-9]+ $total" <<<"$counted"; done)" ]; then
         echo "simulate counts something else than this test knows: ${totals[*]}"
