@@ -264,7 +264,7 @@ static void add_poll(struct text *t, const struct violation_poll_counters *poll)
                          "How long it last took to query every polled port once; ports without an answer wait for each other.",
                          poll->cycle_duration);
         one(t, "pkeyd_poll_late", GAUGE,
-            "1 if, in most rounds, violations.interval is too short to query each port without an answer once.",
+            "1 if, in most rounds, violations.interval is too short to query each port once.",
             poll->is_late);
 }
 

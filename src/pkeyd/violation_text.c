@@ -120,7 +120,12 @@ void violation_text_poll(const struct journal *j, const struct violation_poll_co
         struct phrase silent = phrase_number(poll->n_silent), ports = phrase_count(poll->n_ports, "port", "ports");
         struct phrase cycle = phrase_duration(poll->cycle_duration), interval = phrase_duration(poll->interval);
 
-        if (poll->is_late)
+        if (poll->is_late && poll->is_slow)
+                journal_event(j, LOG_EVENT_POLL_LATE, NULL,
+                              "to ask %s for their counters of violations once takes %s, longer than violations.interval (%s), and %s "
+                              "of them did not answer: answers are slow or lost; make violations.interval longer, or find what is hung",
+                              ports.text, cycle.text, interval.text, silent.text);
+        else if (poll->is_late)
                 journal_event(j, LOG_EVENT_POLL_LATE, NULL,
                               "%s of %s did not answer when pkeyd asked for their counters of violations; to ask each of them once "
                               "takes %s, longer than violations.interval (%s); the other ports are not delayed; restart or unplug "

@@ -18,6 +18,7 @@
 #define LATE_SLOTS    8
 #define LATE_MAX      USEC_PER_SEC
 #define LATE_MIN      (100 * USEC_PER_MSEC) /* who sends may collect what is due for a moment */
+#define SLOW_PERCENT  150 /* of the interval: a round that takes longer does not keep it */
 #define GSI_QP        1
 #define FIRST_MULTICAST_LID 0xc000
 
@@ -69,7 +70,8 @@ struct violation_poll {
         usec_t cycle_began;     /* 0: not known, or there was no session or another interval in between */
         usec_t cycle_duration;  /* of the last one; 0: not known */
         unsigned cycle_rounds;  /* finished ones of this cycle */
-        unsigned n_late_rounds; /* of cycles longer than a round; n_kept_rounds sets it back */
+        bool is_slow;           /* and its rounds, not only the silent ports, took longer than the interval */
+        unsigned n_late_rounds; /* of cycles longer than a round, or slow; n_kept_rounds sets it back */
         unsigned n_kept_rounds; /* that were a cycle each, in a row */
         uint64_t next_serial;
         struct queue events, clears, ready, checks;
@@ -128,14 +130,17 @@ static void forget_what_is_late(struct violation_poll *p, usec_t now)
 /* No silent port had to wait in the last round: since the last cycle each polled port was asked. */
 static void end_cycle(struct violation_poll *p, usec_t when)
 {
-        bool is_kept = p->cycle_rounds <= 1;
+        unsigned n_rounds = MAX(p->cycle_rounds, 1u);
+        bool is_kept;
 
         p->silent_cycle++;
         p->cycle_duration = p->cycle_began > 0 ? when - p->cycle_began : 0;
+        p->is_slow = p->cycle_duration > n_rounds * p->config.interval * SLOW_PERCENT / 100;
+        is_kept = n_rounds == 1 && !p->is_slow;
         p->cycle_began = when;
         p->n_kept_rounds = is_kept ? MIN(p->n_kept_rounds + 1, VIOLATIONS_QUIET_INTERVALS) : 0;
         if (!is_kept)
-                p->n_late_rounds = MIN(p->n_late_rounds + p->cycle_rounds, VIOLATIONS_QUIET_INTERVALS);
+                p->n_late_rounds = MIN(p->n_late_rounds + n_rounds, VIOLATIONS_QUIET_INTERVALS);
         else if (p->n_kept_rounds == VIOLATIONS_QUIET_INTERVALS)
                 p->n_late_rounds = 0;
         p->cycle_rounds = 0;
@@ -144,6 +149,7 @@ static void end_cycle(struct violation_poll *p, usec_t when)
 static void forget_cycle(struct violation_poll *p)
 {
         p->cycle_began = p->cycle_duration = 0;
+        p->is_slow = false;
 }
 
 bool violation_poll_is_late(const struct violation_poll *p)
@@ -912,7 +918,7 @@ void violation_poll_get_counters(const struct violation_poll *p, struct violatio
 {
         *ret = (struct violation_poll_counters) {
                 .n_ports = p->t.n_targets, .n_rounds = p->n_rounds, .interval = p->config.interval,
-                .cycle_duration = p->cycle_duration, .is_late = violation_poll_is_late(p),
+                .cycle_duration = p->cycle_duration, .is_slow = p->is_slow, .is_late = violation_poll_is_late(p),
         };
         for (uint32_t i = 0; i < p->t.n_targets; i++)
                 ret->n_silent += p->t.targets[i].is_silent[BLOCK_PORT_INFO] ||

@@ -86,9 +86,11 @@ struct violation_poll_counters {
         uint64_t n_rounds;     /* finished */
         usec_t interval;       /* as configured */
         usec_t cycle_duration; /* of the last cycle: the time in which each polled port was asked; 0: not known */
+        bool is_slow;          /* in that cycle the interval was not kept, not even for the ports that answer */
         bool is_late;          /* as violation_poll_is_late() */
 };
 void violation_poll_get_counters(const struct violation_poll *p, struct violation_poll_counters *ret);
-/* Silent ports wait for each other, so that they are not asked once in an interval. True after VIOLATIONS_QUIET_INTERVALS rounds in
- * which one had to wait, false again after as many in a row in which none had to: hosts that reboot are no news. */
+/* Not each port is asked once in an interval: silent ones wait for each other, or all of them wait for answers that are slow. True
+ * after VIOLATIONS_QUIET_INTERVALS rounds of that kind, false again after as many in a row of the other kind: hosts that reboot are
+ * no news. */
 bool violation_poll_is_late(const struct violation_poll *p);

@@ -249,6 +249,11 @@ START_TEST(ports_that_are_not_asked_in_time)
         poll.cycle_duration = 0;
         violation_text_poll(&j, &poll);
         ck_assert_ptr_nonnull(strstr(sent, " once takes several rounds, longer than "));
+        poll.cycle_duration = 14 * USEC_PER_SEC;
+        poll.is_slow = true;
+        violation_text_poll(&j, &poll);
+        ck_assert_ptr_eq(strstr(sent, "MESSAGE=to ask 2,368 ports for their counters of violations once takes 14 seconds, longer than "
+                                      "violations.interval (5 seconds), and 600 of them did not answer: "), sent);
         poll = (struct violation_poll_counters) { .n_ports = 1, .n_silent = 0, .interval = 60 * USEC_PER_SEC };
         violation_text_poll(&j, &poll);
         ck_assert_ptr_eq(strstr(sent, "MESSAGE=pkeyd asks every port for its counters of violations once in violations.interval "

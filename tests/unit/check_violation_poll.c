@@ -533,7 +533,7 @@ START_TEST(silent_ports_that_are_not_asked_in_time)
         ck_assert(!counters().is_late);
         /* six of them, two in one and a half intervals: the last one begins three intervals after the first, at the earliest */
         run_dispatched(START + 10 * INTERVAL, back, timeout, 2);
-        ck_assert(counters().is_late);
+        ck_assert(counters().is_late && !counters().is_slow);
         ck_assert_uint_ge(counters().cycle_duration, 4 * INTERVAL);
         ck_assert_uint_le(counters().cycle_duration, 8 * INTERVAL);
         ck_assert_uint_eq(counters().cycle_duration % INTERVAL, 0);
@@ -547,6 +547,31 @@ START_TEST(silent_ports_that_are_not_asked_in_time)
         nodes[1].is_dead = true;
         run_dispatched(t, t + 20 * INTERVAL, INTERVAL / 20, 2);
         ck_assert(!counters().is_late);
+}
+END_TEST
+
+/* Requests have to wait: each round takes twice the interval, though every port answers. */
+START_TEST(rounds_that_take_too_long)
+{
+        const usec_t apart = 2 * INTERVAL / ITEMS;
+        struct mad_request q;
+        struct mad_result result;
+        usec_t now = START;
+
+        run(START, START + 2 * INTERVAL);
+        for (now = START + 2 * INTERVAL; now < START + 8 * INTERVAL || !counters().is_late; now += apart) {
+                ck_assert_uint_lt(now, START + 20 * INTERVAL);
+                if (!side.next(side.state, now, &q))
+                        continue;
+                answer(&q, &result);
+                side.result(side.state, now + USEC_PER_MSEC, &result);
+                fetch();
+        }
+        ck_assert(counters().is_slow);
+        ck_assert_uint_gt(counters().cycle_duration, 3 * INTERVAL / 2);
+        ck_assert_uint_ge(now, START + (2 + VIOLATIONS_QUIET_INTERVALS) * INTERVAL);
+        run(now, now + 20 * INTERVAL);
+        ck_assert(!counters().is_slow && !counters().is_late);
 }
 END_TEST
 
@@ -946,6 +971,7 @@ int main(void)
         tcase_add_test(t, the_silent_are_asked_once_in_an_interval);
         tcase_add_test(t, redirected);
         tcase_add_test(t, redirected_later);
+        tcase_add_test(t, rounds_that_take_too_long);
         tcase_add_test(t, only_the_full_counter_is_cleared);
         tcase_add_test(t, nothing_is_written_unrequested);
         tcase_add_test(t, cleared_comes_in_its_order);
