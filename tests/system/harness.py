@@ -372,7 +372,7 @@ class Daemon:
     """pkeyd in the foreground, with a socket that hears what it tells systemd."""
 
     def __init__(self, fabric, policy, trace=None, wait=True, options=(), environment=None, host=None, settings=None,
-                 state="state"):
+                 state="state", name="pkeyd"):
         self.fabric, self.trace = fabric, trace
         self.log = fabric.path("pkeyd-%d.err" % len(fabric.children))
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -381,7 +381,7 @@ class Daemon:
         self.messages = []
         threading.Thread(target=self._listen, daemon=True).start()
         self.process = fabric.start(
-            [program("pkeyd"), "--config", settings or fabric.settings(), "--policy", policy, "--state-dir", fabric.path(state),
+            [program(name), "--config", settings or fabric.settings(), "--policy", policy, "--state-dir", fabric.path(state),
              *options],
             os.path.basename(self.log), trace=trace, host=host, NOTIFY_SOCKET=path, **(environment or {}))
         if wait:

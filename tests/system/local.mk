@@ -14,6 +14,7 @@ SYSTEM_TESTS = \
 	tests/system/test_indexes.py \
 	tests/system/test_loss.py \
 	tests/system/test_m_keys.py \
+	tests/system/test_memory.py \
 	tests/system/test_metrics.py \
 	tests/system/test_opensm_table.py \
 	tests/system/test_output.py \
@@ -60,6 +61,12 @@ tests_system_setpkey_LDADD = $(IBMAD_LIBS) $(IBUMAD_LIBS)
 check_PROGRAMS += tests/system/subscribe
 tests_system_subscribe_SOURCES = tests/system/subscribe.c
 tests_system_subscribe_LDADD = libpkeyd-shell.la
+
+# pkeyd itself, by the same objects, with allocations that fail.
+check_PROGRAMS += tests/system/failingpkeyd
+tests_system_failingpkeyd_SOURCES = $(pkeyd_SOURCES) tests/system/failing.c tests/unit/fail_alloc.c tests/unit/fail_alloc.h
+tests_system_failingpkeyd_LDADD = $(pkeyd_LDADD)
+tests_system_failingpkeyd_LDFLAGS = $(AM_LDFLAGS) $(FAIL_ALLOC)
 
 # Preloaded into the programs under test. A rule of its own, for libtool makes no shared objects here.
 check_DATA += tests/system/madtrace-preload.so tests/system/timeouts-preload.so

@@ -6,43 +6,46 @@
 
 #include "util/arena.h"
 
-static unsigned left; /* until one fails */
-static unsigned depth;
-static bool happened, goes_on;
+static struct fail_alloc_state own, *now = &own;
+
+void fail_alloc_use(struct fail_alloc_state *state)
+{
+        now = state;
+}
 
 void fail_alloc_at(unsigned n)
 {
-        left = n;
-        happened = goes_on = false;
+        now->left = n;
+        now->happened = now->goes_on = false;
 }
 
 void fail_alloc_from(unsigned n)
 {
         fail_alloc_at(n);
-        goes_on = true;
+        now->goes_on = true;
 }
 
 bool fail_alloc_happened(void)
 {
-        return happened;
+        return now->happened;
 }
 
 void fail_alloc_enter(void)
 {
-        depth++;
+        now->depth++;
 }
 
 void fail_alloc_leave(void)
 {
-        depth--;
+        now->depth--;
 }
 
 static bool fails(void)
 {
-        if (depth == 0 || left == 0 || --left > 0)
+        if (now->depth == 0 || now->left == 0 || --now->left > 0)
                 return false;
-        left = goes_on;
-        happened = true;
+        now->left = now->goes_on;
+        now->happened = true;
         errno = ENOMEM;
         return true;
 }

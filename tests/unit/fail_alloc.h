@@ -10,6 +10,18 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
+
+/* As it stands; all zero at first. */
+struct fail_alloc_state {
+        uint32_t left;     /* until one fails; 0: none does */
+        uint32_t depth;    /* of enter */
+        uint32_t happened;
+        uint32_t goes_on;  /* all behind it fail, too */
+};
+
+/* From now on the state is this one, as in memory that another process has, too. Borrowed. */
+void fail_alloc_use(struct fail_alloc_state *state);
 
 /* The n-th from now (from 1) fails, all others do not. 0: none. */
 void fail_alloc_at(unsigned n);

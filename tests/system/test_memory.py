@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""pkeyd when memory is out: each allocation of a reload fails once, whoever makes it."""
+
+import mmap
+import struct
+
+from harness import Daemon, Fabric, check, check_equal, main, program, wait_for
+from netfile import two_level
+from oracle import Policy
+from private_bus import Bus, require
+
+FIRST = 1000  # allocations
+LEFT, DEPTH, HAPPENED = 0, 1, 2  # of struct fail_alloc_state
+SETTINGS = "sweep_interval: 1h\ntimeout: 200ms\n"
+
+
+def policies():
+    one = Policy().add("one", 0x0010, {"node[0001-0002]": "full", "node[0003-0004]": "limited"})
+    two = Policy().add("one", 0x0010, {"node[0001-0002]": "full", "node[0003-0004]": "limited"})
+    return one.yaml(), two.add("two", 0x0011, {"ALL_CAS": "full"}).yaml()
+
+
+class Memory:
+    """The page that failingpkeyd reads."""
+
+    def __init__(self, fabric):
+        self.path = fabric.path("fail-alloc")
+        with open(self.path, "wb") as f:
+            f.write(bytes(mmap.PAGESIZE))
+        with open(self.path, "r+b") as f:
+            self.page = mmap.mmap(f.fileno(), mmap.PAGESIZE)
+        self.put(DEPTH, 1)
+
+    def put(self, i, value):
+        struct.pack_into("<I", self.page, 4 * i, value)
+
+    def fail(self, n):
+        """The n-th from now; 0: none."""
+        self.put(HAPPENED, 0)
+        self.put(LEFT, n)
+
+    def happened(self):
+        return struct.unpack_from("<I", self.page, 4 * HAPPENED)[0] != 0
+
+
+def each_fails(settings):
+    """After each the daemon runs, and carries the policy out when it is asked again."""
+    require()
+    program("failingpkeyd")
+    with Fabric(two_level(1, 1, 4)) as fabric:
+        bus, memory = Bus(fabric), Memory(fabric)
+        fabric.settings(settings(fabric))
+        one, two = policies()
+        path = fabric.write("partitions.yaml", one)
+        daemon = Daemon(fabric, path, name="failingpkeyd", environment=dict(bus.environment(), PKEYD_FAIL_ALLOC=memory.path))
+        bus.wait_name()
+        n = 0
+        for n in range(1, FIRST + 1):
+            fabric.write("partitions.yaml", two if n % 2 else one)
+            memory.fail(n)
+            failed = bus.busctl("call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "Reload")
+            happened = memory.happened()
+            memory.fail(0)
+            check(daemon.process.poll() is None, "allocation %d: pkeyd ended with" % n, daemon.process.poll(), daemon.text())
+            if not happened:
+                break
+            wait_for(lambda: bus.call("Reload")[0] in ("carried-out", "unchanged"), "a reload after allocation %d failed" % n)
+            if n % 50 < 2:
+                has = {0x8011 in p.keys() for p in fabric.tables().values() if (p.name or "").startswith("node")}
+                check_equal(has, {n % 2 == 1}, "the partition after allocation %d: %s%s" % (n, failed.stdout, failed.stderr))
+        print("%d allocations of a reload failed, one at a time" % (n - 1))
+        check(n > 100, n)
+        check_equal(daemon.stop(), 0, "exit status of pkeyd")
+
+
+def test_reload():
+    each_fails(lambda fabric: SETTINGS)
+
+
+def test_reload_with_opensm():
+    each_fails(lambda fabric: SETTINGS + "writer: opensm\nopensm: {partitions_conf: %s, reload: 'pid:%d'}\n" %
+               (fabric.path("partitions.conf"), fabric.opensm.pid))
+
+
+if __name__ == "__main__":
+    main()
