@@ -67,14 +67,6 @@ static int open_missing_port(struct attribution_context *s, uint32_t node)
         return s->counted_label ? 0 : -ENOMEM;
 }
 
-struct party attribution_party(const struct attribution_context *s, const struct violation_host *host)
-{
-        return (struct party) {
-                .port = s->c->subnet ? subnet_find_endport(s->c->subnet, host->guid) : SUBNET_NONE,
-                .guid = host->guid, .lid = host->lid, .number = host->number, .label = host->label, .name = host->name,
-        };
-}
-
 /* The host as it was known then, whatever is plugged in there now. */
 static void open_host(struct attribution_context *s, const struct violation_host *host)
 {
@@ -82,7 +74,7 @@ static void open_host(struct attribution_context *s, const struct violation_host
                 s->host = (struct party) { .port = SUBNET_NONE, .name = "the host" };
                 return;
         }
-        s->host = attribution_party(s, host);
+        s->host = party_of_host(s->c->subnet, host);
         if (s->counted == SUBNET_NONE && host->node_guid.v != s->record->port.node_guid.v) {
                 s->is_switch_port = true;
                 s->check = FILTER_GONE;

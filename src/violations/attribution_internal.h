@@ -41,9 +41,6 @@ struct headline {
 /* The fields say that it is about this endport, which is known. */
 void attribution_set_endport(struct attribution_context *s, const struct party *p);
 
-/* A host as it was known when it did what the record tells of. */
-struct party attribution_party(const struct attribution_context *s, const struct violation_host *host);
-
 /* Of notices. Opens the two ends and fills the fields. */
 void notice_open(struct attribution_context *s);
 /* ret->source is the name of the notice. */

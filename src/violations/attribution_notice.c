@@ -49,8 +49,8 @@ static void fill_fields(struct attribution_context *s)
 
 void notice_open(struct attribution_context *s)
 {
-        s->from = attribution_party(s, s->record->from);
-        s->to = attribution_party(s, s->record->to);
+        s->from = party_of_host(s->c->subnet, s->record->from);
+        s->to = party_of_host(s->c->subnet, s->record->to);
         fill_fields(s);
 }
 

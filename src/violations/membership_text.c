@@ -40,6 +40,14 @@ int party_open(struct arena *a, const struct subnet *s, uint32_t port, struct pa
         return 0;
 }
 
+struct party party_of_host(const struct subnet *s, const struct violation_host *host)
+{
+        return (struct party) {
+                .port = s ? subnet_find_endport(s, host->guid) : SUBNET_NONE,
+                .guid = host->guid, .lid = host->lid, .number = host->number, .label = host->label, .name = host->name,
+        };
+}
+
 const char *membership_text_word(enum membership m)
 {
         return m == MEMBERSHIP_BOTH ? "full and limited" : membership_to_string(m);

@@ -33,6 +33,9 @@ enum party_role {
 /* Returns 0 or -ENOMEM. */
 int party_open(struct arena *a, const struct subnet *s, uint32_t port, struct party *ret);
 
+/* A host as it was known when it did what a record is about, in this subnet (NULL: none); borrows its texts. */
+struct party party_of_host(const struct subnet *s, const struct violation_host *host);
+
 static inline bool party_is_known(const struct party *p)
 {
         return p->guid.v != 0;
