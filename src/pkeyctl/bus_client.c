@@ -58,6 +58,11 @@ const struct bus_field seen_violation_fields[] = {
 };
 const size_t n_seen_violation_fields = ELEMENTS(seen_violation_fields);
 
+bool daemon_is(const struct daemon_status *s, const char *state)
+{
+        return s->state && strcmp(s->state, state) == 0;
+}
+
 uint64_t bus_field_number(const struct bus_field *f, const void *object)
 {
         uint64_t value;

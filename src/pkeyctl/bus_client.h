@@ -52,6 +52,9 @@ struct seen_violation {
 extern const struct bus_field seen_violation_fields[];
 extern const size_t n_seen_violation_fields;
 
+/* Is that its state ("right", "failed", ...)? */
+bool daemon_is(const struct daemon_status *s, const char *state);
+
 /* The value of a field in the struct that it is of. */
 uint64_t bus_field_number(const struct bus_field *f, const void *object);
 const char *bus_field_text(const struct bus_field *f, const void *object);

@@ -7,16 +7,11 @@
 
 /* --- status ---------------------------------------------------------------------------------------------------------- */
 
-static bool is_state(const struct daemon_status *s, const char *state)
-{
-        return s->state && strcmp(s->state, state) == 0;
-}
-
 static enum exit_status status_of(const struct daemon_status *s)
 {
-        if (s->ports_differ > 0 || s->file_errors > 0 || !(is_state(s, "right") || is_state(s, "partial")))
+        if (s->ports_differ > 0 || s->file_errors > 0 || !(daemon_is(s, "right") || daemon_is(s, "partial")))
                 return EXIT_DIFFERENCE;
-        return s->ports_unreachable > 0 || s->ports_frozen > 0 || is_state(s, "partial") ? EXIT_PARTIAL : EXIT_DONE;
+        return s->ports_unreachable > 0 || s->ports_frozen > 0 || daemon_is(s, "partial") ? EXIT_PARTIAL : EXIT_DONE;
 }
 
 int command_status(struct context *ctx)

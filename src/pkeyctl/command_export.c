@@ -97,6 +97,18 @@ static bool is_behind_unread(const struct context *ctx, uint32_t port)
         return subnet_port_is_behind_unknown(ctx->subnet, &ctx->subnet->ports[port]) || (filter && filter->source != TABLE_READ);
 }
 
+/* Its keys, with room for n more behind them. NULL: out of memory. */
+static struct p_key *make_room(struct context *ctx, struct partitions_file_port *p, size_t n)
+{
+        struct p_key *keys = arena_new_array(ctx->arena, struct p_key, p->n_keys + n);
+
+        if (keys && p->n_keys > 0)
+                memcpy(keys, p->keys, p->n_keys * sizeof(*keys));
+        if (keys)
+                p->keys = keys;
+        return keys;
+}
+
 /* Of a port that is there. */
 static int add_foreign(struct context *ctx, bool allow_both, uint32_t port, struct partitions_file_port *p)
 {
@@ -115,34 +127,27 @@ static int add_foreign(struct context *ctx, bool allow_both, uint32_t port, stru
                                     "entries that are not the policy's are not in the file, and OpenSM would remove them", p->label);
                 return 0;
         }
-        keys = arena_new_array(ctx->arena, struct p_key, (size_t) p->n_keys + t->capacity);
+        keys = make_room(ctx, p, t->capacity);
         if (!keys)
                 return -ENOMEM;
-        if (p->n_keys > 0)
-                memcpy(keys, p->keys, p->n_keys * sizeof(*keys));
         for (uint16_t i = 0; i < t->capacity; i++) {
                 struct p_key full = p_key_make(p_key_base(t->entries[i]), true);
 
                 if (is_foreign(ctx, t->entries[i]) && (allow_both || p_key_is_full(t->entries[i]) || !holds(t, full)))
                         keys[p->n_keys++] = usable(filter, t->entries[i]);
         }
-        p->keys = keys;
         return 0;
 }
 
 /* Of one that is not: what OpenSM's file has. */
 static int add_told(struct context *ctx, const struct partitions_file_port *told, struct partitions_file_port *p)
 {
-        struct p_key *keys = arena_new_array(ctx->arena, struct p_key, (size_t) p->n_keys + told->n_keys);
+        struct p_key *keys = make_room(ctx, p, told->n_keys);
 
         if (!keys)
                 return -ENOMEM;
-        if (p->n_keys > 0)
-                memcpy(keys, p->keys, p->n_keys * sizeof(*keys));
-        if (told->n_keys > 0)
-                memcpy(keys + p->n_keys, told->keys, told->n_keys * sizeof(*keys));
-        p->keys = keys;
-        p->n_keys += told->n_keys;
+        for (uint32_t i = 0; i < told->n_keys; i++)
+                keys[p->n_keys++] = told->keys[i];
         return 0;
 }
 

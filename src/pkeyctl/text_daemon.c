@@ -35,7 +35,7 @@ static void print_files(const struct daemon_status *s)
         else
                 printf("  in force      generation %" PRIu64 ", %" PRIu64 " partition%s, mode %s%s%s\n", s->generation,
                        s->partitions, text_plural(s->partitions), s->mode ?: "?", describe_role(s),
-                       s->state && strcmp(s->state, "failed") == 0 ? "; the last sweep failed to carry it out" : "");
+                       daemon_is(s, "failed") ? "; the last sweep failed to carry it out" : "");
         printf("  policy        %s", s->policy_file ?: "?");
         if (s->file_errors > 0)
                 printf(": refused as it is or its settings are, with %" PRIu64 " error%s; pkeyctl reload tells them again",
