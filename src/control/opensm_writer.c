@@ -289,9 +289,10 @@ static void remember(struct opensm_writer *w, struct file_bytes f, bool is_done)
                 memcpy(copy, f.bytes, f.n);
 }
 
-static bool is_done(const struct opensm_writer *w, struct file_bytes f)
+/* As this process wrote it last. */
+static bool is_last_file(const struct opensm_writer *w, struct file_bytes f)
 {
-        return is_last_path(w) && w->last_is_done && same_bytes(f, (struct file_bytes) { w->last, w->n_last });
+        return is_last_path(w) && same_bytes(f, (struct file_bytes) { w->last, w->n_last });
 }
 
 /* Returns 0; -EBADMSG: OpenSM would drop it, and open the fabric; -ENOMEM. */
@@ -583,7 +584,7 @@ static int read_in_place(struct opensm_writer *w, struct opensm_tables *tables, 
                 return 0;
         *ret = tables;
         r = opensm_tables_of_file(w->arena, conf, tables);
-        tables->is_done = is_done(w, w->in_place);
+        tables->is_done = w->last_is_done && is_last_file(w, w->in_place);
         return r;
 }
 
@@ -625,7 +626,7 @@ static int admit_at_once(struct opensm_writer *w)
  * have been so where others were to follow. */
 static bool were_open_before(const struct opensm_writer *w)
 {
-        if (is_last_path(w) && same_bytes(w->in_place, (struct file_bytes) { w->last, w->n_last }))
+        if (is_last_file(w, w->in_place))
                 return w->last_is_after_open && !w->last_is_done;
         return w->is_phase;
 }

@@ -574,15 +574,14 @@ int opensm_transitions_of_absent(struct arena *a, const struct opensm_absent *ab
                 return -ENOMEM;
         for (uint32_t i = 0; i < larger->n_ports; i++) {
                 const struct desired_port *wanted = desired ? &desired->ports[i] : NULL;
-                struct guid guid = larger->ports[i].guid;
                 struct opensm_transition *transition = &transitions[n];
 
-                if (larger->ports[i].role != PORT_ENDPORT || guid.v == 0 || subnet_find_endport(subnet, guid) != SUBNET_NONE)
+                if (!subnet_lacks_endport(subnet, &larger->ports[i]))
                         continue;
                 *transition = (struct opensm_transition) {
                         .port = SUBNET_NONE,
                         .record = knowledge_find_port(k, larger, i),
-                        .guid = guid,
+                        .guid = larger->ports[i].guid,
                         .label = subnet_port_label(a, larger, i),
                 };
                 if (!transition->label)
@@ -954,13 +953,19 @@ static bool beside_is_right(const struct observed *o, uint32_t port, const struc
                lets_through(&o->tables[beside], want, without);
 }
 
+/* The transition is of a port of the snapshot that was read. */
+static bool has_table(const struct opensm_transition *transition, const struct observed *observed)
+{
+        return transition->port != SUBNET_NONE && was_read(&observed->tables[transition->port]);
+}
+
 enum opensm_reached opensm_phases_reached(const struct opensm_phases *p, enum opensm_phase phase, uint32_t transition,
                                           const struct observed *observed)
 {
         const struct partitions_file_port *want = &p->tables[phase][transition];
         uint32_t port = p->transitions[transition].port;
 
-        if (port == SUBNET_NONE || !was_read(&observed->tables[port]))
+        if (!has_table(&p->transitions[transition], observed))
                 return OPENSM_UNREAD;
         if (!holds(&observed->tables[port], want, p->allow_both, &p->held))
                 return OPENSM_MISSING;
@@ -986,12 +991,6 @@ uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_p
 /* What OpenSM gives every port if it cannot read its file. */
 static const struct p_key everything = { P_KEY_DEFAULT_BASE | P_KEY_FULL_BIT };
 static const struct partitions_file_port open_port = { .keys = &everything, .n_keys = 1 };
-
-/* The transition is of a port of the snapshot that was read. */
-static bool has_table(const struct opensm_transition *transition, const struct observed *observed)
-{
-        return transition->port != SUBNET_NONE && was_read(&observed->tables[transition->port]);
-}
 
 bool opensm_phases_are_open(const struct opensm_phases *phases, const struct observed *observed)
 {

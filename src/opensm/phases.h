@@ -174,12 +174,12 @@ enum opensm_reached opensm_phases_reached(const struct opensm_phases *phases, en
 uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed,
                                uint32_t *ret_first);
 
+/* Does every endport that was read hold 0xffff and nothing else? */
+bool opensm_phases_are_open(const struct opensm_phases *phases, const struct observed *observed);
+
 /* Do the tables look like OpenSM's defaults, which it takes if it cannot read its file: every endport that was read holds 0xffff
  * and nothing else, and to one of them neither this phase gives that nor the one before? */
 bool opensm_phases_fell_back(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed);
-
-/* Does every endport that was read hold 0xffff and nothing else? */
-bool opensm_phases_are_open(const struct opensm_phases *phases, const struct observed *observed);
 
 /* Likewise before the first phase, where the file in place may be why the tables look like that. */
 bool opensm_phases_had_fallen_back(const struct opensm_phases *phases, const struct observed *observed);

@@ -44,13 +44,6 @@ struct absent_ports {
         struct p_key **next; /* where the next entry of each port goes; NULL: they are only counted */
 };
 
-static bool is_absent(const struct absent_ports *to, uint32_t port)
-{
-        const struct subnet_port *p = &to->larger->ports[port];
-
-        return p->role == PORT_ENDPORT && p->guid.v != 0 && subnet_find_endport(to->present, p->guid) == SUBNET_NONE;
-}
-
 static void add_entry(struct absent_ports *to, uint32_t port, struct p_key key)
 {
         to->ports[port].n_keys++;
@@ -66,7 +59,7 @@ static int add_partition(struct absent_ports *to, const struct partitions_conf_p
         if (!scratch || partitions_conf_apply(scratch, p, to->larger, allow_both_pkeys, &memberships) < 0)
                 return -ENOMEM;
         for (uint32_t i = 0; i < to->larger->n_ports; i++) {
-                if (memberships[i] == MEMBERSHIP_NONE || !is_absent(to, i))
+                if (memberships[i] == MEMBERSHIP_NONE || !subnet_lacks_endport(to->present, &to->larger->ports[i]))
                         continue;
                 if (membership_has_limited(memberships[i]))
                         add_entry(to, i, p_key_make(p->base, false));

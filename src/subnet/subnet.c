@@ -66,6 +66,11 @@ uint32_t subnet_find_endport(const struct subnet *s, struct guid port_guid)
         return s->by_port_guid[i];
 }
 
+bool subnet_lacks_endport(const struct subnet *s, const struct subnet_port *p)
+{
+        return p->role == PORT_ENDPORT && p->guid.v != 0 && subnet_find_endport(s, p->guid) == SUBNET_NONE;
+}
+
 uint32_t subnet_find_port(const struct subnet *s, uint32_t node, uint8_t number)
 {
         uint32_t i = LOWER_BOUND(p, s->ports, s->n_ports, p->node < node || (p->node == node && p->number < number));

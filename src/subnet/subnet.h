@@ -157,6 +157,8 @@ const struct subnet_conflict *subnet_find_conflict(const struct subnet *s, struc
  * there is none. External ports are not found by GUID. */
 uint32_t subnet_find_node(const struct subnet *s, struct guid guid);
 uint32_t subnet_find_endport(const struct subnet *s, struct guid port_guid);
+/* Is this port, of a larger subnet (known_extend()), an endport with a GUID that `s` does not have? */
+bool subnet_lacks_endport(const struct subnet *s, const struct subnet_port *p);
 /* Port `number` of a node, or SUBNET_NONE; the same of the node with this GUID, if there is one. */
 uint32_t subnet_find_port(const struct subnet *s, uint32_t node, uint8_t number);
 uint32_t subnet_find_port_of(const struct subnet *s, struct guid node_guid, uint8_t number);
