@@ -16,9 +16,9 @@ SETTINGS = "sweep_interval: 1h\ntimeout: 200ms\n"
 
 
 def policies():
-    one = Policy().add("one", 0x0010, {"node[0001-0002]": "full", "node[0003-0004]": "limited"})
-    two = Policy().add("one", 0x0010, {"node[0001-0002]": "full", "node[0003-0004]": "limited"})
-    return one.yaml(), two.add("two", 0x0011, {"ALL_CAS": "full"}).yaml()
+    policy = Policy().add("one", 0x0010, {"node[0001-0002]": "full", "node[0003-0004]": "limited"})
+    one = policy.yaml()
+    return one, policy.add("two", 0x0011, {"ALL_CAS": "full"}).yaml()
 
 
 class Memory:

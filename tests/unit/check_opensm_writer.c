@@ -81,6 +81,17 @@ static void look(void)
         answer();
 }
 
+/* OpenSM hangs until the file is given up. */
+static void give_up_on_opensm(void)
+{
+        while (state() == CONTROL_WRITING_OPENSM) {
+                look();
+                expect_signal(0);
+                give_signalled(0);
+        }
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+}
+
 static const struct opensm_writer *control_writer(void)
 {
         return c->writer;
@@ -303,13 +314,8 @@ START_TEST(hung_half_way)
         signal_opensm();
         out_of_reach = hosts[2];
         opensm_reads_file();
-        while (state() == CONTROL_WRITING_OPENSM) {
-                look();
-                expect_signal(0);
-                give_signalled(0);
-        }
+        give_up_on_opensm();
         take_nothing(); /* the file stays */
-        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         expect_logged(LOG_EVENT_OPENSM_NOT_DONE,
                       "OpenSM did not carry out its partition file (grant): 1 port is not as it says, among them node3 mlx5_0/1; the "
                       "file stays");
@@ -325,11 +331,7 @@ START_TEST(hung_in_the_first_phase)
         ck_assert(has(write_file(), "phase adopt"));
         signal_opensm();
         put_key(hosts[1], 5, 0x8033); /* after it was written */
-        while (state() == CONTROL_WRITING_OPENSM) {
-                look();
-                expect_signal(0);
-                give_signalled(0);
-        }
+        give_up_on_opensm();
         take_nothing();
         expect_logged(LOG_EVENT_OPENSM_NOT_DONE, "the file stays");
 }
@@ -530,8 +532,8 @@ START_TEST(defaults_before_say_nothing)
 }
 END_TEST
 
-/* The file in place says that everybody is a full member, and nothing else. */
-START_TEST(open_by_the_file_in_place)
+/* From a file that makes everybody a full member to one that does not. */
+static void lower_all(void)
 {
         begin_again(EVERYBODY_FULL);
         read_files();
@@ -540,30 +542,19 @@ START_TEST(open_by_the_file_in_place)
         until(CONTROL_WRITING_OPENSM);
         read_files();
         ck_assert(has(write_file(), " phase lower "));
+}
+
+/* The file in place says that everybody is a full member, and nothing else. */
+START_TEST(open_by_the_file_in_place)
+{
+        lower_all();
         ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FELL_BACK), 0);
 }
 END_TEST
 
-/* OpenSM hangs until the file is given up. */
-static void give_up_on_opensm(void)
-{
-        while (state() == CONTROL_WRITING_OPENSM) {
-                look();
-                expect_signal(0);
-                give_signalled(0);
-        }
-        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
-}
-
 static void lower_all_while_opensm_hangs(void)
 {
-        begin_again(EVERYBODY_FULL);
-        read_files();
-        until(CONTROL_IDLE);
-        give_candidate(OPENSM, POLICY_1, 0);
-        until(CONTROL_WRITING_OPENSM);
-        read_files();
-        ck_assert(has(write_file(), " phase lower "));
+        lower_all();
         signal_opensm();
         give_up_on_opensm();
 }
