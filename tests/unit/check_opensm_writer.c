@@ -229,6 +229,24 @@ START_TEST(file_given_again)
 }
 END_TEST
 
+/* One that passes and was put there after OpenSM had done the file is unknown to OpenSM: it is told, to take it away then. */
+START_TEST(drift_is_told_first)
+{
+        begin_again(POLICY_1);
+        read_files();
+        until(CONTROL_IDLE);
+        put_key(hosts[1], 9, 0x8055);
+        f.nodes[leaf].ports[3].table[9].v = 0x8055; /* beside it */
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert(has(write_file(), "=0x0055"));
+        signal_opensm();
+        opensm_reads_file();
+        look();
+        ck_assert(!has(write_file(), "=0x0055"));
+}
+END_TEST
+
 /* A host that is down is in the file, by what the policy gives it: it may come up at any moment. */
 START_TEST(absent_host_is_named)
 {
@@ -1508,6 +1526,7 @@ int main(void)
                         another_generation_of_the_same,
                         another_mtu,
                         file_given_again,
+                        drift_is_told_first,
                         absent_host_is_named,
                         unseen_port_is_named,
                         hung,
