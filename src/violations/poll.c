@@ -264,24 +264,47 @@ static bool ask_counters(struct violation_poll *p, struct poll_target *t, struct
         return true;
 }
 
+/* Nothing of this kind is under way, and it has not said that it does not know it. */
+static bool may_ask(const struct poll_target *t, enum poll_block block)
+{
+        return !t->is_asked[block] && !t->is_refused[block] && (block != BLOCK_COUNTERS || t->wait == WAIT_NONE);
+}
+
 static bool ask(struct violation_poll *p, const struct poll_item *item, struct mad_request *ret)
 {
         struct poll_target *t = &p->t.targets[item->target];
 
-        if (t->is_asked[item->block] || t->is_refused[item->block])
+        if (!may_ask(t, item->block))
                 return false;
         if (item->block == BLOCK_COUNTERS)
-                return t->wait == WAIT_NONE && ask_counters(p, t, ret);
+                return ask_counters(p, t, ret);
         ask_port_info(p, t, ret);
         return true;
 }
 
-/* The same in the background, where who did not answer before may have to wait. */
+/* A port of this agent that is not known to be silent has been asked for its counters, and did not answer yet. */
+static bool is_waited_for(const struct violation_poll *p, const struct poll_agent *agent)
+{
+        for (uint32_t i = agent->first; i < agent->end; i++)
+                if (p->t.targets[i].is_asked[BLOCK_COUNTERS] && !p->t.targets[i].is_silent[BLOCK_COUNTERS])
+                        return true;
+        return false;
+}
+
+/* The same in the background, where who did not answer before may have to wait. The ports of one agent are asked for their counters
+ * one after the other: behind one that does not answer, the others would take all places. */
 static bool ask_in_turn(struct violation_poll *p, const struct poll_item *item, struct mad_request *ret)
 {
         struct poll_target *t = &p->t.targets[item->target];
-        bool is_silent = t->is_silent[item->block], has_asked;
+        const struct poll_agent *agent = &p->t.agents[t->agent];
+        bool is_silent = t->is_silent[item->block] || (item->block == BLOCK_COUNTERS && agent->is_silent), has_asked;
 
+        if (!may_ask(t, item->block))
+                return false;
+        if (item->block == BLOCK_COUNTERS && is_waited_for(p, agent)) {
+                t->wait = WAIT_FOR_AGENT;
+                return false;
+        }
         if (is_silent && t->cycle[item->block] == p->silent_cycle)
                 return false;
         if (is_silent && p->n_silent_flights >= SILENT_FLIGHTS) {
@@ -625,7 +648,7 @@ static void clear_came(struct violation_poll *p, struct poll_target *t, const st
 }
 
 /* Whoever waited for this agent may ask, or must do without. */
-static void end_waiting(struct violation_poll *p, const struct poll_agent *agent, bool may_ask)
+static void end_waiting(struct violation_poll *p, const struct poll_agent *agent, bool has_answered)
 {
         struct violation_sample s = {};
 
@@ -635,7 +658,7 @@ static void end_waiting(struct violation_poll *p, const struct poll_agent *agent
                 if (t->wait != WAIT_FOR_AGENT)
                         continue;
                 s.port = t->port;
-                if (may_ask && queue_push(&p->ready, &s)) {
+                if (has_answered && queue_push(&p->ready, &s)) {
                         t->wait = WAIT_TO_SEND;
                 } else {
                         t->wait = WAIT_NONE;
@@ -681,6 +704,13 @@ static void class_port_info_came(struct violation_poll *p, struct poll_agent *ag
         end_waiting(p, agent, has_answered);
 }
 
+/* The next ports of an agent may be asked; those of one that did not answer have their turn as silent ones. */
+static void end_waiting_for_counters(struct violation_poll *p, const struct poll_agent *agent)
+{
+        if (agent->state != AGENT_ASKED && !is_waited_for(p, agent))
+                end_waiting(p, agent, !agent->is_silent);
+}
+
 static void flight_landed(struct violation_poll *p, const struct flight *flight, const struct mad_result *result)
 {
         struct poll_agent *agent = poll_targets_find_agent(&p->t, flight->port);
@@ -698,6 +728,8 @@ static void flight_landed(struct violation_poll *p, const struct flight *flight,
                 forwarding_came(p, t, flight, result);
         else if (flight->kind == FLIGHT_IDENTITY && t)
                 identity_came(p, t, flight, result);
+        if (t)
+                end_waiting_for_counters(p, &p->t.agents[t->agent]);
 }
 
 static void poll_result(void *state, usec_t now, const struct mad_result *result)
@@ -810,8 +842,10 @@ struct violation_poll *violation_poll_new(const struct violation_poll_config *co
 {
         struct violation_poll *p = calloc(1, sizeof(*p));
 
-        if (p)
-                set_config(p, config);
+        if (!p)
+                return NULL;
+        set_config(p, config);
+        p->silent_cycle = 1; /* nobody was asked in it */
         return p;
 }
 
@@ -847,7 +881,7 @@ static uint32_t position_behind(const struct poll_targets *t, uint64_t hash)
         return LOWER_BOUND(item, t->items, t->n_items, item->hash <= hash);
 }
 
-/* Of those that have another agent now, which nobody has asked. */
+/* Unless the agent is asked what it knows: it may be another one now, or the port that was asked is gone. */
 static void stop_waiting(struct violation_poll *p)
 {
         for (uint32_t i = 0; i < p->t.n_targets; i++) {

@@ -14,8 +14,9 @@
  *
  * A port that says it does not know an attribute is not asked for it again until its node comes back; one that does not answer
  * is asked once in an interval, without retries; of such ports SILENT_FLIGHTS are asked at a time, each in its turn, so that
- * waiting for many of them takes no places from those that answer. A PMA that ClassPortInfo says is at another LID is asked
- * there; one that is at another QP, too, counts as silent.
+ * waiting for many of them takes no places from those that answer. The ports of one PMA are asked one after the other: a switch
+ * that falls silent costs one place, and its ports have their turn as silent ones then. A PMA that ClassPortInfo says is at another
+ * LID is asked there; one that is at another QP, too, counts as silent.
  *
  * A switch port's counter that moved says nothing of who is plugged in now, which may have changed since the snapshot. So, with
  * check_hosts, the switch is asked at once where it forwards to the host's LID, before the sample comes out: a subnet manager

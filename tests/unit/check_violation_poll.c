@@ -27,6 +27,7 @@ struct fake_node {
         bool is_elsewhere, refuses_forwarding, is_mute; /* of host i's LID: the switch forwards to another port, ... */
         bool is_another, refuses_node_info, says_no_name; /* who answers at its LID */
         bool is_dead, has_no_class_port_info, refuses_port_info, refuses_counters, refuses_extended, redirects;
+        uint8_t mute_port; /* nobody answers for its counters */
         uint32_t capability_mask2;
         uint16_t redirect_lid;
         uint32_t redirect_qp;
@@ -159,6 +160,10 @@ static void answer_counters(struct fake_node *n, const struct mad_request *q, st
         bool extended = q->attribute == IB_GSI_PORT_COUNTERS_EXT;
         unsigned select = mad_get_field((void *) q->data, 0, IB_PC_COUNTER_SELECT_F);
 
+        if (n->mute_port && p == &n->ports[n->mute_port]) {
+                ret->outcome = MAD_TIMED_OUT;
+                return;
+        }
         if (n->refuses_counters || (extended && n->refuses_extended)) {
                 refuse(ret);
                 return;
@@ -459,22 +464,36 @@ START_TEST(a_check_that_got_lost)
 }
 END_TEST
 
+#define PLACES 8 /* of the dispatcher, for all background tasks */
+
+struct waiting {
+        uint64_t cookie;
+        usec_t until;
+};
+
+static void time_out(usec_t now, struct waiting waiting[static PLACES], unsigned *n)
+{
+        struct mad_result result = { .outcome = MAD_TIMED_OUT };
+
+        for (unsigned i = 0; i < *n; i++)
+                if (waiting[i].until <= now) {
+                        result.cookie = waiting[i].cookie;
+                        waiting[i--] = waiting[--*n];
+                        side.result(side.state, now, &result);
+                }
+}
+
 /* As the dispatcher does it: eight at a time, and what is not answered takes its place until it timed out. Returns how many did. */
 static unsigned run_dispatched(usec_t from, usec_t until, usec_t timeout, unsigned max_waiting)
 {
-        struct { uint64_t cookie; usec_t until; } waiting[8];
+        struct waiting waiting[PLACES];
         unsigned n_waiting = 0, n_lost = 0;
         struct mad_request q;
         struct mad_result result;
 
         for (usec_t now = from; now < until || n_waiting > 0; now += USEC_PER_SEC / 4) {
-                for (unsigned i = 0; i < n_waiting; i++)
-                        if (waiting[i].until <= now) {
-                                result = (struct mad_result) { .cookie = waiting[i].cookie, .outcome = MAD_TIMED_OUT };
-                                waiting[i--] = waiting[--n_waiting];
-                                side.result(side.state, now, &result);
-                        }
-                while (now < until && n_waiting < 8 && side.next(side.state, now, &q)) {
+                time_out(now, waiting, &n_waiting);
+                while (now < until && n_waiting < PLACES && side.next(side.state, now, &q)) {
                         note_asked(now, &q);
                         answer(&q, &result);
                         if (result.outcome == MAD_TIMED_OUT) {
@@ -507,6 +526,136 @@ START_TEST(silent_ports_take_no_places)
                 ck_assert_uint_ge(count_asked(START + 10 * INTERVAL, START + 40 * INTERVAL, HOST(i), 1, SMP_ATTR_PORT_INFO), 3);
                 ck_assert_uint_ge(count_asked(START + 10 * INTERVAL, START + 40 * INTERVAL, HOST(i), -1, CLASS_PORT_INFO), 3);
         }
+}
+END_TEST
+
+/* Its ports have one agent: behind a port that got no answer, the others do not wait in places of their own. */
+START_TEST(a_switch_that_falls_silent_takes_one_place)
+{
+        const usec_t dies = START + 3 * INTERVAL, timeout = INTERVAL / 2, back = dies + 8 * INTERVAL;
+        usec_t first = dies;
+
+        run(START, dies);
+        nodes[0].is_dead = true;
+        run_dispatched(dies, dies + 8 * INTERVAL, timeout, 2);
+        while (count_asked(dies, first, SWITCH, -1, IB_GSI_PORT_COUNTERS) == 0)
+                first += USEC_PER_SEC;
+        ck_assert_uint_eq(count_asked(dies, first + timeout - USEC_PER_SEC, SWITCH, -1, IB_GSI_PORT_COUNTERS), 1);
+        /* nor when it timed out, all at once */
+        ck_assert_uint_le(count_asked(dies, first + timeout + 2 * USEC_PER_SEC, SWITCH, -1, IB_GSI_PORT_COUNTERS), 2);
+        ck_assert_uint_eq(n_silent(), 5);
+        nodes[0].is_dead = false;
+        run_dispatched(back, back + 2 * INTERVAL, timeout, 2);
+        ck_assert_uint_eq(n_silent(), 0);
+}
+END_TEST
+
+#define MANY       20 /* switches, one host at each port */
+#define MANY_PORTS 12
+
+static struct subnet *make_many(void)
+{
+        struct subnet_builder *b;
+        struct subnet *s;
+
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        for (unsigned i = 1; i <= MANY; i++) {
+                add_node(b, 0x1000 * i, NODE_SWITCH);
+                add_port(b, 0x1000 * i, 0, (uint16_t) i);
+                for (uint8_t port = 1; port <= MANY_PORTS; port++) {
+                        uint64_t host = 0x1000 * i + 0x10 * port;
+
+                        add_port(b, 0x1000 * i, port, 0);
+                        add_node(b, host, NODE_CA);
+                        add_port(b, host, 1, (uint16_t) (100 * i + port));
+                        ck_assert_int_eq(subnet_builder_add_link(b, G(0x1000 * i), port, G(host), 1), 0);
+                }
+        }
+        ck_assert_int_eq(subnet_builder_finish(b, G(0), 0, G(0), 0, &s), 0);
+        return s;
+}
+
+/* The switches' counters are silent from then on. */
+static void run_many(usec_t from, usec_t until, usec_t silent_from, usec_t timeout)
+{
+        struct waiting waiting[PLACES];
+        unsigned n = 0;
+        struct mad_request q;
+
+        for (usec_t now = from; now < until; now += 10 * USEC_PER_MSEC) {
+                time_out(now, waiting, &n);
+                while (n < PLACES && side.next(side.state, now, &q)) {
+                        struct mad_result result = { .cookie = q.cookie };
+
+                        if (now >= silent_from && q.mgmt_class == MAD_CLASS_PMA && q.route.lid.v <= MANY) {
+                                waiting[n++] = (struct waiting) { q.cookie, now + timeout };
+                                continue;
+                        }
+                        if (q.mgmt_class == MAD_CLASS_SMP && q.attribute == SMP_ATTR_NODE_INFO)
+                                result.outcome = MAD_REFUSED;
+                        side.result(side.state, now, &result);
+                }
+                while (violation_poll_next_sample(poll, &(struct violation_sample) {}))
+                        ;
+        }
+}
+
+/* As many as a third of all that is asked: no round takes longer than the interval for the others. */
+START_TEST(many_switches_that_fall_silent)
+{
+        struct violation_poll_counters before, after;
+
+        violation_poll_free(poll);
+        poll = violation_poll_new(&(struct violation_poll_config) { .interval = INTERVAL, .check_hosts = true });
+        ck_assert_int_eq(violation_poll_set_subnet(poll, START, make_many()), 0);
+        side = violation_poll_task(poll);
+        run_many(START, START + 3 * INTERVAL, START + 3 * INTERVAL, 0);
+        violation_poll_get_counters(poll, &before);
+        run_many(START + 3 * INTERVAL, START + 9 * INTERVAL, START + 3 * INTERVAL, INTERVAL / 10);
+        violation_poll_get_counters(poll, &after);
+        ck_assert_uint_ge(after.n_rounds, before.n_rounds + 5);
+}
+END_TEST
+
+/* Whoever comes after it in each round would never be asked. */
+START_TEST(one_silent_port_of_a_switch_holds_up_no_other)
+{
+        const usec_t falls_silent = START + 3 * INTERVAL, settled = falls_silent + 8 * INTERVAL;
+
+        run(START, falls_silent);
+        nodes[0].mute_port = 2;
+        run_dispatched(falls_silent, settled + 10 * INTERVAL, INTERVAL / 2, 1);
+        for (int port = 1; port <= HOSTS; port++)
+                ck_assert_uint_ge(count_asked(settled, settled + 10 * INTERVAL, SWITCH, port, IB_GSI_PORT_COUNTERS), 9);
+        ck_assert_uint_eq(n_silent(), 1);
+}
+END_TEST
+
+static bool is_of_external_port(const struct mad_request *q)
+{
+        return q->attribute == IB_GSI_PORT_COUNTERS && node_of(q) == &nodes[0] && q->data[1] != 0;
+}
+
+/* A port that was asked may go before it answers: who waits for the same switch is asked in the next round. */
+START_TEST(who_waits_for_a_port_that_is_gone)
+{
+        const usec_t falls_silent = START + 3 * INTERVAL;
+        struct mad_request q = {};
+        usec_t now;
+
+        run(START, falls_silent);
+        for (now = falls_silent; !is_of_external_port(&q); now = side.due(side.state))
+                while (side.next(side.state, now, &q) && !is_of_external_port(&q)) {
+                        struct mad_result result;
+
+                        answer(&q, &result);
+                        side.result(side.state, now, &result);
+                }
+        run(now, now + INTERVAL);
+        ck_assert_uint_eq(count_asked(now, USEC_INFINITY, SWITCH, -1, IB_GSI_PORT_COUNTERS), 0);
+        ck_assert_int_eq(violation_poll_set_subnet(poll, now + INTERVAL, make_subnet(0x1eu & ~(1u << q.data[1]))), 0);
+        run(now + INTERVAL, now + 3 * INTERVAL);
+        ck_assert_uint_eq(count_asked(now, USEC_INFINITY, SWITCH, -1, IB_GSI_PORT_COUNTERS), 2 * 4);
 }
 END_TEST
 
@@ -963,6 +1112,10 @@ int main(void)
         tcase_add_test(t, a_name_that_got_lost);
         tcase_add_test(t, a_check_that_got_lost);
         tcase_add_test(t, silent_ports_take_no_places);
+        tcase_add_test(t, a_switch_that_falls_silent_takes_one_place);
+        tcase_add_test(t, many_switches_that_fall_silent);
+        tcase_add_test(t, one_silent_port_of_a_switch_holds_up_no_other);
+        tcase_add_test(t, who_waits_for_a_port_that_is_gone);
         tcase_add_test(t, silent_ports_that_are_not_asked_in_time);
         tcase_add_test(t, the_duration_is_of_whole_cycles);
         tcase_add_test(t, one_in_each_nth_of_an_interval);
