@@ -37,7 +37,7 @@ include tests/unit/pkeyd.mk
 include tests/unit/doctor.mk
 include tests/unit/m_key.mk
 include tests/unit/metrics.mk
-include tests/unit/pkeyctl.mk
+include tests/unit/import.mk
 endif
 include tests/fuzz/local.mk
 include tests/fabsim/local.mk

@@ -4,7 +4,7 @@
 
 #include "opensm/opensm_conf.h"
 #include "pkeyctl/commands.h"
-#include "pkeyctl/import.h"
+#include "import/import.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
 #include "pkeyctl/session.h"

@@ -5,8 +5,6 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/ask.h \
 	src/pkeyctl/bus_client.c \
 	src/pkeyctl/bus_client.h \
-	src/pkeyctl/changes.c \
-	src/pkeyctl/changes.h \
 	src/pkeyctl/command_apply.c \
 	src/pkeyctl/command_check.c \
 	src/pkeyctl/command_daemon.c \
@@ -23,16 +21,8 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/context.h \
 	src/pkeyctl/doc.c \
 	src/pkeyctl/doc.h \
-	src/pkeyctl/fold.c \
-	src/pkeyctl/fold.h \
 	src/pkeyctl/command_export.c \
 	src/pkeyctl/command_import.c \
-	src/pkeyctl/import.c \
-	src/pkeyctl/import.h \
-	src/pkeyctl/import_check.c \
-	src/pkeyctl/import_names.c \
-	src/pkeyctl/import_print.c \
-	src/pkeyctl/import_reduce.c \
 	src/pkeyctl/result_json.h \
 	src/pkeyctl/json_daemon.c \
 	src/pkeyctl/json_explain.c \

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "pkeyctl/fold.h"
+#include "subnet/fold.h"
 #include "shell/shell.h"
 
 void output_fail(struct context *ctx, int r)

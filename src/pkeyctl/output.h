@@ -11,7 +11,7 @@
 #include "control/held_text.h"
 #include "doctor/doctor.h"
 #include "pkeyctl/bus_client.h"
-#include "pkeyctl/changes.h"
+#include "verify/changes.h"
 #include "pkeyctl/context.h"
 #include "pkeyctl/host_tables.h"
 #include "util/text.h"

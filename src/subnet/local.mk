@@ -2,6 +2,8 @@
 libpkeyd_core_la_SOURCES += \
 	src/subnet/builder.c \
 	src/subnet/description.c \
+	src/subnet/fold.c \
+	src/subnet/fold.h \
 	src/subnet/known.c \
 	src/subnet/known.h \
 	src/subnet/observed.c \

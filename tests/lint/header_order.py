@@ -19,6 +19,7 @@ FLOW["gate"] = FLOW["knowledge"] | {"knowledge"}
 FLOW["plan"] = FLOW["desired"] | {"desired"}
 FLOW[""] = FLOW["plan"] | {"plan"}  # reconcile
 FLOW["opensm"] = FLOW["plan"] | {"plan", "knowledge"}
+FLOW["import"] = FLOW["opensm"] | {"opensm"}
 FLOW["apply"] = FLOW["plan"] | {"plan", "knowledge"}
 FLOW["verify"] = FLOW["apply"] | {"apply"}
 FLOW["doctor"] = FLOW["watch"] = FLOW["verify"] | {"verify"}

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "fake_fabric.h"
-#include "pkeyctl/changes.h"
+#include "verify/changes.h"
 #include "reconcile.h"
 
 #define TENANT 0x0101

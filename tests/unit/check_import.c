@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "pkeyctl/import.h"
+#include "import/import.h"
 #include "policy_fixture.h"
 #include "util/text.h"
 

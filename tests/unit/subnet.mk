@@ -14,3 +14,8 @@ check_PROGRAMS += check_known
 TESTS += check_known
 check_known_SOURCES = tests/unit/check_known.c
 check_known_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += check_fold
+TESTS += check_fold
+check_fold_SOURCES = tests/unit/check_fold.c
+check_fold_LDADD = $(TEST_LIBS)

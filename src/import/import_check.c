@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "pkeyctl/import.h"
+#include "import/import.h"
 #include "policy/policy.h"
 
 /* What the policy makes of a port in this partition. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/fold.h"
+#include "subnet/fold.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/import.h"
+#include "import/import.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 
-#include "pkeyctl/import.h"
+#include "import/import.h"
 
 /* A line that means many ports: which it was, for the later one counts. Order 0: none. */
 struct cover {

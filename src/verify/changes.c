@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/changes.h"
+#include "verify/changes.h"
 
 #include <errno.h>
 

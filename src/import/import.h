@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * From a partitions.conf to a policy that asks for the same tables.
+ * import/: from a partitions.conf to a policy that asks for the same tables.
  *
  *     import_reduce ... what OpenSM's "the later line counts" comes to: one membership for each kind of node and each port
  *     import_names .... ports as hosts, folded into hostlists; sets that several partitions share as groups
@@ -10,6 +10,8 @@
  *     import_check .... the result read again, and compared port by port with what OpenSM makes of the original
  *
  * What a policy cannot say is never said wider: it is left out or narrowed, with a warning that tells where.
+ *
+ * This folder refuses to know where the file is, and what becomes of the text.
  */
 
 #include "opensm/partitions_conf.h"

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "pkeyctl/fold.h"
-#include "pkeyctl/import.h"
+#include "subnet/fold.h"
+#include "import/import.h"
 #include "policy/selector.h"
 #include "util/text.h"
 #include "util/vector.h"

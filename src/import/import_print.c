@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "pkeyctl/import.h"
+#include "import/import.h"
 #include "policy/policy.h"
 #include "util/text.h"
 
