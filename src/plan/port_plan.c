@@ -115,9 +115,10 @@ enum plan_phase port_plan_add_phase(const struct port_plan *pp, uint16_t index)
 
 /* --- where a new entry goes ------------------------------------------------------------------------------------------ */
 
+/* Nor emptied by a repair of this very transition. */
 static bool is_free(const struct port_plan *pp, uint16_t index)
 {
-        return !p_key_is_used(pp->a[index]) && !p_key_is_used(pp->b[index]);
+        return !p_key_is_used(pp->observed[index]) && !p_key_is_used(pp->a[index]) && !p_key_is_used(pp->b[index]);
 }
 
 /* Index 0 of an endport is for one partition only, present or not. */
@@ -156,10 +157,13 @@ static int freed_just_now(const struct port_plan *pp, struct p_key key)
 {
         uint16_t i;
 
-        for (i = first_index(pp); i < pp->capacity; i++)
-                if (p_key_is_used(pp->a[i]) && !p_key_is_used(pp->b[i]) &&
-                    drop_phase(pp, pp->a[i]) < add_phase(pp, key))
+        for (i = first_index(pp); i < pp->capacity; i++) {
+                bool is_repaired = p_key_is_used(pp->observed[i]) && !p_key_is_used(pp->a[i]);
+                bool is_dropped = p_key_is_used(pp->a[i]) && drop_phase(pp, pp->a[i]) < add_phase(pp, key);
+
+                if (!p_key_is_used(pp->b[i]) && (is_repaired || is_dropped))
                         return i;
+        }
         return -1;
 }
 

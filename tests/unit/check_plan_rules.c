@@ -852,6 +852,40 @@ START_TEST(index_left_by_a_repair)
 }
 END_TEST
 
+/* Nor when the last index was used once, and no index is left behind it: while an unused one is left it goes there. */
+START_TEST(index_left_by_a_repair_in_an_old_table)
+{
+        at_rest();
+        options.repair_index0 = true;
+        hold(host, KEYS(0x8010, 0xffff));
+        f.tables[host][FAKE_CAPACITY - 1].v = 0x8020;
+        want(host, KEYS(0x8010, 0x8020, 0x8030, 0xffff));
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 0), 0xffff);
+        ck_assert_uint_eq(final_at(host, 1), 0);
+        ck_assert_uint_eq(final_at(host, 2), 0x8010);
+        ck_assert_uint_eq(final_at(host, 3), 0x8030);
+}
+END_TEST
+
+START_TEST(index_left_by_a_repair_of_a_full_table)
+{
+        uint16_t keys[FAKE_CAPACITY + 1] = { 0x8010, 0xffff };
+        unsigned n = FAKE_CAPACITY;
+
+        at_rest();
+        options.repair_index0 = true;
+        for (unsigned i = 2; i < n; i++)
+                keys[i] = (uint16_t) (0x8101 + i);
+        hold(host, keys);
+        keys[0] = 0x8030;
+        want(host, keys);
+        must_plan();
+        ck_assert_uint_eq(final_at(host, 0), 0xffff);
+        ck_assert_uint_eq(final_at(host, 1), 0x8030);
+}
+END_TEST
+
 /* Wherever in the table it stands, the last index included. The old place is dropped in the MAD that writes index 0, or else in a
  * later phase: it must not go before index 0 has its entry. */
 START_TEST(repair_from_any_index)
@@ -1342,6 +1376,8 @@ int main(void)
         tcase_add_test(t, index0_freed_just_now);
         tcase_add_test(t, unused_entries);
         tcase_add_test(t, index_left_by_a_repair);
+        tcase_add_test(t, index_left_by_a_repair_in_an_old_table);
+        tcase_add_test(t, index_left_by_a_repair_of_a_full_table);
         tcase_add_test(t, repair_from_any_index);
         tcase_add_test(t, repair_of_a_full_table);
         tcase_add_test(t, no_room_where_nothing_filters);
