@@ -291,6 +291,12 @@ static bool is_waited_for(const struct violation_poll *p, const struct poll_agen
         return false;
 }
 
+static void note_silent_flight(struct violation_poll *p, const struct mad_request *request)
+{
+        p->flights[request->cookie % MAX_FLIGHTS].is_silent = true;
+        p->n_silent_flights++;
+}
+
 /* The same in the background, where who did not answer before may have to wait. The ports of one agent are asked for their counters
  * one after the other: behind one that does not answer, the others would take all places. */
 static bool ask_in_turn(struct violation_poll *p, const struct poll_item *item, struct mad_request *ret)
@@ -314,8 +320,7 @@ static bool ask_in_turn(struct violation_poll *p, const struct poll_item *item, 
         has_asked = ask(p, item, ret);
         if (has_asked && is_silent) {
                 t->cycle[item->block] = p->silent_cycle;
-                p->flights[ret->cookie % MAX_FLIGHTS].is_silent = true;
-                p->n_silent_flights++;
+                note_silent_flight(p, ret);
         }
         return has_asked;
 }
@@ -330,8 +335,11 @@ static bool ask_ready(struct violation_poll *p, struct mad_request *ret)
                 if (!t || t->wait != WAIT_TO_SEND)
                         continue;
                 t->wait = WAIT_NONE;
-                if (t->has[BLOCK_COUNTERS] && ask_counters(p, t, ret))
-                        return true;
+                if (!t->has[BLOCK_COUNTERS] || !ask_counters(p, t, ret))
+                        continue;
+                if (t->is_silent[BLOCK_COUNTERS]) /* it takes the place of the request for ClassPortInfo, which was answered */
+                        note_silent_flight(p, ret);
+                return true;
         }
         return false;
 }
