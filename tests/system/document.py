@@ -229,8 +229,12 @@ def steps(text):
 
 
 def difference(site, what, shown):
-    """Runs a command. Empty if it prints what is shown."""
+    """Runs a command. Empty if it prints what is shown; a log is still being written while it is read."""
     printed = site.bash(what).splitlines()
+    until = time.monotonic() + (PATIENCE if what.startswith("journalctl ") else 0)
+    while not is_as_shown(shown, printed) and time.monotonic() < until:
+        time.sleep(0.1)
+        printed = site.bash(what).splitlines()
     if os.environ.get("SHOW"):
         print("$ " + what + "\n" + "\n".join(printed))
     return "" if is_as_shown(shown, printed) else "%s prints\n%s\n--- and not\n%s" % (what, "\n".join(printed), "\n".join(shown))
