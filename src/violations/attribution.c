@@ -135,12 +135,11 @@ static int fill_fields(struct attribution_context *s)
 
 static struct beginning beginning_of(const struct violation_record *r)
 {
-        bool is_quiet = r->episode == 0;
-        usec_t latest = is_quiet ? r->first : r->episode_began, since = is_quiet ? r->first_since : r->episode_since;
+        usec_t latest = r->host_first ?: r->first, since = r->host_first ? r->host_first_since : r->first_since;
 
         if (r->total == 0) /* it only is saturated, for nobody knows how long */
-                return (struct beginning) { 0, USEC_INFINITY };
-        return (struct beginning) { since ?: latest, latest };
+                return (struct beginning) { 0, USEC_INFINITY, USEC_INFINITY };
+        return (struct beginning) { since ?: latest, latest, MAX(r->episode_began, latest) };
 }
 
 static int attribution_open(struct attribution_context *s)
@@ -296,7 +295,7 @@ static void add_first(struct attribution_context *s, struct text *w, const struc
         text_add(w, " %s (%s)", h->tail, h->source);
         if (more && s->record->episode > report->count)
                 text_add(w, "; %s since it began %s ago", phrase_number(s->record->episode).text,
-                         phrase_duration(elapsed(s->began.latest, s->c->now)).text);
+                         phrase_duration(elapsed(s->record->episode_began, s->c->now)).text);
 }
 
 static void add_quiet(struct attribution_context *s, struct text *w, const struct violation_report *report,

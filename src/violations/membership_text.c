@@ -190,16 +190,21 @@ static void add_like(struct text *w, const struct membership_change *changes, ui
         add_names(w, &names);
 }
 
-/* What a change has to do with violations that began at `began`. */
-static void add_consequence(struct text *w, const struct membership_change *change, enum party_role role,
-                            struct beginning began)
+/* What a change has to do with violations that began at `began`. Who did the same before it does not do it because of it. */
+static void add_consequence(struct text *w, const struct attribution_input *c, const struct membership_change *change,
+                            enum party_role role, struct beginning began)
 {
         bool is_between = change->when > began.earliest;
 
         if (role == PARTY_OTHER || began.latest == USEC_INFINITY || !membership_text_is_loss(change))
                 return;
-        if (change->when > began.latest) {
+        if (change->when > began.again) {
                 text_add(w, ", after this had begun");
+                return;
+        }
+        if (change->when > began.latest) {
+                text_add(w, ", but this is not the first time: that was %s ago",
+                         phrase_duration(elapsed(began.latest, c->now)).text);
                 return;
         }
         if (began.latest - change->when > PERHAPS)
@@ -256,7 +261,7 @@ bool membership_text_add_last_change(struct text *w, const struct attribution_in
         known_since = membership_history_known_since(c->history, p->guid);
         if (change) {
                 add_change(w, c, p, change, changes, n);
-                add_consequence(w, change, role, began);
+                add_consequence(w, c, change, role, began);
                 return true;
         }
         if (known_since == USEC_INFINITY || elapsed(known_since, c->now) < WORTH_SAYING)
@@ -277,7 +282,7 @@ bool membership_text_add_change(struct text *w, const struct attribution_input *
         if (!change)
                 return false;
         add_change(w, c, p, change, change, 1);
-        add_consequence(w, change, role, began);
+        add_consequence(w, c, change, role, began);
         return true;
 }
 

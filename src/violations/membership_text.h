@@ -17,10 +17,10 @@ struct party {
         const char *name;  /* "node0042": for later in the sentence */
 };
 
-/* When violations began, as far as the samples show: after the last one without them, until the first one with them.
- * 0 and USEC_INFINITY: not known. */
+/* When the first violations of a host came, as far as the samples show: after the last one without them, until the first one with
+ * them. 0 and USEC_INFINITY: not known. `again`: when those came that this is about, if it was quiet in between. */
 struct beginning {
-        usec_t earliest, latest;
+        usec_t earliest, latest, again;
 };
 
 /* What it did. */

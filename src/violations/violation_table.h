@@ -76,11 +76,18 @@ int violation_compare_hosts(const struct violation_host *a, const struct violati
 /* More than a subnet can have: 49151 endports, each beside one port of a switch. */
 #define VIOLATION_MAX_PORTS 131072
 
+/* As violation_record.first; 0: never. */
+struct first_counted {
+        usec_t first, since;
+};
+
 struct port_samples {
         struct violation_port port;
         struct violation_counter counters[VIOLATION_N_COUNTERS];
         struct shared_host *host;           /* referenced; NULL: nobody said */
         bool doubted[VIOLATION_N_COUNTERS]; /* what the next sample finds may be another host's */
+        /* Of an endport: when it was first counted there, or at a switch port beside it, wherever that was. */
+        struct first_counted own[VIOLATION_N_COUNTERS], beside[VIOLATION_N_COUNTERS];
 };
 
 struct counter_samples {

@@ -47,13 +47,30 @@ struct violations *violations_free(struct violations *v)
         return NULL;
 }
 
-static void begin_episode(struct violation_entry *e, usec_t now, usec_t since)
+static void begin_episode(struct violation_entry *e, usec_t now)
 {
         e->record.episode_began = now;
-        e->record.episode_since = since;
         e->interval_began = now;
         e->in_interval = 0;
         e->is_reported = e->in_sum = false;
+}
+
+/* The first time of a record may not be the host's: it may have another name now, or be plugged in elsewhere. */
+static void note_first(struct violations *v, struct violation_record *r, usec_t now, usec_t since)
+{
+        struct first_counted this = { now, since }, *of_host = &this;
+        struct port_samples *p = NULL;
+
+        if (r->host && r->host->guid.v != 0 && !violation_source_is_notice(r->source))
+                p = counter_samples_find(&v->samples, (struct violation_port) { r->host->node_guid, r->host->number });
+        if (p)
+                of_host = violation_port_equal(p->port, r->port) ? &p->own[r->source] : &p->beside[r->source];
+        if (of_host->first == 0)
+                *of_host = this;
+        r->first = now;
+        r->first_since = since;
+        r->host_first = of_host->first;
+        r->host_first_since = of_host->since;
 }
 
 /* since: when it was last sampled without these. */
@@ -63,7 +80,7 @@ static void count(struct violations *v, usec_t now, uint32_t entry, uint64_t n, 
         struct violation_record *r = &e->record;
 
         if (r->episode == 0)
-                begin_episode(e, now, since);
+                begin_episode(e, now);
         if (now - e->interval_began >= v->config.interval) {
                 e->interval_began = now;
                 e->in_interval = 0;
@@ -73,10 +90,8 @@ static void count(struct violations *v, usec_t now, uint32_t entry, uint64_t n, 
         e->in_interval = add_capped(e->in_interval, n);
         r->unreported = add_capped(r->unreported, n);
         r->episode = add_capped(r->episode, n);
-        if (r->total == 0) {
-                r->first = now;
-                r->first_since = since;
-        }
+        if (r->total == 0)
+                note_first(v, r, now, since);
         r->total = add_capped(r->total, n);
         r->last = now;
         v->totals[r->source] = add_capped(v->totals[r->source], n);

@@ -215,6 +215,12 @@ WRONGS = [
     Wrong("violations-late-results-count", POLL, "if (!f->is_used || f->cookie != result->cookie)", "if (!f->is_used)"),
     Wrong("violations-agents-asked-for-ever", POLL,
           "                if (p->t.agents[i].state == AGENT_ASKED)\n", "                if (false)\n"),
+    Wrong("violations-a-new-record-is-the-first-time", "src/violations/violations.c", "        if (of_host->first == 0)\n                *of_host = this;", "        *of_host = this;"),
+    Wrong("violations-received-is-sent", "src/violations/violations.c", "violation_port_equal(p->port, r->port) ? &p->own[r->source] : &p->beside[r->source]", "&p->beside[r->source]"),
+    Wrong("violations-the-first-of-another-counter", "src/violations/violations.c", ": &p->beside[r->source];", ": &p->beside[0];"),
+    Wrong("violations-the-first-of-an-episode", "src/violations/attribution.c", "usec_t latest = r->host_first ?: r->first,", "usec_t latest = r->episode ? r->episode_began : r->host_first ?: r->first,"),
+    Wrong("violations-the-first-of-a-record", "src/violations/attribution.c", "usec_t latest = r->host_first ?: r->first,", "usec_t latest = r->first,"),
+    Wrong("violations-again-is-still", "src/violations/membership_text.c", "        if (change->when > began.again) {", "        if (change->when > began.latest) {"),
     Wrong("violations-a-port-is-another", "src/violations/poll_targets.c", "                who.number = 0;\n", ""),
     Wrong("violations-nothing-is-remembered", "src/violations/poll_targets.c", "        if (known)\n                *target = *known;\n", "        (void) known;\n"),
 

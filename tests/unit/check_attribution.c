@@ -740,7 +740,7 @@ static void add_worst(struct violation_report *r, enum violation_source source, 
         w->port = (struct violation_port) { { node }, port };
         w->source = source;
         w->unreported = unreported;
-        w->episode_began = NOW;
+        w->first = w->episode_began = NOW;
         w->episode = w->total = 1;
 }
 
@@ -783,15 +783,15 @@ START_TEST(test_storm)
         expect_text(storm(&r), "; all of these were made limited members of tenant-a (0x0101) 3 minutes ago");
         expect_text(storm(&r), "probably this is the one cause");
         /* one of them began perhaps before, or another one certainly */
-        r.worst[1].episode_since = NOW - 3 * MINUTE - 1;
+        r.worst[1].first_since = NOW - 3 * MINUTE - 1;
         expect_text(storm(&r), " by generation 42: probably this is the one cause");
         add_worst(&r, VIOLATION_P_KEY_VIOLATIONS, NODE0050, 1, 1);
         expect_text(storm(&r), "; 2 of these 3 were ");
         expect_text(storm(&r), ", about when this began: perhaps this is the cause there");
-        r.worst[1].episode_began = NOW - 3 * MINUTE - 1;
+        r.worst[1].first = NOW - 3 * MINUTE - 1;
         ck_assert_msg(!strstr(storm(&r), "cause"), "%s", storm(&r));
-        r.worst[1].episode_began = NOW;
-        r.worst[1].episode_since = 0;
+        r.worst[1].first = NOW;
+        r.worst[1].first_since = 0;
         r.n_worst--;
         /* some cannot count any more, and at last it is over */
         r.n_saturated = 1;
@@ -832,9 +832,9 @@ START_TEST(test_a_later_loss_is_the_likelier_cause)
         ck_assert_int_eq(membership_history_learn(history, NOW - MINUTE, 43,
                                                   resolve(POLICY("node0043: limited, node0007: full", ", node0042/mlx5_0: none"))), 0);
         expect_text(storm(&r), "all of these were taken out of lustre (0x0010) 60 seconds ago by generation 43: probably this");
-        r.worst[0].episode_began = r.worst[1].episode_began = NOW - 2 * MINUTE; /* before the later edit */
+        r.worst[0].first = r.worst[1].first = NOW - 2 * MINUTE; /* before the later edit */
         expect_text(storm(&r), "all of these were taken out of tenant-a");
-        r.worst[1].episode_began = NOW;
+        r.worst[1].first = NOW;
         ck_assert_msg(!strstr(storm(&r), "cause"), "%s", storm(&r)); /* each has one of its own */
 }
 END_TEST
@@ -907,12 +907,43 @@ START_TEST(test_age_of_a_change)
                                                      .total = 1,
                                                      .episode = 1,
                                                      .episode_began = c.now,
-                                                     .first = 1,
+                                                     .first = c.now,
                                                      .last = c.now};
                 ck_assert_int_eq(attribution_explain(arena, &r, &c, &a), 0);
                 expect_text(a.text, "node0042 was taken out of tenant-a (0x0101)");
                 expect_text(a.text, rows[i].text);
         }
+}
+END_TEST
+
+/* Who did it before the change does not do it because of the change: at this port or at another, whatever was in between. */
+START_TEST(test_not_the_first_time)
+{
+        struct violation_record record = { .port = { { LEAF07 }, 12 }, .source = VIOLATION_RCV_CONSTRAINT, .total = 2,
+                                           .first = NOW - HOUR, .last = NOW, .episode_began = NOW - MINUTE };
+        struct attribution_input c = everything();
+        struct attribution a;
+
+        for (unsigned quiet = 0; quiet < 2; quiet++) {
+                record.episode = quiet ? 0 : 1;
+                ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
+                expect_text(a.text, " by generation 42, but this is not the first time: that was 60 minutes ago;");
+        }
+        record.first = NOW - MINUTE;
+        ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
+        expect_text(a.text, " by generation 42: probably its jobs still use the old key;");
+        record.host_first = NOW - 5 * MINUTE;
+        ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
+        expect_text(a.text, " by generation 42, but this is not the first time: that was 5 minutes ago;");
+        /* it may have begun before the change */
+        record.host_first = NOW - 2 * MINUTE;
+        record.host_first_since = NOW - 4 * MINUTE;
+        ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
+        expect_text(a.text, " by generation 42, about when this began: perhaps its jobs still use the old key;");
+        record.episode_began = record.first = NOW - 4 * MINUTE;
+        record.host_first = 0;
+        ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
+        expect_text(a.text, " by generation 42, after this had begun;");
 }
 END_TEST
 
@@ -1154,6 +1185,7 @@ int main(void)
         tcase_add_test(tcase, test_storm);
         tcase_add_test(tcase, test_record);
         tcase_add_test(tcase, test_age_of_a_change);
+        tcase_add_test(tcase, test_not_the_first_time);
         tcase_add_test(tcase, test_many_partitions);
         tcase_add_test(tcase, test_lids);
         tcase_add_test(tcase, test_durations);

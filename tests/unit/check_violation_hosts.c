@@ -38,6 +38,7 @@ struct host {
         bool in_a;
         uint64_t named[HOSTS];          /* packets that were read while it was known by this name */
         uint64_t told[HOSTS];           /* packets that reports said it sent, by name */
+        usec_t first_told;              /* when the first of them were counted; 0: never */
 };
 
 struct slot {
@@ -367,6 +368,8 @@ static void check_cause(const char *text, int host, usec_t began)
         ck_assert_int_eq(sscanf(by, " by generation %u", &g), 1);
         ck_assert_msg(lost[g][host], "generation %u did not take it out: %s", g, text);
         ck_assert_msg(about || edited[g] <= first_sent(host, began), "it had begun before: %s", text);
+        /* here or elsewhere, under this name or another */
+        ck_assert_msg(edited[g] <= hosts[host].first_told, "not the first time: %s", text);
 }
 
 /* Only this name may be in the text. */
@@ -405,6 +408,13 @@ static void check_notice(const struct attribution *words, uint64_t count)
         n_notices += count;
 }
 
+static void note_told(int host, unsigned name, uint64_t n, usec_t first)
+{
+        hosts[host].told[name] += n;
+        if (hosts[host].first_told == 0)
+                hosts[host].first_told = first;
+}
+
 static void check_storm(const struct violation_report *report, const char *text)
 {
         n_storms++;
@@ -418,8 +428,8 @@ static void check_storm(const struct violation_report *report, const char *text)
                         continue;
                 }
                 if (report->kind == VIOLATION_STORM && one.port_guid.v != 0)
-                        hosts[host_of(one.port_guid)].told[check_names(one.text, one.node)] +=
-                                report->worst[i].unreported;
+                        note_told(host_of(one.port_guid), check_names(one.text, one.node), report->worst[i].unreported,
+                                  report->worst[i].first);
                 if (strstr(text, "all of these"))
                         check_cause(text, host_of(one.port_guid), report->worst[i].episode_began);
         }
@@ -446,7 +456,7 @@ static void check_report(const struct violation_report *report)
                 ck_assert_uint_le(report->count, hosts[host].named[check_names(a.text, a.node)]);
                 return;
         }
-        hosts[host].told[check_names(a.text, a.node)] += report->count;
+        note_told(host, check_names(a.text, a.node), report->count, report->record.first);
         n_named += report->count;
         check_cause(a.text, host, report->record.episode_began);
         for (unsigned i = 0; i < HOSTS; i++)

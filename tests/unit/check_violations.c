@@ -297,7 +297,7 @@ END_TEST
 
 static void set_host(uint64_t at, uint64_t guid, const char *label)
 {
-        struct violation_host host = { .node_guid = { guid }, .guid = { guid }, .label = label, .name = label, .node = label,
+        struct violation_host host = { .node_guid = { guid }, .guid = { guid }, .number = 1, .label = label, .name = label, .node = label,
                                        .device = "", .at_switch = "leaf/1", .switch_name = "leaf", .switch_port = 1 };
 
         ck_assert_int_eq(violations_set_host(violations, port(at), &host), 0);
@@ -315,6 +315,48 @@ static uint64_t total_of(uint64_t guid, const char *label)
                         total += records[i].total;
         return total;
 }
+
+/* Two samples, of which the second one counts. */
+static usec_t host_first(usec_t now, uint64_t at, enum violation_source source)
+{
+        const struct violation_record *records;
+        uint32_t n;
+
+        ck_assert_int_ge(violations_see_counter(violations, now - 1, port(at), source, 16, 0), 0);
+        ck_assert_int_ge(violations_see_counter(violations, now, port(at), source, 16, 1), 0);
+        records = violations_records(violations, &n);
+        for (uint32_t i = 0; i < n; i++)
+                if (records[i].first == now) {
+                        ck_assert(records[i].host_first == now || records[i].host_first_since < now - 1);
+                        ck_assert(records[i].host_first != now || records[i].host_first_since == now - 1);
+                        return records[i].host_first;
+                }
+        ck_abort_msg("no record");
+}
+
+/* The first time of a host is one for each counter, and for its own port and the one beside it: what it sent says nothing of what it
+ * received. It is the same at another port and under another name. */
+START_TEST(the_first_time_of_a_host)
+{
+        set_host(7, 7, "a"); /* its own port */
+        set_host(1, 7, "a"); /* of a switch */
+        ck_assert_uint_eq(host_first(START + 10, 1, RCV), START + 10);
+        ck_assert_uint_eq(host_first(START + 20, 1, VIOLATION_XMIT_CONSTRAINT), START + 20);
+        ck_assert_uint_eq(host_first(START + 30, 7, VIOLATION_P_KEY_VIOLATIONS), START + 30);
+        ck_assert_uint_eq(host_first(START + 40, 7, RCV), START + 40);
+        set_host(2, 7, "a");
+        ck_assert_uint_eq(host_first(START + 50, 2, RCV), START + 10);
+        set_host(2, 7, "b");
+        set_host(7, 7, "b");
+        ck_assert_uint_eq(host_first(START + 60, 2, RCV), START + 10);
+        ck_assert_uint_eq(host_first(START + 70, 7, VIOLATION_P_KEY_VIOLATIONS), START + 30);
+        ck_assert_uint_eq(host_first(START + 80, 7, RCV), START + 40);
+        /* another host */
+        set_host(3, 8, "c");
+        ck_assert_uint_eq(host_first(START + 90, 3, RCV), START + 90);
+        ck_assert_uint_eq(host_first(START + 100, 3, VIOLATION_XMIT_CONSTRAINT), START + 100);
+}
+END_TEST
 
 START_TEST(a_move_ends_the_episode)
 {
@@ -755,6 +797,7 @@ int main(void)
         tcase_add_test(t, saturated_from_the_beginning);
         tcase_add_test(t, threshold_is_of_an_interval);
         tcase_add_test(t, notices_by_key_and_ends);
+        tcase_add_test(t, the_first_time_of_a_host);
         tcase_add_test(t, a_move_ends_the_episode);
         tcase_add_test(t, a_notice_keeps_its_hosts);
         tcase_add_test(t, a_new_name_is_a_new_record);
