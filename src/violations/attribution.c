@@ -51,6 +51,11 @@ static int open_missing_port(struct attribution_context *s, uint32_t node)
         const struct notice *notice = &s->record->notice;
         const struct subnet *subnet = s->c->subnet;
 
+        if (node != SUBNET_NONE && subnet->nodes[node].type == NODE_SWITCH && port->number != 0) {
+                s->is_switch_port = true; /* with nothing in it, as far as is known */
+                s->check = FILTER_GONE;
+                s->is_silent = subnet_port_is_silent(&subnet->nodes[node], port->number);
+        }
         if (port->node_guid.v == 0 && notice->has_switch_port)
                 s->counted_label = arena_printf(s->arena, "port %u of the switch with LID %u", notice->switch_port,
                                                 notice->switch_lid.v);
@@ -262,7 +267,9 @@ static void add_reasons(struct attribution_context *s, struct text *w)
                 add_counter_reasons(s, w);
         if (s->counted != SUBNET_NONE || !s->c->subnet)
                 return;
-        if (s->node_is_there)
+        if (s->is_silent)
+                text_add(w, "; what is plugged into %s did not answer", s->counted_label);
+        else if (s->node_is_there)
                 text_add(w, "; no host is plugged into %s", s->counted_label);
         else if (s->record->port.node_guid.v != 0)
                 text_add(w, "; %s is not in the fabric any more", s->counted_label);

@@ -26,6 +26,7 @@ struct attribution_context {
         uint32_t counted;         /* the port that counted or refused, an index into the subnet's ports, or SUBNET_NONE */
         bool node_is_there;       /* its node is in the subnet */
         bool is_switch_port;      /* it is an external one, or was */
+        bool is_silent;           /* likewise, and its link is up, and what is there did not answer */
         const char *counted_label;
         struct party host;        /* the endport: itself, or what is plugged into the switch port */
         enum switch_filter check; /* of a switch port */

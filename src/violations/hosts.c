@@ -45,6 +45,17 @@ int violation_host_open(struct arena *a, const struct subnet *s, uint32_t endpor
         return ret->switch_name && ret->at_switch ? 0 : -ENOMEM;
 }
 
+static void keep_switch(const struct violations *v, struct violation_port port, struct violation_host *host)
+{
+        const struct port_samples *p = counter_samples_find(&v->samples, port);
+
+        if (!p || !p->host || p->host->host.guid.v != host->guid.v)
+                return;
+        host->at_switch = p->host->host.at_switch;
+        host->switch_name = p->host->host.switch_name;
+        host->switch_port = p->host->host.switch_port;
+}
+
 static int set_host(struct violations *v, struct arena *a, const struct subnet *s, uint32_t port, uint32_t endport)
 {
         struct violation_host host;
@@ -53,16 +64,27 @@ static int set_host(struct violations *v, struct arena *a, const struct subnet *
         if (is_known_better(v, port_at(s, port), s, endport))
                 return 0;
         r = violation_host_open(a, s, endport, &host);
-        return r < 0 ? r : violations_set_host(v, port_at(s, port), &host);
+        if (r < 0)
+                return r;
+        if (!host.at_switch) /* the switch did not answer; it is no news of the host */
+                keep_switch(v, port_at(s, port), &host);
+        return violations_set_host(v, port_at(s, port), &host);
 }
 
-/* Those where no host is plugged in, as far as the snapshot goes. */
+static bool is_own_port(const struct port_samples *p)
+{
+        return p->host && violation_port_equal(p->port, (struct violation_port) { p->host->host.node_guid, p->host->host.number });
+}
+
+/* Those where no host is plugged in, as far as the snapshot goes. What an adapter counted is its own, wherever it was. */
 static void doubt_empty(struct violations *v, const struct subnet *s)
 {
         for (uint32_t i = 0; i < v->samples.n; i++) {
                 struct port_samples *p = &v->samples.ports[i];
                 uint32_t port = subnet_find_port_of(s, p->port.node_guid, p->port.number);
 
+                if (is_own_port(p))
+                        continue;
                 if (port == SUBNET_NONE ||
                     (s->ports[port].role == PORT_SWITCH_EXTERNAL && s->ports[port].peer == SUBNET_NONE))
                         counter_samples_doubt(p);

@@ -68,7 +68,7 @@ int violation_host_open(struct arena *a, const struct subnet *s, uint32_t endpor
 /* The entry takes over these references for those that it had; each may be NULL. */
 void violation_entry_set_hosts(struct violation_entry *e, struct shared_host *host, struct shared_host *from,
                                struct shared_host *to);
-/* By GUID and label. */
+/* By GUID, label and where it is plugged in. */
 int violation_compare_hosts(const struct violation_host *a, const struct violation_host *b);
 
 /* --- the last sample of each counter of each port; the port that was sampled longest ago makes room ---------------- */

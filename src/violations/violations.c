@@ -234,7 +234,8 @@ int violation_compare_hosts(const struct violation_host *a, const struct violati
 {
         if (!a || !b)
                 return ORDER(!!a, !!b);
-        return ORDER(a->guid.v, b->guid.v) ?: strcmp(a->label ?: "", b->label ?: "");
+        return ORDER(a->guid.v, b->guid.v) ?: strcmp(a->label ?: "", b->label ?: "") ?:
+               strcmp(a->at_switch ?: "", b->at_switch ?: "");
 }
 
 /* The host that was there has moved away: what it sent is reported, and then its episodes are over. */
@@ -264,11 +265,17 @@ void violations_doubt_host(struct violations *v, struct violation_port port, enu
                 p->doubted[source] = p->counters[source].seen;
 }
 
-/* Nothing of it is new; a new LID or switch is not worth a new record, but is shown from then on. */
+/* Nothing of it is new; a new LID is not worth a new record, but is shown from then on. */
 static bool is_same(const struct violation_host *a, const struct violation_host *b)
 {
         return violation_compare_hosts(a, b) == 0 && a->lid.v == b->lid.v && a->number == b->number &&
-               strcmp(a->name ?: "", b->name ?: "") == 0 && strcmp(a->at_switch ?: "", b->at_switch ?: "") == 0;
+               strcmp(a->name ?: "", b->name ?: "") == 0;
+}
+
+/* It is another host, or it is plugged in elsewhere. */
+static bool has_moved(const struct violation_host *from, const struct violation_host *to)
+{
+        return from->guid.v != to->guid.v || strcmp(from->at_switch ?: "", to->at_switch ?: "") != 0;
 }
 
 int violations_set_host(struct violations *v, struct violation_port port, const struct violation_host *host)
@@ -281,10 +288,10 @@ int violations_set_host(struct violations *v, struct violation_port port, const 
         if (p->host && is_same(&p->host->host, host))
                 return 0;
         h = shared_host_new(host);
-        if (p->host && p->host->host.guid.v != host->guid.v) {
+        if (p->host && has_moved(&p->host->host, host))
                 end_stay(v, p);
+        if (p->host && p->host->host.guid.v != host->guid.v)
                 counter_samples_doubt(p);
-        }
         shared_host_unref(p->host);
         p->host = h;
         return h ? 0 : -ENOMEM;

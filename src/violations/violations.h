@@ -126,8 +126,8 @@ struct violation_record {
         uint64_t unreported;      /* counted and not in a report yet */
         usec_t first_since;       /* the last sample before `first`; 0: not known */
         usec_t first, last;       /* when it first and last counted something; 0: it never did, it only is saturated */
-        usec_t host_first, host_first_since; /* the same of the host by this source, at whatever port and under whatever name; 0: not
-                                                known */
+        usec_t host_first, host_first_since; /* the same of the host and this source, at whatever port and under whatever name;
+                                                0: not known */
         usec_t episode_began;
         bool saturated;           /* the counter is at its maximum: there may have been more */
         unsigned bits;            /* of the counter; 0: it is none, or nobody said */

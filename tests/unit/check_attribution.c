@@ -189,8 +189,8 @@ static const struct situation situations[] = {
           "as that switch says that it cannot check P_Keys; the partitions of node0050 did not change in the 5 days "
           "that pkeyd remembers; it is a full member of tenant-b, a limited member of default and lustre" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 20, 5, 60 * SECOND, 0, 0, {}, 8,
-          "leaf07/20 refused 5 packets in the last 60 seconds that came in (PortRcvConstraintErrors); no host is "
-          "plugged into leaf07/20" },
+          "switch port leaf07/20 dropped 5 packets in the last 60 seconds from its host (PortRcvConstraintErrors); no "
+          "host is plugged into leaf07/20" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, VANISHED, 2, 5, 60 * SECOND, 0, 0, {}, 8,
           "port 2 of node 0x000000000000dead refused 5 packets in the last 60 seconds that came in "
           "(PortRcvConstraintErrors); port 2 of node 0x000000000000dead is not in the fabric any more" },
@@ -652,6 +652,7 @@ START_TEST(test_hosts)
                                       .label = "node0099 mlx5_0/1", .name = "node0099", .at_switch = "leaf07/12" };
         const struct violation_host nobody = {};
         struct attribution a;
+        uint32_t leaf;
 
         /* node0042 is there now */
         expect_text(explain_of(&was, (struct violation_port) { { LEAF07 }, 12 }, VIOLATION_RCV_CONSTRAINT, &a),
@@ -671,6 +672,14 @@ START_TEST(test_hosts)
         expect_text(explain_of(&was, (struct violation_port) { { VANISHED }, 20 }, VIOLATION_XMIT_CONSTRAINT, &a),
                     "switch port leaf07/20 held back 2 packets for node0099 mlx5_0/1 (PortXmitConstraintErrors)");
         expect_text(a.text, "; leaf07/20 is not in the fabric any more");
+        /* it is not known who; the switch port is */
+        expect_text(explain_of(&nobody, (struct violation_port) { { LEAF07 }, 20 }, VIOLATION_RCV_CONSTRAINT, &a),
+                    "switch port leaf07/20 dropped 2 packets from a host that is not certain (one was plugged in or out then)");
+        ck_assert_str_eq(a.switch_name, "leaf07/20");
+        leaf = subnet_find_node(subnet, (struct guid) { LEAF07 });
+        subnet->nodes[leaf].silent_ports[0] |= 1u << 20;
+        expect_text(explain_of(&nobody, (struct violation_port) { { LEAF07 }, 20 }, VIOLATION_RCV_CONSTRAINT, &a),
+                    "; what is plugged into leaf07/20 did not answer");
         /* its own counter, under the name that it had */
         was.node_guid.v = NODE0042;
         was.guid.v = NODE0042 + 1;

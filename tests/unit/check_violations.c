@@ -295,12 +295,17 @@ END_TEST
 
 /* --- hosts ----------------------------------------------------------------------------------------------------------- */
 
-static void set_host(uint64_t at, uint64_t guid, const char *label)
+static void set_host_at(uint64_t at, uint64_t guid, const char *label, const char *at_switch)
 {
-        struct violation_host host = { .node_guid = { guid }, .guid = { guid }, .number = 1, .label = label, .name = label, .node = label,
-                                       .device = "", .at_switch = "leaf/1", .switch_name = "leaf", .switch_port = 1 };
+        struct violation_host host = { .node_guid = { guid }, .guid = { guid }, .number = 1, .label = label, .name = label,
+                                       .node = label, .device = "", .at_switch = at_switch };
 
         ck_assert_int_eq(violations_set_host(violations, port(at), &host), 0);
+}
+
+static void set_host(uint64_t at, uint64_t guid, const char *label)
+{
+        set_host_at(at, guid, label, "leaf/1");
 }
 
 static uint64_t total_of(uint64_t guid, const char *label)
@@ -334,8 +339,8 @@ static usec_t host_first(usec_t now, uint64_t at, enum violation_source source)
         ck_abort_msg("no record");
 }
 
-/* The first time of a host is one for each counter, and for its own port and the one beside it: what it sent says nothing of what it
- * received. It is the same at another port and under another name. */
+/* The first time of a host is one for each counter, and for its own port and the one beside it: what it sent says nothing of what
+ * it received. It is the same at another port and under another name. */
 START_TEST(the_first_time_of_a_host)
 {
         set_host(7, 7, "a"); /* its own port */
@@ -392,6 +397,26 @@ START_TEST(a_move_ends_the_episode)
 END_TEST
 
 /* Whoever has its LID, its name or its port later. */
+/* What an adapter counted stays where the adapter was then. */
+START_TEST(a_move_of_an_adapter)
+{
+        usec_t t = START;
+
+        set_host_at(7, 7, "a", "leaf/1");
+        see(t, 7, 16, 10);
+        see(t += INTERVAL, 7, 16, 13);
+        assert_report(t, VIOLATION_FIRST, 7, 3, START);
+        set_host_at(7, 7, "a", "leaf/2");
+        assert_report(t, VIOLATION_QUIET, 7, 3, t);
+        ck_assert_str_eq(report.record.host->at_switch, "leaf/1");
+        see(++t, 7, 16, 14);
+        assert_report(t, VIOLATION_FIRST, 7, 1, t - 1);
+        ck_assert_str_eq(report.record.host->at_switch, "leaf/2");
+        ck_assert_uint_eq(report.record.host->guid.v, 7);
+        ck_assert_uint_eq(total_of(7, "a"), 4);
+}
+END_TEST
+
 START_TEST(a_notice_keeps_its_hosts)
 {
         const struct notice n = make_notice(259, 0x8001, 1, 2);
@@ -799,6 +824,7 @@ int main(void)
         tcase_add_test(t, notices_by_key_and_ends);
         tcase_add_test(t, the_first_time_of_a_host);
         tcase_add_test(t, a_move_ends_the_episode);
+        tcase_add_test(t, a_move_of_an_adapter);
         tcase_add_test(t, a_notice_keeps_its_hosts);
         tcase_add_test(t, a_new_name_is_a_new_record);
         tcase_add_test(t, a_doubted_host_is_not_named);
