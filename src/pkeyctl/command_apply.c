@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "control/sm_follow.h"
 #include "pkeyctl/ask.h"
@@ -83,15 +84,25 @@ static int check_writer(struct context *ctx)
                               "the other");
 }
 
-/* pkeyd would take back at its next sweep what another policy writes, and call OpenSM the culprit. A port of another fabric, which
- * needs a state directory of its own, is not its concern. *ret: it has this very policy. */
+/* A port of another fabric, which needs a state directory of its own, is not pkeyd's concern. */
+static bool is_elsewhere(const struct context *ctx)
+{
+        const struct options *o = ctx->options;
+        struct stat named, pkeyds;
+
+        if (!(o->ca || o->port) || !o->state_dir)
+                return false;
+        return stat(o->state_dir, &named) < 0 || stat(STATE_DIR_DEFAULT, &pkeyds) < 0 || named.st_dev != pkeyds.st_dev ||
+               named.st_ino != pkeyds.st_ino;
+}
+
+/* pkeyd would take back at its next sweep what another policy writes, and call OpenSM the culprit. *ret: it has this policy. */
 static int check_daemon(struct context *ctx, bool *ret)
 {
         struct daemon_status s = {};
         const char *bytes;
         size_t n;
-        bool is_elsewhere = (ctx->options->ca || ctx->options->port) && ctx->options->state_dir;
-        int r = is_elsewhere ? 0 : bus_client_find(ctx, &s);
+        int r = is_elsewhere(ctx) ? 0 : bus_client_find(ctx, &s);
 
         *ret = false;
         if (r == -ETIMEDOUT)

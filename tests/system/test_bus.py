@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from harness import PATIENCE, Daemon, Fabric, check, check_equal, end, main, program, read_file, two_level, wait_for
+from harness import PATIENCE, Daemon, Fabric, Skip, check, check_equal, end, main, program, read_file, two_level, wait_for
 from oracle import Policy
 from private_bus import Bus, require, signals
 
@@ -431,6 +431,25 @@ def test_pkeyctl_apply_beside_the_daemon():
         fabric.settings("mode: audit\n" + SETTINGS)
         pkeyctl(fabric, bus, "reload").expect(0)
         pkeyctl(fabric, bus, "apply", fabric.write("one.yaml", policy_one().yaml()), "--yes").expect(0) # it takes nothing back
+        stop(daemon)
+
+
+def test_pkeyctl_apply_with_the_state_directory_of_the_daemon():
+    """A port with a state directory of its own may be one of another fabric, but not with that of pkeyd, by whatever name."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        # /var/lib/pkeyd is the daemon's directory, for this command alone
+        mount = ["unshare", "--mount", "sh", "-ec", "mount -t tmpfs none /var/lib; mkdir /var/lib/pkeyd; "
+                 "mount --bind \"$0\" /var/lib/pkeyd; exec \"$@\"", fabric.path("state")]
+        if subprocess.run([*mount, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            raise Skip("no mount namespace can be made")
+        other = fabric.write("other.yaml", policy_two().yaml())
+        command = [program("pkeyctl"), "apply", other, "--yes", "-P", "1", "--config", fabric.settings(), "--state-dir"]
+        for path in ("/var/lib/pkeyd", fabric.path("state")):
+            r = fabric.run([*mount, *command, path], **bus.environment()).expect(1)
+            check("pkeyd runs on this host with another policy" in r.err, r)
+        fabric.run([*mount, *command, fabric.path("state-2")], **bus.environment()).expect(0)
         stop(daemon)
 
 
