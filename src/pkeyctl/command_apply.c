@@ -96,29 +96,51 @@ static bool is_elsewhere(const struct context *ctx)
                named.st_ino != pkeyds.st_ino;
 }
 
-/* pkeyd would take back at its next sweep what another policy writes, and call OpenSM the culprit. *ret: it has this policy. */
-static int check_daemon(struct context *ctx, bool *ret)
+/* The policy file of a pkeyd that writes to this fabric; NULL: there is none, or it only watches. */
+static int find_writer(struct context *ctx, const char **ret_policy_file)
 {
         struct daemon_status s = {};
-        const char *bytes;
-        size_t n;
         int r = is_elsewhere(ctx) ? 0 : bus_client_find(ctx, &s);
 
-        *ret = false;
         if (r == -ETIMEDOUT)
                 return findings_error(&ctx->findings, FINDING_DAEMON_FAILED, "systemctl status pkeyd tells more; or stop pkeyd",
                                       "pkeyd is on the system bus and does not answer; with another policy it would undo at its next "
                                       "sweep what this one writes; nothing was written");
-        if (r <= 0 || !s.writing || !s.policy_file)
-                return r < 0 ? r : 0;
-        *ret = file_read(ctx->arena, s.policy_file, POLICY_MAX_FILE_SIZE, &bytes, &n) == 0 && n == ctx->policy_n_bytes &&
-               memcmp(bytes, ctx->policy_bytes, n) == 0;
-        if (*ret)
+        if (r < 0)
+                return r;
+        *ret_policy_file = s.writing ? s.policy_file : NULL;
+        return 0;
+}
+
+/* pkeyd would take back at its next sweep what another policy writes, and call OpenSM the culprit. *ret: it has this policy. */
+static int check_daemon(struct context *ctx, bool *ret)
+{
+        const char *policy_file, *bytes;
+        size_t n;
+        int r = find_writer(ctx, &policy_file);
+
+        if (r < 0)
+                return r;
+        *ret = policy_file && file_read(ctx->arena, policy_file, POLICY_MAX_FILE_SIZE, &bytes, &n) == 0 &&
+               n == ctx->policy_n_bytes && memcmp(bytes, ctx->policy_bytes, n) == 0;
+        if (*ret || !policy_file)
                 return 0;
         return findings_error(&ctx->findings, FINDING_DAEMON_RUNS,
-                              arena_printf(ctx->arena, "put it into %s, then pkeyctl reload; or stop pkeyd", s.policy_file),
+                              arena_printf(ctx->arena, "put it into %s, then pkeyctl reload; or stop pkeyd", policy_file),
                               "pkeyd runs on this host with another policy (%s), and would take back at its next sweep what this "
-                              "one writes; nothing was written", s.policy_file);
+                              "one writes; nothing was written", policy_file);
+}
+
+/* While the question stood, pkeyd may have begun to write. */
+static int check_no_daemon(struct context *ctx)
+{
+        const char *policy_file;
+        int r = find_writer(ctx, &policy_file);
+
+        if (r < 0 || !policy_file)
+                return r;
+        return findings_error(&ctx->findings, FINDING_DAEMON_RUNS, "run the command again",
+                              "meanwhile pkeyd was started on this host, or left audit mode or standby; nothing was written");
 }
 
 /* What a person would apply by hand it carries out itself, and goes on to. */
@@ -207,7 +229,8 @@ static int confirm(struct context *ctx, void *userdata)
         if (r < 0)
                 return r;
         output_proposal(ctx, &run->plan);
-        return ctx->output_r < 0 ? ctx->output_r : ask(ctx);
+        r = ctx->output_r < 0 ? ctx->output_r : ask(ctx);
+        return r < 0 ? r : check_no_daemon(ctx);
 }
 
 static int prepare(struct context *ctx, struct run *run)

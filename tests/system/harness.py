@@ -246,10 +246,10 @@ class Fabric:
         check(r.returncode >= 0, "killed by a signal:", result)
         return result
 
-    def start(self, arguments, log, trace=None, **more):
+    def start(self, arguments, log, trace=None, stdin=subprocess.DEVNULL, **more):
         """Starts a program that stays; both its outputs go to the file `log` (below the fabric's directory)."""
         child = subprocess.Popen(arguments, cwd=self.new_directory(), env=self.environment(trace, **more),
-                                 stdin=subprocess.DEVNULL, stdout=open(self.path(log), "a"), stderr=subprocess.STDOUT)
+                                 stdin=stdin, stdout=open(self.path(log), "a"), stderr=subprocess.STDOUT)
         self.children.append(child)
         return child
 

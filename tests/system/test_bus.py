@@ -4,6 +4,7 @@
 import fcntl
 import json
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -431,6 +432,55 @@ def test_pkeyctl_apply_beside_the_daemon():
         fabric.settings("mode: audit\n" + SETTINGS)
         pkeyctl(fabric, bus, "reload").expect(0)
         pkeyctl(fabric, bus, "apply", fabric.write("one.yaml", policy_one().yaml()), "--yes").expect(0) # it takes nothing back
+        stop(daemon)
+
+
+class AtTerminal:
+    """pkeyctl with a terminal to be asked on; both its outputs go to one file."""
+
+    def __init__(self, fabric, bus, *arguments):
+        self.log = fabric.path("terminal-%d" % len(fabric.children))
+        self.terminal, theirs = pty.openpty()
+        self.child = fabric.start(fabric.pkeyctl_arguments(*arguments), os.path.basename(self.log), stdin=theirs,
+                                  **bus.environment())
+        os.close(theirs)
+
+    def wait_question(self, words):
+        wait_for(lambda: words + " [y/N] " in read_file(self.log), "the question %r" % words)
+        return read_file(self.log)
+
+    def end(self, status, answer=None):
+        """Gives what it printed, the question included."""
+        if answer:
+            os.write(self.terminal, answer.encode() + b"\n")
+        check_equal(self.child.wait(timeout=PATIENCE), status, "exit status: " + read_file(self.log))
+        os.close(self.terminal)
+        return read_file(self.log)
+
+
+def test_pkeyctl_apply_and_a_daemon_that_begins_to_write_meanwhile():
+    """What was asked before a person answers may not hold any more behind the answer."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        other = fabric.write("other.yaml", policy_two().yaml())
+        fabric.settings(SETTINGS)
+        apply = AtTerminal(fabric, bus, "apply", other)
+        apply.wait_question(" ports?")
+        daemon = start(fabric, bus)
+        out = apply.end(1, "y")
+        check("meanwhile pkeyd was started on this host" in out and "nothing was written" in out and "again" in out, out)
+        check(not any(0x8011 in p.keys() for p in fabric.tables().values() if p.type == 1), "something was written")
+        fabric.settings("mode: audit\n" + SETTINGS)
+        pkeyctl(fabric, bus, "reload").expect(0)
+        apply = AtTerminal(fabric, bus, "apply", other)
+        apply.wait_question(" ports?")
+        apply.end(0, "y") # it takes nothing back
+        apply = AtTerminal(fabric, bus, "apply", fabric.write("one.yaml", policy_one().yaml()))
+        apply.wait_question(" ports?")
+        fabric.settings(SETTINGS)
+        pkeyctl(fabric, bus, "reload").expect(0)
+        out = apply.end(1, "y")
+        check("left audit mode" in out, out)
         stop(daemon)
 
 
