@@ -143,18 +143,6 @@ static int check_no_daemon(struct context *ctx)
                               "meanwhile pkeyd was started on this host, or left audit mode or standby; nothing was written");
 }
 
-/* What a person would apply by hand it carries out itself, and goes on to. */
-static int have_reloaded(struct context *ctx)
-{
-        int r;
-
-        set_blocked(false);
-        (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_DAEMON_RUNS, NULL,
-                            "pkeyd runs on this host with this policy: it carries it out, as by pkeyctl reload");
-        r = ask_person(ctx, "Have pkeyd carry out %s now?", ctx->policy_path);
-        return r < 0 ? r : command_reload(ctx);
-}
-
 static int ask(struct context *ctx)
 {
         uint32_t n_writes = ctx->plan->n_block_writes, n_ports = ctx->plan->n_ports_affected;
@@ -200,16 +188,12 @@ static void warn_mirror(struct context *ctx)
         finding_set_hint(&ctx->findings, item, "start pkeyd, which carries the policy out, too: systemctl start pkeyd");
 }
 
-/* What is known when the plan stands, whether anything is to be confirmed or not. */
 static int describe_plan(struct context *ctx, struct run *run)
 {
         int r;
 
-        if (!run->plan.changes) { /* not when the person is asked again */
-                warn_standby(ctx);
-                warn_mirror(ctx);
+        if (!run->plan.changes) /* not when the person is asked again */
                 pipeline_note_in_force(ctx);
-        }
         r = pipeline_unreachable(ctx, &run->plan.unreachable, &run->plan.n_unreachable);
         if (r == 0)
                 r = pipeline_frozen(ctx, &run->plan.frozen, &run->plan.n_frozen);
@@ -221,16 +205,67 @@ static int describe_plan(struct context *ctx, struct run *run)
         return r;
 }
 
+/* What is known when the plan of a direct apply stands, whether anything is to be confirmed or not. */
+static int describe_own_plan(struct context *ctx, struct run *run)
+{
+        if (!run->plan.changes) {
+                warn_standby(ctx);
+                warn_mirror(ctx);
+        }
+        return describe_plan(ctx, run);
+}
+
 static int confirm(struct context *ctx, void *userdata)
 {
         struct run *run = userdata;
-        int r = describe_plan(ctx, run);
+        int r = describe_own_plan(ctx, run);
 
         if (r < 0)
                 return r;
         output_proposal(ctx, &run->plan);
         r = ctx->output_r < 0 ? ctx->output_r : ask(ctx);
         return r < 0 ? r : check_no_daemon(ctx);
+}
+
+/* pkeyd sees the same fabric by the same policy: it would carry out the plan that is made here. */
+static int confirm_reload(struct context *ctx, struct run *run)
+{
+        int r;
+
+        r = session_sweep(ctx, CONTROL_PLAN, NULL);
+        if (r == 0)
+                r = describe_plan(ctx, run);
+        if (r < 0 || plan_is_empty(ctx->plan))
+                return r;
+        output_proposal(ctx, &run->plan);
+        return ctx->output_r < 0 ? ctx->output_r : ask_person(ctx, "Have pkeyd carry out %s now?", ctx->policy_path);
+}
+
+/* The reload carries out what the policy file holds by then, which may not be what was confirmed. */
+static int check_still_the_daemons(struct context *ctx)
+{
+        bool is_the_daemons;
+        int r = check_daemon(ctx, &is_the_daemons);
+
+        if (r < 0 || is_the_daemons)
+                return r;
+        return findings_error(&ctx->findings, FINDING_DAEMON_RUNS, "run the command again",
+                              "meanwhile pkeyd was stopped on this host, or went to audit mode or standby; nothing was written");
+}
+
+/* What a person would apply by hand pkeyd carries out itself, and goes on to. */
+static int have_reloaded(struct context *ctx, struct run *run)
+{
+        int r = 0;
+
+        set_blocked(false);
+        (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_DAEMON_RUNS, NULL,
+                            "pkeyd runs on this host with this policy: it carries it out, as by pkeyctl reload");
+        if (!ctx->options->yes)
+                r = confirm_reload(ctx, run);
+        if (r == 0)
+                r = check_still_the_daemons(ctx);
+        return r < 0 ? r : command_reload(ctx);
 }
 
 static int prepare(struct context *ctx, struct run *run)
@@ -276,11 +311,11 @@ int command_apply(struct context *ctx)
         if (r == 0)
                 r = check_daemon(ctx, &is_the_daemons);
         if (r == 0 && is_the_daemons)
-                return have_reloaded(ctx);
+                return have_reloaded(ctx, &run);
         if (r == 0)
                 r = session_sweep(ctx, CONTROL_APPLY, &hooks);
         if (r == 0 && !run.plan.changes) /* nothing was to be confirmed */
-                r = describe_plan(ctx, &run);
+                r = describe_own_plan(ctx, &run);
         if (r < 0)
                 return r;
         result.status = collect(ctx, &run, &result.apply);

@@ -458,6 +458,58 @@ class AtTerminal:
         return read_file(self.log)
 
 
+def test_pkeyctl_apply_shows_what_the_daemon_will_carry_out():
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        policy = fabric.write("partitions.yaml", policy_two().yaml())
+        question = "Have pkeyd carry out %s now?" % policy
+        apply = AtTerminal(fabric, bus, "apply", policy)
+        shown = apply.wait_question(question)
+        plan = pkeyctl(fabric, bus, "plan", policy).expect(2).out
+        check(plan.split("; nothing was sent")[0] in shown, "the plan is not shown:", shown, "plan:", plan)
+        check("not confirmed" in apply.end(1, "n"), "an answer of no")
+
+        apply = AtTerminal(fabric, bus, "apply", policy, "--json")
+        check_equal(apply.wait_question(question), question + " [y/N] ", "output before the answer")
+        result = json.loads(apply.end(0, "y")[len(question + " [y/N] "):])
+        check_equal([result["ok"], result["outcome"]], [True, "carried-out"], "--json")
+        check(all(0x8011 in p.keys() for p in fabric.tables().values() if p.type == 1), "not written")
+
+        out = AtTerminal(fabric, bus, "apply", policy).end(0)
+        check("[y/N]" not in out and "ports verified" in out, "nothing was to be confirmed:", out)
+
+        generation = bus.property("Generation")
+        fabric.write("partitions.yaml", "strict: true\n" + policy_two().add("three", 0x0012, {"node0077": "full"}).yaml())
+        out = AtTerminal(fabric, bus, "apply", policy).end(1)
+        check("'node0077' matches nothing" in out and "nothing was sent" in out and "[y/N]" not in out, "no plan can be made:", out)
+        check_equal([bus.property(n) for n in ("Generation", "FileErrors")], [generation, 0], "Generation and FileErrors")
+        stop(daemon)
+
+
+def test_pkeyctl_apply_and_a_daemon_that_changes_meanwhile():
+    """Behind the answer pkeyd would carry out a policy that nobody confirmed, or none."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        generation = bus.property("Generation")
+        copy = fabric.write("copy.yaml", policy_two().yaml())
+        fabric.write("partitions.yaml", policy_two().yaml())
+        apply = AtTerminal(fabric, bus, "apply", copy)
+        apply.wait_question("Have pkeyd carry out %s now?" % copy)
+        fabric.write("partitions.yaml", policy_one().add("three", 0x0012, {"ALL_CAS": "full"}).yaml())
+        out = apply.end(1, "y")
+        check("pkeyd runs on this host with another policy" in out and "nothing was written" in out, out)
+        check_equal(bus.property("Generation"), generation, "Generation")
+
+        fabric.write("partitions.yaml", policy_two().yaml())
+        apply = AtTerminal(fabric, bus, "apply", copy)
+        apply.wait_question("Have pkeyd carry out %s now?" % copy)
+        stop(daemon)
+        out = apply.end(1, "y")
+        check("meanwhile pkeyd was stopped on this host" in out and "again" in out, out)
+
+
 def test_pkeyctl_apply_and_a_daemon_that_begins_to_write_meanwhile():
     """What was asked before a person answers may not hold any more behind the answer."""
     with fabric_of() as fabric:
