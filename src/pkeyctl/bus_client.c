@@ -268,6 +268,19 @@ static enum finding_severity severity_from_string(const char *text)
         return strcmp(text, "note") == 0 ? FINDING_NOTE : strcmp(text, "warning") == 0 ? FINDING_WARNING : FINDING_ERROR;
 }
 
+/* pkeyctl apply may have found it, too. */
+static bool is_found(const struct findings *f, const struct location *where, enum finding_severity severity, const char *text)
+{
+        for (size_t i = 0; i < f->n; i++) {
+                const struct finding *item = &f->items[i];
+
+                if (item->severity == severity && item->where.line == where->line && item->where.column == where->column &&
+                    strcmp(item->where.file ?: "", where->file ?: "") == 0 && strcmp(item->text, text) == 0)
+                        return true;
+        }
+        return false;
+}
+
 static int read_finding(struct context *ctx, sd_bus_message *m)
 {
         const char *file, *severity, *code, *text, *hint, *source_line;
@@ -280,6 +293,8 @@ static int read_finding(struct context *ctx, sd_bus_message *m)
         if (r < 0)
                 return r;
         where.file = *file ? arena_strdup(ctx->arena, file) : NULL;
+        if (is_found(&ctx->findings, &where, severity_from_string(severity), text))
+                return 0;
         item = findings_add(&ctx->findings, severity_from_string(severity), code_from_string(code), &where, "%s", text);
         if (!item)
                 return -ENOMEM;

@@ -462,7 +462,7 @@ def test_pkeyctl_apply_shows_what_the_daemon_will_carry_out():
     with fabric_of() as fabric:
         bus = Bus(fabric)
         daemon = start(fabric, bus)
-        policy = fabric.write("partitions.yaml", policy_two().yaml())
+        policy = fabric.write("partitions.yaml", policy_two().add("three", 0x0012, {"node0077": "full"}).yaml())
         question = "Have pkeyd carry out %s now?" % policy
         apply = AtTerminal(fabric, bus, "apply", policy)
         shown = apply.wait_question(question)
@@ -474,6 +474,7 @@ def test_pkeyctl_apply_shows_what_the_daemon_will_carry_out():
         check_equal(apply.wait_question(question), question + " [y/N] ", "output before the answer")
         result = json.loads(apply.end(0, "y")[len(question + " [y/N] "):])
         check_equal([result["ok"], result["outcome"]], [True, "carried-out"], "--json")
+        check_equal([f["code"] for f in result["findings"]], ["selector.no-match", "daemon.runs"], "findings, each once")
         check(all(0x8011 in p.keys() for p in fabric.tables().values() if p.type == 1), "not written")
 
         out = AtTerminal(fabric, bus, "apply", policy).end(0)
