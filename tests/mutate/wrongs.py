@@ -1474,4 +1474,10 @@ WRONGS += [
     Wrong("bus-silent-links-are-right", "src/pkeyd/bus_status.c", "c->ports.silent > 0 ? \"partial\" : \"right\"", "\"right\""),
     Wrong("engine-unsent-set-is-sent-later", "src/mad_engine/mad_engine.c", "x->failures > SEND_FAILURES_MAX || is_judged(&x->request))", "x->failures > SEND_FAILURES_MAX || (is_judged(&x->request) && x->failures > 1))"),
     Wrong("engine-unsent-get-ends", "src/mad_engine/mad_engine.c", "return q->mgmt_class == MAD_CLASS_SMP && q->method == MAD_SET;", "return q->mgmt_class == MAD_CLASS_SMP;"),
+    Wrong("known-other-switch-is-no-news", "src/subnet/known.c", "               old->switch_guid.v != port->switch_guid.v || old->switch_port", "               old->switch_port"),
+    Wrong("known-other-port-is-no-news", "src/subnet/known.c", " || old->switch_port != port->switch_port ||", " ||"),
+    Wrong("known-renamed-is-no-news", "src/subnet/known.c", "strcmp(old->description, port->description) != 0 || ", ""),
+    Wrong("known-other-node-is-no-news", "src/subnet/known.c", "!old || old->node_guid.v != port->node_guid.v ||", "!old ||"),
+    Wrong("known-other-type-is-no-news", "src/subnet/known.c", " old->type != port->type ||", ""),
+    Wrong("known-other-number-is-no-news", "src/subnet/known.c", " old->number != port->number ||", ""),
 ]

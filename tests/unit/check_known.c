@@ -341,6 +341,67 @@ START_TEST(test_last_seen)
 }
 END_TEST
 
+/* Two switches, and the host that is described here. It is the local port, and the SM runs on a switch. */
+static struct subnet *snapshot_with(const struct known_port *host)
+{
+        struct subnet_node node = { .guid = host->node_guid, .type = host->type };
+        struct subnet_port port = { .number = host->number, .guid = host->port_guid };
+        struct subnet_builder *b;
+        struct subnet *s;
+
+        ck_assert_int_eq(subnet_builder_new(arena, &b), 0);
+        ck_assert_int_eq(subnet_builder_add_node(b, &node, host->description, strlen(host->description)), 0);
+        ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &port), 0);
+        for (uint64_t guid = 0x10; guid <= 0x11; guid++) {
+                node = (struct subnet_node) { .guid = { guid }, .type = NODE_SWITCH };
+                port = (struct subnet_port) { .guid = { guid } };
+                ck_assert_int_eq(subnet_builder_add_node(b, &node, "leaf", 4), 0);
+                ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &port), 0);
+        }
+        port = (struct subnet_port) { .number = host->switch_port };
+        ck_assert_int_eq(subnet_builder_add_port(b, host->switch_guid, &port), 0);
+        ck_assert_int_eq(subnet_builder_add_link(b, host->node_guid, host->number, host->switch_guid, host->switch_port), 0);
+        ck_assert_int_eq(subnet_builder_finish(b, host->node_guid, host->number, (struct guid) { 0x11 }, 0, &s), 0);
+        return s;
+}
+
+static void assert_same_port(const struct known_port *x, const struct known_port *y)
+{
+        ck_assert_uint_eq(x->node_guid.v, y->node_guid.v);
+        ck_assert_uint_eq(x->port_guid.v, y->port_guid.v);
+        ck_assert_int_eq(x->type, y->type);
+        ck_assert_uint_eq(x->number, y->number);
+        ck_assert_str_eq(x->description, y->description);
+        ck_assert_uint_eq(x->switch_guid.v, y->switch_guid.v);
+        ck_assert_uint_eq(x->switch_port, y->switch_port);
+}
+
+/* Whatever else is true of a port than before is learned and is to be stored, and nothing of any other port. */
+START_TEST(test_each_change_is_learned)
+{
+        static const struct known_port before = { { 0x20 }, { 0x21 }, NODE_CA, 1, "node1 mlx5_0", { 0x10 }, 1 };
+        static const struct known_port changes[] = {
+                { { 0x20 }, { 0x21 }, NODE_CA, 1, "node1 mlx5_0", { 0x11 }, 1 },     /* the same port of another switch */
+                { { 0x20 }, { 0x21 }, NODE_CA, 1, "node1 mlx5_0", { 0x10 }, 2 },
+                { { 0x20 }, { 0x21 }, NODE_CA, 1, "node7 mlx5_0", { 0x10 }, 1 },     /* renamed */
+                { { 0x20 }, { 0x21 }, NODE_CA, 2, "node1 mlx5_0", { 0x10 }, 1 },
+                { { 0x20 }, { 0x21 }, NODE_ROUTER, 1, "node1 mlx5_0", { 0x10 }, 1 },
+                { { 0x22 }, { 0x21 }, NODE_CA, 1, "node1 mlx5_0", { 0x10 }, 1 },
+        };
+
+        for (unsigned i = 0; i < ELEMENTS(changes); i++) {
+                ck_assert_int_eq(learn(snapshot_with(&before), 1000 * DAY), 1);
+                known_stored(&k);
+                ck_assert_int_eq(learn(snapshot_with(&before), 1000 * DAY + 60), 0);
+                ck_assert_msg(learn(snapshot_with(&changes[i]), 1000 * DAY + 120) == 1, "change %u", i);
+                assert_same_port(known_find(&k, before.port_guid), &changes[i]);
+                ck_assert(!known_find(&k, before.port_guid)->is_stored);
+                ck_assert_uint_eq(n_unstored(), 1);
+                known_done(&k);
+        }
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("known");
@@ -363,6 +424,7 @@ int main(void)
         tcase_add_test(c, test_what_is_to_be_stored);
         tcase_add_test(c, test_what_is_new);
         tcase_add_test(c, test_last_seen);
+        tcase_add_test(c, test_each_change_is_learned);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);
