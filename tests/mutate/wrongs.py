@@ -1480,4 +1480,6 @@ WRONGS += [
     Wrong("known-other-node-is-no-news", "src/subnet/known.c", "!old || old->node_guid.v != port->node_guid.v ||", "!old ||"),
     Wrong("known-other-type-is-no-news", "src/subnet/known.c", " old->type != port->type ||", ""),
     Wrong("known-other-number-is-no-news", "src/subnet/known.c", " old->number != port->number ||", ""),
+    Wrong("known-at-the-port-of-any-switch", "src/subnet/known.c", "if (p->switch_guid.v == place.node.v && p->switch_port", "if (p->switch_port"),
+    Wrong("known-at-any-port-of-the-switch", "src/subnet/known.c", "place.node.v && p->switch_port == place.number &&", "place.node.v &&"),
 ]

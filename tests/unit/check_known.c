@@ -402,6 +402,34 @@ START_TEST(test_each_change_is_learned)
 }
 END_TEST
 
+/* Of those that are gone, the one that was at this port of this switch, whether the switch is there or not. */
+START_TEST(test_last_one_at_a_place)
+{
+        static const struct known_port there = { { 0x20 }, { 0x21 }, NODE_CA, 1, "node1 mlx5_0", { 0x10 }, 9 };
+        const struct subnet *s = snapshot_with(&there);
+
+        /* the greater the GUID of a switch, the later its hosts were seen */
+        for (uint64_t leaf = 0x10; leaf <= 0x12; leaf++)
+                for (uint8_t number = 1; number <= 2; number++) {
+                        struct known_port gone = { .node_guid = { 0x100 * leaf + number }, .port_guid = { 0x100 * leaf + number },
+                                                   .type = NODE_CA, .number = 1, .switch_guid = { leaf }, .switch_port = number,
+                                                   .seen = leaf };
+
+                        ck_assert_int_eq(known_add(&k, &gone), 0);
+                }
+        for (uint64_t leaf = 0x10; leaf <= 0x12; leaf++) {
+                for (uint8_t number = 1; number <= 2; number++) {
+                        const struct known_port *p = known_find_at(&k, s, (struct subnet_place) { { leaf }, number });
+
+                        ck_assert_ptr_nonnull(p);
+                        ck_assert_uint_eq(p->port_guid.v, 0x100 * leaf + number);
+                }
+                ck_assert_ptr_null(known_find_at(&k, s, (struct subnet_place) { { leaf }, 3 }));
+        }
+        ck_assert_ptr_null(known_find_at(&k, s, (struct subnet_place) { { 0x13 }, 1 }));
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("known");
@@ -425,6 +453,7 @@ int main(void)
         tcase_add_test(c, test_what_is_new);
         tcase_add_test(c, test_last_seen);
         tcase_add_test(c, test_each_change_is_learned);
+        tcase_add_test(c, test_last_one_at_a_place);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);
