@@ -1482,4 +1482,5 @@ WRONGS += [
     Wrong("known-other-number-is-no-news", "src/subnet/known.c", " old->number != port->number ||", ""),
     Wrong("known-at-the-port-of-any-switch", "src/subnet/known.c", "if (p->switch_guid.v == place.node.v && p->switch_port", "if (p->switch_port"),
     Wrong("known-at-any-port-of-the-switch", "src/subnet/known.c", "place.node.v && p->switch_port == place.number &&", "place.node.v &&"),
+    Wrong("plan-off-hosts-need-no-room", PLAN, "return pp->enforcing && (pl->options->enforcement == ENFORCEMENT_OFF ||", "return (pp->enforcing || pl) && (pl->options->enforcement == ENFORCEMENT_OFF ||"),
 ]

@@ -941,6 +941,25 @@ START_TEST(no_room_where_nothing_filters)
 }
 END_TEST
 
+/* A host needs its entries, whatever the switch port beside it filters. */
+START_TEST(no_room_at_an_endport)
+{
+        static const enum settings_enforcement settings[] = {ENFORCEMENT_OFF, ENFORCEMENT_IN, ENFORCEMENT_OUT, ENFORCEMENT_BOTH};
+
+        for (size_t i = 0; i < 2 * ELEMENTS(settings); i++) {
+                at_rest();
+                options.enforcement = settings[i / 2];
+                options.enforcement_overflow = i % 2 ? OVERFLOW_DISABLE : OVERFLOW_REFUSE;
+                want(host, KEYS(0x8010, 0x8011, 0xffff));
+                want(leaf, KEYS(0x8010, 0x8011, 0xffff));
+                observed = fake_fabric_observe(&f, a);
+                observed->tables[host].capacity = 2;
+                ck_assert_int_eq(compute(), -EBADMSG);
+                ck_assert(has_finding(FINDING_PLAN_CAPACITY));
+        }
+}
+END_TEST
+
 /* New entries by ascending base; as OpenSM has it, by the base in network byte order. */
 START_TEST(order_of_new_entries)
 {
@@ -1381,6 +1400,7 @@ int main(void)
         tcase_add_test(t, repair_from_any_index);
         tcase_add_test(t, repair_of_a_full_table);
         tcase_add_test(t, no_room_where_nothing_filters);
+        tcase_add_test(t, no_room_at_an_endport);
         tcase_add_test(t, new_entry_over_an_unused_one);
         tcase_add_test(t, nothing_is_repaired_at_a_switch_port);
         tcase_add_test(t, order_of_new_entries);
