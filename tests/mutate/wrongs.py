@@ -1483,4 +1483,6 @@ WRONGS += [
     Wrong("known-at-the-port-of-any-switch", "src/subnet/known.c", "if (p->switch_guid.v == place.node.v && p->switch_port", "if (p->switch_port"),
     Wrong("known-at-any-port-of-the-switch", "src/subnet/known.c", "place.node.v && p->switch_port == place.number &&", "place.node.v &&"),
     Wrong("plan-off-hosts-need-no-room", PLAN, "return pp->enforcing && (pl->options->enforcement == ENFORCEMENT_OFF ||", "return (pp->enforcing || pl) && (pl->options->enforcement == ENFORCEMENT_OFF ||"),
+    Wrong("knowledge-same-port-of-another-switch-is-stored", KNOWLEDGE, "same = r->places[i].node.v == places->items[i].node.v && ", "same = "),
+    Wrong("knowledge-another-port-of-the-switch-is-stored", KNOWLEDGE, "places->items[i].node.v && r->places[i].number == places->items[i].number;", "places->items[i].node.v;"),
 ]

@@ -209,6 +209,30 @@ START_TEST(fewer_places_are_stored)
 }
 END_TEST
 
+/* So is a cable that leads elsewhere: to the same port of another switch, or to another port. */
+START_TEST(moved_places_are_stored)
+{
+        static const struct subnet_place moves[] = { { G(0x20), 7 }, { G(0x21), 7 }, { G(0x21), 8 } };
+        struct subnet_place links[] = { { G(0x30), 1 }, moves[0] };
+        struct subnet *s = make_subnet(&(struct scene) { .there = ALL });
+        struct subnet_node *node = &s->nodes[subnet_find_node(s, G(SWITCH))];
+        const struct knowledge_record *r;
+
+        node->links = links;
+        node->n_links = ELEMENTS(links);
+        for (unsigned i = 0; i < ELEMENTS(moves); i++) {
+                links[1] = moves[i];
+                ck_assert_int_eq(knowledge_see_subnet(k, s, 0, 0, HOLD), 0);
+                ck_assert_uint_eq(store(), i == 0 ? knowledge_n_records(k) : 1);
+                ck_assert_int_eq(knowledge_see_subnet(k, s, 0, 0, HOLD), 0);
+                ck_assert_uint_eq(store(), 0);
+        }
+        begin_anew(BOOT);
+        r = knowledge_get(k, knowledge_find(k, (struct knowledge_name) { G(SWITCH), 0, KNOWLEDGE_ENDPORT }));
+        ck_assert(r->places[1].node.v == 0x21 && r->places[1].number == 8);
+}
+END_TEST
+
 /* A silent host is known again by its place. */
 START_TEST(silent_after_a_restart)
 {
@@ -971,6 +995,7 @@ int main(void)
         tcase_add_test(t, silent_switch_after_a_restart);
         tcase_add_test(t, many_places_come_back);
         tcase_add_test(t, fewer_places_are_stored);
+        tcase_add_test(t, moved_places_are_stored);
         tcase_add_loop_test(t, wall_clock_is_set, 0, (int) ELEMENTS(steps));
         tcase_add_loop_test(t, wall_clock_is_set_after_a_vouch, 0, (int) ELEMENTS(steps));
         tcase_add_test(t, wall_clock_without_a_time);
