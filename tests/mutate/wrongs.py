@@ -1485,4 +1485,9 @@ WRONGS += [
     Wrong("plan-off-hosts-need-no-room", PLAN, "return pp->enforcing && (pl->options->enforcement == ENFORCEMENT_OFF ||", "return (pp->enforcing || pl) && (pl->options->enforcement == ENFORCEMENT_OFF ||"),
     Wrong("knowledge-same-port-of-another-switch-is-stored", KNOWLEDGE, "same = r->places[i].node.v == places->items[i].node.v && ", "same = "),
     Wrong("knowledge-another-port-of-the-switch-is-stored", KNOWLEDGE, "places->items[i].node.v && r->places[i].number == places->items[i].number;", "places->items[i].node.v;"),
+    Wrong("known-complete-is-what-it-was", "src/subnet/known.c", "from->incomplete ? find_node(k, from->guid) : NULL", "find_node(k, from->guid)"),
+    Wrong("known-plugged-into-a-host", "src/subnet/known.c", "(s->nodes[node].type != NODE_SWITCH || subnet_find_port(s, node, k->switch_port) != SUBNET_NONE)", "subnet_find_port(s, node, k->switch_port) != SUBNET_NONE"),
+    Wrong("known-same-second-the-other-one", "src/subnet/known.c", " ?: ORDER((*a)->port_guid.v, (*b)->port_guid.v)", " ?: ORDER((*b)->port_guid.v, (*a)->port_guid.v)"),
+    Wrong("known-self-is-lost", "src/subnet/known.c", "s->self != SUBNET_NONE ? s->ports[s->self].number : 0", "0"),
+    Wrong("known-sm-is-lost", "src/subnet/known.c", "s->sm != SUBNET_NONE ? s->ports[s->sm].number : 0", "0"),
 ]

@@ -430,6 +430,74 @@ START_TEST(test_last_one_at_a_place)
 }
 END_TEST
 
+/* Of a node that answers everything nothing else is true than what it answered, whatever it was called before. */
+START_TEST(test_a_complete_node_is_what_it_says)
+{
+        static const struct known_port before = { { 0x20 }, { 0x21 }, NODE_CA, 1, "node7 mlx5_0", { 0x11 }, 3 };
+        struct subnet *s;
+
+        ck_assert_int_eq(known_add(&k, &before), 0);
+        ck_assert_int_eq(known_extend(arena, &k, snapshot_of(one), &s), 0);
+        ck_assert_str_eq(s->nodes[subnet_find_node(s, (struct guid) { 0x20 })].name, "node1");
+}
+END_TEST
+
+/* What was a switch, and is none now, has no ports into which anybody was plugged. */
+START_TEST(test_a_switch_that_became_something_else)
+{
+        static const struct known_port gone = { { 0x40 }, { 0x41 }, NODE_CA, 1, "node3 mlx5_0", { 0x20 }, 5 };
+        struct subnet *s, *now = snapshot_of(one);
+
+        ck_assert_int_eq(known_add(&k, &gone), 0);
+        ck_assert_int_eq(known_extend(arena, &k, now, &s), 0);
+        ck_assert_uint_eq(s->n_ports, now->n_ports + 1);
+        ck_assert_uint_eq(s->ports[subnet_find_endport(s, gone.port_guid)].peer, SUBNET_NONE);
+}
+END_TEST
+
+/* Of two that were seen in the same second the same one has the place, whoever asks. */
+START_TEST(test_seen_at_the_same_time)
+{
+        struct subnet *s, *now = snapshot_of(one);
+        const struct known_port *last;
+
+        for (uint64_t guid = 0x41; guid <= 0x44; guid++) {
+                struct known_port gone = { { guid }, { guid }, NODE_CA, 1, "node3 mlx5_0", { 0x10 }, 2, 1000 * DAY };
+
+                ck_assert_int_eq(known_add(&k, &gone), 0);
+        }
+        last = known_find_at(&k, now, (struct subnet_place) { { 0x10 }, 2 });
+        ck_assert_ptr_nonnull(last);
+        ck_assert_int_eq(known_extend(arena, &k, now, &s), 0);
+        ck_assert_uint_ne(s->ports[subnet_find_endport(s, last->port_guid)].peer, SUBNET_NONE);
+}
+END_TEST
+
+/* Who looks, and who manages the subnet, is the same in the larger snapshot. */
+START_TEST(test_self_and_sm_stay)
+{
+        static const struct known_port host = { { 0x20 }, { 0x21 }, NODE_CA, 1, "node1 mlx5_0", { 0x10 }, 1 };
+        static const struct known_port gone = { { 0x08 }, { 0x09 }, NODE_CA, 1, "node0 mlx5_0", { 0x10 }, 2 };
+        struct subnet *now = snapshot_with(&host), *s;
+
+        ck_assert_int_eq(known_add(&k, &gone), 0);
+        for (unsigned swapped = 0; swapped < 2; swapped++) {
+                uint32_t self = now->self;
+
+                ck_assert_int_eq(known_extend(arena, &k, now, &s), 0);
+                ck_assert_uint_ne(s->self, SUBNET_NONE);
+                ck_assert_uint_ne(s->sm, SUBNET_NONE);
+                ck_assert_uint_eq(s->ports[s->self].guid.v, swapped ? 0x11 : 0x21);
+                ck_assert_uint_eq(s->ports[s->sm].guid.v, swapped ? 0x21 : 0x11);
+                now->self = now->sm;
+                now->sm = self;
+        }
+        now->self = now->sm = SUBNET_NONE;
+        ck_assert_int_eq(known_extend(arena, &k, now, &s), 0);
+        ck_assert(s->self == SUBNET_NONE && s->sm == SUBNET_NONE);
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("known");
@@ -454,6 +522,10 @@ int main(void)
         tcase_add_test(c, test_last_seen);
         tcase_add_test(c, test_each_change_is_learned);
         tcase_add_test(c, test_last_one_at_a_place);
+        tcase_add_test(c, test_a_complete_node_is_what_it_says);
+        tcase_add_test(c, test_a_switch_that_became_something_else);
+        tcase_add_test(c, test_seen_at_the_same_time);
+        tcase_add_test(c, test_self_and_sm_stay);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);
