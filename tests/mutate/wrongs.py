@@ -1490,4 +1490,11 @@ WRONGS += [
     Wrong("known-same-second-the-other-one", "src/subnet/known.c", " ?: ORDER((*a)->port_guid.v, (*b)->port_guid.v)", " ?: ORDER((*b)->port_guid.v, (*a)->port_guid.v)"),
     Wrong("known-self-is-lost", "src/subnet/known.c", "s->self != SUBNET_NONE ? s->ports[s->self].number : 0", "0"),
     Wrong("known-sm-is-lost", "src/subnet/known.c", "s->sm != SUBNET_NONE ? s->ports[s->sm].number : 0", "0"),
+    Wrong("known-without-a-guid", "src/subnet/known.c", "subnet->ports[i].guid.v == 0 ||\n                    ", ""),
+    Wrong("known-absent-since-before", "src/subnet/known.c", "        port->is_absent = false;\n", ""),
+    Wrong("known-future-is-no-news", "src/subnet/known.c", " || port->seen + DAY < old->noted;", ";"),
+    Wrong("known-label-without-a-name", "src/subnet/known.c", "if (p->description[0] == '\\0')", "if (false)"),
+    Wrong("known-label-of-the-first-port", "src/subnet/known.c", "arena_printf(a, \"%s/%u\", label, p->number)", "arena_printf(a, \"%s/%u\", label, 1)"),
+    Wrong("known-full-is-news", "src/subnet/known.c", "news = news || r == 0;", "news = true;"),
+    Wrong("known-one-too-many", "src/subnet/known.c", "if (k->n == KNOWN_MAX)", "if (k->n > KNOWN_MAX)"),
 ]

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <check.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -498,6 +499,87 @@ START_TEST(test_self_and_sm_stay)
 }
 END_TEST
 
+/* A port without a GUID has no name by which anybody could find it again. */
+START_TEST(test_without_a_guid)
+{
+        static const struct known_port host = { { 0x20 }, { 0 }, NODE_CA, 1, "node1 mlx5_0", { 0x10 }, 1 };
+
+        ck_assert_int_eq(learn(snapshot_with(&host), 1000 * DAY), 1);
+        ck_assert_uint_eq(k.n, 2);
+        ck_assert_ptr_null(known_find(&k, (struct guid) { 0 }));
+}
+END_TEST
+
+/* Each absence counts from the first sweep that missed the port. */
+START_TEST(test_absent_again)
+{
+        ck_assert_int_eq(learn(snapshot_of(both), 1000 * DAY), 1);
+        for (unsigned i = 0; i < 3; i++) {
+                ck_assert_int_ge(learn(snapshot_of(one), 1000 * DAY + 300 * i + 60), 0);
+                ck_assert(known_find(&k, (struct guid) { 0x31 })->is_absent);
+                ck_assert_uint_eq(known_find(&k, (struct guid) { 0x31 })->absent, 0);
+                if (i > 0)
+                        ck_assert_int_ge(learn(snapshot_of(one), 1000 * DAY + 300 * i + 120), 0);
+                ck_assert_uint_eq(known_find(&k, (struct guid) { 0x31 })->absent, i > 0 ? 60 * USEC_PER_SEC : 0);
+                ck_assert_int_ge(learn(snapshot_of(both), 1000 * DAY + 300 * i + 180), 0);
+                ck_assert(!known_find(&k, (struct guid) { 0x31 })->is_absent);
+        }
+}
+END_TEST
+
+/* A clock that was set back by more than a day is news, too: else the store would keep the time that is in the future. */
+START_TEST(test_seen_before_it_was_noted)
+{
+        usec_t now = DAY * USEC_PER_SEC;
+
+        ck_assert_int_eq(known_learn(&k, snapshot_of(both), now, 2000 * DAY), 1);
+        known_stored(&k);
+        ck_assert_int_eq(known_learn(&k, snapshot_of(both), now + 60 * USEC_PER_SEC, 1999 * DAY), 0);
+        ck_assert_uint_eq(n_unstored(), 0);
+        ck_assert_int_eq(known_learn(&k, snapshot_of(both), now + 120 * USEC_PER_SEC, 1999 * DAY - 1), 1);
+        ck_assert_uint_eq(n_unstored(), 3);
+        ck_assert_uint_eq(known_find(&k, (struct guid) { 0x31 })->noted, 1999 * DAY - 1);
+}
+END_TEST
+
+START_TEST(test_labels)
+{
+        static const struct {
+                struct known_port port;
+                const char *label;
+        } cases[] = {
+                { { { 0x20 }, { 0x22 }, NODE_CA, 2, "node1 mlx5_0" }, "node1 mlx5_0/2" },
+                { { { 0x10 }, { 0x10 }, NODE_SWITCH, 0, "leaf01" }, "leaf01/0" },
+                { { { 0x20 }, { 0x22 }, NODE_CA, 2, "" }, "0x0000000000000022" },
+        };
+
+        for (unsigned i = 0; i < ELEMENTS(cases); i++)
+                ck_assert_str_eq(known_port_label(arena, &cases[i].port), cases[i].label);
+}
+END_TEST
+
+/* No more than KNOWN_MAX: those that are known still change, new ones are not taken, and that is no news in each sweep. */
+START_TEST(test_as_many_as_may_be)
+{
+        struct known_port port = { .type = NODE_CA, .number = 1, .seen = 1000 * DAY, .noted = 1000 * DAY };
+
+        for (uint64_t i = 0; i < KNOWN_MAX; i++) {
+                port.node_guid = port.port_guid = (struct guid) { 0x100 + i };
+                ck_assert_int_eq(known_add(&k, &port), 0);
+        }
+        port.port_guid.v++;
+        ck_assert_int_eq(known_add(&k, &port), -ENOSPC);
+        ck_assert_uint_eq(k.n, KNOWN_MAX);
+        port.port_guid.v--;
+        port.number = 2;
+        ck_assert_int_eq(known_add(&k, &port), 0);
+        ck_assert_uint_eq(known_find(&k, port.port_guid)->number, 2);
+        ck_assert_int_eq(learn(snapshot_of(both), 1000 * DAY), 0);
+        ck_assert_uint_eq(k.n, KNOWN_MAX);
+        ck_assert_ptr_null(known_find(&k, (struct guid) { 0x31 }));
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("known");
@@ -526,6 +608,11 @@ int main(void)
         tcase_add_test(c, test_a_switch_that_became_something_else);
         tcase_add_test(c, test_seen_at_the_same_time);
         tcase_add_test(c, test_self_and_sm_stay);
+        tcase_add_test(c, test_without_a_guid);
+        tcase_add_test(c, test_absent_again);
+        tcase_add_test(c, test_seen_before_it_was_noted);
+        tcase_add_test(c, test_labels);
+        tcase_add_test(c, test_as_many_as_may_be);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);
