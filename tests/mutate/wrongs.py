@@ -1497,4 +1497,9 @@ WRONGS += [
     Wrong("known-label-of-the-first-port", "src/subnet/known.c", "arena_printf(a, \"%s/%u\", label, p->number)", "arena_printf(a, \"%s/%u\", label, 1)"),
     Wrong("known-full-is-news", "src/subnet/known.c", "news = news || r == 0;", "news = true;"),
     Wrong("known-one-too-many", "src/subnet/known.c", "if (k->n == KNOWN_MAX)", "if (k->n > KNOWN_MAX)"),
+    Wrong("index-unstored-by-number", MEMORY, "p->node_guid.v < node_guid.v || (p->node_guid.v == node_guid.v && p->number < number)", "p->node_guid.v < node_guid.v || p->number < number"),
+    Wrong("index-open-is-of-a-limited-entry", MEMORY, "                .full = p_key_is_full(key),\n", ""),
+    Wrong("index-open-is-not-stored", MEMORY, "return mark_unstored(m, node_guid, port) < 0 ? -ENOMEM : insert(m, &record);", "return insert(m, &record);"),
+    Wrong("index-guess-behind-those-of-others", MEMORY, "while (at < m->n && compare_ports(&m->items[at], record->node_guid, record->port) == 0 &&\n               m->", "while (at < m->n && m->"),
+    Wrong("index-restored-last-is-youngest", MEMORY, "if (record->sequence >= m->next_sequence && record", "if (record"),
 ]

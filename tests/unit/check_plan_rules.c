@@ -1271,6 +1271,59 @@ START_TEST(restored_memory)
 }
 END_TEST
 
+/* In whatever order a store gives its records. */
+START_TEST(restored_memory_in_any_order)
+{
+        const struct guid node = f.subnet->nodes[f.subnet->ports[host].node].guid;
+        const struct freed_index *all;
+        size_t n;
+
+        for (uint64_t sequence = 73; sequence > 70; sequence--) {
+                struct freed_index record = {
+                                .node_guid = node, .port = 1, .index = (uint16_t) (sequence - 60), .base = 0x11,
+                                .sequence = sequence};
+
+                ck_assert_int_eq(index_memory_restore(memory, &record), 0);
+        }
+        note(4, 0x8012, false);
+        all = index_memory_get(memory, node, 1, &n);
+        ck_assert_uint_eq(n, 4);
+        for (size_t i = 0; i < n; i++)
+                ck_assert_uint_eq(all[i].sequence, 71 + i);
+        ck_assert_uint_eq(all[3].index, 4);
+}
+END_TEST
+
+/* A guess is of one port, says which entry it is of, and is to be stored like what is certain. */
+START_TEST(open_writes_of_many_ports)
+{
+        const struct freed_index *freed;
+        const struct index_port *unstored;
+        size_t n;
+
+        for (unsigned round = 0; round < 2; round++)
+                for (uint64_t node = 3; node > 0; node--)
+                        for (uint8_t port = 3; port > 0; port--)
+                                ck_assert_int_eq(index_memory_note_open(memory, (struct guid) {node}, port, (uint16_t) (5 - round),
+                                                                        (struct p_key) {round ? 0x8011 : 0x0011}),
+                                                 0);
+        for (uint64_t node = 1; node <= 3; node++)
+                for (uint8_t port = 1; port <= 3; port++) {
+                        freed = index_memory_get(memory, (struct guid) {node}, port, &n);
+                        ck_assert_uint_eq(n, 2);
+                        for (size_t i = 0; i < n; i++) {
+                                ck_assert(freed[i].node_guid.v == node && freed[i].port == port);
+                                ck_assert(freed[i].index == 5 - i && freed[i].base == 0x11);
+                                ck_assert(freed[i].full == (i == 1) && freed[i].lost);
+                        }
+                }
+        unstored = index_memory_unstored(memory, &n);
+        ck_assert_uint_eq(n, 9);
+        for (size_t i = 0; i < n; i++)
+                ck_assert(unstored[i].node_guid.v == 1 + i / 3 && unstored[i].number == 1 + i % 3);
+}
+END_TEST
+
 /* Each index once, as it was restored last; and a sequence after which there is none makes nothing old that is new. */
 START_TEST(restored_memory_of_a_bad_store)
 {
@@ -1414,6 +1467,8 @@ int main(void)
         tcase_add_test(t, learned_of_another_subnet_and_writer);
         tcase_add_test(t, digest_of_memory);
         tcase_add_test(t, restored_memory);
+        tcase_add_test(t, restored_memory_in_any_order);
+        tcase_add_test(t, open_writes_of_many_ports);
         tcase_add_test(t, restored_memory_of_a_bad_store);
         tcase_add_test(t, repair_keeps_index0);
         tcase_add_test(t, memory_of_an_unused_entry);
