@@ -1502,4 +1502,12 @@ WRONGS += [
     Wrong("index-open-is-not-stored", MEMORY, "return mark_unstored(m, node_guid, port) < 0 ? -ENOMEM : insert(m, &record);", "return insert(m, &record);"),
     Wrong("index-guess-behind-those-of-others", MEMORY, "while (at < m->n && compare_ports(&m->items[at], record->node_guid, record->port) == 0 &&\n               m->", "while (at < m->n && m->"),
     Wrong("index-restored-last-is-youngest", MEMORY, "if (record->sequence >= m->next_sequence && record", "if (record"),
+    Wrong("poll-reset-is-clearing-still", POLL, "                memset(t->is_clearing, 0, sizeof(t->is_clearing));\n", ""),
+    Wrong("poll-reset-silent-are-asked-still", POLL, "p->n_flights = p->n_silent_flights = 0;", "p->n_flights = 0;"),
+    Wrong("poll-busy-is-not-silent", POLL, "        case MAD_BUSY:\n                t->is_silent[block] = true;\n", "        case MAD_BUSY:\n"),
+    Wrong("poll-busy-is-an-agent", POLL, "        case MAD_BUSY:\n", "        case MAD_BUSY:\n                agent->is_silent = true;\n"),
+    Wrong("poll-unsent-is-silent", POLL, "        case MAD_UNSENT: ", "        case MAD_UNSENT:\n                t->is_silent[block] = true;\n                return false;"),
+    Wrong("poll-cleared-in-vain", POLL, "        if (result->outcome == MAD_ANSWERED)\n                (void) queue_push", "        if (result->outcome != MAD_TIMED_OUT)\n                (void) queue_push"),
+    Wrong("poll-cleared-never-again", POLL, "        t->is_clearing[flight->counter] = false;\n", "        t->is_clearing[flight->counter] = result->outcome != MAD_ANSWERED;\n"),
+    Wrong("poll-silent-by-counters-only", POLL, "p->t.targets[i].is_silent[BLOCK_PORT_INFO] ||\n                                 ", ""),
 ]

@@ -1074,6 +1074,141 @@ START_TEST(results_that_come_too_late_or_never)
 }
 END_TEST
 
+/* As run(), but what `is_it` picks ends like this, and changes nothing. */
+static unsigned run_into(usec_t from, usec_t until, bool (*is_it)(const struct mad_request *), enum mad_outcome outcome)
+{
+        struct mad_request q;
+        unsigned n = 0;
+
+        for (usec_t now = from; now < until; now = MAX(now + 1, side.due(side.state)))
+                while (side.next(side.state, now, &q)) {
+                        struct mad_result result = { .cookie = q.cookie, .outcome = outcome };
+
+                        note_asked(now, &q);
+                        if (is_it(&q))
+                                n++;
+                        else
+                                answer(&q, &result);
+                        side.result(side.state, now, &result);
+                        fetch();
+                }
+        return n;
+}
+
+static bool is_set(const struct mad_request *q)
+{
+        return q->method == MAD_SET;
+}
+
+static bool is_of_host2(const struct mad_request *q)
+{
+        return node_of(q) == &nodes[2];
+}
+
+static bool is_counters_of_host2(const struct mad_request *q)
+{
+        return is_of_host2(q) && q->attribute == IB_GSI_PORT_COUNTERS;
+}
+
+/* A clear that got no answer, or was refused or not sent, cleared nothing as far as anybody knows: when the counter is full in the
+ * next sample, it is asked for once more. */
+START_TEST(a_clear_in_vain)
+{
+        static const enum mad_outcome outcomes[] = { MAD_TIMED_OUT, MAD_BUSY, MAD_REFUSED, MAD_UNSENT };
+        usec_t now = START;
+
+        set_config(true);
+        nodes[3].ports[1].rcv = 255;
+        for (unsigned i = 0; i < ELEMENTS(outcomes); i++, now += INTERVAL) {
+                ck_assert_uint_eq(run_into(now, now + INTERVAL, is_set, outcomes[i]), 1);
+                ck_assert_uint_eq(n_cleared, 0);
+        }
+        run(now, now + INTERVAL);
+        ck_assert_uint_eq(n_cleared, 1);
+        ck_assert_uint_eq(nodes[3].ports[1].rcv, 0);
+}
+END_TEST
+
+/* With the session ends what was under way: nothing waits for a clear that will not come back. */
+START_TEST(a_clear_that_a_reset_ends)
+{
+        const struct violation_port port = { .node_guid = G(HOST(1)), .number = 1 };
+        struct mad_request q;
+
+        set_config(true);
+        run(START, START + INTERVAL);
+        for (unsigned i = 0; i < 3; i++) {
+                violation_poll_clear(poll, port, VIOLATION_XMIT_CONSTRAINT);
+                ck_assert(side.next(side.state, START + INTERVAL, &q));
+                ck_assert_int_eq(q.method, MAD_SET);
+                ck_assert_uint_eq(q.retries, 0);
+                side.reset(side.state, START + INTERVAL);
+        }
+}
+END_TEST
+
+/* Nor for silent ports that were asked before it. */
+START_TEST(silent_ports_after_a_reset)
+{
+        usec_t now = START + 3 * INTERVAL;
+        struct mad_request q;
+
+        nodes[1].is_dead = nodes[2].is_dead = nodes[3].is_dead = true;
+        run(START, now);
+        for (unsigned i = 0; i < 4; i++, now += INTERVAL) {
+                for (usec_t t = now; t < now + INTERVAL; t += INTERVAL / ITEMS)
+                        while (side.next(side.state, t, &q))
+                                ;
+                side.reset(side.state, now + INTERVAL);
+        }
+        nodes[1].is_dead = nodes[2].is_dead = nodes[3].is_dead = false;
+        run(now, now + 4 * INTERVAL);
+        ck_assert_uint_eq(n_silent(), 0);
+}
+END_TEST
+
+/* What was not sent says nothing of a port, be it silent or not. One whose counters are busy is silent with these only: its other
+ * queries wait for nobody. */
+START_TEST(unsent_and_busy)
+{
+        usec_t now = START + 2 * INTERVAL;
+
+        run(START, now);
+        ck_assert_uint_eq(run_into(now, now + INTERVAL, is_of_host2, MAD_UNSENT), 2);
+        ck_assert_uint_eq(n_silent(), 0);
+        now += INTERVAL;
+        ck_assert_uint_ge(run_into(now, now + INTERVAL, is_counters_of_host2, MAD_BUSY), 1);
+        ck_assert_uint_eq(n_silent(), 1);
+        now += INTERVAL;
+        n_asked = 0;
+        run(now, now + INTERVAL);
+        ck_assert_uint_eq(n_silent(), 0);
+        ck_assert_uint_eq(count_asked(now, now + INTERVAL, HOST(2), -1, CLASS_PORT_INFO), 0); /* the same agent as before */
+        now += INTERVAL;
+        nodes[2].is_dead = true;
+        run(now, now + 2 * INTERVAL);
+        now += 2 * INTERVAL;
+        ck_assert_uint_eq(n_silent(), 1);
+        (void) run_into(now, now + 2 * INTERVAL, is_of_host2, MAD_UNSENT);
+        ck_assert_uint_eq(n_silent(), 1);
+}
+END_TEST
+
+/* Silent is who does not answer for its PortInfo, or for its counters, and who does for neither counts once. */
+START_TEST(silent_by_either)
+{
+        nodes[1].mute_port = 1;
+        nodes[2].is_dead = true;
+        run(START, START + 2 * INTERVAL);
+        ck_assert_uint_eq(n_silent(), 2);
+        nodes[3].refuses_counters = true;
+        run(START + 2 * INTERVAL, START + 3 * INTERVAL);
+        nodes[3].is_dead = true; /* its counters are asked for no more */
+        run(START + 3 * INTERVAL, START + 4 * INTERVAL);
+        ck_assert_uint_eq(n_silent(), 3);
+}
+END_TEST
+
 START_TEST(no_fabric_at_all)
 {
         struct mad_stage once;
@@ -1168,6 +1303,11 @@ int main(void)
         tcase_add_test(t, a_pause_is_not_made_up_for);
         tcase_add_test(t, pictures_in_the_middle_of_a_round);
         tcase_add_test(t, results_that_come_too_late_or_never);
+        tcase_add_test(t, a_clear_in_vain);
+        tcase_add_test(t, a_clear_that_a_reset_ends);
+        tcase_add_test(t, silent_ports_after_a_reset);
+        tcase_add_test(t, unsent_and_busy);
+        tcase_add_test(t, silent_by_either);
         tcase_add_test(t, no_fabric_at_all);
         tcase_add_test(t, all_at_once);
         suite_add_tcase(s, t);
