@@ -38,7 +38,7 @@ enum control_action_kind {
 enum reload_outcome {
         RELOAD_CARRIED_OUT, /* in force; every table was written and read as the policy says (audit: only compared) */
         RELOAD_UNCHANGED,   /* both files are as they were; the fabric was swept */
-        RELOAD_PARTIAL,     /* in force, but some ports did not answer or refused; they are tried again */
+        RELOAD_PARTIAL,     /* in force, but some ports or devices did not answer, or refused; they are tried again */
         RELOAD_WAITS,       /* the files are good, but the fabric cannot be reached yet */
         RELOAD_REFUSED,     /* what was in force stays in force */
 };

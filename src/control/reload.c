@@ -103,7 +103,8 @@ static enum reload_outcome outcome_of(const struct control *c, enum sweep_result
 {
         if (c->candidate || result == SWEEP_WAITS || result == SWEEP_FAILED)
                 return RELOAD_WAITS;
-        if (result == SWEEP_PARTIAL || c->status.n_frozen > 0)
+        /* behind a silent link may be a port that was not compared, as one that could not be read */
+        if (result == SWEEP_PARTIAL || c->status.n_frozen > 0 || c->status.ports.silent > 0)
                 return RELOAD_PARTIAL;
         return RELOAD_CARRIED_OUT;
 }

@@ -951,7 +951,8 @@ WRONGS += [
     Wrong("decide-new-errors-are-known", SWEEP_DECIDE, "return has_new_frozen(s->decision.plan, decision.plan) || has_new_errors(findings, &others) ? -EBADMSG : 0;", "(void) has_new_errors;\n        return has_new_frozen(s->decision.plan, decision.plan) ? -EBADMSG : 0;"),
     Wrong("decide-edits-need-a-clean-fabric", SWEEP_DECIDE, "if (r == -EBADMSG && c->in_force && port_key_is_of(", "if (r == -EBADMSG && !c->in_force && port_key_is_of("),
     Wrong("decide-rule-takes-the-lines", SWEEP_DECIDE, "return r < 0 ? r : knowledge_set_policy(c->knowledge, limited);", "return r < 0 ? r : knowledge_set_policy(c->knowledge, all ?: c->sweep.decision.given);"),
-    Wrong("reload-frozen-is-carried-out", RELOAD, "if (result == SWEEP_PARTIAL || c->status.n_frozen > 0)", "if (result == SWEEP_PARTIAL)"),
+    Wrong("reload-frozen-is-carried-out", RELOAD, "c->status.n_frozen > 0 || c->status.ports.silent > 0", "c->status.ports.silent > 0"),
+    Wrong("reload-silent-is-carried-out", RELOAD, "c->status.n_frozen > 0 || c->status.ports.silent > 0", "c->status.n_frozen > 0"),
 ]
 
 BOUNDS = "src/knowledge/bounds.c"

@@ -273,6 +273,33 @@ START_TEST(unchanged_in_part)
 }
 END_TEST
 
+/* A device hangs: the status is "partial" then, and so are the answers, whether files changed, are the same or are only audited. */
+START_TEST(silent_link)
+{
+        serve(POLICY_1);
+        f.nodes[hosts[2]].ports[1].mute = FABSIM_MUTE;
+        reload(POLICY_1, 4);
+        next_sweep();
+        ck_assert_uint_eq(status()->ports.silent, 1);
+        ck_assert_int_eq(noted.outcome, RELOAD_PARTIAL);
+        reload(POLICY_2, 5);
+        next_sweep();
+        ck_assert_int_eq(noted.outcome, RELOAD_PARTIAL);
+        ck_assert_uint_eq(noted.answered_generation, 2);
+        ck_assert_int_eq(give_candidate("mode: audit\nsweep_interval: 1h\n", POLICY_2, 6), 0);
+        next_sweep();
+        ck_assert_int_eq(noted.outcome, RELOAD_PARTIAL);
+        f.nodes[hosts[2]].ports[1].mute = FABSIM_ANSWERS;
+        reload(POLICY_2, 7);
+        next_sweep();
+        next_sweep(); /* the reload was carried out on the fabric as it was known */
+        reload(POLICY_2, 8);
+        next_sweep();
+        ck_assert_uint_eq(noted.requests[0], 8);
+        ck_assert_int_eq(noted.outcome, RELOAD_UNCHANGED);
+}
+END_TEST
+
 #define POLICY_OF_NODE2 "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      node2: full\n"
 #define HOLD "sweep_interval: 1h\nabsent_hold: forever\n"
 
@@ -453,6 +480,7 @@ int main(void)
                         sweep_failed,
                         carried_out_in_part,
                         unchanged_in_part,
+                        silent_link,
                         base_is_held,
                         base_would_be_held,
                         nothing_can_be_carried_out,
