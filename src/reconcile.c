@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "policy/selector.h"
 #include "subnet/known.h"
 #include "util/text.h"
 
@@ -131,8 +132,21 @@ static bool has_full_default(const struct p_key *entries, uint16_t capacity)
         return entries && p_keys_hold(entries, capacity, full);
 }
 
+/* Ports that become limited all the same have a line of their own. */
+static bool has_full_for_all(const struct policy_partition *p)
+{
+        for (uint32_t i = 0; i < p->n_candidates; i++) {
+                const struct policy_candidate *c = &p->candidates[i];
+
+                if (c->selector->kind == SELECTOR_ALL && membership_has_full(p->rules[c->rule].membership))
+                        return true;
+        }
+        return false;
+}
+
 /* OpenSM's own default: every port is a full member. Hosts talk by that, and a policy that says nothing of it ends that. */
-static void report_default(const struct plan *plan, const struct observed *observed, struct findings *findings)
+static void report_default(const struct policy *policy, const struct plan *plan, const struct observed *observed,
+                           struct findings *findings)
 {
         const struct subnet *s = observed->subnet;
         struct finding *item;
@@ -152,6 +166,8 @@ static void report_default(const struct plan *plan, const struct observed *obser
                             "%u ports become limited members of the default partition (0x7fff): they can no longer talk with each "
                             "other in it, as IPoIB without a P_Key of its own does; each still reaches the subnet administrator",
                             n);
+        if (has_full_for_all(&policy->partitions[0]))
+                return;
         finding_set_hint(findings, item,
                          "'ALL: full' in the members of the default partition keeps them full members ('default: {pkey: 0x7fff, "
                          "members: {ALL: full}}' if the policy does not have that yet)");
@@ -308,7 +324,7 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
         if (r < 0)
                 return r;
         if (!options->in_force)
-                report_default(out.plan, observed, findings);
+                report_default(policy, out.plan, observed, findings);
         report_frozen(&out, findings);
         if (findings->out_of_memory)
                 return -ENOMEM;
