@@ -77,13 +77,18 @@ static void fail_to_write(struct control *c, const char *what, int error)
         sweep_fail(c, what, error);
 }
 
-static const char *describe_audit(const struct generation *g)
+#define NEITHER "and pkeyd.yaml has neither writer: opensm, opensm.mirror nor beside_opensm"
+
+/* A subnet manager that ended may be back at any time: the generation that saw one does not write any more. */
+static const char *describe_audit(const struct control *c, const struct generation *g)
 {
         if (!g->audits)
                 return "";
-        return g->settings->mode == MODE_AUDIT ? " (audit)"
-                                               : " (audit: a subnet manager runs, and pkeyd.yaml has neither writer: opensm, "
-                                                 "opensm.mirror nor beside_opensm)";
+        if (g->settings->mode == MODE_AUDIT)
+                return " (audit)";
+        return subnet_has_master(c->snapshot->subnet) ? " (audit: a subnet manager runs, " NEITHER ")"
+                                                      : " (audit: a subnet manager ran since pkeyd loaded its files, " NEITHER
+                                                        "; that lasts until they change or pkeyd is restarted)";
 }
 
 static void describe_outcome(struct control *c, const struct watch_report *report)
@@ -111,7 +116,7 @@ static void describe_outcome(struct control *c, const struct watch_report *repor
         if (!may_write)
                 sm_follow_describe(&c->sm, c->sm_name, role, sizeof(role));
         control_set_status(c, "%s%sgeneration %" PRIu64 "%s: %u ports verified%s%s%s%s%s", role, may_write ? "" : "; ", g->number,
-                           describe_audit(g), report->n_right, differ, unreachable, silent, held, errors);
+                           describe_audit(c, g), report->n_right, differ, unreachable, silent, held, errors);
 }
 
 /* Only a policy that is wholly in force is remembered as such. */

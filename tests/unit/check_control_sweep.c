@@ -1370,6 +1370,8 @@ START_TEST(beside_an_sm_nothing_is_written)
         f.sm_runs = false; /* it may be back at any time */
         next_sweep();
         ck_assert_uint_eq(n_sets, 0);
+        ck_assert_ptr_null(strstr(status()->text, "a subnet manager runs"));
+        ck_assert_ptr_nonnull(strstr(status()->text, "generation 1 (audit: a subnet manager ran since pkeyd loaded its files, and "));
 
         give_candidate("mode: enforce\nbeside_opensm: true\n", POLICY_1, 1);
         next_sweep();
