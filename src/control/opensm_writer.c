@@ -309,8 +309,10 @@ static int parse_file(struct opensm_writer *w, struct file_bytes f, struct parti
 /* With a mirror the tables do not wait for the file. */
 static const char *what_of_tables(const struct opensm_writer *w)
 {
-        return w->job.mirror ? "the policy is in force without it, and OpenSM may undo that at its next heavy sweep"
-                             : "nothing is written";
+        if (!w->job.mirror)
+                return "nothing is written";
+        return w->job.in_force ? "the policy is in force without it, and OpenSM may undo that at its next heavy sweep"
+                               : "OpenSM goes by it, not by the policy, when this host takes over";
 }
 
 static void refuse_file(struct opensm_writer *w, bool edited)

@@ -54,6 +54,7 @@ struct opensm_job {
         const struct known *known;
         const struct opensm_conf *conf;
         bool mirror;                     /* only the file */
+        bool in_force;                   /* of a mirror: the tables are written here, or are as the policy says */
 };
 
 void opensm_writer_start(struct opensm_writer *w, usec_t now, const struct opensm_job *job);

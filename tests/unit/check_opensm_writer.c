@@ -1457,6 +1457,20 @@ START_TEST(standby_mirrors)
 }
 END_TEST
 
+/* Nobody wrote yet what the policy says: it is in force when the tables are so. */
+START_TEST(standby_with_a_foreign_file)
+{
+        put_file(FILE_CONF, "Default=0x7fff: ALL=full;\n");
+        f.sm = (struct fabsim_place) {hosts[2], 1};
+        start(OPENSM "role: follow-sm\n", POLICY_1);
+        until(CONTROL_MIRRORING);
+        read_files();
+        ck_assert_uint_gt(status()->ports.differ, 0);
+        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, "OpenSM goes by it, not by the policy, when this host takes over: make a policy");
+        ck_assert(!has(status()->text, "in force"));
+}
+END_TEST
+
 /* --- opensm.conf --- */
 
 /* OpenSM reads another file than the one that pkeyd would write. */
@@ -1582,6 +1596,7 @@ int main(void)
                         mirror_that_cannot_be_written,
                         no_mirror_in_audit_mode,
                         standby_mirrors,
+                        standby_with_a_foreign_file,
                         another_partition_file,
                         unreadable_opensm_conf,
                         conf_that_fits,
