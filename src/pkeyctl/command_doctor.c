@@ -168,7 +168,8 @@ static int read_partitions_conf(struct context *ctx, const char *path, struct do
                 enum partitions_file_owner owner = partitions_file_recognise(bytes, n, NULL);
 
                 ret->is_edited = owner == PARTITIONS_FILE_EDITED;
-                ret->is_foreign = owner == PARTITIONS_FILE_FOREIGN && ours && strcmp(path, ours) == 0;
+                /* there is nothing in an empty one that pkeyd would not write over */
+                ret->is_foreign = owner == PARTITIONS_FILE_FOREIGN && n > 0 && ours && strcmp(path, ours) == 0;
                 r = partitions_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, &conf);
         }
         ret->discarded = conf && conf->discarded;

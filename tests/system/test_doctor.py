@@ -250,6 +250,11 @@ def test_partitions_conf():
         fabric.pkeyctl("export", "opensm", policy, "--output", fabric.path("ours.conf")).expect(0)
         fabric.write("p.conf", read_file(fabric.path("ours.conf")))
         check(not {"opensm.discards", "opensm.odd", "opensm.edited"} & codes(doctor(fabric, "--opensm-config", conf)), "ours")
+        fabric.settings("opensm: {mirror: %s}\n" % fabric.path("p.conf"))
+        fabric.write("p.conf", "Default=0x7fff: ALL=limited, SELF=full;\n")
+        check("opensm.foreign" in codes(doctor(fabric, "--opensm-config", conf)), "not ours")
+        fabric.write("p.conf", "")
+        check("opensm.foreign" not in codes(doctor(fabric, "--opensm-config", conf)), "an empty file, which pkeyd takes at once")
 
 
 def test_cannot_look():
