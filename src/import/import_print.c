@@ -286,7 +286,9 @@ static const char *print(struct printer *p)
         const struct partitions_conf *c = p->im->conf;
 
         text_add(&p->t, "# What pkeyctl import made of %s.\n", c->file);
-        if (c->discarded)
+        if (c->is_empty)
+                text_add(&p->t, "# Nothing is defined there: OpenSM opens the default partition to all; so does this.\n");
+        else if (c->discarded)
                 text_add(&p->t, "# OpenSM cannot read that file, drops it and opens the default partition to all; so does this.\n");
         print_comments(p, TOP, "");
         text_add(&p->t, "\nversion: 1\n");

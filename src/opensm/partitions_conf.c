@@ -101,12 +101,27 @@ static enum line_ends line_ends_of(const char *bytes, size_t n)
         return memchr(bytes, '\r', n) && !memchr(bytes, '\n', n) ? LINE_ENDS_CR : LINE_ENDS_LF;
 }
 
+/* OpenSM takes it for the first character of what stands in the first line, also of a comment. */
+static bool hint_byte_order_mark(struct reader *r)
+{
+        if (r->has_byte_order_mark && r->line_number == 1)
+                report_hint(&r->report, "it begins with a byte order mark, which OpenSM takes for text: "
+                            "sed -i '1s/^\\xef\\xbb\\xbf//' %s", r->conf->file);
+        return r->has_byte_order_mark && r->line_number == 1;
+}
+
+/* What cannot be seen in an editor. True if there was something to say. */
+static bool hint_invisible(struct reader *r)
+{
+        return hint_byte_order_mark(r) || hint_line_ends(r);
+}
+
 /* OpenSM gives up and takes its default. */
 static int discard(struct reader *r, size_t position, const char *why)
 {
         partitions_conf_warn(r, position, FINDING_OPENSM_DISCARDED, "%s: OpenSM drops the whole file, makes every port a full "
                              "member of the default partition and removes all others", why);
-        (void) hint_line_ends(r);
+        (void) hint_invisible(r);
         return -ENOEXEC;
 }
 
@@ -119,7 +134,7 @@ static int discard_member(struct reader *r, const struct token *t)
                              "%s is not a port GUID: OpenSM drops the whole file, "
                              "makes every port a full member of the default partition and removes all others",
                              report_quote(&r->report, t->name));
-        if (hint_line_ends(r))
+        if (hint_invisible(r))
                 return -ENOEXEC;
         if (colon && r->open.line < r->line_number)
                 report_hint(&r->report, "the definition that begins in line %u has no ';' at its end", r->open.line);
@@ -420,8 +435,8 @@ static int read_all(struct reader *r, const char *bytes, size_t n)
         if (e == 0 && !r->any && !r->discarded) {
                 report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_DISCARDED, &whole,
                            "nothing is defined here: OpenSM makes every port a full member of the default partition");
-                (void) hint_line_ends(r);
-                r->discarded = true;
+                (void) hint_invisible(r);
+                r->discarded = r->conf->is_empty = true;
         }
         return e == 0 && r->discarded ? take_opensm_default(r) : e;
 }
@@ -444,6 +459,7 @@ int partitions_conf_parse(struct arena *a, const char *file_name, const char *by
         r->by_base = by_base;
         r->next_comment = &c->comments;
         r->line_ends = line_ends_of(bytes, n);
+        r->has_byte_order_mark = n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0;
         report_init(&r->report, findings);
         e = read_all(r, bytes, n);
         finish = report_finish(&r->report);

@@ -70,6 +70,7 @@ struct partitions_conf_comment {
 struct partitions_conf {
         const char *file;
         bool discarded;             /* OpenSM drops the file; the model is that of its default then */
+        bool is_empty;              /* discarded, as nothing stands there but comments */
         struct partitions_conf_partition *partitions; /* in the order of their making; [0] is the default partition */
         uint32_t n_partitions;
         struct partitions_conf_comment *comments;     /* ascending line */

@@ -51,6 +51,7 @@ struct reader {
         uint16_t counter;             /* the last number that was made up */
         bool begun, any, discarded;
         enum line_ends line_ends;     /* of the file */
+        bool has_byte_order_mark;     /* of UTF-8, at its begin */
         struct definition open;
         struct partitions_conf_comment **next_comment;
         unsigned line_number, column; /* of the line at hand, and where in it the buffer begins */

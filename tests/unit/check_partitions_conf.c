@@ -187,6 +187,10 @@ START_TEST(test_discarded)
         expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "CR LF");
         expect_discarded("# x\ra=0x10: 0x5=full;\r", 1, 1, "nothing is defined");
         expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "CR alone");
+        expect_discarded("\xef\xbb\xbf# x\r\na=0x10: 0x5=full;\r\n", 1, 1, "no ':'"); /* the first thing to mend */
+        expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "a byte order mark, which OpenSM takes for text");
+        expect_discarded("\xef\xbb\xbf" "a=0x10: 0x5=full;\nb=0x11: 0x10000z=full;\n", 2, 9, "not a port GUID");
+        expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "OpenSM takes port GUIDs");
         expect_discarded("a=0x10: node\r=full;\n", 1, 9, "not a port GUID");
         ck_assert_ptr_null(strstr(only(FINDING_OPENSM_DISCARDED)->hint, "CR"));
         expect_discarded("", 1, 1, "nothing is defined");
