@@ -173,9 +173,25 @@ static int follow_links(const char *path, char **ret)
         return at ? -ELOOP : -ENOMEM;
 }
 
-/* A whole file in the place of another: for everybody to read, or with the mode 0600 it was made with; `lasting`: on the disk,
- * name and all, before it returns. */
-static int replace(const char *path, const void *bytes, size_t n, bool readable, bool lasting)
+enum readers {
+        READERS_NONE, /* mode 0600 */
+        READERS_ALL,  /* 0644 */
+        READERS_KEPT, /* of the file that is replaced */
+};
+
+/* The mode of the file that fd takes the place of. For everybody to read where there is none, or where it belongs to others: the
+ * service cannot give it to them, and OpenSM may be one of them. */
+static mode_t mode_of_replaced(const char *path, int fd)
+{
+        struct stat old, new;
+
+        if (stat(path, &old) < 0 || fstat(fd, &new) < 0 || old.st_uid != new.st_uid || old.st_gid != new.st_gid)
+                return 0644;
+        return old.st_mode & 0777;
+}
+
+/* `lasting`: the file is on the disk, name and all, before this returns. */
+static int replace(const char *path, const void *bytes, size_t n, enum readers readers, bool lasting)
 {
         _cleanup_free_ char *beside = NULL;
         _cleanup_close_ int fd = -1;
@@ -189,7 +205,8 @@ static int replace(const char *path, const void *bytes, size_t n, bool readable,
         if (fd < 0)
                 return -errno;
         r = write_all(fd, bytes, n);
-        if (r == 0 && ((readable && fchmod(fd, 0644) < 0) || (lasting && fsync(fd) < 0) || rename(beside, path) < 0))
+        if (r == 0 && ((readers != READERS_NONE && fchmod(fd, readers == READERS_KEPT ? mode_of_replaced(path, fd) : 0644) < 0) ||
+                       (lasting && fsync(fd) < 0) || rename(beside, path) < 0))
                 r = -errno;
         if (r < 0)
                 (void) unlink(beside);
@@ -198,12 +215,12 @@ static int replace(const char *path, const void *bytes, size_t n, bool readable,
 
 int file_write_atomic(const char *path, const void *bytes, size_t n)
 {
-        return replace(path, bytes, n, false, true);
+        return replace(path, bytes, n, READERS_NONE, true);
 }
 
 int file_write_public(const char *path, const void *bytes, size_t n)
 {
-        return replace(path, bytes, n, true, false);
+        return replace(path, bytes, n, READERS_ALL, false);
 }
 
 int file_write_shared(const char *path, const void *bytes, size_t n)
@@ -211,5 +228,5 @@ int file_write_shared(const char *path, const void *bytes, size_t n)
         _cleanup_free_ char *target = NULL;
         int r = follow_links(path, &target);
 
-        return r < 0 ? r : replace(target, bytes, n, true, true);
+        return r < 0 ? r : replace(target, bytes, n, READERS_KEPT, true);
 }

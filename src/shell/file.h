@@ -37,6 +37,7 @@ int file_read_found(struct arena *a, const char *path, size_t max, struct findin
 int file_write_atomic(const char *path, const void *bytes, size_t n);
 /* The same for what others read and what may be lost with the host: mode 0644 whatever the umask is, not synced. */
 int file_write_public(const char *path, const void *bytes, size_t n);
-/* The same for what another program reads and must not miss: mode 0644 whatever the umask is, synced. Of a symbolic link what it
- * leads to is replaced, or made: an admin put it there. The others replace the link. */
+/* The same for what another program reads and must not miss: synced, with the mode of the file that is replaced if that has this
+ * process' owner and group, else mode 0644 whatever the umask is. Of a symbolic link what it leads to is replaced, or made: an
+ * admin put it there. The others replace the link. */
 int file_write_shared(const char *path, const void *bytes, size_t n);

@@ -129,10 +129,13 @@ START_TEST(write_through_links)
         ck_assert_uint_eq(st.st_mode & 0777, 0644);
         ck_assert_int_eq(file_write_shared("folder/beside", "second", 6), 0);
         expect_content("folder/real", "second");
+        ck_assert_int_eq(chmod("folder/real", 0640), 0); /* kept from now on */
         (void) snprintf(target, sizeof(target), "%s/link1", directory);
         ck_assert_int_eq(symlink(target, "link2"), 0); /* one to another, by its whole path */
         ck_assert_int_eq(file_write_shared("link2", "third", 5), 0);
         expect_content("folder/real", "third");
+        ck_assert_int_eq(stat("folder/real", &st), 0);
+        ck_assert_uint_eq(st.st_mode & 07777, 0640);
         expect_link("link1", "folder/real");
         expect_link("link2", target);
         expect_link("folder/beside", "real");
