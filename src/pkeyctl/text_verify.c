@@ -76,8 +76,8 @@ void text_verify(struct context *ctx, const struct result *result)
                 if (r->n_unreachable > 0)
                         printf(", %u could not be read", r->n_unreachable);
                 if (r->n_silent > 0)
-                        printf(", %u device%s behind a link that is up did not answer discovery", r->n_silent,
-                               text_plural(r->n_silent));
+                        printf(", the other end of %u link%s up did not answer discovery", r->n_silent,
+                               r->n_silent == 1 ? " that is" : "s that are");
         }
         putchar('\n');
 }

@@ -228,7 +228,7 @@ def test_silent_host():
         check("/%d: its link is up" % host.switch_port in str(silent[0]) and "M_Key" in str(silent[0]), silent)
         check("the policy is in force in part" in fabric.apply(path, seconds=100).expect(3).out, "apply")
         result = fabric.pkeyctl("verify", path, seconds=100).expect(3)
-        check("1 device behind a link that is up did not answer discovery" in result.out, result)
+        check("the other end of 1 link that is up did not answer discovery" in result.out, result)
         check("/%d: its link is up" % host.switch_port in result.err, result)
         check_equal(fabric.pkeyctl("verify", path, "--json", seconds=100).expect(3).json()["silent"], 1, "silent")
         daemon = Daemon(fabric, path)
