@@ -564,7 +564,8 @@ static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_pl
 }
 
 /* What the file in place gives to whom; NULL if it says nothing that counts. One that is damaged is known from when it was
- * written. */
+ * written. Where there never was one, or OpenSM drops it, OpenSM's fallback is what others have, and its broadcast group would go
+ * with OpenSM's next restart if the file did not name it. */
 static int read_in_place(struct opensm_writer *w, struct opensm_tables *tables, const struct opensm_tables **ret)
 {
         struct file_bytes f = w->in_place;
@@ -577,7 +578,7 @@ static int read_in_place(struct opensm_writer *w, struct opensm_tables *tables, 
         if (!f.bytes && is_last_path(w))
                 f = (struct file_bytes) { w->last, w->n_last };
         if (!f.bytes)
-                return 0;
+                return partitions_conf_fallback(w->arena, w->path, &w->others);
         r = parse_file(w, f, &conf);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;

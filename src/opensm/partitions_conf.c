@@ -469,3 +469,11 @@ int partitions_conf_parse(struct arena *a, const char *file_name, const char *by
                 *ret = c;
         return e;
 }
+
+int partitions_conf_fallback(struct arena *a, const char *file_name, struct partitions_conf **ret)
+{
+        _cleanup_findings_ struct findings ignored = {};
+
+        findings_init(&ignored, a);
+        return partitions_conf_parse(a, file_name, "", 0, &ignored, ret);
+}

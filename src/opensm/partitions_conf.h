@@ -82,6 +82,10 @@ struct partitions_conf {
 int partitions_conf_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                           struct partitions_conf **ret);
 
+/* What OpenSM has without a partition file, as of one that it drops: every port a full member of the default partition, with its
+ * broadcast group. file_name is copied. Returns 0 or -ENOMEM; in the arena. */
+int partitions_conf_fallback(struct arena *a, const char *file_name, struct partitions_conf **ret);
+
 /* What OpenSM makes of one partition in a fabric: an enum membership for each port of the subnet, in the arena. Without
  * allow_both_pkeys `both` is full. Returns 0 or -ENOMEM. */
 int partitions_conf_apply(struct arena *a, const struct partitions_conf_partition *partition, const struct subnet *subnet,

@@ -757,6 +757,35 @@ START_TEST(foreign_partition_keeps_who_is_not_there)
 }
 END_TEST
 
+#define OWNS_NO_DEFAULT "version: 1\nowns: 0x0010-0x001f\npartitions:\n  p:\n    pkey: 0x0010\n    members: {node1: full}\n"
+
+/* OpenSM's fallback has the default partition's broadcast group, which goes with OpenSM's restart if the file does not say it. */
+START_TEST(foreign_default_keeps_its_group)
+{
+        static const char *const given[] = {NULL, "", "# none yet\n", "p=0x10: node1=full;\n"};
+        static const char *const settings[] = {OPENSM, MIRROR};
+
+        for (unsigned i = 0; i < ELEMENTS(given) * ELEMENTS(settings); i++) {
+                if (given[i / 2]) {
+                        put_file(FILE_CONF, given[i / 2]);
+                        put_file(COPY, given[i / 2]);
+                }
+                start(settings[i % 2], OWNS_NO_DEFAULT);
+                for (int generation = 1; generation <= 2; generation++) {
+                        sweep();
+                        ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+                        ck_assert_msg(has(file_at(FILE_CONF)->bytes, "\nDefault=0x7fff,indx0,ipoib,mtu=4,rate=3,sl=0,scope=2,"
+                                                                     "Q_Key=0xb1b,TClass=0,FlowLabel=0:\n"),
+                                      "case %u: %s", i, file_at(FILE_CONF)->bytes);
+                        give_candidate(settings[i % 2], OWNS_NO_DEFAULT "  q:\n    pkey: 0x0011\n    members: {node1: full}\n", 0);
+                        until(i % 2 ? CONTROL_MIRRORING : CONTROL_WRITING_OPENSM);
+                }
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
 /* A file that pkeyd never wrote there is not gone; the path is another one, reported when a file is there. */
 START_TEST(another_path)
 {
@@ -1565,6 +1594,7 @@ int main(void)
                         given_file,
                         foreign_partition_keeps_its_flags,
                         foreign_partition_keeps_who_is_not_there,
+                        foreign_default_keeps_its_group,
                         another_path,
                         edited_file,
                         file_that_opens_the_fabric,
