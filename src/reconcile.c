@@ -170,7 +170,7 @@ static void report_default(const struct policy *policy, const struct plan *plan,
                 return;
         finding_set_hint(findings, item,
                          "'ALL: full' in the members of the default partition keeps them full members ('default: {pkey: 0x7fff, "
-                         "members: {ALL: full}}' if the policy does not have that yet)");
+                         "ipoib: true, members: {ALL: full}}' if the policy does not have that yet)");
 }
 
 /* --- frozen ports --------------------------------------------------------------------------------------------------- */
