@@ -109,8 +109,8 @@ static struct p_key *make_room(struct context *ctx, struct partitions_file_port 
         return keys;
 }
 
-/* Of a port that is there. */
-static int add_foreign(struct context *ctx, bool allow_both, uint32_t port, struct partitions_file_port *p)
+/* Of a port that is there. With both entries of a base it is both, which the file may not be able to say: that is refused there. */
+static int add_foreign(struct context *ctx, uint32_t port, struct partitions_file_port *p)
 {
         const struct observed_table *t = &ctx->observed->tables[port], *filter = filter_of(ctx, port);
         struct p_key *keys;
@@ -130,16 +130,13 @@ static int add_foreign(struct context *ctx, bool allow_both, uint32_t port, stru
         keys = make_room(ctx, p, t->capacity);
         if (!keys)
                 return -ENOMEM;
-        for (uint16_t i = 0; i < t->capacity; i++) {
-                struct p_key full = p_key_make(p_key_base(t->entries[i]), true);
-
-                if (is_foreign(ctx, t->entries[i]) && (allow_both || p_key_is_full(t->entries[i]) || !holds(t, full)))
+        for (uint16_t i = 0; i < t->capacity; i++)
+                if (is_foreign(ctx, t->entries[i]))
                         keys[p->n_keys++] = usable(filter, t->entries[i]);
-        }
         return 0;
 }
 
-/* Of one that is not: what OpenSM's file has. */
+/* Of one that is not: what OpenSM's file has. `both` there is refused like that in a table. */
 static int add_told(struct context *ctx, const struct partitions_file_port *told, struct partitions_file_port *p)
 {
         struct p_key *keys = make_room(ctx, p, told->n_keys);
@@ -151,20 +148,20 @@ static int add_told(struct context *ctx, const struct partitions_file_port *told
         return 0;
 }
 
-static int add_all_foreign(struct context *ctx, const struct opensm_conf *opensm, const struct partitions_conf *conf,
-                           const struct subnet *larger, struct partitions_file_port *ports, uint32_t n)
+static int add_all_foreign(struct context *ctx, const struct partitions_conf *conf, const struct subnet *larger,
+                           struct partitions_file_port *ports, uint32_t n)
 {
         const struct opensm_manager manager = manager_of(ctx);
         struct partitions_file_port *told = NULL;
         int r = 0;
 
         if (conf)
-                r = opensm_unmanaged_of_absent(ctx->arena, &manager, conf, larger, ctx->subnet, opensm->allow_both_pkeys, &told);
+                r = opensm_unmanaged_of_absent(ctx->arena, &manager, conf, larger, ctx->subnet, true, &told);
         for (uint32_t i = 0; i < n && r == 0; i++) {
                 uint32_t port = subnet_find_endport(ctx->subnet, ports[i].guid);
 
                 if (port != SUBNET_NONE)
-                        r = add_foreign(ctx, opensm->allow_both_pkeys, port, &ports[i]);
+                        r = add_foreign(ctx, port, &ports[i]);
                 else if (told)
                         r = add_told(ctx, &told[subnet_find_endport(larger, ports[i].guid)], &ports[i]);
         }
@@ -227,7 +224,7 @@ static int collect(struct context *ctx, const struct opensm_conf *opensm, struct
         if (r == 0)
                 r = collect_given(ctx, larger, &ports, &n);
         if (r == 0 && keeps_foreign(ctx))
-                r = add_all_foreign(ctx, opensm, conf, larger, ports, n);
+                r = add_all_foreign(ctx, conf, larger, ports, n);
         return r < 0 ? r : partitions_file_from_ports(ctx->arena, ctx->policy, conf, ports, n, ret);
 }
 

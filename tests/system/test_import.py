@@ -158,6 +158,20 @@ def test_both_where_opensm_allows_it():
         result = fabric.pkeyctl("export", "opensm", fabric.write("both.yaml", BOTH), "--json").expect(1).json()
         check_equal([f["code"] for f in result["findings"]], ["opensm.both"], "findings")
         check("allow_both_pkeys TRUE" in result["findings"][0]["hint"], result)
+        # nor is that of a partition that the policy leaves to others made full without a word: by its table, or by OpenSM's file
+        theirs = fabric.write("partitions.conf", "Default=0x7fff: ALL=limited, SELF=full;\ntheirs=0x0e01: 0x%016x=both;\n" %
+                              fabric.topology.port_guid("node0002"))
+        fabric.heavy_sweep()
+        policy = fabric.write("owns.yaml", OWNS)
+        fabric.pkeyctl("export", "opensm", policy, "--opensm-config", fabric.path("opensm.conf")).expect(0)
+        result = fabric.pkeyctl("export", "opensm", policy).expect(1)
+        check("is both a full and a limited member of 0x0e01, which" in result.err, result)
+        check("--opensm-config" in result.err, "the way out:", result)
+        fabric.console('Unlink "node0002"')
+        fabric.heavy_sweep()
+        fabric.write("told.conf", "partition_config_file %s\n" % theirs)
+        result = fabric.pkeyctl("export", "opensm", policy, "--opensm-config", fabric.path("told.conf")).expect(1)
+        check("member of theirs (0x0e01), which" in result.err, "a host that is down:", result)
 
 
 def test_what_is_said():
