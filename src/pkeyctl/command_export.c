@@ -255,7 +255,7 @@ int command_export(struct context *ctx)
         ctx->named_files_only = ctx->options->topology != NULL;
         r = pipeline_read_files(ctx, POLICY_REQUIRED, ctx->arguments[1]);
         if (r == 0)
-                r = pipeline_read_opensm_conf(ctx, NULL, &opensm);
+                r = pipeline_read_opensm_conf(ctx, ctx->settings.opensm_config, &opensm);
         if (r == 0)
                 r = read_fabric(ctx);
         if (r == 0)

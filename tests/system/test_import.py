@@ -167,6 +167,10 @@ def test_both_where_opensm_allows_it():
         result = fabric.pkeyctl("export", "opensm", policy).expect(1)
         check("is both a full and a limited member of 0x0e01, which" in result.err, result)
         check("--opensm-config" in result.err, "the way out:", result)
+        fabric.settings("timeout: 200ms\nwriter: opensm\nopensm: {partitions_conf: %s, reload: \"pid:2\", config: %s}\n" % (
+            theirs, fabric.path("opensm.conf")))
+        fabric.pkeyctl("export", "opensm", policy).expect(0)
+        fabric.settings("timeout: 200ms\n")
         fabric.console('Unlink "node0002"')
         fabric.heavy_sweep()
         fabric.write("told.conf", "partition_config_file %s\n" % theirs)
