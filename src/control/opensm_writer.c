@@ -73,6 +73,7 @@ struct opensm_writer {
         const char *path;        /* of the partition file */
         const char *copy_path;   /* PATH.before-pkeyd */
         struct partitions_conf *others; /* what OpenSM was told of partitions that the policy does not have; NULL: nothing */
+        const struct partitions_conf *replaced; /* the same before pkeyd's first file; NULL: pkeyd wrote the file in place */
         bool stopping, at_the_end;
         bool is_phase;           /* the file in place is not the last one of its generation */
         bool given;              /* that is from a file that a person gave to pkeyd just now */
@@ -219,6 +220,7 @@ void opensm_writer_drop(struct opensm_writer *w)
         w->in_place = w->good = w->file = (struct file_bytes) {};
         w->good_tables = NULL;
         w->others = NULL;
+        w->replaced = NULL;
         w->job = (struct opensm_job) {};
         w->path = NULL;
 }
@@ -573,12 +575,13 @@ static int read_in_place(struct opensm_writer *w, struct opensm_tables *tables, 
         int r;
 
         *ret = NULL;
-        if (w->given)
-                return 0;
-        if (!f.bytes && is_last_path(w))
+        if (!f.bytes && !w->given && is_last_path(w))
                 f = (struct file_bytes) { w->last, w->n_last };
-        if (!f.bytes)
-                return partitions_conf_fallback(w->arena, w->path, &w->others);
+        if (!f.bytes) {
+                r = w->given ? 0 : partitions_conf_fallback(w->arena, w->path, &w->others);
+                w->replaced = w->others;
+                return r;
+        }
         r = parse_file(w, f, &conf);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
@@ -857,6 +860,53 @@ static void report_taken(struct opensm_writer *w)
         w->takes_over = false;
 }
 
+static bool loses_group(const struct opensm_writer *w, const struct partitions_conf_partition *p)
+{
+        const struct policy *policy = w->job.generation->policy;
+        int i = policy_find_base(policy, p->base);
+
+        return p->has_broadcast && i >= 0 && policy_owns(policy, p->base) && !policy->partitions[i].ipoib;
+}
+
+/* "default (0x7fff), lab (0x0010)"; "": none. NULL: out of memory. */
+static const char *name_lost_groups(struct opensm_writer *w, uint32_t *ret_n)
+{
+        const struct policy *policy = w->job.generation->policy;
+        const char *text = "";
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; text && i < w->replaced->n_partitions; i++) {
+                const struct partitions_conf_partition *p = &w->replaced->partitions[i];
+
+                if (loses_group(w, p) && n++ < MAX_NAMED)
+                        text = arena_printf(w->arena, "%s%s%s (0x%04x)", text, n > 1 ? ", " : "",
+                                            policy->partitions[policy_find_base(policy, p->base)].name, p->base);
+        }
+        if (text && n > MAX_NAMED)
+                text = arena_printf(w->arena, "%s and %u more", text, n - MAX_NAMED);
+        *ret_n = n;
+        return text;
+}
+
+/* A first policy often says nothing of what OpenSM's fallback has. OpenSM keeps a group as long as it runs, so that hosts would lose
+ * it without any change, weeks later. */
+static void report_lost_groups(struct opensm_writer *w)
+{
+        const struct policy_partition *first = w->job.generation->policy->partitions; /* the default partition */
+        const char *names, *line = "";
+        uint32_t n = 0;
+
+        names = w->replaced ? name_lost_groups(w, &n) : NULL;
+        if (names && first->where.line == 0 && loses_group(w, &w->replaced->partitions[0]))
+                line = " ('default: {pkey: 0x7fff, ipoib: true}', for the policy does not name that yet)";
+        if (names && n > 0)
+                log_add(w->log, LOG_EVENT_OPENSM_GROUPS_END, &(struct log_about) { .generation = w->job.generation->number },
+                        "OpenSM made a broadcast group in partition%s %s; the policy has no ipoib there, so the group is gone after "
+                        "OpenSM's next restart, and IPoIB with it; to keep it, add 'ipoib: true' to %s%s",
+                        text_plural(n), names, n == 1 ? "that partition" : "these partitions", line);
+        w->replaced = NULL;
+}
+
 static void file_written(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
         int r = event->r;
@@ -874,6 +924,7 @@ static void file_written(struct opensm_writer *w, usec_t now, const struct contr
         }
         remember(w, w->file, false);
         report_taken(w);
+        report_lost_groups(w);
         /* what is not in the tables, as the parameters of IPoIB, should not wait for OpenSM's next heavy sweep */
         if (w->purpose == FOR_MIRROR || (w->purpose == FOR_CONTENT && same_bytes(body_of(w->file), body_of(w->in_place))))
                 end(w, 0);

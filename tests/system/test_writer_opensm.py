@@ -257,6 +257,38 @@ def test_site_without_partitions_conf():
         check("was not written by pkeyd" not in d.text(), "it asks for a hand-over:\n" + d.text())
 
 
+def broadcast_groups(site):
+    """The SA answers some time after a start."""
+    site.fabric.heavy_sweep()
+    answer = wait_for(lambda: [r.out for r in [site.fabric.run(["saquery", "-g"])] if "failed" not in r.err], "the SA's groups")[0]
+    return re.findall(r"MGID\.*(\S+)", answer)
+
+
+def test_broadcast_group_of_the_fallback():
+    """OpenSM drops a group when it restarts: the file must say it, or the journal that the policy does not."""
+    for members, owns, kept in (({"ALL": "full"}, None, False), ({"ALL": "full"}, None, True), (None, ["0x0010"], True)):
+        with Site() as site:
+            os.remove(site.conf)
+            site.fabric.heavy_sweep()
+            before = broadcast_groups(site)
+            check(before, "OpenSM has no group of its own")
+            policy = Policy()
+            if members:
+                policy.add("default", 0x7FFF, members)
+            policy.add("p", 0x10, {hosts(site, 1)[0]: "full"})
+            policy.owns = owns
+            text = policy.yaml()
+            if members and kept:
+                text = text.replace("pkey: 0x7fff\n", "pkey: 0x7fff\n    ipoib: true\n")
+            site.daemon = Daemon(site.fabric, site.fabric.write("partitions.yaml", text))
+            wait_for(lambda: "=0x0010" in read_file(site.conf) and "phase" not in read_file(site.conf).splitlines()[1], "the policy's file")
+            warned = "OpenSM made a broadcast group in partition default (0x7fff); the policy has no ipoib there" in site.daemon.text()
+            check_equal(warned, not kept, "the journal warns:\n" + site.daemon.text())
+            site.kill_opensm()
+            site.start_opensm()
+            check_equal(broadcast_groups(site), before if kept else [], "groups after OpenSM's restart")
+
+
 def break_file(site, how):
     text = read_file(site.conf)
     if how == "gone":

@@ -786,6 +786,46 @@ START_TEST(foreign_default_keeps_its_group)
 }
 END_TEST
 
+/* A policy that says no ipoib takes the group away, but not before OpenSM restarts: reported once, with the line that keeps it. */
+START_TEST(lost_group_is_reported)
+{
+        static const char given[] = "Default=0x7fff, ipoib: ALL=full;\nlab=0x10, ipoib: ALL=full;\nmore=0x11: mgid=ff12:401b::16\n"
+                                    " ALL=full;\nout=0x12, ipoib: ALL=full;\n";
+        static const struct {
+                const char *given, *policy, *names; /* NULL: nothing is lost */
+        } cases[] = {
+                {NULL, POLICY_1, "partition default (0x7fff); the policy has no ipoib there"},
+                {NULL, POLICY_1, "'default: {pkey: 0x7fff, ipoib: true}'"},
+                {"# none\n", ONE_IN_P, "to keep it, add 'ipoib: true' to that partition"},
+                {NULL, POLICY_1 "  default: {pkey: 0x7fff, ipoib: true, members: {ALL: full}}\n", NULL},
+                {NULL, OWNS_NO_DEFAULT, NULL},
+                {given, ONE_IN_P, "partitions default (0x7fff), p (0x0010); the"},
+                {given, OWNS_NO_DEFAULT, "partition p (0x0010); the"},
+        };
+
+        for (unsigned i = 0; i < ELEMENTS(cases); i++) {
+                unsigned n = cases[i].names ? 1 : 0;
+
+                if (cases[i].given) {
+                        put_file(FILE_CONF, cases[i].given);
+                        put_file(COPY, cases[i].given);
+                }
+                start(i % 2 ? OPENSM : MIRROR, cases[i].policy);
+                sweep();
+                ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+                ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_GROUPS_END), n);
+                if (n)
+                        expect_logged(LOG_EVENT_OPENSM_GROUPS_END, cases[i].names);
+                put_file(FILE_CONF, ""); /* pkeyd's own is known */
+                until(i % 2 ? CONTROL_WRITING_OPENSM : CONTROL_MIRRORING);
+                sweep();
+                ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_GROUPS_END), n);
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
 /* A file that pkeyd never wrote there is not gone; the path is another one, reported when a file is there. */
 START_TEST(another_path)
 {
@@ -1595,6 +1635,7 @@ int main(void)
                         foreign_partition_keeps_its_flags,
                         foreign_partition_keeps_who_is_not_there,
                         foreign_default_keeps_its_group,
+                        lost_group_is_reported,
                         another_path,
                         edited_file,
                         file_that_opens_the_fabric,
