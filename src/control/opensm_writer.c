@@ -888,8 +888,8 @@ static const char *name_lost_groups(struct opensm_writer *w, uint32_t *ret_n)
         return text;
 }
 
-/* A first policy often says nothing of what OpenSM's fallback has. OpenSM keeps a group as long as it runs, so that hosts would lose
- * it without any change, weeks later. */
+/* A first policy often says nothing of what OpenSM's fallback has. OpenSM keeps a group as long as it runs, so that hosts would
+ * lose it without any change, weeks later. */
 static void report_lost_groups(struct opensm_writer *w)
 {
         const struct policy_partition *first = w->job.generation->policy->partitions; /* the default partition */
