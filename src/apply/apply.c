@@ -13,9 +13,13 @@ enum cookie_kind {
         COOKIE_READ_BACK_AGAIN = 4,
 };
 
+/* Before a host that does not answer is asked more often, the switch says whether its link is up. */
+#define RETRIES_BEFORE_LINK 1
+
 enum task_step {
         TASK_NEW,     /* prepared: it may be sent in this phase */
         TASK_IDENTIFYING, /* who is at that address? */
+        TASK_ASKING_LINK, /* nobody answered there: is it plugged in? */
         TASK_READING, /* the block as it is now, before it is written */
         TASK_CONFIRMING, /* it was read, but was that still the SMA of this port? */
         TASK_SET,     /* read, and as expected: to be set */
@@ -29,6 +33,7 @@ struct task {
         enum task_step step;
         uint8_t rounds;                       /* of read-and-set so far; UINT8_MAX: no more */
         enum mad_outcome last_set;            /* how the last Set ended, if it gave no answer */
+        bool link_asked;
         bool counted;                         /* violations are known */
         uint16_t violations;                  /* M_KeyViolations after the last Set without an answer */
         struct p_key before[P_KEY_BLOCK_ENTRIES], after[P_KEY_BLOCK_ENTRIES]; /* as they are now, held bases left out */
@@ -744,6 +749,37 @@ static void make_identify(struct mad_request *ret)
         ret->modifier = 0;
 }
 
+/* The switch port that a host is plugged into; NULL: there is none. */
+static const struct subnet_port *link_of(const struct apply *ap, const struct plan_write *w)
+{
+        const struct subnet_port *ports = ap->plan->subnet->ports, *p = &ports[w->port];
+
+        return p->role == PORT_ENDPORT && p->peer != SUBNET_NONE && ports[p->peer].role == PORT_SWITCH_EXTERNAL ? &ports[p->peer]
+                                                                                                                : NULL;
+}
+
+static void make_first_identify(const struct apply *ap, uint32_t i, struct mad_request *ret)
+{
+        make_identify(ret);
+        if (!link_of(ap, write_of(ap, i)))
+                return;
+        if (ap->tasks[i].link_asked)
+                ret->retries -= MIN(ret->retries, RETRIES_BEFORE_LINK + 1);
+        else
+                ret->retries = MIN(ret->retries, RETRIES_BEFORE_LINK);
+}
+
+static void make_link(const struct apply *ap, const struct plan_write *w, struct mad_request *ret)
+{
+        const struct subnet_port *beside = link_of(ap, w);
+
+        ret->route = beside->route;
+        ret->destination = beside->destination;
+        ret->key = m_keys_get(ap->options.m_keys, beside->guid);
+        ret->attribute = SMP_ATTR_PORT_INFO;
+        ret->modifier = beside->number;
+}
+
 /* What others did since the task began may stand in its way now. */
 static bool is_still_admitted(struct apply *ap, uint32_t i)
 {
@@ -801,7 +837,11 @@ static bool next_of_phase(struct apply *ap, struct mad_request *ret)
                 }
                 address(ap, write_of(ap, i), ret);
                 ret->cookie = make_cookie(COOKIE_TASK, i);
-                if (ap->tasks[i].step == TASK_IDENTIFYING || ap->tasks[i].step == TASK_CONFIRMING)
+                if (ap->tasks[i].step == TASK_IDENTIFYING)
+                        make_first_identify(ap, i, ret);
+                else if (ap->tasks[i].step == TASK_ASKING_LINK)
+                        make_link(ap, write_of(ap, i), ret);
+                else if (ap->tasks[i].step == TASK_CONFIRMING)
                         make_identify(ret);
                 else if (ap->tasks[i].step == TASK_SET)
                         make_set(ap, write_of(ap, i), &ap->tasks[i], ret);
@@ -992,10 +1032,43 @@ static void read_result(struct apply *ap, uint32_t i, const struct mad_result *r
         }
 }
 
+static bool may_be_unplugged(const struct apply *ap, uint32_t i, const struct mad_result *result)
+{
+        const struct task *t = &ap->tasks[i];
+
+        return t->step == TASK_IDENTIFYING && !t->link_asked && result->outcome == MAD_TIMED_OUT && link_of(ap, write_of(ap, i));
+}
+
+/* A host without a link is not waited for. */
+static void link_result(struct apply *ap, uint32_t i, const struct mad_result *result)
+{
+        static const struct mad_result nobody = { .outcome = MAD_TIMED_OUT };
+        struct port_info pi;
+
+        ap->tasks[i].link_asked = true;
+        if (result->outcome == MAD_ANSWERED)
+                port_info_decode(result->data, &pi);
+        if (result->outcome == MAD_ANSWERED && !pi.link_up) {
+                task_fail_unanswered(ap, i, &nobody);
+                return;
+        }
+        ap->tasks[i].step = TASK_IDENTIFYING;
+        task_ready(ap, i);
+}
+
 static void task_result(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         enum task_step step = ap->tasks[i].step;
 
+        if (step == TASK_ASKING_LINK) {
+                link_result(ap, i, result);
+                return;
+        }
+        if (may_be_unplugged(ap, i, result)) {
+                ap->tasks[i].step = TASK_ASKING_LINK;
+                task_ready(ap, i);
+                return;
+        }
         doubt_who_answers(ap, write_of(ap, i), result, is_news(ap, write_of(ap, i), result));
         if (step == TASK_COUNTING)
                 count_result(ap, i, result);

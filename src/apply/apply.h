@@ -13,13 +13,13 @@
  * after a crash every write that may have happened is known.
  *
  * Each write is: ask who is there, once for each SMA in each phase (LIDs move while others are waited for), and again after each
- * request there that was not answered at once, before what was read since is believed or anything is set; read the block; if
- * it is not what the plan rests on, do not write; set it;
- * compare the answer with what was sent. A Set that got no answer is not simply sent again: the block is read, and what is there
- * decides. Before that the port's M_KeyViolations are read: a port that answers reads, and counts what it does not carry out, was
- * sent the wrong M_Key. The next phase begins when every write of this one has ended. When all phases are through, every touched
- * block is read back. Where that is not what was written, the SMA says once more who it is, and the block is read again: only then
- * it is believed.
+ * request there that was not answered at once, before what was read since is believed or anything is set (if a host does not say
+ * it, its switch says whether the link is up: one that was unplugged is not waited for); read the block; if it is not what the
+ * plan rests on, do not write; set it; compare the answer with what was sent. A Set that got no answer is not simply sent again:
+ * the block is read, and what is there decides. Before that the port's M_KeyViolations are read: a port that answers reads, and
+ * counts what it does not carry out, was sent the wrong M_Key. The next phase begins when every write of this one has ended. When
+ * all phases are through, every touched block is read back. Where that is not what was written, the SMA says once more who it is,
+ * and the block is read again: only then it is believed.
  *
  * A change that the rule (knowledge/rule.h) does not admit waits: a grant must not follow a revoke that may not have happened. The
  * rest goes on. The bases in which something waits are held, and named.

@@ -226,6 +226,11 @@ WRONGS = [
     Wrong("violations-a-move-is-no-news", "src/violations/violations.c", "from->guid.v != to->guid.v || strcmp(from->at_switch", "from->guid.v != to->guid.v && strcmp(from->at_switch"),
     Wrong("violations-an-empty-port-is-an-adapter", "src/violations/attribution.c", "                s->is_switch_port = true; /* with nothing", "                s->is_switch_port = false; /* with nothing"),
     Wrong("violations-the-silent-is-nobody", "src/violations/attribution.c", "                s->is_silent = subnet_port_is_silent(", "                s->is_silent = false && subnet_port_is_silent("),
+    Wrong("apply-who-is-unplugged-is-asked-again", "src/apply/apply.c", "if (result->outcome == MAD_ANSWERED && !pi.link_up) {", "if (false) {"),
+    Wrong("apply-a-mute-switch-unplugs", "src/apply/apply.c", "if (result->outcome == MAD_ANSWERED && !pi.link_up) {", "if (result->outcome != MAD_ANSWERED || !pi.link_up) {"),
+    Wrong("apply-the-link-of-the-host", "src/apply/apply.c", "        ret->modifier = beside->number;", "        ret->modifier = 1;"),
+    Wrong("apply-asks-more-often", "src/apply/apply.c", "ret->retries -= MIN(ret->retries, RETRIES_BEFORE_LINK + 1);", ";"),
+    Wrong("apply-the-link-is-asked-for-ever", "src/apply/apply.c", "        ap->tasks[i].link_asked = true;\n", ""),
     Wrong("violations-a-port-is-another", "src/violations/poll_targets.c", "                who.number = 0;\n", ""),
     Wrong("violations-nothing-is-remembered", "src/violations/poll_targets.c", "        if (known)\n                *target = *known;\n", "        (void) known;\n"),
 

@@ -82,7 +82,8 @@ static void answer(struct run *r, const struct mad_stage *stage, const struct ma
         if (request->method == MAD_SET)
                 r->sets_by_port[port]++;
         /* a Set is never sent again blindly */
-        REQUIRE(request->retries == (request->method == MAD_SET ? 0 : RETRIES));
+        REQUIRE(request->method == MAD_SET ? request->retries == 0 :
+                request->attribute == SMP_ATTR_NODE_INFO ? request->retries <= RETRIES : request->retries == RETRIES);
         if (!r->fault || !r->fault(r, request, &result))
                 REQUIRE(fake_fabric_answer(&r->f, request, &result));
         fake_wire_end(&r->wire, request, &result);
@@ -344,6 +345,69 @@ static bool lose_all_sets(struct run *r, const struct mad_request *request, stru
         *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
         return on_fault_port(r, request, MAD_SET);
 }
+
+/* A host that does not say who it is, and what its switch says of the link. */
+static struct {
+        bool is_up, switch_is_mute, comes_back;
+        unsigned n_asked, n_links;
+        uint8_t retries[4];
+} unplugged;
+
+static bool unplug(struct run *r, const struct mad_request *request, struct mad_result *ret)
+{
+        uint32_t port = fake_fabric_port_of(&r->f, request);
+
+        *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
+        if (port == r->f.leaf[1] && request->attribute == SMP_ATTR_PORT_INFO) {
+                ck_assert_uint_eq(request->modifier, r->f.subnet->ports[r->f.leaf[1]].number);
+                ck_assert_uint_eq(request->key, m_keys_get(r->m_keys, r->f.subnet->ports[r->f.leaf[1]].guid));
+                unplugged.n_links++;
+                if (!unplugged.switch_is_mute)
+                        *ret = (struct mad_result) { .outcome = MAD_ANSWERED };
+                mad_set_field(ret->data, 0, IB_PORT_PHYS_STATE_F, unplugged.is_up ? 5 : 2);
+                return true;
+        }
+        if (port != r->fault_port || request->attribute != SMP_ATTR_NODE_INFO)
+                return false;
+        ck_assert_uint_lt(unplugged.n_asked, ELEMENTS(unplugged.retries));
+        unplugged.retries[unplugged.n_asked++] = request->retries;
+        return unplugged.n_asked == 1 || !unplugged.comes_back;
+}
+
+/* Who was unplugged is not waited for; whose link is up, or of whom the switch says nothing, has all its tries. */
+START_TEST(test_unplugged)
+{
+        static const struct {
+                bool is_up, switch_is_mute, comes_back;
+                unsigned n_asked;
+        } rows[] = { { .n_asked = 1 }, { .is_up = true, .n_asked = 2 }, { .switch_is_mute = true, .n_asked = 2 },
+                     { .is_up = true, .comes_back = true, .n_asked = 2 } };
+
+        for (size_t i = 0; i < ELEMENTS(rows); i++) {
+                struct run r;
+
+                memset(&unplugged, 0, sizeof(unplugged));
+                unplugged.is_up = rows[i].is_up;
+                unplugged.switch_is_mute = rows[i].switch_is_mute;
+                unplugged.comes_back = rows[i].comes_back;
+                two_grants(&r);
+                r.fault = unplug;
+                r.fault_port = r.f.host[1];
+                run_apply(&r);
+                ck_assert_uint_eq(unplugged.n_links, 1);
+                ck_assert_uint_eq(unplugged.n_asked, rows[i].n_asked);
+                ck_assert_uint_eq(unplugged.retries[0], 1);
+                ck_assert_uint_eq(unplugged.retries[1], 0);
+                if (rows[i].comes_back)
+                        expect(&r, 2, 0, 0, 2);
+                else
+                        expect(&r, 1, 1, 0, 1);
+                ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 1)->reason, rows[i].comes_back ? APPLY_OK : APPLY_TIMEOUT);
+                ck_assert_int_eq(r.o->tables[r.f.host[1]].source == TABLE_READ, rows[i].comes_back);
+                run_done(&r);
+        }
+}
+END_TEST
 
 /* One port that cannot be written does not keep the others of its phase from being written. */
 START_TEST(test_set_never_arrives)
@@ -3221,6 +3285,7 @@ static Suite *apply_suite(void)
         tcase_add_test(t, test_set_answer_lost);
         tcase_add_test(t, test_set_lost);
         tcase_add_test(t, test_set_never_arrives);
+        tcase_add_test(t, test_unplugged);
         tcase_add_test(t, test_m_key_counted);
         tcase_add_test(t, test_m_key_counter_is_cleared);
         tcase_add_test(t, test_m_key_of_a_switch);
