@@ -502,6 +502,17 @@ static const char *storm_verb(const struct attribution_context *s)
         return "counted";
 }
 
+/* What a switch port counted that does not check P_Keys, as far as is known, its host may not have sent. */
+static void add_worst(struct text *w, const struct attribution_context *s)
+{
+        struct phrase n = phrase_number(s->record->unreported);
+
+        if (s->record->source == VIOLATION_RCV_CONSTRAINT && s->is_switch_port && !s->out->names_sender && party_is_known(&s->host))
+                text_add(w, "switch port %s counted %s from %s", s->counted_label, n.text, s->out->node);
+        else
+                text_add(w, "%s %s %s", s->out->node, storm_verb(s), n.text);
+}
+
 static void add_storm(struct text *w, const struct violation_report *report, const struct attribution_input *c)
 {
         text_add(w, "%s counted %s", phrase_count(report->n_ports, "port", "ports").text,
@@ -538,8 +549,8 @@ static int explain_storm(struct attribution_context *s, const struct violation_r
                 if (r < 0)
                         return r;
                 worst[i] = (struct worst) { one.port_guid, one_context.began };
-                text_add(&w, "%s%s %s %s", i == 0 ? "; the worst: " : ", ", one.node, storm_verb(&one_context),
-                         phrase_number(report->worst[i].unreported).text);
+                text_add(&w, i == 0 ? "; the worst: " : ", ");
+                add_worst(&w, &one_context);
         }
         if (!quiet)
                 add_shared(&w, s->c, worst, n);

@@ -779,6 +779,10 @@ START_TEST(test_storm)
                         "3,000, node0042 mlx5_0/1 received 200, node0050 mlx5_0/1 received 20; 2 of these 3 were "
                         "taken out of tenant-a (0x0101) 3 minutes ago by generation 42: probably this is the "
                         "cause there");
+        /* a switch that checks nothing does not know who sent it */
+        add_worst(&r, VIOLATION_RCV_CONSTRAINT, LEAF08, 1, 4);
+        expect_text(storm(&r), ", switch port leaf08/1 counted 4 from node0050 mlx5_0/1");
+        r.worst[--r.n_worst] = (struct violation_record) {};
         /* half of them is not most of them */
         add_worst(&r, VIOLATION_XMIT_CONSTRAINT, LEAF08, 1, 2);
         ck_assert_str_eq(
