@@ -175,17 +175,29 @@ void reload_accept(struct control *c)
                 control_will_store(c, g);
 }
 
+/* What nobody writes here is not said to be in force. */
+static const char *what_only_compares(const struct control *c, const struct generation *g)
+{
+        if (g->audits)
+                return ": pkeyd compares the tables with it, and writes nothing";
+        if (!control_may_write(c, g))
+                return ": this host stands by, and only compares the tables with it";
+        return NULL;
+}
+
 void reload_announce(struct control *c)
 {
         const struct generation *g = c->in_force;
+        const char *compares;
 
         if (!c->unannounced)
                 return;
         c->unannounced = false;
+        compares = what_only_compares(c, g);
         log_add(c->log, LOG_EVENT_GENERATION, &(struct log_about) { .generation = g->number },
-                "generation %" PRIu64 " is in force: %u partition%s, mode %s%s", g->number, g->policy->n_partitions,
-                text_plural(g->policy->n_partitions), g->audits ? "audit" : "enforce",
-                g->settings->role == ROLE_FOLLOW_SM ? ", role follow-sm" : "");
+                "generation %" PRIu64 "%s: %u partition%s, mode %s%s%s", g->number, compares ? "" : " is in force",
+                g->policy->n_partitions, text_plural(g->policy->n_partitions), g->audits ? "audit" : "enforce",
+                g->settings->role == ROLE_FOLLOW_SM ? ", role follow-sm" : "", compares ?: "");
 }
 
 /* --- loaded ------------------------------------------------------------------------------------------------------- */

@@ -1790,6 +1790,7 @@ START_TEST(standby)
         ck_assert_uint_eq(n_sets, 0);
         ck_assert(status()->standby && !status()->writing);
         expect_logged(LOG_EVENT_STANDS_BY, "the master SM is at LID 5 (node node3)");
+        expect_logged(LOG_EVENT_GENERATION, "role follow-sm: this host stands by, and only compares the tables with it");
         expect_logged(LOG_EVENT_STANDBY_DIFFERS,
                       "standing by: the policy of this host (generation 1) is not what the fabric has");
         ck_assert_ptr_nonnull(

@@ -421,7 +421,7 @@ START_TEST(reload_to_audit)
         ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
         ck_assert_uint_eq(noted.answered_generation, 2);
         ck_assert_uint_eq(noted.stored_generation, 1);
-        expect_logged(LOG_EVENT_GENERATION, "generation 2 is in force: 2 partitions, mode audit");
+        expect_logged(LOG_EVENT_GENERATION, "generation 2: 2 partitions, mode audit: pkeyd compares the tables with it, and writes nothing");
         ck_assert(!holds(hosts[1], 0x8010));
 }
 END_TEST
