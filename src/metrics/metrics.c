@@ -174,16 +174,28 @@ static void add_known_port(struct text *t, const struct subnet *s, const struct 
                 add_switch_port(t, subnet_node_name(subnet_port_node(s, external), name), external->number);
 }
 
+/* A switch port with nothing in it is not in the snapshot. */
+static void add_empty_port(struct text *t, const struct subnet_node *leaf, uint8_t number)
+{
+        char name[SUBNET_NAME_SIZE];
+
+        add_label(t, "seen_by", "switch");
+        add_switch_port(t, subnet_node_name(leaf, name), number);
+}
+
 /* host: NULL: the one of the snapshot. */
 static void add_port(struct text *t, const struct subnet *s, struct violation_port port, const struct violation_host *host)
 {
         uint32_t p = s ? subnet_find_port_of(s, port.node_guid, port.number) : SUBNET_NONE;
+        uint32_t node = s ? subnet_find_node(s, port.node_guid) : SUBNET_NONE;
 
         text_add(t, ",node_guid=\"0x%016" PRIx64 "\"", port.node_guid.v);
         if (host && host->guid.v != 0)
                 add_host(t, port, host);
         else if (p != SUBNET_NONE)
                 add_known_port(t, s, &s->ports[p], !host);
+        else if (node != SUBNET_NONE && s->nodes[node].type == NODE_SWITCH && port.number != 0)
+                add_empty_port(t, &s->nodes[node], port.number);
         else
                 text_add(t, ",port=\"%u\"", (unsigned) port.number); /* it is no more in the snapshot */
 }

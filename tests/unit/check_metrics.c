@@ -221,7 +221,7 @@ END_TEST
 START_TEST(of_hosts)
 {
         const struct violations_config config = { .interval = 60 * USEC_PER_SEC, .threshold = 1 };
-        const struct violation_port leaf = { { 0x10 }, 3 };
+        const struct violation_port leaf = { { 0x10 }, 3 }, empty = { { 0x10 }, 9 };
         struct violation_host away = { .node_guid = { 0x77 }, .guid = { 0x78 }, .number = 2, .label = "away mlx5_1/2", .name = "away",
                                        .node = "away", .device = "mlx5_1", .at_switch = "leaf07/3", .switch_name = "leaf07",
                                        .switch_port = 3 };
@@ -237,9 +237,13 @@ START_TEST(of_hosts)
         ck_assert_int_eq(violations_set_subnet(v, m.subnet), 0);
         ck_assert_int_eq(violations_see_counter(v, 3, leaf, VIOLATION_RCV_CONSTRAINT, 64, 201), 0);
         ck_assert_int_eq(violations_see_counter(v, 4, leaf, VIOLATION_RCV_CONSTRAINT, 64, 203), 0);
+        ck_assert_int_eq(violations_see_counter(v, 3, empty, VIOLATION_RCV_CONSTRAINT, 64, 0), 0);
+        ck_assert_int_eq(violations_see_counter(v, 4, empty, VIOLATION_RCV_CONSTRAINT, 64, 7), 0);
         m.records = violations_records(v, &m.n_records);
         text = print(&m, NULL);
-        ck_assert_uint_eq(count(text, "pkeyd_violations_total{"), 3);
+        ck_assert_uint_eq(count(text, "pkeyd_violations_total{"), 4);
+        has_line(text, "pkeyd_violations_total{source=\"port_rcv_constraint_errors\",node_guid=\"0x0000000000000010\","
+                       "seen_by=\"switch\",switch=\"leaf07\",switch_port=\"9\"} 7");
         has_line(text, "pkeyd_violations_total{source=\"port_rcv_constraint_errors\",node_guid=\"0x0000000000000010\","
                        "seen_by=\"switch\",node=\"away\",device=\"mlx5_1\",port=\"2\",port_guid=\"0x0000000000000078\","
                        "switch=\"leaf07\",switch_port=\"3\"} 200");
