@@ -96,7 +96,7 @@ static bool is_elsewhere(const struct context *ctx)
                named.st_ino != pkeyds.st_ino;
 }
 
-/* The policy file of a pkeyd that writes to this fabric; NULL: there is none, or it only watches. */
+/* The policy file of a pkeyd that writes to this fabric, or will; NULL: there is none, or it only watches. */
 static int find_writer(struct context *ctx, const char **ret_policy_file)
 {
         struct daemon_status s = {};
@@ -108,7 +108,8 @@ static int find_writer(struct context *ctx, const char **ret_policy_file)
                                       "sweep what this one writes; nothing was written");
         if (r < 0)
                 return r;
-        *ret_policy_file = s.writing ? s.policy_file : NULL;
+        /* in its first sweep, or while it waits for the fabric, it has no generation yet: it is about to write */
+        *ret_policy_file = s.writing || (s.generation == 0 && s.file_errors == 0) ? s.policy_file : NULL;
         return 0;
 }
 

@@ -187,6 +187,8 @@ def test_reload_while_there_is_no_fabric():
         check_equal([bus.property("State"), bus.property("Generation")], ["waiting", 0], "state without an SM")
         check_equal(pkeyctl(fabric, bus, "status").status, 2, "pkeyctl status")
         check_equal(bus.call("Reload")[:2], ["waits", 0], "Reload of the same files")
+        r = pkeyctl(fabric, bus, "apply", fabric.write("other.yaml", policy_two().yaml()), "--yes").expect(1)
+        check("pkeyd runs on this host with another policy" in r.err, "it is about to write:", r)
         fabric.write("partitions.yaml", policy_two().yaml())
         r = pkeyctl(fabric, bus, "reload").expect(3)
         check("not carried out yet" in r.out, r)
