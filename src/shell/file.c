@@ -173,12 +173,6 @@ static int follow_links(const char *path, char **ret)
         return at ? -ELOOP : -ENOMEM;
 }
 
-enum readers {
-        READERS_NONE, /* mode 0600 */
-        READERS_ALL,  /* 0644 */
-        READERS_KEPT, /* of the file that is replaced */
-};
-
 /* The mode of the file that fd takes the place of. For everybody to read where there is none, or where it belongs to others: the
  * service cannot give it to them, and OpenSM may be one of them. */
 static mode_t mode_of_replaced(const char *path, int fd)
@@ -190,8 +184,8 @@ static mode_t mode_of_replaced(const char *path, int fd)
         return old.st_mode & 0777;
 }
 
-/* `lasting`: the file is on the disk, name and all, before this returns. */
-static int replace(const char *path, const void *bytes, size_t n, enum readers readers, bool lasting)
+/* shared: the mode of the old file is kept, and the file and its name are on the disk when this returns. */
+static int replace(const char *path, const void *bytes, size_t n, bool shared)
 {
         _cleanup_free_ char *beside = NULL;
         _cleanup_close_ int fd = -1;
@@ -205,22 +199,17 @@ static int replace(const char *path, const void *bytes, size_t n, enum readers r
         if (fd < 0)
                 return -errno;
         r = write_all(fd, bytes, n);
-        if (r == 0 && ((readers != READERS_NONE && fchmod(fd, readers == READERS_KEPT ? mode_of_replaced(path, fd) : 0644) < 0) ||
-                       (lasting && fsync(fd) < 0) || rename(beside, path) < 0))
+        if (r == 0 && (fchmod(fd, shared ? mode_of_replaced(path, fd) : 0644) < 0 || (shared && fsync(fd) < 0) ||
+                       rename(beside, path) < 0))
                 r = -errno;
         if (r < 0)
                 (void) unlink(beside);
-        return r < 0 || !lasting ? r : sync_directory_of(path);
-}
-
-int file_write_atomic(const char *path, const void *bytes, size_t n)
-{
-        return replace(path, bytes, n, READERS_NONE, true);
+        return r < 0 || !shared ? r : sync_directory_of(path);
 }
 
 int file_write_public(const char *path, const void *bytes, size_t n)
 {
-        return replace(path, bytes, n, READERS_ALL, false);
+        return replace(path, bytes, n, false);
 }
 
 int file_write_shared(const char *path, const void *bytes, size_t n)
@@ -228,5 +217,5 @@ int file_write_shared(const char *path, const void *bytes, size_t n)
         _cleanup_free_ char *target = NULL;
         int r = follow_links(path, &target);
 
-        return r < 0 ? r : replace(target, bytes, n, READERS_KEPT, true);
+        return r < 0 ? r : replace(target, bytes, n, true);
 }

@@ -33,11 +33,12 @@ int file_read_opened(struct arena *a, int fd, size_t max, const char **ret_bytes
 int file_read_found(struct arena *a, const char *path, size_t max, struct findings *findings, const char **ret_bytes,
                     size_t *ret_n);
 
-/* Replaces path by n bytes: written beside it, synced, renamed. Mode 0600. */
-int file_write_atomic(const char *path, const void *bytes, size_t n);
-/* The same for what others read and what may be lost with the host: mode 0644 whatever the umask is, not synced. */
+/* Both replace the file by n bytes that are written to a new file beside it and renamed, and return 0 or negative errno.
+ *
+ * file_write_public: mode 0644 whatever the umask is; not synced, so a crash of the host may lose it; replaces a symbolic link.
+ *
+ * file_write_shared: for a file that another program must find complete after a crash. Synced. Keeps the mode of the old file if
+ * that has the owner and group of this process; else the mode is 0644 whatever the umask is. Follows symbolic links, which an admin
+ * made, and replaces or creates their target. */
 int file_write_public(const char *path, const void *bytes, size_t n);
-/* The same for what another program reads and must not miss: synced, with the mode of the file that is replaced if that has this
- * process' owner and group, else mode 0644 whatever the umask is. Of a symbolic link what it leads to is replaced, or made: an
- * admin put it there. The others replace the link. */
 int file_write_shared(const char *path, const void *bytes, size_t n);

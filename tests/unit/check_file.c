@@ -44,7 +44,7 @@ START_TEST(write_and_read)
                 const char *back = NULL;
                 size_t n = 0;
 
-                ck_assert_int_eq(file_write_atomic("a", bytes, sizes[i]), 0);
+                ck_assert_int_eq(file_write_shared("a", bytes, sizes[i]), 0);
                 ck_assert_int_eq(file_read(arena, "a", sizes[i], &back, &n), 0);
                 ck_assert_uint_eq(n, sizes[i]);
                 ck_assert_int_eq(memcmp(back, bytes, n), 0);
@@ -54,7 +54,7 @@ START_TEST(write_and_read)
                         ck_assert_int_eq(file_read(arena, "a", n - 1, &back, &n), -EFBIG);
         }
         ck_assert_int_eq(stat("a", &st), 0);
-        ck_assert_uint_eq(st.st_mode & 0777, 0600);
+        ck_assert_uint_eq(st.st_mode & 0777, 0644);
         free(bytes);
 }
 END_TEST
@@ -85,7 +85,7 @@ START_TEST(read_without_an_arena)
         const char *bytes = NULL;
         size_t n = 0;
 
-        ck_assert_int_eq(file_write_atomic("a", "x", 1), 0);
+        ck_assert_int_eq(file_write_shared("a", "x", 1), 0);
         ck_assert_int_eq(file_read(NULL, "a", 10, &bytes, &n), -ENOMEM);
         ck_assert_ptr_null(arena_strdup(NULL, "a"));
         ck_assert_ptr_null(arena_printf(NULL, "%d", 1));
@@ -154,7 +154,7 @@ END_TEST
 /* In a folder that others may write to, a link is not to be followed. */
 START_TEST(others_links_are_replaced)
 {
-        ck_assert_int_eq(file_write_atomic("a", "mine", 4), 0);
+        ck_assert_int_eq(file_write_shared("a", "mine", 4), 0);
         ck_assert_int_eq(symlink("a", "b"), 0);
         ck_assert_int_eq(file_write_public("b", "public", 6), 0);
         expect_content("a", "mine");
@@ -165,9 +165,9 @@ END_TEST
 
 START_TEST(write_fails)
 {
-        ck_assert_int_eq(file_write_atomic("nowhere/a", "x", 1), -ENOENT);
+        ck_assert_int_eq(file_write_shared("nowhere/a", "x", 1), -ENOENT);
         ck_assert_int_eq(mkdir("a", 0700), 0);
-        ck_assert_int_eq(file_write_atomic("a", "x", 1), -EISDIR);
+        ck_assert_int_eq(file_write_shared("a", "x", 1), -EISDIR);
         ck_assert_int_eq(rmdir("a"), 0);
 }
 END_TEST
@@ -209,7 +209,7 @@ START_TEST(found)
         size_t n;
 
         findings_init(&f, arena);
-        ck_assert_int_eq(file_write_atomic("a", "hello", 5), 0);
+        ck_assert_int_eq(file_write_shared("a", "hello", 5), 0);
         ck_assert_int_eq(file_read_found(arena, "a", 5, &f, &bytes, &n), 0);
         ck_assert_uint_eq(f.n, 0);
         ck_assert_int_eq(file_read_found(arena, "a", 4, &f, &bytes, &n), -EBADMSG);

@@ -46,10 +46,15 @@ static void teardown(void)
         arena_free(arena);
 }
 
+static void write_content(const char *path, const char *content, mode_t mode)
+{
+        ck_assert_int_eq(file_write_public(path, content, strlen(content)), 0);
+        ck_assert_int_eq(chmod(path, mode), 0);
+}
+
 static void write_file(const char *path, mode_t mode)
 {
-        ck_assert_int_eq(file_write_atomic(path, CONTENT, strlen(CONTENT)), 0);
-        ck_assert_int_eq(chmod(path, mode), 0);
+        write_content(path, CONTENT, mode);
 }
 
 static int read_it(const char *path, size_t max)
@@ -142,7 +147,7 @@ END_TEST
 
 START_TEST(empty)
 {
-        ck_assert_int_eq(file_write_atomic("a", "", 0), 0);
+        write_content("a", "", 0600);
         ck_assert_int_eq(read_it("a", 4096), 0);
         ck_assert_ptr_nonnull(secret.bytes);
         ck_assert_uint_eq(secret.n, 0);
@@ -201,7 +206,7 @@ START_TEST(m_keys)
         write_file("a", 0640);
         ck_assert_int_eq(read_keys("a", &keys), -EBADMSG);
         ck_assert_ptr_null(keys);
-        ck_assert_int_eq(file_write_atomic("a", "0x5ec4e7 0x5ec4e7 0x5ec4e7", 26), 0);
+        write_content("a", "0x5ec4e7 0x5ec4e7 0x5ec4e7", 0600);
         ck_assert_int_eq(read_keys("a", &keys), -EBADMSG);
         ck_assert_ptr_null(keys);
 }
@@ -236,13 +241,13 @@ START_TEST(neighbors)
         const char *path = "./a", *bytes;
         struct m_keys *keys;
 
-        ck_assert_int_eq(file_write_atomic(path, same, strlen(same)), 0);
+        write_content(path, same, 0600);
         ck_assert_int_eq(read_keys(path, &keys), 0);
         ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 0);
         ck_assert_ptr_null(bytes);
         ck_assert_uint_eq(findings.n, 0);
         (void) m_keys_free(keys);
-        ck_assert_int_eq(file_write_atomic(path, several, strlen(several)), 0);
+        write_content(path, several, 0600);
         ck_assert_int_eq(read_keys(path, &keys), 0);
         ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 0);
         expect_note("./neighbors", "No such file");
