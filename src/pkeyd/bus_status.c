@@ -85,7 +85,9 @@ static void fill(struct bus_status *s, const struct control_status *c, const str
                  const char *policy_file)
 {
         const struct generation *g = c->in_force;
+        struct violation_summary summary;
 
+        violations->summarize(violations->userdata, &summary);
         *s = (struct bus_status) {
                 .version = PACKAGE_VERSION,
                 .state = state_of(c),
@@ -104,9 +106,9 @@ static void fill(struct bus_status *s, const struct control_status *c, const str
                 .links_silent = c->ports.silent,
                 .ports_frozen = c->n_frozen,
                 .last_success = c->numbers.last_success,
-                .violations_total = violations->total(violations->userdata),
-                .violations_since = violations->since(violations->userdata),
-                .notices = violations->notices(violations->userdata),
+                .violations_total = summary.total,
+                .violations_since = summary.since,
+                .notices = summary.notices,
         };
         (void) snprintf(s->text_buffer, sizeof(s->text_buffer), "%s", c->text);
         describe_held(c, s);

@@ -66,12 +66,14 @@ static bool is_nobody(const struct snapshot *snapshot, struct arena *a, const ch
         return true;
 }
 
-static int append_violations(sd_bus_message *m, usec_t since, const struct violation_item *items, uint32_t n,
+static int append_violations(sd_bus_message *m, const struct violation_list *list, const struct violation_item *items, uint32_t n,
                              uint32_t all)
 {
+        struct violation_summary summary;
         int r;
 
-        r = sd_bus_message_append(m, "tu", since, all);
+        list->summarize(list->userdata, &summary);
+        r = sd_bus_message_append(m, "tu", summary.since, all);
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'a', "a{sv}");
         for (uint32_t i = 0; r >= 0 && i < n; i++)
@@ -101,7 +103,7 @@ static int answer(struct bus_violations *v, sd_bus_message *call, sd_bus_error *
                                          "no host, switch or port of the fabric is called '%s'", node);
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
-                r = append_violations(reply, v->list->since(v->list->userdata), items, n, all);
+                r = append_violations(reply, v->list, items, n, all);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 

@@ -415,37 +415,24 @@ static int list_records(void *userdata, struct arena *a, usec_t since, uint32_t 
         return 0;
 }
 
-static uint64_t list_total(void *userdata)
-{
-        return total_of(userdata);
-}
-
-/* The two clocks cannot be read at once, so what differs by less than a second is the same time. */
-static usec_t list_since(void *userdata)
+/* The two clocks cannot be read at once, so times that differ by less than a second are the same time. */
+static void summarize(void *userdata, struct violation_summary *ret)
 {
         struct monitor *m = userdata;
         usec_t since = clock_to_wall(m->began);
+        struct notices_status s;
 
         if (since > m->since + USEC_PER_SEC || m->since > since + USEC_PER_SEC)
                 m->since = since;
-        return m->since;
-}
-
-static const char *list_notices(void *userdata)
-{
-        const struct monitor *m = userdata;
-        struct notices_status s;
-
         notices_get_status(m->notices, &s);
-        return notices_state_to_string(s.state);
+        *ret = (struct violation_summary) {
+                .total = total_of(m), .since = m->since, .notices = notices_state_to_string(s.state),
+        };
 }
 
 void monitor_list(struct monitor *m, struct violation_list *ret)
 {
-        *ret = (struct violation_list) {
-                .userdata = m, .records = list_records, .total = list_total, .notices = list_notices,
-                .since = list_since,
-        };
+        *ret = (struct violation_list) { .userdata = m, .records = list_records, .summarize = summarize };
 }
 
 void monitor_collect(struct monitor *m, struct metrics *ret)

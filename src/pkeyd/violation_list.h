@@ -22,17 +22,18 @@ struct violation_item {
         const char *text;        /* the sentence */
 };
 
+struct violation_summary {
+        uint64_t total;      /* violations of all sources and ports */
+        usec_t since;        /* when counting began, CLOCK_REALTIME as that clock is set now */
+        const char *notices; /* state of the subscription at the SA, as notices_state_to_string; static */
+};
+
 struct violation_list {
         void *userdata;
-        /* Records that counted something since `since` (CLOCK_REALTIME), and those that stood at their maximum all the
-         * time, the latest first, `max` at most: putting them into words takes time, and anybody may ask. Allocated from
-         * the arena. *ret_all: how many there are. Returns 0 or -ENOMEM. */
+        /* Records that counted something since `since` (CLOCK_REALTIME), and those whose counter stood at its maximum all the
+         * time, the latest first. At most `max`, since each one becomes text and any user may call. Allocated from the arena.
+         * *ret_all: how many there are. Returns 0 or -ENOMEM. */
         int (*records)(void *userdata, struct arena *a, usec_t since, uint32_t max, struct violation_item **ret,
                        uint32_t *ret_n, uint32_t *ret_all);
-        /* Of all sources and ports. */
-        uint64_t (*total)(void *userdata);
-        /* The subscription to notices at the SA, as notices_state_to_string. */
-        const char *(*notices)(void *userdata);
-        /* When counting began, CLOCK_REALTIME as that clock is set now. */
-        usec_t (*since)(void *userdata);
+        void (*summarize)(void *userdata, struct violation_summary *ret);
 };

@@ -45,13 +45,13 @@ static int records(void *userdata, struct arena *a, usec_t since, uint32_t max, 
         return 0;
 }
 
-static usec_t since(void *userdata)
+static void summarize(void *userdata, struct violation_summary *ret)
 {
         (void) userdata;
-        return USEC_PER_SEC;
+        *ret = (struct violation_summary) { .since = USEC_PER_SEC };
 }
 
-static const struct violation_list list = { .records = records, .since = since };
+static const struct violation_list list = { .records = records, .summarize = summarize };
 static struct control_status status;
 
 static int on_call(sd_bus_message *call, void *userdata, sd_bus_error *error)
