@@ -71,6 +71,12 @@ static void waiter_remove(struct bus *b, struct waiter *w)
         free(w);
 }
 
+static void waiter_refuse(struct waiter *w, const char *error, const char *text)
+{
+        (void) sd_bus_reply_method_errorf(w->call, error, "%s", text);
+        waiter_remove(w->bus, w);
+}
+
 static int waiter_new(struct bus *b, sd_bus_message *call, struct waiter **ret)
 {
         struct waiter *w = calloc(1, sizeof(*w));
@@ -190,15 +196,24 @@ static int on_post(sd_event_source *source, void *userdata)
 
 /* --- methods ---------------------------------------------------------------------------------------------------- */
 
+/* 0, or a negative errno with the error set: the bus did not take earlier messages yet. */
+static int check_queue(struct bus *b, sd_bus_error *error)
+{
+        if (!is_jammed(b))
+                return 0;
+        return sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+                                "the bus has not taken earlier answers of pkeyd yet; call again later");
+}
+
 static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
         struct bus *b = userdata;
         int r;
 
-        if (is_jammed(b))
-                return sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED, "too many answers were not taken yet");
-        r = sd_bus_message_new_method_return(call, &reply);
+        r = check_queue(b, error);
+        if (r == 0)
+                r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
                 r = bus_status_append(&b->status, reply);
         if (r >= 0)
@@ -214,16 +229,12 @@ static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *e
 
         (void) error;
         if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_read(reply, "u", &user) < 0 ||
-            (user != 0 && user != geteuid())) {
-                (void) sd_bus_reply_method_errorf(w->call, SD_BUS_ERROR_ACCESS_DENIED,
-                                                  "only root may ask for a reload");
-                waiter_remove(w->bus, w);
-        } else if (control_get_status(w->bus->control)->stopping) {
-                (void) sd_bus_reply_method_errorf(w->call, ERROR_STOPPING, "pkeyd is stopping");
-                waiter_remove(w->bus, w);
-        } else {
+            (user != 0 && user != geteuid()))
+                waiter_refuse(w, SD_BUS_ERROR_ACCESS_DENIED, "permission denied: only root may reload pkeyd");
+        else if (control_get_status(w->bus->control)->stopping)
+                waiter_refuse(w, ERROR_STOPPING, "pkeyd is stopping");
+        else
                 w->bus->handlers.reload(w->request, w->bus->handlers.userdata);
-        }
         return 1;
 }
 
@@ -238,7 +249,7 @@ static int method_reload(sd_bus_message *call, void *userdata, sd_bus_error *err
                 return sd_bus_error_setf(error, BUS_ERROR_TOO_MANY, "%d callers wait for a reload already",
                                          BUS_MAX_WAITERS);
         if (!sender)
-                return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "who asks is not known");
+                return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "the bus does not name the sender of this call");
         r = waiter_new(b, call, &w);
         if (r < 0)
                 return r;
@@ -254,10 +265,9 @@ static int method_reload(sd_bus_message *call, void *userdata, sd_bus_error *err
 static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         struct bus *b = userdata;
+        int r = check_queue(b, error);
 
-        if (is_jammed(b))
-                return sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED, "too many answers were not taken yet");
-        return bus_violations_take(b->calls, call, error);
+        return r < 0 ? r : bus_violations_take(b->calls, call, error);
 }
 
 /* Everything is unprivileged for sd-bus: its own check would ask the bus and wait for the answer. */

@@ -34,7 +34,19 @@ static const char *state_of(const struct control_status *c)
         return WORD(results, c->last_result, c->ports.differ > 0 ? "differs" : c->ports.silent > 0 ? "partial" : "right");
 }
 
-/* A line for each of the first bases, as many as there is room for. Times are absolute: what is not news does not change. */
+/* False: there is no room for the line. */
+static bool add_line(char *buffer, size_t size, const char *line)
+{
+        size_t used = strlen(buffer), n_separator = used > 0;
+
+        if (used + n_separator + strlen(line) >= size)
+                return false;
+        (void) sprintf(buffer + used, "%s%s", used > 0 ? "\n" : "", line);
+        return true;
+}
+
+/* A line for each of the first bases, as many as there is room for. Times are absolute, so that a property that is not news does
+ * not change. */
 static void describe_held(const struct control_status *c, struct bus_status *s)
 {
         _cleanup_arena_ struct arena *a = arena_new();
@@ -43,37 +55,28 @@ static void describe_held(const struct control_status *c, struct bus_status *s)
                 .policy = c->wanted ? c->wanted->policy : NULL, .time = clock_to_text, .now = clock_wall() / USEC_PER_SEC,
         };
         const struct held *const *items;
-        size_t n = 0, used = 0;
+        size_t n = 0;
 
         items = c->held ? held_list_items(c->held, &n) : NULL;
         s->held_bases = (uint32_t) n;
-        s->held_buffer[0] = '\0';
         for (size_t i = 0; a && i < n; i++) {
                 _cleanup_text_ struct text t = {};
 
                 held_add_line(&words, items[i], &t);
-                if (t.failed || used + t.n + 2 > sizeof(s->held_buffer))
+                if (t.failed || !add_line(s->held_buffer, sizeof(s->held_buffer), t.bytes))
                         return;
-                used += (size_t) sprintf(s->held_buffer + used, "%s%s", used > 0 ? "\n" : "", t.bytes);
         }
 }
 
-/* A line for each, as many as there is room for. */
-static void describe_frozen(const struct control_status *c, char *text, size_t size)
+/* A line for each port, as many as there is room for. */
+static void describe_frozen(const struct control_status *c, struct bus_status *s)
 {
-        size_t used = 0;
-
-        *text = '\0';
-        for (uint32_t i = 0; i < c->n_frozen; i++) {
-                size_t n = strlen(c->frozen[i].text) + (used > 0);
-
-                if (used + n >= size)
+        for (uint32_t i = 0; i < c->n_frozen; i++)
+                if (!add_line(s->frozen_buffer, sizeof(s->frozen_buffer), c->frozen[i].text))
                         return;
-                used += (size_t) snprintf(text + used, size - used, "%s%s", used > 0 ? "\n" : "", c->frozen[i].text);
-        }
 }
 
-/* Of one that was copied. */
+/* Needed after each copy of the struct. */
 static void point_to_buffers(struct bus_status *s)
 {
         s->text = s->text_buffer;
@@ -112,7 +115,7 @@ static void fill(struct bus_status *s, const struct control_status *c, const str
         };
         (void) snprintf(s->text_buffer, sizeof(s->text_buffer), "%s", c->text);
         describe_held(c, s);
-        describe_frozen(c, s->frozen_buffer, sizeof(s->frozen_buffer));
+        describe_frozen(c, s);
         point_to_buffers(s);
 }
 
