@@ -54,13 +54,13 @@ START_TEST(test_one_leaf)
         static const struct p_key lost[] = { { 0x8010 }, { 0x0011 } }, gained[] = { { 0x0012 } };
         struct watch_rewrite *w;
         uint32_t n;
-        bool *told;
+        bool *is_part;
 
         drift(4, lost, 1, NULL, 0);
         drift(5, lost, 2, gained, 1);
         drift(1, lost, 2, NULL, 0); /* alone on its switch */
         drift(6, lost, 1, gained, 1);
-        ck_assert_int_eq(watch_find_rewrites(arena, &subnet, &report, &w, &n, &told), 0);
+        ck_assert_int_eq(watch_find_rewrites(arena, &subnet, &report, &w, &n, &is_part), 0);
         ck_assert_uint_eq(n, 1);
         ck_assert_uint_eq(w[0].node, 1);
         ck_assert_uint_eq(w[0].n_ports, 3);
@@ -69,7 +69,7 @@ START_TEST(test_one_leaf)
         ck_assert_uint_eq(w[0].lost[1].v, 0x0011);
         ck_assert_uint_eq(w[0].n_gained, 1);
         ck_assert_uint_eq(w[0].gained[0].v, 0x0012);
-        ck_assert(told[0] && told[1] && !told[2] && told[3]);
+        ck_assert(is_part[0] && is_part[1] && !is_part[2] && is_part[3]);
 }
 END_TEST
 
@@ -79,21 +79,21 @@ START_TEST(test_switch_ports)
         static const struct p_key lost[] = { { 0x8010 } };
         struct watch_rewrite *w;
         uint32_t n;
-        bool *told;
+        bool *is_part;
 
         drift(0, lost, 1, NULL, 0);
         drift(1, lost, 1, NULL, 0);
         drift(2, lost, 1, NULL, 0);
         events[2].node_guid.v = 1; /* port 3 of the first switch */
         events[2].number = 3;
-        ck_assert_int_eq(watch_find_rewrites(arena, &subnet, &report, &w, &n, &told), 0);
+        ck_assert_int_eq(watch_find_rewrites(arena, &subnet, &report, &w, &n, &is_part), 0);
         ck_assert_uint_eq(n, 0);
-        ck_assert(!told[0] && !told[1] && !told[2]);
+        ck_assert(!is_part[0] && !is_part[1] && !is_part[2]);
         drift(3, lost, 1, NULL, 0);
-        ck_assert_int_eq(watch_find_rewrites(arena, &subnet, &report, &w, &n, &told), 0);
+        ck_assert_int_eq(watch_find_rewrites(arena, &subnet, &report, &w, &n, &is_part), 0);
         ck_assert_uint_eq(n, 1);
         ck_assert_uint_eq(w[0].n_ports, 3);
-        ck_assert(told[0] && told[1] && told[2] && told[3]);
+        ck_assert(is_part[0] && is_part[1] && is_part[2] && is_part[3]);
 }
 END_TEST
 
@@ -102,13 +102,13 @@ START_TEST(test_many_keys)
         static struct p_key lost[20];
         struct watch_rewrite *w;
         uint32_t n;
-        bool *told;
+        bool *is_part;
 
         for (uint16_t i = 0; i < 20; i++)
                 lost[i].v = (uint16_t) (0x40 - i);
         for (uint32_t i = 0; i < 4; i++)
                 drift(i, lost, 20, NULL, 0);
-        ck_assert_int_eq(watch_find_rewrites(arena, &subnet, &report, &w, &n, &told), 0);
+        ck_assert_int_eq(watch_find_rewrites(arena, &subnet, &report, &w, &n, &is_part), 0);
         ck_assert_uint_eq(n, 1);
         ck_assert_uint_eq(w[0].n_lost, 20);
         ck_assert_uint_eq(w[0].lost[REWRITE_MAX_KEYS - 1].v, 0x2d + REWRITE_MAX_KEYS - 1);
