@@ -13,7 +13,7 @@ enum judgement {
         JUDGED_WRONG,
 };
 
-/* What is remembered of a managed port. */
+/* A managed port as it was at the last update. */
 struct record {
         struct guid node_guid, port_guid;
         struct lid lid;
@@ -22,7 +22,7 @@ struct record {
         bool unreachable;
         bool drifted;        /* of JUDGED_WRONG: it was right before, under the same policy */
         enum judgement judged;
-        uint64_t difference; /* of JUDGED_WRONG: a digest of how it differs */
+        uint64_t difference; /* of JUDGED_WRONG: the hash of the discrepancy */
         const char *label;
 };
 
@@ -38,8 +38,8 @@ struct update {
         struct arena *a;     /* of the report */
         const struct observed *observed;
         const struct known *known;
-        const struct discrepancy **differs; /* per port; NULL: tables are not judged */
-        const enum freeze *frozen; /* per port; NULL: none is */
+        const struct discrepancy **differs; /* by port of the snapshot; NULL: tables are not judged */
+        const enum freeze *frozen; /* by port; NULL: none is frozen */
         bool same_policy, first;
         struct watch_report report;
         uint32_t allocated;
@@ -60,7 +60,7 @@ struct watch *watch_free(struct watch *w)
         return NULL;
 }
 
-/* Events are appended in the order of ports; each port gives a few at most. */
+/* Appends an event of the port; the caller adds what only some kinds have. NULL: out of memory. */
 static struct watch_event *emit(struct update *k, enum watch_kind kind, const struct record *r)
 {
         struct watch_event *event;
@@ -87,7 +87,7 @@ static struct watch_event *emit(struct update *k, enum watch_kind kind, const st
         return event;
 }
 
-static uint64_t digest_discrepancy(const struct discrepancy *d)
+static uint64_t hash_discrepancy(const struct discrepancy *d)
 {
         uint64_t h = hash_mix(HASH_START, d->n_missing);
 
@@ -100,7 +100,7 @@ static uint64_t digest_discrepancy(const struct discrepancy *d)
 
 static void judge_wrong(struct update *k, struct record *r, const struct discrepancy *d)
 {
-        uint64_t difference = digest_discrepancy(d);
+        uint64_t difference = hash_discrepancy(d);
         bool was_right = r->judged == JUDGED_RIGHT && k->same_policy;
         bool news = r->judged != JUDGED_WRONG || r->difference != difference;
         struct watch_event *event;
@@ -148,22 +148,22 @@ static void judge_reach(struct update *k, uint32_t port, struct record *r)
         r->unreachable = unreachable;
 }
 
-/* A host that was rebooted is not new, even if pkeyd was restarted meanwhile. */
-static enum watch_kind kind_of_newcomer(const struct update *k, const struct record *r)
+/* A rebooted host is not new, even if pkeyd was restarted meanwhile. */
+static enum watch_kind kind_of_appearance(const struct update *k, const struct record *r)
 {
         const struct known_port *known = k->known ? known_find(k->known, r->port_guid) : NULL;
 
         return known && !known->is_new ? WATCH_RETURNED : WATCH_NEW;
 }
 
-/* Fills r, which has what was remembered of this port (or nothing: is_new). */
+/* r is the record of the last update, or empty (is_new); it becomes that of this one. */
 static void update_port(struct update *k, uint32_t port, bool is_new, struct record *r)
 {
         const struct observed_table *t = &k->observed->tables[port];
 
         k->report.n_ports++;
         if (is_new && r->is_endport && !k->first)
-                emit(k, kind_of_newcomer(k, r), r);
+                emit(k, kind_of_appearance(k, r), r);
         judge_reach(k, port, r);
         if (!k->differs || t->source != TABLE_READ)
                 return;
@@ -180,8 +180,8 @@ static int compare_place(const struct record *r, struct guid node_guid, uint8_t 
         return ORDER(r->node_guid.v, node_guid.v) ?: ORDER(r->number, number);
 }
 
-/* The snapshot's words for a port over what was remembered of it. */
-static int describe(struct arena *a, const struct subnet *s, uint32_t port, struct record *r)
+/* Identity, address and label are always those of the new snapshot. */
+static int copy_port(struct arena *a, const struct subnet *s, uint32_t port, struct record *r)
 {
         const struct subnet_port *p = &s->ports[port];
 
@@ -194,13 +194,13 @@ static int describe(struct arena *a, const struct subnet *s, uint32_t port, stru
         return r->label ? 0 : -ENOMEM;
 }
 
-static void pass_gone(struct update *k, const struct record *r)
+static void report_gone(struct update *k, const struct record *r)
 {
         if (r->is_endport)
                 emit(k, WATCH_GONE, r);
 }
 
-/* Old records and the new snapshot side by side. */
+/* Merges the old records and the new snapshot. */
 static int update_all(struct update *k, const struct watch *old, struct watch *ret)
 {
         const struct subnet *s = k->observed->subnet;
@@ -216,19 +216,19 @@ static int update_all(struct update *k, const struct watch *old, struct watch *r
                 if (!subnet_port_is_managed(s, port))
                         continue;
                 while (o < old->n && compare_place(&old->records[o], node_guid, port->number) < 0)
-                        pass_gone(k, &old->records[o++]);
+                        report_gone(k, &old->records[o++]);
                 if (o < old->n && compare_place(&old->records[o], node_guid, port->number) == 0) {
                         *record = old->records[o++];
                         is_new = false;
                 }
-                r = describe(ret->arena, s, p, record);
+                r = copy_port(ret->arena, s, p, record);
                 if (r < 0)
                         return r;
                 update_port(k, p, is_new, record);
                 ret->n++;
         }
         while (o < old->n)
-                pass_gone(k, &old->records[o++]);
+                report_gone(k, &old->records[o++]);
         return k->out_of_memory ? -ENOMEM : 0;
 }
 
@@ -246,7 +246,7 @@ static int index_discrepancies(struct update *k, const struct verification *v)
         return 0;
 }
 
-/* Stable: within a kind the order of ports stays. */
+/* Stable, so that ports stay in ascending order within a kind. */
 static int sort_by_kind(struct update *k)
 {
         struct watch_event *sorted = arena_new_array(k->a, struct watch_event, k->report.n_events);

@@ -4,19 +4,18 @@
 /*
  * watch/: what changed from one snapshot of the fabric to the next.
  *
- *     observed, verification --watch_update--> report: what is worth a line in the journal
+ *     observed, verification --watch_update--> report: the events that deserve a line in the journal
  *
- * A daemon reads the same fabric every minute. What it reports must be news: a port that appeared, one that went away,
- * one that stopped answering or answers again, a table that was right and is not any more. So the watch remembers of
- * each managed port what was known of it at the last update, and an update gives only differences.
+ * A daemon reads the same fabric every minute, and must report only news: a port that appeared, one that went away, one that
+ * stopped answering or answers again, a table that was right and is not any more. So the watch keeps a record of each managed
+ * port from the last update, and an update reports only differences.
  *
- * A table that differs from the policy *drifted* if it was right at an earlier update under the same policy: somebody
- * else wrote it, or the port was reset. If it was never right, or the policy is a new one, it only *differs*. Either
- * is news once, and again when the way in which it differs changes.
+ * A table that differs from the policy *drifted* if it was right at an earlier update under the same policy: another program
+ * wrote it, or the port was reset. If it was never right, or the policy is new, it only *differs*. Both are reported once,
+ * and again when the difference changes.
  *
- * The watch is a mutable object of its own, since it outlives snapshots and generations: ports are known by node GUID
- * and port number, never by an index into a snapshot. An update goes through the old records and the new snapshot side by
- * side, both in ascending order.
+ * The watch outlives snapshots and generations, so it identifies ports by node GUID and port number, never by an index into a
+ * snapshot. An update merges the old records and the new snapshot, both in ascending order.
  *
  * This folder refuses to know who logs, what is repaired and when the next update will be.
  */
@@ -28,14 +27,14 @@
 
 enum watch_kind {
         WATCH_NEW,         /* an endport that was never seen before */
-        WATCH_RETURNED,    /* an endport that was not there at the last update, and is known from before */
-        WATCH_GONE,        /* an endport that was */
-        WATCH_UNREACHABLE, /* its table could not be read, and could before (or it was never seen) */
-        WATCH_BACK,        /* it could not be read, and was now */
-        WATCH_DRIFTED,     /* its table was right under this policy, and is not */
-        WATCH_DIFFERS,     /* its table is not what the policy says; it was not right before */
-        WATCH_RIGHT,       /* its table only differed, and is what the policy says now */
-        WATCH_REPAIRED,    /* its table had drifted, and is what the policy says now */
+        WATCH_RETURNED,    /* a known endport that was not there at the last update */
+        WATCH_GONE,        /* an endport that was there at the last update, and is not any more */
+        WATCH_UNREACHABLE, /* the table cannot be read, and could be before, or the port is new */
+        WATCH_BACK,        /* the table can be read again */
+        WATCH_DRIFTED,     /* the table was right under this policy, and is not any more */
+        WATCH_DIFFERS,     /* the table differs from the policy, and was not right before */
+        WATCH_RIGHT,       /* the table differed, and is as the policy says now */
+        WATCH_REPAIRED,    /* the table had drifted, and is as the policy says now */
         WATCH_N_KINDS,
 };
 
@@ -47,7 +46,7 @@ struct watch_event {
         uint8_t number;
         enum mad_outcome failure;  /* of WATCH_UNREACHABLE */
         uint16_t mad_status;       /* of WATCH_UNREACHABLE with MAD_REFUSED */
-        const char *incomplete;    /* of WATCH_UNREACHABLE: not asked, as this node did not answer all of discovery; or NULL */
+        const char *incomplete;    /* of WATCH_UNREACHABLE: the incomplete node because of which it was not read; or NULL */
         const struct discrepancy *differs; /* of WATCH_DRIFTED and WATCH_DIFFERS; borrows the verification */
 };
 
@@ -55,22 +54,22 @@ struct watch_report {
         struct watch_event *events; /* by kind, then ascending (node GUID, port number) */
         uint32_t n_events;
         uint32_t n_of[WATCH_N_KINDS];
-        uint32_t n_ports;           /* managed ports, all */
-        uint32_t n_right, n_differ; /* tables read and compared */
-        uint32_t n_unreachable;     /* not read at the last attempt */
+        uint32_t n_ports;           /* managed ports */
+        uint32_t n_right, n_differ; /* of them, those whose tables were read and compared */
+        uint32_t n_unreachable;     /* of them, those whose tables could not be read */
 };
 
 struct watch;
 
-/* Returns owned, or NULL when memory is out. */
+/* Returns owned, or NULL if out of memory. */
 struct watch *watch_new(void);
 struct watch *watch_free(struct watch *w);
 DEFINE_CLEANUP(struct watch *, watch_free)
 
-/* Looks. v may be NULL: tables are not judged then, only who is there and who answers. same_policy: the verification is
- * by the same policy as that of the last update that had one. known: the endports seen so far, those of this snapshot among
- * them; NULL: none, so that each is new. The first update finds nobody new. Returns 0 or -ENOMEM (the
- * watch is then as it was before); the report lives in the arena and borrows v. */
+/* Compares the snapshot with the last one. v NULL: reports presence and answers, but does not judge tables. same_policy: v is by
+ * the same policy as the last update's verification. known: the endports seen so far, including those of this snapshot; NULL:
+ * none, so each endport that appears is new. The first update reports no port as new. The report lives in the arena and borrows
+ * v. Returns 0 or -ENOMEM, which leaves the watch unchanged. */
 int watch_update(struct watch *w, struct arena *a, const struct observed *observed, const struct verification *v,
                  bool same_policy, const struct known *known, struct watch_report *ret);
 
