@@ -46,7 +46,7 @@ static const char *const sql[N_STATEMENTS] = {
         [STATEMENT_ROLLBACK] = "ROLLBACK",
         [STATEMENT_PUT] = "INSERT OR REPLACE INTO record(key, value) VALUES(?1, ?2)",
         [STATEMENT_DELETE] = "DELETE FROM record WHERE key = ?1",
-        [STATEMENT_LOAD] = "SELECT key, value FROM record WHERE key >= ?1 AND (key < ?2 OR typeof(key) <> 'text') ORDER BY key",
+        [STATEMENT_LOAD] = "SELECT key, value FROM record ORDER BY key",
         [STATEMENT_DATA_VERSION] = "PRAGMA data_version",
 };
 
@@ -447,13 +447,6 @@ static int check_in_place(struct sqlite_store *s)
         return code == SQLITE_OK && moved ? -EUCLEAN : error_of(s->db, code);
 }
 
-static int bind_range(sqlite3_stmt *st, const char *first, const char *end)
-{
-        int code = sqlite3_bind_text(st, 1, first, -1, SQLITE_STATIC);
-
-        return code == SQLITE_OK ? sqlite3_bind_text(st, 2, end, -1, SQLITE_STATIC) : code;
-}
-
 /* *ret is NULL if this is no key. */
 static int read_key(sqlite3_stmt *st, const char **ret)
 {
@@ -502,25 +495,19 @@ static int give_records(struct sqlite_store *s, sqlite3_stmt *st, store_record_h
         return error_of(s->db, code);
 }
 
-int sqlite_store_load(struct sqlite_store *s, const char *prefix, store_record_handler each, void *userdata)
+int sqlite_store_load(struct sqlite_store *s, store_record_handler each, void *userdata)
 {
         sqlite3_stmt *st = s->statements[STATEMENT_LOAD];
-        char end[STORE_KEY_MAX + 1];
         int r;
 
         assert(!s->loading);
         errno = 0;
-        r = store_prefix_end(prefix, end);
-        if (r == 0)
-                r = check_in_place(s);
-        if (r == 0)
-                r = error_of(s->db, bind_range(st, prefix, end));
+        r = check_in_place(s);
         s->loading = true;
         if (r == 0)
                 r = give_records(s, st, each, userdata);
         s->loading = false;
         (void) sqlite3_reset(st);
-        (void) sqlite3_clear_bindings(st);
         return r;
 }
 

@@ -41,10 +41,9 @@ struct sqlite_store *sqlite_store_close(struct sqlite_store *s);
 DEFINE_CLEANUP(struct sqlite_store *, sqlite_store_close)
 #define _cleanup_sqlite_store_ _cleanup_(sqlite_store_close_p)
 
-/* Gives all records whose keys begin with prefix to `each`, ordered by key, as they are at one moment; and at the end those whose
- * keys are of another type than text, as no key (NULL). `each` must not use the store. Returns 0, what
- * `each` returned if that is not 0, -EINVAL (no key begins with this prefix), or as commit() does. */
-int sqlite_store_load(struct sqlite_store *s, const char *prefix, store_record_handler each, void *userdata);
+/* Calls `each` for all records, ordered by key, as they are at one moment. `each` must not use the store. Returns 0, what `each`
+ * returned if that is not 0, or an error as commit(). */
+int sqlite_store_load(struct sqlite_store *s, store_record_handler each, void *userdata);
 
 /* Carries a transaction out, whole or not at all. Returns 0 when it is on the disk, the error of the transaction if it has
  * one, -ENOMEM, -ENOSPC, -EIO, -EROFS, or

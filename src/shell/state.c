@@ -108,7 +108,7 @@ static int stop_at_first(void *userdata, const char *key, const void *value, siz
 /* 1: it has no records. */
 static int store_is_empty(struct state *s)
 {
-        int r = sqlite_store_load(s->store, "", stop_at_first, NULL);
+        int r = sqlite_store_load(s->store, stop_at_first, NULL);
 
         return r < 0 ? r : !r;
 }
@@ -258,7 +258,7 @@ static int load_records(struct state *s, struct remembered **ret)
         int r = m ? 0 : -ENOMEM;
 
         if (r == 0 && s->store)
-                r = sqlite_store_load(s->store, "", restore, m);
+                r = sqlite_store_load(s->store, restore, m);
         if (r < 0)
                 return r;
         remembered_end(m);

@@ -11,34 +11,13 @@
 
 /* --- keys --------------------------------------------------------------------------------------------------------- */
 
-static bool is_prefix(const char *s)
+bool store_key_is_valid(const char *key)
 {
         size_t n = 0;
 
-        while (n <= STORE_KEY_MAX && s[n] >= CHARACTER_FIRST && s[n] <= CHARACTER_LAST)
+        while (n <= STORE_KEY_MAX && key[n] >= CHARACTER_FIRST && key[n] <= CHARACTER_LAST)
                 n++;
-        return n <= STORE_KEY_MAX && s[n] == '\0';
-}
-
-bool store_key_is_valid(const char *key)
-{
-        return key[0] != '\0' && is_prefix(key);
-}
-
-int store_prefix_end(const char *prefix, char ret_end[static STORE_KEY_MAX + 1])
-{
-        size_t n;
-
-        if (!is_prefix(prefix))
-                return -EINVAL;
-        n = strlen(prefix);
-        memcpy(ret_end, prefix, n + 1);
-        /* The byte after the last character is in no key, so the end may have it. */
-        if (n > 0)
-                ret_end[n - 1]++;
-        else
-                memcpy(ret_end, (char[]) { CHARACTER_LAST + 1, '\0' }, 2);
-        return 0;
+        return n >= 1 && n <= STORE_KEY_MAX && key[n] == '\0';
 }
 
 /* --- transactions ------------------------------------------------------------------------------------------------- */

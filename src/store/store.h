@@ -7,16 +7,15 @@
  * A store survives a crash at any instruction. It has few operations, so that it can be a file (shell/sqlite_store.h) or a
  * cluster of other hosts:
  *
- *     load      all records whose keys begin with a prefix, in the order of keys, as they are at one moment
- *     commit    a transaction: a list of puts and deletes, all of them or none, lasting when it returns
+ *     load      all records, in the order of their keys, as they are at one moment
+ *     commit    a transaction: a list of puts and deletes, all or none of which take effect; durable when it returns
  *     changed   whether another process has committed since the last call
  *
  * Keys are paths: `table/0x0002c90300800001/1`, `intent/...`, `generation/...`, `known/...`. They are compared as bytes, so
- * a number in a key has leading zeros if its order matters, and a prefix ends with `/` if `table/1` is not to find
- * `table/10`. Values are bytes; who writes a record defines them.
+ * a number in a key has leading zeros if its order matters. Values are bytes; the writer of a record defines them.
  *
- * This folder is what all stores have in common: what a key is, which keys have a prefix, and a transaction while it is
- * built. The operations of a transaction take effect in their order: the last one on a key decides.
+ * This folder is what all stores have in common: what a valid key is, and a transaction while it is built. The operations of a
+ * transaction take effect in their order: the last one on a key decides.
  *
  * It refuses to know where records are kept, and what they mean.
  */
@@ -26,7 +25,7 @@
 
 #include "util/arena.h"
 
-/* The version of the whole: of the tables of state.db and of the values of all records. A store of a newer one is refused. */
+/* The version of the tables of state.db and of the values of all records together. A store with a newer version is refused. */
 #define STORE_SCHEMA_VERSION 1
 
 /* A key has 1 to STORE_KEY_MAX bytes of printable ASCII without blanks, a value 0 to STORE_VALUE_MAX bytes. */
@@ -39,7 +38,7 @@ struct store_op {
         size_t n;
 };
 
-/* Errors stick: put and delete at will, ask once at the end. */
+/* Errors stick: put and delete without checks, then check store_transaction_error() once. */
 struct store_transaction {
         struct arena *arena; /* borrowed; everything below is in it */
         struct store_op *ops;
@@ -47,8 +46,8 @@ struct store_transaction {
         int error;
 };
 
-/* A record while it is read; key and value are borrowed until the function returns. What no transaction can have put there, and
- * another program did, is NULL: a key or a value that is no such thing. Other than 0: the load ends, and returns it. */
+/* Called for each record that is loaded; borrows key and value until it returns. A key or a value that no transaction can have
+ * put there, so that another program must have written it, is NULL. A return value other than 0 ends the load, which returns it. */
 typedef int (*store_record_handler)(void *userdata, const char *key, const void *value, size_t n);
 
 /* An empty transaction. Borrows the arena. */
@@ -62,6 +61,3 @@ void store_delete(struct store_transaction *t, const char *key);
 int store_transaction_error(const struct store_transaction *t);
 
 bool store_key_is_valid(const char *key);
-/* The first key behind all that begin with prefix: these are the keys k with prefix <= k < end. The empty prefix is that of
- * every key. Returns 0 or -EINVAL: no key begins with it. */
-int store_prefix_end(const char *prefix, char ret_end[static STORE_KEY_MAX + 1]);

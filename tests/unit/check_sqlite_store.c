@@ -259,12 +259,12 @@ static int add_text(void *userdata, const char *key, const void *value, size_t n
         return 0;
 }
 
-/* "key=value;..." of a prefix, in the arena. */
-static const char *dump(struct sqlite_store *s, const char *prefix)
+/* "key=value;..." of all records, in the arena. */
+static const char *dump(struct sqlite_store *s)
 {
         _cleanup_text_ struct text text = {};
 
-        ck_assert_int_eq(sqlite_store_load(s, prefix, add_text, &text), 0);
+        ck_assert_int_eq(sqlite_store_load(s, add_text, &text), 0);
         return text.n > 0 ? text_copy(arena, &text) : "";
 }
 
@@ -353,7 +353,7 @@ END_TEST
 START_TEST(records_come_back)
 {
         store = open_store();
-        ck_assert_str_eq(dump(store, ""), "");
+        ck_assert_str_eq(dump(store), "");
         store_put(begin(), "b/2", "two", 3);
         store_put(&t, "a", "", 0);
         store_put(&t, "~", "last", 4);
@@ -361,32 +361,10 @@ START_TEST(records_come_back)
         store_put(&t, "!", "first", 5);
         store_put(&t, "b/10", "ten", 3);
         ck_assert_int_eq(sqlite_store_commit(store, &t), 0);
-        ck_assert_str_eq(dump(store, ""), "!=first;B=upper;a=;b/10=ten;b/2=two;~=last;");
+        ck_assert_str_eq(dump(store), "!=first;B=upper;a=;b/10=ten;b/2=two;~=last;");
         store = sqlite_store_close(store);
         store = open_store();
-        ck_assert_str_eq(dump(store, ""), "!=first;B=upper;a=;b/10=ten;b/2=two;~=last;");
-}
-END_TEST
-
-START_TEST(prefixes)
-{
-        static const char *const keys[] = { "a/1", "a/10", "a/1/x", "a/2", "A/1", "a", "a%", "a_", "a_b", "axb", "a0", "b" };
-
-        store = open_store();
-        begin();
-        for (size_t i = 0; i < ELEMENTS(keys); i++)
-                store_put(&t, keys[i], "", 0);
-        ck_assert_int_eq(sqlite_store_commit(store, &t), 0);
-        ck_assert_str_eq(dump(store, "a/1"), "a/1=;a/1/x=;a/10=;");
-        ck_assert_str_eq(dump(store, "a/1/"), "a/1/x=;");
-        ck_assert_str_eq(dump(store, "a/"), "a/1=;a/1/x=;a/10=;a/2=;");
-        ck_assert_str_eq(dump(store, "a_"), "a_=;a_b=;");
-        ck_assert_str_eq(dump(store, "a%"), "a%=;");
-        ck_assert_str_eq(dump(store, "%"), "");
-        ck_assert_str_eq(dump(store, "A"), "A/1=;");
-        ck_assert_str_eq(dump(store, "b"), "b=;");
-        ck_assert_str_eq(dump(store, "c"), "");
-        ck_assert_int_eq(sqlite_store_load(store, "a b", add_text, NULL), -EINVAL);
+        ck_assert_str_eq(dump(store), "!=first;B=upper;a=;b/10=ten;b/2=two;~=last;");
 }
 END_TEST
 
@@ -396,18 +374,18 @@ START_TEST(replaced_and_deleted)
         put(store, "a", "1");
         put(store, "a", "other");
         put(store, "b", "2");
-        ck_assert_str_eq(dump(store, ""), "a=other;b=2;");
+        ck_assert_str_eq(dump(store), "a=other;b=2;");
         store_delete(begin(), "a");
         store_delete(&t, "absent");
         ck_assert_int_eq(sqlite_store_commit(store, &t), 0);
-        ck_assert_str_eq(dump(store, ""), "b=2;");
+        ck_assert_str_eq(dump(store), "b=2;");
         /* in the order of the operations */
         store_delete(begin(), "b");
         store_put(&t, "b", "3", 1);
         store_put(&t, "c", "4", 1);
         store_delete(&t, "c");
         ck_assert_int_eq(sqlite_store_commit(store, &t), 0);
-        ck_assert_str_eq(dump(store, ""), "b=3;");
+        ck_assert_str_eq(dump(store), "b=3;");
 }
 END_TEST
 
@@ -455,7 +433,7 @@ START_TEST(values_are_bytes)
         for (size_t i = 0; i < ELEMENTS(values); i++) {
                 store_put(begin(), "k", values[i].bytes, values[i].n);
                 ck_assert_int_eq(sqlite_store_commit(store, &t), 0);
-                ck_assert_int_eq(sqlite_store_load(store, "", compare_bytes, &values[i]), 0);
+                ck_assert_int_eq(sqlite_store_load(store, compare_bytes, &values[i]), 0);
                 ck_assert(values[i].found);
         }
 }
@@ -472,7 +450,7 @@ START_TEST(wrong_transactions)
         store_put(begin(), "a", "1", 1);
         store_put(&t, "b", too_large, sizeof(too_large));
         ck_assert_int_eq(sqlite_store_commit(store, &t), -EFBIG);
-        ck_assert_str_eq(dump(store, ""), "");
+        ck_assert_str_eq(dump(store), "");
 }
 END_TEST
 
@@ -492,12 +470,12 @@ START_TEST(handler_ends_the_load)
         put(store, "a", "1");
         put(store, "b", "2");
         put(store, "c", "3");
-        ck_assert_int_eq(sqlite_store_load(store, "", stop_at_b, &n), 7);
+        ck_assert_int_eq(sqlite_store_load(store, stop_at_b, &n), 7);
         ck_assert_int_eq(n, 2);
         /* it holds no lock on */
         exec_other("PRAGMA wal_checkpoint(TRUNCATE); BEGIN EXCLUSIVE; COMMIT");
         put(store, "d", "4");
-        ck_assert_str_eq(dump(store, ""), "a=1;b=2;c=3;d=4;");
+        ck_assert_str_eq(dump(store), "a=1;b=2;c=3;d=4;");
 }
 END_TEST
 
@@ -522,9 +500,9 @@ START_TEST(load_is_of_one_moment)
         meanwhile = open_store();
         put(store, "a", "old");
         put(store, "b", "old");
-        ck_assert_int_eq(sqlite_store_load(store, "", commit_meanwhile, &text), 0);
+        ck_assert_int_eq(sqlite_store_load(store, commit_meanwhile, &text), 0);
         ck_assert_str_eq(text_copy(arena, &text), "a=old;b=old;");
-        ck_assert_str_eq(dump(store, ""), "a=old;b=new;c=new;");
+        ck_assert_str_eq(dump(store), "a=old;b=new;c=new;");
         sqlite_store_close(meanwhile);
 }
 END_TEST
@@ -544,7 +522,7 @@ START_TEST(changed_by_another)
         ck_assert_int_eq(sqlite_store_changed(other), 0);
         put(store, "a", "3");
         put(store, "a", "4");
-        ck_assert_str_eq(dump(other, ""), "a=4;");
+        ck_assert_str_eq(dump(other), "a=4;");
         ck_assert_int_eq(sqlite_store_changed(other), 1);
         ck_assert_int_eq(sqlite_store_changed(other), 0);
         sqlite_store_close(other);
@@ -556,6 +534,8 @@ static int check_number(void *userdata, const char *key, const void *value, size
         unsigned *next = userdata;
         char expected[32];
 
+        if (strcmp(key, "a") == 0)
+                return 0;
         snprintf(expected, sizeof(expected), "n/%06u", *next);
         ck_assert_str_eq(key, expected);
         ck_assert_uint_eq(n, 60);
@@ -580,7 +560,7 @@ START_TEST(many_records)
                 store_put(&t, key, value, sizeof(value));
         }
         ck_assert_int_eq(sqlite_store_commit(store, &t), 0);
-        ck_assert_int_eq(sqlite_store_load(store, "n/", check_number, &next), 0);
+        ck_assert_int_eq(sqlite_store_load(store, check_number, &next), 0);
         ck_assert_uint_eq(next, 100000);
         /* what the -wal grew to is given back */
         ck_assert_int_eq(stat(path_of("state.db-wal"), &st), 0);
@@ -592,7 +572,7 @@ START_TEST(many_records)
         store = sqlite_store_close(store);
         store = open_store();
         next = 0;
-        ck_assert_int_eq(sqlite_store_load(store, "n/", check_number, &next), 0);
+        ck_assert_int_eq(sqlite_store_load(store, check_number, &next), 0);
         ck_assert_uint_eq(next, 100000);
 }
 END_TEST
@@ -610,11 +590,11 @@ START_TEST(another_holds_the_lock)
         store_put(begin(), "a", "2", 1);
         store_put(&t, "b", "2", 1);
         ck_assert_int_eq(sqlite_store_commit(store, &t), -EBUSY);
-        ck_assert_str_eq(dump(store, ""), "a=1;");
+        ck_assert_str_eq(dump(store), "a=1;");
         exec(other, "ROLLBACK");
-        ck_assert_str_eq(dump(store, ""), "a=1;");
+        ck_assert_str_eq(dump(store), "a=1;");
         ck_assert_int_eq(sqlite_store_commit(store, &t), 0);
-        ck_assert_str_eq(dump(store, ""), "a=2;b=2;");
+        ck_assert_str_eq(dump(store), "a=2;b=2;");
         ck_assert_int_eq(sqlite3_close(other), SQLITE_OK);
 }
 END_TEST
@@ -669,12 +649,12 @@ START_TEST(disk_fails)
                 *cases[i].which = cases[i].error;
                 ck_assert_int_eq(sqlite_store_commit(store, &t), cases[i].expected);
                 *cases[i].which = 0;
-                ck_assert_str_eq(dump(store, ""), "a=1;");
+                ck_assert_str_eq(dump(store), "a=1;");
                 put(store, "a", "1");
         }
         store = sqlite_store_close(store);
         store = open_store();
-        ck_assert_str_eq(dump(store, ""), "a=1;");
+        ck_assert_str_eq(dump(store), "a=1;");
 }
 END_TEST
 
@@ -689,10 +669,10 @@ START_TEST(operation_fails)
         store_put(&t, "c", "2", 1);
         store_put(&t, "d", "2", 1);
         ck_assert_int_eq(sqlite_store_commit(store, &t), -EUCLEAN);
-        ck_assert_str_eq(dump(store, ""), "a=1;");
+        ck_assert_str_eq(dump(store), "a=1;");
         exec_other("DROP TRIGGER refuse");
         ck_assert_int_eq(sqlite_store_commit(store, &t), 0);
-        ck_assert_str_eq(dump(store, ""), "a=2;b=2;c=2;d=2;");
+        ck_assert_str_eq(dump(store), "a=2;b=2;c=2;d=2;");
 }
 END_TEST
 
@@ -778,7 +758,7 @@ static unsigned check_numbered(struct sqlite_store *s)
 {
         struct numbered found = {};
 
-        ck_assert_int_eq(sqlite_store_load(s, "", count_numbered, &found), 0);
+        ck_assert_int_eq(sqlite_store_load(s, count_numbered, &found), 0);
         ck_assert_uint_eq(found.n, found.last * PER_TRANSACTION);
         return found.last;
 }
@@ -937,12 +917,12 @@ static void check_moved_aside(const char *what)
         store = open_damaged(&damaged);
         check_same_bytes(damaged, bytes, n);
         ck_assert_uint_eq(mode_of("state.db"), 0600);
-        ck_assert_msg(dump(store, "")[0] == '\0', "%s", what);
+        ck_assert_msg(dump(store)[0] == '\0', "%s", what);
         put(store, "new", "1");
         store = sqlite_store_close(store);
         /* which is good the next time */
         store = open_store();
-        ck_assert_str_eq(dump(store, ""), "new=1;");
+        ck_assert_str_eq(dump(store), "new=1;");
         store = sqlite_store_close(store);
         ck_assert_uint_eq(count_files("state.db.new"), 0);
         empty_directory();
@@ -1017,7 +997,7 @@ START_TEST(own_database)
 {
         exec_other(ID "PRAGMA user_version = 1;" TABLE "INSERT INTO record VALUES('a', x'31')");
         store = open_store();
-        ck_assert_str_eq(dump(store, ""), "a=1;");
+        ck_assert_str_eq(dump(store), "a=1;");
         ck_assert_int_eq(ask_other("PRAGMA user_version"), STORE_SCHEMA_VERSION);
         ck_assert_int_eq(ask_other("SELECT journal_mode = 'wal' FROM pragma_journal_mode"), 1);
 }
@@ -1060,7 +1040,7 @@ START_TEST(random_damage)
                 if (r == -EPROTONOSUPPORT)
                         continue; /* a version may be hit, too */
                 ck_assert_int_eq(r, 0);
-                r = sqlite_store_load(store, "", add_text, &text);
+                r = sqlite_store_load(store, add_text, &text);
                 ck_assert(r == 0 || (r == -EUCLEAN && !damaged));
                 n_moved += damaged != NULL;
                 n_kept += !damaged;
@@ -1086,7 +1066,7 @@ START_TEST(newer_version)
         ck_assert_uint_eq(count_files("state.db.damaged"), 0);
         exec_other("DROP TABLE other; PRAGMA user_version = 1");
         store = open_store();
-        ck_assert_ptr_nonnull(strstr(dump(store, ""), "k/199=v"));
+        ck_assert_ptr_nonnull(strstr(dump(store), "k/199=v"));
 }
 END_TEST
 
@@ -1116,7 +1096,7 @@ START_TEST(moved_with_its_wal)
         wal = read_file(path_of("state.db-wal"), &n_wal);
         ck_assert_uint_gt(n_wal, 0);
         store = open_damaged(&damaged);
-        ck_assert_str_eq(dump(store, ""), "");
+        ck_assert_str_eq(dump(store), "");
         check_same_bytes(damaged, bytes, n);
         check_same_bytes(arena_printf(arena, "%s-wal", damaged), wal, n_wal);
         ck_assert(exists(arena_printf(arena, "%s-shm", damaged)));
@@ -1147,7 +1127,7 @@ START_TEST(wal_without_database)
         wal = read_file(path_of("state.db-wal"), &n);
         ck_assert_int_eq(unlink(path_of("state.db")), 0);
         store = open_damaged(&damaged);
-        ck_assert_str_eq(dump(store, ""), "");
+        ck_assert_str_eq(dump(store), "");
         check_same_bytes(arena_printf(arena, "%s-wal", damaged), wal, n);
 }
 END_TEST
@@ -1268,7 +1248,7 @@ END_TEST
 
 static void check_useless(int error)
 {
-        ck_assert_int_eq(sqlite_store_load(store, "", add_text, &(struct text) {}), error);
+        ck_assert_int_eq(sqlite_store_load(store, add_text, &(struct text) {}), error);
         ck_assert_int_eq(sqlite_store_changed(store), error);
         ck_assert_int_eq(try_put(store, "a", "1"), error);
 }
@@ -1322,6 +1302,7 @@ START_TEST(wrong_types)
                 { "INSERT INTO record VALUES('', x'')", false, true },
                 { "INSERT INTO record VALUES('a' || char(0) || 'b', x'')", false, true },
                 { "INSERT INTO record VALUES(printf('%0201d', 1), x'')", false, true },
+                { "INSERT INTO record VALUES('\xc3\xa4', x'')", false, true },
                 { "INSERT INTO record VALUES(x'61', x'')", false, true },
                 { "INSERT INTO record VALUES(x'', 'text')", false, false },
                 { "INSERT INTO record VALUES('a', 'text')", true, false },
@@ -1337,10 +1318,10 @@ START_TEST(wrong_types)
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct wrong_records good = {}, count = {};
 
-                ck_assert_int_eq(sqlite_store_load(store, "", count_wrong, &good), 0);
+                ck_assert_int_eq(sqlite_store_load(store, count_wrong, &good), 0);
                 ck_assert(good.n_right > 0 && good.n_without_key + good.n_without_value == 0);
                 exec_other(cases[i].insert);
-                ck_assert_int_eq(sqlite_store_load(store, "", count_wrong, &count), 0);
+                ck_assert_int_eq(sqlite_store_load(store, count_wrong, &count), 0);
                 ck_assert_msg(count.n_without_key == !cases[i].has_key && count.n_without_value == !cases[i].has_value &&
                                       count.n_right == good.n_right + (cases[i].has_key && cases[i].has_value),
                               "%s", cases[i].insert);
@@ -1361,7 +1342,7 @@ START_TEST(damage_noticed_later)
         bytes = read_file(path_of("state.db"), &n);
         memset(bytes + 4096, 0xff, n - 4096);
         write_file("state.db", bytes, n);
-        ck_assert_int_eq(sqlite_store_load(store, "", load_nothing, NULL), -EUCLEAN);
+        ck_assert_int_eq(sqlite_store_load(store, load_nothing, NULL), -EUCLEAN);
         ck_assert_int_eq(try_put(store, "k/100", "1"), -EUCLEAN);
 }
 END_TEST
@@ -1371,7 +1352,7 @@ START_TEST(table_dropped_while_it_is_open)
         make_good();
         store = open_store();
         exec_other("DROP TABLE record");
-        ck_assert_int_eq(sqlite_store_load(store, "", load_nothing, NULL), -EUCLEAN);
+        ck_assert_int_eq(sqlite_store_load(store, load_nothing, NULL), -EUCLEAN);
         ck_assert_int_eq(try_put(store, "a", "1"), -EUCLEAN);
         exec_other(TABLE);
         put(store, "a", "1");
@@ -1425,7 +1406,7 @@ START_TEST(directory_by_a_link)
         snprintf(link, sizeof(link), "%s/link", top);
         ck_assert_int_eq(symlink("state", link), 0);
         ck_assert_int_eq(sqlite_store_open(link, BUSY_MSEC, &store, &(char *) { NULL }), 0);
-        ck_assert_ptr_nonnull(strstr(dump(store, ""), "k/000=v"));
+        ck_assert_ptr_nonnull(strstr(dump(store), "k/000=v"));
         ck_assert_int_eq(unlink(link), 0);
 }
 END_TEST
@@ -1481,7 +1462,7 @@ START_TEST(disk_fails_at_opening)
         read_error = 0;
         ck_assert_uint_eq(count_files("state.db.damaged"), 0);
         store = open_store();
-        ck_assert_ptr_nonnull(strstr(dump(store, ""), "k/199=v"));
+        ck_assert_ptr_nonnull(strstr(dump(store), "k/199=v"));
 }
 END_TEST
 
@@ -1523,7 +1504,7 @@ static int use_store(void)
         if (r == 0)
                 r = sqlite_store_commit(s, &t);
         if (r == 0)
-                r = sqlite_store_load(s, "", load_nothing, NULL);
+                r = sqlite_store_load(s, load_nothing, NULL);
         if (r == 0)
                 r = MIN(sqlite_store_changed(s), 0);
         sqlite_store_close(s);
@@ -1559,8 +1540,8 @@ START_TEST(memory_runs_out)
         make_good();
         fail_each();
         store = open_store();
-        ck_assert_str_eq(dump(store, "a"), "a=1;");
-        ck_assert_ptr_nonnull(strstr(dump(store, ""), "k/199=v"));
+        ck_assert_ptr_nonnull(strstr(dump(store), "a=1;"));
+        ck_assert_ptr_nonnull(strstr(dump(store), "k/199=v"));
 }
 END_TEST
 
@@ -1577,7 +1558,6 @@ int main(void)
         tcase_set_timeout(c, 300);
         tcase_add_test(c, made_with_mode_0600);
         tcase_add_test(c, records_come_back);
-        tcase_add_test(c, prefixes);
         tcase_add_test(c, replaced_and_deleted);
         tcase_add_test(c, nothing_to_commit);
         tcase_add_test(c, values_are_bytes);

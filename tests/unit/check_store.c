@@ -58,43 +58,6 @@ START_TEST(valid_keys)
 }
 END_TEST
 
-START_TEST(ends_of_prefixes)
-{
-        static const char *const ends[][2] = { { "", "\x7f" }, { "a", "b" }, { "a/", "a0" }, { "a~", "a\x7f" }, { "a/1", "a/2" } };
-        char end[STORE_KEY_MAX + 1] = "untouched";
-
-        for (size_t i = 0; i < ELEMENTS(ends); i++) {
-                ck_assert_int_eq(store_prefix_end(ends[i][0], end), 0);
-                ck_assert_str_eq(end, ends[i][1]);
-        }
-        ck_assert_int_eq(store_prefix_end(long_key(STORE_KEY_MAX), end), 0);
-        ck_assert_uint_eq(strlen(end), STORE_KEY_MAX);
-        ck_assert_int_eq(end[STORE_KEY_MAX - 1], 'l');
-        strcpy(end, "untouched");
-        ck_assert_int_eq(store_prefix_end(long_key(STORE_KEY_MAX + 1), end), -EINVAL);
-        ck_assert_int_eq(store_prefix_end("a b", end), -EINVAL);
-        ck_assert_str_eq(end, "untouched");
-}
-END_TEST
-
-/* The range of a prefix has the keys that begin with it and no others, for each pair of a few short keys. */
-START_TEST(ranges_of_prefixes)
-{
-        static const char *const keys[] = { "!", "a", "a!", "a/", "a/1", "a/10", "a/2", "a0", "a~", "a~~", "b", "~", "~~" };
-        char end[STORE_KEY_MAX + 1];
-
-        for (size_t i = 0; i < ELEMENTS(keys); i++) {
-                ck_assert_int_eq(store_prefix_end(keys[i], end), 0);
-                for (size_t k = 0; k < ELEMENTS(keys); k++) {
-                        bool is_in_range = strcmp(keys[k], keys[i]) >= 0 && strcmp(keys[k], end) < 0;
-
-                        ck_assert_msg(is_in_range == (strncmp(keys[k], keys[i], strlen(keys[i])) == 0), "'%s', '%s'", keys[i],
-                                      keys[k]);
-                }
-        }
-}
-END_TEST
-
 /* --- transactions ---------------------------------------------------------------------------------------------------- */
 
 static void check_op(size_t i, const char *key, const void *value, size_t n)
@@ -231,8 +194,6 @@ int main(void)
 
         tcase_add_checked_fixture(c, setup, teardown);
         tcase_add_test(c, valid_keys);
-        tcase_add_test(c, ends_of_prefixes);
-        tcase_add_test(c, ranges_of_prefixes);
         tcase_add_test(c, operations_in_their_order);
         tcase_add_test(c, key_and_value_are_copied);
         tcase_add_test(c, many_operations);
