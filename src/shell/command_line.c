@@ -12,9 +12,9 @@
 #define MAX_PORT         254
 #define MAX_TIMEOUT_MSEC 60000
 
-#define FIRST_LONG 256 /* what getopt_long() gives for an option without a letter: this and its number */
+#define FIRST_LONG 256 /* getopt_long() returns this plus the option's number in the table if it has no letter */
 
-/* A decimal number and nothing else. */
+/* Decimal digits only, without sign or blanks. */
 static bool read_number(struct findings *findings, const char *name, const char *text, unsigned most, unsigned *ret)
 {
         unsigned long value = 0;
@@ -58,7 +58,7 @@ static void take_value(struct findings *findings, const struct command_line_opti
         }
 }
 
-static void complain_unknown(const struct command_line *line, struct findings *findings, const char *word)
+static void refuse_unknown(const struct command_line *line, struct findings *findings, const char *word)
 {
         const char *hint = arena_printf(findings->arena, "%s --help lists the options", line->program);
         const char *names[COMMAND_LINE_MAX_OPTIONS];
@@ -70,8 +70,8 @@ static void complain_unknown(const struct command_line *line, struct findings *f
         (void) findings_error(findings, FINDING_USAGE, hint, "unknown option '%s'", word);
 }
 
-/* What getopt_long() gave. `word` is the argument it was found in. */
-static void take(const struct command_line *line, struct findings *findings, int c, const char *word, void *options)
+/* Handles the return value c of getopt_long(). `word` is the argument that it comes from. */
+static void handle_option(const struct command_line *line, struct findings *findings, int c, const char *word, void *options)
 {
         const struct command_line_option *o = line->options;
 
@@ -80,7 +80,7 @@ static void take(const struct command_line *line, struct findings *findings, int
                 return;
         }
         if (c == '?') {
-                complain_unknown(line, findings, word);
+                refuse_unknown(line, findings, word);
                 return;
         }
         while (o->letter != c && c != FIRST_LONG + (o - line->options))
@@ -88,8 +88,8 @@ static void take(const struct command_line *line, struct findings *findings, int
         take_value(findings, o, optarg, options);
 }
 
-/* The word to blame: a short option may stand inside a cluster, then optopt is its letter. */
-static const char *blame(char **argv, int c, char letter[3])
+/* The argument to name in an error. A short option may be part of a cluster ("-vx"); then it is its letter, which is in optopt. */
+static const char *failed_word(char **argv, int c, char letter[3])
 {
         if ((c == '?' || c == ':') && optopt > 0 && optopt < 256 && strncmp(argv[optind - 1], "--", 2) != 0) {
                 letter[0] = '-';
@@ -100,7 +100,7 @@ static const char *blame(char **argv, int c, char letter[3])
         return argv[optind - 1];
 }
 
-/* The table as getopt_long() takes it. A colon in front: it prints nothing and tells a missing value from an unknown option. */
+/* Converts the table for getopt_long(). The colon in front: it prints nothing, and returns ':' for a missing value. */
 static void make_tables(const struct command_line *line, struct option *long_options, char *letters)
 {
         *letters++ = ':';
@@ -126,8 +126,8 @@ int command_line_read(const struct command_line *line, int argc, char **argv, st
 
         assert(line->n <= COMMAND_LINE_MAX_OPTIONS);
         make_tables(line, long_options, letters);
-        optind = 0; /* from the beginning, whoever called getopt_long() before */
+        optind = 0; /* starts over, even if getopt_long() was called before */
         while ((c = getopt_long(argc, argv, letters, long_options, NULL)) >= 0)
-                take(line, findings, c, blame(argv, c, letter), options);
+                handle_option(line, findings, c, failed_word(argv, c, letter), options);
         return findings_refuse(findings) ? -EBADMSG : optind;
 }

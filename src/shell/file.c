@@ -19,7 +19,7 @@
 int file_take_standard(void)
 {
         for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
-                /* the wrong way round: who prints to a closed descriptor hears of it */
+                /* in the wrong direction, so that reading or writing still fails */
                 if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
                         return -errno;
         }
@@ -28,7 +28,7 @@ int file_take_standard(void)
 
 int file_open(const char *path)
 {
-        /* O_NONBLOCK: a pipe without a writer must not keep us waiting just to be refused. */
+        /* O_NONBLOCK: opening a FIFO without a writer would block. */
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
         return fd < 0 ? -errno : fd;
@@ -49,7 +49,7 @@ static int read_all(struct arena *a, int fd, size_t max, const char **ret_bytes,
                         return -EFBIG;
                 if (VECTOR_EXTEND(NULL, bytes, n, allocated, READ_AT_LEAST) < 0)
                         return -ENOMEM;
-                /* One byte more than is allowed, to see whether there is one. */
+                /* One byte more than max, to notice a file that is larger. */
                 k = read(fd, bytes + n, MIN(allocated, max + 1) - n);
                 if (k < 0 && errno == EINTR)
                         continue;
@@ -132,7 +132,7 @@ static int write_all(int fd, const char *bytes, size_t n)
         return 0;
 }
 
-/* So that the new name is on the disk too. */
+/* Syncs the directory, so that the new name is on the disk, too. */
 static int sync_directory_of(const char *path)
 {
         _cleanup_free_ char *copy = strdup(path);
@@ -146,7 +146,7 @@ static int sync_directory_of(const char *path)
         return fsync(fd) < 0 ? -errno : 0;
 }
 
-/* Where a symbolic link leads in the end, whether a file is there or not; of what is no link its own path. Returns owned. */
+/* The final target of a symbolic link, whether it exists or not; the path itself if it is no link. Returns owned. */
 static int follow_links(const char *path, char **ret)
 {
         _cleanup_free_ char *at = strdup(path);
@@ -173,8 +173,8 @@ static int follow_links(const char *path, char **ret)
         return at ? -ELOOP : -ENOMEM;
 }
 
-/* The mode of the file that fd takes the place of. For everybody to read where there is none, or where it belongs to others: the
- * service cannot give it to them, and OpenSM may be one of them. */
+/* The mode of the file that fd replaces. 0644 if there is none or it has another owner: pkeyd cannot give the new file to that
+ * owner, which may be OpenSM and must still be able to read it. */
 static mode_t mode_of_replaced(const char *path, int fd)
 {
         struct stat old, new;

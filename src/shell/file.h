@@ -7,7 +7,7 @@
 #include "util/arena.h"
 #include "util/findings.h"
 
-/* Closes a descriptor that goes out of scope; negative: there is none. */
+/* For a descriptor that goes out of scope; does nothing if it is negative. */
 static inline void file_close_p(int *fd)
 {
         if (*fd >= 0)
@@ -15,21 +15,21 @@ static inline void file_close_p(int *fd)
 }
 #define _cleanup_close_ _cleanup_(file_close_p)
 
-/* Descriptors 0 to 2 are taken, so that no file, port or socket gets one of them and with it what is printed. One that was closed
- * still cannot be used for what it is for. Before anything else is opened. Returns 0 or negative errno. */
+/* Occupies those of the descriptors 0 to 2 that are closed, so that no file, port or socket gets one of them and receives what the
+ * program prints. Using them still fails. Call this before anything else is opened. Returns 0 or negative errno. */
 int file_take_standard(void);
 
-/* Opens a file of any kind to be read, without waiting. Returns a descriptor, which the caller closes, or negative errno. */
+/* Opens a file of any type for reading, without blocking. Returns a descriptor, which the caller closes, or negative errno. */
 int file_open(const char *path);
 
-/* Reads a regular file, or standard input for "-", of at most max bytes. *ret_bytes has a NUL behind its last byte and
- * lives in the arena. Returns 0, -EFBIG, -EISDIR, -ENOMEM or what the system said. */
+/* Reads a regular file, or standard input for "-", of at most max bytes. *ret_bytes lives in the arena and has a NUL behind its
+ * last byte. Returns 0, -EFBIG, -EISDIR, -EINVAL (not a regular file), -ENOMEM or another negative errno. */
 int file_read(struct arena *a, const char *path, size_t max, const char **ret_bytes, size_t *ret_n);
 
-/* The same of a file that is open; it stays open. */
+/* The same with an open descriptor, which stays open. */
 int file_read_opened(struct arena *a, int fd, size_t max, const char **ret_bytes, size_t *ret_n);
 
-/* As file_read, but what goes wrong becomes a finding (FILE_UNREADABLE, FILE_TOO_LARGE). Returns 0, -EBADMSG, -ENOMEM. */
+/* As file_read, but an error becomes a finding (FILE_UNREADABLE, FILE_TOO_LARGE). Returns 0, -EBADMSG, -ENOMEM. */
 int file_read_found(struct arena *a, const char *path, size_t max, struct findings *findings, const char **ret_bytes,
                     size_t *ret_n);
 

@@ -30,7 +30,7 @@ static const char *severity_colour(enum finding_severity severity)
         return "";
 }
 
-/* The word of the severity stands behind the place; only it is coloured. */
+/* Colours the word for the severity, which follows the place. */
 static void print_coloured(FILE *stream, const struct finding *item, const char *text)
 {
         const char *word = finding_severity_to_string(item->severity), *start = text, *found;
