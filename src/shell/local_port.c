@@ -6,14 +6,13 @@
 
 #include "shell/umad_port.h"
 
-/* DOWN and what is unknown come last, and are good for nothing but to say which port it would be. The others come in the order
- * of their numbers. */
+/* DOWN and unknown states rank lowest: such a port is only reported as down. Otherwise a higher state is better. */
 static unsigned rank(enum port_state s)
 {
         return MAX((unsigned) s, (unsigned) PORT_STATE_DOWN);
 }
 
-/* Kernels of old, and simulators, have no such file; libibumad then says "IB". */
+/* Old kernels and simulators have no link_layer file; libibumad reports "IB" then. */
 static bool is_infiniband(const umad_port_t *p)
 {
         return strcmp(p->link_layer, "InfiniBand") == 0 || strcmp(p->link_layer, "IB") == 0 || p->link_layer[0] == 0;
@@ -33,7 +32,7 @@ static void fill_port(const umad_ca_t *ca, unsigned number, struct local_port *r
         memcpy(ret->ca, ca->ca_name, strnlen(ca->ca_name, sizeof(ca->ca_name)));
 }
 
-/* Replaces *best if this CA has a better port. port 0: any. */
+/* Replaces *best by a better port of this CA. port 0: any port of it. */
 static int check_ca(const char *name, unsigned port, struct local_port *best, unsigned *best_rank)
 {
         umad_ca_t ca = {};
@@ -73,7 +72,7 @@ int local_port_find(const char *ca, unsigned port, struct local_port *ret)
         else
                 n = umad_get_cas_names(names, UMAD_MAX_DEVICES);
         for (int i = 0; i < n; i++)
-                /* A device that goes away meanwhile is none. */
+                /* A device that disappears meanwhile is skipped. */
                 (void) check_ca(names[i], port, &best, &best_rank);
 
         if (best_rank == 0)
@@ -87,7 +86,7 @@ static size_t add_guids(const char *name, struct guid *ret, size_t n, size_t max
         umad_ca_t ca = {};
 
         if (umad_get_ca(name, &ca) < 0)
-                return n; /* it went away meanwhile */
+                return n; /* the device disappeared meanwhile */
         for (unsigned i = 0; i < UMAD_CA_MAX_PORTS && n < max; i++)
                 if (ca.ports[i] && is_infiniband(ca.ports[i]) && ca.ports[i]->port_guid != 0)
                         ret[n++].v = be64toh(ca.ports[i]->port_guid);

@@ -10,6 +10,7 @@
 #include "shell/file.h"
 
 #define PROC_MAX    (64u << 10)
+#define COMM_SIZE   64
 #define BUS_TIMEOUT (5 * USEC_PER_SEC)
 #define MANAGER     "org.freedesktop.systemd1"
 
@@ -25,18 +26,18 @@ __attribute__((format(printf, 3, 4))) static int explain(char ret_why[OPENSM_WHY
 
 /* ---- one process ----------------------------------------------------------------------------------------------- */
 
-/* A file of /proc, without its newline; "" if there is none. */
-static void read_proc(int pid, const char *name, char *ret, size_t size)
+/* The name of the process; "" if it cannot be read. */
+static void read_comm(int pid, char ret[static COMM_SIZE])
 {
         char path[64];
         FILE *f;
 
         ret[0] = '\0';
-        (void) snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+        (void) snprintf(path, sizeof(path), "/proc/%d/comm", pid);
         f = fopen(path, "re");
         if (!f)
                 return;
-        if (!fgets(ret, (int) size, f))
+        if (!fgets(ret, COMM_SIZE, f))
                 ret[0] = '\0';
         (void) fclose(f);
         ret[strcspn(ret, "\n")] = '\0';
@@ -54,18 +55,18 @@ static bool exe_is_opensm(int pid)
                 return false;
         exe[n] = '\0';
         name = strrchr(exe, '/');
-        /* a program that was updated under the process is "(deleted)" */
+        /* "(deleted)": the program was updated while the process was running */
         return name && (strcmp(name, "/opensm") == 0 || strcmp(name, "/opensm (deleted)") == 0);
 }
 
 static int signal_one(int pid, int signal, char ret_why[OPENSM_WHY])
 {
         _cleanup_close_ int fd = pidfd_open(pid, 0);
-        char comm[64];
+        char comm[COMM_SIZE];
 
         if (fd < 0)
                 return explain(ret_why, -errno, "process %d: %s", pid, errno == ESRCH ? "does not exist" : strerror(errno));
-        read_proc(pid, "comm", comm, sizeof(comm));
+        read_comm(pid, comm);
         if (strcmp(comm, "opensm") != 0 && !exe_is_opensm(pid)) {
                 for (char *c = comm; *c; c++)
                         *c = *c >= ' ' && *c < 0x7f ? *c : '?';
@@ -102,7 +103,7 @@ static int signal_pidfile(const char *path, int signal, char ret_why[OPENSM_WHY]
         if (r < 0)
                 return explain(ret_why, r, "%s: %s", path, strerror(-r));
         if (!parse_pid(bytes, &pid))
-                return explain(ret_why, -ESRCH, "%s: there is no process number in it", path);
+                return explain(ret_why, -ESRCH, "%s does not contain a process number", path);
         return signal_one(pid, signal, ret_why);
 }
 
@@ -115,7 +116,7 @@ static int open_systemd(sd_bus **ret)
         return r < 0 ? r : sd_bus_set_method_call_timeout(*ret, BUS_TIMEOUT);
 }
 
-/* One property of a loaded unit: a text, or with `ret_list` a list of texts. */
+/* One property of a loaded unit: a string; with `ret_list` a list of strings. */
 static int read_property(sd_bus *bus, const char *unit, const char *interface, const char *property, char **ret_text,
                          char ***ret_list)
 {
@@ -160,12 +161,12 @@ static int signal_service(sd_bus *bus, const char *unit, int signal, char ret_wh
 
         r = a ? read_property(bus, unit, MANAGER ".Service", "ControlGroup", &group, NULL) : -ENOMEM;
         if (r < 0)
-                return explain(ret_why, r, "systemd does not tell of %s: %s", unit, strerror(-r));
+                return explain(ret_why, r, "cannot ask systemd about %s: %s", unit, strerror(-r));
         r = group[0] ? read_group(a, group, &line) : -ENOENT;
-        if (r == -ENOENT) /* nothing runs in it */
+        if (r == -ENOENT) /* no process runs in it */
                 return 0;
         if (r < 0)
-                return explain(ret_why, r, "the processes of %s: %s", unit, strerror(-r));
+                return explain(ret_why, r, "cannot read the processes of %s: %s", unit, strerror(-r));
         for (; *line; line += strcspn(line, "\n"), line += *line == '\n')
                 if (parse_pid(line, &pid) && signal_one(pid, signal, ret_why) == 0)
                         n++;
@@ -180,7 +181,7 @@ static bool is_service(const char *unit)
         return n >= strlen(suffix) && strcmp(unit + n - strlen(suffix), suffix) == 0;
 }
 
-/* Those that systemd stops together with the unit. */
+/* The same for the services that are PartOf= the unit. */
 static int signal_parts(sd_bus *bus, const char *unit, int signal, char ret_why[OPENSM_WHY])
 {
         char **parts = NULL;
@@ -188,7 +189,7 @@ static int signal_parts(sd_bus *bus, const char *unit, int signal, char ret_why[
 
         r = read_property(bus, unit, MANAGER ".Unit", "ConsistsOf", NULL, &parts);
         if (r < 0)
-                return explain(ret_why, r, "systemd does not list the parts of %s: %s", unit, strerror(-r));
+                return explain(ret_why, r, "cannot ask systemd for the parts of %s: %s", unit, strerror(-r));
         for (char **part = parts; part && *part; part++) {
                 r = is_service(*part) ? signal_service(bus, *part, signal, ret_why) : 0;
                 if (r < 0)
@@ -207,14 +208,14 @@ static int signal_unit(const char *unit, int signal, char ret_why[OPENSM_WHY])
         int r = open_systemd(&bus);
 
         if (r < 0)
-                return explain(ret_why, r, "systemd does not tell of %s: %s", unit, strerror(-r));
+                return explain(ret_why, r, "cannot ask systemd about %s: %s", unit, strerror(-r));
         r = signal_service(bus, unit, signal, ret_why);
         if (r == 0)
                 r = signal_parts(bus, unit, signal, ret_why);
         if (r == 0)
                 return explain(ret_why, -ESRCH,
-                               "OpenSM does not run in %s, nor in a service that is PartOf it; start OpenSM, or name the unit that it "
-                               "runs in, which 'systemctl status PID' shows", unit);
+                               "OpenSM does not run in %s, nor in a service that is PartOf it; start OpenSM, or set opensm.reload to "
+                               "the unit that it runs in, which 'systemctl status PID' shows", unit);
         return r < 0 ? r : 0;
 }
 

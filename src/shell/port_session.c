@@ -16,12 +16,12 @@ struct port_session {
         struct mad_background_task tasks[MAD_DISPATCHER_TASKS];
         size_t n_tasks;
         sd_event_source *received, *timer, *wake;
-        usec_t armed; /* what the timer is set to; USEC_INFINITY: it is off */
+        usec_t armed; /* when the timer elapses; USEC_INFINITY: it is off */
         struct mad_frame frames[BATCH];
 };
 
-/* Setting a timer costs more than a MAD; in the normal case, where all is answered, deadlines only move away. So it is
- * set when it must ring earlier than it would, and what it rings for too early is checked anew. */
+/* Setting a timer costs more than a MAD, and while all requests are answered deadlines only move to later. So the timer is only
+ * ever set to an earlier time; when it elapses too early it is set again. */
 static void arm(struct port_session *s)
 {
         usec_t due = mad_dispatcher_due(s->dispatcher);
@@ -45,7 +45,7 @@ static void send_frames(struct port_session *s, usec_t now)
         }
 }
 
-/* The session may be gone when it returns. */
+/* stage_ended may close the session, so it is not used after that. */
 static void turn(struct port_session *s)
 {
         size_t n = umad_port_take(s->port, s->frames, BATCH);
@@ -107,7 +107,7 @@ static int new_dispatcher(const struct settings *settings, struct mad_dispatcher
 {
         struct mad_engine_config config = { .window = settings->window, .timeout = settings->timeout };
 
-        /* Any start will do if there is no randomness yet: it only keeps two runs apart. */
+        /* Any number will do without randomness: it only keeps the transaction IDs of two runs apart. */
         if (getrandom(&config.first_tid, sizeof(config.first_tid), GRND_NONBLOCK) < 0)
                 config.first_tid = (uint32_t) clock_now();
         return mad_dispatcher_new(&config, ret);

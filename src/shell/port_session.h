@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * An open local port on an sd_event loop: libibumad's port, and the dispatcher that everything over it goes through
- * (mad_engine/dispatcher.h).
+ * An open local port on an sd_event loop: libibumad's port, and the dispatcher (mad_engine/dispatcher.h) that all requests
+ * pass through.
  *
- * The handlers are called from the loop, at the end of a turn, never from within a function of this header. When
- * stage_ended is called the session is done with the turn: it may be closed, or given the next stage.
+ * The handlers are called from the loop, at the end of a turn, never from within a function of this header. stage_ended may close
+ * the session or start the next stage.
  */
 
 #include <systemd/sd-event.h>
@@ -18,19 +18,20 @@
 struct port_session;
 
 struct port_session_handlers {
-        /* Background tasks have run, and may have results to fetch. NULL: nobody cares. */
+        /* Background tasks have run, and may have results to fetch. May be NULL. */
         void (*turn_ended)(void *userdata);
         /* r as in mad_dispatcher_take_end. */
         void (*stage_ended)(int r, void *userdata);
         void *userdata;
-        struct mad_gate gate; /* of all that is sent */
+        struct mad_gate gate; /* judges all MADs that are sent */
 };
 
-/* Opens the port for subnet management; window and timeout are those of the settings. Borrows the event loop. Returns 0 or
+/* Opens the port for subnet management, with window and timeout of the settings. Borrows the event loop. Returns 0 or
  * negative errno as umad_port_open; *ret owned. */
 int port_session_open(sd_event *event, const struct local_port *lp, const struct settings *settings,
                       const struct port_session_handlers *handlers, struct port_session **ret);
-/* Waits for what was just sent (see umad_port_close). Background tasks are reset; a stage that runs is not called again. */
+/* Waits for answers to what was just sent (see umad_port_close). Resets the background tasks; does not call a running stage
+ * again. */
 struct port_session *port_session_close(struct port_session *s);
 DEFINE_CLEANUP(struct port_session *, port_session_close)
 
@@ -42,15 +43,15 @@ void port_session_progress(const struct port_session *s, uint64_t *ret_done, uin
 
 /* As mad_dispatcher_set_tasks. */
 void port_session_set_tasks(struct port_session *s, const struct mad_background_task *tasks, size_t n);
-/* A background task has something new to send. */
+/* To be called when a background task has something new to send. */
 void port_session_wake(struct port_session *s);
 
-/* Registers for performance management and subnet administration too; with `listen` Reports come to the tasks. Doing it
- * again does nothing, or tries again what failed. *ret_sa is 0, or why there is no subnet administration or no Report
- * (-EINVAL, -EBUSY: another process takes them). Returns 0, or why there is no performance management. */
+/* Registers for performance management and subnet administration, too; with `listen` the tasks get Reports. A second call tries
+ * again what failed. Returns 0 or the error of performance management; *ret_sa is 0 or the error of subnet administration
+ * (-EINVAL, -EBUSY: another process gets the Reports). */
 int port_session_use_gsi(struct port_session *s, bool listen, int *ret_sa);
-/* What is sent to QP 1 goes out with the P_Key at this index of the port's table; 0 until it is set. */
+/* Index in the port's P_Key table for MADs that are sent to QP 1; 0 until it is set. */
 void port_session_set_p_key_index(struct port_session *s, unsigned index);
 
-/* Since the port was opened. */
+/* Counted since the port was opened. */
 void port_session_get_counters(const struct port_session *s, struct mad_engine_counters *ret);

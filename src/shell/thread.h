@@ -3,5 +3,5 @@
 
 #include <pthread.h>
 
-/* A thread in which all signals are blocked: they belong to the event loop. Returns 0 or negative errno. */
+/* Starts a thread in which all signals are blocked, so that the event loop gets them. Returns 0 or negative errno. */
 int thread_start(pthread_t *ret, void *(*function)(void *), void *argument);

@@ -102,7 +102,7 @@ START_TEST(test_pidfile)
         for (size_t i = 0; i < ELEMENTS(bad); i++) {
                 ck_assert_int_eq(file_write_public(s.opensm_pidfile, bad[i], strlen(bad[i])), 0);
                 ck_assert_int_eq(opensm_process_signal(&s, SIGHUP, why), -ESRCH);
-                ck_assert_ptr_nonnull(strstr(why, "there is no process number in it"));
+                ck_assert_ptr_nonnull(strstr(why, "does not contain a process number"));
         }
         (void) snprintf(text, sizeof(text), "%d", (int) pid);
         ck_assert_int_eq(file_write_public(path_of("pidfile"), text, strlen(text)), 0);
@@ -284,7 +284,7 @@ START_TEST(test_units)
         ck_assert_ptr_nonnull(strstr(why, "OpenSM does not run in down.service, nor in a service that is PartOf it; "));
         ck_assert_int_eq(signal_unit("alone.service", SIGHUP), -ESRCH);
         ck_assert_int_lt(signal_unit("unknown.service", SIGHUP), 0);
-        ck_assert_ptr_nonnull(strstr(why, "systemd does not tell of unknown.service"));
+        ck_assert_ptr_nonnull(strstr(why, "cannot ask systemd about unknown.service"));
         ck_assert_int_eq(waitpid(other, NULL, WNOHANG), 0);
         (void) kill(bus, SIGKILL);
         (void) kill(third, SIGKILL);
@@ -298,7 +298,7 @@ START_TEST(test_no_systemd)
 
         ck_assert_int_eq(setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent/bus", 1), 0);
         ck_assert_int_eq(opensm_process_signal(&s, SIGHUP, why), -ENOENT);
-        ck_assert_ptr_nonnull(strstr(why, "systemd does not tell of opensm.service"));
+        ck_assert_ptr_nonnull(strstr(why, "cannot ask systemd about opensm.service"));
 }
 END_TEST
 
