@@ -11,23 +11,22 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 
 #include "shell/thread.h"
 
 #define RING_SIZE         4096 /* frames; a power of two, far more than a window */
-#define BATCH             256  /* frames for which the event is rung once */
-#define MANY              16     /* outstanding */
-#define COLLECT_NSEC      20000
-#define POLL_MSEC         20   /* how soon the thread sees that it shall end */
-#define LISTEN_MSEC       250  /* the same, while it only listens for what may come unsolicited */
+#define BATCH             256  /* frames for which the eventfd is written once at most */
+#define MANY              16   /* requests outstanding */
+#define COLLECT_USEC      20
+#define POLL_MSEC         20   /* within this time the thread notices that it must end */
+#define LISTEN_MSEC       250  /* the same, while it waits for unsolicited MADs only */
 #define MGMT_CLASS_OFFSET 1
 #define GSI_QPN           1
 #define GSI_Q_KEY         0x80010000 /* IBA 1.5, 10.2.5: the well known Q_Key of QP 1 */
-#define QUIET_POLLS       50   /* polls without anything to wait for, before the thread goes to sleep */
-#define ERROR_MSEC_MAX    128
+#define QUIET_POLLS       50   /* polls without outstanding requests before the thread sleeps */
+#define ERROR_USEC_MAX    128000
 #define DRAIN_MAX         (1 * USEC_PER_SEC)
-#define DRAIN_STEP_MSEC   2
+#define DRAIN_STEP_USEC   2000
 
 struct received {
         uint8_t mad[MAD_SIZE];
@@ -56,34 +55,27 @@ static const struct {
 struct mad_port {
         int fd;
         int agents[N_AGENTS]; /* -1: not registered */
-        int p_key_index;      /* of what goes to QP 1 */
+        int p_key_index;      /* of MADs to QP 1 */
         int event_fd;
         void *send_buffer, *receive_buffer;
 
-        /* The thread puts in at `tail`, the loop takes out at `head`; both only count up. */
+        /* The thread adds at `tail`, the loop removes at `head`; both only count up. */
         struct received *ring;
         _Atomic uint32_t head, tail;
 
         pthread_t thread;
         bool has_thread;
         _Atomic bool stop;
-        _Atomic bool listening;  /* something may come unsolicited */
-        _Atomic int outstanding; /* sent, and neither answered nor given back */
+        _Atomic bool listening;  /* unsolicited MADs may come */
+        _Atomic int outstanding; /* sent, and neither answered nor returned as timed out */
         _Atomic bool asleep;     /* the thread waits for `wake` */
         sem_t wake;
         bool has_wake;
 };
 
-static void sleep_msec(unsigned msec)
-{
-        struct timespec t = { .tv_sec = msec / 1000, .tv_nsec = msec % 1000 * 1000000L };
-
-        (void) nanosleep(&t, NULL);
-}
-
-/* On a wire every MAD has 256 bytes. ibsim hands over so many as were given to it, and OpenSM gives it no more of an SA's
- * answer than the data that it has: what is behind is 0, as a kernel would have sent it. */
-static void fill_up(struct received *r)
+/* On a wire every MAD has 256 bytes. ibsim delivers as many bytes as it was given, and OpenSM gives it an SA answer without its
+ * unused end. The missing bytes are 0, as a kernel would have sent them. */
+static void pad_sa_answer(struct received *r)
 {
         if (r->length < IB_SA_DATA_OFFS || r->mad[MGMT_CLASS_OFFSET] != IB_SA_CLASS)
                 return;
@@ -98,24 +90,24 @@ static bool ring_put(struct mad_port *p, const void *umad, size_t length)
         struct received *r = &p->ring[tail % RING_SIZE];
 
         if (tail - atomic_load_explicit(&p->head, memory_order_acquire) >= RING_SIZE)
-                return false; /* as if the fabric had lost it */
+                return false; /* dropped, as if the fabric had lost it */
         r->length = (uint16_t) MIN(length, (size_t) MAD_SIZE);
         memcpy(r->mad, umad_get_mad((void *) umad), r->length);
-        fill_up(r);
+        pad_sa_answer(r);
         r->lid.v = be16toh(from->lid);
         r->sl = from->sl;
         atomic_store_explicit(&p->tail, tail + 1, memory_order_release);
         return true;
 }
 
-static void one_less_outstanding(struct mad_port *p)
+static void decrement_outstanding(struct mad_port *p)
 {
-        /* What comes unsolicited must not make us forget that something else is still to come. */
+        /* An unsolicited MAD is counted, too, so the number must not become negative. */
         if (atomic_fetch_sub(&p->outstanding, 1) <= 0)
                 atomic_fetch_add(&p->outstanding, 1);
 }
 
-/* Returns 1 if a MAD came, 0 if none did within the time, or negative errno. */
+/* Returns 1 if a MAD was received, 0 on a timeout, or negative errno. */
 static int receive_one(struct mad_port *p, int timeout_msec, bool *ret_put)
 {
         int length = MAD_SIZE, r;
@@ -126,28 +118,23 @@ static int receive_one(struct mad_port *p, int timeout_msec, bool *ret_put)
                 return 0;
         if (r < 0)
                 return r;
-        one_less_outstanding(p);
-        /* With a status other than 0 it is our own MAD that comes back, unanswered: the engine knows its deadlines. */
+        decrement_outstanding(p);
+        /* With another status it is our own MAD, which got no answer: ignored, since the engine has deadlines of its own. */
         if (umad_status(p->receive_buffer) == 0 && length > 0)
                 *ret_put = ring_put(p, p->receive_buffer, (size_t) length);
         return 1;
 }
 
-/* With many answers still to come, waking the loop for each costs more than the answers themselves. */
-static void let_more_come(void)
-{
-        (void) nanosleep(&(struct timespec) { .tv_nsec = COLLECT_NSEC }, NULL);
-}
-
-/* Takes what is there, up to a batch, and rings once. Returns as receive_one. */
+/* Receives up to a batch, and wakes the loop once. Returns as receive_one. */
 static int receive_batch(struct mad_port *p, int timeout_msec)
 {
         bool put, any = false;
         int r, n = 0;
 
         r = receive_one(p, timeout_msec, &put);
+        /* With many answers still to come, waking the loop for each costs more than the answers themselves. */
         if (r > 0 && atomic_load(&p->outstanding) >= MANY)
-                let_more_come();
+                (void) usleep(COLLECT_USEC);
         while (r > 0) {
                 any = any || put;
                 if (++n == BATCH)
@@ -159,12 +146,12 @@ static int receive_batch(struct mad_port *p, int timeout_msec)
         return n > 0 ? 1 : r;
 }
 
-/* With nothing sent there is nothing to come: no reason to wake up 50 times a second. */
+/* Without outstanding requests no answer will come, so the thread need not wake up 50 times a second. */
 static void sleep_until_sent(struct mad_port *p)
 {
         atomic_store(&p->asleep, true);
         if (atomic_load(&p->outstanding) > 0 || atomic_load(&p->stop)) {
-                atomic_store(&p->asleep, false); /* a post that comes nevertheless costs one empty round later */
+                atomic_store(&p->asleep, false); /* if wake_thread() has posted already, the next sleep ends at once */
                 return;
         }
         while (sem_wait(&p->wake) < 0 && errno == EINTR)
@@ -180,18 +167,18 @@ static void wake_thread(struct mad_port *p)
 static void *receiver(void *argument)
 {
         struct mad_port *p = argument;
-        unsigned quiet = 0, error_msec = 1;
+        unsigned quiet = 0, error_usec = 1000;
 
         while (!atomic_load(&p->stop)) {
                 int r = receive_batch(p, quiet >= QUIET_POLLS ? LISTEN_MSEC : POLL_MSEC);
 
                 if (r < 0) {
-                        /* A device that goes away ends by itself as far as we care: nothing comes any more. */
-                        sleep_msec(error_msec);
-                        error_msec = MIN(error_msec * 2, ERROR_MSEC_MAX);
+                        /* The device may be gone. Requests time out then; here it is enough not to spin. */
+                        (void) usleep(error_usec);
+                        error_usec = MIN(error_usec * 2, ERROR_USEC_MAX);
                         continue;
                 }
-                error_msec = 1;
+                error_usec = 1000;
                 if (r > 0 || atomic_load(&p->outstanding) > 0)
                         quiet = 0;
                 else if (quiet < QUIET_POLLS)
@@ -204,7 +191,7 @@ static void *receiver(void *argument)
         return NULL;
 }
 
-/* methods: those of requests that shall come to us, a bit each; 0: answers only. */
+/* methods: a bit for each method of requests to receive; 0: only answers. */
 static int register_agent(struct mad_port *p, enum agent a, uint64_t methods)
 {
         long mask[16 / sizeof(long)] = {};
@@ -261,7 +248,7 @@ static int open_device(const struct local_port *lp)
 
         errno = 0;
         fd = umad_open_port(lp->ca, (int) lp->port);
-        if (fd == -EIO && errno > 0) /* what libibumad makes of any failure of open() */
+        if (fd == -EIO && errno > 0) /* libibumad returns -EIO whenever open() fails */
                 return -errno;
         return fd;
 }
@@ -283,7 +270,7 @@ int umad_port_open(const struct local_port *lp, struct mad_port **ret)
         if (r < 0)
                 return r;
 
-        /* Only now libibumad knows how large its own header is. */
+        /* umad_size() is right only after a port was opened. */
         p->send_buffer = umad_alloc(1, umad_size() + MAD_SIZE);
         p->receive_buffer = umad_alloc(1, umad_size() + MAD_SIZE);
         p->ring = calloc(RING_SIZE, sizeof(*p->ring));
@@ -301,14 +288,14 @@ int umad_port_open(const struct local_port *lp, struct mad_port **ret)
         return 0;
 }
 
-/* A kernel forgets what is outstanding when a descriptor is closed. ibsim's preload library does not, and stumbles over
- * an answer that nobody is there for: so what is under way comes to its end first, within reason. */
+/* A kernel drops outstanding requests when the descriptor is closed. ibsim's preload library does not, and fails on an answer
+ * without a receiver; so this waits, for a limited time, until no request is outstanding. */
 static void drain(struct mad_port *p)
 {
         usec_t until = clock_now() + DRAIN_MAX;
 
         while (atomic_load(&p->outstanding) > 0 && clock_now() < until)
-                sleep_msec(DRAIN_STEP_MSEC);
+                (void) usleep(DRAIN_STEP_USEC);
 }
 
 struct mad_port *umad_port_close(struct mad_port *p)
@@ -335,8 +322,8 @@ struct mad_port *umad_port_close(struct mad_port *p)
         return NULL;
 }
 
-/* The kernel matches an answer only as long as its own timer runs, and refuses a retry with the same transaction ID until
- * then. So that timer ends a little before the engine's. */
+/* The kernel accepts an answer only while its own timer runs, and refuses a retry with the same transaction ID until the timer
+ * ends. So its timeout is a little shorter than the engine's. */
 static int kernel_timeout_msec(usec_t timeout)
 {
         usec_t msec = MIN(timeout, 3600 * USEC_PER_SEC) / USEC_PER_MSEC;
@@ -389,7 +376,7 @@ int umad_port_send(struct mad_port *p, const struct mad_frame *frame)
         if (r < 0) {
                 r = errno > 0 ? -errno : r;
                 if (answered)
-                        one_less_outstanding(p);
+                        decrement_outstanding(p);
                 return r;
         }
         wake_thread(p);

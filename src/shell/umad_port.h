@@ -4,8 +4,8 @@
 /*
  * One InfiniBand port of this host through libibumad.
  *
- * A umad descriptor need not be one that epoll takes, so receiving is a thread that sits in umad_recv, puts what came into
- * a bounded ring and rings an eventfd.
+ * A umad descriptor need not work with epoll, so a thread receives: it blocks in umad_recv(), puts MADs into a bounded ring and
+ * writes to an eventfd.
  */
 
 #include "ib/smp.h"
@@ -14,7 +14,7 @@
 
 #define CA_NAME_SIZE 64
 
-/* Which port of this host. */
+/* A port of this host. */
 struct local_port {
         char ca[CA_NAME_SIZE];
         unsigned port;
@@ -23,38 +23,38 @@ struct local_port {
         enum port_state state;
 };
 
-/* Finds the port: ca NULL and port 0 mean the first InfiniBand port that is ACTIVE, else ARMED, else INIT. Returns 0,
- * -ENODEV (no such device, or none with an InfiniBand link layer), -ENETDOWN (there is one, but its link is down: *ret is
- * filled), -EACCES, or what the system said. */
+/* Finds a port. With ca NULL or port 0, any device or any port will do: the first that is ACTIVE, else ARMED, else INIT. Returns 0,
+ * -ENODEV (no such port, or none with an InfiniBand link layer), -ENETDOWN (its link is down; *ret is filled), or another negative
+ * errno. */
 int local_port_find(const char *ca, unsigned port, struct local_port *ret);
 
-/* GUIDs of all InfiniBand ports of this host, up or down, at most max of them. Returns how many. */
+/* Writes the GUIDs of all InfiniBand ports of this host, up or down, at most max. Returns their number. */
 size_t local_port_guids(struct guid *ret, size_t max);
 
-/* Not struct umad_port: that is libibumad's, and means what local_port is here. */
+/* An open port. The name struct umad_port belongs to libibumad. */
 struct mad_port;
 
-/* Registers for LID-routed and directed-route subnet management. Returns 0 or negative errno (-EOPNOTSUPP: the kernel has no
- * ib_umad); *ret owned. */
+/* Opens the port and registers for LID-routed and directed-route subnet management. Returns 0 or negative errno (-EOPNOTSUPP: the
+ * kernel has no ib_umad); *ret owned. */
 int umad_port_open(const struct local_port *lp, struct mad_port **ret);
-/* Waits (a second at most) until what was sent has been answered or given back. */
+/* Waits until all requests were answered or timed out, at most a second. */
 struct mad_port *umad_port_close(struct mad_port *p);
 DEFINE_CLEANUP(struct mad_port *, umad_port_close)
 
-/* Registers for performance management; for subnet administration, with `listen` for Reports too: they are taken like answers
- * then. Doing it again does nothing. Returns 0 or negative errno (another process of this host takes the Reports: what the
- * kernel says is -EINVAL or -EBUSY). */
+/* Register for performance management, and for subnet administration; with `listen` for Reports, too, which umad_port_take()
+ * returns like answers. A second call does nothing. Return 0 or negative errno (-EINVAL, -EBUSY: another process of this host gets
+ * the Reports). */
 int umad_port_use_pma(struct mad_port *p);
 int umad_port_use_sa(struct mad_port *p, bool listen);
 
-/* The index in the port's P_Key table of what is sent to QP 1: that of the default partition. 0 until it is set. */
+/* Sets the index in the port's P_Key table for MADs to QP 1, which must be that of the default partition. 0 until it is set. */
 void umad_port_set_p_key_index(struct mad_port *p, unsigned index);
 
-/* Sends now; -ENODEV for a class that is not registered. 0 or negative errno. */
+/* Sends at once. Returns 0 or negative errno; -ENODEV: the frame's class is not registered. */
 int umad_port_send(struct mad_port *p, const struct mad_frame *frame);
 
-/* Readable (poll it, epoll it) when there is something to take. */
+/* A descriptor that is readable while there are received frames. Borrowed. */
 int umad_port_event_fd(const struct mad_port *p);
 
-/* Takes up to max received frames (bytes, length, lid and sl of them); clears the event. Returns how many, 0 if none. */
+/* Takes up to max received frames (their bytes, length, lid and sl) and clears the event if none is left. Returns their number. */
 size_t umad_port_take(struct mad_port *p, struct mad_frame *ret, size_t max);
