@@ -22,13 +22,13 @@ void secret_done(struct secret *s)
 
 #define SM_KEY_MAX_FILE_SIZE 4096 /* a number and perhaps a comment */
 
-static int complain(struct findings *findings, const char *path, enum finding_code code, const char *text,
-                    const char *hint)
+/* Adds an error. text NULL: out of memory. */
+static int refuse(struct findings *findings, const char *path, enum finding_code code, const char *text, const char *hint)
 {
         struct location where = { .file = arena_strdup(findings->arena, path) };
         struct finding *item;
 
-        if (!where.file)
+        if (!where.file || !text)
                 return -ENOMEM;
         item = findings_add(findings, FINDING_ERROR, code, &where, "%s", text);
         if (item && hint)
@@ -36,14 +36,13 @@ static int complain(struct findings *findings, const char *path, enum finding_co
         return findings->out_of_memory ? -ENOMEM : -EBADMSG;
 }
 
-static int complain_errno(struct findings *findings, const char *path, int error)
+static int refuse_errno(struct findings *findings, const char *path, int error)
 {
-        const char *text = arena_printf(findings->arena, "cannot be read: %s", strerror(error));
-
-        return text ? complain(findings, path, FINDING_FILE_UNREADABLE, text, NULL) : -ENOMEM;
+        return refuse(findings, path, FINDING_FILE_UNREADABLE,
+                      arena_printf(findings->arena, "cannot be read: %s", strerror(error)), NULL);
 }
 
-/* Who else could read it, or could have written it? */
+/* Refuses a file that other users can read or may have written. */
 static int check_access(const struct stat *st, bool is_credential, const char *path, struct findings *findings)
 {
         static const char hint[] = "chown root and chmod 600 it, or leave that to systemd: LoadCredential= in pkeyd.service, "
@@ -51,20 +50,20 @@ static int check_access(const struct stat *st, bool is_credential, const char *p
         const mode_t others = is_credential ? S_IWGRP | S_IRWXO : S_IRWXG | S_IRWXO;
 
         if (!S_ISREG(st->st_mode))
-                return complain(findings, path, FINDING_FILE_UNREADABLE, "not a regular file", NULL);
+                return refuse(findings, path, FINDING_FILE_UNREADABLE, "not a regular file", NULL);
         if (st->st_uid != 0 && st->st_uid != geteuid())
-                return complain(findings, path, FINDING_SECRET_EXPOSED,
-                                "holds a secret and belongs to another user than root; refused", hint);
+                return refuse(findings, path, FINDING_SECRET_EXPOSED,
+                              "holds a secret and belongs to another user than root; refused", hint);
         if (st->st_mode & others)
-                return complain(findings, path, FINDING_SECRET_EXPOSED,
-                                "holds a secret and may be read or written by others than its owner; refused", hint);
+                return refuse(findings, path, FINDING_SECRET_EXPOSED,
+                              "holds a secret and may be read or written by others than its owner; refused", hint);
         return 0;
 }
 
-/* As many bytes as the file had when it was opened; it must not have grown meanwhile. */
+/* Reads `size` bytes, the size of the file when it was opened. -EAGAIN: it has grown since. */
 static int read_bytes(int fd, size_t size, struct secret *ret)
 {
-        /* one byte more than it should have, to see whether it has; one for the NUL */
+        /* one byte more, to notice that the file has grown, and one for the NUL */
         ret->bytes = calloc(1, size + 2);
         if (!ret->bytes)
                 return -ENOMEM;
@@ -88,19 +87,21 @@ static int read_file(int fd, bool is_credential, size_t max, struct findings *fi
         int r;
 
         if (fstat(fd, &st) < 0)
-                return complain_errno(findings, ret->path, errno);
+                return refuse_errno(findings, ret->path, errno);
         r = check_access(&st, is_credential, ret->path, findings);
         if (r < 0)
                 return r;
         if ((uintmax_t) st.st_size > max)
-                return complain(findings, ret->path, FINDING_FILE_TOO_LARGE, "the file is larger than what is read", NULL);
+                return refuse(findings, ret->path, FINDING_FILE_TOO_LARGE,
+                              arena_printf(findings->arena, "the file is larger than %zu bytes, which is more than is read", max),
+                              NULL);
         r = read_bytes(fd, (size_t) st.st_size, ret);
         if (r < 0 && r != -ENOMEM)
-                return complain_errno(findings, ret->path, -r);
+                return refuse_errno(findings, ret->path, -r);
         return r;
 }
 
-/* NULL: the service manager gave none. */
+/* NULL: the service manager passed no credentials. */
 static const char *credentials_directory(void)
 {
         const char *directory = getenv("CREDENTIALS_DIRECTORY");
@@ -108,7 +109,7 @@ static const char *credentials_directory(void)
         return directory && directory[0] == '/' ? directory : NULL;
 }
 
-/* A descriptor of the credential (with its path), or -ENOENT if there is none, or another negative errno. */
+/* Returns a descriptor, -ENOENT if there is no such credential, or another negative errno; *ret_path is owned. */
 static int open_credential(const char *name, char **ret_path)
 {
         const char *directory = credentials_directory();
@@ -145,7 +146,7 @@ int secret_read(const char *path, const char *credential, size_t max, struct fin
         if (fd == -ENOMEM)
                 return -ENOMEM;
         if (fd < 0)
-                return complain_errno(findings, ret->path, -fd);
+                return refuse_errno(findings, ret->path, -fd);
         return read_file(fd, is_credential, max, findings, ret);
 }
 
@@ -160,7 +161,8 @@ int secret_read_m_keys(const struct settings *settings, struct findings *finding
         return m_keys_parse(secret.path, secret.bytes, secret.n, findings, ret);
 }
 
-/* In the directory of the credentials, or in that of m_key_file. A descriptor (with its path), or negative errno. */
+/* Searches the directory of the credentials, then that of m_key_file. Returns a descriptor or negative errno; *ret_path is the
+ * last path that was tried. */
 static int open_neighbors(struct arena *a, const char *m_key_file, const char **ret_path)
 {
         const char *credentials = credentials_directory(), *slash = m_key_file ? strrchr(m_key_file, '/') : NULL;
@@ -178,7 +180,7 @@ static int open_neighbors(struct arena *a, const char *m_key_file, const char **
         return fd;
 }
 
-/* Whoever can change the file decides which port is sent which M_Key. */
+/* The file decides which M_Key is sent to which port, so only root and pkeyd's user may be able to write it. */
 static int check_writers(int fd)
 {
         struct stat st;
@@ -188,16 +190,16 @@ static int check_writers(int fd)
         return (st.st_uid != 0 && st.st_uid != geteuid()) || (st.st_mode & (S_IWGRP | S_IWOTH)) ? -EPERM : 0;
 }
 
-static int note_several(size_t n_keys, const char *path, int r, struct findings *findings)
+static int note_unused(size_t n_keys, const char *path, int r, struct findings *findings)
 {
         const char *why = r == -EPERM ? "may be written by others than root" : strerror(-r);
         struct finding *item;
 
         item = findings_add(findings, FINDING_NOTE, FINDING_M_KEYS_DIFFER, &(struct location) { .file = path },
-                            "%s; there are %zu different M_Keys, and until a port was found it is queried with the one that "
+                            "%s; there are %zu different M_Keys, and pkeyd queries a port that it has not found yet with the one that "
                             "most ports have", why, n_keys);
         finding_set_hint(findings, item,
-                         "ports with another one at protection level 2 or 3 are not found then; see pkeyd(8), M_KEYS");
+                         "ports with another M_Key at protection level 2 or 3 are not found then; see pkeyd(8), M_KEYS");
         return findings->out_of_memory ? -ENOMEM : 0;
 }
 
@@ -216,7 +218,7 @@ int secret_read_neighbors(struct arena *a, const struct settings *settings, cons
         r = fd < 0 ? fd : check_writers(fd);
         if (r == 0)
                 r = file_read_opened(a, fd, DISCOVERY_MAX_NEIGHBORS_SIZE, ret, ret_n);
-        return r < 0 && r != -ENOMEM ? note_several(m_keys_n_distinct(keys), path, r, findings) : r;
+        return r < 0 && r != -ENOMEM ? note_unused(m_keys_n_distinct(keys), path, r, findings) : r;
 }
 
 int secret_read_sm_key(const struct settings *settings, struct findings *findings, uint64_t *ret)

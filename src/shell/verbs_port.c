@@ -9,7 +9,7 @@
 
 #define MAX_DEVICES       256
 #define MAX_PORTS         4096
-#define MAX_EVENTS        64   /* taken from one device before others have their turn */
+#define MAX_EVENTS        64   /* read from one device before the loop serves others */
 
 struct device {
         struct verbs_host *host;
@@ -20,7 +20,7 @@ struct device {
         uint64_t node_guid;            /* network byte order */
         unsigned n_ports;
         bool counts_bad_p_keys;
-        bool fatal;                    /* closed at the next scan */
+        bool fatal;                    /* the device failed; the next scan closes it */
 };
 
 /* Port `number` of devices[device]. */
@@ -60,7 +60,8 @@ static struct guid port_guid(struct device *d, unsigned number)
         return (struct guid) { be64toh(gid.global.interface_id) };
 }
 
-static bool translate(enum ibv_event_type type, enum verbs_event_kind *ret)
+/* False: pkeyd does not use this kind of event. */
+static bool translate_event(enum ibv_event_type type, enum verbs_event_kind *ret)
 {
         static const struct {
                 enum ibv_event_type type;
@@ -83,8 +84,7 @@ static bool translate(enum ibv_event_type type, enum verbs_event_kind *ret)
         return false;
 }
 
-/* The next scan closes it. */
-static void give_up(struct device *d)
+static void device_fail(struct device *d)
 {
         struct verbs_event e = { .kind = VERBS_DEVICE_FATAL, .device = d->name };
 
@@ -97,10 +97,10 @@ static void pass_on(struct device *d, const struct ibv_async_event *event)
 {
         struct verbs_event e = { .device = d->name };
 
-        if (!translate(event->event_type, &e.kind))
+        if (!translate_event(event->event_type, &e.kind))
                 return;
         if (e.kind == VERBS_DEVICE_FATAL) {
-                give_up(d);
+                device_fail(d);
                 return;
         }
         e.number = (unsigned) event->element.port_num;
@@ -108,7 +108,7 @@ static void pass_on(struct device *d, const struct ibv_async_event *event)
         d->host->handler(&e, d->host->userdata);
 }
 
-/* A descriptor that fails belongs to a device that has failed. */
+/* If the descriptor fails, the device has failed. */
 static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
         struct device *d = userdata;
@@ -120,14 +120,14 @@ static int on_readable(sd_event_source *source, int fd, uint32_t revents, void *
                 if (ibv_get_async_event(d->context, &event) != 0) {
                         if (errno == EAGAIN || errno == EINTR)
                                 break;
-                        give_up(d);
+                        device_fail(d);
                         return 0;
                 }
                 ibv_ack_async_event(&event);
                 pass_on(d, &event);
         }
         if (!d->fatal && (revents & (EPOLLERR | EPOLLHUP)))
-                give_up(d);
+                device_fail(d);
         return 0;
 }
 
@@ -140,7 +140,7 @@ static int listen_to(struct device *d)
         return sd_event_add_io(d->host->event, &d->source, fd, EPOLLIN, on_readable, d);
 }
 
-/* libibverbs would wait five seconds for udev to make the file or to change its mode. */
+/* Checked first, because libibverbs waits five seconds for udev to create the file or to change its mode. */
 static int check_file(struct ibv_device *device)
 {
         char path[IBV_SYSFS_NAME_MAX + sizeof("/dev/infiniband/")];
@@ -220,11 +220,11 @@ static void drop_gone(struct verbs_host *h, struct ibv_device **list, int n)
         unsigned kept = 0;
 
         for (unsigned i = 0; i < h->n_devices; i++) {
-                bool there = false;
+                bool is_there = false;
 
-                for (int k = 0; k < n && !there; k++)
-                        there = is_same(h->devices[i], list[k]);
-                if (there)
+                for (int k = 0; k < n && !is_there; k++)
+                        is_there = is_same(h->devices[i], list[k]);
+                if (is_there)
                         h->devices[kept++] = h->devices[i];
                 else
                         device_close(h->devices[i]);
@@ -290,7 +290,7 @@ size_t verbs_host_n_ports(const struct verbs_host *h)
 
 /* --- one port ----------------------------------------------------------------------------------------------------- */
 
-/* libibverbs has no call for it. */
+/* From sysfs, since libibverbs has no call for it. */
 static void read_description(const struct device *d, char ret[NODE_DESCRIPTION_SIZE + 1])
 {
         char path[IBV_SYSFS_PATH_MAX + 16];
@@ -326,7 +326,7 @@ int verbs_host_query(struct verbs_host *h, size_t i, struct verbs_port *ret)
         *ret = (struct verbs_port) {
                 .number = place->number,
                 .node_guid.v = be64toh(d->node_guid),
-                /* an old kernel does not tell the link layer, and knows nothing but InfiniBand */
+                /* old kernels do not report the link layer, and have InfiniBand only */
                 .is_infiniband = d->context->device->transport_type == IBV_TRANSPORT_IB &&
                                  attributes.link_layer != IBV_LINK_LAYER_ETHERNET,
                 .state = port_state_of(attributes.state),
@@ -335,7 +335,7 @@ int verbs_host_query(struct verbs_host *h, size_t i, struct verbs_port *ret)
                 .lmc = attributes.lmc,
                 .n_p_keys = attributes.pkey_tbl_len,
                 .has_bad_p_key_counter = d->counts_bad_p_keys,
-                /* others leave the member as they like */
+                /* devices without the counter may leave any value there */
                 .bad_p_key_counter = d->counts_bad_p_keys ? attributes.bad_pkey_cntr : 0,
         };
         memcpy(ret->device, d->name, sizeof(ret->device));
