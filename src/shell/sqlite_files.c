@@ -13,12 +13,12 @@
 #include "util/cleanup.h"
 
 #define DAMAGED    SQLITE_FILES_NAME ".damaged-"
-#define NAME_SIZE  64 /* of each name below */
-#define NAMES_MAX  99 /* databases that are moved aside in one second */
+#define NAME_SIZE  64 /* bytes of each name below */
+#define NAMES_MAX  99 /* databases that can be moved aside in one second */
 #define RETRY_USEC 10000
 
-/* What SQLite keeps beside a database. The database is the first to be moved: one that was left without its -wal may look
- * sound, and would be believed. A -wal without a database is never used, and is moved aside by the next one who opens. */
+/* The suffixes of the files of a database. The database is moved first: without its -wal it could pass the checks and be used,
+ * while a -wal without a database is never used, and is moved aside when the store is next opened. */
 static const char *const parts[] = { "", "-wal", "-shm", "-journal" };
 
 /* --- state.db ----------------------------------------------------------------------------------------------------- */
@@ -46,7 +46,7 @@ bool sqlite_files_is_whole(int dir_fd, int64_t page_size)
 {
         struct stat db, wal;
 
-        /* Whose process was killed while it copied pages from the -wal to the database has them in the -wal. */
+        /* A process that was killed while it copied pages from the -wal to the database has left them in the -wal. */
         if (fstatat(dir_fd, SQLITE_FILES_NAME "-wal", &wal, AT_SYMLINK_NOFOLLOW) == 0 && wal.st_size > 0)
                 return true;
         if (fstatat(dir_fd, SQLITE_FILES_NAME, &db, AT_SYMLINK_NOFOLLOW) < 0)
@@ -98,7 +98,7 @@ int sqlite_files_make_new(int dir_fd)
         return r;
 }
 
-/* --- the way aside ------------------------------------------------------------------------------------------------ */
+/* --- moving aside ------------------------------------------------------------------------------------------------- */
 
 static bool is_free(int dir_fd, const char *base)
 {
@@ -113,7 +113,7 @@ static bool is_free(int dir_fd, const char *base)
         return true;
 }
 
-/* A name that no file has, and that sorts behind all older ones. */
+/* Finds an unused name that sorts behind all older ones. */
 static int find_name(int dir_fd, char ret_base[static NAME_SIZE])
 {
         time_t now = (time_t) (clock_wall() / 1000000);
@@ -160,7 +160,7 @@ int sqlite_files_replace(int dir_fd)
         return 0;
 }
 
-/* The name of the database that a file belonged to, if it was moved aside; else false. */
+/* The name of the database that a file belongs to. False: it is not a file that was moved aside. */
 static bool base_of(const char *file, char ret_base[static NAME_SIZE])
 {
         size_t n = strlen(file), n_part;

@@ -13,18 +13,17 @@
 #define STRING(x)  STRING_(x)
 #define STRING_(x) #x
 
-/* So that a database is known as pkeyd's, of whatever version: "pkey". */
+/* "pkey": marks a database as pkeyd's, of any version. */
 #define APPLICATION_ID 1886086521
 #define RECORDS        "CREATE TABLE record(key TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
 
-/* In the journal mode that a database has from the beginning: it is whole in one file, which is then renamed. It has no
- * version before somebody has opened it and knows what was moved aside for it. */
+/* Not in WAL mode yet: the whole database is in one file, which is then renamed. Its version stays 0 until accept_new(). */
 #define CREATE                                                                                                         \
         "PRAGMA synchronous = FULL; BEGIN IMMEDIATE; PRAGMA application_id = " STRING(APPLICATION_ID) ";"              \
         RECORDS "; COMMIT"
 #define SET_VERSION "PRAGMA user_version = " STRING(STORE_SCHEMA_VERSION)
 
-/* The -wal of a large transaction shrinks again to this many bytes. */
+/* After a large transaction the -wal is truncated to the size limit. */
 #define CONFIGURE                                                                                                      \
         "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; PRAGMA synchronous = FULL;"                          \
         "PRAGMA journal_size_limit = 4194304"
@@ -52,18 +51,18 @@ static const char *const sql[N_STATEMENTS] = {
 
 struct sqlite_store {
         char *dir; /* without symbolic links: SQLite refuses a path that has one */
-        int dir_fd; /* holds the lock of the directory */
+        int dir_fd; /* also holds the lock of the directory */
         unsigned busy_msec;
         sqlite3 *db; /* NULL: not connected */
         sqlite3_stmt *statements[N_STATEMENTS];
-        int64_t data_version; /* when it was last compared */
+        int64_t data_version; /* as it was last read */
         bool loading;
 };
 
 /* --- errors ------------------------------------------------------------------------------------------------------- */
 
-/* Of reading and writing: what a person can do something about, and -EIO for the rest. errno was 0 before; SQLite's own
- * record of it may be of an error long ago. */
+/* An admin can act on the errors that are named here; the others become -EIO. Callers set errno to 0 first, since SQLite's own copy
+ * of errno may be from an earlier error. */
 static int io_error(int code)
 {
         if (code == SQLITE_IOERR_NOMEM)
@@ -80,7 +79,7 @@ static int error_of(sqlite3 *db, int code)
                 return 0;
         case SQLITE_BUSY:
         case SQLITE_LOCKED:
-        case SQLITE_PROTOCOL: /* a lock that others took again and again */
+        case SQLITE_PROTOCOL: /* other processes won each race for a lock */
                 return -EBUSY;
         case SQLITE_NOMEM:
                 return -ENOMEM;
@@ -92,7 +91,7 @@ static int error_of(sqlite3 *db, int code)
                 return io_error(code);
         case SQLITE_CANTOPEN:
                 return sqlite3_system_errno(db) ? -sqlite3_system_errno(db) : -EIO;
-        /* The statements are always the same: one that is wrong means that the tables are not those of pkeyd. */
+        /* All statements are constant, so one that is wrong means that the tables are not pkeyd's. */
         case SQLITE_ERROR:
         case SQLITE_SCHEMA:
         case SQLITE_CONSTRAINT:
@@ -113,11 +112,11 @@ static void finalize_p(sqlite3_stmt **st)
 }
 #define _cleanup_statement_ _cleanup_(finalize_p)
 
-/* A statement used once, at its first row. A statement without one is damage: all of ours have one. */
-static int ask(sqlite3 *db, const char *question, sqlite3_stmt **ret)
+/* Prepares a statement and steps to its first row. All of these queries have one in a sound database; else it is -EUCLEAN. */
+static int query(sqlite3 *db, const char *text, sqlite3_stmt **ret)
 {
         _cleanup_statement_ sqlite3_stmt *st = NULL;
-        int code = sqlite3_prepare_v2(db, question, -1, &st, NULL);
+        int code = sqlite3_prepare_v2(db, text, -1, &st, NULL);
 
         if (code == SQLITE_OK)
                 code = sqlite3_step(st);
@@ -127,17 +126,17 @@ static int ask(sqlite3 *db, const char *question, sqlite3_stmt **ret)
         return 0;
 }
 
-static int ask_number(sqlite3 *db, const char *question, int64_t *ret)
+static int query_number(sqlite3 *db, const char *text, int64_t *ret)
 {
         _cleanup_statement_ sqlite3_stmt *st = NULL;
-        int r = ask(db, question, &st);
+        int r = query(db, text, &st);
 
         if (r == 0)
                 *ret = sqlite3_column_int64(st, 0);
         return r;
 }
 
-/* Runs one of the prepared statements, all of whose parameters are bound and which has no rows. */
+/* Runs a prepared statement without rows, whose parameters are bound. */
 static int run(struct sqlite_store *s, enum statement which)
 {
         int r = error_of(s->db, sqlite3_step(s->statements[which]));
@@ -179,8 +178,7 @@ static void disconnect(struct sqlite_store *s)
         s->db = NULL;
 }
 
-/* As long as nothing is known of the database, closing it must not write its -wal into it: it may have to be moved aside or
- * left as it is. */
+/* Until the database was checked, closing it must not write its -wal into it: it may have to be moved aside as it is. */
 static int connect_to(struct sqlite_store *s, const char *name)
 {
         const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW;
@@ -209,9 +207,9 @@ static int check_version(sqlite3 *db, bool *ret_is_new)
         int64_t id = 0, version = 0;
         int r;
 
-        r = ask_number(db, "PRAGMA application_id", &id);
+        r = query_number(db, "PRAGMA application_id", &id);
         if (r == 0)
-                r = ask_number(db, "PRAGMA user_version", &version);
+                r = query_number(db, "PRAGMA user_version", &version);
         if (r < 0)
                 return r;
         if (id == APPLICATION_ID && version > STORE_SCHEMA_VERSION)
@@ -220,19 +218,19 @@ static int check_version(sqlite3 *db, bool *ret_is_new)
         return id == APPLICATION_ID && (version == STORE_SCHEMA_VERSION || version == 0) ? 0 : -EUCLEAN;
 }
 
-/* Nothing but the one table: a trigger or a view would have a life of its own. */
+/* Only the one table is allowed, because a trigger or a view could change what our statements do. */
 static int check_schema(sqlite3 *db)
 {
-        static const char question[] = "SELECT count(*) = 1 AND max(type = 'table' AND name = 'record' AND sql = '" RECORDS
-                                       "') FROM sqlite_master";
+        static const char text[] = "SELECT count(*) = 1 AND max(type = 'table' AND name = 'record' AND sql = '" RECORDS
+                                   "') FROM sqlite_master";
         int64_t is_ours = 0;
-        int r = ask_number(db, question, &is_ours);
+        int r = query_number(db, text, &is_ours);
 
         return r == 0 && !is_ours ? -EUCLEAN : r;
 }
 
-/* quick_check reports a page that could not be read as it reports damage. The disk or the memory is what failed then, and
- * may do better the next time. */
+/* quick_check reports a page that could not be read as damage. But then the disk or the memory has failed, and the next try may
+ * succeed. */
 static int quick_check_result(const char *text)
 {
         if (!text)
@@ -245,16 +243,16 @@ static int quick_check_result(const char *text)
 static int quick_check(sqlite3 *db)
 {
         _cleanup_statement_ sqlite3_stmt *st = NULL;
-        int r = ask(db, "PRAGMA quick_check(1)", &st);
+        int r = query(db, "PRAGMA quick_check(1)", &st);
 
         return r < 0 ? r : quick_check_result((const char *) sqlite3_column_text(st, 0));
 }
 
-/* A last page that is there in part is read as if zeros followed, which quick_check does not notice. */
+/* SQLite reads an incomplete last page as if zeros followed, which quick_check does not notice. */
 static int check_size(struct sqlite_store *s)
 {
         int64_t page_size = 0;
-        int r = ask_number(s->db, "PRAGMA page_size", &page_size);
+        int r = query_number(s->db, "PRAGMA page_size", &page_size);
 
         return r == 0 && !sqlite_files_is_whole(s->dir_fd, page_size) ? -EUCLEAN : r;
 }
@@ -263,7 +261,7 @@ static int set_wal_mode(sqlite3 *db)
 {
         _cleanup_statement_ sqlite3_stmt *st = NULL;
         const char *mode;
-        int r = ask(db, "PRAGMA journal_mode = WAL", &st);
+        int r = query(db, "PRAGMA journal_mode = WAL", &st);
 
         if (r < 0)
                 return r;
@@ -285,7 +283,7 @@ static int check_database(struct sqlite_store *s, bool *ret_is_new)
                 r = check_size(s);
         if (r == 0)
                 r = quick_check(s->db);
-        /* The file can be written, so this is what stands in its header. */
+        /* The file itself can be written, so its header is wrong. */
         return r == 0 && sqlite3_db_readonly(s->db, "main") != 0 ? -EUCLEAN : r;
 }
 
@@ -303,8 +301,8 @@ static int find_damaged(const struct sqlite_store *s, char **ret)
         return 0;
 }
 
-/* Reports what was moved aside, once: a process that could not, because it was killed or the disk was full, has left the
- * database new. */
+/* Sets the version, and reports the database that was moved aside. If a process is killed or the disk is full before that, the
+ * version stays 0 and the next process reports it. */
 static int accept_new(struct sqlite_store *s, char **ret_damaged)
 {
         _cleanup_free_ char *damaged = NULL;
@@ -363,8 +361,8 @@ static int create_new(struct sqlite_store *s)
         return r;
 }
 
-/* An empty database in the place of what is there. It is complete before anything is moved: on a full disk nothing changes. */
-static int start_afresh(struct sqlite_store *s, char **ret_damaged)
+/* Replaces the database by an empty one. That is complete before anything is moved, so on a full disk nothing changes. */
+static int replace_database(struct sqlite_store *s, char **ret_damaged)
 {
         int r;
 
@@ -374,8 +372,8 @@ static int start_afresh(struct sqlite_store *s, char **ret_damaged)
         return r < 0 ? r : open_database(s, ret_damaged);
 }
 
-/* `why`: what open_database() said when others might use the database, too. */
-static int open_alone(struct sqlite_store *s, int why, char **ret_damaged)
+/* Opens or replaces the database while no other process uses it. `why`: the error of open_database() before that. */
+static int open_exclusively(struct sqlite_store *s, int why, char **ret_damaged)
 {
         int r;
 
@@ -384,7 +382,7 @@ static int open_alone(struct sqlite_store *s, int why, char **ret_damaged)
                 return r == -EBUSY && why == -EUCLEAN ? why : r;
         r = open_database(s, ret_damaged); /* another process may have replaced it by now */
         if (r == -ENOENT || r == -EUCLEAN)
-                r = start_afresh(s, ret_damaged);
+                r = replace_database(s, ret_damaged);
         return r < 0 ? r : sqlite_files_lock(s->dir_fd, LOCK_SH, s->busy_msec);
 }
 
@@ -417,7 +415,7 @@ int sqlite_store_open(const char *dir, unsigned busy_msec, struct sqlite_store *
         if (r == 0)
                 r = open_database(s, &damaged);
         if (s && !s->db && (r == -ENOENT || r == -EUCLEAN))
-                r = open_alone(s, r, &damaged);
+                r = open_exclusively(s, r, &damaged);
         if (r < 0)
                 return r;
         *ret_damaged = STEAL(damaged);
@@ -439,7 +437,7 @@ struct sqlite_store *sqlite_store_close(struct sqlite_store *s)
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
 
-/* Who removes or replaces the files by hand does not ask for a lock. */
+/* An admin may remove or replace the files without taking the lock. */
 static int check_in_place(struct sqlite_store *s)
 {
         int moved = 0, code = sqlite3_file_control(s->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
@@ -447,13 +445,13 @@ static int check_in_place(struct sqlite_store *s)
         return code == SQLITE_OK && moved ? -EUCLEAN : error_of(s->db, code);
 }
 
-/* *ret is NULL if this is no key. */
+/* *ret is NULL if the column does not hold a valid key. */
 static int read_key(sqlite3_stmt *st, const char **ret)
 {
         const char *key;
 
         *ret = NULL;
-        if (sqlite3_column_type(st, 0) != SQLITE_TEXT) /* asked first: reading a value as text makes it text */
+        if (sqlite3_column_type(st, 0) != SQLITE_TEXT) /* before reading it, since that converts it to text */
                 return 0;
         key = (const char *) sqlite3_column_text(st, 0);
         if (!key)
@@ -463,8 +461,8 @@ static int read_key(sqlite3_stmt *st, const char **ret)
         return 0;
 }
 
-/* Another program may have written what no transaction can have. */
-static int give_record(sqlite3_stmt *st, store_record_handler each, void *userdata)
+/* Calls `each` with NULL for what no transaction can have written. */
+static int pass_record(sqlite3_stmt *st, store_record_handler each, void *userdata)
 {
         bool is_value = sqlite3_column_type(st, 1) == SQLITE_BLOB;
         const void *value;
@@ -483,12 +481,12 @@ static int give_record(sqlite3_stmt *st, store_record_handler each, void *userda
         return each(userdata, key, value ?: "", n);
 }
 
-static int give_records(struct sqlite_store *s, sqlite3_stmt *st, store_record_handler each, void *userdata)
+static int pass_records(struct sqlite_store *s, sqlite3_stmt *st, store_record_handler each, void *userdata)
 {
         int code, r;
 
         while ((code = sqlite3_step(st)) == SQLITE_ROW) {
-                r = give_record(st, each, userdata);
+                r = pass_record(st, each, userdata);
                 if (r != 0)
                         return r;
         }
@@ -505,7 +503,7 @@ int sqlite_store_load(struct sqlite_store *s, store_record_handler each, void *u
         r = check_in_place(s);
         s->loading = true;
         if (r == 0)
-                r = give_records(s, st, each, userdata);
+                r = pass_records(s, st, each, userdata);
         s->loading = false;
         (void) sqlite3_reset(st);
         return r;
@@ -530,7 +528,7 @@ int sqlite_store_changed(struct sqlite_store *s)
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-static int carry_out(struct sqlite_store *s, const struct store_op *op)
+static int run_op(struct sqlite_store *s, const struct store_op *op)
 {
         enum statement which = op->value ? STATEMENT_PUT : STATEMENT_DELETE;
         int code = sqlite3_bind_text(s->statements[which], 1, op->key, -1, SQLITE_STATIC);
@@ -540,13 +538,13 @@ static int carry_out(struct sqlite_store *s, const struct store_op *op)
         return code == SQLITE_OK ? run(s, which) : error_of(s->db, code);
 }
 
-/* Within BEGIN and COMMIT. */
-static int carry_out_all(struct sqlite_store *s, const struct store_transaction *t)
+/* Between BEGIN and COMMIT. */
+static int run_ops(struct sqlite_store *s, const struct store_transaction *t)
 {
         int r = check_in_place(s);
 
         for (size_t i = 0; r == 0 && i < t->n; i++)
-                r = carry_out(s, &t->ops[i]);
+                r = run_op(s, &t->ops[i]);
         return r;
 }
 
@@ -560,10 +558,10 @@ int sqlite_store_commit(struct sqlite_store *s, const struct store_transaction *
                 return r;
         r = run(s, STATEMENT_BEGIN);
         if (r == 0)
-                r = carry_out_all(s, t);
+                r = run_ops(s, t);
         if (r == 0)
                 r = run(s, STATEMENT_COMMIT);
-        /* After some errors SQLite has rolled back by itself. */
+        /* SQLite rolls back by itself after some errors. */
         if (!sqlite3_get_autocommit(s->db))
                 (void) run(s, STATEMENT_ROLLBACK);
         return r;

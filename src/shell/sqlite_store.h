@@ -4,17 +4,17 @@
 /*
  * A store (store/store.h) in a directory of this host: the SQLite database `state.db`, mode 0600.
  *
- * Processes of this host may have it open at the same time. What commit() returned 0 for is on the disk, and survives the end
- * of the process and of the host.
+ * Several processes of this host may have it open. A transaction is on the disk when commit() returns 0, and survives the crash of
+ * the process and of the host.
  *
- * Damage. A database that SQLite or its quick_check finds damaged, and one that is not pkeyd's, is never repaired or believed:
- * it is moved aside as `state.db.damaged-YYYYMMDDTHHMMSSZ`, with its `-wal` and `-shm`, and an empty one takes its place. No
- * file is deleted. An empty file is damage, too: a new database is complete before it has its name.
+ * Damage. A database that SQLite or its quick_check finds damaged, or that is not pkeyd's, is neither repaired nor used: it is
+ * moved aside as `state.db.damaged-YYYYMMDDTHHMMSSZ`, with its `-wal` and `-shm`, and an empty one takes its place. No
+ * file is deleted. An empty file counts as damaged, because a new database is complete before it is renamed to state.db.
  *
- * quick_check does not notice a wrong byte within a value. Who reads a value takes nothing in it for granted.
+ * quick_check does not notice a wrong byte within a value, so readers must validate each value.
  *
- * Every open store holds a shared flock() of the directory; who replaces the database holds it exclusively. So no process goes
- * on with a database that another one has moved away.
+ * Every open store holds a shared flock() of the directory, and a process that replaces the database holds it exclusively. So no
+ * process continues with a database that another one has moved away.
  *
  * A store is for one thread.
  */
@@ -24,16 +24,16 @@
 
 struct sqlite_store;
 
-/* Opens the store in a directory that exists; creates it if there is none. Each wait for another process is of busy_msec at
- * most. *ret is owned. *ret_damaged is the newest damaged database of the directory (its path, owned) if an empty one took
- * its place and no call before has returned it; else NULL. Returns 0, or
+/* Opens the store in an existing directory, or creates it. Waits at most busy_msec each time another process is in the way. *ret is
+ * owned. *ret_damaged is the path (owned) of the newest damaged database in the directory, if an empty one took its place and no
+ * earlier call has returned it; else NULL. Returns 0, or
  *
  *     -ENOMEM
- *     -EPROTONOSUPPORT  it is of a newer schema version
+ *     -EPROTONOSUPPORT  it has a newer schema version
  *     -EUCLEAN          it is damaged, and another process still has it open
  *     -EBUSY            another process is replacing it, or holds a lock of it
- *     -ELOOP, -EISDIR, -EINVAL   state.db is a symbolic link, a directory, something else that is no file
- *     -EACCES, -EROFS, -ENOSPC, -EIO, ...   what the system said of the directory or the database
+ *     -ELOOP, -EISDIR, -EINVAL   state.db is a symbolic link, a directory, another file that is not regular
+ *     -EACCES, -EROFS, -ENOSPC, -EIO, ...   the system's error for the directory or the database
  */
 int sqlite_store_open(const char *dir, unsigned busy_msec, struct sqlite_store **ret, char **ret_damaged);
 /* Accepts NULL; returns NULL. */
@@ -45,16 +45,15 @@ DEFINE_CLEANUP(struct sqlite_store *, sqlite_store_close)
  * returned if that is not 0, or an error as commit(). */
 int sqlite_store_load(struct sqlite_store *s, store_record_handler each, void *userdata);
 
-/* Carries a transaction out, whole or not at all. Returns 0 when it is on the disk, the error of the transaction if it has
+/* Commits all or nothing of a transaction. Returns 0 when it is on the disk, the error of the transaction if it has
  * one, -ENOMEM, -ENOSPC, -EIO, -EROFS, or
  *
- *     -EBUSY    another process wrote all the time
+ *     -EBUSY    another process held the write lock for too long
  *     -EUCLEAN  the database is damaged, or state.db was removed or replaced: close the store and open it again
  *
- * After an error of the disk (-EIO) nothing of the transaction is in force, but a crash of the host may bring all of
- * it back. */
+ * After a disk error (-EIO) nothing of the transaction is in the store, but after a crash of the host all of it may be. */
 int sqlite_store_commit(struct sqlite_store *s, const struct store_transaction *t);
 
-/* 1 if another process, or another store of this one, has committed since the last call, or since the store was opened; 0 if
- * not. Costs no I/O. Errors as commit(). */
+/* Returns 1 if another process, or another store of this process, has committed since the last call, or since the store was
+ * opened; else 0. Costs no I/O. Errors as commit(). */
 int sqlite_store_changed(struct sqlite_store *s);
