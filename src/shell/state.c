@@ -18,7 +18,7 @@
 
 /* --- reports ------------------------------------------------------------------------------------------------------ */
 
-/* One that finds no memory or no room is dropped: what it reports has happened all the same. */
+/* Drops the report if there is no memory or room for it. */
 static void __attribute__((format(printf, 5, 6)))
 report(struct state *s, enum state_report_kind kind, const char *effect, const char *hint, const char *format, ...)
 {
@@ -49,7 +49,7 @@ bool state_next_report(struct state *s, struct state_report *ret)
         return s->shown;
 }
 
-static const char *why(int error)
+static const char *explain(int error)
 {
         switch (-error) {
         case EPROTONOSUPPORT:
@@ -63,7 +63,7 @@ static const char *why(int error)
         }
 }
 
-static const char *what_to_do(int error)
+static const char *hint_for(int error)
 {
         switch (-error) {
         case EPROTONOSUPPORT:
@@ -75,19 +75,19 @@ static const char *what_to_do(int error)
         case EDQUOT:
                 return "make room on its file system";
         default:
-                return "the directory and its files must be root's, and on a file system that can be written";
+                return "the directory and its files must belong to root, and their file system must be writable";
         }
 }
 
 static void report_unusable(struct state *s, int error)
 {
-        report(s, STATE_UNUSABLE, "tables are read and compared, and none is written", what_to_do(error),
-               "%s/" SQLITE_FILES_NAME " cannot be used: %s", s->path, why(error));
+        report(s, STATE_UNUSABLE, "pkeyd reads and compares tables, but writes none", hint_for(error),
+               "%s/" SQLITE_FILES_NAME " cannot be used: %s", s->path, explain(error));
 }
 
 /* --- the store ---------------------------------------------------------------------------------------------------- */
 
-/* For the first time, or for another reason than before. */
+/* Goes on without a store; reports an error that is new. */
 static void give_up(struct state *s, int error)
 {
         s->store = sqlite_store_close(s->store);
@@ -105,7 +105,7 @@ static int stop_at_first(void *userdata, const char *key, const void *value, siz
         return 1;
 }
 
-/* 1: it has no records. */
+/* Returns 1 if the store has no records, 0 if it has, or negative errno. */
 static int store_is_empty(struct state *s)
 {
         int r = sqlite_store_load(s->store, stop_at_first, NULL);
@@ -122,8 +122,8 @@ static int commit_import(struct state *s, const struct store_transaction *t, con
         state_import_done(s->path, import);
         for (int i = 0; i < STATE_IMPORT_N_FILES; i++)
                 if (import->errors[i] < 0 && import->errors[i] != -ENOENT)
-                        report(s, STATE_DAMAGED, "nothing of it is used, and it is left as it is",
-                               "remove it, if there is no copy that is whole", "%s/%s, of version 0.1.0: %s", s->path,
+                        report(s, STATE_DAMAGED, "pkeyd does not use it, and leaves it as it is",
+                               "remove it if there is no intact copy", "%s/%s, of version 0.1.0: %s", s->path,
                                state_import_name((enum state_import_file) i),
                                import->errors[i] == -EBADMSG ? "it is damaged" : strerror(-import->errors[i]));
         return 0;
@@ -145,7 +145,7 @@ static int import_files(struct state *s)
         return r < 0 ? r : commit_import(s, &t, &import);
 }
 
-/* Who may not make it does not open what is not there. */
+/* Creates the directory if that is allowed; else -ENOENT if there is no database. */
 static int ensure_directory(const struct state *s)
 {
         _cleanup_free_ char *database = NULL;
@@ -168,7 +168,7 @@ static int open_store(struct state *s)
         if (r == 0)
                 r = sqlite_store_open(s->path, BUSY_MSEC, &s->store, &damaged);
         if (damaged)
-                report(s, STATE_DAMAGED, "every port counts as never read until its table was read once",
+                report(s, STATE_DAMAGED, "every port counts as never read until its table is read",
                        "check the disk, and keep the file until the cause is known",
                        "%s/" SQLITE_FILES_NAME " is damaged and was moved to %s", s->path, damaged);
         if (r == 0 && s->make)
@@ -182,7 +182,7 @@ static int open_store(struct state *s)
         return r;
 }
 
-/* What was loaded may not be in it. */
+/* After the store was lost. If the one that is open now has records, they are another file's. */
 static void reopen(struct state *s)
 {
         int r;
@@ -221,7 +221,7 @@ int state_open(struct state *s, const char *path, bool make)
         r = read_boot_id(s);
         if (r == 0)
                 return open_store(s);
-        /* without it nobody can say how long a port is absent */
+        /* without the boot ID nothing is known of how long a port has been absent */
         give_up(s, r);
         return r;
 }
@@ -246,8 +246,8 @@ static int restore(void *userdata, const char *key, const void *value, size_t n)
 static void report_records(struct state *s, const struct remembered *r)
 {
         if (r->n_damaged > 0)
-                report(s, STATE_DAMAGED, "nothing is assumed of what they are about",
-                       "check the disk, unless another program wrote to the file; please report it with a copy of the file",
+                report(s, STATE_DAMAGED, "pkeyd does not use damaged records",
+                       "check the disk, unless another program wrote to the file; please report this with a copy of the file",
                        "%s/" SQLITE_FILES_NAME ": %zu record%s cannot be understood, one is %s", s->path, r->n_damaged,
                        text_plural(r->n_damaged), r->first_damaged);
 }
@@ -299,7 +299,7 @@ static int read_pid(int fd)
         return end != text && *end == '\n' && pid > 0 && pid <= INT_MAX ? (int) pid : 0;
 }
 
-/* For people who wonder who has it; the lock itself is the kernel's. */
+/* Only for messages; the lock itself is the flock(). */
 static void write_pid(int fd)
 {
         char text[16];
@@ -345,12 +345,12 @@ void state_unlock(struct state *s)
         s->locked = false;
 }
 
-/* What another process makes when it moves a damaged store aside, or a copy that a person put there, which may be an old one. */
-static void believe_nothing(struct state *s, struct remembered *changed)
+/* The new file was made by another process that moved a damaged store aside, or it is a copy, which may be old. */
+static void distrust_tables(struct state *s, struct remembered *changed)
 {
         knowledge_stop_following(changed->knowledge);
-        report(s, STATE_DAMAGED, "what it says of a P_Key table counts for nothing until that table is read",
-               "stop pkeyd before you put another file there", "%s/" SQLITE_FILES_NAME " is another file than it was", s->path);
+        report(s, STATE_DAMAGED, "every port counts as never read until its table is read",
+               "stop pkeyd before you replace the file", "%s/" SQLITE_FILES_NAME " was replaced by another file", s->path);
 }
 
 static int load_changes(struct state *s, struct remembered **ret_changed)
@@ -359,14 +359,14 @@ static int load_changes(struct state *s, struct remembered **ret_changed)
         int r = load_records(s, ret_changed);
 
         if (r == 0 && replaced)
-                believe_nothing(s, *ret_changed);
+                distrust_tables(s, *ret_changed);
         if (r == 0 || r == -ENOMEM)
                 return r;
         give_up(s, r);
         return 0;
 }
 
-/* Under the lock, so that nobody commits between the question and the answer. */
+/* Under the lock, so that no other process commits meanwhile. */
 static int refresh(struct state *s, struct remembered **ret_changed)
 {
         int r = s->store ? sqlite_store_changed(s->store) : -EUCLEAN;

@@ -2,16 +2,16 @@
 #pragma once
 
 /*
- * The state directory as control's shells use it: the store (sqlite_store.h, records in control/stored_records.h), and the fabric
+ * The state directory for control's shells: the store (sqlite_store.h, records in control/stored_records.h), and the fabric
  * lock, a file `lock` that is held while tables are written.
  *
  *     state_open -> state_load -> ( state_lock -> state_commit, MADs, ... -> state_unlock )* -> state_close
  *
- * Without a store nothing is remembered and nothing can be committed, so nothing may be written to the fabric. Each
- * state_lock() tries to open it again.
+ * Without a store nothing can be loaded or committed, so nothing may be written to the fabric. Each state_lock() tries to open the
+ * store again.
  *
- * Two processes may have the store open. What one has in memory of a table is overwritten by nothing that the other committed,
- * if it commits records of tables only under the lock, and takes over what state_lock() brings.
+ * Two processes may have the store open. Neither overwrites the other's records of tables if both commit these only under the
+ * lock, and replace what they have in memory by what state_lock() returns.
  */
 
 #include "control/control.h"
@@ -21,64 +21,64 @@
 #define STATE_DIR_DEFAULT "/var/lib/pkeyd"
 
 enum state_report_kind {
-        STATE_DAMAGED,  /* the database was moved aside, or some records or files of version 0.1.0 cannot be understood */
+        STATE_DAMAGED,  /* the database was moved aside, or some records or files of version 0.1.0 are damaged */
         STATE_UNUSABLE, /* the store cannot be opened or read */
 };
 
-/* What a person should read. */
+/* For the admin. */
 struct state_report {
         enum state_report_kind kind;
         char *text;         /* what happened, where */
-        const char *effect; /* what that means now; static */
+        const char *effect; /* what pkeyd does now; static */
         const char *hint;   /* what to do; static */
 };
 
 #define STATE_MAX_REPORTS 8
 
 struct state {
-        char *path;                 /* NULL: it was not opened */
+        char *path;                 /* owned; NULL: not open */
         bool make;
         char boot[64];
         struct sqlite_store *store; /* NULL: there is none */
         int error;                  /* why there is none */
-        bool stale;                 /* it has what this process did not load */
+        bool stale;                 /* it has records that this process did not load */
         bool replaced;              /* and is another file than the one that was loaded */
         bool locked;
         int lock_fd;
         struct state_report reports[STATE_MAX_REPORTS];
         unsigned n_reports;
-        bool shown;                 /* the first of them */
+        bool shown;                 /* the first report was returned already */
 };
 
-/* make: the directory (mode 0700) and the store, if they are absent, and files of version 0.1.0 are taken over; else -ENOENT,
- * which is not reported. Returns 0, -ENOMEM, or why there is no store: the state can be used all the same. */
+/* make: creates the directory (mode 0700) and the store if they do not exist, and imports files of version 0.1.0. Without it they
+ * must exist; -ENOENT is not reported. Returns 0, -ENOMEM, or why there is no store; the state can be used without one. */
 int state_open(struct state *s, const char *path, bool make);
-/* Of one that was never opened, too, if it is zeroed. */
+/* Also accepts a zeroed state. */
 void state_close(struct state *s);
 
-/* The next one that was not shown yet, until the next call; false: no more. There may be new ones after each call of open,
- * load, lock and commit. */
+/* Returns the next report, borrowed until the next call; false: there are no more. state_open, state_load, state_lock and
+ * state_commit may add reports. */
 bool state_next_report(struct state *s, struct state_report *ret);
 
-/* Everything that is in the store; without a store nothing. *ret is owned. Returns 0 or -ENOMEM. */
+/* Loads all records; none without a store. *ret is owned. Returns 0 or -ENOMEM. */
 int state_load(struct state *s, struct remembered **ret);
 
-/* Takes the fabric lock, without waiting. If another process committed since this one loaded last, everything is loaded again:
- * *ret_changed, owned, takes the place of what is in memory. Else it is not set. If another file is in place of the store, every
- * table of it counts as never read (knowledge_stop_following). Returns 0, or
+/* Takes the fabric lock, without waiting. If another process committed since the last load, all records are loaded again:
+ * *ret_changed, owned, replaces what is in memory. Else it is not set. If the store is another file than before, each
+ * table in it counts as never read (knowledge_stop_following). Returns 0, or
  *
- *     -EWOULDBLOCK  another process has the lock: its pid in *ret_pid, 0 if it is not known
+ *     -EWOULDBLOCK  another process has the lock: its pid in *ret_pid, 0 if it is unknown
  *     -EUCLEAN      the store was lost, and an empty one is open: mark everything in memory as not stored
  *                   (index_memory_unstore, known_unstore, ...), lock again, and commit all of it
- *     -ENOMEM, or why there is no lock
+ *     -ENOMEM, or why the lock cannot be taken
  *
- * A store that does not work is no error here, but of the commit that follows. */
+ * If the store does not work, the commit that follows fails, not this. */
 int state_lock(struct state *s, int *ret_pid, struct remembered **ret_changed);
 void state_unlock(struct state *s);
 
-/* Commits. Returns 0 when it is on the disk; the error of the transaction; without a store why there is none (-ENOENT: it was
- * not opened); or as sqlite_store_commit(). Other than 0: nothing that the records are about may be sent.
+/* Returns 0 when the transaction is on the disk; its own error; without a store why there is none (-ENOENT: not opened); or an
+ * error of sqlite_store_commit(). After an error no MAD that depends on the records may be sent.
  *
- * After -EUCLEAN the store was lost, and was opened again. The caller marks everything in memory as not stored, and commits
- * all of it under the lock, which it takes anew: if another database was put in its place, state_lock() brings its records. */
+ * -EUCLEAN: the store was lost, and was opened again. The caller marks everything in memory as not stored, takes the lock again and
+ * commits all of it. If another database has taken its place, state_lock() returns its records. */
 int state_commit(struct state *s, const struct store_transaction *t);

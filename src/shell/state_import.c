@@ -34,7 +34,7 @@ static int read_file(struct arena *a, const char *dir, enum state_import_file fi
 
 /* --- a list of ports ---------------------------------------------------------------------------------------------- */
 
-/* The key of a record whose value is this object. */
+/* Makes the key of the record that has this object as its value. */
 static bool make_key(enum state_import_file file, const json_t *object, char ret[static STORE_KEY_MAX + 1])
 {
         bool is_known = file == STATE_IMPORT_KNOWN;
@@ -51,7 +51,7 @@ static bool make_key(enum state_import_file file, const json_t *object, char ret
         return true;
 }
 
-/* The objects are those of the records, so one reader judges both. */
+/* The objects have the format of the records, so that remembered_restore() validates them. */
 static int read_port(struct remembered *m, enum state_import_file file, const json_t *object)
 {
         _cleanup_free_ char *text = NULL;
@@ -88,7 +88,7 @@ static int read_ports(struct arena *a, const char *dir, enum state_import_file f
         return r;
 }
 
-/* Half a file would be taken for a whole one: only when all of it was read anything is put. */
+/* Adds nothing unless the whole file was read, since a part would look like a complete file later. */
 static int import_ports(struct arena *a, const char *dir, enum state_import_file file, struct store_transaction *t)
 {
         _cleanup_remembered_ struct remembered *m = remembered_new("");
@@ -106,7 +106,7 @@ static int import_ports(struct arena *a, const char *dir, enum state_import_file
 
 /* --- the policy in force ------------------------------------------------------------------------------------------ */
 
-/* The number that a policy without one gets. */
+/* The number of a policy without generation.json. */
 #define FIRST_GENERATION 1
 
 static int read_generation(struct arena *a, const char *dir, uint64_t *ret_number, uint64_t *ret_time)
@@ -142,7 +142,7 @@ static void import_policy(struct arena *a, const char *dir, struct store_transac
         if (errors[STATE_IMPORT_POLICY] == 0)
                 records_put_generation(t, &none, &g, wall);
         else
-                errors[STATE_IMPORT_GENERATION] = -ENOENT; /* nothing is of this number */
+                errors[STATE_IMPORT_GENERATION] = -ENOENT; /* a number without a policy is not imported */
 }
 
 /* --- all ---------------------------------------------------------------------------------------------------------- */
@@ -172,7 +172,7 @@ void state_import_done(const char *dir, const struct state_import *import)
                 const char *name = state_import_name((enum state_import_file) i);
                 const char *from = arena_printf(a, "%s/%s", dir, name), *to = arena_printf(a, "%s/%s.imported", dir, name);
 
-                /* one that keeps its name is not read again: the store is not empty any more */
+                /* if renaming fails, the file is still not imported again, because the store is not empty any more */
                 if (import->errors[i] == 0 && from && to)
                         (void) rename(from, to);
         }

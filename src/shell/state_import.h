@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * The state directory of version 0.1.0, to be taken over once:
+ * Imports the state directory of version 0.1.0, once:
  *
  *     indexes.json   the index memory
- *     known.json     endports that were seen once
- *     policy.yaml    the last policy in force, as its bytes were; generation.json its number and time
+ *     known.json     the known endports
+ *     policy.yaml    the last policy in force, byte by byte; generation.json: its number and time
  *
- * A damaged file is left as it is, and nothing of it is taken.
+ * A damaged file is left as it is, and no part of it is imported.
  */
 
 #include "control/stored_records.h"
@@ -22,13 +22,13 @@ enum state_import_file {
 };
 
 struct state_import {
-        /* 0: it was taken; -ENOENT: there is none; -EBADMSG: it is damaged; or what the system said */
+        /* 0: imported; -ENOENT: there is none; -EBADMSG: damaged; or another negative errno */
         int errors[STATE_IMPORT_N_FILES];
 };
 
-/* "indexes.json"; static. */
+/* The name of the file in its directory; static. */
 const char *state_import_name(enum state_import_file file);
-/* Puts what the files in `dir` have into a transaction. Returns 0 or -ENOMEM. */
+/* Adds the content of the files in `dir` to a transaction. Returns 0, -ENOMEM, or another error of the transaction. */
 int state_import_read(const char *dir, struct store_transaction *t, struct state_import *ret);
-/* What was taken is in the store: it is renamed to NAME.imported. */
+/* After the transaction was committed: renames the imported files to NAME.imported. */
 void state_import_done(const char *dir, const struct state_import *import);

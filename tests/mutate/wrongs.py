@@ -1459,7 +1459,7 @@ WRONGS += [
     Wrong("apply-bits-wait-for-what-is-unused", APPLY, "if (p_key_is_used(keys[i]) && !covers(t, keys[i]))", "if (keys[i].v != 0 && !covers(t, keys[i]))"),
     Wrong("apply-bits-do-not-wait-for-what-may-be", APPLY, "if (r->writes[i].is_sent && !covers_all(", "if (!r->writes[i].is_sent && !covers_all("),
     Wrong("sweep-what-was-heard-is-forgotten", "src/control/sweep_steps.c", "if (p_key_is_used(was->entries[i]) && !p_key_is_used(is->entries[i]))", "if (p_key_is_used(was->entries[i]) && i == 0)"),
-    Wrong("state-another-file-is-believed", "src/shell/state.c", "        if (r == 0 && replaced)\n                believe_nothing(s, *ret_changed);\n", "        (void) replaced;\n        (void) believe_nothing;\n"),
+    Wrong("state-another-file-is-believed", "src/shell/state.c", "        if (r == 0 && replaced)\n                distrust_tables(s, *ret_changed);\n", "        (void) replaced;\n        (void) distrust_tables;\n"),
     Wrong("state-another-file-for-ever", "src/shell/state.c", "        s->stale = s->replaced = false;\n", "        s->stale = false;\n"),
     Wrong("opensm-back-is-silent", "src/opensm/phases.c", "return r && (r->presence == KNOWLEDGE_SILENT || (r->presence == KNOWLEDGE_ABSENT && r->may_be_silent));", "return r && r->presence != KNOWLEDGE_THERE;"),
     Wrong("opensm-moved-is-not-silent", "src/opensm/phases.c", "return r && (r->presence == KNOWLEDGE_SILENT || (r->presence == KNOWLEDGE_ABSENT && r->may_be_silent));", "return r && r->presence == KNOWLEDGE_SILENT;"),

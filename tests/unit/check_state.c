@@ -516,7 +516,7 @@ START_TEST(replaced)
         ck_assert_ptr_nonnull(changed);
         ck_assert_uint_eq(n_freed(changed), 2);
         check_table(changed, false);
-        check_report(STATE_DAMAGED, "is another file");
+        check_report(STATE_DAMAGED, "was replaced by another file");
         ck_assert_int_eq(lock(&state, &holder), 0);
         ck_assert_int_eq(commit_index(&state, 1), 0);
         ck_assert_int_eq(state_open(&other, path, true), 0);
