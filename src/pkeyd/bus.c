@@ -17,10 +17,10 @@
 
 #define ERROR_STOPPING "org.pkeyd1.Error.Stopping"
 
-#define MAX_RETRY  (60 * USEC_PER_SEC) /* the longest wait before a bus is looked for again */
-#define MAX_QUEUED 64                  /* messages that the bus has not taken yet; then no more are made */
+#define MAX_RETRY  (60 * USEC_PER_SEC) /* the longest wait before connecting again */
+#define MAX_QUEUED 64                  /* messages that the bus has not taken yet */
 
-/* Of sd_bus_request_name; the numbers stand in the D-Bus specification. */
+/* Replies to RequestName, from the D-Bus specification. */
 #define NAME_PRIMARY_OWNER 1u
 #define NAME_ALREADY_OWNER 4u
 
@@ -28,7 +28,7 @@
 struct waiter {
         struct bus *bus;
         sd_bus_message *call; /* owned */
-        uint64_t request;     /* number of the reload that it asked for */
+        uint64_t request;     /* number of its request */
 };
 
 struct bus {
@@ -37,14 +37,14 @@ struct bus {
         const struct control *control;
         const struct violation_list *violations;
         struct bus_handlers handlers;
-        sd_bus *bus;                       /* NULL: none now */
+        sd_bus *bus;                       /* NULL: not connected */
         sd_event_source *retry, *post;
         usec_t retry_delay;
         bool owns_name;
-        bool said_absent;
+        bool logged_absent;
         char *policy_file;                 /* owned */
         struct bus_status status;          /* as it was after the last event */
-        uint32_t unreported;               /* properties that changed since PropertiesChanged */
+        uint32_t unreported;               /* properties that changed since the last PropertiesChanged */
         struct waiter *waiters[BUS_MAX_WAITERS]; /* owned */
         size_t n_waiters;
         uint64_t last_request;
@@ -58,7 +58,7 @@ static bool is_jammed(struct bus *b)
         return !b->bus || sd_bus_get_n_queued_write(b->bus, &n) < 0 || n > MAX_QUEUED;
 }
 
-/* --- those who wait for a reload -------------------------------------------------------------------------------- */
+/* --- callers that wait for a reload ----------------------------------------------------------------------------- */
 
 static void waiter_remove(struct bus *b, struct waiter *w)
 {
@@ -107,7 +107,7 @@ static int append_end(sd_bus_message *m, const struct reload_end *end)
         return r < 0 ? r : bus_append_text(m, end->text);
 }
 
-/* What cannot be answered for want of memory is answered with an error that needs less. */
+/* If there is no memory for the answer, the caller gets an error, which needs less. */
 static void answer(struct waiter *w, const struct reload_end *end)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
@@ -125,7 +125,7 @@ static void answer(struct waiter *w, const struct reload_end *end)
         waiter_remove(w->bus, w);
 }
 
-static bool answers(const struct reload_end *end, uint64_t request)
+static bool fulfils(const struct reload_end *end, uint64_t request)
 {
         for (size_t i = 0; i < end->n_requests; i++)
                 if (end->requests[i] == request)
@@ -161,7 +161,7 @@ void bus_answer(struct bus *b, const struct reload_end *end)
 {
         send_signal(b, "ReloadEnded", append_end_to_signal, end);
         for (size_t i = b->n_waiters; i > 0; i--)
-                if (answers(end, b->waiters[i - 1]->request))
+                if (fulfils(end, b->waiters[i - 1]->request))
                         answer(b->waiters[i - 1], end);
 }
 
@@ -175,7 +175,7 @@ void bus_emit_violation(struct bus *b, const struct violation_item *item)
         send_signal(b, "Violation", append_violation_to_signal, item);
 }
 
-/* After each event: what it changed. So no line that changes something must remember to emit it. */
+/* Runs after each event and compares all properties, so that code that changes one need not emit it. */
 static int on_post(sd_event_source *source, void *userdata)
 {
         const char *names[BUS_STATUS_MAX_NAMES];
@@ -221,7 +221,7 @@ static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *err
         return r;
 }
 
-/* Who may: root, and the user that pkeyd is. */
+/* Root may reload, and the user that pkeyd runs as. */
 static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
         struct waiter *w = userdata;
@@ -246,7 +246,7 @@ static int method_reload(sd_bus_message *call, void *userdata, sd_bus_error *err
         int r;
 
         if (b->n_waiters == BUS_MAX_WAITERS)
-                return sd_bus_error_setf(error, BUS_ERROR_TOO_MANY, "%d callers wait for a reload already",
+                return sd_bus_error_setf(error, BUS_ERROR_TOO_MANY, "%d callers already wait for a reload; call again later",
                                          BUS_MAX_WAITERS);
         if (!sender)
                 return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "the bus does not name the sender of this call");
@@ -270,7 +270,7 @@ static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error 
         return r < 0 ? r : bus_violations_take(b->calls, call, error);
 }
 
-/* Everything is unprivileged for sd-bus: its own check would ask the bus and wait for the answer. */
+/* All methods are unprivileged for sd-bus, because its own check would block: it asks the bus and waits for the answer. */
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Status", "", "a{sv}", method_status, SD_BUS_VTABLE_UNPRIVILEGED),
@@ -301,18 +301,18 @@ static void disconnect(struct bus *b)
         b->bus = sd_bus_unref(b->bus);
 }
 
-/* The connection is given up when the timer comes: this may be called from within one of its callbacks. */
+/* The timer closes the connection, because this may be called from one of its callbacks. */
 static void retry_later(struct bus *b, const char *why)
 {
         int enabled;
 
         if (sd_event_source_get_enabled(b->retry, &enabled) > 0)
-                return; /* the name was lost with the connection */
+                return; /* already scheduled */
         b->owns_name = false;
-        if (!b->said_absent)
+        if (!b->logged_absent)
                 journal_event(b->journal, LOG_EVENT_BUS_ABSENT, NULL,
                               "not on the system bus: %s; pkeyctl status, reload and watch cannot reach pkeyd", why);
-        b->said_absent = true;
+        b->logged_absent = true;
         b->retry_delay = backoff_next(b->retry_delay, MAX_RETRY);
         (void) sd_event_source_set_time(b->retry, clock_now() + b->retry_delay);
         (void) sd_event_source_set_enabled(b->retry, SD_EVENT_ONESHOT);
@@ -335,9 +335,9 @@ static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
         }
         b->owns_name = true;
         b->retry_delay = 0;
-        if (b->said_absent)
+        if (b->logged_absent)
                 journal_event(b->journal, LOG_EVENT_BUS_FOUND, NULL, "on the system bus as " BUS_NAME);
-        b->said_absent = false;
+        b->logged_absent = false;
         return 1;
 }
 

@@ -6,20 +6,19 @@
  * org.pkeyd1.
  *
  *     properties      what the daemon does and knows, with PropertiesChanged
- *     Status          all of them at once
- *     Reload          as SIGHUP; answers when the reload has ended, with how, and the findings; root only
- *     Violations      what was counted
- *     Violation       signal: one for each entry of the journal about violations
- *     ReloadEnded     signal: of any reload, whoever asked for it
+ *     Status          method: all properties at once
+ *     Reload          method: as SIGHUP; answers with the outcome and the findings when the reload has ended; root only
+ *     Violations      method: the records of the violation table
+ *     Violation       signal: one for each journal entry about violations
+ *     ReloadEnded     signal: after any reload, by D-Bus or by SIGHUP
  *
- * Everybody may read. Who may call Reload is decided twice: by the bus (systemd/org.pkeyd1.conf) and here by the user of
- * the sender, for a policy file can be missing.
+ * All users may read. Whether a caller may Reload is checked twice: by the bus (systemd/org.pkeyd1.conf), and here by the
+ * sender's user, because that file may not be installed.
  *
- * Nothing here blocks: the bus is connected to, the name is asked for and a sender's user is looked up asynchronously.
- * Nothing here grows without bound: callers of Reload that wait are BUS_MAX_WAITERS at most, an answer has
- * BUS_MAX_FINDINGS findings, Violations has bounds of its own (bus_violations.h), and when the bus does not take what is sent
- * to it nothing more is put in its way. Without a bus the daemon runs all the same; that is logged once, and it is tried again
- * now and then.
+ * Nothing here blocks: connecting to the bus, requesting the name and looking up a sender's user are asynchronous.
+ * Nothing here grows without bound: at most BUS_MAX_WAITERS callers of Reload wait, an answer has at most BUS_MAX_FINDINGS
+ * findings, Violations has bounds of its own (bus_violations.h), and while the bus does not take messages no more are queued.
+ * Without a bus the daemon goes on; it logs that once, and tries again at growing intervals.
  */
 
 #include <systemd/sd-event.h>
@@ -34,18 +33,18 @@
 struct bus;
 
 struct bus_handlers {
-        /* A caller that may asks for a reload; bus_answer with this number answers it. */
+        /* An authorized caller requests a reload. bus_answer() with this number answers it. */
         void (*reload)(uint64_t request, void *userdata);
         void *userdata;
 };
 
-/* Connects, or tries again later. Borrows all but the handlers. Returns 0, -ENOMEM or an error of the event loop; *ret
- * owned. */
+/* Connects when the loop runs, and again after failures. Borrows all but the handlers and policy_file. Returns 0, -ENOMEM or an
+ * error of the event loop; *ret owned. */
 int bus_new(sd_event *event, const struct control *control, const struct violation_list *violations,
             const struct journal *journal, const char *policy_file, const struct bus_handlers *handlers, struct bus **ret);
 struct bus *bus_free(struct bus *b);
 
-/* A reload has ended: the signal, for everybody, and the answers to those who wait. */
+/* A reload has ended: sends the signal, and answers the callers whose requests it fulfils. */
 void bus_answer(struct bus *b, const struct reload_end *end);
-/* The signal. Copies what it needs. */
+/* Sends the signal. */
 void bus_emit_violation(struct bus *b, const struct violation_item *item);

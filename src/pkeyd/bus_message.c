@@ -102,8 +102,8 @@ int bus_append_findings(sd_bus_message *m, const struct findings *findings, size
 
 /* --- violations ------------------------------------------------------------------------------------------------- */
 
-/* In the order in which they are shown. A member is there only if another one, or it itself, is not 0; where `by_size` is 0, in
- * any case. */
+/* In the order in which they are shown. A member is omitted if the one at by_offset, usually itself, is 0; by_size 0: it is never
+ * omitted. */
 static const struct member {
         const char *key, *signature;
         size_t offset, by_offset, by_size;

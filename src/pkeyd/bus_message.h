@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What is put into messages. Text that is not UTF-8 (a file's name may be anything) is escaped: the bus takes no other. */
+/* Builds D-Bus messages. The bus requires UTF-8, so other bytes, for example of file names, are escaped. */
 
 #include <systemd/sd-bus.h>
 
@@ -15,14 +15,14 @@
 
 #define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
 
-/* Return 0 or negative errno. */
+/* These append to m, and return 0 or negative errno. */
 int bus_append_text(sd_bus_message *m, const char *text);
-/* `signature` is that of one basic type, `member` where the value stands; that of a text is a pointer, of a boolean an int. */
+/* A dict entry. `signature` is one basic type, `member` the address of the value: a pointer for a text, an int for a boolean. */
 int bus_append_variant(sd_bus_message *m, const char *key, const char *signature, const void *member);
-/* An array of BUS_FINDING, the first `max` of them. */
+/* An array of BUS_FINDING: the first `max` findings. */
 int bus_append_findings(sd_bus_message *m, const struct findings *findings, size_t max);
-/* a{sv}, with what is known. */
+/* a{sv} without the members that are not known. */
 int bus_append_violation(sd_bus_message *m, const struct violation_item *item);
 
-/* A copy that is UTF-8; owned, NULL when memory is out. */
+/* A copy in UTF-8; owned; NULL: out of memory. */
 char *bus_make_text(const char *text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the properties of the bus object are, all of one moment. */
+/* The values of all properties of the bus object at one moment. */
 
 #include <systemd/sd-bus.h>
 
@@ -35,23 +35,23 @@
         X(ViolationsSince, "t", violations_since)                                                                      \
         X(Notices, "s", notices)
 
-/* Members are as sd-bus wants to read them: text is a pointer, a boolean an int. */
+/* Members have the types that sd-bus reads: a text is a pointer, a boolean an int. */
 struct bus_status {
         const char *version, *state, *text, *mode, *role, *policy_file, *notices, *frozen, *held;
         int reloading, writing;
         uint64_t generation, last_success, violations_total, violations_since;
         uint32_t partitions, file_errors, ports_managed, ports_right, ports_differ, ports_unreachable, links_silent,
                 ports_frozen, held_bases;
-        char text_buffer[CONTROL_TEXT_MAX], frozen_buffer[4096], held_buffer[4096]; /* what `text`, `frozen` and `held` point to */
+        char text_buffer[CONTROL_TEXT_MAX], frozen_buffer[4096], held_buffer[4096]; /* `text`, `frozen` and `held` point to these */
 };
 
-/* What became another: bit i is property i. All text but that of the buffers is static or the caller's policy_file. */
+/* Updates s and returns which properties changed: bit i is property i. Borrows policy_file; other text is static or in s. */
 uint32_t bus_status_update(struct bus_status *s, const struct control_status *control, const struct violation_list *violations,
                            const char *policy_file);
 
-/* Their names, ended by NULL; room for all of them and the NULL. Borrows static strings. */
-#define BUS_STATUS_MAX_NAMES 33
+/* Writes the names of these properties, and a NULL behind them. The names are static. */
+#define BUS_STATUS_MAX_NAMES 33 /* one for each bit, and the NULL */
 void bus_status_names(uint32_t changed, const char *names[static BUS_STATUS_MAX_NAMES]);
 
-/* a{sv} of all. Returns 0 or negative errno. */
+/* Appends an a{sv} of all properties. Returns 0 or negative errno. */
 int bus_status_append(const struct bus_status *s, sd_bus_message *m);

@@ -9,23 +9,23 @@
 
 #define ERROR_NO_SUCH_NODE "org.pkeyd1.Error.NoSuchNode"
 
-#define MAX_NAME 320       /* a label has 64 bytes of the fabric, each escaped as \xNN, and the number of a port */
-#define PRIORITY (SD_EVENT_PRIORITY_NORMAL + 1) /* behind all other events */
+#define MAX_NAME 320       /* a label has 64 bytes of the fabric, each escaped as \xNN, and a port number */
+#define PRIORITY (SD_EVENT_PRIORITY_NORMAL + 1) /* after all other events */
 #define ACCURACY USEC_PER_MSEC
-#define REST     9         /* times what an answer took: so they take a tenth of the daemon's time */
+#define REST     9         /* times the duration of an answer, so that answers take at most a tenth of the daemon's time */
 
 struct bus_violations {
         const struct control_status *status;
         const struct violation_list *list;
-        sd_event_source *turn;                      /* the next answer */
-        usec_t due;                                 /* not before this time */
+        sd_event_source *turn;                      /* answers the next call */
+        usec_t due;                                 /* the earliest time for that */
         sd_bus_message *calls[BUS_MAX_VIOLATIONS];  /* owned, the oldest first */
         size_t n_calls;
 };
 
 /* --- one answer ------------------------------------------------------------------------------------------------- */
 
-/* A label is of a port: "node0007 mlx5_0/1", "leaf07/12". Its own name will do. */
+/* A label names a port: "node0007 mlx5_0/1", "leaf07/12". It matches the name of its node, too. */
 static bool label_is_of(const char *label, const char *node)
 {
         size_t n = strlen(node);
@@ -33,7 +33,7 @@ static bool label_is_of(const char *label, const char *node)
         return label && strncmp(label, node, n) == 0 && (label[n] == '\0' || label[n] == ' ' || label[n] == '/');
 }
 
-/* The records that are asked for. Of a node: among the latest of all. */
+/* Collects the latest BUS_MAX_RECORDS records; with `node` those of them that concern it. */
 static int collect(const struct violation_list *list, struct arena *a, usec_t since, const char *node,
                    struct violation_item **ret, uint32_t *ret_n, uint32_t *ret_all)
 {
@@ -53,8 +53,8 @@ static int collect(const struct violation_list *list, struct arena *a, usec_t si
         return 0;
 }
 
-/* A name that is mistyped must not read as "no violations". Until there is a snapshot nobody knows. */
-static bool is_nobody(const struct snapshot *snapshot, struct arena *a, const char *node)
+/* A mistyped name must not lead to "no violations". Without a snapshot any name may be right. */
+static bool is_unknown(const struct snapshot *snapshot, struct arena *a, const char *node)
 {
         const struct subnet *s = snapshot ? snapshot->subnet : NULL;
 
@@ -81,7 +81,7 @@ static int append_violations(sd_bus_message *m, const struct violation_list *lis
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-/* Answers, or sets the error. */
+/* Sends the answer, or sets the error. */
 static int answer(struct bus_violations *v, sd_bus_message *call, sd_bus_error *error)
 {
         _cleanup_arena_ struct arena *a = arena_new();
@@ -98,7 +98,7 @@ static int answer(struct bus_violations *v, sd_bus_message *call, sd_bus_error *
         r = a ? collect(v->list, a, since, node, &items, &n, &all) : -ENOMEM;
         if (r < 0)
                 return r;
-        if (n == 0 && is_nobody(v->status->snapshot, a, node))
+        if (n == 0 && is_unknown(v->status->snapshot, a, node))
                 return sd_bus_error_setf(error, ERROR_NO_SUCH_NODE,
                                          "no host, switch or port of the fabric is called '%s'", node);
         r = sd_bus_message_new_method_return(call, &reply);
@@ -107,7 +107,7 @@ static int answer(struct bus_violations *v, sd_bus_message *call, sd_bus_error *
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
-/* --- whose turn it is ------------------------------------------------------------------------------------------- */
+/* --- the queue -------------------------------------------------------------------------------------------------- */
 
 static sd_bus_message *first_call(struct bus_violations *v)
 {

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * The method Violations. Everybody may call it, and an answer takes time: thousands of records are put into words. So calls
- * wait, and are answered one at a time, in the order in which they came, when no other event does. Each client may have one
- * call that waits, all of them BUS_MAX_VIOLATIONS, and after each answer pkeyd does other work for nine times as long as the
- * answer took. Whoever calls how often, Status and the fabric wait for one answer at most.
+ * The method Violations. All users may call it, and an answer takes time: it converts thousands of records to text. So calls are
+ * queued, and answered one at a time, in the order in which they came, when no other event is pending. Each client may have one
+ * call in the queue, all clients together BUS_MAX_VIOLATIONS, and after each answer pkeyd leaves the queue alone for nine times as
+ * long as the answer took. However often it is called, Status and the fabric wait for one answer at most.
  */
 
 #include <systemd/sd-bus.h>
@@ -23,7 +23,7 @@ int bus_violations_new(sd_event *event, const struct control_status *status, con
                        struct bus_violations **ret);
 struct bus_violations *bus_violations_free(struct bus_violations *v);
 
-/* What a method of sd-bus does: takes a reference to the call and returns 1, or refuses it at once with an error. */
+/* Handles the call as an sd-bus method: queues it, with a reference, and returns 1, or refuses it at once with an error. */
 int bus_violations_take(struct bus_violations *v, sd_bus_message *call, sd_bus_error *error);
-/* The connection is gone, and nobody waits any more. v may be NULL. */
+/* Empties the queue, after the connection was lost. v may be NULL. */
 void bus_violations_drop(struct bus_violations *v);

@@ -215,7 +215,7 @@ def test_too_many_callers():
         refused = [call for call in calls if call.poll() is not None]
         for call in refused:
             err = call.communicate()[1]
-            check("16 callers wait for a reload already" in err, "another error:", err)
+            check("16 callers already wait for a reload" in err, "another error:", err)
         check_equal(bus.property("Reloading"), True, "Reloading")
         check_equal(plain(bus.call("Status")[0])["Generation"], 1, "Generation while it waits")
         holder.close()
