@@ -2,22 +2,20 @@
 #pragma once
 
 /*
- * Violations as they are shown outside of the daemon: one record of the violation table, or one report from it,
- * with all that is known as text. The monitor fills a struct violation_list; the bus reads it and knows nothing else of
- * violations.
+ * Violations as the daemon shows them: one record of the violation table, or one report from it, with all names and sentences. The
+ * monitor fills a struct violation_list; the bus reads it and knows nothing else of violations.
  */
 
 #include "control/log.h"
 #include "util/arena.h"
 
-/* Strings are borrowed, and may be NULL: not known. So are zeros in numbers that are names. A boolean is an int, as sd-bus wants
- * to read it. */
+/* Strings are borrowed; NULL: unknown. A GUID, LID or P_Key of 0 is unknown, too. A boolean is an int, as sd-bus reads it. */
 struct violation_item {
         const char *kind;        /* of a report: "first", "more", "saturated", "quiet", "storm"; NULL: a record */
         struct log_about about;  /* as in the journal; node is the endport, total since the daemon was started */
         uint32_t n_ports;        /* of "storm" */
         usec_t first, last;      /* CLOCK_REALTIME */
-        int names_sender;        /* node is who sent it; else it is the victim's counter */
+        int names_sender;        /* node is the sender; else it is the receiver, whose counter moved */
         int saturated;
         const char *text;        /* the sentence */
 };

@@ -106,13 +106,13 @@ void violation_text_notices(const struct journal *j, const struct notices_status
                               "the SA sends notices of P_Key violations (traps 257 to 259)");
         else if (status->state == NOTICES_REFUSED)
                 journal_event(j, LOG_EVENT_NOTICES_ABSENT, NULL,
-                              "the SA refused the subscription to P_Key violations (traps 257 to 259): %s%s; counters "
-                              "are polled all the same",
+                              "the SA refused the subscription to P_Key violations (traps 257 to 259): %s%s; pkeyd still polls "
+                              "counters",
                               mad_status_to_string(status->mad_status), key);
         else if (status->state == NOTICES_UNANSWERED)
                 journal_event(j, LOG_EVENT_NOTICES_ABSENT, NULL,
                               "the SA does not answer the subscription to P_Key violations (traps 257 to 259); pkeyd tries "
-                              "again; counters are polled all the same");
+                              "again, and still polls counters");
 }
 
 void violation_text_poll(const struct journal *j, const struct violation_poll_counters *poll)
@@ -122,19 +122,19 @@ void violation_text_poll(const struct journal *j, const struct violation_poll_co
 
         if (poll->is_late && poll->is_slow)
                 journal_event(j, LOG_EVENT_POLL_LATE, NULL,
-                              "to ask %s for their counters of violations once takes %s, longer than violations.interval (%s), and %s "
-                              "of them did not answer: answers are slow or lost; make violations.interval longer, or find what is hung",
+                              "polling the violation counters of %s takes %s, longer than violations.interval (%s), and %s of them did "
+                              "not answer: answers are slow or lost; make violations.interval longer, or find the devices that hang",
                               ports.text, cycle.text, interval.text, silent.text);
         else if (poll->is_late)
                 journal_event(j, LOG_EVENT_POLL_LATE, NULL,
-                              "%s of %s did not answer when pkeyd asked for their counters of violations; to ask each of them once "
-                              "takes %s, longer than violations.interval (%s); the other ports are not delayed; restart or unplug "
-                              "what is hung, or make violations.interval longer",
+                              "%s of %s did not answer when pkeyd polled their violation counters; polling each of them once takes %s, "
+                              "longer than violations.interval (%s); the other ports are not delayed; restart or unplug the devices "
+                              "that hang, or make violations.interval longer",
                               silent.text, ports.text, poll->cycle_duration > 0 ? cycle.text : "several rounds", interval.text);
         else
                 journal_event(j, LOG_EVENT_POLL_IN_TIME, NULL,
-                              "pkeyd asks every port for its counters of violations once in violations.interval (%s) again; %s of "
-                              "%s did not answer",
+                              "pkeyd polls the violation counters of every port within violations.interval (%s) again; %s of %s did "
+                              "not answer",
                               interval.text, silent.text, ports.text);
 }
 
@@ -147,16 +147,14 @@ void violation_text_no_gsi(const struct journal *j, int pma, int sa, int *report
         *reported = error;
         if (pma < 0)
                 journal_event(j, LOG_EVENT_COUNTERS_ABSENT, NULL,
-                              "the counters of violations cannot be asked for through this port: %s; P_Key tables are "
-                              "looked after all the same",
+                              "pkeyd cannot poll violation counters through this port: %s; it still keeps P_Key tables right",
                               strerror(-pma));
-        else if (sa == -EINVAL || sa == -EBUSY) /* what a kernel says of a method that has its agent */
+        else if (sa == -EINVAL || sa == -EBUSY) /* what kernels return if another agent has the method */
                 journal_event(j, LOG_EVENT_NOTICES_ABSENT, NULL,
-                              "another program of this host takes the Reports of the SA (srp_daemon?), so pkeyd hears of no "
-                              "notice; tried again with each look at the fabric; counters are polled all the same");
+                              "another program of this host receives the Reports of the SA (srp_daemon?), so pkeyd gets no notices; "
+                              "it tries again after each discovery, and still polls counters");
         else
                 journal_event(j, LOG_EVENT_NOTICES_ABSENT, NULL,
-                              "Reports of the SA do not come to pkeyd: %s; tried again with each look at the fabric; "
-                              "counters are polled all the same",
+                              "pkeyd cannot receive Reports of the SA: %s; it tries again after each discovery, and still polls counters",
                               strerror(-sa));
 }

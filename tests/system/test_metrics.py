@@ -133,7 +133,7 @@ def test_silent_pmas():
     """So many PMAs do not answer that the interval is not enough to ask each once: said once, with its end."""
     with Fabric(two_level(2, 2, 4)) as fabric:
         path = directory(fabric)
-        late, in_time = "longer than violations.interval (", "once in violations.interval ("
+        late, in_time = "longer than violations.interval (", "within violations.interval ("
         class_port_info = 1
         for n in range(1, 9):
             fabric.lose("node%04d" % n, 100, class_port_info)

@@ -242,8 +242,8 @@ START_TEST(ports_that_are_not_asked_in_time)
         struct journal j = native_journal();
 
         violation_text_poll(&j, &poll);
-        ck_assert_ptr_eq(strstr(sent, "MESSAGE=600 of 2,368 ports did not answer when pkeyd asked for their counters of violations; to "
-                                      "ask each of them once takes 6 minutes, longer than violations.interval (5 seconds); "), sent);
+        ck_assert_ptr_eq(strstr(sent, "MESSAGE=600 of 2,368 ports did not answer when pkeyd polled their violation counters; polling "
+                                      "each of them once takes 6 minutes, longer than violations.interval (5 seconds); "), sent);
         check_field("MESSAGE_ID", "2d6fc449e6074094809cc0fce169f887");
         check_field("PRIORITY", "4");
         poll.cycle_duration = 0;
@@ -252,11 +252,11 @@ START_TEST(ports_that_are_not_asked_in_time)
         poll.cycle_duration = 14 * USEC_PER_SEC;
         poll.is_slow = true;
         violation_text_poll(&j, &poll);
-        ck_assert_ptr_eq(strstr(sent, "MESSAGE=to ask 2,368 ports for their counters of violations once takes 14 seconds, longer than "
+        ck_assert_ptr_eq(strstr(sent, "MESSAGE=polling the violation counters of 2,368 ports takes 14 seconds, longer than "
                                       "violations.interval (5 seconds), and 600 of them did not answer: "), sent);
         poll = (struct violation_poll_counters) { .n_ports = 1, .n_silent = 0, .interval = 60 * USEC_PER_SEC };
         violation_text_poll(&j, &poll);
-        ck_assert_ptr_eq(strstr(sent, "MESSAGE=pkeyd asks every port for its counters of violations once in violations.interval "
+        ck_assert_ptr_eq(strstr(sent, "MESSAGE=pkeyd polls the violation counters of every port within violations.interval "
                                       "(60 seconds) again; 0 of 1 port did not answer\n"), sent);
         check_field("MESSAGE_ID", "e1b2afe4e61a421d9be496ebdb0a9c9a");
         check_field("PRIORITY", "5");
