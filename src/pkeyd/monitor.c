@@ -19,29 +19,29 @@ struct monitor {
         struct notices *notices;
         struct membership_history *history;
         struct mad_background_task tasks[2];  /* poll and notices */
-        sd_event_source *timer;               /* reports that are due */
-        sd_event_source *local;               /* counters of this host's kernel */
-        usec_t began;                         /* counting, CLOCK_MONOTONIC */
-        usec_t since;                         /* the same as CLOCK_REALTIME, as it was last asked for */
-        uint64_t total;                       /* as it was counted last */
+        sd_event_source *timer;               /* when the next report is due */
+        sd_event_source *local;               /* reads the counters of this host's kernel */
+        usec_t began;                         /* when counting began, CLOCK_MONOTONIC */
+        usec_t since;                         /* the same as CLOCK_REALTIME, as it was last shown */
+        uint64_t total;                       /* when handlers.counted was last called */
 
-        struct snapshot *snapshot;            /* referenced; NULL here and below: there is none */
-        struct generation *generation;        /* referenced */
+        struct snapshot *snapshot;            /* a reference; NULL here and below: there is none */
+        struct generation *generation;        /* a reference */
         bool writing;
         struct arena *arena;                  /* of memberships and lids */
         struct memberships *memberships;
         struct lid_map *lids;
 
         struct port_session *session;         /* borrowed; NULL: none is open */
-        bool attached;                        /* to it */
-        bool listening;                       /* Reports come to us */
+        bool attached;                        /* it runs our tasks */
+        bool listening;                       /* it receives Reports */
         bool resubscribe;
         uint64_t sm_changes;
         enum notices_state reported_state;    /* of the subscription */
         int reported_sa_error;
-        bool reported_late;                   /* silent ports are not asked in time */
-        struct notices_sa sa;                 /* as the port last answered; its sm_key is ours */
-        struct violation_poll_counters poll_counters;
+        bool reported_late;                   /* polling takes longer than the interval */
+        struct notices_sa sa;                 /* lid and sl as PortInfo has them, sm_key of the generation */
+        struct violation_poll_counters poll_counters; /* what monitor_collect() returned, as notices_status */
         struct notices_status notices_status;
 };
 
@@ -50,7 +50,7 @@ static bool clears_saturated(const struct settings *s)
         return s->violations_clear_saturated && s->mode == MODE_ENFORCE;
 }
 
-/* What is known now. Borrowed until the next update. */
+/* *ret borrows m until the next update. */
 static void make_context(const struct monitor *m, struct attribution_input *ret)
 {
         *ret = (struct attribution_input) {
@@ -63,7 +63,7 @@ static void make_context(const struct monitor *m, struct attribution_input *ret)
         };
 }
 
-/* --- what was found ----------------------------------------------------------------------------------------------- */
+/* --- reports ------------------------------------------------------------------------------------------------------ */
 
 static void arm(struct monitor *m)
 {
@@ -102,8 +102,8 @@ static void log_reports(struct monitor *m)
                 log_report(m, &context, &report);
                 any = true;
         }
-        if (any || total_of(m) != m->total)
-                m->handlers.counted(any, m->handlers.userdata); /* not every violation is a line of its own */
+        if (any || total_of(m) != m->total) /* not every violation is reported on its own */
+                m->handlers.counted(any, m->handlers.userdata);
         m->total = total_of(m);
         arm(m);
 }
@@ -166,8 +166,8 @@ static void set_sa(struct monitor *m)
         port_session_wake(m->session);
 }
 
-/* Not before there is a snapshot: nothing is asked until then. Whoever had the Reports before us may be gone by the next
- * one, so it is tried again. */
+/* Registers at the port and starts the tasks. Called again for each snapshot while another program receives the Reports, since that
+ * program may have ended. */
 static void attach(struct monitor *m)
 {
         int r, sa = 0;
@@ -186,7 +186,7 @@ static void attach(struct monitor *m)
         set_sa(m);
 }
 
-/* A packet to QP 1 needs the default partition: what is at another index is refused by whoever gets it. */
+/* A packet to QP 1 needs a P_Key of the default partition, or its receiver drops it. */
 static void set_p_key_index(struct monitor *m)
 {
         uint32_t self = m->snapshot->subnet->self;
@@ -195,24 +195,24 @@ static void set_p_key_index(struct monitor *m)
                 port_session_set_p_key_index(m->session, (unsigned) MAX(observed_default_index(m->snapshot->observed, self), 0));
 }
 
-/* True if there is something to send to the SA. */
-static bool see_sm(struct monitor *m, const struct control_status *s)
+/* Returns whether the address of the SA, the SM_Key or the SM has changed. */
+static bool follow_sm(struct monitor *m, const struct control_status *s)
 {
         const struct port_info *info = s->port_info;
-        bool news = m->sm_changes != s->sm_changes;
+        bool changed = m->sm_changes != s->sm_changes;
 
-        m->resubscribe |= news;
+        m->resubscribe |= changed;
         m->sm_changes = s->sm_changes;
         if (info && (info->sm_lid.v != m->sa.lid.v || info->sm_sl != m->sa.sl)) {
                 m->sa.lid = info->sm_lid;
                 m->sa.sl = info->sm_sl;
-                news = true;
+                changed = true;
         }
         if (m->generation && m->sa.sm_key != m->generation->sm_key) {
                 m->sa.sm_key = m->generation->sm_key;
-                m->resubscribe = news = true;
+                m->resubscribe = changed = true;
         }
-        return news;
+        return changed;
 }
 
 /* --- snapshot and generation -------------------------------------------------------------------------------------- */
@@ -232,18 +232,19 @@ static void configure(struct monitor *m)
         violation_poll_set_config(m->poll, clock_now(), &poll);
 }
 
-/* What the policy gives to whom, for the history. NULL: memory is out. */
+/* Resolves the policy and adds the result to the history. NULL: out of memory. */
 static struct memberships *learn_memberships(struct monitor *m, const struct generation *g, struct findings *ignored)
 {
-        struct memberships *given = NULL;
+        struct memberships *memberships = NULL;
 
-        if (policy_resolve_in_force(m->arena, g->policy, m->snapshot->subnet, ignored, &given) < 0)
+        if (policy_resolve_in_force(m->arena, g->policy, m->snapshot->subnet, ignored, &memberships) < 0)
                 return NULL;
-        (void) membership_history_learn(m->history, clock_now(), g->number, given);
-        return given;
+        (void) membership_history_learn(m->history, clock_now(), g->number, memberships);
+        return memberships;
 }
 
-/* Where memory is out, sentences have less in them. before: the generation that was in force until now; may be NULL. */
+/* Makes what the texts need beside the snapshot; without memory they say less. before: the generation that was in force until now,
+ * or NULL. */
 static void learn(struct monitor *m, const struct generation *before)
 {
         _cleanup_findings_ struct findings ignored = {};
@@ -268,7 +269,8 @@ static void forget(struct monitor *m)
         m->arena = arena_free(m->arena);
 }
 
-static bool see_control(struct monitor *m, const struct control_status *s)
+/* Returns whether there is another snapshot or generation, and neither is missing. */
+static bool follow_control(struct monitor *m, const struct control_status *s)
 {
         _cleanup_generation_ struct generation *before = NULL;
         bool new_snapshot = s->snapshot && s->snapshot != m->snapshot;
@@ -285,12 +287,12 @@ static bool see_control(struct monitor *m, const struct control_status *s)
                 return false;
         configure(m);
         learn(m, before);
-        /* Who is behind a port that was not learned is doubted. */
+        /* If memory runs out, some ports keep the host that they had before. */
         if (new_snapshot)
                 (void) violations_set_subnet(m->violations, m->snapshot->subnet);
         if (new_snapshot && violation_poll_set_subnet(m->poll, clock_now(), m->snapshot->subnet) < 0)
                 journal_event(m->journal, LOG_EVENT_DEBUG, NULL,
-                              "out of memory: counters of ports that are new are not polled yet");
+                              "out of memory: pkeyd does not poll counters of new ports yet");
         return true;
 }
 
@@ -302,8 +304,8 @@ void monitor_update(struct monitor *m, struct port_session *session)
         if (session != m->session)
                 m->attached = m->listening = false;
         m->session = session;
-        changed = see_control(m, s);
-        if (see_sm(m, s) && m->attached)
+        changed = follow_control(m, s);
+        if (follow_sm(m, s) && m->attached)
                 set_sa(m);
         if (!session || !m->snapshot || !m->generation || (m->attached && !changed))
                 return;
@@ -322,11 +324,11 @@ static int on_timer(sd_event_source *s, uint64_t scheduled, void *userdata)
         return 0;
 }
 
-static void see_local_port(const struct verbs_port *port, struct monitor *m)
+static void count_local_port(const struct verbs_port *port, struct monitor *m)
 {
         struct violation_port at = { .node_guid = port->node_guid, .number = (uint8_t) port->number };
 
-        /* the kernel gives 32 bits, but adapters copy it from the 16 of PortInfo, which stop at their maximum */
+        /* the kernel's counter has 32 bits, but adapters copy it from the 16 bits of PortInfo, which stop at their maximum */
         unsigned bits = port->bad_p_key_counter > UINT16_MAX ? 32 : 16;
 
         if (port->has_bad_p_key_counter)
@@ -343,7 +345,7 @@ static int on_local(sd_event_source *s, uint64_t scheduled, void *userdata)
         (void) scheduled;
         for (size_t i = 0; i < verbs_host_n_ports(m->verbs); i++)
                 if (verbs_host_query(m->verbs, i, &port) == 0 && port.is_infiniband)
-                        see_local_port(&port, m);
+                        count_local_port(&port, m);
         log_reports(m);
         (void) sd_event_source_set_time(s, clock_now() + interval);
         (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
@@ -360,14 +362,14 @@ static int compare_last(const void *pa, const void *pb)
         return ORDER(b->last, a->last);
 }
 
-/* It counted something in this time, or it stands at its maximum and nobody knows since when. What only stood there, and was
- * cleared, reports nothing any more. */
+/* A record that counted something within this time, or whose counter stands at its maximum, since an unknown time. A counter that
+ * stood there without counting, and was cleared, is not shown any more. */
 static bool is_chosen(const struct violation_record *r, usec_t now, usec_t age)
 {
         return r->total == 0 ? r->saturated : now - MIN(now, r->last) <= age;
 }
 
-/* The records that report something since then, the latest first. */
+/* The records to show since then, the latest first. */
 static int choose_records(struct monitor *m, struct arena *a, usec_t since, const struct violation_record ***ret,
                           uint32_t *ret_n)
 {

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * P_Key violations: counters that are polled and notices that come go into the violation table, what is reported from it goes
- * into the journal and on the bus.
+ * P_Key violations: polled counters and received notices go into the violation table; reports from it go to the journal and to the
+ * bus.
  *
- * Poll and subscription are background tasks of the port session. Every number that is shown anywhere is from that table (see
- * violations/violations.h). The monitor outlives snapshots, generations and sessions; it holds a reference to the snapshot and
- * the generation that its words rest on.
+ * Poll and subscription are background tasks of the port session. Every number that pkeyd shows is from the table (see
+ * violations/violations.h). The monitor outlives snapshots, generations and sessions; it holds references to the snapshot and
+ * the generation that its texts use.
  */
 
 #include <systemd/sd-event.h>
@@ -22,9 +22,9 @@
 struct monitor;
 
 struct monitor_handlers {
-        /* An entry was logged: the same for the bus. */
+        /* A report was logged; item is the same for the bus, borrowed during the call. */
         void (*reported)(const struct violation_item *item, void *userdata);
-        /* Violations were counted; logged: some of them were logged, too. */
+        /* Violations were counted. logged: at least one report was logged. */
         void (*counted)(bool logged, void *userdata);
         void *userdata;
 };
@@ -34,12 +34,12 @@ int monitor_new(sd_event *event, const struct control *control, struct verbs_hos
                 const struct monitor_handlers *handlers, struct monitor **ret);
 struct monitor *monitor_free(struct monitor *m);
 
-/* After each event of control: what became of snapshot, generation and SM. session: that is open; NULL: none is. */
+/* To be called after each event of control: follows the snapshot, the generation and the SM. session: the open one, or NULL. */
 void monitor_update(struct monitor *m, struct port_session *session);
-/* At the end of each turn of the session. */
+/* To be called at the end of each turn of the session. */
 void monitor_turn(struct monitor *m);
 
-/* The violation table, as it is shown; borrows m. */
+/* Gives access to the violation table; *ret borrows m. */
 void monitor_list(struct monitor *m, struct violation_list *ret);
-/* Its part of the metrics; borrowed until m is used again. */
+/* Fills in the metrics of violations; their pointers are borrowed until m is used again. */
 void monitor_collect(struct monitor *m, struct metrics *ret);
