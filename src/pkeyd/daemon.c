@@ -25,7 +25,7 @@ struct daemon {
         sd_event_source *due;
         struct control *control;
         struct opened_port port;
-        struct port_session_handlers handlers; /* of its sessions */
+        struct port_session_handlers handlers; /* for the sessions of the port */
         struct state state;
         struct verbs_host *verbs;
         struct notify *notify;
@@ -34,13 +34,13 @@ struct daemon {
         struct violation_list violations;
         struct metrics_file *metrics;
         uint64_t n_plans;
-        usec_t plan_duration;   /* of the last one */
-        int r;                  /* of CONTROL_EXIT */
+        usec_t plan_duration;   /* of the last plan */
+        int r;                  /* from CONTROL_EXIT */
 };
 
-/* --- what is remembered ------------------------------------------------------------------------------------------- */
+/* --- actions ------------------------------------------------------------------------------------------------------ */
 
-static void report_state(struct daemon *d)
+static void log_state_reports(struct daemon *d)
 {
         static const enum log_event events[] = {
                 [STATE_DAMAGED] = LOG_EVENT_STATE_DAMAGED,
@@ -52,9 +52,7 @@ static void report_state(struct daemon *d)
                 journal_event(&d->journal, events[r.kind], NULL, "%s; %s; %s", r.text, r.effect, r.hint);
 }
 
-/* --- actions ------------------------------------------------------------------------------------------------------ */
-
-/* What happens goes to control here, and only here. */
+/* All events go to control through this function. */
 static void post(struct daemon *d, struct control_event *event)
 {
         const struct control_status *s = control_get_status(d->control);
@@ -83,7 +81,7 @@ static void read_local_tables(struct daemon *d, struct arena *a, struct control_
                 if (verbs_host_query(d->verbs, i, &port) < 0 || !port.is_infiniband || port.port_guid.v == 0)
                         continue;
                 t->port_guid = port.port_guid;
-                /* else it means nothing */
+                /* in other states the table is not valid yet */
                 if ((port.state == PORT_STATE_ARMED || port.state == PORT_STATE_ACTIVE) &&
                     verbs_host_read_table(d->verbs, i, a, &entries, &t->n_entries) == 0)
                         t->entries = entries;
@@ -120,8 +118,8 @@ static void close_port(struct daemon *d)
         monitor_update(d->monitor, NULL);
 }
 
-/* True: *ret is the answer; its bytes are in the arena. False: nothing is answered now. */
-static bool carry_out_one(struct daemon *d, struct arena *a, const struct control_action *action, struct control_event *ret)
+/* True: *ret is the event that answers the action; its bytes are in the arena. False: no event follows now. */
+static bool run_action(struct daemon *d, struct arena *a, const struct control_action *action, struct control_event *ret)
 {
         switch (action->kind) {
         case CONTROL_OPEN_PORT:
@@ -135,12 +133,12 @@ static bool carry_out_one(struct daemon *d, struct arena *a, const struct contro
         case CONTROL_LOCK:
                 ret->kind = CONTROL_EVENT_LOCK;
                 ret->lock.r = state_lock(&d->state, &ret->lock.pid, &ret->lock.changed);
-                report_state(d);
+                log_state_reports(d);
                 return true;
         case CONTROL_STORE:
                 ret->kind = CONTROL_EVENT_STORED;
                 ret->r = state_commit(&d->state, action->transaction);
-                report_state(d);
+                log_state_reports(d);
                 return true;
         case CONTROL_READ_LOCAL_TABLES:
                 read_local_tables(d, a, ret);
@@ -174,7 +172,7 @@ static bool carry_out_one(struct daemon *d, struct arena *a, const struct contro
                 d->r = action->r;
                 (void) sd_event_exit(d->event, 0);
                 return false;
-        case CONTROL_CHOOSE_TABLES: /* these two are pkeyctl's */
+        case CONTROL_CHOOSE_TABLES: /* only pkeyctl gets these two */
         case CONTROL_CONFIRM:
                 return false;
         }
@@ -189,7 +187,7 @@ static void set_timer(struct daemon *d)
         (void) sd_event_source_set_enabled(d->due, due == USEC_INFINITY ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
 }
 
-/* And whatever follows from it, until control waits. */
+/* Posts an event and runs the actions that follow, until control waits. */
 static void feed(struct daemon *d, struct control_event *event)
 {
         struct control_action action;
@@ -199,7 +197,7 @@ static void feed(struct daemon *d, struct control_event *event)
                 _cleanup_arena_ struct arena *a = arena_new();
                 struct control_event answer = {};
 
-                if (carry_out_one(d, a, &action, &answer))
+                if (run_action(d, a, &action, &answer))
                         post(d, &answer);
         }
         set_timer(d);
@@ -235,7 +233,7 @@ static void on_verbs(const struct verbs_event *event, void *userdata)
         feed(userdata, &(struct control_event) { .kind = CONTROL_EVENT_VERBS, .verbs = *event });
 }
 
-/* Settings that name a device this host does not have would leave the fabric without a daemon. */
+/* Refuses settings that name a port which this host does not have: with them no daemon could reach the fabric. */
 static int check_port(struct daemon *d, const struct generation *g, struct findings *findings)
 {
         const struct settings *now = control_get_status(d->control)->wanted->settings, *s = g->settings;
@@ -250,7 +248,7 @@ static int check_port(struct daemon *d, const struct generation *g, struct findi
         return -EBADMSG;
 }
 
-/* request: who waits for it on the bus; 0: nobody. */
+/* request: the number of a caller on the bus; 0: none. */
 static void reload(uint64_t request, void *userdata)
 {
         _cleanup_arena_ struct arena *a = arena_new();
@@ -290,13 +288,13 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, v
 
         (void) source;
         if (control_get_status(d->control)->stopping)
-                _exit(1); /* asked twice: no more waiting */
+                _exit(1); /* the second signal: do not wait any longer */
         journal_event(&d->journal, LOG_EVENT_DEBUG, NULL, "stopping on signal %u", si->ssi_signo);
         feed(d, &event);
         return 0;
 }
 
-/* --- for the others ----------------------------------------------------------------------------------------------- */
+/* --- handlers for the parts --------------------------------------------------------------------------------------- */
 
 static void on_reported(const struct violation_item *item, void *userdata)
 {
@@ -322,7 +320,7 @@ static void collect_metrics(struct metrics *m, void *userdata)
         monitor_collect(d->monitor, m);
 }
 
-/* --- the beginning and the end ------------------------------------------------------------------------------------ */
+/* --- start and end ------------------------------------------------------------------------------------------------ */
 
 static int add_sources(struct daemon *d)
 {
@@ -376,12 +374,12 @@ static int init(struct daemon *d, const struct options *options)
                 d->handlers.gate = control_gate(d->control);
         journal_init(&d->journal, options->verbose);
         r = d->control ? state_open(&d->state, options->state_dir, true) : -ENOMEM;
-        if (r != -ENOMEM) /* without a store it serves, and writes nothing */
+        if (r != -ENOMEM) /* without a store pkeyd runs, but writes nothing */
                 r = add_sources(d);
         return r < 0 ? r : add_parts(d);
 }
 
-/* Loads what was remembered, and the files; control says what becomes of them. */
+/* Loads the stored records and the files, and passes them to control. */
 static int start(struct daemon *d)
 {
         _cleanup_arena_ struct arena *a = arena_new();
@@ -396,7 +394,7 @@ static int start(struct daemon *d)
         r = a ? state_load(&d->state, &m) : -ENOMEM;
         if (r < 0)
                 return r;
-        report_state(d);
+        log_state_reports(d);
         if (m->policy)
                 (void) load_remembered(d->options, m->policy, m->n_policy, m->generation, &ignored, &in_force);
         findings.out_of_memory |= load_generation(d->options, &findings, &candidate) == -ENOMEM;
@@ -409,7 +407,7 @@ static int start(struct daemon *d)
 
 static void done(struct daemon *d)
 {
-        opened_port_close(&d->port); /* first: a stage of it may use what follows */
+        opened_port_close(&d->port); /* first, since its stage may use what is freed below */
         (void) bus_free(d->bus);
         (void) monitor_free(d->monitor);
         (void) metrics_file_free(d->metrics);

@@ -24,7 +24,7 @@ static const struct {
 #undef X
 };
 
-/* One journal entry in the making. A field that memory does not suffice for is left out. */
+/* A journal entry that is being built. A field for which there is no memory is left out. */
 struct entry {
         struct iovec fields[MAX_FIELDS];
         int n;
@@ -119,8 +119,7 @@ static void put(const struct journal *j, int priority, const char *message_id, c
                 fprintf(stderr, "%s\n", text);
 }
 
-/* systemd sets JOURNAL_STREAM to the device and inode of what it made stderr; a shell in between may have changed
- * it. */
+/* systemd sets JOURNAL_STREAM to the device and inode of the stderr that it passes; a shell may have redirected stderr since. */
 void journal_init(struct journal *j, bool verbose)
 {
         const char *stream = getenv("JOURNAL_STREAM");
@@ -137,7 +136,7 @@ static const int finding_priorities[] = {
         [FINDING_ERROR] = LOG_ERR, [FINDING_WARNING] = LOG_WARNING, [FINDING_NOTE] = LOG_INFO,
 };
 
-/* Compiler style, in one line. */
+/* In the style of a compiler, on one line. */
 static void add_finding(struct text *t, const struct finding *f)
 {
         if (f->where.file)

@@ -9,7 +9,7 @@
 
 #define MAX_SETTINGS_SIZE (1u << 20)
 
-/* What the command line says goes before what the file says. */
+/* Options take precedence over the file. */
 static int override_settings(struct generation *g, const struct options *o)
 {
         if (o->ca) {
@@ -24,7 +24,7 @@ static int override_settings(struct generation *g, const struct options *o)
         return 0;
 }
 
-/* Only the file that nobody named may be absent. */
+/* The default file may be absent, a file that --config names may not. */
 static int load_settings_file(struct generation *g, const struct options *o, struct findings *findings)
 {
         const char *bytes;
@@ -39,7 +39,7 @@ static int load_settings_file(struct generation *g, const struct options *o, str
         return r < 0 ? r : override_settings(g, o);
 }
 
-/* With what the settings name. */
+/* The settings, and the secrets that they name. */
 static int load_settings(struct generation *g, const struct options *o, struct findings *findings)
 {
         int r = load_settings_file(g, o, findings), r_m_keys, r_sm_key;
@@ -70,7 +70,7 @@ int load_generation(const struct options *o, struct findings *findings, struct g
 
         if (!g)
                 return -ENOMEM;
-        /* both, whatever the first one says: all errors in one run */
+        /* both, even if the first has errors, to report all errors at once */
         r = load_settings(g, o, findings);
         r_policy = load_policy(g, o, findings);
         if (r == -ENOMEM || r_policy == -ENOMEM || findings->out_of_memory)

@@ -19,10 +19,10 @@ struct metrics_file {
         void *userdata;
         sd_event_source *due;
         uint64_t started;        /* seconds since 1970 */
-        uint64_t n_sweeps;       /* as of the last file */
+        uint64_t n_sweeps;       /* when the file was last written */
         size_t n_file_errors;
-        char *path;              /* where it was last written or tried; NULL: nowhere */
-        bool trouble;            /* with that path, was logged */
+        char *path;              /* the last file that was written, or should have been; NULL: none */
+        bool failed;             /* writing to that path, which was logged */
 };
 
 /* --- numbers ---------------------------------------------------------------------------------------------------- */
@@ -97,8 +97,8 @@ static int write_file(const struct metrics_file *f, const char *path)
         return r < 0 ? r : file_write_public(path, text, n);
 }
 
-/* The settings name another file than before, or none. What stands in the old one would be taken for news for ever. */
-static int move_to(struct metrics_file *f, const char *path)
+/* If the settings name another file than before, or none, removes the old one, whose numbers would stay visible forever. */
+static int set_path(struct metrics_file *f, const char *path)
 {
         char *copy = NULL;
 
@@ -109,11 +109,11 @@ static int move_to(struct metrics_file *f, const char *path)
                 if (!copy)
                         return -ENOMEM;
         }
-        if (f->path && !f->trouble)
+        if (f->path && !f->failed)
                 (void) unlink(f->path);
         free(f->path);
         f->path = copy;
-        f->trouble = false;
+        f->failed = false;
         return 0;
 }
 
@@ -126,17 +126,17 @@ static void write_now(struct metrics_file *f)
 
         (void) sd_event_source_set_time(f->due, clock_now() + EVERY);
         (void) sd_event_source_set_enabled(f->due, SD_EVENT_ONESHOT);
-        r = move_to(f, path);
+        r = set_path(f, path);
         if (!path)
                 return;
         if (r == 0)
                 r = write_file(f, path);
-        if (r < 0 && !f->trouble)
-                journal_event(f->journal, LOG_EVENT_METRICS_FILE, NULL, "%s: the metrics cannot be written: %s; going on "
-                              "without", path, strerror(-r));
-        else if (r == 0 && f->trouble)
+        if (r < 0 && !f->failed)
+                journal_event(f->journal, LOG_EVENT_METRICS_FILE, NULL,
+                              "%s: the metrics cannot be written: %s; pkeyd goes on without them", path, strerror(-r));
+        else if (r == 0 && f->failed)
                 journal_event(f->journal, LOG_EVENT_METRICS_WRITTEN, NULL, "%s: the metrics can be written again", path);
-        f->trouble = r < 0;
+        f->failed = r < 0;
 }
 
 static int on_due(sd_event_source *timer, uint64_t scheduled, void *userdata)

@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * The file of metrics (setting metrics.textfile): what the daemon knows in numbers, for node_exporter. Numbers are collected
- * whenever the file is written: at the end of each sweep, at once when files are refused, within a second when violations
- * were counted, and otherwise once a minute, so that an old file means a daemon that is not there. A problem with the file is
- * logged once until it is over, and never stops anything.
+ * The file of metrics (setting metrics.textfile) for node_exporter. pkeyd writes it at the end of each sweep, when it refuses a
+ * file, within a second after violations were counted, and at least once a minute, so that an old file means that pkeyd does not
+ * run. An error of writing it is logged once, and again when it is over; it stops nothing else.
  */
 
 #include <systemd/sd-event.h>
@@ -16,7 +15,7 @@
 
 struct metrics_file;
 
-/* Fills in what others than control know: MADs, plan_duration, and all of violations; the rest is filled. */
+/* Fills in what control does not know: MADs, plan_duration and violations. The rest is filled in already. */
 typedef void (*metrics_collector)(struct metrics *m, void *userdata);
 
 /* Borrows event loop, control and journal. Returns 0 or negative errno; *ret owned. */
@@ -24,8 +23,8 @@ int metrics_file_new(sd_event *event, const struct control *control, const struc
                      metrics_collector collect, void *userdata, struct metrics_file **ret);
 struct metrics_file *metrics_file_free(struct metrics_file *f);
 
-/* After each event of control: writes the file if a sweep has ended or files were refused. */
+/* To be called after each event of control: writes the file if a sweep has ended or files were refused. */
 void metrics_file_update(struct metrics_file *f);
-/* Violations were counted. now: one of them was reported. Else within a second: they change so often that a file each time
- * would be too many. */
+/* To be called when violations were counted. now: one was reported, so the file is written at once; else within a second, since
+ * counters may change very often. */
 void metrics_file_violations(struct metrics_file *f, bool now);

@@ -7,16 +7,16 @@
 
 #include "shell/shell.h"
 
-#define EVERY (2 * USEC_PER_SEC) /* how often more time is asked for */
-#define MORE  (30 * USEC_PER_SEC)
+#define INTERVAL  (2 * USEC_PER_SEC) /* between requests for more time */
+#define MORE_TIME (30 * USEC_PER_SEC)
 
-#define MAX_STATUS 3800 /* bytes: systemd ignores a message of more than 4096, and READY=1 with it */
+#define MAX_STATUS 3800 /* bytes; systemd ignores a message of more than 4096 bytes, and READY=1 with it */
 
 struct notify {
         const struct control *control;
         sd_event_source *timer;
-        bool ready, reloading, stopping; /* as the service manager knows it */
-        char *text;                      /* likewise; NULL: nothing yet */
+        bool ready, reloading, stopping; /* as last sent */
+        char *text;                      /* as last sent; owned; NULL: none yet */
 };
 
 static void send_status(struct notify *n, const char *state, const char *text)
@@ -31,11 +31,11 @@ static void send_status(struct notify *n, const char *state, const char *text)
 
 static void set_timer(struct notify *n, bool on)
 {
-        (void) sd_event_source_set_time(n->timer, clock_now() + EVERY);
+        (void) sd_event_source_set_time(n->timer, clock_now() + INTERVAL);
         (void) sd_event_source_set_enabled(n->timer, on ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
-/* While the start or a reload takes long. */
+/* Runs while a start or a reload takes long. */
 static int on_timer(sd_event_source *timer, uint64_t scheduled, void *userdata)
 {
         struct notify *n = userdata;
@@ -43,7 +43,7 @@ static int on_timer(sd_event_source *timer, uint64_t scheduled, void *userdata)
 
         (void) timer;
         (void) scheduled;
-        (void) sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%" PRIu64, (uint64_t) MORE);
+        (void) sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%" PRIu64, (uint64_t) MORE_TIME);
         control_describe(n->control, what, sizeof(what));
         send_status(n, "", what);
         set_timer(n, true);
@@ -55,7 +55,7 @@ void notify_reloading(struct notify *n)
         if (!n->ready || n->reloading)
                 return;
         n->reloading = true;
-        (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\nSTATUS=loading the files again", clock_now());
+        (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\nSTATUS=reloading the files", clock_now());
         set_timer(n, true);
 }
 
@@ -84,7 +84,7 @@ int notify_new(sd_event *event, const struct control *control, struct notify **r
         if (!n)
                 return -ENOMEM;
         n->control = control;
-        r = sd_event_add_time(event, &n->timer, CLOCK_MONOTONIC, clock_now() + EVERY, 0, on_timer, n);
+        r = sd_event_add_time(event, &n->timer, CLOCK_MONOTONIC, clock_now() + INTERVAL, 0, on_timer, n);
         if (r < 0) {
                 (void) notify_free(n);
                 return r;

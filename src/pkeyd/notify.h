@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The service manager is notified of what the daemon does: whether it is ready, reloading or stopping, that it needs more
- * time, and one line of status. Without one (no NOTIFY_SOCKET) nothing happens.
+ * Notifies the service manager of what the daemon does: that it is ready, reloading or stopping, that it needs more time, and one
+ * line of status. Without a service manager (no NOTIFY_SOCKET) nothing happens.
  */
 
 #include <systemd/sd-event.h>
@@ -16,7 +16,7 @@ struct notify;
 int notify_new(sd_event *event, const struct control *control, struct notify **ret);
 struct notify *notify_free(struct notify *n);
 
-/* The files are about to be loaded again. */
+/* To be called before the files are loaded again. */
 void notify_reloading(struct notify *n);
-/* After each event of control: what changed is sent. */
+/* To be called after each event of control: sends what changed. */
 void notify_update(struct notify *n);

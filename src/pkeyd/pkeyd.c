@@ -12,7 +12,7 @@
 
 #define OPENSM_CONF "/etc/opensm/opensm.conf"
 
-/* Signals that the event loop takes; before any thread is made, so that none of them is interrupted. */
+/* Blocks the signals that the event loop handles; before any thread starts, so that all threads inherit it. */
 static int block_signals(void)
 {
         sigset_t set;
@@ -26,7 +26,7 @@ static int block_signals(void)
         return sigprocmask(SIG_BLOCK, &set, NULL) < 0 ? -errno : 0;
 }
 
-/* Does OpenSM read the file that pkeyd writes, as far as this host knows? */
+/* Checks that OpenSM, by its configuration on this host, reads the file that pkeyd writes. */
 static int check_opensm(struct arena *a, const struct generation *g, struct findings *findings)
 {
         const char *path = g->settings->opensm_config ?: OPENSM_CONF, *file = settings_opensm_file(g->settings), *bytes;
@@ -45,7 +45,7 @@ static int check_opensm(struct arena *a, const struct generation *g, struct find
         return r < 0 ? r : findings_refuse(findings) ? -EBADMSG : 0;
 }
 
-/* --check: the files of pkeyd, and OpenSM's; no fabric. */
+/* --check: pkeyd's files and OpenSM's, without the fabric. */
 static int check_files(const struct options *o)
 {
         _cleanup_arena_ struct arena *a = arena_new();

@@ -12,23 +12,23 @@
 static void print_help(void)
 {
         printf("Usage: pkeyd [OPTION]...\n"
-               "Keeps the P_Key tables of an InfiniBand subnet as partitions.yaml says. Stays in the foreground.\n"
+               "Keeps the P_Key tables of an InfiniBand subnet as partitions.yaml defines them. Runs in the foreground.\n"
                "\n"
                "      --config FILE     settings of this host (" SYSCONFDIR "/pkeyd/pkeyd.yaml)\n"
                "      --policy FILE     who belongs to which partition (" SYSCONFDIR "/pkeyd/partitions.yaml)\n"
-               "      --state-dir DIR   what is remembered (" STATE_DIR_DEFAULT ")\n"
-               "      --check           test both files, print all that is wrong, and exit\n"
-               "  -C, --Ca CA           work through this channel adapter\n"
-               "  -P, --Port PORT       and this port of it\n"
+               "      --state-dir DIR   state directory (" STATE_DIR_DEFAULT ")\n"
+               "      --check           check both files, print all errors and warnings, and exit\n"
+               "  -C, --Ca CA           use this channel adapter\n"
+               "  -P, --Port PORT       use this port of it\n"
                "  -t, --timeout MS      wait this long for the answer to one MAD\n"
-               "  -v, --verbose         say more\n"
+               "  -v, --verbose         log debug messages, too\n"
                "  -h, --help            this text\n"
                "      --version         the version\n"
                "\n"
-               "SIGHUP loads both files again. See pkeyd(8), pkeyd.yaml(5), partitions.yaml(5).\n");
+               "SIGHUP reloads both files. See pkeyd(8), pkeyd.yaml(5), partitions.yaml(5).\n");
 }
 
-/* The first of a colon-separated list, as systemd sets it for StateDirectory=. */
+/* systemd sets a colon-separated list for StateDirectory=; this is the first of it. */
 static const char *default_state_dir(struct arena *a)
 {
         const char *list = getenv("STATE_DIRECTORY");
