@@ -23,6 +23,9 @@
         RECORDS "; COMMIT"
 #define SET_VERSION "PRAGMA user_version = " STRING(STORE_SCHEMA_VERSION)
 
+/* Changes with each commit of another connection. */
+#define DATA_VERSION "PRAGMA data_version"
+
 /* After a large transaction the -wal is truncated to the size limit. */
 #define CONFIGURE                                                                                                      \
         "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY; PRAGMA synchronous = FULL;"                          \
@@ -35,7 +38,6 @@ enum statement {
         STATEMENT_PUT,
         STATEMENT_DELETE,
         STATEMENT_LOAD,
-        STATEMENT_DATA_VERSION,
         N_STATEMENTS,
 };
 
@@ -46,7 +48,6 @@ static const char *const sql[N_STATEMENTS] = {
         [STATEMENT_PUT] = "INSERT OR REPLACE INTO record(key, value) VALUES(?1, ?2)",
         [STATEMENT_DELETE] = "DELETE FROM record WHERE key = ?1",
         [STATEMENT_LOAD] = "SELECT key, value FROM record ORDER BY key",
-        [STATEMENT_DATA_VERSION] = "PRAGMA data_version",
 };
 
 struct sqlite_store {
@@ -152,17 +153,6 @@ static int prepare(struct sqlite_store *s)
 
         for (size_t i = 0; r == 0 && i < N_STATEMENTS; i++)
                 r = error_of(s->db, sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[i], NULL));
-        return r;
-}
-
-static int read_data_version(struct sqlite_store *s, int64_t *ret)
-{
-        sqlite3_stmt *st = s->statements[STATEMENT_DATA_VERSION];
-        int code = sqlite3_step(st), r = code == SQLITE_ROW ? 0 : error_of(s->db, code) ?: -EUCLEAN;
-
-        if (r == 0)
-                *ret = sqlite3_column_int64(st, 0);
-        (void) sqlite3_reset(st);
         return r;
 }
 
@@ -335,7 +325,7 @@ static int open_database(struct sqlite_store *s, char **ret_damaged)
         if (r == 0 && is_new)
                 r = accept_new(s, ret_damaged);
         if (r == 0)
-                r = read_data_version(s, &s->data_version);
+                r = query_number(s->db, DATA_VERSION, &s->data_version);
         if (r == 0)
                 (void) sqlite3_db_config(s->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
         else
@@ -518,7 +508,7 @@ int sqlite_store_changed(struct sqlite_store *s)
         errno = 0;
         r = check_in_place(s);
         if (r == 0)
-                r = read_data_version(s, &version);
+                r = query_number(s->db, DATA_VERSION, &version);
         if (r < 0)
                 return r;
         r = version != s->data_version;
