@@ -10,6 +10,7 @@
 #include "pkeyd/bus_status.h"
 #include "pkeyd/bus_violations.h"
 #include "shell/shell.h"
+#include "shell/timer.h"
 
 #define BUS_NAME      "org.pkeyd1"
 #define BUS_PATH      "/org/pkeyd1"
@@ -314,8 +315,7 @@ static void retry_later(struct bus *b, const char *why)
                               "not on the system bus: %s; pkeyctl status, reload and watch cannot reach pkeyd", why);
         b->logged_absent = true;
         b->retry_delay = backoff_next(b->retry_delay, MAX_RETRY);
-        (void) sd_event_source_set_time(b->retry, clock_now() + b->retry_delay);
-        (void) sd_event_source_set_enabled(b->retry, SD_EVENT_ONESHOT);
+        (void) timer_set(b->retry, clock_now() + b->retry_delay);
 }
 
 static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)

@@ -6,6 +6,7 @@
 
 #include "pkeyd/bus_message.h"
 #include "shell/shell.h"
+#include "shell/timer.h"
 
 #define ERROR_NO_SUCH_NODE "org.pkeyd1.Error.NoSuchNode"
 
@@ -119,9 +120,7 @@ static sd_bus_message *first_call(struct bus_violations *v)
 
 static int wait_for_turn(struct bus_violations *v)
 {
-        int r = sd_event_source_set_time(v->turn, v->due);
-
-        return r < 0 ? r : sd_event_source_set_enabled(v->turn, v->n_calls > 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+        return timer_set(v->turn, v->n_calls > 0 ? v->due : USEC_INFINITY);
 }
 
 static int on_turn(sd_event_source *timer, uint64_t scheduled, void *userdata)

@@ -17,6 +17,7 @@
 #include "shell/opened_port.h"
 #include "shell/opensm_process.h"
 #include "shell/state.h"
+#include "shell/timer.h"
 
 struct daemon {
         const struct options *options;
@@ -179,14 +180,6 @@ static bool run_action(struct daemon *d, struct arena *a, const struct control_a
         return false;
 }
 
-static void set_timer(struct daemon *d)
-{
-        usec_t due = control_due(d->control);
-
-        (void) sd_event_source_set_time(d->due, due);
-        (void) sd_event_source_set_enabled(d->due, due == USEC_INFINITY ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
-}
-
 /* Posts an event and runs the actions that follow, until control waits. */
 static void feed(struct daemon *d, struct control_event *event)
 {
@@ -200,7 +193,7 @@ static void feed(struct daemon *d, struct control_event *event)
                 if (run_action(d, a, &action, &answer))
                         post(d, &answer);
         }
-        set_timer(d);
+        (void) timer_set(d->due, control_due(d->control));
         monitor_update(d->monitor, d->port.session);
         metrics_file_update(d->metrics);
         notify_update(d->notify);

@@ -8,6 +8,7 @@
 #include "config.h"
 #include "knowledge/held.h"
 #include "shell/file.h"
+#include "shell/timer.h"
 
 #define EVERY (60 * USEC_PER_SEC)
 #define SOON  USEC_PER_SEC
@@ -124,8 +125,7 @@ static void write_now(struct metrics_file *f)
         const char *path = g ? g->settings->metrics_textfile : NULL;
         int r;
 
-        (void) sd_event_source_set_time(f->due, clock_now() + EVERY);
-        (void) sd_event_source_set_enabled(f->due, SD_EVENT_ONESHOT);
+        (void) timer_set(f->due, clock_now() + EVERY);
         r = set_path(f, path);
         if (!path)
                 return;
@@ -154,7 +154,7 @@ void metrics_file_violations(struct metrics_file *f, bool now)
         if (now)
                 write_now(f);
         else if (sd_event_source_get_time(f->due, &due) >= 0 && due > soon)
-                (void) sd_event_source_set_time(f->due, soon);
+                (void) timer_set(f->due, soon);
 }
 
 void metrics_file_update(struct metrics_file *f)

@@ -6,6 +6,7 @@
 
 #include "notices/notices.h"
 #include "pkeyd/violation_text.h"
+#include "shell/timer.h"
 #include "violations/lids.h"
 #include "violations/poll.h"
 
@@ -65,13 +66,6 @@ static void make_context(const struct monitor *m, struct attribution_input *ret)
 
 /* --- reports ------------------------------------------------------------------------------------------------------ */
 
-static void arm(struct monitor *m)
-{
-        (void) sd_event_source_set_time(m->timer, violations_due(m->violations));
-        (void) sd_event_source_set_enabled(m->timer, violations_due(m->violations) == USEC_INFINITY ? SD_EVENT_OFF
-                                                                                             : SD_EVENT_ONESHOT);
-}
-
 static uint64_t total_of(const struct monitor *m)
 {
         uint64_t total = 0;
@@ -105,7 +99,7 @@ static void log_reports(struct monitor *m)
         if (any || total_of(m) != m->total) /* not every violation is reported on its own */
                 m->handlers.counted(any, m->handlers.userdata);
         m->total = total_of(m);
-        arm(m);
+        (void) timer_set(m->timer, violations_due(m->violations));
 }
 
 static void take_notices(struct monitor *m, usec_t now)
@@ -347,8 +341,7 @@ static int on_local(sd_event_source *s, uint64_t scheduled, void *userdata)
                 if (verbs_host_query(m->verbs, i, &port) == 0 && port.is_infiniband)
                         count_local_port(&port, m);
         log_reports(m);
-        (void) sd_event_source_set_time(s, clock_now() + interval);
-        (void) sd_event_source_set_enabled(s, SD_EVENT_ONESHOT);
+        (void) timer_set(s, clock_now() + interval);
         return 0;
 }
 
@@ -467,14 +460,13 @@ int monitor_new(sd_event *event, const struct control *control, struct verbs_hos
                 .history = membership_history_new(),
         };
         if (m->violations && m->poll && m->notices && m->history)
-                r = sd_event_add_time(event, &m->timer, CLOCK_MONOTONIC, 0, 1, on_timer, m);
+                r = sd_event_add_time(event, &m->timer, CLOCK_MONOTONIC, USEC_INFINITY, 1, on_timer, m);
         if (r >= 0)
                 r = sd_event_add_time(event, &m->local, CLOCK_MONOTONIC, 0, USEC_PER_SEC, on_local, m);
         if (r < 0) {
                 (void) monitor_free(m);
                 return r;
         }
-        (void) sd_event_source_set_enabled(m->timer, SD_EVENT_OFF);
         m->tasks[0] = violation_poll_task(m->poll);
         m->tasks[1] = notices_task(m->notices);
         *ret = m;

@@ -6,6 +6,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "shell/shell.h"
+#include "shell/timer.h"
 
 #define INTERVAL  (2 * USEC_PER_SEC) /* between requests for more time */
 #define MORE_TIME (30 * USEC_PER_SEC)
@@ -29,12 +30,6 @@ static void send_status(struct notify *n, const char *state, const char *text)
                           strlen(text) > MAX_STATUS ? "... (pkeyctl status shows all of it)" : "");
 }
 
-static void set_timer(struct notify *n, bool on)
-{
-        (void) sd_event_source_set_time(n->timer, clock_now() + INTERVAL);
-        (void) sd_event_source_set_enabled(n->timer, on ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
-}
-
 /* Runs while a start or a reload takes long. */
 static int on_timer(sd_event_source *timer, uint64_t scheduled, void *userdata)
 {
@@ -46,7 +41,7 @@ static int on_timer(sd_event_source *timer, uint64_t scheduled, void *userdata)
         (void) sd_notifyf(0, "EXTEND_TIMEOUT_USEC=%" PRIu64, (uint64_t) MORE_TIME);
         control_describe(n->control, what, sizeof(what));
         send_status(n, "", what);
-        set_timer(n, true);
+        (void) timer_set(n->timer, clock_now() + INTERVAL);
         return 0;
 }
 
@@ -56,7 +51,7 @@ void notify_reloading(struct notify *n)
                 return;
         n->reloading = true;
         (void) sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\nSTATUS=reloading the files", clock_now());
-        set_timer(n, true);
+        (void) timer_set(n->timer, clock_now() + INTERVAL);
 }
 
 void notify_update(struct notify *n)
@@ -70,7 +65,7 @@ void notify_update(struct notify *n)
                 send_status(n, "READY=1", s->text);
                 n->ready = true;
                 n->reloading = false;
-                set_timer(n, false);
+                (void) timer_set(n->timer, USEC_INFINITY);
         } else {
                 send_status(n, "", s->text);
         }

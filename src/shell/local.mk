@@ -15,6 +15,7 @@ libpkeyd_shell_la_SOURCES += \
 	src/shell/state_import.h \
 	src/shell/thread.c \
 	src/shell/thread.h \
+	src/shell/timer.h \
 	src/shell/umad_port.c \
 	src/shell/umad_port.h
 libpkeyd_shell_la_SOURCES += src/shell/command_line.c src/shell/command_line.h

@@ -6,6 +6,8 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 
+#include "shell/timer.h"
+
 #define BATCH          256 /* received frames for one turn */
 #define TIMER_ACCURACY USEC_PER_MSEC
 
@@ -29,8 +31,7 @@ static void arm(struct port_session *s)
         if (due >= s->armed)
                 return;
         s->armed = due;
-        (void) sd_event_source_set_time(s->timer, due);
-        (void) sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
+        (void) timer_set(s->timer, due);
 }
 
 static void send_frames(struct port_session *s, usec_t now)
