@@ -13,8 +13,6 @@ libpkeyd_shell_la_SOURCES += \
 	src/shell/state.h \
 	src/shell/state_import.c \
 	src/shell/state_import.h \
-	src/shell/thread.c \
-	src/shell/thread.h \
 	src/shell/timer.h \
 	src/shell/umad_port.c \
 	src/shell/umad_port.h

@@ -5,7 +5,7 @@
  * shell/: the only code that does I/O, beside the programs themselves.
  *
  *     clock           monotonic and wall-clock time
- *     thread          a thread in which signals are blocked; timer: arms a timer of an event loop
+ *     timer           arms a timer of an event loop
  *     file            bounded reading, atomic writing
  *     secret          files and credentials that no other user may read
  *     state           the state directory for control: loading at the start, the fabric lock, transactions

@@ -7,12 +7,11 @@
 #include <infiniband/umad.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-
-#include "shell/thread.h"
 
 #define RING_SIZE         4096 /* frames; a power of two, far more than a window */
 #define BATCH             256  /* frames for which the eventfd is written once at most */
@@ -191,6 +190,22 @@ static void *receiver(void *argument)
         return NULL;
 }
 
+/* Blocks all signals in the thread, because they belong to the event loop. */
+static int start_receiver(struct mad_port *p)
+{
+        sigset_t all, before;
+        int r;
+
+        (void) sigfillset(&all);
+        r = pthread_sigmask(SIG_SETMASK, &all, &before);
+        if (r != 0)
+                return -r;
+        r = pthread_create(&p->thread, NULL, receiver, p);
+        (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
+        p->has_thread = r == 0;
+        return -r;
+}
+
 /* methods: a bit for each method of requests to receive; 0: only answers. */
 static int register_agent(struct mad_port *p, enum agent a, uint64_t methods)
 {
@@ -280,10 +295,9 @@ int umad_port_open(const struct local_port *lp, struct mad_port **ret)
         if (p->event_fd < 0 || sem_init(&p->wake, 0, 0) < 0)
                 return -errno;
         p->has_wake = true;
-        r = thread_start(&p->thread, receiver, p);
+        r = start_receiver(p);
         if (r < 0)
                 return r;
-        p->has_thread = true;
         *ret = STEAL(p);
         return 0;
 }
