@@ -101,30 +101,24 @@ static int read_file(int fd, bool is_credential, size_t max, struct findings *fi
         return r;
 }
 
-/* NULL: the service manager passed no credentials. */
-static const char *credentials_directory(void)
+/* Opens the credential of the service manager, or, if there is none of that name, the file; path may be NULL. Returns a descriptor,
+ * or negative errno (-ENOENT: neither exists). *ret_path is owned: what was tried last. */
+static int open_either(const char *credential, const char *path, char **ret_path, bool *ret_is_credential)
 {
         const char *directory = getenv("CREDENTIALS_DIRECTORY");
+        int fd = -ENOENT;
 
-        return directory && directory[0] == '/' ? directory : NULL;
-}
-
-/* Returns a descriptor, -ENOENT if there is no such credential, or another negative errno; *ret_path is owned. */
-static int open_credential(const char *name, char **ret_path)
-{
-        const char *directory = credentials_directory();
-
-        if (!name || !directory)
-                return -ENOENT;
-        if (asprintf(ret_path, "%s/%s", directory, name) < 0) {
-                *ret_path = NULL;
-                return -ENOMEM;
+        *ret_is_credential = true;
+        if (directory && directory[0] == '/') {
+                if (asprintf(ret_path, "%s/%s", directory, credential) < 0) {
+                        *ret_path = NULL;
+                        return -ENOMEM;
+                }
+                fd = file_open(*ret_path);
         }
-        return file_open(*ret_path);
-}
-
-static int open_named(const char *path, char **ret_path)
-{
+        if (fd != -ENOENT || !path)
+                return fd;
+        *ret_is_credential = false;
         free(*ret_path);
         *ret_path = strdup(path);
         return *ret_path ? file_open(path) : -ENOMEM;
@@ -133,16 +127,12 @@ static int open_named(const char *path, char **ret_path)
 int secret_read(const char *path, const char *credential, size_t max, struct findings *findings, struct secret *ret)
 {
         _cleanup_close_ int fd = -1;
-        bool is_credential = true;
+        bool is_credential;
 
         *ret = (struct secret) {};
-        fd = open_credential(credential, &ret->path);
-        if (fd == -ENOENT) {
-                if (!path)
-                        return 0;
-                is_credential = false;
-                fd = open_named(path, &ret->path);
-        }
+        fd = open_either(credential, path, &ret->path, &is_credential);
+        if (fd == -ENOENT && !path)
+                return 0;
         if (fd == -ENOMEM)
                 return -ENOMEM;
         if (fd < 0)
@@ -161,25 +151,6 @@ int secret_read_m_keys(const struct settings *settings, struct findings *finding
         return m_keys_parse(secret.path, secret.bytes, secret.n, findings, ret);
 }
 
-/* Searches the directory of the credentials, then that of m_key_file. Returns a descriptor or negative errno; *ret_path is the
- * last path that was tried. */
-static int open_neighbors(struct arena *a, const char *m_key_file, const char **ret_path)
-{
-        const char *credentials = credentials_directory(), *slash = m_key_file ? strrchr(m_key_file, '/') : NULL;
-        int fd = -ENOENT;
-
-        *ret_path = "";
-        if (credentials) {
-                *ret_path = arena_printf(a, "%s/neighbors", credentials);
-                fd = *ret_path ? file_open(*ret_path) : -ENOMEM;
-        }
-        if (fd == -ENOENT && slash) {
-                *ret_path = arena_printf(a, "%.*s/neighbors", (int) (slash - m_key_file), m_key_file);
-                fd = *ret_path ? file_open(*ret_path) : -ENOMEM;
-        }
-        return fd;
-}
-
 /* The file decides which M_Key is sent to which port, so only root and pkeyd's user may be able to write it. */
 static int check_writers(int fd)
 {
@@ -193,9 +164,12 @@ static int check_writers(int fd)
 static int note_unused(size_t n_keys, const char *path, int r, struct findings *findings)
 {
         const char *why = r == -EPERM ? "may be written by others than root" : strerror(-r);
+        struct location where = { .file = arena_strdup(findings->arena, path) };
         struct finding *item;
 
-        item = findings_add(findings, FINDING_NOTE, FINDING_M_KEYS_DIFFER, &(struct location) { .file = path },
+        if (!where.file)
+                return -ENOMEM;
+        item = findings_add(findings, FINDING_NOTE, FINDING_M_KEYS_DIFFER, &where,
                             "%s; there are %zu different M_Keys, and pkeyd queries a port that it has not found yet with the one that "
                             "most ports have", why, n_keys);
         finding_set_hint(findings, item,
@@ -206,19 +180,24 @@ static int note_unused(size_t n_keys, const char *path, int r, struct findings *
 int secret_read_neighbors(struct arena *a, const struct settings *settings, const struct m_keys *keys,
                           struct findings *findings, const char **ret, size_t *ret_n)
 {
+        const char *key_file = settings->m_key_file, *slash = key_file ? strrchr(key_file, '/') : NULL;
+        const char *beside = slash ? arena_printf(a, "%.*s/neighbors", (int) (slash - key_file), key_file) : NULL;
+        _cleanup_free_ char *path = NULL;
         _cleanup_close_ int fd = -1;
-        const char *path;
+        bool is_credential;
         int r;
 
         *ret = NULL;
         *ret_n = 0;
         if (m_keys_n_distinct(keys) < 2)
                 return 0;
-        fd = open_neighbors(a, settings->m_key_file, &path);
+        if (slash && !beside)
+                return -ENOMEM;
+        fd = open_either("neighbors", beside, &path, &is_credential);
         r = fd < 0 ? fd : check_writers(fd);
         if (r == 0)
                 r = file_read_opened(a, fd, DISCOVERY_MAX_NEIGHBORS_SIZE, ret, ret_n);
-        return r < 0 && r != -ENOMEM ? note_unused(m_keys_n_distinct(keys), path, r, findings) : r;
+        return r < 0 && r != -ENOMEM ? note_unused(m_keys_n_distinct(keys), path ?: "", r, findings) : r;
 }
 
 int secret_read_sm_key(const struct settings *settings, struct findings *findings, uint64_t *ret)
