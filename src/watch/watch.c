@@ -63,26 +63,22 @@ struct watch *watch_free(struct watch *w)
 /* Appends an event of the port; the caller adds what only some kinds have. NULL: out of memory. */
 static struct watch_event *emit(struct update *k, enum watch_kind kind, const struct record *r)
 {
+        const char *label = arena_strdup(k->a, r->label);
         struct watch_event *event;
 
-        if (VECTOR_GROW(k->a, k->report.events, k->report.n_events, k->allocated) < 0) {
+        if (!label || VECTOR_GROW(k->a, k->report.events, k->report.n_events, k->allocated) < 0) {
                 k->out_of_memory = true;
                 return NULL;
         }
-        event = &k->report.events[k->report.n_events];
+        event = &k->report.events[k->report.n_events++];
         *event = (struct watch_event) {
                 .kind = kind,
-                .label = arena_strdup(k->a, r->label),
+                .label = label,
                 .node_guid = r->node_guid,
                 .port_guid = r->port_guid,
                 .lid = r->lid,
                 .number = r->number,
         };
-        if (!event->label) {
-                k->out_of_memory = true;
-                return NULL;
-        }
-        k->report.n_events++;
         k->report.n_of[kind]++;
         return event;
 }
