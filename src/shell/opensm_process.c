@@ -2,6 +2,7 @@
 #include "shell/opensm_process.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/pidfd.h>
@@ -173,14 +174,6 @@ static int signal_service(sd_bus *bus, const char *unit, int signal, char ret_wh
         return n;
 }
 
-static bool is_service(const char *unit)
-{
-        static const char suffix[] = ".service";
-        size_t n = strlen(unit);
-
-        return n >= strlen(suffix) && strcmp(unit + n - strlen(suffix), suffix) == 0;
-}
-
 /* The same for the services that are PartOf= the unit. */
 static int signal_parts(sd_bus *bus, const char *unit, int signal, char ret_why[OPENSM_WHY])
 {
@@ -191,7 +184,7 @@ static int signal_parts(sd_bus *bus, const char *unit, int signal, char ret_why[
         if (r < 0)
                 return explain(ret_why, r, "cannot ask systemd for the parts of %s: %s", unit, strerror(-r));
         for (char **part = parts; part && *part; part++) {
-                r = is_service(*part) ? signal_service(bus, *part, signal, ret_why) : 0;
+                r = fnmatch("*.service", *part, 0) == 0 ? signal_service(bus, *part, signal, ret_why) : 0;
                 if (r < 0)
                         error = r;
                 else
