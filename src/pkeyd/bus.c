@@ -136,44 +136,42 @@ static bool fulfils(const struct reload_end *end, uint64_t request)
 
 /* --- signals ---------------------------------------------------------------------------------------------------- */
 
-static void send_signal(struct bus *b, const char *name, int (*append)(sd_bus_message *m, const void *what),
-                        const void *what)
+/* NULL: signals cannot be sent now. */
+static sd_bus_message *new_signal(struct bus *b, const char *name)
 {
-        _cleanup_message_ sd_bus_message *m = NULL;
-        int r;
+        sd_bus_message *m = NULL;
 
-        if (!b->owns_name || is_jammed(b))
-                return;
-        r = sd_bus_message_new_signal(b->bus, &m, BUS_PATH, BUS_INTERFACE, name);
-        if (r >= 0)
-                r = append(m, what);
+        if (b->owns_name && !is_jammed(b))
+                (void) sd_bus_message_new_signal(b->bus, &m, BUS_PATH, BUS_INTERFACE, name);
+        return m;
+}
+
+/* r: whether its content could be appended. */
+static void send_signal(struct bus *b, sd_bus_message *m, int r)
+{
         if (r >= 0)
                 r = sd_bus_send(b->bus, m, NULL);
         if (r < 0)
-                journal_event(b->journal, LOG_EVENT_DEBUG, NULL, "bus: signal %s: %s", name, strerror(-r));
-}
-
-static int append_end_to_signal(sd_bus_message *m, const void *end)
-{
-        return append_end(m, end);
+                journal_event(b->journal, LOG_EVENT_DEBUG, NULL, "bus: signal %s: %s", sd_bus_message_get_member(m), strerror(-r));
 }
 
 void bus_answer(struct bus *b, const struct reload_end *end)
 {
-        send_signal(b, "ReloadEnded", append_end_to_signal, end);
+        _cleanup_message_ sd_bus_message *m = new_signal(b, "ReloadEnded");
+
+        if (m)
+                send_signal(b, m, append_end(m, end));
         for (size_t i = b->n_waiters; i > 0; i--)
                 if (fulfils(end, b->waiters[i - 1]->request))
                         answer(b->waiters[i - 1], end);
 }
 
-static int append_violation_to_signal(sd_bus_message *m, const void *item)
-{
-        return bus_append_violation(m, item);
-}
-
 void bus_emit_violation(struct bus *b, const struct violation_item *item)
 {
-        send_signal(b, "Violation", append_violation_to_signal, item);
+        _cleanup_message_ sd_bus_message *m = new_signal(b, "Violation");
+
+        if (m)
+                send_signal(b, m, bus_append_violation(m, item));
 }
 
 /* Runs after each event and compares all properties, so that code that changes one need not emit it. */
