@@ -91,10 +91,8 @@ int load_remembered(const struct options *o, const char *policy, size_t n, uint6
         if (!g)
                 return -ENOMEM;
         g->number = number;
-        r = load_settings(g, o, findings);
         copy = arena_strndup(g->arena, policy, n);
-        if (r == 0 && !copy)
-                r = -ENOMEM;
+        r = copy ? load_settings(g, o, findings) : -ENOMEM;
         if (r == 0)
                 r = generation_read_policy(g, "(last policy in force)", copy, n, findings);
         if (r < 0)

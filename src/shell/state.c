@@ -302,11 +302,8 @@ static int read_pid(int fd)
 /* Only for messages; the lock itself is the flock(). */
 static void write_pid(int fd)
 {
-        char text[16];
-        int n = snprintf(text, sizeof(text), "%d\n", (int) getpid());
-
         if (ftruncate(fd, 0) == 0)
-                (void) !pwrite(fd, text, (size_t) n, 0);
+                (void) dprintf(fd, "%d\n", (int) getpid());
 }
 
 static int take_lock(struct state *s, int *ret_pid)
