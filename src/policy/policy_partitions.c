@@ -228,7 +228,7 @@ static int read_partition(struct policy_reader *r, const struct yaml_tree_node *
                                 report_quote(&r->report, node->key->text), problem);
         if (yaml_tree_is_null(node)) {
                 yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE,
-                                "%s: nothing follows (accepted: a map with pkey and members)", path);
+                                "%s: has no value (accepted: a map with pkey and members)", path);
                 return 0;
         }
         if (!yaml_tree_expect(&r->tree, node, YAML_TREE_MAP, path))

@@ -91,12 +91,12 @@ static void check_blank(struct scan *s, uint32_t c)
                 return;
         s->last_blank_line = s->line;
         if (c == '\t')
-                refuse(s, FINDING_YAML_SYNTAX, "a tab (accepted: blanks; YAML does not indent with tabs)");
+                refuse(s, FINDING_YAML_SYNTAX, "a tab (accepted: spaces; YAML does not allow tabs as indentation)");
         else
-                refuse(s, FINDING_YAML_SYNTAX, "a no-break space, U+00A0 (accepted: ordinary blanks)");
+                refuse(s, FINDING_YAML_SYNTAX, "a no-break space, U+00A0 (accepted: ordinary spaces)");
         report_hint(s->source->report,
-                    c == '\t' ? "replace it by blanks, as `expand -t 4 FILE` does"
-                              : "text pasted from a web page often has them: type the blanks of this line again");
+                    c == '\t' ? "replace it with spaces, as `expand -t 4 FILE` does"
+                              : "text pasted from a web page often has them: type the spaces of this line again");
 }
 
 /* False: there is no point in looking further. */
@@ -112,7 +112,7 @@ static bool check_char(struct scan *s, uint32_t c, uint32_t next)
         if (is_control(c) || breaks_line(c) || turns_direction(c)) {
                 (void) snprintf(text, sizeof(text), "U+%04" PRIX32 ", %s", c,
                                 c < 0xa0 ? "a control character: is this a text file?" :
-                                           "a character that cannot be seen, is not accepted");
+                                           "an invisible character, is not accepted");
                 refuse(s, FINDING_YAML_ENCODING, text);
                 return false;
         }
@@ -154,7 +154,7 @@ static void scan_characters(struct yaml_source *source)
                         char text[80];
 
                         (void) snprintf(text, sizeof(text), "byte 0x%02x is not UTF-8: this is not a text file, or "
-                                        "of another encoding", p[at]);
+                                        "it has another encoding", p[at]);
                         refuse(&s, FINDING_YAML_ENCODING, text);
                         return;
                 }

@@ -58,33 +58,33 @@ struct complaint {
 };
 
 static const struct complaint complaints[] = {
-        { "mapping values are not allowed", "no ':' can stand here",
-          "is a ':' missing in the line above? has this line two of them? is it indented too far?", false },
-        { "did not find expected key", "this line is not indented like the ones it belongs to",
-          "all keys of one map begin in the same column", false },
-        { "did not find expected '-' indicator", "this line is not indented like the items of the list above",
-          "all items of a list begin with '- ' in the same column", false },
-        { "could not find expected ':'", "a line without ':' where KEY: VALUE is expected", NULL, true },
-        { "found character that cannot start any token", "this character cannot begin a word without quotes",
-          "put quotes around it, as in \"@leaf07/1-18\"", false },
-        { "did not find expected alphabetic or numeric character", "'*' and '&' cannot begin a word without quotes",
-          "put quotes around a glob, as in \"*-ib0\"", true },
-        { "did not find expected ',' or '}'", "the map in { } does not go on like one",
-          "inside { } and [ ] a hostlist must stand in quotes, as in {\"node[1-4]\": full}", false },
-        { "did not find expected ',' or ']'", "the list in [ ] does not go on like one",
-          "inside { } and [ ] a hostlist must stand in quotes, as in [\"node[1-4]\", head1]", false },
-        { "found unexpected end of stream", "the quotes that are opened here are not closed", NULL, true },
-        { "found unexpected document indicator", "the quotes that are opened here are not closed", NULL, true },
-        { "block sequence entries are not allowed", "a list item where none can stand",
-          "put it on a line of its own, or write the list as [a, b]", false },
+        { "mapping values are not allowed", "a ':' is not allowed here",
+          "check for a missing ':' in the line above, a second ':' in this line, or too much indentation", false },
+        { "did not find expected key", "the indentation of this line does not match the other keys of its map",
+          "begin all keys of a map in the same column", false },
+        { "did not find expected '-' indicator", "the indentation of this line does not match the list above",
+          "begin all items of a list with '- ' in the same column", false },
+        { "could not find expected ':'", "a line without ':' (accepted: KEY: VALUE)", NULL, true },
+        { "found character that cannot start any token", "a value cannot begin with this character unless it is in quotes",
+          "put the value in quotes, as in \"@leaf07/1-18\"", false },
+        { "did not find expected alphabetic or numeric character", "a value cannot begin with '*' or '&' unless it is in quotes",
+          "put a glob in quotes, as in \"*-ib0\"", true },
+        { "did not find expected ',' or '}'", "expected ',' or '}' in this map",
+          "put hostlists inside { } and [ ] in quotes, as in {\"node[1-4]\": full}", false },
+        { "did not find expected ',' or ']'", "expected ',' or ']' in this list",
+          "put hostlists inside { } and [ ] in quotes, as in [\"node[1-4]\", head1]", false },
+        { "found unexpected end of stream", "the quote that opens here is not closed", NULL, true },
+        { "found unexpected document indicator", "the quote that opens here is not closed", NULL, true },
+        { "block sequence entries are not allowed", "a list item is not allowed here",
+          "begin the list on the next line, or write it as [a, b]", false },
         { "did not find expected node content", "a value is missing here",
-          "is a '[' or '{' above not closed?", false },
-        { "found unknown escape character", "an unknown escape in a text in double quotes",
-          "write a backslash twice, or use single quotes", false },
-        { "found incompatible YAML document", "a YAML version that is not known (accepted: 1.1, 1.2)", NULL, false },
+          "check for a '[' or '{' above that is not closed", false },
+        { "found unknown escape character", "unknown escape sequence in a double-quoted string",
+          "write each backslash twice, or use single quotes", false },
+        { "found incompatible YAML document", "unknown YAML version (accepted: 1.1, 1.2)", NULL, false },
 };
 
-static const struct complaint unclosed = { "", "what is opened here is not closed", NULL, true };
+static const struct complaint unclosed = { "", "the list or map that opens here is not closed", NULL, true };
 
 /* partitions.conf of OpenSM, pasted in: `Default=0x7fff, ipoib: ALL=full;` */
 static bool looks_like_opensm(const char *line)
@@ -94,8 +94,7 @@ static bool looks_like_opensm(const char *line)
 
 static void add_opensm_hint(struct report *r)
 {
-        report_hint(r, "this looks like OpenSM's partitions.conf; `man partitions.yaml` shows how the same is "
-                       "written here");
+        report_hint(r, "this looks like OpenSM's partitions.conf: `pkeyctl import FILE` makes a partitions.yaml of it");
 }
 
 /* A node that only says where. */
@@ -170,7 +169,7 @@ static int set_scalar(struct builder *b, struct yaml_tree_node *node, const yaml
                          width == count_characters(e->data.scalar.value, n) + (node->plain ? 0 : 2);
         node->text = "";
         if (memchr(value, '\0', n)) {
-                yaml_tree_error(b->tree, node, FINDING_YAML_ENCODING, "a NUL character in a text");
+                yaml_tree_error(b->tree, node, FINDING_YAML_ENCODING, "a value contains a NUL character");
                 node->broken = true;
                 return 0;
         }
@@ -193,7 +192,7 @@ static void refuse_alias(struct builder *b, struct yaml_tree_node *node, const y
         node->text = "";
         yaml_tree_error(b->tree, node, FINDING_YAML_ALIAS, "aliases (*NAME) are not accepted");
         report_hint(b->tree->report,
-                    "write out what it stands for, or use `groups`; a glob must stand in quotes: \"*%s\"",
+                    "repeat the value, or use `groups`; if it is a glob, put it in quotes: \"*%s\"",
                     report_escape(b->tree->report, name));
         node->broken = true;
 }
@@ -235,7 +234,7 @@ static void check_key(struct builder *b, struct yaml_tree_node *key)
         if (key->kind != YAML_TREE_SCALAR) {
                 yaml_tree_error(b->tree, key, FINDING_YAML_TYPE, "a key must be a single word, not %s",
                                 yaml_tree_kind_to_string(key->kind));
-                report_hint(b->tree->report, "a key that begins with '[' or '{' must stand in quotes");
+                report_hint(b->tree->report, "put a key that begins with '[' or '{' in quotes");
                 key->broken = true;
         } else if (key->plain && strcmp(key->text, "<<") == 0) {
                 yaml_tree_error(b->tree, key, FINDING_YAML_ALIAS, "merge keys (<<) are not accepted");
@@ -290,7 +289,7 @@ static void report_duplicate(struct builder *b, const struct yaml_tree_node *fir
 {
         struct report *r = b->tree->report;
 
-        yaml_tree_error(b->tree, again->key, FINDING_YAML_DUPLICATE_KEY, "%s stands here twice",
+        yaml_tree_error(b->tree, again->key, FINDING_YAML_DUPLICATE_KEY, "duplicate key %s",
                         report_quote(r, again->key->text));
         report_hint(r, "the first one is in line %u", first->key->line);
         again->key->broken = again->broken = true;
@@ -397,7 +396,7 @@ static int check_root(struct yaml_tree *t)
                 t->root = NULL;
                 return 0;
         }
-        yaml_tree_error(t, root, FINDING_YAML_TYPE, "the file is %s, not a map of keys and values",
+        yaml_tree_error(t, root, FINDING_YAML_TYPE, "the file is %s (accepted: a map of keys and values)",
                         yaml_tree_kind_to_string(root->kind));
         if (root->kind == YAML_TREE_SCALAR && looks_like_opensm(root->text))
                 add_opensm_hint(t->report);
@@ -475,9 +474,9 @@ bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, en
         if (node->broken)
                 return false;
         if (kind != YAML_TREE_SCALAR && yaml_tree_is_null(node)) {
-                yaml_tree_error(t, node, FINDING_YAML_TYPE, "%s: nothing follows (accepted: %s)", path,
+                yaml_tree_error(t, node, FINDING_YAML_TYPE, "%s: has no value (accepted: %s)", path,
                                 yaml_tree_kind_to_string(kind));
-                report_hint(t->report, "if nothing is what you mean, write %s: %s", node->key ? node->key->text : "",
+                report_hint(t->report, "to leave it empty, write %s: %s", node->key ? node->key->text : "",
                             kind == YAML_TREE_MAP ? "{}" : "[]");
                 return false;
         }
@@ -533,7 +532,7 @@ int yaml_tree_bool(struct yaml_tree *t, const struct yaml_tree_node *node, const
                 *ret = node->text[0] == 't';
                 return 0;
         }
-        yaml_tree_error(t, node, FINDING_VALUE_INVALID, "%s: %s is not a truth value (accepted: true, false)", path,
+        yaml_tree_error(t, node, FINDING_VALUE_INVALID, "%s: %s is not a boolean (accepted: true, false)", path,
                         report_quote(t->report, node->text));
         for (size_t i = 0; i < ELEMENTS(yes); i++) {
                 if (strcasecmp(node->text, yes[i]) == 0)

@@ -283,7 +283,7 @@ static void read_key(struct reader *r, const struct settings_key *key, const str
         if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, key->name))
                 return;
         if (yaml_tree_is_null(node)) {
-                yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: nothing follows (accepted: %s)", key->name,
+                yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: has no value (accepted: %s)", key->name,
                                 key->accepted);
                 return;
         }
