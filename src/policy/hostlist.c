@@ -39,7 +39,7 @@ static const char *show_char(struct reader *r, char c)
         const char *s;
 
         if (c == ' ')
-                return "a blank";
+                return "a space";
         if (c > 0x20 && c < 0x7f)
                 s = arena_printf(r->arena, "'%c'", c);
         else
@@ -213,8 +213,8 @@ static int read_literal(struct reader *r, struct hostlist_token *token)
         if (r->at == start)
                 return fail(r, start,
                             r->text[start] == ']' ?
-                                    "a ']' without its '['" :
-                                    arena_printf(r->arena, "%s cannot stand in a name (accepted: letters, digits, '-', "
+                                    "a ']' without a '['" :
+                                    arena_printf(r->arena, "%s is not allowed in a name (accepted: letters, digits, '-', "
                                                  "'_', '.', ranges in brackets, the globs * and ?)",
                                                  show_char(r, r->text[start])),
                             NULL);
@@ -266,7 +266,7 @@ int hostlist_parse(struct arena *a, const char *text, size_t n, struct hostlist_
                         return e;
         }
         if (r.min_length > HOSTLIST_MAX_LENGTH)
-                return fail(&r, 0, arena_printf(a, "a name of more than %d characters, which no NodeDescription can hold",
+                return fail(&r, 0, arena_printf(a, "a name of more than %d characters, which is more than a NodeDescription can hold",
                                                 HOSTLIST_MAX_LENGTH), NULL);
         if (r.list->has_glob)
                 r.list->n_names = 0;

@@ -28,9 +28,9 @@ static int check_bases(struct policy_reader *r)
                 }
                 first = seen[base] - 1;
                 yaml_tree_error(&r->tree, r->nodes[i].p_key, FINDING_POLICY_P_KEY_DUPLICATE,
-                                "partitions.%s.pkey: '0x%04x' belongs to partition '%s' already", name_of(r, i), base,
+                                "partitions.%s.pkey: '0x%04x' is the P_Key of partition '%s' already", name_of(r, i), base,
                                 name_of(r, first));
-                report_hint(&r->report, "'%s' has it in line %u", name_of(r, first), r->nodes[first].p_key->line);
+                report_hint(&r->report, "'%s' has it in line %u: give each partition its own P_Key", name_of(r, first), r->nodes[first].p_key->line);
         }
         return 0;
 }
@@ -48,10 +48,9 @@ static void check_index0(struct policy_reader *r)
                         continue;
                 }
                 yaml_tree_error(&r->tree, r->nodes[i].index0, FINDING_POLICY_INDEX0,
-                                "partitions.%s.index0: 'true' is said of partition '%s' already (accepted: one "
-                                "partition)",
+                                "partitions.%s.index0: partition '%s' has 'index0: true' already (accepted: one partition)",
                                 name_of(r, i), name_of(r, first));
-                report_hint(&r->report, "'%s' says it in line %u", name_of(r, first), r->nodes[first].index0->line);
+                report_hint(&r->report, "'%s' has it in line %u: remove one of the two", name_of(r, first), r->nodes[first].index0->line);
         }
 }
 
@@ -63,9 +62,9 @@ static void check_owns(struct policy_reader *r)
                 if (p->partitions[i].base == 0 || policy_owns(p, p->partitions[i].base))
                         continue;
                 yaml_tree_error(&r->tree, r->nodes[i].p_key, FINDING_POLICY_OWNS,
-                                "partitions.%s.pkey: '0x%04x' is not among what `owns` lists", name_of(r, i),
+                                "partitions.%s.pkey: '0x%04x' is not in `owns`", name_of(r, i),
                                 p->partitions[i].base);
-                report_hint(&r->report, "add it to `owns`, or choose a P_Key from there");
+                report_hint(&r->report, "add it to `owns`, or choose a P_Key that is in it");
         }
 }
 
@@ -76,7 +75,7 @@ static void check_default_name(struct policy_reader *r, uint32_t i)
         if (partition->base == 0 || partition->base == P_KEY_DEFAULT_BASE || strcmp(partition->name, "default") != 0)
                 return;
         yaml_tree_error(&r->tree, r->nodes[i].p_key, FINDING_POLICY_DEFAULT,
-                        "partitions.default.pkey: '0x%04x' is not the default partition's (accepted: 0x7fff)",
+                        "partitions.default.pkey: '0x%04x' is not the P_Key of the default partition (accepted: 0x7fff)",
                         partition->base);
         report_hint(&r->report, "give the partition another name, or write pkey: 0x7fff");
 }
@@ -95,8 +94,8 @@ static void check_default_members(struct policy_reader *r, uint32_t i)
                                 "partitions.%s.members: 'none' would cut %s off from the subnet administrator "
                                 "(accepted in the default partition: limited, full, both)",
                                 name_of(r, i), report_quote(&r->report, partition->rules[k].text));
-                report_hint(&r->report, "limited members of the default partition cannot talk to each other, only "
-                                        "to full ones");
+                report_hint(&r->report, "limited members of the default partition can talk to full members only, not "
+                                        "to each other");
         }
 }
 

@@ -59,7 +59,7 @@ static int read_item(struct policy_reader *r, const struct yaml_tree_node *node,
                                 "%s: is %s (accepted: a selector, or a list of selectors)",
                                 path, yaml_tree_is_null(node) ? "empty" : yaml_tree_kind_to_string(node->kind));
                 if (node->kind == YAML_TREE_MAP)
-                        report_hint(&r->report, "groups have members only; memberships stand below `partitions`");
+                        report_hint(&r->report, "a group lists selectors only; memberships belong in `partitions`");
                 return -EBADMSG;
         }
         source.place = yaml_tree_place(&r->tree, node);

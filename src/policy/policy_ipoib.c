@@ -73,7 +73,7 @@ static void read_mtu(struct policy_reader *r, const struct yaml_tree_node *map, 
                         "%s: %s is not an MTU in bytes (accepted: 256, 512, 1024, 2048, 4096)",
                         path, report_quote(&r->report, node->text));
         if (parse_number(node->text, 5, &v) && multicast_mtu_bytes((uint8_t) v))
-                report_hint(&r->report, "the code %s of a partitions.conf is %u here", node->text,
+                report_hint(&r->report, "if %s is the code of a partitions.conf, write %u", node->text,
                             multicast_mtu_bytes((uint8_t) v));
 }
 
@@ -95,7 +95,7 @@ static void read_rate(struct policy_reader *r, const struct yaml_tree_node *map,
                         "14, 20, 25, 28, 30, 40, 50, 56, 60, 80, 100, 112, 120, 168, 200, 300, 400, 600, 800, 1200)",
                         path, report_quote(&r->report, node->text));
         if (parse_number(node->text, UINT8_MAX, &v) && multicast_rate_text((uint8_t) v))
-                report_hint(&r->report, "the code %s of a partitions.conf is %s here", node->text,
+                report_hint(&r->report, "if %s is the code of a partitions.conf, write %s", node->text,
                             multicast_rate_text((uint8_t) v));
 }
 
@@ -123,7 +123,7 @@ static void read_scopes(struct policy_reader *r, const struct yaml_tree_node *ma
                 read_scope(r, c, path, &scopes);
         if (list && !node->children)
                 yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB,
-                                "%s: the list is empty (accepted: one scope or a list of some)", path);
+                                "%s: the list is empty (accepted: a scope, or a list of scopes)", path);
         if (scopes)
                 p->scopes = scopes;
 }
@@ -154,8 +154,8 @@ static void check_ip_group(struct policy_reader *r, const struct yaml_tree_node 
         if (!multicast_fits(broadcast, group))
                 refuse(r, node, path, "carries IP, so its mtu and rate must be those of the partition's broadcast group");
         if (base && !mgid_fits_partition(&group->mgid, base))
-                refuse(r, node, path, "carries IP and has another partition's P_Key in it (accepted: this one's with the high "
-                       "bit set, or 0)");
+                refuse(r, node, path, "carries IP and contains another partition's P_Key (accepted: this partition's P_Key with "
+                       "the high bit set, or 0)");
 }
 
 static void read_group(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, uint16_t base,

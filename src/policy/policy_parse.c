@@ -138,7 +138,7 @@ static int read_policy(struct policy_reader *r)
 
         if (!root) {
                 report_add(&r->report, FINDING_ERROR, FINDING_YAML_EMPTY, &whole, "the policy is empty");
-                report_hint(&r->report, "a policy without partitions of its own is `version: 1` and `partitions: {}`");
+                report_hint(&r->report, "the smallest policy is `version: 1` and `partitions: {}`: the default partition only");
                 return 0;
         }
         yaml_tree_check_keys(&r->tree, root, "", policy_keys, ELEMENTS(policy_keys));
@@ -154,7 +154,7 @@ static int read_policy(struct policy_reader *r)
         node = yaml_tree_get(root, "partitions");
         if (!node) {
                 yaml_tree_error(&r->tree, root, FINDING_KEY_MISSING, "the key 'partitions' is missing");
-                report_hint(&r->report, "`partitions: {}` is a policy with the default partition only");
+                report_hint(&r->report, "for the default partition only, write `partitions: {}`");
         }
         e = policy_read_partitions(r, node);
         if (e == 0)

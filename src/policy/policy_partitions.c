@@ -40,10 +40,10 @@ int policy_parse_base(const char *text, uint16_t *ret, const char **reterr_text,
                                    reterr_instead, 0);
         v = strtoul(text + 2, NULL, 16);
         if ((v & P_KEY_BASE_MASK) == 0)
-                return refuse_base(reterr_text, "is no partition: it stands for an unused table entry (accepted: 0x0001 "
+                return refuse_base(reterr_text, "is not a partition: it marks an unused table entry (accepted: 0x0001 "
                                    "to 0x7fff)", reterr_instead, 0);
         if (v & P_KEY_FULL_BIT)
-                return refuse_base(reterr_text, "has the high bit set, which says full member and is no part of the "
+                return refuse_base(reterr_text, "has the high bit set, which means full membership and is not part of the "
                                    "partition's number (accepted: 0x0001 to 0x7fff)", reterr_instead,
                                    v & P_KEY_BASE_MASK);
         *ret = (uint16_t) v;
@@ -74,7 +74,7 @@ static void read_p_key(struct policy_reader *r, struct policy_partition *partiti
                         text);
         if (instead > 0)
                 report_hint(&r->report, "write 0x%04x%s", instead,
-                            strstr(text, "high bit") ? " here, and `full` behind the members" : "");
+                            strstr(text, "high bit") ? " here, and `full` as the membership" : "");
 }
 
 /* ---- members -------------------------------------------------------------------------------------------------- */
@@ -103,10 +103,10 @@ static int read_membership(struct policy_reader *r, const struct yaml_tree_node 
                 return -EBADMSG;
         if (node->kind != YAML_TREE_SCALAR || node->text[0] == '\0' || yaml_tree_is_null(node)) {
                 yaml_tree_error(&r->tree, node, FINDING_POLICY_MEMBERSHIP,
-                                "%s: %s has %s for a membership (accepted: full, limited, both, none)", path, selector,
-                                node->kind != YAML_TREE_SCALAR ? yaml_tree_kind_to_string(node->kind) : "nothing");
+                                "%s: the membership of %s is %s (accepted: full, limited, both, none)", path, selector,
+                                node->kind != YAML_TREE_SCALAR ? yaml_tree_kind_to_string(node->kind) : "missing");
                 if (node->kind == YAML_TREE_LIST)
-                        report_hint(&r->report, "each line is SELECTOR: MEMBERSHIP; make the list a group");
+                        report_hint(&r->report, "write SELECTOR: MEMBERSHIP in each line; to name several ports, define a group");
                 return -EBADMSG;
         }
         for (size_t i = 0; i < ELEMENTS(memberships); i++) {
@@ -150,7 +150,7 @@ static bool expect_members(struct policy_reader *r, const struct yaml_tree_node 
                 return yaml_tree_expect(&r->tree, node, YAML_TREE_MAP, path);
         yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE,
                         "%s: is a list (accepted: a map of selectors to memberships)", path);
-        report_hint(&r->report, "leave the dashes out and write SELECTOR: MEMBERSHIP in each line");
+        report_hint(&r->report, "remove the dashes and write SELECTOR: MEMBERSHIP in each line");
         return false;
 }
 
@@ -190,7 +190,7 @@ static int read_members(struct policy_reader *r, struct policy_partition *partit
                 place = yaml_tree_place(&r->tree, nodes->name);
                 if (partition->base != P_KEY_DEFAULT_BASE)
                         report_add(&r->report, FINDING_WARNING, FINDING_KEY_MISSING, &place,
-                                   "partitions.%s: has no 'members': nobody is in it",
+                                   "partitions.%s: has no 'members', so no port is a member",
                                    report_escape(&r->report, partition->name));
                 return 0;
         }

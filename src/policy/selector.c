@@ -69,12 +69,12 @@ static int parse_guid(const struct element *e, const char *text, size_t offset, 
                        "is not a GUID (expected 0x and up to 16 hex digits)");
                 if (n > GUID_DIGITS + 2 && i == n)
                         report_hint(e->reader->report,
-                                    "it has %zu hex digits; a GID is a subnet prefix and a GUID: take the last 16",
+                                    "it has %zu hex digits; if it is a GID, write its last 16 digits, which are the GUID",
                                     n - 2);
                 return -EBADMSG;
         }
         if (v == 0) {
-                refuse(e, FINDING_POLICY_GUID, offset, "is not a GUID: no port has the GUID 0");
+                refuse(e, FINDING_POLICY_GUID, offset, "is not a GUID: no port can have the GUID 0");
                 return -EBADMSG;
         }
         ret->v = v;
@@ -103,7 +103,7 @@ static int check_guid_without_prefix(const struct element *e)
 
         if (!looks_like_guid(e->text, digits))
                 return 0;
-        refuse(e, FINDING_POLICY_GUID, 0, "is not a host name but a GUID (expected 0x and up to 16 hex digits)");
+        refuse(e, FINDING_POLICY_GUID, 0, "is a GUID without 0x, not a host name (expected 0x and up to 16 hex digits)");
         report_hint(e->reader->report, "write 0x%s", digits);
         return -EBADMSG;
 }
@@ -124,7 +124,7 @@ static int parse_host(const struct element *e, const char *text, size_t n, size_
         else if (strchr(e->text, '='))
                 hint(e, "write SELECTOR: MEMBERSHIP; NAME=VALUE is OpenSM's partitions.conf, another format");
         else if (strchr(e->text, ' '))
-                hint(e, "a comma separates several selectors");
+                hint(e, "separate several selectors by commas");
         return -EBADMSG;
 }
 
@@ -162,7 +162,7 @@ static int parse_device(const struct element *e, char *slash)
         if (!host)
                 return -ENOMEM;
         if (selector_find_group(e->reader->policy, host) >= 0) {
-                refuse(e, FINDING_POLICY_SELECTOR, 0, "is a group before '/' (accepted there: a host or hostlist)");
+                refuse(e, FINDING_POLICY_SELECTOR, 0, "is a group with a device (accepted before '/': a host or hostlist)");
                 hint(e, "write HOSTLIST/DEVICE, as in node[1-4]/mlx5_0");
                 return -EBADMSG;
         }
@@ -191,7 +191,7 @@ static int parse_port_range(const struct element *e, const char *text, size_t *a
                 refuse(e, FINDING_POLICY_SELECTOR, offset + start,
                        "is not a list of ports (accepted: numbers of 1 to 254, as in @SWITCH/3 or @SWITCH/1-18,20)");
                 if (text[start] == '0')
-                        hint(e, "port 0 is the switch itself: write its name without '@'");
+                        hint(e, "port 0 is the switch itself: for that, write its name without '@'");
                 return -EBADMSG;
         }
         if (first > last) {
@@ -232,7 +232,7 @@ static int parse_board(const struct element *e, const char *text, size_t n)
         if (subnet_is_board(board))
                 return 0;
         refuse(e, FINDING_POLICY_SELECTOR, (size_t) (text - e->text),
-               "is not a board of a switch (accepted: @NAME:L20/U2 or @NAME:L20/U2/PORTS, for a switch that calls itself "
+               "is not a board of a switch (accepted: @NAME:L20/U2 or @NAME:L20/U2/PORTS, for a switch whose NodeDescription is "
                "MF0;NAME:MODEL/L20/U2)");
         return -EBADMSG;
 }
@@ -344,8 +344,8 @@ static void warn_near_group(const struct element *e)
                         nearest_offer(&nearest, p->groups[i].name);
         if (!nearest.best)
                 return;
-        report(e, FINDING_WARNING, FINDING_POLICY_GROUP_UNKNOWN, 0, "is no group, so it is taken for a host");
-        report_hint(e->reader->report, "there is a group '%s'", nearest.best);
+        report(e, FINDING_WARNING, FINDING_POLICY_GROUP_UNKNOWN, 0, "is not a group, so pkeyd reads it as a host name");
+        report_hint(e->reader->report, "did you mean the group '%s'?", nearest.best);
 }
 
 static int parse_word(const struct element *e)
@@ -386,9 +386,9 @@ static int parse_element(const struct element *e)
 
         if (e->text[0] == '\0') {
                 refuse(e, FINDING_POLICY_SELECTOR, 0,
-                       "is no selector (accepted: a host, a GUID, a group, @SWITCH/PORTS, ALL ...)");
+                       "is not a selector (accepted: a host, a GUID, a group, @SWITCH/PORTS, ALL ...)");
                 if (strchr(e->source->text, ','))
-                        hint(e, "there is a comma too many");
+                        hint(e, "remove the extra comma");
                 return -EBADMSG;
         }
         if (e->text[0] == '0' && tolower(e->text[1]) == 'x') {
@@ -540,11 +540,11 @@ const char *selector_name_problem(const char *name)
         if (!text && (n == 0 || n > HOSTLIST_MAX_LENGTH))
                 text = "is not a name (accepted: 1 to 64 characters)";
         if (!text && !isalnum((unsigned char) name[0]))
-                text = "is not a name (accepted: a letter or digit in front)";
+                text = "is not a name (accepted: a letter or digit first)";
         if (!text && near_keyword(name))
-                text = "is not a name: ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS and SELF are keywords, in capitals or not";
+                text = "is not a name: ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS and SELF are keywords, in upper or lower case";
         if (!text && name[0] == '0' && tolower(name[1]) == 'x')
-                text = "is not a name: 0x is how P_Keys and GUIDs begin";
+                text = "is not a name: P_Keys and GUIDs begin with 0x";
         for (size_t i = 0; i < ELEMENTS(membership_words) && !text; i++)
                 if (strcasecmp(name, membership_words[i]) == 0)
                         text = "is not a name: full, limited, both and none are memberships";

@@ -94,7 +94,7 @@ static bool looks_like_opensm(const char *line)
 
 static void add_opensm_hint(struct report *r)
 {
-        report_hint(r, "this looks like OpenSM's partitions.conf: `pkeyctl import FILE` makes a partitions.yaml of it");
+        report_hint(r, "this looks like OpenSM's partitions.conf: `pkeyctl import FILE` converts it to a partitions.yaml");
 }
 
 /* A node that only says where. */
