@@ -169,7 +169,7 @@ static void read_word(struct reader *r, const struct settings_key *key, const st
                 return;
         }
         near = nearest_word(node->text, key->words, i);
-        refuse(r, node, key, "is not known");
+        refuse(r, node, key, "is not a known value");
         if (near)
                 report_hint(&r->report, "did you mean '%s'?", near);
 }
@@ -200,11 +200,11 @@ static void read_secret(struct reader *r, const struct settings_key *key, const 
                 return;
         }
         yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID,
-                        "%s: what stands here is not shown, and is not the name of a file (accepted: %s)",
+                        "%s: the value (not shown) is not the path of a file (accepted: %s)",
                         key->name, key->accepted);
         if (r->report.last)
                 r->report.last->source_line = NULL;
-        report_hint(&r->report, "the key stands in a file of its own, which only root may read");
+        report_hint(&r->report, "write the key into a file that only root can read, and the path of that file here");
 }
 
 static void read_path(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
@@ -250,10 +250,10 @@ static void read_reload(struct reader *r, const struct settings_key *key, const 
                 s->opensm_pid = (unsigned) pid;
         } else {
                 refuse(r, node, key,
-                       unit     ? "does not name a service"
-                       : path   ? "does not name a file by an absolute path"
-                       : number ? "does not name a process"
-                                : "is not understood");
+                       unit     ? "is not the name of a service"
+                       : path   ? "is not the absolute path of a file"
+                       : number ? "is not a process ID"
+                                : "is not a way to reload OpenSM");
         }
 }
 
@@ -346,8 +346,8 @@ static void read_settings(struct reader *r)
 
 static void want(struct reader *r, const struct yaml_tree_node *at, const char *key, const char *example)
 {
-        yaml_tree_error(&r->tree, at, FINDING_KEY_MISSING, "%s is missing, which writer: opensm needs", key);
-        report_hint(&r->report, "%s", example);
+        yaml_tree_error(&r->tree, at, FINDING_KEY_MISSING, "the key '%s' is missing: writer: opensm requires it", key);
+        report_hint(&r->report, "write it as in %s", example);
 }
 
 /* Keys that need or exclude each other. A key that stands there and was refused is not also missing. */
@@ -364,7 +364,7 @@ static void check_writer(struct reader *r)
                 want(r, writer, "opensm.reload", "opensm: {reload: systemd:opensm.service, ...}");
         if (yaml_tree_get(opensm, "mirror"))
                 yaml_tree_error(&r->tree, yaml_tree_get(opensm, "mirror"), FINDING_VALUE_INVALID,
-                                "opensm.mirror: is for writer: direct; with writer: opensm pkeyd writes "
+                                "opensm.mirror: is accepted with writer: direct only; with writer: opensm pkeyd writes "
                                 "opensm.partitions_conf");
 }
 

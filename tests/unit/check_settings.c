@@ -128,8 +128,8 @@ END_TEST
 /* A key where its file should stand shows up nowhere. */
 START_TEST(no_secret_is_shown)
 {
-        refuse("m_key_file: 0x5ec4e75ec4e7", "m_key_file: what stands here is not shown");
-        refuse("sa_key_file: \"5ec4e75ec4e7\"", "sa_key_file: what stands here is not shown");
+        refuse("m_key_file: 0x5ec4e75ec4e7", "m_key_file: the value (not shown)");
+        refuse("sa_key_file: \"5ec4e75ec4e7\"", "sa_key_file: the value (not shown)");
         for (size_t i = 0; i < findings.n; i++)
                 ck_assert_ptr_null(strstr(finding_format(arena, &findings.items[i]), "5ec4e7"));
 }
@@ -191,20 +191,20 @@ static const struct {
         { "window: many", "'many' is not a number" },
         { "port: 255", "port: '255' is out of range (accepted: 1 to 254)" },
         { "ca: a/b", "ca: 'a/b' is not a device name" },
-        { "mode: observe", "mode: 'observe' is not known (accepted: enforce, audit)" },
-        { "writer: opensm\nopensm: {partitions_conf: /p}", "opensm.reload is missing" },
-        { "writer: opensm\nopensm: {reload: pid:7}", "opensm.partitions_conf is missing" },
-        { "writer: opensm\nopensm: {partitions_conf: /p, reload: pid:7, mirror: /q}", "opensm.mirror: is for writer: direct" },
-        { "opensm: {reload: opensm.service}", "opensm.reload: 'opensm.service' is not understood (accepted: systemd:UNIT" },
-        { "opensm: {reload: systemd:opensm}", "'systemd:opensm' does not name a service" },
-        { "opensm: {reload: 'systemd:a b.service'}", "does not name a service" },
-        { "opensm: {reload: pidfile:run/opensm.pid}", "does not name a file by an absolute path" },
-        { "opensm: {reload: pid:1}", "'pid:1' does not name a process" },
-        { "opensm: {reload: pid:4294967298}", "does not name a process" },
-        { "opensm: {reload: pid:12x}", "does not name a process" },
+        { "mode: observe", "mode: 'observe' is not a known value (accepted: enforce, audit)" },
+        { "writer: opensm\nopensm: {partitions_conf: /p}", "the key 'opensm.reload' is missing" },
+        { "writer: opensm\nopensm: {reload: pid:7}", "the key 'opensm.partitions_conf' is missing" },
+        { "writer: opensm\nopensm: {partitions_conf: /p, reload: pid:7, mirror: /q}", "opensm.mirror: is accepted with writer: direct only" },
+        { "opensm: {reload: opensm.service}", "opensm.reload: 'opensm.service' is not a way to reload OpenSM (accepted: systemd:UNIT" },
+        { "opensm: {reload: systemd:opensm}", "'systemd:opensm' is not the name of a service" },
+        { "opensm: {reload: 'systemd:a b.service'}", "is not the name of a service" },
+        { "opensm: {reload: pidfile:run/opensm.pid}", "is not the absolute path of a file" },
+        { "opensm: {reload: pid:1}", "'pid:1' is not a process ID" },
+        { "opensm: {reload: pid:4294967298}", "is not a process ID" },
+        { "opensm: {reload: pid:12x}", "is not a process ID" },
         { "opensm: {mirror: partitions.conf}", "opensm.mirror: 'partitions.conf' is not the absolute path" },
         { "opensm: {mirrors: /p}", "opensm: unknown key 'mirrors'" },
-        { "role: follow-master", "role: 'follow-master' is not known (accepted: always, follow-sm)" },
+        { "role: follow-master", "role: 'follow-master' is not a known value (accepted: always, follow-sm)" },
         { "violations: {interval: 60}", "violations.interval: '60' has no unit (accepted: 1s to 24h)" },
         { "violations: {interval: 999ms}", "violations.interval: '999ms' is out of range" },
         { "violations: {interval: 86401s}", "violations.interval: '86401s' is out of range" },
@@ -228,9 +228,9 @@ static const struct {
         { "metrics: {textfile: [/x]}", "metrics.textfile: is a list (accepted: a single value)" },
         { "metrics: [textfile]", "metrics: is a list (accepted: a map)" },
         { "opensm: systemd", "opensm: is a single value (accepted: a map)" },
-        { "m_key_file: m_key", "m_key_file: what stands here is not shown, and is not the name of a file" },
-        { "sa_key_file: /", "sa_key_file: what stands here is not shown" },
-        { "m_key_file: \"/etc/\\t\"", "m_key_file: what stands here is not shown" },
+        { "m_key_file: m_key", "m_key_file: the value (not shown) is not the path of a file" },
+        { "sa_key_file: /", "sa_key_file: the value (not shown)" },
+        { "m_key_file: \"/etc/\\t\"", "m_key_file: the value (not shown)" },
         { "m_key_file:", "m_key_file: has no value (accepted: an absolute path" },
         { "repair_index0: 1", "repair_index0: '1' is not a boolean (accepted: true, false)" },
         { "sweepinterval: 1s", "unknown key 'sweepinterval'" },
