@@ -19,13 +19,13 @@ static int check_sm(const struct policy *policy, const struct subnet *s, struct 
                 return 0;
         if (s->sm_lid.v == 0) {
                 (void) findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SM_UNKNOWN, NULL,
-                                    "no subnet manager has this port: when one comes up elsewhere, it needs to be a full "
-                                    "member of the default partition");
+                                    "no master SM manages this port: when one starts, its port must be a full member of the "
+                                    "default partition");
                 return 0;
         }
         (void) findings_add(findings, FINDING_ERROR, FINDING_SUBNET_SM_UNKNOWN, NULL,
-                            "the master SM is at LID %u, where discovery found no endport; which port must stay a full "
-                            "member of the default partition is not known (try again: an answer may have been lost)",
+                            "the master SM is at LID %u, where discovery found no endport, so pkeyd does not know which port must "
+                            "stay a full member of the default partition (try again: an answer may have been lost)",
                             s->sm_lid.v);
         return -EBADMSG;
 }
@@ -34,8 +34,8 @@ static int check_sm(const struct policy *policy, const struct subnet *s, struct 
 static int check_beside_sm(const struct subnet *s, enum plan_beside_sm beside, struct findings *findings)
 {
         static const char *const leads[] = {
-                [BESIDE_SM_REFUSED] = "nothing is written, for ",
-                [BESIDE_SM_AUDITED] = "pkeyd only compares, and writes nothing (as with mode: audit), for ",
+                [BESIDE_SM_REFUSED] = "nothing is written, because ",
+                [BESIDE_SM_AUDITED] = "pkeyd only compares, and writes nothing (as with mode: audit), because ",
         };
         const char *name = s->sm == SUBNET_NONE ? "" : subnet_port_node(s, &s->ports[s->sm])->name;
         bool refuses = beside == BESIDE_SM_REFUSED;
@@ -44,8 +44,8 @@ static int check_beside_sm(const struct subnet *s, enum plan_beside_sm beside, s
         if (beside == BESIDE_SM_ACCEPTED || !subnet_has_master(s))
                 return 0;
         item = findings_add(findings, refuses ? FINDING_ERROR : FINDING_WARNING, FINDING_PLAN_BESIDE_SM, NULL,
-                            "%sthe subnet manager%s%s (LID %u) may write P_Key tables, too: OpenSM gives ports back what its own "
-                            "file says when a host near them is reset, and knows no path for P_Keys that it did not write",
+                            "%sthe subnet manager%s%s (LID %u) may write P_Key tables, too: OpenSM restores what its own "
+                            "file gives a port when a host near it is reset, and knows no path for P_Keys that it did not write",
                             WORD(leads, beside, ""), *name ? " on " : "", name, (unsigned) s->sm_lid.v);
         finding_set_hint(findings, item,
                          "set writer: opensm or opensm.mirror in pkeyd.yaml on the host of OpenSM (see pkeyd-opensm(7)); if the "
@@ -70,7 +70,7 @@ static void note_ipoib(const struct policy *policy, struct findings *findings)
         if (n == 0)
                 return;
         item = findings_add(findings, FINDING_NOTE, FINDING_OPENSM_IPOIB, &first->where,
-                            "ipoib (of %s%s): only P_Keys are written here; multicast groups are made by the SM, as its own "
+                            "ipoib (of %s%s): pkeyd writes P_Keys only; the SM creates the multicast groups, as its own "
                             "configuration says", first->name, n > 1 ? " and others" : "");
         if (item)
                 finding_set_hint(findings, item, "pkeyctl export opensm writes a partitions.conf for OpenSM");
@@ -95,16 +95,16 @@ static void report_one_silent(const struct subnet *s, const struct known *known,
                 item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT, NULL,
                                     "%s/%u: its link is up, but the node at the other end did not answer discovery%s", label, number,
                                     who_was_there(findings->arena, s, known, (struct subnet_place) { node->guid, number }));
-                finding_set_hint(findings, item, "it is hung, or MADs are lost, or it has an M_Key that discovery has not got; see "
-                                                 "pkeyd(8), M_KEYS");
+                finding_set_hint(findings, item, "the node hangs, MADs are lost, or it has an M_Key that discovery does not know; "
+                                                 "see pkeyd(8), M_KEYS");
                 return;
         }
         first = subnet_place_label(findings->arena, s, c->places[0]) ?: "?";
         item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT, NULL,
                             "%s/%u: the device at the other end has the same GUID 0x%016" PRIx64 " as %s, which was found first",
                             label, number, c->guid.v, first);
-        finding_set_hint(findings, item, "%s is taken for the one that has this GUID, and gets what the policy gives to it; of the "
-                         "other one nothing is known, and nothing is written to it: give one of the two adapters another GUID", first);
+        finding_set_hint(findings, item, "pkeyd gives %s what the policy gives this GUID; it knows nothing of the other device, and "
+                         "writes nothing to it: give one of the two adapters another GUID", first);
 }
 
 uint32_t reconcile_report_silent(const struct subnet *s, const struct known *known, struct findings *findings)
@@ -121,7 +121,7 @@ uint32_t reconcile_report_silent(const struct subnet *s, const struct known *kno
                 }
         if (n > MAX_SILENT)
                 (void) findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT, NULL,
-                                    "%u more ports like that, %u in all", n - MAX_SILENT, n);
+                                    "%u more ports like this, %u in total", n - MAX_SILENT, n);
         return n;
 }
 
@@ -243,7 +243,7 @@ static const char *list_entries(struct arena *a, const struct desired_port *port
 
         for (uint32_t i = 0; i < port->n_wanted; i++)
                 text_add(&t, "%s0x%04x", i > 0 ? " " : "", (unsigned) port->wanted[i].v);
-        return port->n_wanted > 0 ? text_copy(a, &t) : "nothing that is known";
+        return port->n_wanted > 0 ? text_copy(a, &t) : "no known entries";
 }
 
 const char *reconcile_frozen_text(struct arena *a, const struct reconciled *r, uint32_t port)
@@ -274,7 +274,7 @@ static void report_frozen(const struct reconciled *out, struct findings *finding
                 finding_set_hint(findings, item, "%s", freeze_way_out(why));
         }
         if (n > MAX_FROZEN)
-                (void) findings_add(findings, FINDING_ERROR, FINDING_PORT_FROZEN, NULL, "%u more ports are frozen, %u in all",
+                (void) findings_add(findings, FINDING_ERROR, FINDING_PORT_FROZEN, NULL, "%u more ports are frozen, %u in total",
                                     n - MAX_FROZEN, n);
 }
 

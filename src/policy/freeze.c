@@ -54,7 +54,7 @@ const char *freeze_reason(enum freeze f)
                 [FREEZE_SWITCH_NAME] = "two switches have the name by which the policy means its switch",
                 [FREEZE_LINES] = "two equally specific lines of the policy disagree about it",
                 [FREEZE_CAPACITY] = "its P_Key table, or that of its switch port, is too small for what the policy gives it",
-                [FREEZE_TRANSITION] = "its P_Key table, or that of its switch port, is too full to be changed safely",
+                [FREEZE_TRANSITION] = "its P_Key table, or that of its switch port, is too full for a safe change",
         };
 
         return WORD(texts, f, "?");
@@ -64,15 +64,15 @@ const char *freeze_way_out(enum freeze f)
 {
         static const char *const texts[N_FREEZES] = {
                 [FREEZE_NONE] = "",
-                [FREEZE_NAME] = "give each host a name of its own; if one of them is an impostor, unplug it, or write GUIDs or "
-                                "@SWITCH/PORT into the policy",
-                [FREEZE_SWITCH_NAME] = "give each switch a name of its own, or write its GUID into the policy, as in "
+                [FREEZE_NAME] = "give each host a unique name; if one of them is an impostor, unplug it, or write GUIDs or "
+                                "@SWITCH/PORT in the policy",
+                [FREEZE_SWITCH_NAME] = "give each switch a unique name, or write its GUID in the policy, as in "
                                        "@0x0002c903000e0b72/1-18",
-                [FREEZE_LINES] = "check whether the host has the right name and is plugged in where it belongs; else take it out of "
-                                 "one of the two lines, or add a more specific one",
-                [FREEZE_CAPACITY] = "plug it in where it was, take it out of partitions, or allow 'enforcement_overflow: disable' if "
-                                    "it is the switch port's table",
-                [FREEZE_TRANSITION] = "take it out of a partition first, and add the new one afterwards",
+                [FREEZE_LINES] = "check the name of the host and where it is plugged in; if both are right, remove it from one of "
+                                 "the two lines, or add a more specific line",
+                [FREEZE_CAPACITY] = "plug it in where it was, remove it from partitions or, if the table of the switch port is too "
+                                    "small, set 'enforcement_overflow: disable'",
+                [FREEZE_TRANSITION] = "remove it from a partition first, and add the new one afterwards",
         };
 
         return WORD(texts, f, "");

@@ -268,7 +268,7 @@ static void report_conflict(struct search *s, const struct conflict *c)
         selector_report_ambiguous(report, &c->later->line->selector->place, s->partition->name,
                                   &rules[c->later->line->rule], &rules[c->earlier->line->rule],
                                   report_text(report, "'%s'", c->later->key));
-        report_hint(report, "take it out of one of the two, or add a more specific line that decides");
+        report_hint(report, "remove it from one of the two lines, or add a more specific line that decides");
 }
 
 /* The next candidates that are equally specific. */

@@ -141,7 +141,7 @@ static void report_disputes(struct resolver *r, const struct policy_partition *p
                 selector_report_ambiguous(&r->report, &d->selector->place, p->name, &p->rules[d->later],
                                           &p->rules[d->earlier],
                                           report_text(&r->report, "%s%s", port ?: "?", others ?: ""));
-                report_hint(&r->report, "take it out of one of the two, or add a more specific line that decides");
+                report_hint(&r->report, "remove it from one of the two lines, or add a more specific line that decides");
         }
         r->n_disputes = 0;
 }

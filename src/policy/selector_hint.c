@@ -186,7 +186,7 @@ static void hint_nearest(struct matcher *m, const struct selector *s)
         }
         near = nearest_shape(m, s);
         if (near)
-                report_hint(m->report, "there are names like '%s': look at spelling and zero padding", near);
+                report_hint(m->report, "there are names like '%s': check the spelling and the zero padding", near);
 }
 
 static void add_hint(struct matcher *m, const struct selector *s)
@@ -197,8 +197,8 @@ static void add_hint(struct matcher *m, const struct selector *s)
                 return;
         m->hints--;
         if (s->kind == SELECTOR_GUID) {
-                report_hint(m->report, "neither a port nor a node has this GUID; is it a system image GUID, or is the "
-                                       "node down?");
+                report_hint(m->report, "neither a port nor a node has this GUID: check that it is not a system image GUID "
+                                       "and that the node is up");
                 return;
         }
         if (!s->host || hint_wrong_kind(m, s))
@@ -232,7 +232,7 @@ static void report_absent(struct matcher *m, const struct selector *s, const str
                           "is in the fabric, but did not answer all queries of discovery (it last did ",
                    time_text(m->report, port->seen), strict ? "; `strict: true` makes this an error" : "");
         if (s->place.source_line) /* else it was typed at a shell */
-                report_hint(m->report, "the line counts again as soon as it %s", gone ? "is back" : "does");
+                report_hint(m->report, "the line applies again when it %s", gone ? "returns" : "does");
 }
 
 void selector_report_no_match(struct matcher *m, const struct selector *s, const struct known_port *absent)

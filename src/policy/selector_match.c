@@ -184,7 +184,7 @@ static void warn_twins(struct matcher *m, const struct selector *s, uint32_t nod
                    "%s: two nodes call themselves '%s %s': 0x%016" PRIx64 " and 0x%016" PRIx64,
                    report_quote(m->report, s->text), b->name, b->device, a->guid.v, b->guid.v);
         report_hint(m->report,
-                    "a node chooses its name itself; if one of them is an impostor, write GUIDs or @SWITCH/PORT");
+                    "each host sets its own name: rename one of the two, or write GUIDs or @SWITCH/PORT");
 }
 
 static bool name_exists(const struct subnet *subnet, const char *name)

@@ -1068,7 +1068,7 @@ START_TEST(second_line_claims_a_host)
         expect_logged(LOG_EVENT_PORT_FROZEN, ") is frozen: two equally specific lines");
         expect_logged(LOG_EVENT_PORT_FROZEN, "important mlx5_0/1 (0x");
         expect_logged(LOG_EVENT_PORT_FROZEN, "(0x0010 0x8055 0x7fff)");
-        expect_logged(LOG_EVENT_PORT_FROZEN, "; check whether the host has the right name");
+        expect_logged(LOG_EVENT_PORT_FROZEN, "; check the name of the host");
         next_sweep();
         ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_FROZEN), 1);
         ck_assert_uint_eq(count_logged(LOG_EVENT_PORT_UNFROZEN), 0);

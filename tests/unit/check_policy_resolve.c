@@ -649,7 +649,7 @@ START_TEST(seen_once)
         ck_assert_int_eq(f->severity, FINDING_WARNING);
         if (absent[_i].seen) {
                 expect_text(f->text, arena_printf(arena, "is not in the fabric now (last seen %s)", absent[_i].seen));
-                expect_text(f->hint, "as soon as it is back");
+                expect_text(f->hint, "again when it returns");
         } else {
                 expect_text(f->text, "matches nothing in the fabric");
         }
@@ -674,7 +674,7 @@ START_TEST(seen_once_and_incomplete)
                                               &memberships), 0);
         expect_text(only(FINDING_SELECTOR_NO_MATCH)->text,
                     "'node0099' is in the fabric, but did not answer all queries of discovery (it last did 2024-03-01 00:00 UTC)");
-        expect_text(only(FINDING_SELECTOR_NO_MATCH)->hint, "as soon as it does");
+        expect_text(only(FINDING_SELECTOR_NO_MATCH)->hint, "again when it does");
 }
 END_TEST
 
@@ -720,7 +720,7 @@ START_TEST(of_no_type_before_it_is_seen)
 }
 END_TEST
 
-/* Typed at a shell: no line of a policy counts again. */
+/* Typed at a shell: no line of a policy applies again. */
 START_TEST(seen_once_and_asked_for)
 {
         struct known_port port = { { 0x9900 }, { 0x9901 }, NODE_CA, 1, "node0099 mlx5_0", .seen = 0 };

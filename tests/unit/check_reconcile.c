@@ -150,7 +150,7 @@ START_TEST(test_ipoib_is_the_sm_s)
         ck_assert_uint_eq(s.findings.n, 1);
         ck_assert_int_eq(s.findings.items[0].severity, FINDING_NOTE);
         ck_assert_int_eq(s.findings.items[0].code, FINDING_OPENSM_IPOIB);
-        ck_assert_ptr_nonnull(strstr(s.findings.items[0].text, "made by the SM"));
+        ck_assert_ptr_nonnull(strstr(s.findings.items[0].text, "the SM creates"));
         ck_assert_uint_eq(s.decision.plan->steps[PHASE_GRANT].n_writes, 3);
         done(&s);
         has_mirror = true; /* OpenSM is given a file, which says so */
@@ -191,7 +191,7 @@ START_TEST(test_beside_an_sm)
         beside_sm = BESIDE_SM_AUDITED;
         expect_beside(1, 11, 0, "pkeyd only compares, ", "pkeyctl reload");
         beside_sm = BESIDE_SM_REFUSED;
-        expect_beside(1, 11, -EBADMSG, "nothing is written, for the subnet manager on node1", "--beside-opensm");
+        expect_beside(1, 11, -EBADMSG, "nothing is written, because the subnet manager on node1", "--beside-opensm");
         expect_beside(SUBNET_NONE, 0, 0, NULL, NULL);
         beside_sm = BESIDE_SM_ACCEPTED;
         expect_beside(1, 11, 0, NULL, NULL);
@@ -244,7 +244,7 @@ START_TEST(test_silent)
                 ck_assert_ptr_nonnull(strstr(s.findings.items[n].hint, "M_Key"));
                 n = (unsigned) s.findings.n;
         }
-        ck_assert_ptr_nonnull(strstr(s.findings.items[n - 1].text, "4 more ports like that, 12 in all"));
+        ck_assert_ptr_nonnull(strstr(s.findings.items[n - 1].text, "4 more ports like this, 12 in total"));
         ck_assert(ends_with(&s, 1, 0x8101));
         done(&s);
 }
@@ -374,7 +374,7 @@ START_TEST(test_frozen)
         ck_assert_ptr_nonnull(strstr(f->text, "node1 mlx5_0/1 (0x"));
         ck_assert_ptr_nonnull(strstr(f->text, ") is frozen: two equally specific lines"));
         ck_assert_ptr_nonnull(strstr(f->text, "stays as it is (0x0055 0x8055 0xffff)"));
-        ck_assert_ptr_nonnull(strstr(f->hint, "take it out of one of the two lines"));
+        ck_assert_ptr_nonnull(strstr(f->hint, "remove it from one of the two lines"));
         ck_assert_uint_eq(s.findings.n_errors, 2);
         for (unsigned h = 0; h < 3; h++) {
                 ck_assert_int_eq(s.decision.plan->frozen[s.f.leaf[h]], h == 1 ? FREEZE_LINES : FREEZE_NONE);
