@@ -92,6 +92,15 @@ const char *report_text(struct report *r, const char *format, ...)
         return text ?: "?";
 }
 
+const char *report_list(struct report *r, const char *const *words, size_t n)
+{
+        const char *list = "";
+
+        for (size_t i = 0; i < n; i++)
+                list = report_text(r, "%s%s%s", list, i > 0 ? ", " : "", words[i]);
+        return list;
+}
+
 static const char *escape(struct report *r, const char *text, const char *quote)
 {
         size_t n = strlen(text), used = 0;

@@ -42,6 +42,8 @@ int report_finish(struct report *r);
 
 /* Lives in the findings' arena; never NULL. */
 const char *report_text(struct report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "full, limited, both"; in the findings' arena, never NULL. */
+const char *report_list(struct report *r, const char *const *words, size_t n);
 /* Text as a message may quote it: in '', unprintable bytes escaped, long text cut. Lives in the findings' arena; never
  * NULL. */
 const char *report_quote(struct report *r, const char *text);

@@ -487,15 +487,6 @@ bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, en
         return false;
 }
 
-static const char *join(struct report *r, const char *const *words, size_t n)
-{
-        const char *all = n > 0 ? words[0] : "nothing";
-
-        for (size_t i = 1; i < n && all; i++)
-                all = arena_printf(r->findings->arena, "%s, %s", all, words[i]);
-        return all ? all : "?";
-}
-
 void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map, const char *path,
                           const char *const *keys, size_t n_keys)
 {
@@ -510,7 +501,7 @@ void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map,
                 if (i < n_keys)
                         continue;
                 if (!accepted)
-                        accepted = join(t->report, keys, n_keys);
+                        accepted = report_list(t->report, keys, n_keys);
                 yaml_tree_error(t, c->key, FINDING_KEY_UNKNOWN, "%s%sunknown key %s (accepted: %s)", path,
                                 *path ? ": " : "", report_quote(t->report, text), accepted);
                 near = nearest_word(text, keys, n_keys);

@@ -7,40 +7,33 @@
 #include "util/nearest.h"
 #include "policy/yaml_tree.h"
 
-#define MEMBER(name) offsetof(struct settings, name), sizeof(((struct settings *) NULL)->name)
-#define NO_MEMBER    0, 0
+#define MEMBER(name) offsetof(struct settings, name)
+#define WORDS(...)                                                                                                     \
+        .words = (const char *const[]) { __VA_ARGS__ }, .n_words = ELEMENTS(((const char *const[]) { __VA_ARGS__ }))
 #define NAME_MAX_LENGTH 63
 #define PATH_MAX_LENGTH 4095
 
-static const char *const modes[] = { "enforce", "audit", NULL };
-static const char *const writers[] = { "direct", "opensm", NULL };
-static const char *const roles[] = { "always", "follow-sm", NULL };
-static const char *const unmanageds[] = { "remove", "keep", NULL };
-static const char *const enforcements[] = { "both", "in", "out", "off", NULL };
-static const char *const overflows[] = { "refuse", "disable", NULL };
-
-/* The order of words is that of the enums in settings.h. */
 const struct settings_key settings_schema[] = {
         { "ca", SETTINGS_NAME, MEMBER(ca), 0, 0, "the name of a channel adapter, as in mlx5_0" },
         { "port", SETTINGS_NUMBER, MEMBER(port), 1, 254, "1 to 254" },
-        { "mode", SETTINGS_WORD, MEMBER(mode), 0, 0, "enforce, audit", modes, "enforce" },
-        { "writer", SETTINGS_WORD, MEMBER(writer), 0, 0, "direct, opensm", writers, "direct" },
-        { "beside_opensm", SETTINGS_BOOL, MEMBER(beside_opensm), 0, 0, "true, false", NULL, "false" },
-        { "role", SETTINGS_WORD, MEMBER(role), 0, 0, "always, follow-sm", roles, "always" },
-        { "unmanaged", SETTINGS_WORD, MEMBER(unmanaged), 0, 0, "remove, keep", unmanageds, "remove" },
-        { "enforcement", SETTINGS_WORD, MEMBER(enforcement), 0, 0, "both, in, out, off", enforcements, "both" },
-        { "enforcement_overflow", SETTINGS_WORD, MEMBER(enforcement_overflow), 0, 0, "refuse, disable", overflows,
-          "refuse" },
-        { "repair_index0", SETTINGS_BOOL, MEMBER(repair_index0), 0, 0, "true, false", NULL, "false" },
+        { "mode", SETTINGS_WORD, MEMBER(mode), WORDS("enforce", "audit"), .standard = "enforce" },
+        { "writer", SETTINGS_WORD, MEMBER(writer), WORDS("direct", "opensm"), .standard = "direct" },
+        { "beside_opensm", SETTINGS_BOOL, MEMBER(beside_opensm), 0, 0, "true, false", .standard = "false" },
+        { "role", SETTINGS_WORD, MEMBER(role), WORDS("always", "follow-sm"), .standard = "always" },
+        { "unmanaged", SETTINGS_WORD, MEMBER(unmanaged), WORDS("remove", "keep"), .standard = "remove" },
+        { "enforcement", SETTINGS_WORD, MEMBER(enforcement), WORDS("both", "in", "out", "off"), .standard = "both" },
+        { "enforcement_overflow", SETTINGS_WORD, MEMBER(enforcement_overflow), WORDS("refuse", "disable"),
+          .standard = "refuse" },
+        { "repair_index0", SETTINGS_BOOL, MEMBER(repair_index0), 0, 0, "true, false", .standard = "false" },
         { "sweep_interval", SETTINGS_DURATION, MEMBER(sweep_interval), USEC_PER_SEC, 24 * 3600 * USEC_PER_SEC,
-          "1s to 24h", NULL, "60s" },
-        { "absent_hold", SETTINGS_DURATION, MEMBER(absent_hold), 0, USEC_INFINITY, "0s or more, or forever", NULL, "15m" },
-        { "timeout", SETTINGS_DURATION, MEMBER(timeout), 10 * USEC_PER_MSEC, 60 * USEC_PER_SEC, "10ms to 60s", NULL,
-          "500ms" },
-        { "window", SETTINGS_NUMBER, MEMBER(window), 1, 4096, "1 to 4096", NULL, "128" },
+          "1s to 24h", .standard = "60s" },
+        { "absent_hold", SETTINGS_DURATION, MEMBER(absent_hold), 0, USEC_INFINITY, "0s or more, or forever", .standard = "15m" },
+        { "timeout", SETTINGS_DURATION, MEMBER(timeout), 10 * USEC_PER_MSEC, 60 * USEC_PER_SEC, "10ms to 60s",
+          .standard = "500ms" },
+        { "window", SETTINGS_NUMBER, MEMBER(window), 1, 4096, "1 to 4096", .standard = "128" },
         { "m_key_file", SETTINGS_SECRET, MEMBER(m_key_file), 0, 0, "an absolute path, as in /etc/pkeyd/m_key" },
         { "sa_key_file", SETTINGS_SECRET, MEMBER(sa_key_file), 0, 0, "an absolute path, as in /etc/pkeyd/sa_key" },
-        { "opensm", SETTINGS_MAP, NO_MEMBER, 0, 0, "a map", NULL, "{}" },
+        { "opensm", SETTINGS_MAP, .standard = "{}" },
         { "opensm.partitions_conf", SETTINGS_PATH, MEMBER(opensm_partitions_conf), 0, 0,
           "an absolute path, as in /etc/opensm/partitions.conf" },
         { "opensm.reload", SETTINGS_RELOAD, MEMBER(opensm_reload), 0, 0,
@@ -48,14 +41,14 @@ const struct settings_key settings_schema[] = {
         { "opensm.config", SETTINGS_PATH, MEMBER(opensm_config), 0, 0, "an absolute path, as in /etc/opensm/opensm.conf" },
         { "opensm.mirror", SETTINGS_PATH, MEMBER(opensm_mirror), 0, 0,
           "an absolute path, as in /etc/opensm/partitions.conf" },
-        { "violations", SETTINGS_MAP, NO_MEMBER, 0, 0, "a map", NULL, "{}" },
+        { "violations", SETTINGS_MAP, .standard = "{}" },
         { "violations.interval", SETTINGS_DURATION, MEMBER(violations_interval), USEC_PER_SEC, 24 * 3600 * USEC_PER_SEC,
-          "1s to 24h", NULL, "60s" },
-        { "violations.threshold", SETTINGS_NUMBER, MEMBER(violations_threshold), 1, 1000000000, "1 to 1000000000", NULL,
-          "1" },
-        { "violations.clear_saturated", SETTINGS_BOOL, MEMBER(violations_clear_saturated), 0, 0, "true, false", NULL,
-          "false" },
-        { "metrics", SETTINGS_MAP, NO_MEMBER, 0, 0, "a map", NULL, "{}" },
+          "1s to 24h", .standard = "60s" },
+        { "violations.threshold", SETTINGS_NUMBER, MEMBER(violations_threshold), 1, 1000000000, "1 to 1000000000",
+          .standard = "1" },
+        { "violations.clear_saturated", SETTINGS_BOOL, MEMBER(violations_clear_saturated), 0, 0, "true, false",
+          .standard = "false" },
+        { "metrics", SETTINGS_MAP, .standard = "{}" },
         { "metrics.textfile", SETTINGS_PATH, MEMBER(metrics_textfile), 0, 0,
           "an absolute path, as in /var/lib/prometheus/node-exporter/pkeyd.prom" },
 };
@@ -68,11 +61,16 @@ struct reader {
         struct settings *settings;
 };
 
+static const char *accepted_values(struct reader *r, const struct settings_key *key)
+{
+        return key->words ? report_list(&r->report, key->words, key->n_words) : key->accepted;
+}
+
 static void refuse(struct reader *r, const struct yaml_tree_node *node, const struct settings_key *key,
                    const char *problem)
 {
         yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: %s %s (accepted: %s)", key->name,
-                        report_quote(&r->report, node->text), problem, key->accepted);
+                        report_quote(&r->report, node->text), problem, accepted_values(r, key));
 }
 
 static void *member(struct reader *r, const struct settings_key *key)
@@ -162,13 +160,13 @@ static void read_word(struct reader *r, const struct settings_key *key, const st
         const char *near;
         unsigned i;
 
-        for (i = 0; key->words[i] && strcmp(node->text, key->words[i]) != 0; i++)
+        for (i = 0; i < key->n_words && strcmp(node->text, key->words[i]) != 0; i++)
                 ;
-        if (key->words[i]) {
+        if (i < key->n_words) {
                 memcpy(member(r, key), &i, sizeof(i));
                 return;
         }
-        near = nearest_word(node->text, key->words, i);
+        near = nearest_word(node->text, key->words, key->n_words);
         refuse(r, node, key, "is not a known value");
         if (near)
                 report_hint(&r->report, "did you mean '%s'?", near);
@@ -284,7 +282,7 @@ static void read_key(struct reader *r, const struct settings_key *key, const str
                 return;
         if (yaml_tree_is_null(node)) {
                 yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: has no value (accepted: %s)", key->name,
-                                key->accepted);
+                                accepted_values(r, key));
                 return;
         }
         readers[key->type](r, key, node);
@@ -304,44 +302,28 @@ static const char *name_in(const struct settings_key *key, const char *path)
         return strchr(name, '.') ? NULL : name;
 }
 
-static void check_names(struct reader *r, const struct yaml_tree_node *map, const char *path)
+/* The keys of the map `path`, and of the maps in it. */
+static void read_map(struct reader *r, const struct yaml_tree_node *map, const char *path)
 {
         const char *names[ELEMENTS(settings_schema)];
         size_t n = 0;
 
-        for (size_t i = 0; i < settings_n_keys; i++)
-                if (name_in(&settings_schema[i], path))
-                        names[n++] = name_in(&settings_schema[i], path);
-        yaml_tree_check_keys(&r->tree, map, path, names, n);
-}
-
-/* Maps are read in the order of the table, in which a map comes before what is in it. */
-static void read_settings(struct reader *r)
-{
-        const struct yaml_tree_node *map = r->tree.root, *node;
-        const char *path = "", *name;
-
-        if (!r->tree.root)
-                return;
-        check_names(r, map, path);
         for (size_t i = 0; i < settings_n_keys; i++) {
                 const struct settings_key *key = &settings_schema[i];
+                const struct yaml_tree_node *node;
 
-                if (!strchr(key->name, '.')) {
-                        map = r->tree.root;
-                        path = "";
-                }
-                name = name_in(key, path);
-                node = name ? yaml_tree_get(map, name) : NULL;
-                if (key->type == SETTINGS_MAP) {
-                        path = key->name;
-                        map = node && yaml_tree_expect(&r->tree, node, YAML_TREE_MAP, path) ? node : NULL;
-                        if (map)
-                                check_names(r, map, path);
-                } else if (node) {
+                names[n] = name_in(key, path);
+                if (!names[n])
+                        continue;
+                node = yaml_tree_get(map, names[n++]);
+                if (!node)
+                        continue;
+                if (key->type != SETTINGS_MAP)
                         read_key(r, key, node);
-                }
+                else if (yaml_tree_expect(&r->tree, node, YAML_TREE_MAP, key->name))
+                        read_map(r, node, key->name);
         }
+        yaml_tree_check_keys(&r->tree, map, path, names, n);
 }
 
 static void want(struct reader *r, const struct yaml_tree_node *at, const char *key, const char *example)
@@ -395,8 +377,8 @@ int settings_parse(struct arena *a, const char *file_name, const char *bytes, si
                 return -ENOMEM;
         settings_default(r.settings);
         e = yaml_tree_parse(&r.tree, a, file, bytes, n, &r.report);
-        if (e == 0)
-                read_settings(&r);
+        if (e == 0 && r.tree.root)
+                read_map(&r, r.tree.root, "");
         if (e == 0)
                 check_writer(&r);
         yaml_tree_done(&r.tree);

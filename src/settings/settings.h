@@ -78,11 +78,12 @@ enum settings_type {
 struct settings_key {
         const char *name;              /* as messages have it: violations.interval is `interval` in the map `violations` */
         enum settings_type type;
-        size_t offset, size;           /* of the member of struct settings; size 0: there is none */
+        size_t offset;                 /* of the member of struct settings; 0 for SETTINGS_MAP, which has none */
         uint64_t min, max;             /* of numbers; of durations in microseconds */
-        const char *accepted;          /* for messages: the values that this version takes */
-        const char *const *words;      /* of SETTINGS_WORD, in the order of the enum; NULL behind the last */
-        const char *standard;          /* the default, as one would write it; NULL: none */
+        const char *accepted;          /* the accepted values, for messages; not of SETTINGS_WORD and SETTINGS_MAP */
+        const char *const *words;      /* of SETTINGS_WORD: the accepted values in the order of the enum */
+        size_t n_words;
+        const char *standard;          /* the default, as it would be written in the file; NULL: none */
 };
 
 extern const struct settings_key settings_schema[];
