@@ -90,7 +90,7 @@ static void read_name(struct reader *r, const struct settings_key *key, const st
                 memcpy(member(r, key), &name, sizeof(name));
 }
 
-/* Digits only, up to 10 of them; *ret_end: what follows. */
+/* 1 to 10 decimal digits. *ret_end: the text after them. */
 static bool parse_number(const char *text, uint64_t *ret, const char **ret_end)
 {
         size_t n = strspn(text, "0123456789");
@@ -172,11 +172,12 @@ static void read_word(struct reader *r, const struct settings_key *key, const st
                 report_hint(&r->report, "did you mean '%s'?", near);
 }
 
+/* read_word() stores a word as its index in an unsigned int. */
 _Static_assert(sizeof(enum settings_mode) == sizeof(unsigned) && sizeof(enum settings_unmanaged) == sizeof(unsigned) &&
                        sizeof(enum settings_enforcement) == sizeof(unsigned) &&
                        sizeof(enum settings_overflow) == sizeof(unsigned) && sizeof(enum settings_writer) == sizeof(unsigned) &&
                        sizeof(enum settings_role) == sizeof(unsigned),
-               "words are stored as the number of the word");
+               "an enum of settings.h is no unsigned int");
 
 static bool is_path(const char *text)
 {
@@ -188,7 +189,7 @@ static bool is_path(const char *text)
         return text[0] == '/' && text[1] != '\0' && n <= PATH_MAX_LENGTH;
 }
 
-/* Who writes the key itself where its file should stand must not find it in a log. */
+/* No message shows the value: it may be the key itself, written here by mistake. */
 static void read_secret(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
         const char *path = node->text;
@@ -223,17 +224,17 @@ static bool is_unit(const char *text)
         return n > suffix && n <= 255 && strspn(text, accepted) == n && strcmp(text + n - suffix, ".service") == 0;
 }
 
-static const char *behind(const char *text, const char *word)
+static const char *after_prefix(const char *text, const char *prefix)
 {
-        size_t n = strlen(word);
+        size_t n = strlen(prefix);
 
-        return strncmp(text, word, n) == 0 ? text + n : NULL;
+        return strncmp(text, prefix, n) == 0 ? text + n : NULL;
 }
 
 static void read_reload(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
-        const char *unit = behind(node->text, "systemd:"), *path = behind(node->text, "pidfile:");
-        const char *number = behind(node->text, "pid:"), *end;
+        const char *unit = after_prefix(node->text, "systemd:"), *path = after_prefix(node->text, "pidfile:");
+        const char *number = after_prefix(node->text, "pid:"), *end;
         struct settings *s = r->settings;
         uint64_t pid;
 
@@ -265,7 +266,7 @@ static void read_bool(struct reader *r, const struct settings_key *key, const st
 
 typedef void (*value_reader)(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node);
 
-/* Of every type but SETTINGS_MAP. The node is a single value. */
+/* Every type except SETTINGS_MAP; the node is a scalar that is not null. */
 static const value_reader readers[] = {
         [SETTINGS_NAME] = read_name, [SETTINGS_NUMBER] = read_number, [SETTINGS_DURATION] = read_duration,
         [SETTINGS_BOOL] = read_bool, [SETTINGS_WORD] = read_word,     [SETTINGS_SECRET] = read_secret,
@@ -288,7 +289,7 @@ static void read_key(struct reader *r, const struct settings_key *key, const str
         readers[key->type](r, key, node);
 }
 
-/* What a key is called in the map `path` ("" is the file); NULL: it does not stand in that map. */
+/* The name of a key in the map `path` ("": the top of the file); NULL: the key belongs to another map. */
 static const char *name_in(const struct settings_key *key, const char *path)
 {
         const char *name = key->name;
@@ -302,7 +303,7 @@ static const char *name_in(const struct settings_key *key, const char *path)
         return strchr(name, '.') ? NULL : name;
 }
 
-/* The keys of the map `path`, and of the maps in it. */
+/* Reads the keys of the map `path`, including those of maps in it. */
 static void read_map(struct reader *r, const struct yaml_tree_node *map, const char *path)
 {
         const char *names[ELEMENTS(settings_schema)];
@@ -326,13 +327,13 @@ static void read_map(struct reader *r, const struct yaml_tree_node *map, const c
         yaml_tree_check_keys(&r->tree, map, path, names, n);
 }
 
-static void want(struct reader *r, const struct yaml_tree_node *at, const char *key, const char *example)
+static void report_missing(struct reader *r, const struct yaml_tree_node *at, const char *key, const char *example)
 {
         yaml_tree_error(&r->tree, at, FINDING_KEY_MISSING, "the key '%s' is missing: writer: opensm requires it", key);
         report_hint(&r->report, "write it as in %s", example);
 }
 
-/* Keys that need or exclude each other. A key that stands there and was refused is not also missing. */
+/* Keys that require or exclude each other. A key that is present but was refused is not reported as missing. */
 static void check_writer(struct reader *r)
 {
         const struct yaml_tree_node *writer = yaml_tree_get(r->tree.root, "writer");
@@ -341,9 +342,9 @@ static void check_writer(struct reader *r)
         if (r->settings->writer == WRITER_DIRECT || (opensm && opensm->kind != YAML_TREE_MAP))
                 return;
         if (!yaml_tree_get(opensm, "partitions_conf"))
-                want(r, writer, "opensm.partitions_conf", "opensm: {partitions_conf: /etc/opensm/partitions.conf, ...}");
+                report_missing(r, writer, "opensm.partitions_conf", "opensm: {partitions_conf: /etc/opensm/partitions.conf, ...}");
         if (!yaml_tree_get(opensm, "reload"))
-                want(r, writer, "opensm.reload", "opensm: {reload: systemd:opensm.service, ...}");
+                report_missing(r, writer, "opensm.reload", "opensm: {reload: systemd:opensm.service, ...}");
         if (yaml_tree_get(opensm, "mirror"))
                 yaml_tree_error(&r->tree, yaml_tree_get(opensm, "mirror"), FINDING_VALUE_INVALID,
                                 "opensm.mirror: is accepted with writer: direct only; with writer: opensm pkeyd writes "

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * settings/: pkeyd.yaml, what is particular to this host and this daemon.
+ * settings/: pkeyd.yaml, the configuration of pkeyd on this host.
  *
- * One table (settings_schema) is the only place where a key, its type, its range and its default stand; the parser, the
- * manual page check and the error messages come from it. Unknown keys are errors, like in the policy.
+ * One table, settings_schema, defines each key with its type, range and default; the parser, the error messages and the check
+ * of the manual page use it. Unknown keys are errors, as in the policy.
  *
- * This folder refuses to know who belongs to which partition.
+ * This folder refuses to know which port is a member of which partition.
  */
 
 #include "ib/types.h"
@@ -21,62 +21,62 @@ enum settings_enforcement { ENFORCEMENT_BOTH, ENFORCEMENT_IN, ENFORCEMENT_OUT, E
 enum settings_overflow { OVERFLOW_REFUSE, OVERFLOW_DISABLE };
 enum settings_writer { WRITER_DIRECT, WRITER_OPENSM };
 
-/* How OpenSM is told to read its file again. */
+/* How pkeyd makes OpenSM read its file again. */
 enum settings_reload {
         RELOAD_NOT_SET,
-        RELOAD_SYSTEMD, /* the processes of a unit of systemd */
-        RELOAD_PIDFILE,
-        RELOAD_PID,
+        RELOAD_SYSTEMD, /* a signal to the processes of a systemd unit */
+        RELOAD_PIDFILE, /* ... to the process whose ID is in a file */
+        RELOAD_PID,     /* ... to the process with a given ID */
 };
 
 struct settings {
-        const char *ca;                   /* NULL: the first active InfiniBand port */
-        unsigned port;                    /* 0: the first active one */
+        const char *ca;                   /* NULL: the CA of the first active InfiniBand port */
+        unsigned port;                    /* 0: the first active port */
         enum settings_mode mode;
         enum settings_writer writer;
-        bool beside_opensm;               /* WRITER_DIRECT, and the SM of the fabric may write tables, too */
-        enum settings_role role;          /* when to write: always, or while the master SM is on this host (control/sm_follow.h) */
+        bool beside_opensm;               /* write with WRITER_DIRECT although the SM may write tables, too */
+        enum settings_role role;          /* write always, or while the master SM is on this host (control/sm_follow.h) */
         enum settings_unmanaged unmanaged;
         enum settings_enforcement enforcement;
         enum settings_overflow enforcement_overflow;
         bool repair_index0;
         usec_t sweep_interval;
-        usec_t absent_hold;               /* how long a port that is gone counts as holding what it held; USEC_INFINITY: always */
+        usec_t absent_hold;               /* how long an absent port counts as holding its last entries; USEC_INFINITY: forever */
         usec_t timeout;                   /* for one MAD */
-        unsigned window;                  /* upper bound of MADs in flight */
-        const char *m_key_file;           /* absolute path; NULL: none. What stands in it: ib/m_keys.h */
+        unsigned window;                  /* limit of MADs in flight */
+        const char *m_key_file;           /* absolute path; NULL: none. Format: ib/m_keys.h */
         const char *sa_key_file;          /* absolute path of a file with the SM_Key for MADs to the SA; NULL: none */
-        usec_t violations_interval;       /* how often each counter is looked at */
-        unsigned violations_threshold;    /* of violations in an interval, below which nothing is told */
+        usec_t violations_interval;       /* how often each counter is read */
+        unsigned violations_threshold;    /* of violations in an interval, below which none is reported */
         bool violations_clear_saturated;
-        const char *metrics_textfile;     /* absolute path; NULL: none is written */
-        const char *opensm_partitions_conf; /* absolute path; there with WRITER_OPENSM */
-        enum settings_reload opensm_reload; /* set with WRITER_OPENSM */
+        const char *metrics_textfile;     /* absolute path of the file to write; NULL: none */
+        const char *opensm_partitions_conf; /* absolute path; not NULL with WRITER_OPENSM */
+        enum settings_reload opensm_reload; /* not RELOAD_NOT_SET with WRITER_OPENSM */
         const char *opensm_unit;          /* of RELOAD_SYSTEMD */
         const char *opensm_pidfile;       /* of RELOAD_PIDFILE; absolute path */
         unsigned opensm_pid;              /* of RELOAD_PID */
         const char *opensm_config;        /* absolute path of opensm.conf; NULL: OpenSM's defaults */
-        const char *opensm_mirror;        /* absolute path of the file that is kept equal to the policy; with WRITER_DIRECT only;
-                                             NULL: none */
+        const char *opensm_mirror;        /* absolute path of a partitions.conf that pkeyd keeps equal to the policy; with
+                                             WRITER_DIRECT only; NULL: none */
 };
 
-/* What a value looks like. */
+/* The type of a value. */
 enum settings_type {
-        SETTINGS_NAME,     /* a word */
+        SETTINGS_NAME,     /* the name of a device */
         SETTINGS_NUMBER,
         SETTINGS_DURATION, /* number and unit */
         SETTINGS_BOOL,
         SETTINGS_WORD,     /* one of `words` */
-        SETTINGS_SECRET,   /* the absolute path of a file with a secret; no message shows the value, for it may be the secret
-                              itself, put there by mistake */
+        SETTINGS_SECRET,   /* the absolute path of a file with a secret; no message shows the value, because it may be the
+                              secret itself, written here by mistake */
         SETTINGS_PATH,     /* the absolute path of a file */
-        SETTINGS_RELOAD,   /* systemd:UNIT, pidfile:PATH or pid:N; all members opensm_reload and what belongs to it */
-        SETTINGS_MAP,      /* a map: the keys in it are the lines that follow, whose names begin with its own and a dot */
+        SETTINGS_RELOAD,   /* systemd:UNIT, pidfile:PATH or pid:N; sets opensm_reload and the member of its kind */
+        SETTINGS_MAP,      /* a map; the names of the keys in it begin with its name and a dot */
 };
 
-/* A line of the schema. */
+/* One key of pkeyd.yaml. */
 struct settings_key {
-        const char *name;              /* as messages have it: violations.interval is `interval` in the map `violations` */
+        const char *name;              /* as in messages: violations.interval is `interval` in the map `violations` */
         enum settings_type type;
         size_t offset;                 /* of the member of struct settings; 0 for SETTINGS_MAP, which has none */
         uint64_t min, max;             /* of numbers; of durations in microseconds */
@@ -89,7 +89,7 @@ struct settings_key {
 extern const struct settings_key settings_schema[];
 extern const size_t settings_n_keys;
 
-/* The defaults, as if the file were empty. */
+/* Sets the defaults, as an empty file does. */
 void settings_default(struct settings *ret);
 
 /* The partition file of OpenSM that pkeyd writes; NULL: none. */
@@ -98,12 +98,13 @@ static inline const char *settings_opensm_file(const struct settings *s)
         return s->writer == WRITER_OPENSM ? s->opensm_partitions_conf : s->opensm_mirror;
 }
 
-/* pkeyd writes the tables, and nothing says what an SM that writes them, too, is to have in its file. */
+/* True if pkeyd writes the tables itself and nothing keeps an SM from writing them, too: it has no file with the same content. */
 static inline bool settings_leave_out_the_sm(const struct settings *s)
 {
         return !settings_opensm_file(s) && !s->beside_opensm;
 }
 
-/* Reads pkeyd.yaml over the defaults. Returns 0, -EBADMSG (findings say why), -ENOMEM. */
+/* Reads pkeyd.yaml; a missing key gets its default. Returns 0, -EBADMSG (refused: findings say why), -ENOMEM. *ret lives in the
+ * arena and is set only on 0. */
 int settings_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                    struct settings **ret);
