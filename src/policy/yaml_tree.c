@@ -8,10 +8,11 @@
 #include "util/nearest.h"
 #include "util/cleanup.h"
 
-/* An open list or map. */
+/* A list or map whose end was not reached yet. */
 struct frame {
-        struct yaml_tree_node *node, *key;
-        struct yaml_tree_node **tail; /* where the next child goes */
+        struct yaml_tree_node *node;
+        struct yaml_tree_node *key;   /* of a map: the key whose value comes next; NULL: a key comes next */
+        struct yaml_tree_node **tail; /* where to store the next child */
 };
 
 struct builder {
@@ -20,8 +21,6 @@ struct builder {
         struct frame frames[YAML_TREE_MAX_DEPTH];
         unsigned depth;
         uint32_t n_nodes;
-        unsigned n_documents;
-        bool done;
 };
 
 /* ---- places and findings -------------------------------------------------------------------------------------- */
@@ -49,12 +48,13 @@ void yaml_tree_error(struct yaml_tree *t, const struct yaml_tree_node *node, enu
         va_end(ap);
 }
 
-/* ---- what libyaml says of a file that is no YAML ------------------------------------------------------------------ */
+/* ---- syntax errors ---------------------------------------------------------------------------------------------- */
 
+/* A message of libyaml in our words. */
 struct complaint {
-        const char *libyaml; /* how its message begins */
+        const char *libyaml; /* the beginning of its message */
         const char *text, *hint;
-        bool at_context;     /* the mistake is where the construct began, not where libyaml noticed */
+        bool at_context;     /* the mistake is where the construct begins, not where libyaml noticed it */
 };
 
 static const struct complaint complaints[] = {
@@ -86,7 +86,7 @@ static const struct complaint complaints[] = {
 
 static const struct complaint unclosed = { "", "the list or map that opens here is not closed", NULL, true };
 
-/* partitions.conf of OpenSM, pasted in: `Default=0x7fff, ipoib: ALL=full;` */
+/* A line of OpenSM's partitions.conf: `Default=0x7fff, ipoib: ALL=full;` */
 static bool looks_like_opensm(const char *line)
 {
         return line && strchr(line, '=') && (strstr(line, "=0x") || strchr(line, ';'));
@@ -97,7 +97,7 @@ static void add_opensm_hint(struct report *r)
         report_hint(r, "this looks like OpenSM's partitions.conf: `pkeyctl import FILE` converts it to a partitions.yaml");
 }
 
-/* A node that only says where. */
+/* A node with nothing but a place. */
 static struct yaml_tree_node node_at(const yaml_mark_t *mark)
 {
         return (struct yaml_tree_node) { .line = (unsigned) mark->line + 1, .column = (unsigned) mark->column + 1 };
@@ -113,7 +113,7 @@ static const struct complaint *find_complaint(const yaml_parser_t *parser)
         return NULL;
 }
 
-/* libyaml noticed it at the end of the file only: then what matters is where it began. */
+/* libyaml noticed the mistake only at the end of the file, so the beginning of the construct is the better place. */
 static bool is_at_end(const struct yaml_source *s, const yaml_mark_t *mark)
 {
         return mark->line + 1 > s->n_lines || s->lines[mark->line] + mark->column >= s->n;
@@ -197,22 +197,11 @@ static void refuse_alias(struct builder *b, struct yaml_tree_node *node, const y
         node->broken = true;
 }
 
-/* The event of a scalar, an alias, or the begin of a list or map. */
-static int new_node(struct builder *b, const yaml_event_t *e, struct yaml_tree_node **ret)
+/* The node of a scalar, an alias, or the start of a list or map. */
+static int make_node(struct builder *b, const yaml_event_t *e, struct yaml_tree_node *node)
 {
-        struct yaml_tree_node *node;
         int r = 0;
 
-        if (++b->n_nodes > YAML_TREE_MAX_NODES) {
-                struct yaml_tree_node at = node_at(&e->start_mark);
-
-                yaml_tree_error(b->tree, &at, FINDING_FILE_TOO_LARGE, "more than %d values in one file",
-                                YAML_TREE_MAX_NODES);
-                return -EBADMSG;
-        }
-        node = arena_new_object(b->tree->arena, struct yaml_tree_node);
-        if (!node)
-                return -ENOMEM;
         *node = node_at(&e->start_mark);
         if (e->type == YAML_SCALAR_EVENT) {
                 r = set_scalar(b, node, e);
@@ -223,9 +212,9 @@ static int new_node(struct builder *b, const yaml_event_t *e, struct yaml_tree_n
         } else if (e->type == YAML_MAPPING_START_EVENT) {
                 node->kind = YAML_TREE_MAP;
                 refuse_extras(b, node, e->data.mapping_start.anchor, e->data.mapping_start.tag);
-        } else
+        } else {
                 refuse_alias(b, node, e);
-        *ret = node;
+        }
         return r;
 }
 
@@ -242,7 +231,7 @@ static void check_key(struct builder *b, struct yaml_tree_node *key)
         }
 }
 
-/* Puts a node where it belongs: the root, an item, a key, or a key's value. */
+/* Adds a node to the tree: as the root, an item of a list, a key, or the value of a key. */
 static void attach(struct builder *b, struct yaml_tree_node *node)
 {
         struct frame *f;
@@ -266,8 +255,23 @@ static void attach(struct builder *b, struct yaml_tree_node *node)
         f->node->n_children++;
 }
 
-static int open_node(struct builder *b, struct yaml_tree_node *node)
+static int add_node(struct builder *b, const yaml_event_t *e)
 {
+        struct yaml_tree_node at = node_at(&e->start_mark), *node;
+        int r;
+
+        if (++b->n_nodes > YAML_TREE_MAX_NODES) {
+                yaml_tree_error(b->tree, &at, FINDING_FILE_TOO_LARGE, "more than %d values in one file",
+                                YAML_TREE_MAX_NODES);
+                return -EBADMSG;
+        }
+        node = arena_new_object(b->tree->arena, struct yaml_tree_node);
+        r = node ? make_node(b, e, node) : -ENOMEM;
+        if (r < 0)
+                return r;
+        attach(b, node);
+        if (node->kind == YAML_TREE_SCALAR)
+                return 0;
         if (b->depth == YAML_TREE_MAX_DEPTH) {
                 yaml_tree_error(b->tree, node, FINDING_YAML_DEPTH, "nested deeper than %d levels", YAML_TREE_MAX_DEPTH);
                 return -EBADMSG;
@@ -295,7 +299,7 @@ static void report_duplicate(struct builder *b, const struct yaml_tree_node *fir
         again->key->broken = again->broken = true;
 }
 
-/* Reports keys that appear twice and takes the later ones out, and with them what is no key at all. */
+/* Reports duplicate keys. Removes the later ones, and values whose key was refused. */
 static int close_map(struct builder *b, struct frame *f)
 {
         _cleanup_free_ struct yaml_tree_node **values = NULL;
@@ -336,11 +340,12 @@ static int close_node(struct builder *b)
         return f->node->kind == YAML_TREE_MAP ? close_map(b, f) : 0;
 }
 
+/* Even an empty document has a root: a null. */
 static int start_document(struct builder *b, const yaml_event_t *e)
 {
         struct yaml_tree_node at = node_at(&e->start_mark);
 
-        if (++b->n_documents == 1)
+        if (!b->tree->root)
                 return 0;
         yaml_tree_error(b->tree, &at, FINDING_YAML_DOCUMENTS, "a second YAML document (accepted: one in a file)");
         return -EBADMSG;
@@ -348,44 +353,43 @@ static int start_document(struct builder *b, const yaml_event_t *e)
 
 static int handle_event(struct builder *b, const yaml_event_t *e)
 {
-        struct yaml_tree_node *node;
-        int r;
-
-        if (e->type == YAML_STREAM_END_EVENT)
-                b->done = true;
-        if (e->type == YAML_DOCUMENT_START_EVENT)
+        switch (e->type) {
+        case YAML_DOCUMENT_START_EVENT:
                 return start_document(b, e);
-        if (e->type == YAML_SEQUENCE_END_EVENT || e->type == YAML_MAPPING_END_EVENT)
+        case YAML_ALIAS_EVENT:
+        case YAML_SCALAR_EVENT:
+        case YAML_SEQUENCE_START_EVENT:
+        case YAML_MAPPING_START_EVENT:
+                return add_node(b, e);
+        case YAML_SEQUENCE_END_EVENT:
+        case YAML_MAPPING_END_EVENT:
                 return close_node(b);
-        if (e->type != YAML_SCALAR_EVENT && e->type != YAML_ALIAS_EVENT && e->type != YAML_SEQUENCE_START_EVENT &&
-            e->type != YAML_MAPPING_START_EVENT)
+        default:
                 return 0;
-        r = new_node(b, e, &node);
-        if (r < 0)
-                return r;
-        attach(b, node);
-        return node->kind == YAML_TREE_SCALAR ? 0 : open_node(b, node);
+        }
 }
 
 static int build(struct builder *b)
 {
+        bool done = false;
         yaml_event_t event;
         int r = 0;
 
-        while (r == 0 && !b->done) {
+        while (r == 0 && !done) {
                 if (!yaml_parser_parse(&b->parser, &event)) {
                         if (b->parser.error == YAML_MEMORY_ERROR)
                                 return -ENOMEM;
                         report_syntax(b);
                         return -EBADMSG;
                 }
+                done = event.type == YAML_STREAM_END_EVENT;
                 r = handle_event(b, &event);
                 yaml_event_delete(&event);
         }
         return r;
 }
 
-/* One word or sentence where a map should be: nobody meant that. */
+/* The root must be a map; a null root counts as an empty file. */
 static int check_root(struct yaml_tree *t)
 {
         struct yaml_tree_node *root = t->root;
@@ -433,7 +437,7 @@ void yaml_tree_done(struct yaml_tree *t)
         yaml_source_done(&t->source);
 }
 
-/* ---- looking at a tree ---------------------------------------------------------------------------------------- */
+/* ---- reading a tree --------------------------------------------------------------------------------------------- */
 
 struct yaml_tree_node *yaml_tree_get(const struct yaml_tree_node *map, const char *key)
 {
