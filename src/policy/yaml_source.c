@@ -5,10 +5,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "util/vector.h"
+
 #define LINE_WIDTH_MAX 160
 
-/* One character at p of the n >= 1 bytes left. Returns its length, 0 if it is not UTF-8 (RFC 3629: no overlong forms,
- * no surrogates, nothing above U+10FFFF). */
+/* Decodes the character at p, of n >= 1 bytes. Returns its length; 0 if it is not UTF-8 (RFC 3629: no overlong forms, no
+ * surrogates, nothing above U+10FFFF). */
 static size_t decode(const unsigned char *p, size_t n, uint32_t *ret)
 {
         static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
@@ -34,7 +36,7 @@ static size_t decode(const unsigned char *p, size_t n, uint32_t *ret)
         return length;
 }
 
-/* Marks that make a text read otherwise than it is stored. */
+/* Characters that make a text appear in another order than it is stored. */
 static bool turns_direction(uint32_t c)
 {
         return (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x200e || c == 0x200f;
@@ -51,20 +53,28 @@ static bool breaks_line(uint32_t c)
         return c == 0x85 || c == 0x2028 || c == 0x2029;
 }
 
+/* Appends the character at p for display: white space as ' ', a character that is refused, or a byte that is not UTF-8, as '?'.
+ * Returns its length at p. */
+static size_t copy_visible(const unsigned char *p, size_t n, char **out)
+{
+        uint32_t c = 0;
+        size_t length = decode(p, n, &c);
+
+        if (c == '\t' || c == '\r' || c == 0xa0)
+                *(*out)++ = ' ';
+        else if (length == 0 || c == '\n' || is_control(c) || breaks_line(c) || turns_direction(c))
+                *(*out)++ = '?';
+        else
+                *out = mempcpy(*out, p, length);
+        return MAX(length, (size_t) 1);
+}
+
 char *yaml_source_comment(struct arena *a, const char *bytes, size_t n)
 {
         char *text = arena_alloc_array(a, n + 1, 1), *out = text;
 
-        for (size_t i = 0, length; text && i < n; i += length) {
-                uint32_t c = 0;
-
-                length = decode((const unsigned char *) bytes + i, n - i, &c);
-                if (length > 1 && !is_control(c) && !turns_direction(c) && !breaks_line(c))
-                        out = (char *) memcpy(out, bytes + i, length) + length;
-                else
-                        *out++ = c == '\t' || c == 0xa0 ? ' ' : c < 0x20 || c > 0x7e ? '?' : (char) c;
-                length = MAX(length, (size_t) 1);
-        }
+        for (size_t i = 0; text && i < n;)
+                i += copy_visible((const unsigned char *) bytes + i, n - i, &out);
         return text;
 }
 
@@ -72,7 +82,7 @@ struct scan {
         struct yaml_source *source;
         unsigned line, column;
         bool in_comment, after_blank;
-        unsigned last_blank_line; /* where a tab or no-break space was reported */
+        unsigned last_blank_line; /* of the last tab or no-break space that was reported */
 };
 
 static void refuse(struct scan *s, enum finding_code code, const char *text)
@@ -84,7 +94,7 @@ static void refuse(struct scan *s, enum finding_code code, const char *text)
         report_add(source->report, FINDING_ERROR, code, &place, "%s", text);
 }
 
-/* Tabs and no-break spaces look like blanks and are none. One finding for a line is enough. */
+/* Tabs and no-break spaces look like spaces. Only the first one of a line is reported. */
 static void check_blank(struct scan *s, uint32_t c)
 {
         if (s->in_comment || s->last_blank_line == s->line)
@@ -99,7 +109,7 @@ static void check_blank(struct scan *s, uint32_t c)
                               : "text pasted from a web page often has them: type the spaces of this line again");
 }
 
-/* False: there is no point in looking further. */
+/* Returns false if the rest of the file should not be checked: it is probably not text. */
 static bool check_char(struct scan *s, uint32_t c, uint32_t next)
 {
         struct report *report = s->source->report;
@@ -167,17 +177,15 @@ static void scan_characters(struct yaml_source *source)
 
 static int find_lines(struct yaml_source *s)
 {
-        const char *p = s->bytes, *end = s->bytes + s->n;
-        size_t n = 1;
+        size_t allocated = 0;
 
-        for (; p < end && (p = memchr(p, '\n', (size_t) (end - p))); p++)
-                n++;
-        s->lines = reallocarray(NULL, n, sizeof(*s->lines));
-        if (!s->lines)
-                return -ENOMEM;
-        s->lines[s->n_lines++] = 0;
-        for (p = s->bytes; p < end && (p = memchr(p, '\n', (size_t) (end - p))); p++)
-                s->lines[s->n_lines++] = (size_t) (p - s->bytes) + 1;
+        for (size_t i = 0; i <= s->n; i++) {
+                if (i > 0 && s->bytes[i - 1] != '\n')
+                        continue;
+                if (VECTOR_GROW(NULL, s->lines, s->n_lines, allocated) < 0)
+                        return -ENOMEM;
+                s->lines[s->n_lines++] = i;
+        }
         return 0;
 }
 
@@ -213,27 +221,16 @@ void yaml_source_done(struct yaml_source *s)
 const char *yaml_source_line(const struct yaml_source *s, struct arena *a, unsigned line)
 {
         const unsigned char *p;
-        char buffer[4 * LINE_WIDTH_MAX + 1];
-        size_t at = 0, n, used = 0, length;
-        uint32_t c;
+        char buffer[LINE_WIDTH_MAX + 4], *out = buffer;
+        size_t at = 0, n;
 
         if (line == 0 || line > s->n_lines)
                 return NULL;
         p = (const unsigned char *) s->bytes + s->lines[line - 1];
-        n = (line < s->n_lines ? s->lines[line] : s->n) - s->lines[line - 1];
-        while (at < n && used < LINE_WIDTH_MAX && p[at] != '\n') {
-                length = decode(p + at, n - at, &c);
-                if (length == 0 || is_control(c) || breaks_line(c) || turns_direction(c))
-                        buffer[used++] = '?';
-                else if (c == '\t' || c == '\r' || c == 0xa0)
-                        buffer[used++] = ' ';
-                else {
-                        memcpy(buffer + used, p + at, length);
-                        used += length;
-                }
-                at += MAX(length, (size_t) 1);
-        }
-        while (used > 0 && buffer[used - 1] == ' ')
-                used--;
-        return arena_strndup(a, buffer, used);
+        n = s->n - s->lines[line - 1];
+        while (at < n && p[at] != '\n' && out < buffer + LINE_WIDTH_MAX)
+                at += copy_visible(p + at, n - at, &out);
+        while (out > buffer && out[-1] == ' ')
+                out--;
+        return arena_strndup(a, buffer, (size_t) (out - buffer));
 }
