@@ -12,6 +12,17 @@ const char *policy_path(struct policy_reader *r, const char *prefix, const char 
         return report_text(&r->report, "%s%s%s", prefix, report_escape(&r->report, name), suffix);
 }
 
+int policy_read_selectors(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, struct selector ***ret,
+                          uint32_t *ret_n)
+{
+        struct selector_source source = { .text = node->text, .path = path, .verbatim = node->verbatim };
+
+        source.place = yaml_tree_place(&r->tree, node);
+        if (node->verbatim && !node->plain)
+                source.place.where.column++; /* after the quote */
+        return selector_parse_list(&r->selectors, &source, ret, ret_n);
+}
+
 static int compare_groups(const void *left, const void *right)
 {
         const struct policy_group *a = left, *b = right;
@@ -46,11 +57,13 @@ static int read_names(struct policy_reader *r, const struct yaml_tree_node *map)
         return 0;
 }
 
-/* One text, or one item of a list of them. */
-static int read_item(struct policy_reader *r, const struct yaml_tree_node *node, const char *path,
-                     struct selector ***ret, uint32_t *ret_n)
+/* The value of a group, or an item of it. */
+static int add_item(struct policy_reader *r, const struct yaml_tree_node *node, const char *path,
+                    struct policy_group *group, uint32_t *allocated)
 {
-        struct selector_source source = { .text = node->text, .path = path };
+        struct selector **selectors;
+        uint32_t n;
+        int e;
 
         if (node->broken)
                 return -EBADMSG;
@@ -62,20 +75,7 @@ static int read_item(struct policy_reader *r, const struct yaml_tree_node *node,
                         report_hint(&r->report, "a group lists selectors only; memberships belong in `partitions`");
                 return -EBADMSG;
         }
-        source.place = yaml_tree_place(&r->tree, node);
-        source.verbatim = node->verbatim;
-        if (!node->plain)
-                source.place.where.column += node->verbatim;
-        return selector_parse_list(&r->selectors, &source, ret, ret_n);
-}
-
-static int add_item(struct policy_reader *r, const struct yaml_tree_node *node, const char *path,
-                    struct policy_group *group, uint32_t *allocated)
-{
-        struct selector **selectors;
-        uint32_t n;
-        int e = read_item(r, node, path, &selectors, &n);
-
+        e = policy_read_selectors(r, node, path, &selectors, &n);
         if (e < 0)
                 return e;
         if (VECTOR_EXTEND(r->arena, group->selectors, group->n_selectors, *allocated, n) < 0)
@@ -104,8 +104,8 @@ static int read_members(struct policy_reader *r, struct policy_group *group, con
 
 struct walk {
         struct policy_reader *reader;
-        uint8_t *heights; /* of each group: 0 not looked at, else how deep the groups below it are nested, and 1 */
-        uint32_t stack[GROUPS_MAX_DEPTH];
+        uint8_t *heights; /* of each group: 1 + the levels of groups below it; 0: not known yet */
+        uint32_t stack[GROUPS_MAX_DEPTH]; /* the groups from the first one to the current one */
         unsigned depth;
 };
 
@@ -122,7 +122,7 @@ static void refuse_circle(struct walk *w, const struct selector *at, unsigned fr
                    chain ? chain : "...", first);
 }
 
-/* Returns the height of a group; GROUPS_MAX_DEPTH + 1: too high, or a circle, which has been reported. */
+/* Returns the height of a group; GROUPS_MAX_DEPTH + 1: it is nested too deeply or contains itself, and this was reported. */
 static uint8_t walk_group(struct walk *w, uint32_t group)
 {
         struct policy_reader *r = w->reader;

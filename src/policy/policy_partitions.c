@@ -6,8 +6,6 @@
 #include "policy/policy_keys.h"
 #include "policy/policy_reader.h"
 
-static const char *const memberships[] = { "full", "limited", "both", "none" };
-
 /* ---- P_Keys --------------------------------------------------------------------------------------------------- */
 
 static int refuse_base(const char **reterr_text, const char *text, uint16_t *reterr_instead, unsigned long instead)
@@ -81,23 +79,27 @@ static void read_p_key(struct policy_reader *r, struct policy_partition *partiti
 
 static const char *near_membership(const char *text)
 {
-        static const char *const strangers[][2] = {
+        static const char *const synonyms[][2] = {
                 { "yes", "full" },  { "true", "full" },  { "no", "none" },    { "false", "none" },
                 { "null", "none" }, { "off", "none" },   { "f", "full" },     { "l", "limited" },
                 { "rw", "full" },   { "partial", "limited" }, { "member", "limited" }, { "lim", "limited" },
         };
+        struct nearest nearest;
 
-        for (size_t i = 0; i < ELEMENTS(strangers); i++)
-                if (strcasecmp(text, strangers[i][0]) == 0)
-                        return strangers[i][1];
-        return nearest_word(text, memberships, ELEMENTS(memberships));
+        for (size_t i = 0; i < ELEMENTS(synonyms); i++)
+                if (strcasecmp(text, synonyms[i][0]) == 0)
+                        return synonyms[i][1];
+        nearest_init(&nearest, text);
+        for (int m = MEMBERSHIP_NONE; m <= MEMBERSHIP_BOTH; m++)
+                nearest_offer(&nearest, membership_to_string((enum membership) m));
+        return nearest.best;
 }
 
 static int read_membership(struct policy_reader *r, const struct yaml_tree_node *node, const char *path,
                            enum membership *ret)
 {
-        static const enum membership values[] = { MEMBERSHIP_FULL, MEMBERSHIP_LIMITED, MEMBERSHIP_BOTH, MEMBERSHIP_NONE };
         const char *selector = report_quote(&r->report, node->key->text), *near;
+        int membership;
 
         if (node->broken)
                 return -EBADMSG;
@@ -109,11 +111,10 @@ static int read_membership(struct policy_reader *r, const struct yaml_tree_node 
                         report_hint(&r->report, "write SELECTOR: MEMBERSHIP in each line; to name several ports, define a group");
                 return -EBADMSG;
         }
-        for (size_t i = 0; i < ELEMENTS(memberships); i++) {
-                if (strcmp(node->text, memberships[i]) == 0) {
-                        *ret = values[i];
-                        return 0;
-                }
+        membership = selector_find_membership(node->text);
+        if (membership >= 0 && strcmp(node->text, membership_to_string((enum membership) membership)) == 0) {
+                *ret = (enum membership) membership;
+                return 0;
         }
         yaml_tree_error(&r->tree, node, FINDING_POLICY_MEMBERSHIP,
                         "%s: %s is not a membership (accepted: full, limited, both, none)",
@@ -127,23 +128,20 @@ static int read_membership(struct policy_reader *r, const struct yaml_tree_node 
 static int read_rule(struct policy_reader *r, const struct yaml_tree_node *node, const char *path,
                      struct policy_rule *rule)
 {
-        struct selector_source source = { .text = node->key->text, .path = path, .verbatim = node->key->verbatim };
+        struct place place = yaml_tree_place(&r->tree, node->key);
         int e, membership;
 
-        source.place = yaml_tree_place(&r->tree, node->key);
         rule->text = node->key->text;
-        rule->where = source.place.where;
-        rule->source_line = source.place.source_line;
-        if (!node->key->plain)
-                source.place.where.column += node->key->verbatim;
-        e = selector_parse_list(&r->selectors, &source, &rule->selectors, &rule->n_selectors);
+        rule->where = place.where;
+        rule->source_line = place.source_line;
+        e = policy_read_selectors(r, node->key, path, &rule->selectors, &rule->n_selectors);
         if (e == -ENOMEM)
                 return e;
         membership = read_membership(r, node, path, &rule->membership);
         return e < 0 ? e : membership;
 }
 
-/* A list of maps is what one writes who thinks of other tools. */
+/* Other tools want a list of maps here. */
 static bool expect_members(struct policy_reader *r, const struct yaml_tree_node *node, const char *path)
 {
         if (node->kind != YAML_TREE_LIST || node->broken)

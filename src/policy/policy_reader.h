@@ -45,5 +45,9 @@ int policy_check_partitions(struct policy_reader *r);
 /* Lines that contradict each other in any fabric. -ENOMEM or 0. */
 int policy_check_contradictions(struct policy_reader *r);
 
+/* The selectors in the text of a scalar. Returns 0, -EBADMSG (reported), -ENOMEM. */
+int policy_read_selectors(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, struct selector ***ret,
+                          uint32_t *ret_n);
+
 /* The path of something below a key, escaped: "partitions.lustre.members". In the findings' arena; never NULL. */
 const char *policy_path(struct policy_reader *r, const char *prefix, const char *name, const char *suffix);

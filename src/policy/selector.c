@@ -22,8 +22,6 @@ static const struct keyword {
         { "SELF", SELECTOR_SELF, SPECIFICITY_GUID, 0 },
 };
 
-static const char *const membership_words[] = { "full", "limited", "both", "none" };
-
 /* One element of a list: where it is in the text, and what it becomes. */
 struct element {
         const struct selector_reader *reader;
@@ -306,15 +304,21 @@ static int check_near_keyword(const struct element *e)
         return -EBADMSG;
 }
 
+int selector_find_membership(const char *word)
+{
+        for (int m = MEMBERSHIP_NONE; m <= MEMBERSHIP_BOTH; m++)
+                if (strcasecmp(word, membership_to_string((enum membership) m)) == 0)
+                        return m;
+        return -1;
+}
+
 static int check_membership_word(const struct element *e)
 {
-        for (size_t i = 0; i < ELEMENTS(membership_words); i++)
-                if (strcasecmp(e->text, membership_words[i]) == 0) {
-                        refuse(e, FINDING_POLICY_SELECTOR, 0, "is a membership where a selector is expected");
-                        hint(e, "write the selector first, as in node[1-4]: full");
-                        return -EBADMSG;
-                }
-        return 0;
+        if (selector_find_membership(e->text) < 0)
+                return 0;
+        refuse(e, FINDING_POLICY_SELECTOR, 0, "is a membership where a selector is expected");
+        hint(e, "write the selector first, as in node[1-4]: full");
+        return -EBADMSG;
 }
 
 static bool same_digits(const char *a, const char *b)
@@ -545,9 +549,8 @@ const char *selector_name_problem(const char *name)
                 text = "is not a name: ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS and SELF are keywords, in upper or lower case";
         if (!text && name[0] == '0' && tolower(name[1]) == 'x')
                 text = "is not a name: P_Keys and GUIDs begin with 0x";
-        for (size_t i = 0; i < ELEMENTS(membership_words) && !text; i++)
-                if (strcasecmp(name, membership_words[i]) == 0)
-                        text = "is not a name: full, limited, both and none are memberships";
+        if (!text && selector_find_membership(name) >= 0)
+                text = "is not a name: full, limited, both and none are memberships";
         return text;
 }
 

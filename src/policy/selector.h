@@ -82,6 +82,9 @@ int selector_parse_list(struct selector_reader *r, const struct selector_source 
  * NULL if it is one; else what is wrong, a static string. */
 const char *selector_name_problem(const char *name);
 
+/* The membership with this name, in upper or lower case; -1: there is none. */
+int selector_find_membership(const char *word);
+
 /* Index of the group of this name, or -1. policy may be NULL. */
 int selector_find_group(const struct policy *p, const char *name);
 
