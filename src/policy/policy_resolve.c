@@ -5,17 +5,25 @@
 #include "policy/selector_match.h"
 #include "util/vector.h"
 
-#define NOBODY UINT32_MAX
-
 /* Two lines that are equally specific and disagree. */
 struct dispute {
-        uint32_t earlier, later; /* rules */
-        const struct selector *selector;
-        uint32_t port;           /* an example */
+        const struct policy_rule *earlier, *later;
+        const struct selector *selector; /* of the later line */
+        uint32_t port;                   /* an example */
         uint32_t n_ports;
 };
 
-/* An item of the result, with the port it is of. */
+/* What the lines of the current partition say about a port. */
+struct decision {
+        const struct policy_rule *rule;   /* the one that decides; NULL: none */
+        const struct policy_rule *lowest; /* `rule`, or the one that gives least if several disagree */
+        enum specificity level;           /* of `rule` */
+        enum freeze contested;            /* why it is not certain that `rule` decides */
+        enum membership certain;          /* the least that any rule gives, from `rule` to the first that is not contested */
+        unsigned settled;                 /* 1 + how specific that one is; 0: there is none */
+};
+
+/* An item of the result, with its port. */
 struct grant {
         uint32_t port;
         struct port_membership membership;
@@ -26,19 +34,12 @@ struct resolver {
         const struct policy *policy;
         const struct subnet *subnet;
         struct report report;
-        /* of the partition at hand, for each port: the rule that decided, and how specific it was */
-        uint32_t *decided;
-        uint8_t *level;
-        uint8_t *contested;      /* why it is not certain that this rule decides (enum freeze) */
-        uint32_t *lowest;        /* of the rules that disagree the one that gives least; else the one that decided */
-        uint8_t *certain;        /* the least that any rule gives, from the one that decided to the first that is not contested */
-        uint8_t *settled;        /* 1 + how specific that one is; 0: there is none */
-        struct dispute *disputes;
+        struct decision *decisions; /* of each port, in the current partition */
+        struct dispute *disputes;   /* of the current partition */
         size_t n_disputes, disputes_allocated;
-        /* of all partitions */
-        struct grant *grants;
+        struct grant *grants;       /* of all partitions so far */
         size_t n_grants, grants_allocated;
-        enum freeze *frozen;
+        enum freeze *frozen;        /* of each port */
 };
 
 static void resolver_done(struct resolver *r)
@@ -47,16 +48,17 @@ static void resolver_done(struct resolver *r)
         free(r->grants);
 }
 
-/* ---- who decides ---------------------------------------------------------------------------------------------- */
+/* ---- the line that decides ------------------------------------------------------------------------------------ */
 
-static int add_dispute(struct resolver *r, const struct policy_candidate *c, uint32_t port)
+static int add_dispute(struct resolver *r, const struct policy_rule *later, const struct selector *selector, uint32_t port)
 {
-        struct dispute *d;
+        const struct policy_rule *earlier = r->decisions[port].rule;
 
-        /* the pair at hand was nearly always the last one found */
+        /* most ports have the same dispute as the one before them */
         for (size_t i = r->n_disputes; i-- > 0;) {
-                d = &r->disputes[i];
-                if (d->later == c->rule && d->earlier == r->decided[port]) {
+                struct dispute *d = &r->disputes[i];
+
+                if (d->later == later && d->earlier == earlier) {
                         d->n_ports++;
                         return 0;
                 }
@@ -65,7 +67,7 @@ static int add_dispute(struct resolver *r, const struct policy_candidate *c, uin
                 return 0;
         if (VECTOR_GROW(NULL, r->disputes, r->n_disputes, r->disputes_allocated) < 0)
                 return -ENOMEM;
-        r->disputes[r->n_disputes++] = (struct dispute) { r->decided[port], c->rule, c->selector, port, 1 };
+        r->disputes[r->n_disputes++] = (struct dispute) { earlier, later, selector, port, 1 };
         return 0;
 }
 
@@ -75,54 +77,52 @@ static bool is_exempt(const struct resolver *r, const struct policy_partition *p
         return p->base == P_KEY_DEFAULT_BASE && (port == r->subnet->self || port == r->subnet->sm);
 }
 
-static enum membership membership_of(const struct policy_partition *p, uint32_t rule)
-{
-        return p->rules[rule].membership;
-}
-
-/* Another rule decided already, and this one is as specific. */
+/* A second rule that is as specific as the one that decides. */
 static int apply_second(struct resolver *r, const struct policy_partition *p, const struct policy_candidate *c, uint32_t port,
                         enum freeze contested)
 {
-        if (membership_of(p, r->decided[port]) == membership_of(p, c->rule)) {
-                if (contested == FREEZE_NONE && r->contested[port] != FREEZE_LINES)
-                        r->contested[port] = FREEZE_NONE; /* this one decides the same for certain */
+        const struct policy_rule *rule = &p->rules[c->rule];
+        struct decision *d = &r->decisions[port];
+
+        if (rule->membership == d->rule->membership) {
+                if (contested == FREEZE_NONE && d->contested != FREEZE_LINES)
+                        d->contested = FREEZE_NONE; /* this one certainly decides the same */
                 return 0;
         }
-        r->contested[port] = FREEZE_LINES;
-        if (membership_of(p, c->rule) < membership_of(p, r->lowest[port]))
-                r->lowest[port] = c->rule;
-        return is_exempt(r, p, port) ? 0 : add_dispute(r, c, port);
+        d->contested = FREEZE_LINES;
+        if (rule->membership < d->lowest->membership)
+                d->lowest = rule;
+        return is_exempt(r, p, port) ? 0 : add_dispute(r, rule, c->selector, port);
 }
 
-/* Whoever has the name of a contested line may be meant by the next one. */
-static void find_certain(struct resolver *r, uint32_t port, const struct policy_candidate *c, enum membership membership,
-                         enum freeze contested)
+/* A contested rule may not mean the port; then the next one decides. */
+static void find_certain(struct decision *d, enum specificity level, enum membership membership, enum freeze contested)
 {
-        uint8_t level = (uint8_t) (1 + c->selector->specificity);
-
-        if (r->settled[port] != 0 && r->settled[port] != level)
+        if (d->settled != 0 && d->settled != 1u + level)
                 return;
-        r->certain[port] = MIN(r->certain[port], (uint8_t) membership);
+        d->certain = MIN(d->certain, membership);
         if (contested == FREEZE_NONE)
-                r->settled[port] = level;
+                d->settled = 1u + level;
 }
 
 static int apply_candidate(struct resolver *r, const struct policy_partition *p, const struct policy_candidate *c)
 {
+        const struct policy_rule *rule = &p->rules[c->rule];
+        enum specificity level = c->selector->specificity;
         struct port_list list = {};
         int e = matcher_match(&r->matcher, c->selector, &list);
 
         for (uint32_t i = 0; e == 0 && i < list.n; i++) {
-                uint32_t port = list.ports[i];
+                struct decision *d = &r->decisions[list.ports[i]];
+                enum freeze contested = (enum freeze) list.contested[i];
 
-                find_certain(r, port, c, membership_of(p, c->rule), (enum freeze) list.contested[i]);
-                if (r->decided[port] == NOBODY) {
-                        r->decided[port] = r->lowest[port] = c->rule;
-                        r->level[port] = (uint8_t) c->selector->specificity;
-                        r->contested[port] = list.contested[i];
-                } else if (r->level[port] == c->selector->specificity) {
-                        e = apply_second(r, p, c, port, (enum freeze) list.contested[i]);
+                find_certain(d, level, rule->membership, contested);
+                if (!d->rule) {
+                        d->rule = d->lowest = rule;
+                        d->level = level;
+                        d->contested = contested;
+                } else if (d->level == level) {
+                        e = apply_second(r, p, c, list.ports[i], contested);
                 }
         }
         return e;
@@ -138,15 +138,14 @@ static void report_disputes(struct resolver *r, const struct policy_partition *p
 
                 if (d->n_ports > 1)
                         others = arena_printf(a, " (and %u other port%s)", d->n_ports - 1, d->n_ports > 2 ? "s" : "");
-                selector_report_ambiguous(&r->report, &d->selector->place, p->name, &p->rules[d->later],
-                                          &p->rules[d->earlier],
+                selector_report_ambiguous(&r->report, &d->selector->place, p->name, d->later, d->earlier,
                                           report_text(&r->report, "%s%s", port ?: "?", others ?: ""));
                 report_hint(&r->report, "remove it from one of the two lines, or add a more specific line that decides");
         }
         r->n_disputes = 0;
 }
 
-/* ---- what follows --------------------------------------------------------------------------------------------- */
+/* ---- memberships ---------------------------------------------------------------------------------------------- */
 
 static int add_grant(struct resolver *r, uint32_t port, uint32_t partition, enum membership membership,
                      const struct policy_rule *rule, enum membership certain)
@@ -160,22 +159,19 @@ static int add_grant(struct resolver *r, uint32_t port, uint32_t partition, enum
 }
 
 /* Every endport is at least a limited member. */
-static int grant_default(struct resolver *r, uint32_t port)
+static int grant_default(struct resolver *r, const struct policy_partition *p, uint32_t port)
 {
-        enum membership certain = r->settled[port] ? (enum membership) r->certain[port] : MEMBERSHIP_LIMITED;
-        const struct policy_partition *p = &r->policy->partitions[0];
-        const struct policy_rule *rule = NULL;
-        enum membership membership = MEMBERSHIP_LIMITED;
+        const struct decision *d = &r->decisions[port];
+        enum membership membership = d->rule ? d->lowest->membership : MEMBERSHIP_LIMITED;
+        enum membership certain = d->settled ? d->certain : MEMBERSHIP_LIMITED;
+        const struct policy_rule *rule = d->lowest;
 
-        if (r->decided[port] != NOBODY) {
-                rule = &p->rules[r->lowest[port]];
-                membership = rule->membership;
-        }
-        if (is_exempt(r, p, port))
+        if (is_exempt(r, p, port)) {
                 certain = MEMBERSHIP_FULL;
-        if (is_exempt(r, p, port) && (!membership_has_full(membership) || r->contested[port] == FREEZE_LINES)) {
-                rule = NULL;
-                membership = MEMBERSHIP_FULL;
+                if (!membership_has_full(membership) || d->contested == FREEZE_LINES) {
+                        rule = NULL;
+                        membership = MEMBERSHIP_FULL;
+                }
         }
         return add_grant(r, port, 0, membership, rule, certain);
 }
@@ -186,23 +182,25 @@ static int grant_partition(struct resolver *r, uint32_t partition)
         int e = 0;
 
         for (uint32_t port = 0; port < r->subnet->n_ports && e == 0; port++) {
+                const struct decision *d = &r->decisions[port];
+
                 if (r->subnet->ports[port].role != PORT_ENDPORT)
                         continue;
                 if (p->base == P_KEY_DEFAULT_BASE)
-                        e = grant_default(r, port);
-                else if (r->decided[port] != NOBODY)
-                        e = add_grant(r, port, partition, membership_of(p, r->lowest[port]), &p->rules[r->lowest[port]],
-                                      r->settled[port] ? (enum membership) r->certain[port] : MEMBERSHIP_NONE);
+                        e = grant_default(r, p, port);
+                else if (d->rule)
+                        e = add_grant(r, port, partition, d->lowest->membership, d->lowest,
+                                      d->settled ? d->certain : MEMBERSHIP_NONE);
         }
         return e;
 }
 
-/* Of two reasons in two partitions the one that names lines counts: they can be read. */
+/* If a port is contested for two reasons in two partitions, lines that disagree come first: an admin can read them. */
 static void freeze_contested(struct resolver *r, const struct policy_partition *p)
 {
         for (uint32_t port = 0; port < r->subnet->n_ports; port++)
                 if (!is_exempt(r, p, port))
-                        r->frozen[port] = MAX(r->frozen[port], (enum freeze) r->contested[port]);
+                        r->frozen[port] = MAX(r->frozen[port], r->decisions[port].contested);
 }
 
 static int resolve_partition(struct resolver *r, uint32_t partition)
@@ -212,10 +210,8 @@ static int resolve_partition(struct resolver *r, uint32_t partition)
 
         if (!policy_owns(r->policy, p->base))
                 return 0;
-        memset(r->decided, 0xff, r->subnet->n_ports * sizeof(*r->decided));
-        memset(r->contested, 0, r->subnet->n_ports * sizeof(*r->contested));
-        memset(r->certain, MEMBERSHIP_BOTH, r->subnet->n_ports * sizeof(*r->certain));
-        memset(r->settled, 0, r->subnet->n_ports * sizeof(*r->settled));
+        for (uint32_t port = 0; port < r->subnet->n_ports; port++)
+                r->decisions[port] = (struct decision) { .certain = MEMBERSHIP_BOTH };
         for (uint32_t i = 0; i < p->n_candidates && e == 0; i++)
                 e = apply_candidate(r, p, &p->candidates[i]);
         if (e < 0)
@@ -225,7 +221,7 @@ static int resolve_partition(struct resolver *r, uint32_t partition)
         return grant_partition(r, partition);
 }
 
-/* Groups that no line uses are looked at too: what is wrong in them should not wait until one does. */
+/* Matches groups that no line uses, too, so that their findings appear before a line uses them. */
 static int resolve_groups(struct resolver *r)
 {
         int e = 0;
@@ -239,11 +235,11 @@ static int resolve_groups(struct resolver *r)
         return e;
 }
 
-/* Grants came partition by partition; the result is wanted port by port. */
+/* Sorts the grants, which are ordered by partition, by port. */
 static int sort_grants(struct resolver *r, struct arena *a, struct memberships **ret)
 {
         struct memberships *m = arena_new_object(a, struct memberships);
-        uint32_t n_ports = r->subnet->n_ports, *next = r->decided;
+        uint32_t n_ports = r->subnet->n_ports;
 
         if (!m)
                 return -ENOMEM;
@@ -255,29 +251,21 @@ static int sort_grants(struct resolver *r, struct arena *a, struct memberships *
         if (!m->first || !m->items)
                 return -ENOMEM;
         for (size_t k = 0; k < r->n_grants; k++)
-                m->first[r->grants[k].port + 1]++;
-        for (uint32_t i = 0; i < n_ports; i++) {
+                m->first[r->grants[k].port]++;
+        for (uint32_t i = 0; i < n_ports; i++)
                 m->first[i + 1] += m->first[i];
-                next[i] = m->first[i];
-        }
-        for (size_t k = 0; k < r->n_grants; k++)
-                m->items[next[r->grants[k].port]++] = r->grants[k].membership;
+        /* each port's items end at first[port], and are filled in from there */
+        for (size_t k = r->n_grants; k-- > 0;)
+                m->items[--m->first[r->grants[k].port]] = r->grants[k].membership;
         *ret = m;
         return 0;
 }
 
 static int resolver_init(struct resolver *r, struct arena *a, struct arena *scratch)
 {
-        size_t n = r->subnet->n_ports;
-
-        r->decided = arena_new_array(scratch, uint32_t, n);
-        r->level = arena_new_array(scratch, uint8_t, n);
-        r->contested = arena_new_array(scratch, uint8_t, n);
-        r->lowest = arena_new_array(scratch, uint32_t, n);
-        r->certain = arena_new_array(scratch, uint8_t, n);
-        r->settled = arena_new_array(scratch, uint8_t, n);
-        r->frozen = arena_new_array(a, enum freeze, n);
-        if (!r->decided || !r->level || !r->contested || !r->lowest || !r->certain || !r->settled || !r->frozen)
+        r->decisions = arena_new_array(scratch, struct decision, r->subnet->n_ports);
+        r->frozen = arena_new_array(a, enum freeze, r->subnet->n_ports);
+        if (!r->decisions || !r->frozen)
                 return -ENOMEM;
         return matcher_init(&r->matcher, scratch, r->policy, r->subnet, &r->report);
 }
