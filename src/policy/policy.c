@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "policy/selector.h"
+#include "util/vector.h"
 
 bool policy_owns(const struct policy *p, uint16_t base)
 {
@@ -35,34 +36,19 @@ uint32_t policy_index0_partition(const struct policy *p)
         return 0;
 }
 
-/* guids NULL: they are only counted. */
-static uint32_t take_guids(struct selector *const *selectors, uint32_t n, struct guid *guids)
+struct guid_list {
+        struct guid *items;
+        uint32_t n, allocated;
+};
+
+static int add_guid(struct arena *a, struct guid_list *list, const struct selector *selector)
 {
-        uint32_t taken = 0;
-
-        for (uint32_t i = 0; i < n; i++) {
-                if (selectors[i]->kind != SELECTOR_GUID)
-                        continue;
-                if (guids)
-                        guids[taken] = selectors[i]->guid;
-                taken++;
-        }
-        return taken;
-}
-
-static uint32_t take_all_guids(const struct policy *p, struct guid *guids)
-{
-        uint32_t n = 0;
-
-        for (uint32_t i = 0; i < p->n_groups; i++)
-                n += take_guids(p->groups[i].selectors, p->groups[i].n_selectors, guids ? guids + n : NULL);
-        for (uint32_t i = 0; i < p->n_partitions; i++)
-                for (uint32_t k = 0; k < p->partitions[i].n_rules; k++) {
-                        const struct policy_rule *rule = &p->partitions[i].rules[k];
-
-                        n += take_guids(rule->selectors, rule->n_selectors, guids ? guids + n : NULL);
-                }
-        return n;
+        if (selector->kind != SELECTOR_GUID)
+                return 0;
+        if (VECTOR_GROW(a, list->items, list->n, list->allocated) < 0)
+                return -ENOMEM;
+        list->items[list->n++] = selector->guid;
+        return 0;
 }
 
 static int compare_guids(const void *left, const void *right)
@@ -74,18 +60,24 @@ static int compare_guids(const void *left, const void *right)
 
 int policy_named_guids(struct arena *a, const struct policy *p, const struct guid **ret, uint32_t *ret_n)
 {
-        uint32_t n = take_all_guids(p, NULL), kept = 0;
-        struct guid *guids = arena_new_array(a, struct guid, n);
+        struct guid_list list = {};
+        uint32_t kept = 0;
+        int r = 0;
 
-        if (!guids)
-                return -ENOMEM;
-        (void) take_all_guids(p, guids);
-        if (n > 0)
-                qsort(guids, n, sizeof(*guids), compare_guids);
-        for (uint32_t i = 0; i < n; i++)
-                if (kept == 0 || guids[i].v != guids[kept - 1].v)
-                        guids[kept++] = guids[i];
-        *ret = guids;
+        for (uint32_t i = 0; i < p->n_groups; i++)
+                for (uint32_t k = 0; k < p->groups[i].n_selectors && r == 0; k++)
+                        r = add_guid(a, &list, p->groups[i].selectors[k]);
+        for (uint32_t i = 0; i < p->n_partitions; i++)
+                for (uint32_t k = 0; k < p->partitions[i].n_candidates && r == 0; k++)
+                        r = add_guid(a, &list, p->partitions[i].candidates[k].selector);
+        if (r < 0)
+                return r;
+        if (list.n > 0)
+                qsort(list.items, list.n, sizeof(*list.items), compare_guids);
+        for (uint32_t i = 0; i < list.n; i++)
+                if (kept == 0 || list.items[i].v != list.items[kept - 1].v)
+                        list.items[kept++] = list.items[i];
+        *ret = list.items;
         *ret_n = kept;
         return 0;
 }
