@@ -280,12 +280,6 @@ static void report_frozen(const struct reconciled *out, struct findings *finding
 
 /* --- the decision --------------------------------------------------------------------------------------------------- */
 
-static int resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct plan_options *options,
-                   struct findings *findings, struct memberships **ret)
-{
-        return policy_resolve_known(a, policy, subnet, options->known, options->in_force, findings, ret);
-}
-
 int reconcile(struct arena *a, const struct policy *policy, const struct observed *observed,
               const struct index_memory *memory, const struct plan_options *options, struct findings *findings,
               struct reconciled *ret)
@@ -304,7 +298,7 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
         (void) reconcile_report_silent(observed->subnet, options->known, findings);
 
         /* who is a member of what: policy x subnet */
-        r = resolve(a, policy, observed->subnet, options, findings, &out.memberships);
+        r = policy_resolve_known(a, policy, observed->subnet, options->known, options->in_force, findings, &out.memberships);
         if (r < 0)
                 return r;
 

@@ -2,34 +2,36 @@
 #pragma once
 
 /*
- * What an error that concerns single ports does to a policy that is in force.
+ * How errors that concern single ports affect a policy in force.
  *
- * A new policy with any error is refused. A policy in force goes on: root on one host can take the name of another, a host can be
- * down, a cable can be moved, and none of that may stop what concerns everybody else. The ports concerned are *frozen*, each with
- * the port at the other end of its cable: their tables and filters stay as they are, and nothing is written to them.
+ * A new policy with any error is refused. A policy in force is not: root on one host can take the name of another host, a host can
+ * be down, a cable can be moved, and none of that may stop the policy for other ports. The ports concerned are *frozen*, each with
+ * the port at the other end of its cable: pkeyd writes nothing to them, so their tables and filters stay as they are.
  *
- * The rule (knowledge/rule.h) needs to know what the policy gives a frozen port. That is a range, in each base. At least it gives
- * the higher one of
+ * The rule (knowledge/rule.h) needs to know what the policy gives a frozen port. That is a range in each base. The least that the
+ * policy gives is the higher one of
  *
- *     what it certainly gives: the least under every reading of the lines that are contested, so that it is a name's, or not;
- *     the lower one of what the lines say now, which somebody may have brought about, and of what the last policy in force gave the
- *     port before it was frozen. Where that is not known, it is nothing.
+ *     what it certainly gives: the least under every reading of the contested lines, each of which may or may not mean the port;
+ *     the lower one of what the lines give now, which root on a host may have influenced, and of what the last policy in force
+ *     gave the port before it was frozen; nothing, if that is not known.
  *
- * If lines are contested, it gives at most the higher one of what the lines say now and of what the last policy in force gave the
- * port before it was frozen. Where that is not known, it is what the table of the port may hold. The least counts where others
- * could gain something, the most where they could lose something.
+ * If lines are contested, the most that the policy gives is the higher one of what the lines give now and of what the last policy
+ * in force gave the port before it was frozen; if that is not known, it is what the table of the port may hold. The rule uses the
+ * least where other ports could gain access, and the most where they could lose access.
  *
- * From this follows:
+ * It follows:
  *
- *     isolation   Nobody comes to talk with a frozen port whom the policy does not let talk with it. If the port holds a base that
- *                 it is not given, what would let others talk with it there waits, and the base is held.
- *     continuity  Who talks with a frozen port, and is let by the most that it may be given, goes on: the port loses nothing, and
- *                 others lose nothing that they need for it.
- *     progress    Partitions that name the port go on for all others, as long as it holds just what it is given, or nothing.
+ *     isolation   No port gains access to a frozen port unless the policy lets the two talk. If the frozen port holds a base that
+ *                 the policy does not give it, writes that would let other ports talk with it in this base are held.
+ *     continuity  A port that talks with a frozen port, and may do so by the most that the policy may give the frozen port, can go
+ *                 on: the frozen port loses nothing, and others lose nothing that they need to talk with it.
+ *     progress    Partitions that name the frozen port change for all other ports, as long as the frozen port holds exactly what
+ *                 the policy gives it, or nothing.
  *
  * (tests/unit/check_freezer.c tries all cases of three ports.)
  *
- * What a frozen port should lose it keeps until a person ends the contradiction. So a name is a claim (partitions.yaml(5)).
+ * A frozen port keeps what it should lose until an admin resolves the contradiction. So a name is only a claim
+ * (partitions.yaml(5), SECURITY).
  */
 
 #include "util/findings.h"
@@ -41,15 +43,15 @@ enum freeze {
         FREEZE_SWITCH_NAME, /* another switch has the name of its switch, by which a line means it */
         FREEZE_LINES,       /* two equally specific lines disagree about it */
         FREEZE_CAPACITY,    /* its table, or that of its leaf port, is too small */
-        FREEZE_TRANSITION,  /* ... or too full to get there */
+        FREEZE_TRANSITION,  /* ... or too full for the change */
         N_FREEZES,
 };
 
-/* True: an error with this code is about single ports. False: about the policy, the fabric or this host as a whole, so that even a
- * policy in force is not carried out. */
+/* Returns whether an error with this code is about single ports. If not, it is about the policy, the fabric or this host as a
+ * whole, and even a policy in force is not carried out. */
 bool freeze_is_of_ports(enum finding_code code);
 
-/* "name", "lines", ...: for JSON; why it is so, in words; what a person can do about it. Static strings. */
+/* Static strings: "name", "lines", ... for JSON; the reason as a clause; what an admin can do. */
 const char *freeze_to_string(enum freeze f);
 const char *freeze_reason(enum freeze f);
 const char *freeze_way_out(enum freeze f);
