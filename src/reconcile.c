@@ -8,11 +8,11 @@
 #include "subnet/known.h"
 #include "util/text.h"
 
-#define MAX_SILENT 8    /* named one by one */
+#define MAX_SILENT 8    /* findings about single ports; more are counted in one */
 #define MAX_FROZEN 1000
 
-/* The master SM's port must stay a full member of the default partition, or every limited member loses the SA. So it has to
- * be known which port that is. */
+/* The master SM's port must stay a full member of the default partition, or every limited member loses the SA. So pkeyd must
+ * know which port that is. */
 static int check_sm(const struct policy *policy, const struct subnet *s, struct findings *findings)
 {
         if (s->self == SUBNET_NONE || s->sm != SUBNET_NONE || !policy_owns(policy, P_KEY_DEFAULT_BASE))
@@ -30,7 +30,7 @@ static int check_sm(const struct policy *policy, const struct subnet *s, struct 
         return -EBADMSG;
 }
 
-/* It has its own file, and knows nothing of what is written here. */
+/* An SM writes tables from its own file, without regard to what pkeyd writes. */
 static int check_beside_sm(const struct subnet *s, enum plan_beside_sm beside, struct findings *findings)
 {
         static const char *const leads[] = {
@@ -54,7 +54,7 @@ static int check_beside_sm(const struct subnet *s, enum plan_beside_sm beside, s
         return refuses ? -EBADMSG : 0;
 }
 
-/* Who writes P_Keys with MADs makes no multicast groups: that is the SM's part of an IPoIB partition. */
+/* With writer: direct, the multicast groups of an IPoIB partition are still the SM's part. */
 static void note_ipoib(const struct policy *policy, struct findings *findings)
 {
         const struct policy_partition *first = NULL;
@@ -76,8 +76,8 @@ static void note_ipoib(const struct policy *policy, struct findings *findings)
                 finding_set_hint(findings, item, "pkeyctl export opensm writes a partitions.conf for OpenSM");
 }
 
-/* " (node0003 mlx5_0/1 was there last)" */
-static const char *who_was_there(struct arena *a, const struct subnet *s, const struct known *known, struct subnet_place place)
+/* " (node0003 mlx5_0/1 was there last)"; "": not known */
+static const char *last_port_text(struct arena *a, const struct subnet *s, const struct known *known, struct subnet_place place)
 {
         const struct known_port *p = known ? known_find_at(known, s, place) : NULL;
 
@@ -94,7 +94,7 @@ static void report_one_silent(const struct subnet *s, const struct known *known,
         if (!c) {
                 item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT, NULL,
                                     "%s/%u: its link is up, but the node at the other end did not answer discovery%s", label, number,
-                                    who_was_there(findings->arena, s, known, (struct subnet_place) { node->guid, number }));
+                                    last_port_text(findings->arena, s, known, (struct subnet_place) { node->guid, number }));
                 finding_set_hint(findings, item, "the node hangs, MADs are lost, or it has an M_Key that discovery does not know; "
                                                  "see pkeyd(8), M_KEYS");
                 return;
@@ -132,7 +132,7 @@ static bool has_full_default(const struct p_key *entries, uint16_t capacity)
         return entries && p_keys_hold(entries, capacity, full);
 }
 
-/* Ports that become limited all the same have a line of their own. */
+/* Ports that become limited although the policy has this line have a more specific line. */
 static bool has_full_for_all(const struct policy_partition *p)
 {
         for (uint32_t i = 0; i < p->n_candidates; i++) {
@@ -144,7 +144,8 @@ static bool has_full_for_all(const struct policy_partition *p)
         return false;
 }
 
-/* OpenSM's own default: every port is a full member. Hosts talk by that, and a policy that says nothing of it ends that. */
+/* By OpenSM's default every port is a full member, and hosts may talk in the default partition. A policy that does not mention it
+ * ends that, which an admin may not expect. */
 static void report_default(const struct policy *policy, const struct plan *plan, const struct observed *observed,
                            struct findings *findings)
 {
@@ -175,7 +176,7 @@ static void report_default(const struct policy *policy, const struct plan *plan,
 
 /* --- frozen ports --------------------------------------------------------------------------------------------------- */
 
-/* A leaf port is frozen with its host. */
+/* A leaf port is frozen with the endport that is plugged into it. */
 static int mark_frozen(struct arena *a, const struct memberships *m, struct desired *d)
 {
         const struct subnet *s = d->subnet;
@@ -192,7 +193,7 @@ static int mark_frozen(struct arena *a, const struct memberships *m, struct desi
         return 0;
 }
 
-static int take_observed(struct arena *a, const struct observed_table *t, struct desired_port *ret)
+static int copy_observed(struct arena *a, const struct observed_table *t, struct desired_port *ret)
 {
         struct p_key *keys = arena_new_array(a, struct p_key, t->capacity);
         uint32_t n = 0, used = 0;
@@ -211,7 +212,7 @@ static int take_observed(struct arena *a, const struct observed_table *t, struct
         return 0;
 }
 
-/* From now on a frozen port is to have what it has; `given` keeps what the policy says. */
+/* Makes the observed table of each frozen port its desired one; `given` keeps what the policy gives. */
 static int keep_frozen(struct arena *a, const struct observed *observed, struct reconciled *out)
 {
         const enum freeze *frozen = out->plan->frozen;
@@ -226,7 +227,7 @@ static int keep_frozen(struct arena *a, const struct observed *observed, struct 
         for (uint32_t i = 0; r == 0 && i < observed->subnet->n_ports; i++) {
                 ports[i] = given->ports[i];
                 if (frozen[i] != FREEZE_NONE)
-                        r = take_observed(a, &observed->tables[i], &ports[i]);
+                        r = copy_observed(a, &observed->tables[i], &ports[i]);
                 if (r == 0 && frozen[i] != FREEZE_NONE && observed->subnet->ports[i].role == PORT_ENDPORT)
                         r = desired_certain(a, out->memberships, i, &certain[i]);
         }
@@ -253,7 +254,7 @@ const char *reconcile_frozen_text(struct arena *a, const struct reconciled *r, u
 
         if (!label || !entries)
                 return NULL;
-        /* with the GUID: of two that have one name both are frozen */
+        /* with the GUID, because two frozen ports may have one name */
         return arena_printf(a, "%s (0x%016" PRIx64 ") is frozen: %s; nothing is written to it, and its P_Key table stays as it is (%s)",
                             label, s->ports[port].guid.v, freeze_reason(r->plan->frozen[port]), entries);
 }
@@ -293,11 +294,11 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
         if (r < 0)
                 return r;
 
-        if (options->writer == WRITER_DIRECT && !options->opensm_order) /* without a file for OpenSM */
+        if (options->writer == WRITER_DIRECT && !options->opensm_order) /* OpenSM gets no file */
                 note_ipoib(policy, findings);
         (void) reconcile_report_silent(observed->subnet, options->known, findings);
 
-        /* who is a member of what: policy x subnet */
+        /* which port is a member of which partition: policy x subnet */
         r = policy_resolve_known(a, policy, observed->subnet, options->known, options->in_force, findings, &out.memberships);
         if (r < 0)
                 return r;
@@ -309,7 +310,7 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
         if (r < 0)
                 return r;
 
-        /* how to get there from what each table holds, without a broken promise on the way */
+        /* which writes lead from the observed tables to the desired ones without breaking a promise */
         r = plan_compute(a, out.desired, observed, memory, options, findings, &out.plan);
         if (r < 0)
                 return r;
