@@ -51,11 +51,11 @@ int matcher_init(struct matcher *m, struct arena *arena, const struct policy *po
         m->twin = arena_new_array(arena, uint32_t, subnet->n_nodes);
         m->groups = arena_new_array(arena, struct port_list, n_groups);
         m->group_known = arena_new_array(arena, bool, n_groups);
-        m->scratch = arena_new_array(arena, uint32_t, subnet->n_ports);
+        m->found = arena_new_array(arena, uint32_t, subnet->n_ports);
         m->has_twin = arena_new_array(arena, bool, subnet->n_nodes);
         m->why = arena_new_array(arena, uint8_t, subnet->n_ports);
         m->member = arena_new_array(arena, uint8_t, subnet->n_ports);
-        if (!m->first_port || !m->twin || !m->has_twin || !m->groups || !m->group_known || !m->scratch || !m->why || !m->member)
+        if (!m->first_port || !m->twin || !m->has_twin || !m->groups || !m->group_known || !m->found || !m->why || !m->member)
                 return -ENOMEM;
         for (uint32_t i = 0; i < subnet->n_ports; i++)
                 while (node <= subnet->ports[i].node)
@@ -69,43 +69,37 @@ int matcher_init(struct matcher *m, struct arena *arena, const struct policy *po
 
 /* ---- collecting ports ----------------------------------------------------------------------------------------- */
 
-struct collection {
-        struct matcher *matcher;
-        uint32_t n; /* ports in matcher->scratch; a port may stand there only once */
-};
-
-static void add_port(struct collection *c, uint32_t port, enum freeze why)
+/* Adds a port to the result of the selector, unless it is no endport. */
+static void add_port(struct matcher *m, uint32_t port, enum freeze why)
 {
-        const struct matcher *m = c->matcher;
-
-        if (m->subnet->ports[port].role != PORT_ENDPORT || c->n == m->subnet->n_ports)
+        if (m->subnet->ports[port].role != PORT_ENDPORT || m->n_found == m->subnet->n_ports)
                 return;
-        m->scratch[c->n++] = port;
+        m->found[m->n_found++] = port;
         m->why[port] = (uint8_t) why;
 }
 
-static void add_node(struct collection *c, uint32_t node, uint8_t number, enum freeze why)
+static void add_node(struct matcher *m, uint32_t node, uint8_t number, enum freeze why)
 {
-        const struct matcher *m = c->matcher;
-
         for (uint32_t i = m->first_port[node]; i < m->first_port[node + 1]; i++)
                 if (number == 0 || m->subnet->ports[i].number == number)
-                        add_port(c, i, why);
+                        add_port(m, i, why);
 }
 
-static int finish(struct collection *c, struct port_list *ret)
+/* Moves what was found to *ret. */
+static int take_found(struct matcher *m, struct port_list *ret)
 {
-        uint32_t *ports = arena_new_array(c->matcher->arena, uint32_t, c->n), used = 0;
-        uint8_t *contested = arena_new_array(c->matcher->arena, uint8_t, c->n);
+        uint32_t n = m->n_found, used = 0, *ports = arena_new_array(m->arena, uint32_t, n);
+        uint8_t *contested = arena_new_array(m->arena, uint8_t, n);
 
+        m->n_found = 0;
         if (!ports || !contested)
                 return -ENOMEM;
-        qsort(c->matcher->scratch, c->n, sizeof(uint32_t), uint32_compare);
-        for (uint32_t i = 0; i < c->n; i++)
-                if (i == 0 || c->matcher->scratch[i] != c->matcher->scratch[i - 1])
-                        ports[used++] = c->matcher->scratch[i];
+        qsort(m->found, n, sizeof(uint32_t), uint32_compare);
+        for (uint32_t i = 0; i < n; i++)
+                if (i == 0 || m->found[i] != m->found[i - 1])
+                        ports[used++] = m->found[i];
         for (uint32_t i = 0; i < used; i++)
-                contested[i] = c->matcher->why[ports[i]];
+                contested[i] = m->why[ports[i]];
         *ret = (struct port_list) { ports, contested, used };
         return 0;
 }
@@ -214,10 +208,9 @@ static void note_missing(struct matcher *m, const struct selector *s)
                            report_quote(m->report, s->text), list ? list : "?", missing > MAX_LISTED ? ", ..." : "");
 }
 
-static int match_host(struct matcher *m, const struct selector *s, struct port_list *ret)
+static void find_hosts(struct matcher *m, const struct selector *s)
 {
         const struct subnet *subnet = m->subnet;
-        struct collection c = { .matcher = m };
         const char *last = "";
         uint64_t n_names = 0;
 
@@ -230,29 +223,24 @@ static int match_host(struct matcher *m, const struct selector *s, struct port_l
                 if (s->device && !hostlist_match(s->device, node->device))
                         continue;
                 warn_twins(m, s, subnet->by_name[i]);
-                add_node(&c, subnet->by_name[i], s->port, m->has_twin[subnet->by_name[i]] ? FREEZE_NAME : FREEZE_NONE);
+                add_node(m, subnet->by_name[i], s->port, m->has_twin[subnet->by_name[i]] ? FREEZE_NAME : FREEZE_NONE);
         }
-        if (c.n == 0)
-                report_no_match(m, s);
-        else if (n_names < s->host->n_names)
+        if (m->n_found > 0 && n_names < s->host->n_names)
                 note_missing(m, s);
-        return finish(&c, ret);
 }
 
 /* ---- switches ------------------------------------------------------------------------------------------------- */
 
 /* Endports plugged into the switch. */
-static void add_peers(struct collection *c, const struct selector *s, uint32_t node, enum freeze why)
+static void add_peers(struct matcher *m, const struct selector *s, uint32_t node, enum freeze why)
 {
-        const struct matcher *m = c->matcher;
-
         for (uint32_t i = m->first_port[node]; i < m->first_port[node + 1]; i++) {
                 const struct subnet_port *p = &m->subnet->ports[i];
 
                 if (p->role != PORT_SWITCH_EXTERNAL || p->peer == SUBNET_NONE)
                         continue;
                 if (!s->has_ports || selector_has_port(s, p->number))
-                        add_port(c, p->peer, why);
+                        add_port(m, p->peer, why);
         }
 }
 
@@ -274,13 +262,13 @@ static bool is_switch_of(const struct selector *s, const struct subnet_node *nod
 }
 
 /* Each of them may be meant. */
-static void add_all_peers(struct collection *c, const struct selector *s, uint32_t i, uint32_t end)
+static void add_all_peers(struct matcher *m, const struct selector *s, uint32_t i, uint32_t end)
 {
-        const struct subnet *subnet = c->matcher->subnet;
+        const struct subnet *subnet = m->subnet;
 
         for (; i < end; i++)
                 if (is_switch_of(s, &subnet->nodes[subnet->by_name[i]]))
-                        add_peers(c, s, subnet->by_name[i], FREEZE_SWITCH_NAME);
+                        add_peers(m, s, subnet->by_name[i], FREEZE_SWITCH_NAME);
 }
 
 /* The switches by_name[first..end) of one name, of which more than one may be meant: by their boards, or by GUID where two that
@@ -316,9 +304,8 @@ static void report_switches(struct matcher *m, const struct selector *s, uint32_
 
 /* Of the nodes by_name[i], by_name[i + 1], ... that have one name, those that are switches: more than one cannot be told
  * from each other. Returns the index behind them. */
-static uint32_t match_namesakes(struct collection *c, const struct selector *s, uint32_t i)
+static uint32_t match_namesakes(struct matcher *m, const struct selector *s, uint32_t i)
 {
-        struct matcher *m = c->matcher;
         const struct subnet *subnet = m->subnet;
         const char *name = subnet->nodes[subnet->by_name[i]].name;
         uint32_t n = 0, only = 0, first = i;
@@ -330,95 +317,88 @@ static uint32_t match_namesakes(struct collection *c, const struct selector *s, 
                 }
         if (n == 1) {
                 check_port_numbers(m, s, &subnet->nodes[only]);
-                add_peers(c, s, only, FREEZE_NONE);
+                add_peers(m, s, only, FREEZE_NONE);
         } else if (n > 1) {
                 if (m->in_force)
-                        add_all_peers(c, s, first, i);
+                        add_all_peers(m, s, first, i);
                 report_switches(m, s, first, i, n);
         }
         return i;
 }
 
-static int match_switch(struct matcher *m, const struct selector *s, struct port_list *ret)
+static void find_switch_peers(struct matcher *m, const struct selector *s)
 {
         const struct subnet *subnet = m->subnet;
-        struct collection c = { .matcher = m };
-        size_t errors = m->report->n_errors;
         uint32_t i;
 
         if (s->host) {
                 for (i = hostlist_next_name(s->host, subnet, 0); i < subnet->n_by_name;
                      i = hostlist_next_name(s->host, subnet, i))
-                        i = match_namesakes(&c, s, i);
-        } else {
-                i = subnet_find_node(subnet, s->guid);
-                if (i != SUBNET_NONE && subnet->nodes[i].type == NODE_SWITCH) {
-                        check_port_numbers(m, s, &subnet->nodes[i]);
-                        add_peers(&c, s, i, FREEZE_NONE);
-                }
+                        i = match_namesakes(m, s, i);
+                return;
         }
-        if (c.n == 0 && m->report->n_errors == errors)
-                report_no_match(m, s);
-        return finish(&c, ret);
+        i = subnet_find_node(subnet, s->guid);
+        if (i == SUBNET_NONE || subnet->nodes[i].type != NODE_SWITCH)
+                return;
+        check_port_numbers(m, s, &subnet->nodes[i]);
+        add_peers(m, s, i, FREEZE_NONE);
 }
 
-/* ---- the others ----------------------------------------------------------------------------------------------- */
+/* ---- other selectors ------------------------------------------------------------------------------------------ */
 
-/* A number may be the GUID of a port and of its node too: then the port is meant, the narrower of the two. */
-static int match_guid(struct matcher *m, const struct selector *s, struct port_list *ret)
+/* A port and its node may have the same GUID. Then the selector means the port, which is narrower. */
+static void find_guid(struct matcher *m, const struct selector *s)
 {
-        struct collection c = { .matcher = m };
         uint32_t port = subnet_find_endport(m->subnet, s->guid), node = subnet_find_node(m->subnet, s->guid);
 
         if (port != SUBNET_NONE)
-                add_port(&c, port, FREEZE_NONE);
+                add_port(m, port, FREEZE_NONE);
         else if (node != SUBNET_NONE)
-                add_node(&c, node, 0, FREEZE_NONE);
-        if (c.n == 0)
-                report_no_match(m, s);
-        return finish(&c, ret);
+                add_node(m, node, 0, FREEZE_NONE);
 }
 
-static int match_type(struct matcher *m, const struct selector *s, struct port_list *ret)
+static void find_type(struct matcher *m, const struct selector *s)
 {
-        struct collection c = { .matcher = m };
-
         for (uint32_t i = 0; i < m->subnet->n_ports; i++)
                 if (s->kind == SELECTOR_ALL || subnet_port_node(m->subnet, &m->subnet->ports[i])->type == s->type)
-                        add_port(&c, i, FREEZE_NONE);
-        return finish(&c, ret);
+                        add_port(m, i, FREEZE_NONE);
 }
 
-static int match_self(struct matcher *m, struct port_list *ret)
-{
-        struct collection c = { .matcher = m };
-
-        if (m->subnet->self != SUBNET_NONE)
-                add_port(&c, m->subnet->self, FREEZE_NONE);
-        return finish(&c, ret);
-}
-
+/* Any selector but a group. */
 static int match_simple(struct matcher *m, const struct selector *s, struct port_list *ret)
 {
+        bool names_ports = s->kind == SELECTOR_HOST || s->kind == SELECTOR_SWITCH || s->kind == SELECTOR_GUID;
+        size_t errors = m->report->n_errors;
+
         switch (s->kind) {
         case SELECTOR_ALL:
         case SELECTOR_TYPE:
-                return match_type(m, s, ret);
+                find_type(m, s);
+                break;
         case SELECTOR_SELF:
-                return match_self(m, ret);
+                if (m->subnet->self != SUBNET_NONE)
+                        add_port(m, m->subnet->self, FREEZE_NONE);
+                break;
         case SELECTOR_HOST:
-                return match_host(m, s, ret);
+                find_hosts(m, s);
+                break;
         case SELECTOR_SWITCH:
-                return match_switch(m, s, ret);
+                find_switch_peers(m, s);
+                break;
         case SELECTOR_GUID:
-                return match_guid(m, s, ret);
+                find_guid(m, s);
+                break;
         case SELECTOR_GROUP:
                 break;
         }
-        return 0;
+        if (names_ports && m->n_found == 0 && m->report->n_errors == errors)
+                report_no_match(m, s);
+        return take_found(m, ret);
 }
 
-/* What one selector brings for certain is not contested, whatever others do. */
+/* ---- groups and lists ----------------------------------------------------------------------------------------- */
+
+/* A port that one selector certainly means is not contested, even if another selector may mean it, too. */
 static void add_members(struct matcher *m, const struct port_list *list)
 {
         for (uint32_t k = 0; k < list->n; k++) {
@@ -428,32 +408,7 @@ static void add_members(struct matcher *m, const struct port_list *list)
         }
 }
 
-/* All of these together. What their groups match is known. */
-static int match_all(struct matcher *m, struct selector *const *selectors, uint32_t n, struct port_list *ret)
-{
-        struct collection c = { .matcher = m };
-        struct port_list list = {};
-        int r;
-
-        for (uint32_t i = 0; i < n; i++) {
-                if (selectors[i]->kind == SELECTOR_GROUP)
-                        list = m->groups[selectors[i]->group];
-                else {
-                        r = match_simple(m, selectors[i], &list);
-                        if (r < 0)
-                                return r;
-                }
-                add_members(m, &list);
-        }
-        for (uint32_t i = 0; i < m->subnet->n_ports; i++) {
-                if (m->member[i])
-                        add_port(&c, i, (enum freeze) (m->member[i] - 1));
-                m->member[i] = 0;
-        }
-        return finish(&c, ret);
-}
-
-/* Groups contain no circle and are not nested deeply: the parser saw to that. */
+/* The parser refused circles and deep nesting. */
 static int match_group(struct matcher *m, uint32_t group)
 {
         const struct policy_group *g = &m->policy->groups[group];
@@ -461,14 +416,7 @@ static int match_group(struct matcher *m, uint32_t group)
 
         if (m->group_known[group])
                 return 0;
-        for (uint32_t i = 0; i < g->n_selectors; i++) {
-                if (g->selectors[i]->kind != SELECTOR_GROUP)
-                        continue;
-                r = match_group(m, g->selectors[i]->group);
-                if (r < 0)
-                        return r;
-        }
-        r = match_all(m, g->selectors, g->n_selectors, &m->groups[group]);
+        r = matcher_match_list(m, g->selectors, g->n_selectors, &m->groups[group]);
         m->group_known[group] = r == 0;
         return r;
 }
@@ -487,14 +435,24 @@ int matcher_match(struct matcher *m, const struct selector *s, struct port_list 
 
 int matcher_match_list(struct matcher *m, struct selector *const *selectors, uint32_t n, struct port_list *ret)
 {
-        int r;
+        struct port_list list = {};
+        int r = 0;
 
-        for (uint32_t i = 0; i < n; i++) {
-                if (selectors[i]->kind != SELECTOR_GROUP)
-                        continue;
-                r = match_group(m, selectors[i]->group);
-                if (r < 0)
-                        return r;
+        /* groups first: matching one uses m->member, too */
+        for (uint32_t i = 0; i < n && r == 0; i++)
+                if (selectors[i]->kind == SELECTOR_GROUP)
+                        r = match_group(m, selectors[i]->group);
+        for (uint32_t i = 0; i < n && r == 0; i++) {
+                r = matcher_match(m, selectors[i], &list);
+                if (r == 0)
+                        add_members(m, &list);
         }
-        return match_all(m, selectors, n, ret);
+        if (r < 0)
+                return r;
+        for (uint32_t i = 0; i < m->subnet->n_ports; i++) {
+                if (m->member[i])
+                        add_port(m, i, (enum freeze) (m->member[i] - 1));
+                m->member[i] = 0;
+        }
+        return take_found(m, ret);
 }

@@ -29,9 +29,10 @@ struct matcher {
         bool *has_twin;               /* of each CA: there is another one, and it is not the host that pkeyd runs on */
         struct port_list *groups;
         bool *group_known;
-        uint32_t *scratch;            /* n_ports of them */
-        uint8_t *why;                 /* of each port in scratch: enum freeze */
-        uint8_t *member;              /* of each port: 1 + enum freeze if it is one; all 0 outside of match_all */
+        uint32_t *found;              /* the ports found so far for the current selector, each once */
+        uint32_t n_found;
+        uint8_t *why;                 /* of each port in `found`: why it is contested (enum freeze) */
+        uint8_t *member;              /* of each port: 1 + enum freeze if it is in the current list; else 0 */
         unsigned hints;               /* "did you mean" searches left */
 };
 

@@ -914,7 +914,7 @@ WRONGS += [
     Wrong("freeze-the-second-of-a-name", MATCH, "m->has_twin[s->by_name[i]] = m->has_twin[s->by_name[k]] = true;", "m->has_twin[s->by_name[i]] = true;"),
     Wrong("freeze-this-host", MATCH, "        if (s->self != SUBNET_NONE)\n                m->has_twin[s->ports[s->self].node] = false;\n", ""),
     Wrong("freeze-what-is-certain", MATCH, "*member = *member ? MIN(*member, how) : how;", "*member = MAX(*member, how);"),
-    Wrong("freeze-no-ambiguous-switch", MATCH, "                if (m->in_force)\n                        add_all_peers(c, s, first, i);\n", "                (void) first;\n                (void) add_all_peers;\n"),
+    Wrong("freeze-no-ambiguous-switch", MATCH, "                if (m->in_force)\n                        add_all_peers(m, s, first, i);\n", "                (void) first;\n                (void) add_all_peers;\n"),
     Wrong("freeze-gives-the-highest", RESOLVE, "if (rule->membership < d->lowest->membership)", "if (rule->membership > d->lowest->membership)"),
     Wrong("freeze-ends-with-the-third-line", RESOLVE, "if (contested == FREEZE_NONE && d->contested != FREEZE_LINES)", "if (contested == FREEZE_NONE)"),
     Wrong("freeze-contested-is-certain", RESOLVE, "        if (contested == FREEZE_NONE)\n                d->settled = 1u + level;\n", "        (void) contested;\n        d->settled = 1u + level;\n"),
