@@ -7,7 +7,21 @@
 
 #include "util/nearest.h"
 
-#define MAX_LISTED 4
+void short_list_add(struct short_list *l, struct report *r, const char *format, ...)
+{
+        const char *item = "...";
+        va_list ap;
+
+        if (l->n > l->max)
+                return;
+        if (l->n < l->max) {
+                va_start(ap, format);
+                item = arena_vprintf(r->findings->arena, format, ap) ?: "?";
+                va_end(ap);
+        }
+        l->text = l->n > 0 ? report_text(r, "%s, %s", l->text, item) : item;
+        l->n++;
+}
 
 /* A name with each run of digits as one #, so that node[1-4] and node0017 look alike. */
 static void shape_of_name(const char *name, char ret[HOSTLIST_MAX_NAME])
@@ -84,62 +98,51 @@ static const char *nearest_shape(struct matcher *m, const struct selector *s)
         return best;
 }
 
-/* The devices of a host that is there, or NULL. */
+/* The devices of the host in the fabric; NULL: there is no host of this name. */
 static const char *list_devices(struct matcher *m, const struct selector *s)
 {
         const struct subnet *subnet = m->subnet;
-        const char *list = NULL;
-        unsigned n = 0;
+        struct short_list list = { .max = MAX_LISTED };
 
-        for (uint32_t i = hostlist_next_name(s->host, subnet, 0); i < subnet->n_by_name && n <= MAX_LISTED;
+        for (uint32_t i = hostlist_next_name(s->host, subnet, 0); i < subnet->n_by_name && list.n <= list.max;
              i = hostlist_next_name(s->host, subnet, i + 1)) {
                 const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
 
-                if (++n > MAX_LISTED)
-                        list = arena_printf(m->arena, "%s, ...", list);
-                else
-                        list = arena_printf(m->arena, "%s%s%s/%s", list ? list : "", list ? ", " : "", node->name,
-                                            node->device[0] ? node->device : "(no device in its NodeDescription)");
-                if (!list)
-                        return NULL;
+                short_list_add(&list, m->report, "%s/%s", node->name,
+                               node->device[0] ? node->device : "(no device in its NodeDescription)");
         }
-        return list;
+        return list.text;
 }
 
 /* "L20/U2" and "L20/U3" are units of one board. */
-static bool is_beside(const char *board, const char *other)
+static bool is_same_board(const char *board, const char *other)
 {
         size_t n = strcspn(board, "/");
 
         return strncmp(board, other, n) == 0 && (other[n] == '/' || other[n] == '\0');
 }
 
-/* The switches of this name have other boards: true if it was said. Of the board itself its other units are listed, else the first
- * boards that there are. */
+/* If no switch of this name has the board, lists the other units of this board or, if there are none, other boards. Returns whether
+ * it added a hint. */
 static bool hint_other_board(struct matcher *m, const struct selector *s, uint32_t first)
 {
         const struct subnet *subnet = m->subnet;
-        const char *lists[2] = {}; /* of others; of units beside the one that was meant */
-        unsigned n[2] = {}, told;
+        struct short_list others = { .max = MAX_LISTED }, units = others, *list;
 
         for (uint32_t i = first; s->board && i < subnet->n_by_name; i = hostlist_next_name(s->host, subnet, i + 1)) {
                 const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
                 const char *board = subnet_node_board(node);
-                bool beside = is_beside(s->board, board);
 
                 if (node->type != NODE_SWITCH)
                         continue;
                 if (strcmp(board, s->board) == 0)
                         return false;
-                if (n[beside]++ < MAX_LISTED)
-                        lists[beside] = arena_printf(m->arena, "%s%s@%s:%s", lists[beside] ?: "", n[beside] > 1 ? ", " : "", node->name,
-                                                     board);
+                short_list_add(is_same_board(s->board, board) ? &units : &others, m->report, "@%s:%s", node->name, board);
         }
-        if (n[0] + n[1] == 0)
+        list = units.n > 0 ? &units : &others;
+        if (list->n == 0)
                 return false;
-        told = n[1] > 0;
-        report_hint(m->report, "no switch of this name has the board %s; there %s %s%s", s->board, n[told] > 1 ? "are" : "is",
-                    lists[told] ?: "?", n[told] > MAX_LISTED ? ", ..." : "");
+        report_hint(m->report, "no switch of this name has the board %s; there %s %s", s->board, list->n > 1 ? "are" : "is", list->text);
         return true;
 }
 

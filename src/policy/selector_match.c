@@ -6,8 +6,7 @@
 
 #include "policy/selector_hint.h"
 
-#define MAX_LISTED 4
-#define MAX_HINTS  50
+#define MAX_HINTS 50
 
 /* ---- setting up ----------------------------------------------------------------------------------------------- */
 
@@ -192,20 +191,17 @@ static bool name_exists(const struct subnet *subnet, const char *name)
  * is there or one that is missing, so the fabric bounds the work, not the range. */
 static void note_missing(struct matcher *m, const struct selector *s)
 {
-        const char *list = NULL;
+        struct short_list missing = { .max = MAX_LISTED };
         char name[HOSTLIST_MAX_NAME];
-        unsigned missing = 0;
 
-        for (uint64_t i = 0; i < s->host->n_names && missing <= MAX_LISTED; i++) {
+        for (uint64_t i = 0; i < s->host->n_names && missing.n <= missing.max; i++) {
                 hostlist_name(s->host, i, name);
-                if (name_exists(m->subnet, name))
-                        continue;
-                if (++missing <= MAX_LISTED)
-                        list = list ? arena_printf(m->arena, "%s, %s", list, name) : arena_strdup(m->arena, name);
+                if (!name_exists(m->subnet, name))
+                        short_list_add(&missing, m->report, "%s", name);
         }
-        if (missing > 0)
-                report_add(m->report, FINDING_NOTE, FINDING_SELECTOR_PARTIAL, &s->place, "%s: not in the fabric: %s%s",
-                           report_quote(m->report, s->text), list ? list : "?", missing > MAX_LISTED ? ", ..." : "");
+        if (missing.n > 0)
+                report_add(m->report, FINDING_NOTE, FINDING_SELECTOR_PARTIAL, &s->place, "%s: not in the fabric: %s",
+                           report_quote(m->report, s->text), missing.text);
 }
 
 static void find_hosts(struct matcher *m, const struct selector *s)
@@ -276,26 +272,26 @@ static void add_all_peers(struct matcher *m, const struct selector *s, uint32_t 
 static void report_switches(struct matcher *m, const struct selector *s, uint32_t first, uint32_t end, unsigned n)
 {
         const struct subnet *subnet = m->subnet;
-        const char *name = subnet->nodes[subnet->by_name[first]].name, *boards = NULL, *guids = NULL, *board = NULL, *example = "";
+        const char *name = subnet->nodes[subnet->by_name[first]].name, *board = NULL, *example = "";
         const char *ports = s->has_ports ? strrchr(s->text, '/') : "";
+        struct short_list boards = { .max = 2 * MAX_LISTED }, guids = boards;
         bool has_boards = !s->board;
-        unsigned listed = 0;
 
-        for (uint32_t i = first; i < end && listed < 2 * MAX_LISTED; i++) {
+        for (uint32_t i = first; i < end && guids.n <= guids.max; i++) {
                 const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
 
                 if (!is_switch_of(s, node))
                         continue;
-                if (listed++ == 0)
-                        example = subnet_node_board(node);
                 has_boards = has_boards && (!board || strcmp(board, subnet_node_board(node)) != 0);
                 board = subnet_node_board(node);
-                boards = arena_printf(m->arena, "%s%s%s:%s", boards ?: "", boards ? ", " : "", name, board);
-                guids = arena_printf(m->arena, "%s%s0x%016" PRIx64, guids ?: "", guids ? ", " : "", node->guid.v);
+                if (guids.n == 0)
+                        example = board;
+                short_list_add(&boards, m->report, "%s:%s", name, board);
+                short_list_add(&guids, m->report, "0x%016" PRIx64, node->guid.v);
         }
         report_add(m->report, FINDING_ERROR, FINDING_SELECTOR_SWITCH_AMBIGUOUS, &s->place,
-                   "%s: %u switches call themselves '%s': %s%s", report_quote(m->report, s->text), n, name,
-                   (has_boards ? boards : guids) ?: "?", n > listed ? ", ..." : "");
+                   "%s: %u switches call themselves '%s': %s", report_quote(m->report, s->text), n, name,
+                   has_boards ? boards.text : guids.text);
         if (has_boards)
                 report_hint(m->report, "write one of them with its board, as in @%s:%s%s", name, example, ports);
         else

@@ -1039,7 +1039,7 @@ WRONGS += [
     Wrong("index-open-takes-the-place", MEMORY, "        if (remembers(m, node_guid, port, index))\n                return 0;\n        return mark", "        return mark"),
     Wrong("opensm-no-room-is-refused", PHASES, "(overflows_in(ret, i) < OPENSM_N_PHASES && go_all(a, &transitions[i], i, true, ret) < 0)", "false"),
     Wrong("opensm-exchanges-always", PHASES, "(overflows_in(ret, i) < OPENSM_N_PHASES && go_all(", "(go_all("),
-    Wrong("hint-any-board", "src/policy/selector_hint.c", "bool beside = is_beside(s->board, board);", "bool beside = false;"),
+    Wrong("hint-any-board", "src/policy/selector_hint.c", "is_same_board(s->board, board) ? &units : &others", "&others"),
     Wrong("hint-board-that-begins-so", "src/policy/selector_hint.c", "&& (other[n] == '/' || other[n] == '\\0')", ""),
     Wrong("import-switch-ports-hold-all", "src/import/import_check.c", "return m->first[of + 1] - m->first[of];", "return m->first[of + 1] - m->first[of] - 1;"),
     Wrong("import-switch-ports-hold-both", "src/import/import_check.c", "        if (of != port)\n                return", "        if (false)\n                return"),
