@@ -23,7 +23,7 @@ void short_list_add(struct short_list *l, struct report *r, const char *format, 
         l->n++;
 }
 
-/* A name with each run of digits as one #, so that node[1-4] and node0017 look alike. */
+/* A name with each run of digits replaced by one #, so that node[1-4] and node0017 have the same shape. */
 static void shape_of_name(const char *name, char ret[HOSTLIST_MAX_NAME])
 {
         size_t used = 0;
@@ -57,7 +57,7 @@ static bool is_candidate(const struct selector *s, const struct subnet_node *nod
         return s->kind != SELECTOR_SWITCH || node->type == NODE_SWITCH;
 }
 
-/* The nearest name for a name that is written out. */
+/* The most similar name in the fabric or of a group, for a selector with a single name. */
 static const char *nearest_name(struct matcher *m, const struct selector *s, const char *name)
 {
         const struct subnet *subnet = m->subnet;
@@ -72,7 +72,7 @@ static const char *nearest_name(struct matcher *m, const struct selector *s, con
         return nearest.best;
 }
 
-/* A name whose letters, digits left aside, are nearest to those of a hostlist. */
+/* The name whose shape is the most similar to that of a hostlist. */
 static const char *nearest_shape(struct matcher *m, const struct selector *s)
 {
         const struct subnet *subnet = m->subnet;
@@ -114,7 +114,7 @@ static const char *list_devices(struct matcher *m, const struct selector *s)
         return list.text;
 }
 
-/* "L20/U2" and "L20/U3" are units of one board. */
+/* "L20/U2" and "L20/U3" are units of the same board. */
 static bool is_same_board(const char *board, const char *other)
 {
         size_t n = strcspn(board, "/");
@@ -146,7 +146,8 @@ static bool hint_other_board(struct matcher *m, const struct selector *s, uint32
         return true;
 }
 
-/* There is something of this name, but not of this kind. Returns true if it was said. */
+/* Handles a switch selector whose name exists, but as a group, another kind of node, or a switch without peers. Returns whether it
+ * added a hint. */
 static bool hint_wrong_kind(struct matcher *m, const struct selector *s)
 {
         const struct subnet *subnet = m->subnet;
@@ -213,7 +214,7 @@ static void add_hint(struct matcher *m, const struct selector *s)
                 hint_nearest(m, s);
 }
 
-/* In UTC: the core knows no time zone. */
+/* In UTC, because the core knows no time zone. */
 static const char *time_text(struct report *r, uint64_t seconds)
 {
         time_t t = (time_t) seconds;
@@ -234,7 +235,7 @@ static void report_absent(struct matcher *m, const struct selector *s, const str
                    gone ? "is not in the fabric now (last seen " :
                           "is in the fabric, but did not answer all queries of discovery (it last did ",
                    time_text(m->report, port->seen), strict ? "; `strict: true` makes this an error" : "");
-        if (s->place.source_line) /* else it was typed at a shell */
+        if (s->place.source_line) /* else the selector is from a command line */
                 report_hint(m->report, "the line applies again when it %s", gone ? "returns" : "does");
 }
 

@@ -8,12 +8,12 @@
 
 #define MAX_HINTS 50
 
-/* ---- setting up ----------------------------------------------------------------------------------------------- */
-
 /* How many nodes of one name are compared with each other. */
 #define MAX_NAMESAKES 256
 
-/* Of this host pkeyd is certain: whoever else has its name took it. */
+/* ---- setting up ----------------------------------------------------------------------------------------------- */
+
+/* Finds adapters that have the name and device of another. pkeyd knows which one is on its own host. */
 static void find_twins(struct matcher *m)
 {
         const struct subnet *s = m->subnet;
@@ -103,7 +103,7 @@ static int take_found(struct matcher *m, struct port_list *ret)
         return 0;
 }
 
-/* ---- ports that were in the fabric ---------------------------------------------------------------------------- */
+/* ---- absent ports --------------------------------------------------------------------------------------------- */
 
 static struct matcher *get_larger(struct matcher *m)
 {
@@ -116,11 +116,12 @@ static struct matcher *get_larger(struct matcher *m)
             matcher_init(m->larger, m->arena, m->policy, subnet, m->report) < 0)
                 m->larger = NULL;
         else
-                m->larger->in_force = true; /* two that had one name are no error here */
+                m->larger->in_force = true; /* two switches that had one name are no error here */
         return m->larger;
 }
 
-/* A switch that is there is not absent, whoever was plugged into it. A host that comes up may have no name yet. */
+/* A selector of a present switch names no absent port, whatever was plugged into it before. A host that is coming up may have no
+ * name yet. */
 static bool is_absent(const struct matcher *m, const struct selector *s, const struct known_port *port)
 {
         uint32_t i = subnet_find_endport(m->subnet, port->port_guid);
@@ -129,8 +130,8 @@ static bool is_absent(const struct matcher *m, const struct selector *s, const s
                (s->kind != SELECTOR_SWITCH || subnet_find_node(m->subnet, port->switch_guid) == SUBNET_NONE);
 }
 
-/* Of the ports that the selector would mean if all were there, the one that was seen last; NULL: it means none, or memory is
- * out. */
+/* Of the absent ports that the selector would mean if they were present, the one that was seen last; NULL: there is none, or out
+ * of memory. */
 static const struct known_port *find_absent(struct matcher *m, const struct selector *s)
 {
         _cleanup_findings_ struct findings ignored = {};
@@ -172,7 +173,7 @@ static void warn_twins(struct matcher *m, const struct selector *s, uint32_t nod
                 return;
         a = &m->subnet->nodes[m->twin[node]];
         b = &m->subnet->nodes[node];
-        m->twin[node] = SUBNET_NONE; /* said once is enough */
+        m->twin[node] = SUBNET_NONE; /* report it once */
         report_add(m->report, FINDING_WARNING, FINDING_NAME_DUPLICATE, &s->place,
                    "%s: two nodes call themselves '%s %s': 0x%016" PRIx64 " and 0x%016" PRIx64,
                    report_quote(m->report, s->text), b->name, b->device, a->guid.v, b->guid.v);
@@ -187,8 +188,8 @@ static bool name_exists(const struct subnet *subnet, const char *name)
         return i < subnet->n_by_name && strcmp(subnet->nodes[subnet->by_name[i]].name, name) == 0;
 }
 
-/* Some of a range are there and some not: nodes may be down, so this is only worth a note. Each step finds a name that
- * is there or one that is missing, so the fabric bounds the work, not the range. */
+/* Reports the missing names of a range, as a note only: nodes may be down. Each step finds a name that is present or one that is
+ * missing, so the fabric bounds the work, not the range. */
 static void note_missing(struct matcher *m, const struct selector *s)
 {
         struct short_list missing = { .max = MAX_LISTED };
@@ -227,7 +228,7 @@ static void find_hosts(struct matcher *m, const struct selector *s)
 
 /* ---- switches ------------------------------------------------------------------------------------------------- */
 
-/* Endports plugged into the switch. */
+/* Adds the endports that are plugged into the switch. */
 static void add_peers(struct matcher *m, const struct selector *s, uint32_t node, enum freeze why)
 {
         for (uint32_t i = m->first_port[node]; i < m->first_port[node + 1]; i++) {
@@ -257,7 +258,7 @@ static bool is_switch_of(const struct selector *s, const struct subnet_node *nod
         return node->type == NODE_SWITCH && (!s->board || strcmp(s->board, subnet_node_board(node)) == 0);
 }
 
-/* Each of them may be meant. */
+/* Adds the endports of all switches of one name: the selector may mean any of them. */
 static void add_all_peers(struct matcher *m, const struct selector *s, uint32_t i, uint32_t end)
 {
         const struct subnet *subnet = m->subnet;
@@ -267,8 +268,8 @@ static void add_all_peers(struct matcher *m, const struct selector *s, uint32_t 
                         add_peers(m, s, subnet->by_name[i], FREEZE_SWITCH_NAME);
 }
 
-/* The switches by_name[first..end) of one name, of which more than one may be meant: by their boards, or by GUID where two that
- * stand beside each other have one board. */
+/* Reports that n of the nodes by_name[first..end), which have one name, are switches that the selector may mean. Lists their boards;
+ * or their GUIDs, if two of them have the same board. */
 static void report_switches(struct matcher *m, const struct selector *s, uint32_t first, uint32_t end, unsigned n)
 {
         const struct subnet *subnet = m->subnet;
@@ -298,8 +299,8 @@ static void report_switches(struct matcher *m, const struct selector *s, uint32_
                 report_hint(m->report, "write the GUID, as in @0x0002c903000e0b72%s", ports);
 }
 
-/* Of the nodes by_name[i], by_name[i + 1], ... that have one name, those that are switches: more than one cannot be told
- * from each other. Returns the index behind them. */
+/* Matches the switches among the nodes by_name[i], by_name[i + 1], ... of one name; with more than one, the selector is ambiguous.
+ * Returns the index after them. */
 static uint32_t match_namesakes(struct matcher *m, const struct selector *s, uint32_t i)
 {
         const struct subnet *subnet = m->subnet;
