@@ -12,7 +12,7 @@ struct reader {
         size_t n, at;
         struct hostlist_error *error;
         struct hostlist *list;
-        size_t min_length; /* of the names it stands for */
+        size_t min_length; /* of the names that it means */
 };
 
 static int fail(struct reader *r, size_t offset, const char *text, const char *hint)
@@ -33,7 +33,7 @@ static bool is_name_char(char c)
         return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.';
 }
 
-/* A character as a message may show it. */
+/* A character in the words of a message. */
 static const char *show_char(struct reader *r, char c)
 {
         const char *s;
@@ -47,7 +47,7 @@ static const char *show_char(struct reader *r, char c)
         return s ? s : "a character";
 }
 
-/* A number within brackets: its value and how many digits it has. */
+/* Reads a number in brackets: its value and its number of digits. */
 static int read_number(struct reader *r, uint64_t *ret, size_t *ret_digits)
 {
         size_t start = r->at;
@@ -70,9 +70,9 @@ static int read_number(struct reader *r, uint64_t *ret, size_t *ret_digits)
         return 0;
 }
 
-/* The first end of a range gives the width of its names; those that need more digits have more, as with pdsh and Slurm:
- * 0998-10002 is 0998 to 9999 and 10000 to 10002. A last end that is padded otherwise, or too short for the first one, could
- * mean two things. */
+/* As in pdsh and Slurm, the first number of a range gives the width, and larger numbers have more digits: 0998-10002 means 0998 to
+ * 9999 and 10000 to 10002. If the last number is padded to another width, or shorter than a padded first one, the range is
+ * ambiguous. */
 static int check_padding(struct reader *r, size_t start, const struct hostlist_range *range, size_t digits_first,
                          size_t digits_last)
 {
@@ -89,7 +89,7 @@ static int check_padding(struct reader *r, size_t start, const struct hostlist_r
                                  range->first, width, range->last, range->first, range->last));
 }
 
-/* Splits a range by the number of digits, so that each part has one width. */
+/* Adds a range in parts that have one width each. */
 static void add_range(struct hostlist_token *token, const struct hostlist_range *range, size_t digits_first,
                       size_t digits_last)
 {
@@ -167,7 +167,7 @@ static uint64_t count_names(const struct hostlist_token *t)
         return n;
 }
 
-/* From behind the opening bracket to behind the closing one. */
+/* Reads from after the opening bracket to after the closing one. */
 static int read_brackets(struct reader *r, struct hostlist_token *token)
 {
         size_t open = r->at - 1, commas = 0, i;
@@ -181,7 +181,7 @@ static int read_brackets(struct reader *r, struct hostlist_token *token)
                 return fail(r, open, arena_printf(r->arena, "more than %d ranges between brackets",
                                                   HOSTLIST_MAX_RANGES), NULL);
         token->kind = HOSTLIST_RANGES;
-        /* a range has at most as many parts as characters */
+        /* no range has more parts than characters */
         token->ranges = arena_new_array(r->arena, struct hostlist_range, i - r->at + 1);
         if (!token->ranges)
                 return -ENOMEM;
@@ -266,7 +266,7 @@ int hostlist_parse(struct arena *a, const char *text, size_t n, struct hostlist_
                         return e;
         }
         if (r.min_length > HOSTLIST_MAX_LENGTH)
-                return fail(&r, 0, arena_printf(a, "a name of more than %d characters, which is more than a NodeDescription can hold",
+                return fail(&r, 0, arena_printf(a, "a name of more than %d characters, the most that a NodeDescription can hold",
                                                 HOSTLIST_MAX_LENGTH), NULL);
         if (r.list->has_glob)
                 r.list->n_names = 0;
@@ -274,14 +274,14 @@ int hostlist_parse(struct arena *a, const char *text, size_t n, struct hostlist_
         return 0;
 }
 
-/* The first range of this width, or of a larger one, that does not end before v; n_ranges: there is none. */
+/* The first range that has this width and does not end before v, or has a larger width; n_ranges: there is none. */
 static uint32_t find_range(const struct hostlist_token *t, uint64_t v, uint8_t width)
 {
         return LOWER_BOUND(range, t->ranges, t->n_ranges,
                            range->width < width || (range->width == width && range->last < v));
 }
 
-/* Is v, a number of so many digits, in a range? */
+/* Returns whether a range contains v, a number of `width` digits. */
 static bool in_ranges(const struct hostlist_token *t, uint64_t v, uint8_t width)
 {
         uint32_t i = find_range(t, v, width);
@@ -289,7 +289,7 @@ static bool in_ranges(const struct hostlist_token *t, uint64_t v, uint8_t width)
         return i < t->n_ranges && t->ranges[i].width == width && t->ranges[i].first <= v;
 }
 
-/* Marks in `next` every place that a number beginning at `at` may end. */
+/* Marks in `next` each place where a number that begins at `at` may end. */
 static void match_number(const struct hostlist_token *t, const char *name, size_t at, bool *next)
 {
         uint64_t v = 0;
@@ -301,7 +301,7 @@ static void match_number(const struct hostlist_token *t, const char *name, size_
         }
 }
 
-/* From place `at` of the name: where does this token leave off? */
+/* Marks in `next` each place where this token may end if it begins at place `at` of the name. */
 static void match_token(const struct hostlist_token *t, const char *name, size_t length, size_t at, bool *next)
 {
         switch (t->kind) {
@@ -323,14 +323,13 @@ static void match_token(const struct hostlist_token *t, const char *name, size_t
 }
 
 /*
- * hostlist_after: a bound that no name m comes before, if m matches and comes after `name`.
+ * hostlist_after() returns a bound: each name m that matches and comes after `name` is the bound or comes after it.
  *
- * The tokens of the hostlist cut m into pieces. Take the last cut up to which m and `name` are equal. A piece follows, because
- * m, which comes after `name`, does not end there. The rest of `name` does not begin with this piece, because the cut is the
- * last one; m comes after `name`, so the piece comes after the rest of `name`. Matching `name` reaches the same token at the
- * same place. So m does not come before this bound: `name` up to this place, and then the least piece of this token that comes
- * after the rest of `name`. hostlist_after returns the least of these bounds, for every token and place that matching `name`
- * reaches.
+ * The tokens of the hostlist cut m into pieces. Take the last cut up to which m and `name` are equal. A piece follows, because m,
+ * which comes after `name`, does not end there. The rest of `name` does not begin with this piece, because the cut is the last
+ * one; m comes after `name`, so the piece comes after the rest of `name`. Matching `name` reaches the same token at the same
+ * place. So m does not come before `name` up to this place followed by the least piece of this token that comes after the rest of
+ * `name`. The bound is the least such text for every token and place that matching `name` reaches.
  */
 struct bound {
         const char *name;
@@ -389,15 +388,15 @@ static void offer_pieces(struct bound *b, size_t at, const struct hostlist_token
         case HOSTLIST_ONE:
                 offer(b, at, (char[]) { (char) (b->name[at] + 1), '\0' });
                 return;
-        case HOSTLIST_ANY: /* the next name, whatever it is */
+        case HOSTLIST_ANY: /* any next name may match */
                 b->least[0] = '\0';
                 b->found = true;
                 return;
         }
 }
 
-/* All places at once instead of backtracking, so that no name and pattern together take long. With b the bound is wanted
- * instead of the result. */
+/* Follows all places at once instead of backtracking, so that the time is bounded for any name and pattern. With b, computes the
+ * bound instead of the result. */
 static bool match_tokens(const struct hostlist *h, const char *name, size_t length, struct bound *b)
 {
         bool places[2][HOSTLIST_MAX_NAME + 1] = { { true } };

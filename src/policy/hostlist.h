@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Host names as pdsh and Slurm write them: node[001-128,200], rack[1-4]n[01-18], and the globs * and ?.
+ * Hostlists in the syntax of pdsh and Slurm: node[001-128,200], rack[1-4]n[01-18], and the globs * and ?.
  *
- * A hostlist is matched, never expanded: node[0-999999999] costs as much as node7. Zero padding is part of a name:
- * [01-18] is 01 ... 18, [1-18] is 1 ... 18, [08-100] is 08 ... 99 and 100.
+ * A hostlist is matched, never expanded: node[0-999999999] costs as much as node7. Zero padding is part of a name: [01-18] means
+ * 01 to 18, [1-18] means 1 to 18, [08-100] means 08 to 99 and 100.
  */
 
 #include <stdbool.h>
@@ -18,10 +18,10 @@
 #define HOSTLIST_MAX_RANGES 1024 /* between one pair of brackets */
 #define HOSTLIST_MAX_DIGITS 18   /* so that a number fits in 64 bits */
 #define HOSTLIST_MAX_LENGTH 64   /* of a name: a NodeDescription has no more bytes */
-#define HOSTLIST_MAX_NAME   256  /* of what it is compared with: each byte may be escaped as \xNN */
-#define HOSTLIST_MAX_BOUND  (HOSTLIST_MAX_NAME + HOSTLIST_MAX_LENGTH + 1) /* of what hostlist_after writes */
+#define HOSTLIST_MAX_NAME   256  /* of a name in a snapshot, where each byte may be escaped as \xNN */
+#define HOSTLIST_MAX_BOUND  (HOSTLIST_MAX_NAME + HOSTLIST_MAX_LENGTH + 1) /* of a result of hostlist_after() */
 
-/* Numbers of exactly `width` digits: 8-12 is kept as 8-9 and 10-12, 08-12 as it is. */
+/* Numbers of exactly `width` digits: 8-12 is stored as 8-9 and 10-12, and 08-12 as 08-12. */
 struct hostlist_range {
         uint64_t first, last;
         uint8_t width;
@@ -47,16 +47,16 @@ struct hostlist {
         struct hostlist_token *tokens;
         uint32_t n_tokens;
         bool has_glob;
-        uint64_t n_names; /* how many names it stands for; 0 if it has globs; UINT64_MAX: that or more */
+        uint64_t n_names; /* the number of names it means; 0 if it has globs; UINT64_MAX: that or more */
 };
 
 struct hostlist_error {
         size_t offset;    /* into the text */
-        const char *text; /* in the arena; NULL: memory is out */
+        const char *text; /* in the arena; NULL: out of memory */
         const char *hint; /* NULL: none */
 };
 
-/* Reads one hostlist (a comma may stand only between brackets). Returns 0, -EBADMSG (*reterr says why), -ENOMEM. */
+/* Reads one hostlist; commas are allowed in brackets only. Returns 0, -EBADMSG (see *reterr), -ENOMEM. */
 int hostlist_parse(struct arena *a, const char *text, size_t n, struct hostlist_error *reterr, struct hostlist **ret);
 
 bool hostlist_match(const struct hostlist *h, const char *name);
@@ -67,9 +67,9 @@ bool hostlist_after(const struct hostlist *h, const char *name, char ret[HOSTLIS
 
 /* Index into subnet->by_name of the first node, from index `from` on, whose name the hostlist matches (n_by_name: none).
  *
- * From a name that does not match it jumps to the next place where one can. Each jump leads to, or past, another beginning of
- * the names that the hostlist stands for. So a small range costs little in a large fabric, and a large range no more than the
- * names that are there. Only a glob * has every name tried that begins like the part before it. */
+ * From a name that does not match, the search jumps to the next place where a name can match. So a small range costs little in a
+ * large fabric, and a large range no more than the names that exist. Only with a glob * every name is tried that begins with the
+ * part before it. */
 uint32_t hostlist_next_name(const struct hostlist *h, const struct subnet *subnet, uint32_t from);
 
 /* Name number `index` (< n_names) of a hostlist without globs. */

@@ -22,12 +22,12 @@ static const struct keyword {
         { "SELF", SELECTOR_SELF, SPECIFICITY_GUID, 0 },
 };
 
-/* One element of a list: where it is in the text, and what it becomes. */
+/* One selector of a list while it is parsed. */
 struct element {
         const struct selector_reader *reader;
         const struct selector_source *source;
-        size_t offset;
-        char *text; /* a copy in the arena */
+        size_t offset; /* in the text of the list */
+        char *text;    /* a copy in the arena, without surrounding spaces */
         struct selector *selector;
 };
 
@@ -79,7 +79,7 @@ static int parse_guid(const struct element *e, const char *text, size_t offset, 
         return 0;
 }
 
-/* 0002:c903:000e:0b72 or sixteen bare digits: a GUID as other tools print it. */
+/* A GUID as other tools print it: 0002:c903:000e:0b72, or sixteen digits. */
 static bool looks_like_guid(const char *text, char ret[GUID_DIGITS + 1])
 {
         size_t n = 0;
@@ -126,7 +126,7 @@ static int parse_host(const struct element *e, const char *text, size_t n, size_
         return -EBADMSG;
 }
 
-/* One decimal number of 1 to 254 at *at; 0 if there is none. */
+/* The decimal number at *at, 1 to 254; 0: there is none. Advances *at past the digits. */
 static unsigned read_port(const char *text, size_t *at)
 {
         unsigned v = 0;
@@ -235,7 +235,7 @@ static int parse_board(const struct element *e, const char *text, size_t n)
         return -EBADMSG;
 }
 
-/* Slashes stand within a board, too; ports begin with a digit. */
+/* The slash before the ports. A board may contain slashes, too; a list of ports begins with a digit. */
 static char *find_ports(char *name, const char *colon)
 {
         char *slash = colon ? strrchr(colon, '/') : strchr(name, '/');
@@ -275,16 +275,17 @@ int selector_find_group(const struct policy *p, const char *name)
         return p && i < p->n_groups && strcmp(p->groups[i].name, name) == 0 ? (int) i : -1;
 }
 
-/* A keyword that is nearly one: other case, a prefix (OpenSM takes A for ALL), one letter wrong. NULL: nothing such. */
+/* The keyword that was probably meant: in another case, as a prefix (OpenSM accepts A for ALL), or with one wrong letter. NULL:
+ * none. */
 static const char *near_keyword(const char *text)
 {
         size_t n = strlen(text);
-        bool shouting = n > 0 && strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == n;
+        bool upper_case = n > 0 && strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == n;
 
         for (size_t i = 0; i < ELEMENTS(keywords); i++)
                 if (strcasecmp(text, keywords[i].word) == 0)
                         return keywords[i].word;
-        if (!shouting)
+        if (!upper_case)
                 return strncasecmp(text, "ALL_", 4) == 0 ? "ALL_CAS" : NULL;
         for (size_t i = 0; i < ELEMENTS(keywords); i++)
                 if (strncmp(text, keywords[i].word, n) == 0 || edit_distance(text, keywords[i].word, 2) <= 1)
@@ -335,7 +336,7 @@ static bool same_digits(const char *a, const char *b)
         }
 }
 
-/* A host name may be anything; but one that differs from a group's name by a letter is more likely that group. */
+/* A word that differs from a group's name by a letter or two probably means that group. */
 static void warn_near_group(const struct element *e)
 {
         const struct policy *p = e->reader->policy;
@@ -410,7 +411,7 @@ static int parse_element(const struct element *e)
 
 /* ---- lists ---------------------------------------------------------------------------------------------------- */
 
-/* Is what follows this comma a number or range of ports, up to the next comma? */
+/* Returns whether the text up to the next comma is a port or a range of ports. */
 static bool continues_ports(const char *s)
 {
         size_t n;
@@ -424,8 +425,7 @@ static bool continues_ports(const char *s)
         return n > 0 && (*s == ',' || *s == '\0');
 }
 
-/* The length of the element at the begin of s: up to a comma that is neither between brackets nor between the ports of a
- * switch. */
+/* The length of the first selector in s: it ends at a comma that is neither in brackets nor between the ports of a switch. */
 static size_t element_length(const char *s)
 {
         bool brackets = false, is_switch, ports = false;
@@ -441,7 +441,7 @@ static size_t element_length(const char *s)
         return i;
 }
 
-/* A copy without blanks around it (and, in a list of ports, none around its commas). */
+/* A copy without spaces around it, and without spaces in a list of ports. *ret_lead: the number of spaces before it. */
 static char *copy_element(struct arena *a, const char *s, size_t n, size_t *ret_lead)
 {
         size_t lead = 0, used = 0;

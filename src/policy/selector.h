@@ -2,20 +2,19 @@
 #pragma once
 
 /*
- * A selector: one way to say which ports are meant. Reading one is pure text; what it means in a fabric is
- * selector_match.h's matter.
+ * A selector names ports. This file parses selectors; selector_match.h finds the ports that they mean in a fabric.
  *
  *     0x0002c903000e0b72            a port GUID or node GUID
  *     SELF                          the port pkeyd works through
- *     @leaf07/1-18,20               what is plugged into these ports of a switch (a name, hostlist or GUID)
- *     @director:L20/U2/1-18         the same of one of a director's switches, which share a name
+ *     @leaf07/1-18,20               the endports plugged into these ports of a switch (a name, hostlist or GUID)
+ *     @director:L20/U2/1-18         the same for one switch of a director, whose switches share a name
  *     node7/mlx5_0/1  node7/mlx5_0  host, device, port
- *     node[001-128]   @leaf07       host names; what is plugged into a switch
+ *     node[001-128]   @leaf07       host names; the endports plugged into a switch
  *     storage                       a group
  *     ALL_CAS ALL_SWITCHES ALL_ROUTERS ALL
  *
- * A comma separates several, each with its own specificity. After @SWITCH/ a comma that is followed by digits and dashes
- * only goes on with the list of ports.
+ * Several selectors are separated by commas; each has its own specificity. After @SWITCH/, a comma continues the list of ports if
+ * only digits and dashes follow it up to the next comma.
  */
 
 #include "policy/file_report.h"
@@ -23,7 +22,7 @@
 #include "policy/policy.h"
 #include "util/text.h"
 
-#define SELECTOR_MAX_PORT     254  /* a port number has 8 bits, 255 means "all" on the wire */
+#define SELECTOR_MAX_PORT     254  /* a port number has 8 bits, and 255 means "all" in MADs */
 #define SELECTOR_MAX_ELEMENTS 4096 /* in one line */
 #define SELECTOR_MAX_TOTAL    1000000 /* in one file */
 
@@ -48,9 +47,9 @@ struct selector {
         struct hostlist *host;   /* host or switch name */
         struct hostlist *device; /* NULL: any */
         uint8_t port;            /* 0: any */
-        const char *board;       /* of SELECTOR_SWITCH, as subnet_node_board() has it; NULL: the only one */
+        const char *board;       /* of SELECTOR_SWITCH, as subnet_node_board() returns it; NULL: any */
         bool has_ports;          /* @SWITCH/PORTS */
-        uint64_t ports[4];       /* bit for each */
+        uint64_t ports[4];       /* a bit for each port */
         const char *ports_text;
 };
 
@@ -62,24 +61,25 @@ static inline bool selector_has_port(const struct selector *s, unsigned port)
 struct selector_reader {
         struct arena *arena;
         struct report *report;
-        const struct policy *policy; /* whose groups are known; NULL: none */
-        uint32_t total;              /* elements read so far */
+        const struct policy *policy; /* for its groups; NULL: there are none */
+        uint32_t total;              /* selectors read so far */
 };
 
-/* Where a list of selectors stands. */
+/* A list of selectors and its place in the file. */
 struct selector_source {
         const char *text;
         const char *path;   /* for messages, "partitions.lustre.members"; NULL: none */
         struct place place;
-        bool verbatim;      /* an offset into the text is a column */
+        bool verbatim;      /* the text is the same in the file, so that an offset into it is an offset of columns */
 };
 
-/* Reads a list of selectors separated by commas. Reports all that is wrong with it. Returns 0, -EBADMSG, -ENOMEM. */
+/* Reads a list of selectors separated by commas. Reports all errors in it. Returns 0, -EBADMSG, -ENOMEM. *ret lives in the reader's
+ * arena and is set only on 0. */
 int selector_parse_list(struct selector_reader *r, const struct selector_source *source, struct selector ***ret,
                         uint32_t *ret_n);
 
-/* A name for a group or partition is letters, digits, '_', '-', '.', and nothing that a selector could be taken for.
- * NULL if it is one; else what is wrong, a static string. */
+/* The name of a group or partition consists of letters, digits, '_', '-' and '.', and cannot be mistaken for another selector.
+ * Returns NULL for a valid name, else what is wrong with it, a static string. */
 const char *selector_name_problem(const char *name);
 
 /* The membership with this name, in upper or lower case; -1: there is none. */
@@ -88,9 +88,9 @@ int selector_find_membership(const char *word);
 /* Index of the group of this name, or -1. policy may be NULL. */
 int selector_find_group(const struct policy *p, const char *name);
 
-/* Two lines of a partition that are equally specific and disagree about something. */
+/* Reports two lines of a partition that are equally specific and disagree about something. */
 void selector_report_ambiguous(struct report *r, const struct place *place, const char *partition,
                                const struct policy_rule *later, const struct policy_rule *earlier, const char *about);
 
-/* The normal form of one, appended. */
+/* Appends a selector in its normal form. */
 void selector_print(struct text *t, const struct selector *s);
