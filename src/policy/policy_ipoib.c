@@ -22,23 +22,17 @@ static void refuse(struct policy_reader *r, const struct yaml_tree_node *node, c
                         what);
 }
 
-/* Decimal, or hex with 0x. False: not a number, or over max. */
+/* Decimal, or hexadecimal with 0x, of up to 18 digits. Returns false if it is not a number or larger than max. */
 static bool parse_number(const char *text, uint64_t max, uint64_t *ret)
 {
         bool hex = text[0] == '0' && text[1] == 'x';
-        unsigned base = hex ? 16 : 10;
         const char *digits = hex ? text + 2 : text;
-        uint64_t v = 0;
+        size_t n = strspn(digits, hex ? "0123456789abcdefABCDEF" : "0123456789");
 
-        if (!*digits || strlen(digits) > 18)
+        if (n == 0 || n > 18 || digits[n])
                 return false;
-        for (; *digits; digits++) {
-                if (digit_value(*digits) >= base)
-                        return false;
-                v = v * base + digit_value(*digits);
-        }
-        *ret = v;
-        return v <= max;
+        *ret = strtoull(digits, NULL, hex ? 16 : 10); /* too large a number becomes UINT64_MAX */
+        return *ret <= max;
 }
 
 static uint64_t read_number(struct policy_reader *r, const struct yaml_tree_node *map, const char *path, const char *key,
