@@ -13,7 +13,7 @@ void report_init(struct report *r, struct findings *findings)
         *r = (struct report) { .findings = findings };
 }
 
-/* Nearly all findings are about one file: copy its name once. */
+/* Copies a file name once for successive findings about it. */
 static const char *copy_file(struct report *r, const char *file)
 {
         if (!file)

@@ -11,7 +11,7 @@ static const char *name_of(struct policy_reader *r, uint32_t partition)
 
 static int check_bases(struct policy_reader *r)
 {
-        _cleanup_free_ uint32_t *seen = calloc(P_KEY_BASE_MASK + 1, sizeof(*seen)); /* index + 1 of who has it */
+        _cleanup_free_ uint32_t *seen = calloc(P_KEY_BASE_MASK + 1, sizeof(*seen)); /* of each base: 1 + the index of its partition */
         const struct policy *p = r->policy;
         uint32_t first;
 
@@ -80,7 +80,7 @@ static void check_default_name(struct policy_reader *r, uint32_t i)
         report_hint(&r->report, "give the partition another name, or write pkey: 0x7fff");
 }
 
-/* Without the default partition a port cannot reach the SA any more. */
+/* A port that is not a member of the default partition cannot reach the SA. */
 static void check_default_members(struct policy_reader *r, uint32_t i)
 {
         const struct policy_partition *partition = &r->policy->partitions[i];

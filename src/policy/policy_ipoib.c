@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The `ipoib` of a partition: what a subnet manager is to make of it beside the P_Keys. */
+/* The `ipoib` of a partition: the multicast groups that the SM creates for it. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,11 +9,14 @@
 
 #define MAX_GROUPS 1024
 
-static const char *below(struct policy_reader *r, const char *path, const char *key)
+/* The scalar at a key of a map; NULL: the key is missing, or was refused. *path: of the map, then of the key. */
+static const struct yaml_tree_node *get_scalar(struct policy_reader *r, const struct yaml_tree_node *map, const char *key,
+                                               const char **path)
 {
-        const char *text = arena_printf(r->arena, "%s.%s", path, key);
+        const struct yaml_tree_node *node = yaml_tree_get(map, key);
 
-        return text ? text : path;
+        *path = report_text(&r->report, "%s.%s", *path, key);
+        return node && yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, *path) ? node : NULL;
 }
 
 static void refuse(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, const char *what)
@@ -38,11 +41,10 @@ static bool parse_number(const char *text, uint64_t max, uint64_t *ret)
 static uint64_t read_number(struct policy_reader *r, const struct yaml_tree_node *map, const char *path, const char *key,
                             uint64_t max, const char *problem, uint64_t standard)
 {
-        const struct yaml_tree_node *node = yaml_tree_get(map, key);
+        const struct yaml_tree_node *node = get_scalar(r, map, key, &path);
         uint64_t v;
 
-        path = below(r, path, key);
-        if (!node || !yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, path))
+        if (!node)
                 return standard;
         if (parse_number(node->text, max, &v))
                 return v;
@@ -53,11 +55,10 @@ static uint64_t read_number(struct policy_reader *r, const struct yaml_tree_node
 static void read_mtu(struct policy_reader *r, const struct yaml_tree_node *map, const char *path,
                      struct multicast_parameters *p)
 {
-        const struct yaml_tree_node *node = yaml_tree_get(map, "mtu");
+        const struct yaml_tree_node *node = get_scalar(r, map, "mtu", &path);
         uint64_t v;
 
-        path = below(r, path, "mtu");
-        if (!node || !yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, path))
+        if (!node)
                 return;
         if (parse_number(node->text, UINT16_MAX, &v) && multicast_mtu_code(v)) {
                 p->mtu = multicast_mtu_code(v);
@@ -74,11 +75,10 @@ static void read_mtu(struct policy_reader *r, const struct yaml_tree_node *map, 
 static void read_rate(struct policy_reader *r, const struct yaml_tree_node *map, const char *path,
                       struct multicast_parameters *p)
 {
-        const struct yaml_tree_node *node = yaml_tree_get(map, "rate");
+        const struct yaml_tree_node *node = get_scalar(r, map, "rate", &path);
         uint64_t v;
 
-        path = below(r, path, "rate");
-        if (!node || !yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, path))
+        if (!node)
                 return;
         if (multicast_rate_code(node->text)) {
                 p->rate = multicast_rate_code(node->text);
@@ -112,7 +112,7 @@ static void read_scopes(struct policy_reader *r, const struct yaml_tree_node *ma
         bool list = node && node->kind == YAML_TREE_LIST;
         uint16_t scopes = 0;
 
-        path = below(r, path, "scope");
+        path = report_text(&r->report, "%s.scope", path);
         for (const struct yaml_tree_node *c = list ? node->children : node; c; c = list ? c->next : NULL)
                 read_scope(r, c, path, &scopes);
         if (list && !node->children)
@@ -137,9 +137,9 @@ static void read_parameters(struct policy_reader *r, const struct yaml_tree_node
                                                "is not a flow label (accepted: up to 0xfffff)", p->flow_label);
 }
 
-/* ---- groups beside the broadcast group ------------------------------------------------------------------------ */
+/* ---- multicast groups besides the broadcast group ------------------------------------------------------------- */
 
-/* OpenSM leaves a group that is not so out, and says so in its log. */
+/* OpenSM logs and ignores a group that breaks these rules. */
 static void check_ip_group(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, uint16_t base,
                            const struct multicast_parameters *broadcast, const struct multicast_group *group)
 {
@@ -183,7 +183,7 @@ static int read_groups(struct policy_reader *r, const struct yaml_tree_node *map
         const struct yaml_tree_node *node = yaml_tree_get(map, "mgids");
         struct multicast_group *groups;
 
-        path = below(r, path, "mgids");
+        path = report_text(&r->report, "%s.mgids", path);
         if (!node || !yaml_tree_expect(&r->tree, node, YAML_TREE_LIST, path))
                 return 0;
         if (node->n_children > MAX_GROUPS) {
@@ -228,7 +228,7 @@ int policy_read_ipoib(struct policy_reader *r, const struct yaml_tree_node *node
 
 /* ---- the normal form ------------------------------------------------------------------------------------------ */
 
-/* Only what is not so anyway. */
+/* Only the values that differ from the defaults. */
 static void print_parameters(struct text *t, const char *indent, const struct multicast_parameters *p,
                              const struct multicast_parameters *standard)
 {

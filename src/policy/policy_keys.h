@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The keys of a policy file. The parser's "unknown key" comes from these, and so does the check of the manual page. */
+/* The keys of a policy file, for the parser and for the check of the manual page. */
 
 extern const char *const policy_keys[5];           /* top of the file */
 extern const char *const policy_partition_keys[4]; /* partitions.NAME */

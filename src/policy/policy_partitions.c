@@ -141,7 +141,7 @@ static int read_rule(struct policy_reader *r, const struct yaml_tree_node *node,
         return e < 0 ? e : membership;
 }
 
-/* Other tools want a list of maps here. */
+/* A list of maps is a common mistake. */
 static bool expect_members(struct policy_reader *r, const struct yaml_tree_node *node, const char *path)
 {
         if (node->kind != YAML_TREE_LIST || node->broken)
@@ -184,7 +184,7 @@ static int read_members(struct policy_reader *r, struct policy_partition *partit
         int e;
 
         if (!node) {
-                /* of the default partition every endport is a member, lines or no lines */
+                /* every endport is a member of the default partition, with or without lines */
                 place = yaml_tree_place(&r->tree, nodes->name);
                 if (partition->base != P_KEY_DEFAULT_BASE)
                         report_add(&r->report, FINDING_WARNING, FINDING_KEY_MISSING, &place,
@@ -253,7 +253,7 @@ int policy_read_partitions(struct policy_reader *r, const struct yaml_tree_node 
 
         if (map && !yaml_tree_expect(&r->tree, map, YAML_TREE_MAP, "partitions"))
                 map = NULL;
-        /* one more: the default partition may have to be made up */
+        /* one more, for a default partition that the file does not have */
         n = map ? map->n_children + 1 : 1;
         p->partitions = arena_new_array(r->arena, struct policy_partition, n);
         r->nodes = arena_new_array(r->arena, struct partition_nodes, n);
