@@ -6,25 +6,25 @@
 
 #include "policy/selector_match.h"
 
-/* What a selector needs that one host does not know. */
+/* What is needed to resolve a selector, and is not known to a single host. */
 enum {
         NEEDS_NOTHING = 0,
-        NEEDS_CABLES = 1, /* which port of which switch */
-        NEEDS_SELF = 2,   /* through which port pkeyd works */
+        NEEDS_CABLES = 1, /* the switch port that each port is plugged into */
+        NEEDS_SELF = 2,   /* the port that pkeyd works through */
         NEEDS_UNKNOWN = 4,
 };
 
 struct local_resolver {
         const struct policy *policy;
         const struct subnet *host;
-        struct subnet selfless;             /* the same without SELF: what the matcher finds is sure */
+        struct subnet without_self;         /* `host` without SELF, so that the matcher finds only what is certain */
         struct matcher matcher;
         struct report report;
         unsigned *group_needs;
-        /* of the partition at hand, for each port: the line that decided, NULL: none yet */
+        /* of the current partition, for each port: the line that decides; NULL: none so far */
         const struct policy_rule **decided;
         enum specificity *level;
-        struct possible_membership *items;  /* of the partition at hand; `stride` apart */
+        struct possible_membership *items;  /* of the current partition; `stride` apart */
         uint32_t stride;
 };
 
@@ -33,7 +33,7 @@ static struct possible_membership *item_of(struct local_resolver *r, uint32_t po
         return &r->items[(size_t) port * r->stride];
 }
 
-/* --- what cannot be resolved here --------------------------------------------------------------------------------- */
+/* --- selectors that cannot be resolved ---------------------------------------------------------------------------- */
 
 static unsigned simple_needs(const struct selector *s)
 {
@@ -42,7 +42,7 @@ static unsigned simple_needs(const struct selector *s)
         return s->kind == SELECTOR_SELF ? NEEDS_SELF : NEEDS_NOTHING;
 }
 
-/* Groups contain no circle: the parser saw to that. */
+/* The parser refused circles. */
 static unsigned group_needs(struct local_resolver *r, uint32_t group)
 {
         const struct policy_group *g = &r->policy->groups[group];
@@ -66,7 +66,7 @@ static bool could_match(struct local_resolver *r, const struct selector *s, uint
 
 /* --- one partition ------------------------------------------------------------------------------------------------ */
 
-static void settle(struct local_resolver *r, uint32_t port, enum membership m)
+static void set_likely(struct local_resolver *r, uint32_t port, enum membership m)
 {
         struct possible_membership *item = item_of(r, port);
 
@@ -74,7 +74,7 @@ static void settle(struct local_resolver *r, uint32_t port, enum membership m)
         item->possible |= MEMBERSHIP_BIT(m);
 }
 
-static void complain(struct local_resolver *r, const struct policy_partition *p, const struct policy_rule *rule,
+static void report_dispute(struct local_resolver *r, const struct policy_partition *p, const struct policy_rule *rule,
                      uint32_t port)
 {
         struct place place = { rule->where, rule->source_line };
@@ -88,8 +88,8 @@ static bool is_exempt(const struct local_resolver *r, const struct policy_partit
         return p->base == P_KEY_DEFAULT_BASE && (port == r->host->sm || port == r->host->self);
 }
 
-/* The lines of one level that match for sure. */
-static int decide(struct local_resolver *r, const struct policy_partition *p, const struct policy_rule *rule,
+/* Applies a line to the ports that it certainly matches. */
+static int apply_certain(struct local_resolver *r, const struct policy_partition *p, const struct policy_rule *rule,
                   const struct selector *s)
 {
         struct port_list list = {};
@@ -101,17 +101,17 @@ static int decide(struct local_resolver *r, const struct policy_partition *p, co
                 if (!r->decided[port]) {
                         r->decided[port] = rule;
                         r->level[port] = s->specificity;
-                        settle(r, port, rule->membership);
+                        set_likely(r, port, rule->membership);
                 } else if (r->level[port] == s->specificity && r->decided[port]->membership != rule->membership &&
                            !is_exempt(r, p, port))
-                        complain(r, p, rule, port);
+                        report_dispute(r, p, rule, port);
         }
         return e;
 }
 
-/* Those that could match, where nothing has decided yet. (A line that is as specific as one that has decided and says
- * something else cannot match: such a policy is refused.) */
-static void consider(struct local_resolver *r, const struct policy_rule *rule, const struct selector *s)
+/* Applies a line to the ports that it may match and that no line has decided about. (A line that is as specific as the one that has
+ * decided, and gives another membership, cannot match: such a policy is refused.) */
+static void apply_possible(struct local_resolver *r, const struct policy_rule *rule, const struct selector *s)
 {
         for (uint32_t port = 0; port < r->host->n_ports; port++) {
                 struct possible_membership *item = item_of(r, port);
@@ -123,7 +123,7 @@ static void consider(struct local_resolver *r, const struct policy_rule *rule, c
         }
 }
 
-/* Those that are as specific as the candidate `first`. *ret is the next one. */
+/* Applies the candidates that are as specific as number `first`. *ret: the number of the next one. */
 static int resolve_level(struct local_resolver *r, const struct policy_partition *p, uint32_t first, uint32_t *ret)
 {
         const struct policy_candidate *c = p->candidates;
@@ -132,9 +132,9 @@ static int resolve_level(struct local_resolver *r, const struct policy_partition
         int e = 0;
 
         for (end = first; e == 0 && end < p->n_candidates && c[end].selector->specificity == level; end++)
-                e = decide(r, p, &p->rules[c[end].rule], c[end].selector);
+                e = apply_certain(r, p, &p->rules[c[end].rule], c[end].selector);
         for (uint32_t i = first; e == 0 && i < end; i++)
-                consider(r, &p->rules[c[i].rule], c[i].selector);
+                apply_possible(r, &p->rules[c[i].rule], c[i].selector);
         *ret = end;
         return e;
 }
@@ -174,19 +174,19 @@ static int resolve_partition(struct local_resolver *r, uint32_t partition)
         for (uint32_t port = 0; port < r->host->n_ports; port++) {
                 item_of(r, port)->partition = partition;
                 if (!r->decided[port])
-                        settle(r, port, is_default ? MEMBERSHIP_LIMITED : MEMBERSHIP_NONE);
+                        set_likely(r, port, is_default ? MEMBERSHIP_LIMITED : MEMBERSHIP_NONE);
                 if (is_default)
                         finish_default(r, port);
         }
         return 0;
 }
 
-/* --- all of them -------------------------------------------------------------------------------------------------- */
+/* --- all partitions ----------------------------------------------------------------------------------------------- */
 
 static int prepare(struct local_resolver *r, struct arena *scratch, struct report *silent)
 {
-        r->selfless = *r->host;
-        r->selfless.self = SUBNET_NONE;
+        r->without_self = *r->host;
+        r->without_self.self = SUBNET_NONE;
         r->decided = arena_new_array(scratch, const struct policy_rule *, r->host->n_ports);
         r->level = arena_new_array(scratch, enum specificity, r->host->n_ports);
         r->group_needs = arena_new_array(scratch, unsigned, r->policy->n_groups);
@@ -194,7 +194,7 @@ static int prepare(struct local_resolver *r, struct arena *scratch, struct repor
                 return -ENOMEM;
         for (uint32_t i = 0; i < r->policy->n_groups; i++)
                 r->group_needs[i] = NEEDS_UNKNOWN;
-        return matcher_init(&r->matcher, scratch, r->policy, &r->selfless, silent);
+        return matcher_init(&r->matcher, scratch, r->policy, &r->without_self, silent);
 }
 
 int policy_resolve_local(struct arena *a, const struct policy *policy, const struct subnet *host,
@@ -202,15 +202,15 @@ int policy_resolve_local(struct arena *a, const struct policy *policy, const str
 {
         struct local_resolver r = { .policy = policy, .host = host, .stride = policy->n_partitions };
         _cleanup_arena_ struct arena *scratch = arena_new();
-        _cleanup_findings_ struct findings unread = {}; /* most selectors mean other hosts: no news here */
+        _cleanup_findings_ struct findings ignored = {}; /* about selectors that match nothing: most mean other hosts */
         struct possible_membership *items;
         struct report silent;
         int e;
 
-        findings_init(&unread, scratch);
+        findings_init(&ignored, scratch);
         if (!scratch)
                 return -ENOMEM;
-        report_init(&silent, &unread);
+        report_init(&silent, &ignored);
         report_init(&r.report, findings);
         items = arena_new_array(a, struct possible_membership, (size_t) host->n_ports * policy->n_partitions);
         e = items ? prepare(&r, scratch, &silent) : -ENOMEM;

@@ -2,24 +2,23 @@
 #pragma once
 
 /*
- * What a policy can mean for the ports of one host when nothing is known of the fabric.
+ * What a policy may give the ports of one host, without a snapshot of the fabric.
  *
- * A host knows its own names, devices and GUIDs, so most lines can be resolved. Not those that say where it is plugged in
- * (@SWITCH), and SELF only as far as the snapshot has one: the port that pkeyd would work through if it runs here. Where
- * such a line could decide, more than one membership is possible, and each of them is as the policy says. What is not
- * possible is a difference, for sure.
+ * A host knows its own name, devices and GUIDs, so most lines can be resolved. Two kinds cannot: @SWITCH, because the host does not
+ * know where it is plugged in; and SELF, because pkeyd may run on another host. Where such a line may decide, several memberships
+ * are possible, and a table with any of them agrees with the policy. A table with another membership certainly differs from it.
  */
 
 #include "policy/policy.h"
 
-/* Bit of a membership in a set of them. */
+/* The bit of a membership in a set of memberships. */
 #define MEMBERSHIP_BIT(m) (1u << (m))
 
 struct possible_membership {
         uint32_t partition;       /* index into policy->partitions */
         unsigned possible;        /* set of MEMBERSHIP_BIT */
-        enum membership likely;   /* the one of them that needs no line which cannot be resolved */
-        const struct policy_rule *unresolved; /* such a line that could decide; NULL: there is none */
+        enum membership likely;   /* the possible one if no unresolved line matches */
+        const struct policy_rule *unresolved; /* a line that may decide and cannot be resolved; NULL: none */
 };
 
 struct possibilities {
@@ -29,8 +28,8 @@ struct possibilities {
         struct possible_membership *items;
 };
 
-/* host: a snapshot of nothing but this host's devices. Its `self` is where SELF may be, its `sm` where the master SM is for
- * sure. Nothing is said of selectors without a match; two equally specific lines that disagree are an error. Returns 0,
- * -EBADMSG, -ENOMEM; *ret lives in the arena. */
+/* host: a snapshot of this host's devices only. Its `self` is the port that SELF may mean, its `sm` the port that the master SM is
+ * certainly on. Two equally specific lines that disagree are an error; selectors without a match are not reported. Returns 0,
+ * -EBADMSG, -ENOMEM; *ret lives in the arena and borrows policy and host. */
 int policy_resolve_local(struct arena *a, const struct policy *policy, const struct subnet *host,
                          struct findings *findings, struct possibilities *ret);
