@@ -141,8 +141,8 @@ int policy_resolve(struct arena *a, const struct policy *policy, const struct su
 int policy_resolve_in_force(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
                             struct memberships **ret);
 
-/* Either of the two, with the ports that were seen in the fabric before (NULL: none are known): a selector that means an absent port
- * is reported as such, not as a wrong name. */
+/* Either of the two, with the ports that were seen in the fabric before (NULL: none are known): a selector that means an absent
+ * port is reported as such, not as a wrong name. */
 int policy_resolve_known(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct known *known,
                          bool in_force, struct findings *findings, struct memberships **ret);
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Contradictions that need no fabric to be seen: two lines of a partition, equally specific, of different membership, that
- * name the same host (or GUID, or switch port). Only what is certain is said here: if something more specific in the
- * partition may decide for that host, or the names are too many to be written out, policy_resolve will find it out.
+ * Contradictions that are visible without a fabric: two equally specific lines of a partition with different memberships that name
+ * the same host, GUID or switch port. Only certain contradictions are reported. If a more specific line may decide for that host,
+ * or the lines mean too many names to list, it is left to policy_resolve().
+ *
+ * Resolving the policy for a made-up snapshot of the named hosts cannot replace this file: in such a snapshot a GUID, SELF or a switch
+ * port of a more specific line means none of these hosts. In the fabric it may mean any of them, and then there is no contradiction.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,16 +18,16 @@
 #define STEPS_PER_FILE     50000000
 #define MANY               (UINT64_C(1) << 32)
 
-/* What may still be spent on a file. */
+/* Bounds the work for a file. */
 struct budget {
-        uint32_t names; /* that are written out */
-        uint32_t steps; /* of looking for lines that are more specific */
+        uint32_t names; /* names that may still be listed */
+        uint32_t steps; /* comparisons with more specific lines that may still be made */
 };
 
-/* One thing that a line names. */
+/* A name that a line means: a host, device, switch port, GUID, group or keyword. */
 struct entry {
         const char *key;
-        const char *host; /* NULL: it has none */
+        const char *host; /* NULL: the key has none */
         const struct policy_candidate *line;
 };
 
@@ -36,14 +39,14 @@ struct search {
         struct policy_reader *reader;
         const struct policy_partition *partition;
         struct arena *arena; /* for this partition */
-        /* Candidates of the partition: those from `first` on, up to `end`, are compared; all before are more specific. */
+        /* The candidates from `first` up to `end` are equally specific and are compared; those before are more specific. */
         const struct policy_candidate *first, *end;
-        enum specificity level; /* of those that are compared */
+        enum specificity level; /* of the candidates that are compared */
         struct budget *budget;
         struct entry *entries;
         size_t n, allocated;
         struct conflict *conflicts;
-        size_t n_conflicts, n_keys; /* keys in conflict */
+        size_t n_conflicts, n_keys; /* different keys among the conflicts */
 };
 
 static int add_entry(struct search *s, const char *key, const char *host, const struct policy_candidate *c)
@@ -54,7 +57,7 @@ static int add_entry(struct search *s, const char *key, const char *host, const 
         return 0;
 }
 
-/* Key number i of the ports of @SWITCH/PORTS, the devices of HOST/DEVICE, or nothing. */
+/* Number i of what follows the name in a key: the ports of @SWITCH/PORTS, the devices of HOST/DEVICE, or nothing. */
 static const char *suffix(struct search *s, const struct selector *selector, uint64_t i)
 {
         const char *colon = selector->board ? ":" : "", *board = selector->board ? selector->board : "";
@@ -92,7 +95,7 @@ static uint64_t count_suffixes(const struct selector *s)
         return s->device ? s->device->n_names : 1;
 }
 
-/* Writes out what HOST, HOST/DEVICE, HOST/DEVICE/PORT and @SWITCH mean. */
+/* Adds each name that HOST, HOST/DEVICE, HOST/DEVICE/PORT or @SWITCH means, unless they are too many. */
 static int add_names(struct search *s, const struct policy_candidate *c)
 {
         const struct selector *selector = c->selector;
@@ -140,7 +143,7 @@ static int add_selector(struct search *s, const struct policy_candidate *c)
         return 0;
 }
 
-/* Hostlists that are too long to be written out, against the names that were. */
+/* Matches hostlists with too many names to list against the names of other lines. */
 static int add_long_hostlists(struct search *s)
 {
         size_t n = s->n;
@@ -175,10 +178,10 @@ static int compare_entries(const void *left, const void *right)
         return strcmp(a->key, b->key) ?: ORDER(a->line->rule, b->line->rule);
 }
 
-/* ---- what may still decide ------------------------------------------------------------------------------------ */
+/* ---- more specific lines -------------------------------------------------------------------------------------- */
 
-/* For how many ports or hosts may this selector, the more specific one, decide? */
-static uint64_t reach(const struct selector *s)
+/* The number of ports or hosts that this more specific selector may decide about. */
+static uint64_t count_reach(const struct selector *s)
 {
         switch (s->kind) {
         case SELECTOR_ALL:
@@ -197,8 +200,8 @@ static uint64_t reach(const struct selector *s)
         return MANY;
 }
 
-/* How many of the things that are in conflict may be decided by lines that are more specific? Lines for a device are
- * looked at for each host (is_covered), hence not counted for hosts. */
+/* How many of the keys in conflict more specific lines may decide about. Lines for a device are not counted for hosts, because
+ * is_covered() compares them with each host. */
 static uint64_t count_decided(const struct search *s)
 {
         bool hosts = s->level == SPECIFICITY_HOST || s->level == SPECIFICITY_DEVICE;
@@ -206,11 +209,11 @@ static uint64_t count_decided(const struct search *s)
 
         for (const struct policy_candidate *c = s->partition->candidates; c < s->first; c++)
                 if (!hosts || c->selector->kind != SELECTOR_HOST)
-                        n = MIN(n + reach(c->selector), MANY);
+                        n = MIN(n + count_reach(c->selector), MANY);
         return n;
 }
 
-/* With the budget spent everything counts as covered: nothing is said that is not certain. */
+/* Returns whether a more specific line may decide about this key; also if the budget is spent, because it is not certain then. */
 static bool is_covered(const struct search *s, const struct entry *entry)
 {
         for (const struct policy_candidate *c = s->partition->candidates; c < s->first; c++) {
@@ -271,7 +274,7 @@ static void report_conflict(struct search *s, const struct conflict *c)
         report_hint(report, "remove it from one of the two lines, or add a more specific line that decides");
 }
 
-/* The next candidates that are equally specific. */
+/* Compares the next equally specific candidates with each other. */
 static int search_level(struct search *s)
 {
         const struct policy_candidate *behind = s->partition->candidates + s->partition->n_candidates;
@@ -298,7 +301,7 @@ static int search_level(struct search *s)
         return 0;
 }
 
-/* ---- one line twice, in other words --------------------------------------------------------------------------- */
+/* ---- duplicate lines in another notation ---------------------------------------------------------------------- */
 
 struct normal {
         const char *text;
