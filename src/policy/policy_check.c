@@ -11,7 +11,7 @@ static const char *name_of(struct policy_reader *r, uint32_t partition)
 
 static int check_bases(struct policy_reader *r)
 {
-        _cleanup_free_ uint32_t *seen = calloc(P_KEY_BASE_MASK + 1, sizeof(*seen)); /* of each base: 1 + the index of its partition */
+        _cleanup_free_ uint32_t *seen = calloc(P_KEY_BASE_MASK + 1, sizeof(*seen)); /* of each base: 1 + its partition */
         const struct policy *p = r->policy;
         uint32_t first;
 

@@ -4,8 +4,9 @@
  * the same host, GUID or switch port. Only certain contradictions are reported. If a more specific line may decide for that host,
  * or the lines mean too many names to list, it is left to policy_resolve().
  *
- * Resolving the policy for a made-up snapshot of the named hosts cannot replace this file: in such a snapshot a GUID, SELF or a switch
- * port of a more specific line means none of these hosts. In the fabric it may mean any of them, and then there is no contradiction.
+ * Resolving the policy for a made-up snapshot of the named hosts cannot replace this file: in such a snapshot a GUID, SELF or a
+ * switch port of a more specific line means none of these hosts. In the fabric it may mean any of them, and then there is no
+ * contradiction.
  */
 #include <errno.h>
 #include <string.h>

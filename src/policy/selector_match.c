@@ -268,8 +268,8 @@ static void add_all_peers(struct matcher *m, const struct selector *s, uint32_t 
                         add_peers(m, s, subnet->by_name[i], FREEZE_SWITCH_NAME);
 }
 
-/* Reports that n of the nodes by_name[first..end), which have one name, are switches that the selector may mean. Lists their boards,
- * or their GUIDs if two in a row have the same board. */
+/* Reports that n of the nodes by_name[first..end), which have one name, are switches that the selector may mean. Lists their
+ * boards, or their GUIDs if two in a row have the same board. */
 static void report_switches(struct matcher *m, const struct selector *s, uint32_t first, uint32_t end, unsigned n)
 {
         const struct subnet *subnet = m->subnet;
