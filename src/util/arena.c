@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Chunks double from the first size to the last: an arena of one message is small, one of a fabric has few chunks. */
+/* Chunk sizes double from the first to the last, so that an arena for a message is small and one for a fabric has few chunks. */
 #define CHUNK_FIRST ((size_t) 4 * 1024)
 #define CHUNK_LAST  ((size_t) 1024 * 1024)
 
@@ -15,7 +15,7 @@ struct chunk {
 };
 
 struct arena {
-        struct chunk *chunks; /* the newest first; only it has room left */
+        struct chunk *chunks; /* the newest first; only the newest has room left */
         size_t total;
         size_t chunk_size; /* of the next one */
 };
@@ -43,8 +43,8 @@ struct arena *arena_free(struct arena *a)
         return NULL;
 }
 
-/* A chunk with room for `need` bytes. A large object gets a chunk of its own behind the newest one, so that the room left
- * in that is not lost. */
+/* Adds a chunk with room for `need` bytes. A large object gets its own chunk, after the newest one in the list, so that the room in
+ * the newest one is not lost. */
 static struct chunk *add_chunk(struct arena *a, size_t need)
 {
         size_t size = MAX(need, a->chunk_size);

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * util/: what every stage needs and no library gives: arenas, findings, a hash index, members of JSON objects, texts
- * that grow, near words.
+ * util/: helpers for all folders that no library offers: arenas, findings, a hash index, members of JSON objects, a string
+ * builder, the search for similar words.
  *
- * An arena owns everything that was allocated from it and gives it back at once: one per policy generation, one per
- * observed fabric, one per plan. Nothing in an arena is freed on its own; pointers into an older arena may be held only
- * as long as a header says so ("borrows"). Allocation can fail and says so with NULL: running out of memory refuses a
- * policy or ends a pass, it never ends the daemon.
+ * An arena owns everything that is allocated from it and frees it at once: there is one for each generation, snapshot and plan.
+ * Nothing in an arena is freed on its own. A pointer into another arena may be kept only as the header of its module allows
+ * ("borrows"). Allocation returns NULL on failure: running out of memory refuses a policy or ends a sweep, but never ends the
+ * daemon.
  *
  * This folder refuses to know InfiniBand.
  */
@@ -20,27 +20,27 @@
 
 struct arena;
 
-/* Returns owned, or NULL when memory is out. */
+/* Returns owned, or NULL if out of memory. */
 struct arena *arena_new(void);
-/* Frees all that was allocated from it. Accepts NULL; returns NULL. */
+/* Frees the arena with everything in it. Accepts NULL; returns NULL. */
 struct arena *arena_free(struct arena *a);
 DEFINE_CLEANUP(struct arena *, arena_free)
 #define _cleanup_arena_ _cleanup_(arena_free_p)
 
-/* Zeroed memory for n elements of `size` bytes, aligned for any type; NULL when memory is out or n * size overflows.
- * n == 0 gives a valid pointer. Belongs to the arena. a NULL: there was no memory for an arena, so there is none here, either;
- * likewise below. */
+/* Returns zeroed memory for n elements of `size` bytes, aligned for any type; NULL if out of memory or if n * size overflows.
+ * With n == 0 it returns a valid pointer. All functions that allocate return NULL if the arena is NULL, as after a failed
+ * arena_new(). */
 void *arena_alloc_array(struct arena *a, size_t n, size_t size);
 #define arena_new_array(a, type, n) ((type *) arena_alloc_array((a), (n), sizeof(type)))
 #define arena_new_object(a, type)   arena_new_array((a), type, 1)
 
-/* A copy of the first n bytes of s with a NUL behind; NULL when memory is out. */
+/* A copy of at most n bytes of s, up to its first NUL, with a NUL at the end. NULL if out of memory, as below. */
 char *arena_strndup(struct arena *a, const char *s, size_t n);
 char *arena_strdup(struct arena *a, const char *s);
-/* With one printable character for each byte, NULs too, so that columns stay. */
+/* A copy of n bytes with one printable character for each byte, NUL bytes included, so that columns are kept. */
 char *arena_printable(struct arena *a, const char *bytes, size_t n);
 char *arena_vprintf(struct arena *a, const char *format, va_list ap) __attribute__((format(printf, 2, 0)));
 char *arena_printf(struct arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Bytes taken from the system so far. */
+/* The number of bytes that the arena has allocated from the system. */
 size_t arena_size(const struct arena *a);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Scope-bound ownership: what a variable owns is given back when it goes out of scope, unless it was stolen. And the
- * macros that every folder needs. */
+/* Scope-bound ownership: a variable frees what it owns when it goes out of scope, unless the value was stolen. And macros for all
+ * folders. */
 
 #include <stdint.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 
 #define _cleanup_(f) __attribute__((cleanup(f)))
 
-/* Takes the value out of an owning variable. */
+/* Returns the value of an owning variable and sets the variable to NULL. */
 #define STEAL(p)                                                                                                       \
         ({                                                                                                             \
                 __typeof__(p) *_p = &(p);                                                                              \
@@ -36,10 +36,10 @@ static inline void free_p(void *p)
 #define MIN(a, b)   ((a) < (b) ? (a) : (b))
 #define MAX(a, b)   ((a) > (b) ? (a) : (b))
 
-/* The word for an enum's value, in an array of them by value; other: where there is none. */
+/* The word for an enum's value, from an array with one word for each value; `other` if the array has none. */
 #define WORD(words, value, other) ((size_t) (value) < ELEMENTS(words) && (words)[value] ? (words)[value] : (other))
 
-/* -1, 0 or 1: a comes before b, is equal, comes after it. Several criteria: ORDER(...) ?: ORDER(...). */
+/* -1, 0 or 1 if a comes before b, is equal, or comes after it. For several criteria: ORDER(...) ?: ORDER(...). */
 #define ORDER(a, b)                                                                                                    \
         ({                                                                                                             \
                 __typeof__(a) _a = (a);                                                                                \
@@ -53,8 +53,8 @@ static inline int uint32_compare(const void *a, const void *b)
         return ORDER(*(const uint32_t *) a, *(const uint32_t *) b);
 }
 
-/* The index of the first of n sorted items that does not come before what is searched; n: there is none. is_before is
- * an expression about `item`, a pointer to an item. */
+/* The index of the first of n sorted items for which is_before, an expression about the pointer `item`, is false; n: there is
+ * none. */
 #define LOWER_BOUND(item, items, n, is_before)                                                                         \
         ({                                                                                                             \
                 __typeof__((n) + 0) _low = 0, _high = (n);                                                             \
@@ -69,7 +69,7 @@ static inline int uint32_compare(const void *a, const void *b)
                 _low;                                                                                                  \
         })
 
-/* The value of a hexadecimal digit, of either case; 16: it is none. */
+/* The value of a hexadecimal digit in upper or lower case; 16: not a digit. */
 static inline unsigned digit_value(char c)
 {
         if (c >= '0' && c <= '9')

@@ -6,7 +6,7 @@
 
 #include "util/vector.h"
 
-/* A line of a file is shown up to here; a caret further right is not drawn. */
+/* The number of characters shown of a line of a file; a caret further to the right is omitted. */
 #define SOURCE_WIDTH_MAX 160
 
 static const char *const code_texts[FINDING_CODE_MAX] = {
@@ -152,7 +152,7 @@ static const char *format_place(struct arena *a, const struct location *where)
         return arena_printf(a, "%s:%u:%u: ", where->file, where->line, where->column);
 }
 
-/* The line and, below it, a caret; tabs were escaped with the other control characters, so columns are cells. */
+/* The line and a caret below it. Tabs were replaced with the other control characters, so each column has one cell. */
 static const char *format_source(struct arena *a, const struct finding *item)
 {
         unsigned column = item->where.column;

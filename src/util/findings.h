@@ -2,15 +2,14 @@
 #pragma once
 
 /*
- * Findings: everything a person must read about a file, a fabric or a plan.
+ * Findings: what a person must read about a file, a fabric or a plan.
  *
- * A finding is data, not a printed line: a code that programs can match, a severity, where it is, one sentence that says
- * what is wrong and what is accepted, and sometimes a hint. The core appends; pkeyd and pkeyctl decide where it goes. All
- * findings of a file are gathered in one run. Any finding of severity ERROR means: refused. In a policy that is in force
- * already, an
- * error about single ports stops only these (policy/freeze.h).
+ * A finding is data, not a printed line: a code for programs, a severity, a place, one sentence that says what is wrong and what
+ * is accepted, and often a hint that says what to do. The core appends findings; pkeyd and pkeyctl log or print them. All findings
+ * of a file are gathered in one run. A finding of severity ERROR means that the input is refused; in a policy in force, an error
+ * about single ports freezes only these (policy/freeze.h).
  *
- * The codes stand in finding-codes.def, one X(name, "text.code") line each; each has a test that provokes it.
+ * The codes are in finding-codes.def, one X(name, "text.code") for each; a test provokes each of them.
  */
 
 #include <stdarg.h>
@@ -31,8 +30,7 @@ enum finding_code {
         FINDING_CODE_MAX,
 };
 
-/* A place in a file. line and column count from 1; line 0: the finding is about the whole file, or about no file at all
- * (file NULL). */
+/* A place in a file. Lines and columns count from 1. line 0: the whole file. file NULL: no file. */
 struct location {
         const char *file;
         unsigned line, column;
@@ -45,48 +43,48 @@ struct finding {
         const char *text;
         const char *hint;        /* NULL: none */
         const char *source_line; /* the line of the file, control characters escaped; NULL: none */
-        size_t order;            /* of their appending */
+        size_t order;            /* number of findings appended before it */
 };
 
 struct findings {
         struct arena *arena;     /* borrows; owns the texts */
-        struct finding *items;   /* malloc'ed, in the order of their appending */
+        struct finding *items;   /* owned; in the order of appending, until findings_sort() */
         size_t n, allocated;
         size_t n_errors, n_warnings;
-        bool out_of_memory;      /* a finding was lost; count it as an error */
+        bool out_of_memory;      /* a finding was lost; counts as an error */
 };
 
 void findings_init(struct findings *f, struct arena *arena);
-/* Frees the list; the texts go with the arena. */
+/* Frees the list. The texts belong to the arena. */
 void findings_done(struct findings *f);
 #define _cleanup_findings_ _cleanup_(findings_done)
 
-/* Appends. where and source_line may be NULL, hint too. Returns the new item, to be amended, or NULL when memory is out
- * (then out_of_memory is set, so the finding is not lost silently). */
+/* Appends a finding. where: copied except for the file name, which is borrowed; may be NULL. Returns the new item, to which the
+ * caller may add, or NULL if out of memory; then out_of_memory is set. */
 struct finding *findings_add(struct findings *f, enum finding_severity severity, enum finding_code code,
                              const struct location *where, const char *format, ...)
         __attribute__((format(printf, 5, 6)));
 struct finding *findings_vadd(struct findings *f, enum finding_severity severity, enum finding_code code,
                               const struct location *where, const char *format, va_list ap)
         __attribute__((format(printf, 5, 0)));
-/* Appends an error that is about no file; hint NULL: none. Returns -EBADMSG, -ENOMEM when memory is out. */
+/* Appends an error that is not about a file. hint may be NULL. Returns -EBADMSG, or -ENOMEM. */
 int findings_error(struct findings *f, enum finding_code code, const char *hint, const char *format, ...)
                 __attribute__((format(printf, 4, 5)));
-/* A copy with all of its texts in the arena; false when memory is out. */
+/* Makes a copy with all texts in the arena. Returns false if out of memory. */
 bool finding_copy(struct arena *a, const struct finding *from, struct finding *ret);
-/* Appends a copy. */
+/* Appends a copy, or sets out_of_memory. */
 void findings_append(struct findings *f, const struct finding *item);
-/* Nothing if item is NULL. */
+/* Sets the hint of an item; does nothing if item is NULL. */
 void finding_set_hint(struct findings *f, struct finding *item, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
 
-/* True if what the findings are about must be refused. */
+/* Returns whether the input that the findings are about must be refused. */
 static inline bool findings_refuse(const struct findings *f)
 {
         return f->n_errors > 0 || f->out_of_memory;
 }
 
-/* Sorted by place: those without a file last, then file, line, column, in stable order. */
+/* Sorts by file, line and column, in stable order; findings without a file come last. */
 void findings_sort(struct findings *f);
 
 /* "policy.unknown-key", ...; a static string. */
@@ -94,12 +92,12 @@ const char *finding_code_to_string(enum finding_code code);
 /* "note", "warning", "error"; a static string. */
 const char *finding_severity_to_string(enum finding_severity severity);
 
-/* As a compiler would print it:
+/* A finding in the format of compilers:
  *
  *     partitions.yaml:14:17: error: partitions.tenant-a.members: '0x10000z' is not a GUID (expected ...)
  *       14 |       0x10000z: full
  *          |       ^
  *          = hint: ...
  *
- * with a newline at the end, allocated from the arena; NULL when memory is out. No colours. */
+ * with a newline at the end. Allocated from the arena; NULL: out of memory. */
 const char *finding_format(struct arena *a, const struct finding *item);

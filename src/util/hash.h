@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Hashes: of numbers for indexes and to know what was seen before, of bytes for that and for files. Against accidents, not
- * against an attacker who searches for collisions. */
+/* Hash functions for indexes and for detecting changes. They are not safe against an attacker who searches for collisions. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 #define HASH_START UINT64_C(0xcbf29ce484222325)
 
-/* Stirs a number into a hash (the finaliser of splitmix64). */
+/* Adds a number to a hash (the finaliser of splitmix64). */
 static inline uint64_t hash_mix(uint64_t hash, uint64_t number)
 {
         uint64_t z = (hash ^ number) + UINT64_C(0x9e3779b97f4a7c15);
@@ -19,7 +18,7 @@ static inline uint64_t hash_mix(uint64_t hash, uint64_t number)
         return z ^ z >> 31;
 }
 
-/* The hash of bytes behind those that `hash` is of; HASH_START: they are the first. FNV-1a: values may be stored. */
+/* Adds bytes to a hash that began with HASH_START. It is FNV-1a, so that values may be stored. */
 static inline uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t n)
 {
         for (size_t i = 0; i < n; i++)

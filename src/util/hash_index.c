@@ -29,7 +29,7 @@ static void drop_arrays(const struct hash_index *x)
         drop(x, x->hashes);
 }
 
-/* Items that are in keep their hash; their chains are tied anew. */
+/* Adds all items of an index to a larger one. */
 static void move_items(struct hash_index *to, const struct hash_index *from)
 {
         memset(to->heads, 0xff, to->allocated * sizeof(*to->heads));

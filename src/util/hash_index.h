@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A hash index over items 0, 1, 2, ... that are stored elsewhere: from a hash to all items that have it. The caller compares
- * the items themselves, because several may have the same hash. */
+/* A hash index over items 0, 1, 2, ... that the caller stores: it finds all items with a hash. The caller compares the items
+ * themselves, because different items may have the same hash. */
 
 #include <stdint.h>
 
@@ -12,21 +12,21 @@
 #define HASH_INDEX_NONE UINT32_MAX
 
 struct hash_index {
-        struct arena *arena; /* borrows; owns the memory. NULL: malloc, freed by hash_index_done() */
-        uint32_t *heads;     /* by the low bits of the hash */
-        uint32_t *next;      /* by item */
+        struct arena *arena; /* borrows; owns the arrays. NULL: they are malloc'ed, and hash_index_done() frees them */
+        uint32_t *heads;     /* the first item of each chain, by the low bits of the hash */
+        uint32_t *next;      /* the next item of the chain, by item */
         uint64_t *hashes;    /* by item */
         uint32_t allocated;  /* of each; a power of two, or 0 */
 };
 
-/* Room for items below n, at most 2^31. Returns 0 or -ENOMEM (then nothing changed). */
+/* Makes room for items below n, which is at most 2^31. Returns 0, or -ENOMEM without a change. */
 int hash_index_reserve(struct hash_index *x, uint32_t n);
-/* Only without an arena. */
+/* Not for an index in an arena. */
 void hash_index_done(struct hash_index *x);
 
-/* The item has room and is not in. */
+/* The item must have room and not be in the index. */
 void hash_index_add(struct hash_index *x, uint32_t item, uint64_t hash);
-/* It is in. */
+/* The item must be in the index. */
 void hash_index_remove(struct hash_index *x, uint32_t item);
 /* The first item with this hash, and the next after one; HASH_INDEX_NONE: no more. */
 uint32_t hash_index_first(const struct hash_index *x, uint64_t hash);

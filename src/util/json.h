@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Members of JSON objects as pkeyd stores them: each is there, of its type and in its range, or the whole is refused. */
+/* Reads members of JSON objects that pkeyd stored. The caller refuses the object if a member is absent, of another type, or out of
+ * range. */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -15,7 +16,7 @@ static inline void json_decref_p(json_t **j)
 }
 #define _cleanup_json_ _cleanup_(json_decref_p)
 
-/* A whole number from min to max. False: it is none, or absent. */
+/* Reads an integer from min to max. Returns false if there is none. */
 bool json_member_number(const json_t *object, const char *name, json_int_t min, json_int_t max, json_int_t *ret);
-/* "0x" with 1 to 16 digits 0 to 9 and a to f. */
+/* Reads a string of "0x" and 1 to 16 digits 0 to 9 and a to f, up to max. Returns false if there is none. */
 bool json_member_hex(const json_t *object, const char *name, uint64_t max, uint64_t *ret);

@@ -40,14 +40,14 @@ unsigned edit_distance(const char *a, const char *b, unsigned limit)
                         rows[i % 3][j] = cell(a, b, i, j, rows);
                         least = MIN(least, rows[i % 3][j]);
                 }
-                /* a swap may still reach one row back, hence not at `limit` already */
+                /* not at `limit` already, because a swap continues from the row before */
                 if (least > limit + 1)
                         return limit + 1;
         }
         return MIN(rows[la % 3][lb], limit + 1);
 }
 
-/* A third of the letters may be wrong, but not more than three, and at least one. */
+/* A third of the letters may differ, at least one and at most three. */
 void nearest_init(struct nearest *n, const char *text)
 {
         size_t length = strlen(text);
@@ -59,7 +59,7 @@ void nearest_offer(struct nearest *n, const char *candidate)
 {
         unsigned d = edit_distance(n->text, candidate, n->limit);
 
-        /* a word that shares nothing with a very short one is not near */
+        /* a word without a letter in common is not near, however short it is */
         if (d > n->limit || d >= strlen(candidate) || d >= MAX(strlen(n->text), (size_t) 1))
                 return;
         if (n->best && d >= n->limit)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A text that grows. Errors stick: append at will, look once at the end. */
+/* A string builder. Errors stick, so that the caller checks `failed` once at the end. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 struct text {
         char *bytes; /* owned; NULL while empty */
         size_t n, allocated;
-        bool failed; /* memory is out */
+        bool failed; /* out of memory */
 };
 
 void text_done(struct text *t);
@@ -25,5 +25,5 @@ static inline const char *text_plural(uint64_t n)
         return n == 1 ? "" : "s";
 }
 
-/* A copy in the arena; NULL if memory was out at any time. */
+/* A copy in the arena; NULL: out of memory, now or while the text grew. */
 char *text_copy(struct arena *a, const struct text *t);

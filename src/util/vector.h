@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Arrays that grow. The items are in an arena, where outgrown arrays stay, or malloc'ed (arena NULL) and freed by their
- * owner. Sizes double, so that all outgrown arrays together are as large as the last one. */
+/* Arrays that grow. They live in an arena, which also keeps the outgrown arrays, or are malloc'ed (arena NULL) and freed by their
+ * owner. Sizes double, so that all outgrown arrays together are at most as large as the last one. */
 
 #include <stdint.h>
 
 #include "util/arena.h"
 
-/* Makes room for `wanted` items where n of *allocated are used; items: the address of the pointer to them. At most
- * 2^31. Returns 0 or -ENOMEM (then nothing changed). */
+/* Makes room for `wanted` items, at most 2^31, in an array of which n of *allocated items are used. items: the address of the
+ * pointer to the array. Returns 0, or -ENOMEM without a change. */
 int vector_reserve(struct arena *a, void *items, size_t item_size, size_t n, size_t *allocated, size_t wanted);
 
-/* Room for `wanted` items; for `more` behind the first n; for one more. They evaluate to 0 or -ENOMEM. */
+/* Make room for `wanted` items; for n + `more` items; for n + 1 items. They evaluate to 0 or -ENOMEM. */
 #define VECTOR_RESERVE(arena, items, n, allocated, wanted)                                                             \
         ({                                                                                                             \
                 size_t _size = (allocated);                                                                            \
