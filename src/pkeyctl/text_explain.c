@@ -64,8 +64,7 @@ static bool table_differs(const struct explain_side *side)
         if (p->n_levels != h->n_levels)
                 return true;
         for (uint32_t i = 0; i < p->n_levels; i++)
-                if (p->levels[i].base != h->levels[i].base || p->levels[i].full != h->levels[i].full ||
-                    p->levels[i].limited != h->levels[i].limited)
+                if (p->levels[i].base != h->levels[i].base || p->levels[i].membership != h->levels[i].membership)
                         return true;
         return false;
 }

@@ -11,18 +11,16 @@ static int compare_levels(const void *pa, const void *pb)
         return ORDER(a->base, b->base);
 }
 
-/* Entries of one base become one level. */
+/* Merges the entries of each base into one level. */
 static uint32_t merge_levels(struct explain_level *levels, uint32_t n)
 {
         uint32_t kept = 0;
 
         for (uint32_t i = 0; i < n; i++) {
-                if (kept > 0 && levels[kept - 1].base == levels[i].base) {
-                        levels[kept - 1].limited |= levels[i].limited;
-                        levels[kept - 1].full |= levels[i].full;
-                } else {
+                if (kept > 0 && levels[kept - 1].base == levels[i].base)
+                        levels[kept - 1].membership |= levels[i].membership; /* limited and full are both */
+                else
                         levels[kept++] = levels[i];
-                }
         }
         return kept;
 }
@@ -38,12 +36,11 @@ int explain_table_make(struct arena *a, const struct p_key *entries, uint32_t n,
         if (!levels)
                 return -ENOMEM;
         n_used = 0;
-        for (uint32_t i = 0; i < n; i++) {
-                bool full = p_key_is_full(entries[i]);
-
+        for (uint32_t i = 0; i < n; i++)
                 if (p_key_is_used(entries[i]))
-                        levels[n_used++] = (struct explain_level) { p_key_base(entries[i]), !full, full };
-        }
+                        levels[n_used++] = (struct explain_level) {
+                                p_key_base(entries[i]), p_key_is_full(entries[i]) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED
+                        };
         qsort(levels, n_used, sizeof(*levels), compare_levels);
         *ret = (struct explain_table) { .levels = levels, .n_levels = merge_levels(levels, n_used), .known = true };
         return 0;
@@ -53,11 +50,7 @@ enum membership explain_table_membership(const struct explain_table *t, uint16_t
 {
         uint32_t i = LOWER_BOUND(level, t->levels, t->n_levels, level->base < base);
 
-        if (i == t->n_levels || t->levels[i].base != base)
-                return MEMBERSHIP_NONE;
-        if (t->levels[i].full)
-                return t->levels[i].limited ? MEMBERSHIP_BOTH : MEMBERSHIP_FULL;
-        return MEMBERSHIP_LIMITED;
+        return i < t->n_levels && t->levels[i].base == base ? t->levels[i].membership : MEMBERSHIP_NONE;
 }
 
 static bool filter_is_unknown(const struct explain_end *end)
@@ -71,19 +64,19 @@ static bool filter_lacks(const struct explain_end *end, uint16_t base)
                explain_table_membership(&end->filter, base) == MEMBERSHIP_NONE;
 }
 
-/* One base that both ends hold. */
+/* The verdict for one base that both ends hold. */
 static enum explain_verdict judge(const struct explain_end *a, const struct explain_end *b, struct p_key key_a,
                                   struct p_key key_b)
 {
         /* 1. the matching rule */
         if (!p_key_may_talk(key_a, key_b))
                 return EXPLAIN_BOTH_LIMITED;
-        /* 2. a switch port that is known to stand between them */
+        /* 2. a filter that is known to lack the base */
         if (filter_lacks(a, p_key_base(key_a)))
                 return EXPLAIN_BLOCKED_A;
         if (filter_lacks(b, p_key_base(key_b)))
                 return EXPLAIN_BLOCKED_B;
-        /* 3. one that may */
+        /* 3. a filter that may lack it */
         if (filter_is_unknown(a) || filter_is_unknown(b))
                 return EXPLAIN_UNKNOWN;
         return EXPLAIN_TALK;
@@ -103,8 +96,8 @@ bool explain_next_base(const struct explain_end *a, const struct explain_end *b,
                         cursor->a++;
                         cursor->b++;
                         ret->base = la->base;
-                        ret->a = p_key_make(la->base, la->full);
-                        ret->b = p_key_make(lb->base, lb->full);
+                        ret->a = p_key_make(la->base, membership_has_full(la->membership));
+                        ret->b = p_key_make(lb->base, membership_has_full(lb->membership));
                         ret->verdict = judge(a, b, ret->a, ret->b);
                         return true;
                 }
