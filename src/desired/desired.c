@@ -4,8 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* One entry per partition, two where the port is both. */
-static int endport_wants(struct arena *a, const struct memberships *m, uint32_t port, bool certain, struct desired_port *ret)
+static int list_endport_entries(struct arena *a, const struct memberships *m, uint32_t port, bool certain, struct desired_port *ret)
 {
         uint32_t first = m->first[port], n = m->first[port + 1] - first, k = 0;
         struct p_key *wanted = arena_new_array(a, struct p_key, (size_t) n * 2);
@@ -31,11 +30,12 @@ static int endport_wants(struct arena *a, const struct memberships *m, uint32_t 
 
 int desired_certain(struct arena *a, const struct memberships *memberships, uint32_t port, struct desired_port *ret)
 {
-        return endport_wants(a, memberships, port, true, ret);
+        return list_endport_entries(a, memberships, port, true, ret);
 }
 
-/* What the peer has; of two memberships of a base the full one, which lets pass whatever the limited one does. */
-static int enforcing_port_wants(struct arena *a, const struct desired_port *peer, struct desired_port *ret)
+/* The entries of the peer. Where it has two of one base, only the full one, because that also lets through what the limited one
+ * does. */
+static int list_filter_entries(struct arena *a, const struct desired_port *peer, struct desired_port *ret)
 {
         struct p_key *wanted = arena_new_array(a, struct p_key, peer->n_wanted);
         uint32_t k = 0;
@@ -70,7 +70,7 @@ int desired_compute(struct arena *a, const struct memberships *memberships, stru
                 return -ENOMEM;
         for (uint32_t i = 0; i < s->n_ports; i++)
                 if (s->ports[i].role == PORT_ENDPORT) {
-                        r = endport_wants(a, memberships, i, false, &d->ports[i]);
+                        r = list_endport_entries(a, memberships, i, false, &d->ports[i]);
                         if (r < 0)
                                 return r;
                 }
@@ -78,7 +78,7 @@ int desired_compute(struct arena *a, const struct memberships *memberships, stru
                 p = &s->ports[i];
                 if (p->role != PORT_SWITCH_EXTERNAL || !subnet_port_can_enforce(s, p) || p->peer == SUBNET_NONE)
                         continue;
-                r = enforcing_port_wants(a, &d->ports[p->peer], &d->ports[i]);
+                r = list_filter_entries(a, &d->ports[p->peer], &d->ports[i]);
                 if (r < 0)
                         return r;
         }

@@ -6,7 +6,7 @@
 #include "util/vector.h"
 #include "verify/explain.h"
 
-/* One endport's change in one base. */
+/* The change of one endport in one base. */
 struct item {
         uint32_t port;
         uint16_t base;
@@ -23,7 +23,7 @@ static void item_list_done(struct item_list *list)
         free(list->items);
 }
 
-/* Nothing if the membership is the same. */
+/* Adds an item if the membership in this base changes. */
 static int add_base(struct item_list *list, uint32_t port, uint16_t base, const struct explain_table *before,
                     const struct explain_table *after)
 {
@@ -37,7 +37,6 @@ static int add_base(struct item_list *list, uint32_t port, uint16_t base, const 
         return 0;
 }
 
-/* All bases whose membership differs. */
 static int compare_tables(struct item_list *list, uint32_t port, const struct explain_table *before,
                           const struct explain_table *after)
 {
@@ -77,8 +76,8 @@ static bool same_group(const struct item *a, const struct item *b)
         return a->base == b->base && a->before == b->before && a->after == b->after;
 }
 
-/* Sorted items -> groups that share one array of ports. */
-static int group(struct arena *a, const struct item_list *list, struct changes *ret)
+/* Groups sorted items by change. All groups share one array of ports. */
+static int group_items(struct arena *a, const struct item_list *list, struct changes *ret)
 {
         struct change *changes = arena_new_array(a, struct change, list->n);
         uint32_t *ports = arena_new_array(a, uint32_t, list->n);
@@ -99,7 +98,7 @@ static int group(struct arena *a, const struct item_list *list, struct changes *
         return 0;
 }
 
-/* Writes of one port stand side by side within a step, but a port may have writes in several steps. */
+/* A port may have writes in several steps. */
 static int count_enforcing(struct arena *a, const struct plan *plan, uint32_t *ret)
 {
         bool *seen = arena_new_array(a, bool, plan->subnet->n_ports);
@@ -138,7 +137,7 @@ int changes_compute(struct arena *a, const struct plan *plan, const struct obser
         }
         if (list.n > 0)
                 qsort(list.items, list.n, sizeof(*list.items), compare_items);
-        r = group(a, &list, &out);
+        r = group_items(a, &list, &out);
         if (r == 0)
                 r = count_enforcing(scratch, plan, &out.n_enforcing_ports);
         if (r == 0)
@@ -146,7 +145,7 @@ int changes_compute(struct arena *a, const struct plan *plan, const struct obser
         return r;
 }
 
-/* Limited 1, full and both 2: what decides whom a port may talk to. */
+/* Full and both have one level: a port may talk to the same ports with either. */
 static int level(enum membership m)
 {
         if (m == MEMBERSHIP_NONE)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A plan as an admin thinks of it: per partition, which endports come in, go, rise or fall. */
+/* A plan from the view of an admin: in each partition, which endports join, leave, rise to full membership or fall to limited. */
 
 #include "plan/plan.h"
 #include "subnet/observed.h"
 
-/* Endports that go from one membership of a base to another. */
+/* Endports that change from one membership in a base to another. */
 struct change {
         uint16_t base;
         enum membership before, after;
@@ -17,11 +17,11 @@ struct change {
 struct changes {
         const struct change *items; /* ascending base */
         uint32_t n;
-        uint32_t n_enforcing_ports; /* switch ports whose tables or bits follow */
+        uint32_t n_enforcing_ports; /* switch ports whose tables or enforcement bits change as a consequence */
 };
 
-/* Compares what was observed with the plan's final tables. Returns 0 or -ENOMEM; *ret lives in the arena. */
+/* Compares the observed tables with the final tables of the plan. Returns 0 or -ENOMEM; *ret lives in the arena. */
 int changes_compute(struct arena *a, const struct plan *plan, const struct observed *observed, struct changes *ret);
 
-/* '+' comes in, '-' goes, '^' rises, 'v' falls, '~' between full and both. */
+/* '+' joins, '-' leaves, '^' rises, 'v' falls, '~' changes between full and both. */
 char change_mark(const struct change *c);

@@ -7,14 +7,14 @@
 /* --- the SMA's table and the kernel's ----------------------------------------------------------------------------- */
 
 /* An entry that the other table does not have at this index. */
-struct stray {
+struct unmatched {
         struct p_key key;
         uint16_t index;
 };
 
-static int compare_strays(const void *left, const void *right)
+static int compare_unmatched(const void *left, const void *right)
 {
-        const struct stray *a = left, *b = right;
+        const struct unmatched *a = left, *b = right;
 
         return ORDER(a->key.v, b->key.v) ?: ORDER(a->index, b->index);
 }
@@ -24,17 +24,17 @@ static struct p_key entry_at(const struct p_key *entries, uint32_t n, uint32_t i
         return index < n ? entries[index] : (struct p_key) {};
 }
 
-/* Used entries of `of` that are not at the same index of `other`, by key. Two unused values are alike. */
-static uint32_t collect(const struct p_key *of, uint32_t n, const struct p_key *other, uint32_t n_other,
-                        struct stray *ret)
+/* Collects the used entries of `of` that are not at the same index of `other`, sorted by key. */
+static uint32_t collect_unmatched(const struct p_key *of, uint32_t n, const struct p_key *other, uint32_t n_other,
+                        struct unmatched *ret)
 {
         uint32_t used = 0;
 
         for (uint32_t i = 0; i < n; i++)
                 if (p_key_is_used(of[i]) && entry_at(other, n_other, i).v != of[i].v)
-                        ret[used++] = (struct stray) { of[i], (uint16_t) i };
+                        ret[used++] = (struct unmatched) { of[i], (uint16_t) i };
         if (used > 1)
-                qsort(ret, used, sizeof(*ret), compare_strays);
+                qsort(ret, used, sizeof(*ret), compare_unmatched);
         return used;
 }
 
@@ -51,8 +51,8 @@ static int compare_differences(const void *left, const void *right)
         return x != y ? x - y : (int) a->kind - (int) b->kind;
 }
 
-/* Both lists side by side, by key. */
-static uint32_t pair_up(const struct stray *sma, uint32_t n_sma, const struct stray *kernel, uint32_t n_kernel,
+/* Merges both lists by key: a key in both has moved. */
+static uint32_t merge_unmatched(const struct unmatched *sma, uint32_t n_sma, const struct unmatched *kernel, uint32_t n_kernel,
                         struct kernel_difference *ret)
 {
         uint32_t i = 0, k = 0, n = 0;
@@ -79,25 +79,25 @@ static uint32_t pair_up(const struct stray *sma, uint32_t n_sma, const struct st
 int verbs_tables_compare(struct arena *a, const struct p_key *sma, uint32_t n_sma, const struct p_key *kernel,
                          uint32_t n_kernel, struct discrepancy *ret)
 {
-        _cleanup_free_ struct stray *strays = calloc((size_t) n_sma + n_kernel + 1, sizeof(*strays));
-        uint32_t n_strays_sma, n_strays_kernel;
+        _cleanup_free_ struct unmatched *unmatched = calloc((size_t) n_sma + n_kernel + 1, sizeof(*unmatched));
+        uint32_t n_unmatched_sma, n_unmatched_kernel;
         struct kernel_difference *differences;
 
-        if (!strays)
+        if (!unmatched)
                 return -ENOMEM;
-        n_strays_sma = collect(sma, n_sma, kernel, n_kernel, strays);
-        n_strays_kernel = collect(kernel, n_kernel, sma, n_sma, strays + n_strays_sma);
-        differences = arena_new_array(a, struct kernel_difference, (size_t) n_strays_sma + n_strays_kernel);
+        n_unmatched_sma = collect_unmatched(sma, n_sma, kernel, n_kernel, unmatched);
+        n_unmatched_kernel = collect_unmatched(kernel, n_kernel, sma, n_sma, unmatched + n_unmatched_sma);
+        differences = arena_new_array(a, struct kernel_difference, (size_t) n_unmatched_sma + n_unmatched_kernel);
         if (!differences)
                 return -ENOMEM;
-        ret->n_kernel = pair_up(strays, n_strays_sma, strays + n_strays_sma, n_strays_kernel, differences);
+        ret->n_kernel = merge_unmatched(unmatched, n_unmatched_sma, unmatched + n_unmatched_sma, n_unmatched_kernel, differences);
         ret->kernel = differences;
         return 0;
 }
 
-/* --- beside the fabric -------------------------------------------------------------------------------------------- */
+/* --- with a snapshot of the fabric -------------------------------------------------------------------------------- */
 
-/* Room for n more. */
+/* Makes room for n more discrepancies. */
 static int grow(struct arena *a, struct verification *v, uint32_t n)
 {
         struct discrepancy *more = arena_new_array(a, struct discrepancy, (size_t) v->n_differ + n);
@@ -110,7 +110,8 @@ static int grow(struct arena *a, struct verification *v, uint32_t n)
         return 0;
 }
 
-/* Compares the kernel's table with what it should hold; d has what else is known of it. There is room in v. */
+/* Compares the kernel's table with the desired entries, and adds the discrepancy d, which may contain other differences already. v
+ * has room for it. */
 static int add_table(struct arena *a, const struct policy *policy, const struct plan_options *options,
                      const struct desired_port *want, const struct kernel_table *t, struct discrepancy *d,
                      struct verification *v)
@@ -143,7 +144,7 @@ int verbs_tables_verify(struct arena *a, const struct desired *desired, const st
         return r;
 }
 
-/* --- without it --------------------------------------------------------------------------------------------------- */
+/* --- without a snapshot ------------------------------------------------------------------------------------------- */
 
 static enum membership membership_of(const struct kernel_table *t, uint16_t base)
 {
@@ -155,8 +156,8 @@ static enum membership membership_of(const struct kernel_table *t, uint16_t base
         return limited ? MEMBERSHIP_LIMITED : MEMBERSHIP_NONE;
 }
 
-/* What is there is right if it is possible; else it is compared with what is likely. */
-static int choose(struct arena *a, const struct possibilities *possible, const struct kernel_table *t,
+/* The desired entries of a table: in each partition the membership that the table has, if it is possible, else the likely one. */
+static int choose_desired(struct arena *a, const struct possibilities *possible, const struct kernel_table *t,
                   struct local_verification *lv, struct desired_port *ret)
 {
         const struct policy *policy = possible->policy;
@@ -203,7 +204,7 @@ int verbs_tables_verify_local(struct arena *a, const struct possibilities *possi
                 struct discrepancy d = {};
                 struct desired_port want;
 
-                r = choose(a, possible, &tables[i], ret, &want);
+                r = choose_desired(a, possible, &tables[i], ret, &want);
                 if (r == 0)
                         r = add_table(a, possible->policy, options, &want, &tables[i], &d, v);
         }

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * The P_Key tables of this host's ports as its kernel has them (ibv_query_pkey), compared with the policy and with what the
- * port's SMA answered to SubnGet(P_KeyTable).
+ * Compares the P_Key tables of this host's ports in its kernel (ibv_query_pkey) with the policy and with the tables of the SMAs
+ * (SubnGet(P_KeyTable)).
  *
- * Applications use the kernel's table. It follows the SMA's a moment later, and by the same indexes: a queue pair holds an
- * index, so an entry that the kernel has elsewhere is as wrong as one that it does not have.
+ * Applications use the kernel's table. It follows the SMA's table a moment later, with the same indexes: a queue pair refers to an
+ * index, so an entry at another index is as wrong as a missing one.
  *
- * This file refuses to know how the kernel is asked.
+ * This file refuses to know how the kernel's tables are read.
  */
 
 #include "policy/policy_local.h"
@@ -20,22 +20,23 @@ struct kernel_table {
         uint32_t n_entries;
 };
 
-/* Adds to v a discrepancy of SOURCE_KERNEL for each table that is not as the policy says or, where the SMA's was read, not
- * as that one. Returns 0 or -ENOMEM; what is added lives in the arena. */
+/* Adds to v a discrepancy of SOURCE_KERNEL for each table that differs from the policy, or from the SMA's table if that was read.
+ * Returns 0 or -ENOMEM; what is added lives in the arena. */
 int verbs_tables_verify(struct arena *a, const struct desired *desired, const struct observed *observed,
                         const struct plan_options *options, const struct kernel_table *tables, uint32_t n_tables,
                         struct verification *v);
 
-/* The SMA's table against the kernel's, into ret->kernel; ascending index in whichever of the two has the entry. Returns 0 or
- * -ENOMEM. */
+/* Compares the SMA's table with the kernel's. Sets ret->kernel and ret->n_kernel, ascending by the index of the entry (in the SMA's
+ * table, if it is there). Returns 0 or -ENOMEM; the differences live in the arena. */
 int verbs_tables_compare(struct arena *a, const struct p_key *sma, uint32_t n_sma, const struct p_key *kernel,
                          uint32_t n_kernel, struct discrepancy *ret);
 
-/* A partition of which this host alone cannot say whether the entry that is there is right: more than one is possible. */
+/* A partition in which several memberships of a port are possible, so that this host alone cannot tell whether the one found is
+ * right. */
 struct undecided {
         uint32_t port, partition;
         enum membership found;
-        const struct policy_rule *unresolved; /* NULL: it hangs on whether pkeyd works through this port */
+        const struct policy_rule *unresolved; /* the line that may decide; NULL: it depends on SELF */
 };
 
 struct local_verification {
@@ -44,8 +45,8 @@ struct local_verification {
         uint32_t n_undecided;
 };
 
-/* Without a fabric: each table against what the policy can mean for this host. v->n_ports counts the tables. Returns 0 or
- * -ENOMEM; *ret lives in the arena. */
+/* Without a snapshot of the fabric: compares each table with what the policy may give this host. v->n_ports counts the tables.
+ * Returns 0 or -ENOMEM; *ret lives in the arena. */
 int verbs_tables_verify_local(struct arena *a, const struct possibilities *possible, const struct plan_options *options,
                               const struct kernel_table *tables, uint32_t n_tables, struct local_verification *ret);
 

@@ -7,7 +7,6 @@
 
 /* --- one table --------------------------------------------------------------------------------------------------- */
 
-/* Entries of other bases are none of our business: not owned, or kept though nobody asked for them. */
 static bool may_touch(const struct policy *policy, enum settings_unmanaged unmanaged, struct p_key key)
 {
         return policy_manages(policy, unmanaged == UNMANAGED_KEEP, p_key_base(key));
@@ -21,8 +20,8 @@ static uint32_t find_wanted(const struct desired_port *want, struct p_key key)
         return i < want->n_wanted && want->wanted[i].v == key.v ? i : want->n_wanted;
 }
 
-/* NULL: out of memory. */
-static const struct p_key *keep(struct arena *a, struct p_key *keys, uint32_t n)
+/* A sorted copy; NULL: out of memory. */
+static const struct p_key *copy_sorted(struct arena *a, struct p_key *keys, uint32_t n)
 {
         struct p_key *copy = arena_new_array(a, struct p_key, n);
 
@@ -61,8 +60,8 @@ int verify_table(struct arena *a, const struct policy *policy, enum settings_unm
         ret->n_unexpected = n_unexpected;
         if (n_missing == 0 && n_unexpected == 0)
                 return 0;
-        ret->missing = keep(a, missing, n_missing);
-        ret->unexpected = keep(a, unexpected, n_unexpected);
+        ret->missing = copy_sorted(a, missing, n_missing);
+        ret->unexpected = copy_sorted(a, unexpected, n_unexpected);
         return ret->missing && ret->unexpected ? 0 : -ENOMEM;
 }
 
@@ -76,24 +75,24 @@ struct verifier {
         struct verification *v;
 };
 
-static bool is_ours(const struct verifier *vf, struct p_key key)
+static bool is_managed(const struct verifier *vf, struct p_key key)
 {
         return may_touch(vf->desired->policy, vf->options->unmanaged, key);
 }
 
-/* What is wanted and what stays besides does not fit. */
+/* Returns whether the desired entries and the entries that pkeyd may not write do not fit into the table. */
 static bool overflows(const struct verifier *vf, uint32_t port)
 {
         const struct observed_table *t = &vf->observed->tables[port];
         uint32_t needed = vf->desired->ports[port].n_wanted;
 
         for (uint32_t i = 0; i < t->capacity; i++)
-                needed += p_key_is_used(t->entries[i]) && !is_ours(vf, t->entries[i]);
+                needed += p_key_is_used(t->entries[i]) && !is_managed(vf, t->entries[i]);
         return needed > t->capacity;
 }
 
-/* The planner leaves such a port's table alone and turns its enforcement off. */
-static bool is_let_off(const struct verifier *vf, uint32_t port)
+/* Returns whether the planner turns the enforcement of this port off and leaves its table as it is. */
+static bool gives_up_enforcement(const struct verifier *vf, uint32_t port)
 {
         return vf->desired->subnet->ports[port].role == PORT_SWITCH_EXTERNAL &&
                (vf->options->enforcement == ENFORCEMENT_OFF ||
@@ -120,20 +119,21 @@ static bool port_covers(const struct verifier *vf, uint32_t port, struct p_key k
         return false;
 }
 
-/* Enforcement would cut off an entry of the peer that is not ours: the planner leaves the bits as they are. */
-static bool is_left_as_it_is(const struct verifier *vf, uint32_t port)
+/* Returns whether enforcement would cut off an entry of the peer that pkeyd may not write. Then the planner leaves the bits as they
+ * are. */
+static bool keeps_enforcement_bits(const struct verifier *vf, uint32_t port)
 {
         uint32_t peer = vf->desired->subnet->ports[port].peer;
         const struct observed_table *t = &vf->observed->tables[peer];
 
         for (uint32_t i = 0; t->source != TABLE_UNKNOWN && i < t->capacity; i++)
-                if (p_key_is_used(t->entries[i]) && !is_ours(vf, t->entries[i]) &&
+                if (p_key_is_used(t->entries[i]) && !is_managed(vf, t->entries[i]) &&
                     !port_covers(vf, port, t->entries[i]))
                         return true;
         return false;
 }
 
-static bool enforcement_differs(const struct verifier *vf, uint32_t port, bool let_off)
+static bool enforcement_differs(const struct verifier *vf, uint32_t port, bool gives_up)
 {
         const struct subnet *s = vf->desired->subnet;
         const struct observed_table *t = &vf->observed->tables[port];
@@ -146,25 +146,25 @@ static bool enforcement_differs(const struct verifier *vf, uint32_t port, bool l
                 return false;
         if (t->enforcement_doubted)
                 return true;
-        if (let_off)
+        if (gives_up)
                 inbound = outbound = false;
-        else if ((inbound || outbound) && is_left_as_it_is(vf, port))
+        else if ((inbound || outbound) && keeps_enforcement_bits(vf, port))
                 return false;
         return t->enforce_inbound != inbound || t->enforce_outbound != outbound;
 }
 
-/* --- all of it ---------------------------------------------------------------------------------------------------- */
+/* --- all ports ---------------------------------------------------------------------------------------------------- */
 
 static int verify_port(struct verifier *vf, uint32_t port)
 {
-        bool let_off = is_let_off(vf, port);
+        bool gives_up = gives_up_enforcement(vf, port);
         const struct observed_table *t = &vf->observed->tables[port];
         struct discrepancy d = {
-                .port = port, .source = SOURCE_SMP, .enforcement_differs = enforcement_differs(vf, port, let_off),
+                .port = port, .source = SOURCE_SMP, .enforcement_differs = enforcement_differs(vf, port, gives_up),
         };
         int r = 0;
 
-        if (!let_off)
+        if (!gives_up)
                 r = verify_table(vf->arena, vf->desired->policy, vf->options->unmanaged, &vf->desired->ports[port],
                                  t->entries, t->capacity, &d);
         if (r == 0 && (d.n_missing > 0 || d.n_unexpected > 0 || d.enforcement_differs))

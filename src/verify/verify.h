@@ -2,11 +2,10 @@
 #pragma once
 
 /*
- * verify/: are the tables what the policy says?
+ * verify/: do the tables agree with the policy?
  *
- * Compares what every managed port should have with what it was read to have, as sets: an entry at another index is as
- * good (which index it has is no matter of membership), a second entry of the same P_Key is unexpected. Gives
- * discrepancies: per port what is missing and what is there unexpectedly.
+ * Compares the desired entries of each managed port with the observed ones, as sets: the index of an entry does not matter, and a
+ * second entry with the same P_Key is unexpected. The results are discrepancies: the missing and the unexpected entries of a port.
  *
  * This folder refuses to know how tables are read and what is done about a difference.
  */
@@ -20,11 +19,11 @@ enum discrepancy_source {
         SOURCE_KERNEL, /* ibv_query_pkey */
 };
 
-/* How the kernel's table is not that of the port's SMA. */
+/* How the kernel's table differs from that of the port's SMA. */
 enum kernel_difference_kind {
-        KERNEL_LACKS, /* the SMA has the entry, the kernel has not (or not yet) */
-        KERNEL_ONLY,  /* the kernel has it, the SMA has not (or no more) */
-        KERNEL_MOVED, /* both have it, at another index */
+        KERNEL_LACKS, /* only the SMA has the entry; the kernel may get it in a moment */
+        KERNEL_ONLY,  /* only the kernel has the entry; it may lose it in a moment */
+        KERNEL_MOVED, /* both have the entry, at different indexes */
 };
 
 struct kernel_difference {
@@ -39,8 +38,8 @@ struct discrepancy {
         enum discrepancy_source source;
         const struct p_key *missing, *unexpected; /* ascending base */
         uint32_t n_missing, n_unexpected;
-        bool enforcement_differs;  /* the bits of PortInfo are not as the settings say, or nobody knows */
-        const struct kernel_difference *kernel; /* of SOURCE_KERNEL: how it is not what the SMA said */
+        bool enforcement_differs;  /* the enforcement bits of PortInfo differ from the settings, or are not known */
+        const struct kernel_difference *kernel; /* of SOURCE_KERNEL: how it differs from the SMA's table */
         uint32_t n_kernel;
 };
 
@@ -49,19 +48,18 @@ struct verification {
         uint32_t n_differ;
         uint32_t *unreachable;  /* ports that could not be read */
         uint32_t n_unreachable;
-        uint32_t n_silent;      /* links that are up, whose other end did not answer discovery; of the caller */
-        uint32_t n_ports;       /* managed ports, all */
+        uint32_t n_silent;      /* links that are up and whose peer did not answer discovery; set by the caller */
+        uint32_t n_ports;       /* managed ports */
         const enum freeze *frozen; /* of each port; NULL: none is. Frozen ports are not compared */
-        uint32_t n_kernel_ports; /* of them those of this host that its kernel was asked about */
+        uint32_t n_kernel_ports; /* ports of this host whose tables in the kernel were read */
 };
 
-/* Bases pkeyd does not own are not looked at; with unmanaged: keep, entries of bases that no partition of the policy has
- * are not unexpected. Returns 0 or -ENOMEM; *ret in the arena. */
+/* Ignores entries of bases that pkeyd may not write (policy_manages()). Returns 0 or -ENOMEM; *ret lives in the arena. */
 int verify_compare(struct arena *a, const struct desired *desired, const struct observed *observed,
                    const struct plan_options *options, struct verification **ret);
 
-/* One table, whoever read it: fills what is missing and unexpected, nothing else of ret. Returns 0 or -ENOMEM; what differs
- * lives in the arena, nothing is taken from it if nothing does. */
+/* Compares one table. Sets the missing and unexpected entries of *ret, and nothing else of it. Returns 0 or -ENOMEM. The entries
+ * live in the arena; if there are none, it allocates nothing. */
 int verify_table(struct arena *a, const struct policy *policy, enum settings_unmanaged unmanaged,
                  const struct desired_port *want, const struct p_key *entries, uint32_t n_entries, struct discrepancy *ret);
 
