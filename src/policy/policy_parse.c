@@ -168,7 +168,7 @@ int policy_parse(struct arena *a, const char *file_name, const char *bytes, size
                  struct policy **ret)
 {
         struct policy_reader r = { .arena = a };
-        int e, finish;
+        int e;
 
         report_init(&r.report, findings);
         r.policy = arena_new_object(a, struct policy);
@@ -181,11 +181,7 @@ int policy_parse(struct arena *a, const char *file_name, const char *bytes, size
         e = yaml_tree_parse(&r.tree, a, r.policy->file, bytes, n, &r.report);
         if (e == 0)
                 e = read_policy(&r);
-        yaml_tree_done(&r.tree);
-        finish = report_finish(&r.report);
-        findings_sort(findings);
-        if (e == 0)
-                e = finish;
+        e = yaml_tree_finish(&r.tree, e);
         if (e == 0)
                 *ret = r.policy;
         return e;

@@ -432,9 +432,13 @@ int yaml_tree_parse(struct yaml_tree *t, struct arena *a, const char *file, cons
         return r < 0 ? r : check_root(t);
 }
 
-void yaml_tree_done(struct yaml_tree *t)
+int yaml_tree_finish(struct yaml_tree *t, int e)
 {
+        int finished = report_finish(t->report);
+
         yaml_source_done(&t->source);
+        findings_sort(t->report->findings);
+        return e < 0 ? e : finished;
 }
 
 /* ---- reading a tree --------------------------------------------------------------------------------------------- */

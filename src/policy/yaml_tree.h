@@ -47,11 +47,13 @@ struct yaml_tree {
 };
 
 /* Reads a file. Returns 0, -EBADMSG if there is no tree (see the report), -ENOMEM. The report may contain errors even if it
- * returns 0: an error in one node does not hide those in others. Always call yaml_tree_done(); borrows file and bytes until
+ * returns 0: an error in one node does not hide those in others. Always call yaml_tree_finish(); borrows file and bytes until
  * then. */
 int yaml_tree_parse(struct yaml_tree *t, struct arena *a, const char *file, const char *bytes, size_t n,
                     struct report *report);
-void yaml_tree_done(struct yaml_tree *t);
+/* Ends the report of a file after yaml_tree_parse() and the functions that read its nodes; e: their result. Sorts the findings.
+ * Returns 0, -EBADMSG if anything was an error, -ENOMEM. */
+int yaml_tree_finish(struct yaml_tree *t, int e);
 
 /* The value of a key, or NULL. map may be NULL. */
 struct yaml_tree_node *yaml_tree_get(const struct yaml_tree_node *map, const char *key);

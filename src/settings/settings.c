@@ -370,7 +370,7 @@ int settings_parse(struct arena *a, const char *file_name, const char *bytes, si
 {
         struct reader r = { .arena = a };
         char *file = arena_strdup(a, file_name);
-        int e, finish;
+        int e;
 
         report_init(&r.report, findings);
         r.settings = arena_new_object(a, struct settings);
@@ -382,11 +382,7 @@ int settings_parse(struct arena *a, const char *file_name, const char *bytes, si
                 read_map(&r, r.tree.root, "");
         if (e == 0)
                 check_writer(&r);
-        yaml_tree_done(&r.tree);
-        finish = report_finish(&r.report);
-        findings_sort(findings);
-        if (e == 0)
-                e = finish;
+        e = yaml_tree_finish(&r.tree, e);
         if (e == 0)
                 *ret = r.settings;
         return e;
