@@ -3,7 +3,8 @@
 
 #include "util/cleanup.h"
 
-/* All errors that can be reported when a policy is resolved, planned and judged for a fabric. */
+/* The errors that can be reported when a policy is resolved, planned and judged for a fabric: which ports each is about, or why it
+ * is about all of them. */
 static const struct {
         enum finding_code code;
         bool is_of_ports;

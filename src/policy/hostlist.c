@@ -350,9 +350,9 @@ static void offer(struct bound *b, size_t at, const char *piece)
         b->found = true;
 }
 
-/* For each width the least number that comes after the rest of the name. If the rest begins with so many digits, it is their
- * value plus 1. Otherwise it is the digits that there are, filled up with zeros; if the byte behind these digits comes after
- * all digits, they are first increased by 1. */
+/* Offers the least number of each width that comes after the rest of the name. If the rest begins with `width` digits, this is at
+ * least their value plus 1. Otherwise it is at least the leading digits of the rest, increased by 1 if the byte after them comes
+ * after all digits, and filled up with zeros. */
 static void offer_numbers(struct bound *b, size_t at, const struct hostlist_token *t)
 {
         uint8_t width, widest = t->ranges[t->n_ranges - 1].width;
