@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a plan changes, by partition. */
+/* The changes of a plan, by partition. */
 
 #include <check.h>
 #include <stdlib.h>
@@ -67,7 +67,7 @@ static void expect(const struct changes *changes, uint32_t i, enum membership be
         expect_base(changes, i, TENANT, before, after, mark, port);
 }
 
-/* Each host goes another way; nothing is said of the default partition, in which nothing changes. */
+/* Each host changes in another way. The default partition does not change and is not listed. */
 START_TEST(every_way)
 {
         const uint32_t *host = fabric.host;
@@ -106,7 +106,7 @@ START_TEST(together)
 }
 END_TEST
 
-/* Of the highest base there is, that of the default partition. */
+/* A change in the highest base, that of the default partition. */
 START_TEST(last_base)
 {
         const uint32_t *host = fabric.host;

@@ -21,7 +21,7 @@ static void add_filter(struct arena *a, struct explain_end *end, const struct p_
         end->is_filtered = true;
 }
 
-/* Every pair of keys from a list, each alone in its table, both ways round. */
+/* Pairs of keys, each alone in its table, in both orders. */
 START_TEST(test_matching_rule)
 {
         static const struct {
@@ -91,7 +91,7 @@ START_TEST(test_enforcing_ports)
         add_filter(a, &x, KEYS({ 0x8003 }));
         ck_assert_int_eq(explain_pair(&x, &y), EXPLAIN_BLOCKED_A);
         ck_assert_int_eq(explain_pair(&y, &x), EXPLAIN_BLOCKED_B);
-        /* one base open at A only, the other at B only: neither goes all the way */
+        /* one base passes the filter at A only, the other the filter at B only */
         add_filter(a, &x, KEYS({ 0x8001 }));
         add_filter(a, &y, KEYS({ 0x0002 }));
         ck_assert_int_eq(explain_pair(&x, &y), EXPLAIN_BLOCKED_A);
@@ -110,7 +110,7 @@ START_TEST(test_unknown)
         ck_assert_int_eq(explain_pair(&none, &x), EXPLAIN_UNKNOWN);
         x.is_filtered = true;
         ck_assert_int_eq(explain_pair(&x, &y), EXPLAIN_UNKNOWN);
-        /* whatever the unread switch port holds, these two have nothing in common */
+        /* these two have no base in common, whatever the switch port holds */
         ck_assert_int_eq(explain_pair(&x, &z), EXPLAIN_NOTHING_COMMON);
 }
 END_TEST

@@ -6,7 +6,7 @@
 
 #define MANY 1000
 
-/* A poor hash, so that many items have the same. */
+/* A poor hash, so that many items have the same hash. */
 static uint64_t hash_of(uint32_t item)
 {
         return item % 7;
@@ -58,7 +58,7 @@ END_TEST
 
 START_TEST(hashes_of_bytes)
 {
-        /* test vectors of FNV-1a: files have such values */
+        /* test vectors of FNV-1a; such values are stored in files */
         ck_assert_uint_eq(hash_bytes(HASH_START, NULL, 0), UINT64_C(0xcbf29ce484222325));
         ck_assert_uint_eq(hash_bytes(HASH_START, "a", 1), UINT64_C(0xaf63dc4c8601ec8c));
         ck_assert_uint_eq(hash_bytes(HASH_START, "foobar", 6), UINT64_C(0x85944171f73967e8));
@@ -69,7 +69,7 @@ END_TEST
 
 START_TEST(hashes_of_numbers)
 {
-        /* the first numbers of splitmix64 with the seed 0 */
+        /* the first numbers of splitmix64 with seed 0 */
         ck_assert_uint_eq(hash_mix(0, 0), UINT64_C(0xe220a8397b1dcdaf));
         ck_assert_uint_eq(hash_mix(0, UINT64_C(0x9e3779b97f4a7c15)), UINT64_C(0x6e789e6aa1b965f4));
         ck_assert_uint_ne(hash_mix(hash_mix(HASH_START, 1), 2), hash_mix(hash_mix(HASH_START, 2), 1));

@@ -57,7 +57,7 @@ static const struct {
         { "node[0-10]", "node10", true },
         { "node[0-10]", "node00", false },
         { "node[00-10]", "node00", true },
-        { "node[08-100]", "node08", true }, /* as with pdsh and Slurm: the first end gives the least width */
+        { "node[08-100]", "node08", true }, /* as in pdsh and Slurm: the first number gives the least width */
         { "node[08-100]", "node99", true },
         { "node[08-100]", "node100", true },
         { "node[08-100]", "node8", false },
@@ -173,7 +173,7 @@ START_TEST(too_many_ranges)
 }
 END_TEST
 
-/* Every name that a hostlist says it stands for matches it, and all of them differ. */
+/* Each name that a hostlist counts matches it, and all of them differ. */
 START_TEST(names)
 {
         static const char *const texts[] = { "n7", "n[1-12]", "n[01-12,20]x", "r[1-3]n[08-11]", "[3,1-2]a[5-7]b[00-01]" };
@@ -213,7 +213,7 @@ START_TEST(counts)
 }
 END_TEST
 
-/* A name as long as an escaped NodeDescription can be; longer ones match nothing. */
+/* The longest name is as long as an escaped NodeDescription can be. Longer ones match nothing. */
 START_TEST(long_names)
 {
         char name[HOSTLIST_MAX_NAME + 2];
@@ -315,7 +315,7 @@ static int compare_names(const void *left, const void *right)
         return strcmp(left, right);
 }
 
-/* No bound is behind a name that matches. Without a glob * every bound is behind the name. */
+/* No name that matches is skipped by a bound. Without a glob * each bound comes after the name. */
 START_TEST(bounds_of_random_names)
 {
         struct prng p = { (uint64_t) _i };
@@ -347,7 +347,7 @@ START_TEST(bounds_of_random_names)
 }
 END_TEST
 
-/* The same nodes as one finds who tries every name. */
+/* The search finds the same nodes as trying every name. */
 START_TEST(next_of_random_names)
 {
         struct prng p = { (uint64_t) _i };

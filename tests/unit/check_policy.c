@@ -41,7 +41,7 @@ START_TEST(reading)
         ck_assert(p->strict);
         ck_assert_str_eq(p->file, "p.yaml");
         ck_assert_uint_eq(p->n_partitions, 2);
-        ck_assert_str_eq(p->partitions[0].name, "default"); /* first, wherever it stands */
+        ck_assert_str_eq(p->partitions[0].name, "default"); /* first, wherever it is in the file */
         ck_assert_uint_eq(p->partitions[0].base, 0x7fff);
         ck_assert_uint_eq(p->partitions[0].where.line, 20);
         lustre = &p->partitions[1];
@@ -78,7 +78,7 @@ START_TEST(asking)
 }
 END_TEST
 
-/* The most specific first, and of those the one of the first line. */
+/* The most specific candidate first; of equally specific ones that of the first line. */
 START_TEST(candidates)
 {
         static const struct {
@@ -178,7 +178,7 @@ START_TEST(selector_lists)
         ck_assert(selector_has_port(s[2], 1) && !selector_has_port(s[2], 2) && selector_has_port(s[2], 3));
         ck_assert(selector_has_port(s[2], 5) && selector_has_port(s[2], 7) && !selector_has_port(s[2], 8));
         ck_assert_str_eq(s[3]->text, "node30");
-        ck_assert_str_eq(s[4]->text, "@leaf08"); /* no ports: what follows is a host */
+        ck_assert_str_eq(s[4]->text, "@leaf08"); /* without ports, so that a host follows */
         ck_assert_str_eq(s[5]->text, "9");
         ck_assert_int_eq(s[5]->kind, SELECTOR_HOST);
 }
@@ -257,7 +257,7 @@ START_TEST(too_many_selectors)
 }
 END_TEST
 
-/* Of a file full of mistakes not more is said than anybody reads; and it is refused even so. */
+/* A file full of mistakes is refused with a limited number of findings. */
 START_TEST(too_many_findings)
 {
         _cleanup_free_ char *yaml = repeat("version: 1\ngroups:\n  a:\n", "    - bad$\n", 5000, "partitions: {}\n");
@@ -269,7 +269,7 @@ START_TEST(too_many_findings)
 }
 END_TEST
 
-/* Deep brackets and long keys take time in proportion. */
+/* Deep brackets and long keys take time in proportion to their length. */
 START_TEST(pathological)
 {
         _cleanup_free_ char *brackets = repeat("a: ", "[", 1000000, "");
@@ -340,7 +340,7 @@ static const struct policy_rule *find_rule(const struct policy_partition *p, con
         return NULL;
 }
 
-/* Line by line, and not by what policy_print makes of them. */
+/* Compares two policies line by line, not by their normal forms. */
 static void compare_policies(const struct policy *a, const struct policy *b)
 {
         uint32_t i, k;

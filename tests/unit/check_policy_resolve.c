@@ -55,7 +55,7 @@ static enum membership in_default(uint64_t port_guid)
 
 static const struct {
         const char *selector;
-        uint64_t ports[PORTS]; /* GUIDs of exactly the ports that match, 0 behind the last */
+        uint64_t ports[PORTS]; /* GUIDs of exactly the ports that match, 0 after the last */
 } selections[] = {
         { "0x101", { 0x101 } },
         { "0x200", { 0x201, 0x202 } },          /* a node GUID: all its endports */
@@ -109,7 +109,7 @@ START_TEST(selecting)
 }
 END_TEST
 
-/* Of one adapter, or of two: the port is meant, and no other port of the node. */
+/* A number that is the GUID of a port and of a node, of one adapter or of two, means the port and no other port of the node. */
 START_TEST(a_port_and_a_node_of_one_guid)
 {
         static const struct { uint64_t node, ports[2]; } adapters[] = {
@@ -224,7 +224,7 @@ static struct subnet *random_fabric(struct prng *p)
         return s;
 }
 
-/* A selector for hosts by name, or for what is plugged into switches by name. */
+/* A selector of hosts by name, or of the endports plugged into switches by name. */
 static const struct selector *random_selector(struct prng *p, struct arena *a)
 {
         static const char *const ends[] = { "", "", "", "", "/mlx5_[0-1]", "/*_1", "/mlx5_0/2" };
@@ -277,7 +277,7 @@ static const char *first_missing(const struct selector *s, char ret[HOSTLIST_MAX
         return NULL;
 }
 
-/* Nodes that the selector means, if an earlier node has the same name and device. */
+/* The number of nodes that the selector means and that have the name and device of an earlier node. */
 static unsigned count_twins(const struct selector *s)
 {
         const struct subnet_node *nodes = subnet->nodes;
@@ -307,7 +307,7 @@ static unsigned count_findings(enum finding_code code)
         return n;
 }
 
-/* The findings for a selector of hosts that matches. Returns true if names are missing. */
+/* Checks the findings for a selector of hosts that matches. Returns whether names are missing. */
 static bool check_notes(const struct selector *s)
 {
         char name[HOSTLIST_MAX_NAME];
@@ -362,8 +362,8 @@ END_TEST
 
 /* ---- specificity ---------------------------------------------------------------------------------------------- */
 
-/* One selector of each class that matches port 0x401 (head1 mlx5_0/1, SELF, leaf01 port 5), from the least specific. Two
- * entries of one number are equally specific. */
+/* Selectors that match port 0x401 (head1 mlx5_0/1, SELF, leaf01 port 5), from the least specific. Those with the same number are
+ * equally specific. */
 static const struct {
         const char *selector;
         int rank;
@@ -568,7 +568,7 @@ START_TEST(no_members)
 }
 END_TEST
 
-/* ---- what is odd ---------------------------------------------------------------------------------------------- */
+/* ---- selectors without a match, duplicate names --------------------------------------------------------------- */
 
 static const struct {
         const char *selector, *hint; /* NULL: none */
@@ -617,7 +617,7 @@ START_TEST(no_match_is_an_error_when_strict)
 }
 END_TEST
 
-/* Of selectors that mean somebody who was there once. */
+/* Selectors that mean an absent port. */
 static const struct {
         const char *selector, *seen; /* NULL: it matches nothing */
 } absent[] = {
@@ -628,7 +628,7 @@ static const struct {
         { "\"@leaf99/1\"", "2000-12-31 00:00 UTC" },
         { "node0099/mlx5_7", NULL },
         { "node0097", NULL },
-        { "\"@leaf03/9\"", NULL }, /* the switch is there */
+        { "\"@leaf03/9\"", NULL }, /* the switch is present */
 };
 
 START_TEST(seen_once)
@@ -656,7 +656,7 @@ START_TEST(seen_once)
 }
 END_TEST
 
-/* A host that comes up answers some queries before others: it is there, but not by its name. */
+/* A host that comes up answers some queries before others: it is in the snapshot, but without its name. */
 START_TEST(seen_once_and_incomplete)
 {
         struct known_port known_port = { { 0x9900 }, { 0x9901 }, NODE_CA, 1, "node0099 mlx5_0", .seen = 1709251200 };
@@ -678,7 +678,7 @@ START_TEST(seen_once_and_incomplete)
 }
 END_TEST
 
-/* Of groups and lines, of several in one line; not those of switches, which are no members. */
+/* The GUIDs of groups and lines, several in one line; not the GUIDs of switches in @SWITCH, which are no members. */
 START_TEST(names_each_guid_once)
 {
         const struct guid *guids;
@@ -695,7 +695,7 @@ START_TEST(names_each_guid_once)
 }
 END_TEST
 
-/* A port of which only the GUID is known is no CA, for all that is known. */
+/* A port of which only the GUID is known does not count as a CA. */
 START_TEST(of_no_type_before_it_is_seen)
 {
         const struct policy *policy = parse("version: 1\npartitions:\n  p: {pkey: 0x10, members: {ALL_CAS: full}}\n"
@@ -720,7 +720,7 @@ START_TEST(of_no_type_before_it_is_seen)
 }
 END_TEST
 
-/* Typed at a shell: no line of a policy applies again. */
+/* A selector from a command line has no line of a policy that applies again. */
 START_TEST(seen_once_and_asked_for)
 {
         struct known_port port = { { 0x9900 }, { 0x9901 }, NODE_CA, 1, "node0099 mlx5_0", .seen = 0 };
@@ -811,7 +811,7 @@ START_TEST(switches_of_one_name)
 }
 END_TEST
 
-/* Of the fixture, leaf01, leaf02 and leaf03 become boards of a director. */
+/* Turns leaf01, leaf02 and leaf03 of the fixture into boards of a director. */
 static struct subnet *director_subnet(const char *board1, const char *board2, const char *board3)
 {
         const char *boards[] = { board1, board2, board3 };
@@ -821,7 +821,7 @@ static struct subnet *director_subnet(const char *board1, const char *board2, co
         for (size_t i = 0; i < ELEMENTS(guids); i++) {
                 struct subnet_node *n = &s->nodes[subnet_find_node(s, (struct guid) { guids[i] })];
 
-                n->name = "leaf02"; /* they stand beside each other in by_name */
+                n->name = "leaf02"; /* they are adjacent in by_name */
                 n->description = arena_printf(arena, "MF0;leaf02:CS8500/%s", boards[i]);
         }
         return s;
@@ -859,7 +859,7 @@ START_TEST(boards_in_the_hint)
 }
 END_TEST
 
-/* Then a board says no more than the name. */
+/* Two switches with one name and one board cannot be distinguished by the board. */
 START_TEST(two_switches_of_one_board)
 {
         const struct finding *f;
@@ -969,7 +969,7 @@ static unsigned count_frozen(void)
         return n;
 }
 
-/* Of those that disagree, the one that gives least counts; the other ports have what their lines say. */
+/* Of lines that disagree, the one that gives least counts. Other ports get what their lines give. */
 START_TEST(lines_disagree_in_force)
 {
         resolve_in_force(with_members("      oss01: full\n      \"@leaf01\": limited\n      ALL_ROUTERS: both\n"));
@@ -996,7 +996,8 @@ START_TEST(three_lines_disagree_in_force)
 }
 END_TEST
 
-/* Both of them, where the name decides: not where a more specific line does, or a line that is as specific says the same. */
+/* Both adapters of one name are frozen where the name decides, but not where a more specific line does, or where an equally
+ * specific line without a name gives the same. */
 static const struct {
         const char *lines;
         bool first, second;
@@ -1027,7 +1028,7 @@ START_TEST(names_in_force)
 }
 END_TEST
 
-/* One partition is enough, whichever it is. */
+/* A port is frozen if it is contested in any partition. */
 START_TEST(contested_in_one_of_several)
 {
         resolve_in_force("version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members: {twin: full}\n"
@@ -1039,7 +1040,7 @@ START_TEST(contested_in_one_of_several)
 }
 END_TEST
 
-/* The least under every reading of the contested lines: each of them may mean the port, or not. */
+/* `certain` is the least under every reading of contested lines: each of them may or may not mean the port. */
 static const struct {
         const char *lines;
         enum membership certain;
@@ -1064,7 +1065,7 @@ START_TEST(certain)
 }
 END_TEST
 
-/* In the default partition that is a limited member at the least. */
+/* In the default partition it is at least a limited member. */
 START_TEST(certain_of_the_default_partition)
 {
         resolve_in_force("version: 1\npartitions:\n  default:\n    pkey: 0x7fff\n    members: {twin: full, sm1: limited}\n");
@@ -1075,7 +1076,7 @@ START_TEST(certain_of_the_default_partition)
 }
 END_TEST
 
-/* Whoever is called what: the port of the master SM is a full member, also by a line that is contested. */
+/* The master SM's port is a full member, even if a contested line decides about it. */
 START_TEST(certain_of_the_sm)
 {
         struct subnet *s = fixture_subnet();
@@ -1090,7 +1091,7 @@ START_TEST(certain_of_the_sm)
 }
 END_TEST
 
-/* In a group, too, but not if another selector of the group brings the port for certain. */
+/* A port that a group names is contested, too, unless another selector of the group certainly means it. */
 START_TEST(names_in_groups)
 {
         static const struct {
@@ -1111,7 +1112,7 @@ START_TEST(names_in_groups)
 }
 END_TEST
 
-/* pkeyd knows its own host: whoever has the same name took it. */
+/* pkeyd knows its own host, so that this one is not frozen if another host has its name. */
 START_TEST(name_of_this_host)
 {
         struct subnet *s = fixture_subnet();
@@ -1132,7 +1133,7 @@ START_TEST(switch_names_in_force)
         int r;
 
         s->nodes[subnet_find_node(s, (struct guid) { 0x5000 })].name = "leaf01";
-        for (uint32_t i = 0; i < s->n_by_name; i++) /* names stay in order: leaf03 comes behind leaf01 and leaf02 */
+        for (uint32_t i = 0; i < s->n_by_name; i++) /* names stay in order: leaf03 comes after leaf01 and leaf02 */
                 if (s->nodes[s->by_name[i]].guid.v == 0x5000) {
                         memmove(&s->by_name[i], &s->by_name[i - 1], sizeof(*s->by_name));
                         s->by_name[i - 1] = subnet_find_node(s, (struct guid) { 0x5000 });
@@ -1149,7 +1150,7 @@ START_TEST(switch_names_in_force)
 }
 END_TEST
 
-/* Errors about ports that are not there freeze nothing. */
+/* Errors about absent ports freeze nothing. */
 START_TEST(not_there_in_force)
 {
         resolve_in_force("version: 1\nstrict: true\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n"
@@ -1161,7 +1162,8 @@ START_TEST(not_there_in_force)
 }
 END_TEST
 
-/* The port that pkeyd works through and the master SM's are full members of the default partition, whoever disagrees. */
+/* The port that pkeyd works through and the master SM's port are full members of the default partition, even if lines disagree
+ * about them. */
 START_TEST(exempt_in_force)
 {
         resolve_in_force("version: 1\npartitions:\n  default:\n    pkey: 0x7fff\n    members:\n      sm1: limited\n"
@@ -1172,7 +1174,7 @@ START_TEST(exempt_in_force)
 }
 END_TEST
 
-/* What is not listed is about everything: nobody is to go on by mistake. */
+/* A code that is not listed is not about single ports, so that a new code cannot let a policy go on by mistake. */
 START_TEST(scopes)
 {
         static const enum finding_code of_ports[] = {
@@ -1202,7 +1204,7 @@ START_TEST(several_devices_are_no_duplicates)
 }
 END_TEST
 
-/* 12,000 hosts and hundreds of lines: every line is a lookup, not a walk. */
+/* 12,000 hosts and hundreds of lines: each line searches the names, and does not try all of them. */
 START_TEST(large)
 {
         struct subnet_builder *b;

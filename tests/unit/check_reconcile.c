@@ -106,8 +106,7 @@ START_TEST(test_policy_to_plan)
 }
 END_TEST
 
-/* Worth a note, not more: the tables are the same with and without. */
-/* Where several ports lose the full membership of the default partition, the plan says what that means, and what keeps it. */
+/* If several ports lose the full membership of the default partition, a warning says what that means and how to keep it. */
 START_TEST(test_default_limited)
 {
         static const char *const members[] = { "ALL: limited", "ALL: full", "ALL: both", "node[0-2]: full",
@@ -126,12 +125,12 @@ START_TEST(test_default_limited)
                         ck_assert_int_eq(s.findings.items[0].code, FINDING_PLAN_DEFAULT_LIMITED);
                         ck_assert_int_eq(s.findings.items[0].severity, FINDING_WARNING);
                         ck_assert(strncmp(s.findings.items[0].text, i != 3 ? "3 ports become" : "2 ports become", 14) == 0);
-                        if (i == 4) /* that line is there, and a more specific one lowers them */
+                        if (i == 4) /* the policy has this line, and a more specific one lowers the ports */
                                 ck_assert_ptr_null(s.findings.items[0].hint);
                         else
                                 ck_assert_ptr_nonnull(strstr(s.findings.items[0].hint, "pkey: 0x7fff, ipoib: true, members: {ALL: full}"));
                 }
-                s.findings.n = 0; /* a repair says it no more */
+                s.findings.n = 0; /* a repair does not report it again */
                 ck_assert_int_eq(decide_as(&s, true), 0);
                 ck_assert_uint_eq(s.findings.n, 0);
                 done(&s);
@@ -140,6 +139,7 @@ START_TEST(test_default_limited)
 }
 END_TEST
 
+/* A note only: the tables are the same with and without `ipoib`. */
 START_TEST(test_ipoib_is_the_sm_s)
 {
         struct scene s;
@@ -153,7 +153,7 @@ START_TEST(test_ipoib_is_the_sm_s)
         ck_assert_ptr_nonnull(strstr(s.findings.items[0].text, "the SM creates"));
         ck_assert_uint_eq(s.decision.plan->steps[PHASE_GRANT].n_writes, 3);
         done(&s);
-        has_mirror = true; /* OpenSM is given a file, which says so */
+        has_mirror = true; /* OpenSM gets a file that says so */
         ck_assert_int_eq(decide_text(&s, text, 1, 11), 0);
         ck_assert_uint_eq(s.findings.n, 0);
         has_mirror = false;
@@ -182,7 +182,7 @@ static void expect_beside(uint32_t sm, uint16_t sm_lid, int r, const char *text,
         done(&s);
 }
 
-/* Of an SM that may write, too, and that nobody told. */
+/* An SM that may write tables, too, and has no file from pkeyd. */
 START_TEST(test_beside_an_sm)
 {
         beside_sm = BESIDE_SM_TOLD;
@@ -196,13 +196,13 @@ START_TEST(test_beside_an_sm)
         beside_sm = BESIDE_SM_ACCEPTED;
         expect_beside(1, 11, 0, NULL, NULL);
         beside_sm = BESIDE_SM_REFUSED;
-        sm_runs = false; /* it gave out the LIDs, and ended */
+        sm_runs = false; /* it assigned the LIDs and ended */
         expect_beside(1, 11, 0, NULL, NULL);
         beside_sm = BESIDE_SM_ACCEPTED;
 }
 END_TEST
 
-/* There is a master SM, and its port is not in the snapshot: it would be lowered with all others. */
+/* The master SM's port is not in the snapshot, so that it would be lowered with all others. */
 START_TEST(test_sm_port_missing)
 {
         struct scene s;
@@ -227,7 +227,7 @@ START_TEST(test_no_sm)
 }
 END_TEST
 
-/* What did not answer discovery is named, but not without end, and keeps nothing from being planned. */
+/* Ports whose peer did not answer discovery are reported, up to a limit, and do not prevent a plan. */
 START_TEST(test_silent)
 {
         struct scene s;
@@ -250,7 +250,7 @@ START_TEST(test_silent)
 }
 END_TEST
 
-/* ... by who was there last, of those that are not somewhere else now. */
+/* ... with the port that was there last, unless it is present elsewhere now. */
 START_TEST(test_silent_was_known)
 {
         struct known_port ports[] = {
@@ -263,7 +263,7 @@ START_TEST(test_silent_was_known)
         };
         const char *const names[] = { "(node0003 mlx5_0/1 was there last)", "(0x0000000000000003 was there last)", "(old mlx5_0/1 was",
                                       "(leaf07/0 was there last)" };
-        const size_t gone[] = { 1, 2, 0, 5 }; /* and then without that one */
+        const size_t gone[] = { 1, 2, 0, 5 }; /* these are removed one after the other */
         struct known known = { .ports = ports, .n = (uint32_t) ELEMENTS(ports) };
         struct scene s;
 
@@ -283,7 +283,7 @@ START_TEST(test_silent_was_known)
 }
 END_TEST
 
-/* Who did answer, with the GUID of another, is not said to be silent. */
+/* A device that did answer, with the GUID of another, is not reported as silent. */
 START_TEST(test_guid_in_two_places)
 {
         struct subnet_conflict conflict = { .guid = { 0x77 } };
@@ -360,7 +360,7 @@ static bool is_written(const struct scene *s, uint32_t port)
         return false;
 }
 
-/* The frozen port keeps what it has, its leaf port too, and the policy is carried out for all others. */
+/* The frozen port and its leaf port keep their entries, and the policy is carried out for all others. */
 START_TEST(test_frozen)
 {
         struct scene s;
@@ -396,7 +396,7 @@ START_TEST(test_frozen)
 }
 END_TEST
 
-/* What is about everybody stops everything, in force or not. */
+/* An error about the whole fabric stops everything, even with a policy in force. */
 START_TEST(test_fatal_in_force)
 {
         struct scene s;
@@ -409,7 +409,7 @@ START_TEST(test_fatal_in_force)
 }
 END_TEST
 
-/* The same as a new policy. */
+/* The same error in a new policy. */
 START_TEST(test_refused_when_new)
 {
         struct scene s;

@@ -125,7 +125,7 @@ START_TEST(opensm_writer)
 }
 END_TEST
 
-/* A key where its file should stand shows up nowhere. */
+/* A key that is written in the place of its file appears in no message. */
 START_TEST(no_secret_is_shown)
 {
         refuse("m_key_file: 0x5ec4e75ec4e7", "m_key_file: the value (not shown)");
@@ -135,7 +135,7 @@ START_TEST(no_secret_is_shown)
 }
 END_TEST
 
-/* A line of the schema as one would write it. */
+/* A key of the schema with its default, as it would be written. */
 static const char *write_default(const struct settings_key *key)
 {
         const char *dot = strchr(key->name, '.');
@@ -145,7 +145,7 @@ static const char *write_default(const struct settings_key *key)
         return arena_printf(arena, "%.*s: {%s: %s}\n", (int) (dot - key->name), key->name, dot + 1, key->standard);
 }
 
-/* What the schema says the default is, is the default. */
+/* The default in the schema is the value of an absent key. */
 START_TEST(schema_names_the_defaults)
 {
         struct settings expected, *s;
@@ -246,7 +246,7 @@ START_TEST(refusing)
 }
 END_TEST
 
-/* A file of which one key is wrong changes nothing. */
+/* A file with one wrong key is refused as a whole. */
 START_TEST(all_or_nothing)
 {
         struct settings *s;

@@ -19,7 +19,7 @@ static void teardown(void)
         arena = arena_free(arena);
 }
 
-/* Adds items one by one and counts how often the array got larger. */
+/* Adds items one by one and counts how often the array grows. */
 static unsigned fill(struct arena *a, uint16_t **items, uint32_t *allocated)
 {
         unsigned n_larger = 0;

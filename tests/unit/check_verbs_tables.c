@@ -64,7 +64,7 @@ START_TEST(index_moved)
         compare(sma, N(sma), kernel, N(kernel));
         ck_assert_uint_eq(n_differences, 3);
         expect(0, KERNEL_MOVED, 0x8010, 1, 2);
-        /* another membership is another entry */
+        /* an entry with another membership is another entry */
         expect(1, KERNEL_LACKS, 0x0011, 3, -1);
         expect(2, KERNEL_ONLY, 0x8011, -1, 3);
 }
@@ -90,7 +90,7 @@ START_TEST(kernel_table_is_shorter)
 }
 END_TEST
 
-/* ---- three witnesses ------------------------------------------------------------------------------------------ */
+/* ---- policy, SMA and kernel ----------------------------------------------------------------------------------- */
 
 static struct verification three(const struct p_key *sma, uint32_t n_sma, const struct p_key *kernel, uint32_t n_kernel)
 {
@@ -173,7 +173,7 @@ START_TEST(sma_was_not_read)
 }
 END_TEST
 
-/* Both say the same that nobody asked for: a difference of the kernel's table too, but none between the two. */
+/* Both tables have the same unexpected entry: the kernel's table differs from the policy, but not from the SMA's. */
 START_TEST(both_are_wrong)
 {
         struct verification v = three(rich, N(rich), rich, N(rich));
@@ -188,7 +188,7 @@ END_TEST
 
 enum { NOBODY, SELF, SM };
 
-/* node7 with mlx5_0, whose port 1 is SELF or the SM's if that is said. */
+/* node7 with mlx5_0, whose port 1 may be SELF or the master SM's port. */
 static const struct subnet *host(int role)
 {
         struct subnet_node node = { .guid = { 0x700 }, .type = NODE_CA, .num_ports = 1, .partition_cap = 8 };
@@ -233,13 +233,13 @@ static const struct {
         { "      0x700: limited\n", NOBODY, LIMITED, MEMBERSHIP_LIMITED },
         { "      ALL: limited\n      node7: none\n", NOBODY, NONE, MEMBERSHIP_NONE },
         { "      ALL_SWITCHES: full\n", NOBODY, NONE, MEMBERSHIP_NONE },
-        /* the fabric is needed */
+        /* resolving it needs the fabric */
         { "      \"@leaf1\": full\n", NOBODY, FULL | NONE, MEMBERSHIP_NONE },
         { "      \"@leaf1/3\": full\n      node7: limited\n", NOBODY, FULL | LIMITED, MEMBERSHIP_LIMITED },
         { "      \"@leaf1/3\": full\n      0x701: limited\n", NOBODY, LIMITED, MEMBERSHIP_LIMITED },
         { "      \"@leaf1/3\": full\n      \"@leaf2\": both\n      ALL: limited\n", NOBODY, FULL | BOTH | LIMITED,
           MEMBERSHIP_LIMITED },
-        /* as specific: were it to match, the policy would be refused */
+        /* equally specific: if it matched, the policy would be refused */
         { "      \"@leaf1\": full\n      node7: limited\n", NOBODY, LIMITED, MEMBERSHIP_LIMITED },
         { "      near: full\n", NOBODY, FULL | NONE, MEMBERSHIP_NONE },
         { "      ours: full\n", NOBODY, FULL, MEMBERSHIP_FULL },
@@ -286,7 +286,7 @@ START_TEST(lines_disagree)
 }
 END_TEST
 
-/* Nothing that other hosts are called is news, not even with `strict`. */
+/* Selectors of other hosts are not reported, even with `strict`. */
 START_TEST(strict_policy)
 {
         struct possibilities p;
@@ -339,7 +339,7 @@ START_TEST(local_undecided)
         lv = local(lines, poor, N(poor));
         ck_assert_uint_eq(lv.v->n_differ, 0);
         ck_assert_uint_eq(lv.n_undecided, 1);
-        /* neither with nor without that line */
+        /* possible neither with nor without that line */
         lv = local(lines, limited, N(limited));
         ck_assert_uint_eq(lv.v->n_differ, 1);
         ck_assert_uint_eq(lv.n_undecided, 0);

@@ -9,7 +9,7 @@
 
 /*
  * A switch that can enforce and a host on its port 1. Ports: 0 the switch's port 0, 1 its external port, 2 the host.
- * The policy has the default partition and 0x0010; wanted is what a test says, else what is there.
+ * The policy has the default partition and 0x0010. Unless a test sets them, the desired entries are those of the tables.
  */
 enum { SWITCH, EXTERNAL, HOST };
 
@@ -111,7 +111,7 @@ static void assert_keys(const struct p_key *keys, uint32_t n, const uint16_t *ex
                 ck_assert_uint_eq(keys[i].v, expected[i]);
 }
 
-/* The one port that differs, and only by these entries. */
+/* Expects that only this port differs, and only by these entries. */
 #define assert_differs(p, missing_keys, unexpected_keys)                                                               \
         do {                                                                                                           \
                 const uint16_t m[] = missing_keys, u[] = unexpected_keys;                                              \
@@ -125,7 +125,7 @@ static void assert_keys(const struct p_key *keys, uint32_t n, const uint16_t *ex
         } while (0)
 #define KEYS(...) { __VA_ARGS__ }
 
-/* Neither its entries nor its filter are compared; the others are. */
+/* The entries and the filter of a frozen port are not compared; other ports are. */
 START_TEST(frozen_is_not_compared)
 {
         enum freeze frozen[3] = { [HOST] = FREEZE_NAME, [EXTERNAL] = FREEZE_NAME };
@@ -220,7 +220,7 @@ START_TEST(keep_what_no_partition_has)
 
         hold(HOST, there, N(there));
         options.unmanaged = UNMANAGED_KEEP;
-        /* 0x0010 is the policy's, and this host is not to be in it */
+        /* 0x0010 is a partition of the policy, but not of this host */
         assert_differs(HOST, KEYS(), KEYS(0x0010));
         options.unmanaged = UNMANAGED_REMOVE;
         assert_differs(HOST, KEYS(), KEYS(0x0010, 0x8123));
@@ -298,7 +298,7 @@ START_TEST(overflow_is_let_off)
         options.enforcement_overflow = OVERFLOW_DISABLE;
         assert_enforcement_differs(false, false, false);
         assert_enforcement_differs(true, false, true);
-        /* nothing lets an endport off */
+        /* an endport is always compared */
         want(SWITCH, five, N(five));
         verify();
         ck_assert_uint_eq(result->n_differ, 2);
@@ -332,18 +332,18 @@ START_TEST(enforcement_that_would_cut_off)
 {
         const struct p_key foreign[] = { { 0x7fff }, { 0xf001 } }, limited[] = { { 0x7fff }, { 0x7001 } };
 
-        /* the host holds an entry that is not ours, the switch's port does not: the bits stay as they are */
+        /* the host holds an entry that pkeyd may not write, and the switch port lacks it: the bits stay as they are */
         owns[0] = (struct base_range) { 0x7fff, 0x7fff };
         hold(HOST, foreign, N(foreign));
         assert_enforcement_differs(false, true, false);
         hold(EXTERNAL, limited, N(limited));
         assert_enforcement_differs(false, false, false);
-        /* now it does */
+        /* now the switch port holds it, too */
         hold(EXTERNAL, foreign, N(foreign));
         assert_enforcement_differs(false, false, true);
         hold(HOST, limited, N(limited));
         assert_enforcement_differs(false, false, true);
-        /* off is off, whatever is cut off */
+        /* enforcement: off turns it off in any case */
         hold(HOST, foreign, N(foreign));
         hold(EXTERNAL, nothing_special, N(nothing_special));
         options.enforcement = ENFORCEMENT_OFF;
