@@ -231,7 +231,7 @@ static int read_token(struct reader *r, struct hostlist_token *token)
 
         if (c == '*' || c == '?') {
                 r->at++;
-                r->list->has_glob = true;
+                r->list->n_names = 0; /* and stays 0 */
                 token->kind = c == '*' ? HOSTLIST_ANY : HOSTLIST_ONE;
                 return 0;
         }
@@ -268,8 +268,6 @@ int hostlist_parse(struct arena *a, const char *text, size_t n, struct hostlist_
         if (r.min_length > HOSTLIST_MAX_LENGTH)
                 return fail(&r, 0, arena_printf(a, "a name of more than %d characters, the most that a NodeDescription can hold",
                                                 HOSTLIST_MAX_LENGTH), NULL);
-        if (r.list->has_glob)
-                r.list->n_names = 0;
         *ret = r.list;
         return 0;
 }

@@ -46,7 +46,6 @@ struct hostlist {
         const char *text; /* as written */
         struct hostlist_token *tokens;
         uint32_t n_tokens;
-        bool has_glob;
         uint64_t n_names; /* the number of names it means; 0 if it has globs; UINT64_MAX: that or more */
 };
 

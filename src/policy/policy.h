@@ -72,8 +72,6 @@ struct policy_partition {
 
 struct policy_group {
         const char *name;
-        struct location where;
-        const char *source_line;
         struct selector **selectors;
         uint32_t n_selectors;
 };

@@ -33,13 +33,11 @@ static int compare_groups(const void *left, const void *right)
 static int read_names(struct policy_reader *r, const struct yaml_tree_node *map)
 {
         struct policy *p = r->policy;
-        struct place place;
 
         p->groups = arena_new_array(r->arena, struct policy_group, map->n_children);
         if (!p->groups)
                 return -ENOMEM;
         for (const struct yaml_tree_node *c = map->children; c; c = c->next) {
-                struct policy_group *group = &p->groups[p->n_groups];
                 const char *problem = selector_name_problem(c->key->text);
 
                 if (problem) {
@@ -47,11 +45,7 @@ static int read_names(struct policy_reader *r, const struct yaml_tree_node *map)
                                         report_quote(&r->report, c->key->text), problem);
                         continue;
                 }
-                place = yaml_tree_place(&r->tree, c->key);
-                group->name = c->key->text;
-                group->where = place.where;
-                group->source_line = place.source_line;
-                p->n_groups++;
+                p->groups[p->n_groups++].name = c->key->text;
         }
         qsort(p->groups, p->n_groups, sizeof(*p->groups), compare_groups);
         return 0;

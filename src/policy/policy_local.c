@@ -221,6 +221,6 @@ int policy_resolve_local(struct arena *a, const struct policy *policy, const str
         if (e == 0)
                 e = report_finish(&r.report);
         if (e == 0)
-                *ret = (struct possibilities) { policy, host, items };
+                *ret = (struct possibilities) { policy, items };
         return e;
 }
