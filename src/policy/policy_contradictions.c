@@ -52,7 +52,7 @@ struct search {
 
 static int add_entry(struct search *s, const char *key, const char *host, const struct policy_candidate *c)
 {
-        if (!key || VECTOR_GROW(NULL, s->entries, s->n, s->allocated) < 0)
+        if (!key || VECTOR_GROW(s->arena, s->entries, s->n, s->allocated) < 0)
                 return -ENOMEM;
         s->entries[s->n++] = (struct entry) { .key = key, .host = host, .line = c };
         return 0;
@@ -378,7 +378,6 @@ static int check_partition(struct policy_reader *r, const struct policy_partitio
         s.end = partition->candidates;
         while (e == 0 && s.end < partition->candidates + partition->n_candidates)
                 e = search_level(&s);
-        free(s.entries);
         return e;
 }
 

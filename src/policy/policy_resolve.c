@@ -34,6 +34,7 @@ struct resolver {
         const struct policy *policy;
         const struct subnet *subnet;
         struct report report;
+        struct arena *scratch;      /* borrows */
         struct decision *decisions; /* of each port, in the current partition */
         struct dispute *disputes;   /* of the current partition */
         size_t n_disputes, disputes_allocated;
@@ -41,12 +42,6 @@ struct resolver {
         size_t n_grants, grants_allocated;
         enum freeze *frozen;        /* of each port */
 };
-
-static void resolver_done(struct resolver *r)
-{
-        free(r->disputes);
-        free(r->grants);
-}
 
 /* ---- the line that decides ------------------------------------------------------------------------------------ */
 
@@ -65,7 +60,7 @@ static int add_dispute(struct resolver *r, const struct policy_rule *later, cons
         }
         if (r->n_disputes >= REPORT_MAX)
                 return 0;
-        if (VECTOR_GROW(NULL, r->disputes, r->n_disputes, r->disputes_allocated) < 0)
+        if (VECTOR_GROW(r->scratch, r->disputes, r->n_disputes, r->disputes_allocated) < 0)
                 return -ENOMEM;
         r->disputes[r->n_disputes++] = (struct dispute) { earlier, later, selector, port, 1 };
         return 0;
@@ -152,7 +147,7 @@ static int add_grant(struct resolver *r, uint32_t port, uint32_t partition, enum
 {
         if (membership == MEMBERSHIP_NONE)
                 return 0;
-        if (VECTOR_GROW(NULL, r->grants, r->n_grants, r->grants_allocated) < 0)
+        if (VECTOR_GROW(r->scratch, r->grants, r->n_grants, r->grants_allocated) < 0)
                 return -ENOMEM;
         r->grants[r->n_grants++] = (struct grant) { port, { partition, membership, rule, certain } };
         return 0;
@@ -261,27 +256,27 @@ static int sort_grants(struct resolver *r, struct arena *a, struct memberships *
         return 0;
 }
 
-static int resolver_init(struct resolver *r, struct arena *a, struct arena *scratch)
+static int resolver_init(struct resolver *r, struct arena *a)
 {
-        r->decisions = arena_new_array(scratch, struct decision, r->subnet->n_ports);
+        r->decisions = arena_new_array(r->scratch, struct decision, r->subnet->n_ports);
         r->frozen = arena_new_array(a, enum freeze, r->subnet->n_ports);
         if (!r->decisions || !r->frozen)
                 return -ENOMEM;
-        return matcher_init(&r->matcher, scratch, r->policy, r->subnet, &r->report);
+        return matcher_init(&r->matcher, r->scratch, r->policy, r->subnet, &r->report);
 }
 
 int policy_resolve_known(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct known *known,
                          bool in_force, struct findings *findings, struct memberships **ret)
 {
-        _cleanup_(resolver_done) struct resolver r = { .policy = policy, .subnet = subnet };
         _cleanup_arena_ struct arena *scratch = arena_new();
+        struct resolver r = { .policy = policy, .subnet = subnet, .scratch = scratch };
         struct memberships *memberships;
         int e;
 
         if (!scratch)
                 return -ENOMEM;
         report_init(&r.report, findings);
-        e = resolver_init(&r, a, scratch);
+        e = resolver_init(&r, a);
         r.matcher.in_force = in_force;
         r.matcher.known = known;
         if (e == 0)

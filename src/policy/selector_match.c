@@ -158,11 +158,6 @@ static const struct known_port *find_absent(struct matcher *m, const struct sele
         return last;
 }
 
-static void report_no_match(struct matcher *m, const struct selector *s)
-{
-        selector_report_no_match(m, s, find_absent(m, s));
-}
-
 /* ---- hosts ---------------------------------------------------------------------------------------------------- */
 
 static void warn_twins(struct matcher *m, const struct selector *s, uint32_t node)
@@ -389,7 +384,7 @@ static int match_simple(struct matcher *m, const struct selector *s, struct port
                 break;
         }
         if (names_ports && m->n_found == 0 && m->report->n_errors == errors)
-                report_no_match(m, s);
+                selector_report_no_match(m, s, find_absent(m, s));
         return take_found(m, ret);
 }
 

@@ -14,14 +14,10 @@ struct item {
 };
 
 struct item_list {
+        struct arena *arena; /* borrows */
         struct item *items;
         size_t n, allocated;
 };
-
-static void item_list_done(struct item_list *list)
-{
-        free(list->items);
-}
 
 /* Adds an item if the membership in this base changes. */
 static int add_base(struct item_list *list, uint32_t port, uint16_t base, const struct explain_table *before,
@@ -31,7 +27,7 @@ static int add_base(struct item_list *list, uint32_t port, uint16_t base, const 
 
         if (was == is)
                 return 0;
-        if (VECTOR_GROW(NULL, list->items, list->n, list->allocated) < 0)
+        if (VECTOR_GROW(list->arena, list->items, list->n, list->allocated) < 0)
                 return -ENOMEM;
         list->items[list->n++] = (struct item) { port, base, (uint8_t) was, (uint8_t) is };
         return 0;
@@ -50,16 +46,15 @@ static int compare_tables(struct item_list *list, uint32_t port, const struct ex
         return r;
 }
 
-static int compare_port(struct arena *a, struct item_list *list, uint32_t port, const struct plan *plan,
-                        const struct observed *observed)
+static int compare_port(struct item_list *list, uint32_t port, const struct plan *plan, const struct observed *observed)
 {
         const struct observed_table *t = &observed->tables[port];
         struct explain_table before, after;
         int r;
 
-        r = explain_table_make(a, t->entries, t->capacity, &before);
+        r = explain_table_make(list->arena, t->entries, t->capacity, &before);
         if (r == 0)
-                r = explain_table_make(a, plan->final_tables[port], t->capacity, &after);
+                r = explain_table_make(list->arena, plan->final_tables[port], t->capacity, &after);
         return r < 0 ? r : compare_tables(list, port, &before, &after);
 }
 
@@ -121,8 +116,8 @@ static int count_enforcing(struct arena *a, const struct plan *plan, uint32_t *r
 
 int changes_compute(struct arena *a, const struct plan *plan, const struct observed *observed, struct changes *ret)
 {
-        _cleanup_(item_list_done) struct item_list list = {};
         _cleanup_arena_ struct arena *scratch = arena_new();
+        struct item_list list = { .arena = scratch };
         struct changes out = {};
         int r;
 
@@ -131,7 +126,7 @@ int changes_compute(struct arena *a, const struct plan *plan, const struct obser
         for (uint32_t p = 0; p < plan->subnet->n_ports; p++) {
                 if (!plan->final_tables[p] || plan->subnet->ports[p].role != PORT_ENDPORT)
                         continue;
-                r = compare_port(scratch, &list, p, plan, observed);
+                r = compare_port(&list, p, plan, observed);
                 if (r < 0)
                         return r;
         }
