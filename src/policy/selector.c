@@ -536,22 +536,21 @@ int selector_parse_list(struct selector_reader *r, const struct selector_source 
 const char *selector_name_problem(const char *name)
 {
         size_t n = strlen(name);
-        const char *text = NULL;
 
-        for (size_t i = 0; i < n && !text; i++)
+        for (size_t i = 0; i < n; i++)
                 if (!isalnum((unsigned char) name[i]) && !strchr("_-.", name[i]))
-                        text = "is not a name (accepted: letters, digits, '_', '-', '.')";
-        if (!text && (n == 0 || n > HOSTLIST_MAX_LENGTH))
-                text = "is not a name (accepted: 1 to 64 characters)";
-        if (!text && !isalnum((unsigned char) name[0]))
-                text = "is not a name (accepted: a letter or digit first)";
-        if (!text && near_keyword(name))
-                text = "is not a name: ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS and SELF are keywords, in upper or lower case";
-        if (!text && name[0] == '0' && tolower(name[1]) == 'x')
-                text = "is not a name: P_Keys and GUIDs begin with 0x";
-        if (!text && selector_find_membership(name) >= 0)
-                text = "is not a name: full, limited, both and none are memberships";
-        return text;
+                        return "is not a name (accepted: letters, digits, '_', '-', '.')";
+        if (n == 0 || n > HOSTLIST_MAX_LENGTH)
+                return "is not a name (accepted: 1 to 64 characters)";
+        if (!isalnum((unsigned char) name[0]))
+                return "is not a name (accepted: a letter or digit first)";
+        if (near_keyword(name))
+                return "is not a name: ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS and SELF are keywords, in upper or lower case";
+        if (name[0] == '0' && tolower(name[1]) == 'x')
+                return "is not a name: P_Keys and GUIDs begin with 0x";
+        if (selector_find_membership(name) >= 0)
+                return "is not a name: full, limited, both and none are memberships";
+        return NULL;
 }
 
 void selector_print(struct text *t, const struct selector *s)
