@@ -20,7 +20,7 @@ static void diagnose_files(struct diagnosis_list *l)
                 if (files[i]->path && files[i]->exists && files[i]->changeable)
                         places_add_text(l, &changeable, files[i]->path);
         diagnosis_add(l, DIAGNOSIS_FILE_CHANGEABLE, &changeable,
-                      "%u of pkeyd's files can be changed by others than root", changeable.n);
+                      "users other than root can change %u of pkeyd's files", changeable.n);
 }
 
 static void diagnose_settings(struct diagnosis_list *l)
@@ -32,7 +32,7 @@ static void diagnose_settings(struct diagnosis_list *l)
                       text_plural(errors.n));
         diagnosis_add(l, DIAGNOSIS_SECRET_REFUSED, &secrets, "a key file is refused");
         if (errors.n == 0 && l->facts->settings->mode == MODE_AUDIT)
-                diagnosis_add(l, DIAGNOSIS_MODE_AUDIT, NULL, "pkeyd only looks (mode: audit)");
+                diagnosis_add(l, DIAGNOSIS_MODE_AUDIT, NULL, "pkeyd only compares (mode: audit)");
 }
 
 static void diagnose_policy(struct diagnosis_list *l)
@@ -42,7 +42,7 @@ static void diagnose_policy(struct diagnosis_list *l)
 
         diagnosis_add(l, DIAGNOSIS_POLICY_REFUSED, &errors, "the policy is refused (%u error%s)", errors.n,
                       text_plural(errors.n));
-        diagnosis_add(l, DIAGNOSIS_POLICY_WARNINGS, &warnings, "the policy and this fabric: %u warning%s", warnings.n,
+        diagnosis_add(l, DIAGNOSIS_POLICY_WARNINGS, &warnings, "the policy has %u warning%s on this fabric", warnings.n,
                       text_plural(warnings.n));
         if (!h->policy_file.exists && errors.n == 0)
                 diagnosis_add(l, DIAGNOSIS_POLICY_NONE, NULL, "there is no policy");
@@ -61,7 +61,7 @@ static void diagnose_state(struct diagnosis_list *l)
         if (h->state_dir.error || !h->state_damaged)
                 return;
         places_add_text(l, &state, h->state_dir.path);
-        diagnosis_add(l, DIAGNOSIS_STATE_DIR_DAMAGED, &state, "what is in the state directory is damaged");
+        diagnosis_add(l, DIAGNOSIS_STATE_DIR_DAMAGED, &state, "the contents of the state directory are damaged");
 }
 
 static void diagnose_opensm(struct diagnosis_list *l)
@@ -79,9 +79,9 @@ static void diagnose_opensm(struct diagnosis_list *l)
                 diagnosis_add(l, DIAGNOSIS_OPENSM_ODD, &odd, "OpenSM misreads %u place%s of its files", odd.n,
                               text_plural(odd.n));
         if (o->is_edited)
-                diagnosis_add(l, DIAGNOSIS_OPENSM_EDITED, &file, "somebody changed a file that pkeyd wrote for OpenSM");
+                diagnosis_add(l, DIAGNOSIS_OPENSM_EDITED, &file, "a file that pkeyd wrote for OpenSM was edited or truncated");
         if (o->is_foreign)
-                diagnosis_add(l, DIAGNOSIS_OPENSM_FOREIGN, &file, "the file that pkeyd is to write for OpenSM is not its own");
+                diagnosis_add(l, DIAGNOSIS_OPENSM_FOREIGN, &file, "pkeyd must write this file for OpenSM, but did not create it");
         if (o->instead_of)
                 diagnosis_add(l, DIAGNOSIS_OPENSM_ELSEWHERE, &file, "pkeyd writes %s, and OpenSM reads %s", o->instead_of, o->path);
 }
@@ -97,5 +97,5 @@ void diagnose_host(struct diagnosis_list *l)
         diagnose_opensm(l);
         if (l->facts->host.verbs_error)
                 places_add_text(l, &verbs, l->facts->host.verbs_error);
-        diagnosis_add(l, DIAGNOSIS_NO_VERBS, &verbs, "the kernel's own table of this port cannot be read");
+        diagnosis_add(l, DIAGNOSIS_NO_VERBS, &verbs, "the kernel's P_Key table of this port cannot be read");
 }

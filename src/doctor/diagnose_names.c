@@ -46,11 +46,11 @@ static void diagnose_nameless(struct diagnosis_list *l)
                         continue;
                 last = s->ports[i].node;
                 places_add_port(l, &nameless, i,
-                                diagnosis_text(l, "node GUID 0x%016" PRIx64 " calls itself '%s'", node->guid.v,
+                                diagnosis_text(l, "node GUID 0x%016" PRIx64 ", NodeDescription '%s'", node->guid.v,
                                                node->description));
         }
-        diagnosis_add(l, DIAGNOSIS_NAME_NONE, &nameless, "%u host%s without a name", nameless.n,
-                      text_plural(nameless.n));
+        diagnosis_add(l, DIAGNOSIS_NAME_NONE, &nameless, "%u host%s ha%s no name", nameless.n, text_plural(nameless.n),
+                      nameless.n == 1 ? "s" : "ve");
 }
 
 /* Adapters of one host have one name and differ in the device; two that do not differ there are two hosts. Likewise a director's

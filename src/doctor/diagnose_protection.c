@@ -60,13 +60,13 @@ static void diagnose_m_keys(struct diagnosis_list *l)
         diagnosis_add(l, DIAGNOSIS_M_KEY_ZERO, &by_state[M_KEY_IS_ZERO], "%u of %u ports ha%s no M_Key",
                       by_state[M_KEY_IS_ZERO].n, n, by_state[M_KEY_IS_ZERO].n == 1 ? "s" : "ve");
         diagnosis_add(l, DIAGNOSIS_M_KEY_SHOWN, &by_state[M_KEY_IS_SHOWN],
-                      "%u of %u ports tell their M_Key to everybody (protection level 0)", by_state[M_KEY_IS_SHOWN].n,
+                      "%u of %u ports show their M_Key to every sender (protection level 0)", by_state[M_KEY_IS_SHOWN].n,
                       n);
         diagnosis_add(l, DIAGNOSIS_M_KEY_LEVEL_1, &by_state[M_KEY_IS_FIXED],
                       "the tables of %u of %u ports can be read without the M_Key (protection level 1)",
                       by_state[M_KEY_IS_FIXED].n, n);
         diagnosis_add(l, DIAGNOSIS_M_KEY_UNKNOWN, &by_state[M_KEY_IS_HIDDEN],
-                      "whether %u of %u ports have an M_Key could not be asked", by_state[M_KEY_IS_HIDDEN].n, n);
+                      "whether %u of %u ports have an M_Key is not known", by_state[M_KEY_IS_HIDDEN].n, n);
         diagnosis_add(l, DIAGNOSIS_PORT_SILENT, &silent, "%u of %u ports did not answer", silent.n, n);
 }
 
@@ -95,14 +95,14 @@ static void diagnose_sa(struct diagnosis_list *l)
         add_sm(l, &sm);
         if (probe_is_answered(none))
                 diagnosis_add(l, DIAGNOSIS_SA_KEY_NONE, &sm,
-                              "the SA shows P_Key tables to a request without an SM_Key");
+                              "the SA returns P_Key tables to a request without an SM_Key");
         else if (probe_is_answered(known))
                 diagnosis_add(l, DIAGNOSIS_SA_KEY_DEFAULT, &sm, "the SA trusts an SM_Key of 1");
         else if (!known->asked && !none->asked)
-                diagnosis_add(l, DIAGNOSIS_SA_KEY_UNKNOWN, &sm, "the SA could not be asked%s%s",
+                diagnosis_add(l, DIAGNOSIS_SA_KEY_UNKNOWN, &sm, "the SA could not be queried%s%s",
                               l->facts->sa_error ? ": " : "", l->facts->sa_error ?: "");
         else if (known->outcome != MAD_REFUSED && none->outcome != MAD_REFUSED)
-                diagnosis_add(l, DIAGNOSIS_SA_KEY_UNKNOWN, &sm, "the SA could not be asked: it did not answer");
+                diagnosis_add(l, DIAGNOSIS_SA_KEY_UNKNOWN, &sm, "the SA did not answer");
 }
 
 /* --- subnet managers --------------------------------------------------------------------------------------------- */
@@ -141,9 +141,9 @@ static void diagnose_masters(struct diagnosis_list *l, struct places *masters)
         if (other == SUBNET_NONE)
                 return;
         places_add_port(l, masters, other,
-                        diagnosis_text(l, "obeys the SM with LID %u, and this host's port that with LID %u",
+                        diagnosis_text(l, "its master SM has LID %u, that of this host's port LID %u",
                                        l->facts->probe->ports[other].sm_lid.v, s->sm_lid.v));
-        diagnosis_add(l, DIAGNOSIS_SM_SEVERAL, masters, "ports of this fabric obey different subnet managers");
+        diagnosis_add(l, DIAGNOSIS_SM_SEVERAL, masters, "ports of this fabric report different master SMs");
 }
 
 static void diagnose_priorities(struct diagnosis_list *l, uint32_t master)
@@ -179,8 +179,8 @@ static void diagnose_sms(struct diagnosis_list *l)
                 master = i;
                 places_add_port(l, &masters, i, describe_sm(l, &p->sm));
         }
-        diagnosis_add(l, DIAGNOSIS_SM_SILENT, &silent, "%u port%s with a subnet manager did not say what it is",
-                      silent.n, text_plural(silent.n));
+        diagnosis_add(l, DIAGNOSIS_SM_SILENT, &silent, "%u port%s report%s a subnet manager that does not answer",
+                      silent.n, text_plural(silent.n), silent.n == 1 ? "s" : "");
         if (masters.n == 0 && s->self != SUBNET_NONE && s->sm_lid.v == 0)
                 diagnosis_add(l, DIAGNOSIS_SM_NONE, NULL, "there is no subnet manager");
         if (masters.n == 1)

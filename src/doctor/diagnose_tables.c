@@ -61,12 +61,12 @@ static void diagnose_default(struct diagnosis_list *l)
         }
         if (full.n * UINT64_C(2) > n_hosts)
                 diagnosis_add(l, DIAGNOSIS_DEFAULT_FULL_FOR_ALL, &full,
-                              "%u of %u host ports, beside those of SMs and this one, are full members of the default "
+                              "%u of %u host ports, not counting SMs and this port, are full members of the default "
                               "partition",
                               full.n, n_hosts);
         else if (surplus.n > DOCTOR_FEW_FULL)
                 diagnosis_add(l, DIAGNOSIS_DEFAULT_FULL_FOR_SOME, &surplus,
-                              "%u host ports are full members of the default partition, unexpectedly", surplus.n);
+                              "%u host ports are unexpectedly full members of the default partition", surplus.n);
 }
 
 static void diagnose_self(struct diagnosis_list *l)
@@ -106,8 +106,8 @@ static void diagnose_index0(struct diagnosis_list *l)
                                 base == 0 ? "nothing at index 0"
                                           : diagnosis_text(l, "0x%04x at index 0", t->entries[0].v));
         }
-        diagnosis_add(l, DIAGNOSIS_INDEX0_OTHER, &other, "index 0 of %u table%s is not the default partition's",
-                      other.n, text_plural(other.n));
+        diagnosis_add(l, DIAGNOSIS_INDEX0_OTHER, &other, "%u table%s do%s not have the default partition at index 0",
+                      other.n, text_plural(other.n), other.n == 1 ? "es" : "");
 }
 
 /* "0x901f 0x9020 and 7 more" */
@@ -167,10 +167,10 @@ static void diagnose_stale(struct diagnosis_list *l)
                 add_stale(l, subnet_port_can_enforce(f->subnet, port) ? &stale : &idle, i, here);
                 mark_bases(l, host, false);
         }
-        diagnosis_add(l, DIAGNOSIS_STALE_KEYS, &stale, "%u switch port%s hold%s P_Keys that nobody behind them has",
+        diagnosis_add(l, DIAGNOSIS_STALE_KEYS, &stale, "%u switch port%s hold%s P_Keys that no host behind them has",
                       stale.n, text_plural(stale.n), stale.n == 1 ? "s" : "");
         diagnosis_add(l, DIAGNOSIS_STALE_KEYS_IDLE, &idle,
-                      "%u port%s of switches that cannot enforce hold%s P_Keys that nobody behind them has", idle.n,
+                      "%u port%s of switches that cannot enforce hold%s P_Keys that no host behind them has", idle.n,
                       text_plural(idle.n), idle.n == 1 ? "s" : "");
 }
 
