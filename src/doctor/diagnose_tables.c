@@ -4,9 +4,8 @@
 #include <stdio.h>
 
 #define MAX_KEYS_LISTED 6
-#define LIST_SIZE 2048 /* of a list of ports of one switch, or of a few keys */
 
-/* As it was read, by the survey or the probe; entries NULL: it was not. */
+/* The table as the survey or the probe read it; entries NULL: neither did. */
 static const struct observed_table *table_of(const struct doctor_facts *f, uint32_t port)
 {
         static const struct observed_table unread;
@@ -28,7 +27,7 @@ static bool is_full_member(const struct observed_table *t)
 
 /* --- the default partition --------------------------------------------------------------------------------------- */
 
-/* SMs must be full members, and pkeyd's own port is. */
+/* pkeyd always makes its own port and the SMs' full members. */
 static bool must_be_full(const struct doctor_facts *f, uint32_t port)
 {
         return port == f->subnet->self || port == f->subnet->sm || (f->probe && f->probe->ports[port].is_sm);
@@ -86,7 +85,7 @@ static void diagnose_self(struct diagnosis_list *l)
                       p_keys_hold(t->entries, t->capacity, limited) ? "only a limited member of" : "not in");
 }
 
-/* --- what stands where it should not ----------------------------------------------------------------------------- */
+/* --- unexpected entries ------------------------------------------------------------------------------------------ */
 
 static void diagnose_index0(struct diagnosis_list *l)
 {
@@ -113,14 +112,11 @@ static void diagnose_index0(struct diagnosis_list *l)
 /* "0x901f 0x9020 and 7 more" */
 static const char *list_keys(struct diagnosis_list *l, const struct p_key *keys, uint32_t n)
 {
-        char text[MAX_KEYS_LISTED * 8 + 1] = "";
-        size_t used = 0;
+        const char *text = "";
 
         for (uint32_t i = 0; i < MIN(n, MAX_KEYS_LISTED); i++)
-                used += (size_t) snprintf(text + used, sizeof(text) - used, "%s0x%04x", i > 0 ? " " : "", keys[i].v);
-        if (n <= MAX_KEYS_LISTED)
-                return diagnosis_text(l, "%s", text);
-        return diagnosis_text(l, "%s and %u more", text, n - MAX_KEYS_LISTED);
+                text = diagnosis_text(l, "%s%s0x%04x", text, i > 0 ? " " : "", keys[i].v);
+        return n > MAX_KEYS_LISTED ? diagnosis_text(l, "%s and %u more", text, n - MAX_KEYS_LISTED) : text;
 }
 
 static void mark_bases(struct diagnosis_list *l, const struct observed_table *t, bool value)
@@ -129,7 +125,7 @@ static void mark_bases(struct diagnosis_list *l, const struct observed_table *t,
                 l->bases[p_key_base(t->entries[i])] = value;
 }
 
-/* Entries of a switch port whose base the table behind it does not have (l->bases). */
+/* Adds a switch port if it has entries in bases that its peer does not have; the peer's are marked in l->bases. */
 static void add_stale(struct diagnosis_list *l, struct places *places, uint32_t port, const struct observed_table *t)
 {
         struct p_key first[MAX_KEYS_LISTED];
@@ -206,7 +202,7 @@ static void diagnose_differences(struct diagnosis_list *l)
 
 /* --- capacity ---------------------------------------------------------------------------------------------------- */
 
-/* Bases, not entries: a switch port holds one entry for each. */
+/* Bases, not entries: the switch port next to it needs one entry for each base. */
 static uint32_t count_bases(struct diagnosis_list *l, const struct observed_table *t)
 {
         uint32_t n = 0;
@@ -226,12 +222,12 @@ struct load {
         bool by_policy;
 };
 
-/* What a table holds or, if that is more, what the policy puts there. `is` counts what it holds. */
-static struct load load_of(const struct doctor_facts *f, uint32_t port, uint32_t is)
+/* The greater of what the port's table holds and what the policy gives it. */
+static struct load load_of(const struct doctor_facts *f, uint32_t port, uint32_t held)
 {
         uint32_t wanted = f->desired ? f->desired->ports[port].n_wanted : 0;
 
-        return (struct load) { port, MAX(is, wanted), subnet_port_capacity(f->subnet, &f->subnet->ports[port]), wanted > is };
+        return (struct load) { port, MAX(held, wanted), subnet_port_capacity(f->subnet, &f->subnet->ports[port]), wanted > held };
 }
 
 static void diagnose_overflow(struct diagnosis_list *l)
@@ -280,7 +276,7 @@ static void diagnose_capacity(struct diagnosis_list *l)
         for (uint32_t i = 0; i < f->subnet->n_ports; i++) {
                 struct load load = load_of(f, i, observed_table_count(table_of(f, i)));
 
-                /* the default partition alone fills the table of some switches' port 0 */
+                /* port 0 of some switches has room for one entry only, that of the default partition */
                 if (subnet_port_is_managed(f->subnet, &f->subnet->ports[i]) && load.used > 1 &&
                     load.used * UINT64_C(100) > load.capacity * (uint64_t) DOCTOR_NEARLY_FULL)
                         loads[n++] = load;
@@ -296,37 +292,31 @@ static void diagnose_capacity(struct diagnosis_list *l)
 
 /* --- enforcement ------------------------------------------------------------------------------------------------- */
 
-/* Ports of one switch, as ranges. */
+/* Ports of one switch, as ranges: "2-5,8". */
 struct port_list {
-        char text[LIST_SIZE];
+        char text[5 * 256]; /* more than all port numbers need: at most three digits and a separator each */
         size_t used;
         unsigned n, first, last;
 };
 
 static void write_range(struct port_list *p)
 {
-        int k;
-
-        if (p->n == 0 || p->used >= sizeof(p->text))
-                return;
-        k = snprintf(p->text + p->used, sizeof(p->text) - p->used, p->first == p->last ? "%s%u" : "%s%u-%u",
-                     p->used > 0 ? "," : "", p->first, p->last);
-        p->used += k > 0 ? (size_t) k : 0;
+        if (p->n > 0)
+                p->used += (size_t) snprintf(p->text + p->used, sizeof(p->text) - p->used,
+                                             p->first == p->last ? "%s%u" : "%s%u-%u", p->used > 0 ? "," : "", p->first, p->last);
 }
 
-static void list_port(struct port_list *p, unsigned number)
+static void add_port_number(struct port_list *p, unsigned number)
 {
-        if (p->n > 0 && number == p->last + 1) {
-                p->last = number;
-                p->n++;
-                return;
+        if (p->n == 0 || number != p->last + 1) {
+                write_range(p);
+                p->first = number;
         }
-        write_range(p);
-        p->first = p->last = number;
+        p->last = number;
         p->n++;
 }
 
-/* Ports of one switch that are as bad as each other, as one place. */
+/* Adds the ports of one list as one place, and empties the list. Returns how many there were. */
 static uint32_t add_switch(struct diagnosis_list *l, struct places *places, uint32_t node, struct port_list *p)
 {
         const struct subnet *s = l->facts->subnet;
@@ -342,51 +332,51 @@ static uint32_t add_switch(struct diagnosis_list *l, struct places *places, uint
         return n;
 }
 
-/* How a port with a host behind it is guarded. */
-enum guard { GUARD_CANNOT, GUARD_OFF, GUARD_ONE_WAY, GUARD_ON, N_GUARDS };
+/* Whether a switch port filters what its host sends and receives. */
+enum filtering { FILTERING_UNSUPPORTED, FILTERING_OFF, FILTERING_ONE_WAY, FILTERING_ON, N_FILTERINGS };
 
-static enum guard guard_of(const struct doctor_facts *f, const struct subnet_port *port)
+static enum filtering filtering_of(const struct doctor_facts *f, const struct subnet_port *port)
 {
         const struct subnet_node *node = subnet_port_node(f->subnet, port);
 
         if (!subnet_port_can_enforce(f->subnet, port))
-                return GUARD_CANNOT;
+                return FILTERING_UNSUPPORTED;
         if (!port->enforce_inbound && !port->enforce_outbound)
-                return GUARD_OFF;
+                return FILTERING_OFF;
         if (f->settings->enforcement != ENFORCEMENT_BOTH || !node->inbound_enforcement_cap ||
             !node->outbound_enforcement_cap)
-                return GUARD_ON;
-        return port->enforce_inbound && port->enforce_outbound ? GUARD_ON : GUARD_ONE_WAY;
+                return FILTERING_ON;
+        return port->enforce_inbound && port->enforce_outbound ? FILTERING_ON : FILTERING_ONE_WAY;
 }
 
 static void diagnose_enforcement(struct diagnosis_list *l)
 {
+        static const struct {
+                enum diagnosis_code code;
+                const char *text;
+        } kinds[] = {
+                [FILTERING_UNSUPPORTED] = { DIAGNOSIS_ENFORCEMENT_CANNOT, "not supported" },
+                [FILTERING_OFF] = { DIAGNOSIS_ENFORCEMENT_OFF, "off" },
+                [FILTERING_ONE_WAY] = { DIAGNOSIS_ENFORCEMENT_ONE_WAY, "in one direction only" },
+        };
         const struct subnet *s = l->facts->subnet;
-        struct port_list lists[N_GUARDS] = {};
-        struct places places[N_GUARDS] = {};
-        uint32_t n[N_GUARDS] = {};
+        struct port_list lists[N_FILTERINGS] = {};
+        struct places places[N_FILTERINGS] = {};
+        uint32_t n[N_FILTERINGS] = {};
 
         for (uint32_t i = 0; i < s->n_ports; i++) {
                 const struct subnet_port *port = &s->ports[i];
 
                 if (port->role == PORT_SWITCH_EXTERNAL && port->peer != SUBNET_NONE)
-                        list_port(&lists[guard_of(l->facts, port)], port->number);
+                        add_port_number(&lists[filtering_of(l->facts, port)], port->number);
                 if (i + 1 < s->n_ports && s->ports[i + 1].node == port->node)
                         continue;
-                for (int g = 0; g < N_GUARDS; g++)
+                for (int g = 0; g < N_FILTERINGS; g++)
                         n[g] += add_switch(l, &places[g], port->node, &lists[g]);
         }
-        diagnosis_add(l, DIAGNOSIS_ENFORCEMENT_CANNOT, &places[GUARD_CANNOT],
-                      "%u switch%s with %u host port%s cannot enforce partitions", places[GUARD_CANNOT].n,
-                      places[GUARD_CANNOT].n == 1 ? "" : "es", n[GUARD_CANNOT], text_plural(n[GUARD_CANNOT]));
-        diagnosis_add(l, DIAGNOSIS_ENFORCEMENT_OFF, &places[GUARD_OFF],
-                      "%u switch%s could enforce partitions at %u host port%s and do%s not", places[GUARD_OFF].n,
-                      places[GUARD_OFF].n == 1 ? "" : "es", n[GUARD_OFF], text_plural(n[GUARD_OFF]),
-                      places[GUARD_OFF].n == 1 ? "es" : "");
-        diagnosis_add(l, DIAGNOSIS_ENFORCEMENT_ONE_WAY, &places[GUARD_ONE_WAY],
-                      "%u switch%s enforce%s partitions in one direction only at %u host port%s",
-                      places[GUARD_ONE_WAY].n, places[GUARD_ONE_WAY].n == 1 ? "" : "es",
-                      places[GUARD_ONE_WAY].n == 1 ? "s" : "", n[GUARD_ONE_WAY], text_plural(n[GUARD_ONE_WAY]));
+        for (int g = 0; g < FILTERING_ON; g++)
+                diagnosis_add(l, kinds[g].code, &places[g], "partition enforcement is %s at %u host port%s of %u switch%s",
+                              kinds[g].text, n[g], text_plural(n[g]), places[g].n, places[g].n == 1 ? "" : "es");
 }
 
 void diagnose_tables(struct diagnosis_list *l)
