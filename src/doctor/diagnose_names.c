@@ -9,7 +9,7 @@ static bool is_model(const char *name)
         return strncmp(name, "MT", 2) == 0 && name[2] != '\0' && strspn(name + 2, "0123456789") == strlen(name + 2);
 }
 
-/* What adapters call themselves until somebody gives them a name, and what hosts do that have none. */
+/* True for the default name of an adapter or of a host without a configured name. */
 static bool is_no_name(const struct subnet_node *n)
 {
         static const char *const names[] = {"localhost", "localhost.localdomain", "(none)", "unknown", "HCA"};
@@ -24,13 +24,12 @@ static bool is_no_name(const struct subnet_node *n)
         return !*n->name || is_model(n->name) || strstr(n->description, "Mellanox Technologies");
 }
 
-/* A port to show for a node; endports come first. */
+/* The port that stands for a node in a list of places; of a switch that is port 0. */
 static uint32_t first_port(const struct subnet *s, uint32_t node)
 {
-        for (uint32_t i = 0; i < s->n_ports; i++)
-                if (s->ports[i].node == node)
-                        return i;
-        return SUBNET_NONE;
+        uint32_t i = LOWER_BOUND(port, s->ports, s->n_ports, port->node < node);
+
+        return i < s->n_ports && s->ports[i].node == node ? i : SUBNET_NONE;
 }
 
 static void diagnose_nameless(struct diagnosis_list *l)
@@ -53,8 +52,8 @@ static void diagnose_nameless(struct diagnosis_list *l)
                       nameless.n == 1 ? "s" : "ve");
 }
 
-/* Adapters of one host have one name and differ in the device; two that do not differ there are two hosts. Likewise a director's
- * switches and their boards. */
+/* Adapters of one host share its name and differ in the device: two nodes with the same name and device are two hosts. Switches of
+ * one director share its name and differ in the board. */
 static bool is_twin(const struct subnet_node *a, const struct subnet_node *b)
 {
         bool switches = a->type == NODE_SWITCH;
@@ -65,7 +64,7 @@ static bool is_twin(const struct subnet_node *a, const struct subnet_node *b)
                         : strcmp(a->device, b->device) == 0 && !is_no_name(a);
 }
 
-/* The first node before this one in by_name that it is a twin of. */
+/* The first node of by_name[begin..at-1] that is a twin of by_name[at]; SUBNET_NONE: none. */
 static uint32_t find_twin(const struct subnet *s, uint32_t begin, uint32_t at)
 {
         for (uint32_t i = begin; i < at; i++)
@@ -88,7 +87,7 @@ static void add_twins(struct diagnosis_list *l, struct places *places, uint32_t 
                 places_add_port(l, places, port, text);
 }
 
-/* A name that a thousand nodes have is hostile, or no name: its first so many nodes prove the point. */
+/* Nodes with one name that are compared with each other; a hostile fabric may have thousands. */
 #define MAX_COMPARED 64
 
 static void diagnose_twins(struct diagnosis_list *l)
