@@ -23,7 +23,7 @@ bool diagnosis_is_host_port(const struct subnet *s, uint32_t port)
         return p->role == PORT_ENDPORT && node->type != NODE_SWITCH && (*node->name || !*node->description);
 }
 
-static void add(struct diagnosis_list *l, struct places *p, uint32_t port, const char *text)
+static void add_place(struct diagnosis_list *l, struct places *p, uint32_t port, const char *text)
 {
         uint32_t n_ports = l->facts->subnet ? l->facts->subnet->n_ports : 0;
 
@@ -44,13 +44,13 @@ static void add(struct diagnosis_list *l, struct places *p, uint32_t port, const
 
 void places_add_port(struct diagnosis_list *l, struct places *p, uint32_t port, const char *text)
 {
-        add(l, p, port, text ?: "");
+        add_place(l, p, port, text ?: "");
         p->has_texts |= text && *text;
 }
 
 void places_add_text(struct diagnosis_list *l, struct places *p, const char *text)
 {
-        add(l, p, SUBNET_NONE, text);
+        add_place(l, p, SUBNET_NONE, text);
         p->has_texts = true;
 }
 

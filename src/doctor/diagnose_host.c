@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "doctor/diagnose.h"
 
-static struct places lines(struct diagnosis_list *l, const struct doctor_lines *from)
+static struct places places_of_lines(struct diagnosis_list *l, const struct doctor_lines *from)
 {
         struct places ret = {};
 
@@ -26,7 +26,7 @@ static void diagnose_files(struct diagnosis_list *l)
 static void diagnose_settings(struct diagnosis_list *l)
 {
         const struct doctor_host *h = &l->facts->host;
-        struct places errors = lines(l, &h->settings_errors), secrets = lines(l, &h->secret_errors);
+        struct places errors = places_of_lines(l, &h->settings_errors), secrets = places_of_lines(l, &h->secret_errors);
 
         diagnosis_add(l, DIAGNOSIS_SETTINGS_REFUSED, &errors, "the settings are refused (%u error%s)", errors.n,
                       text_plural(errors.n));
@@ -38,7 +38,7 @@ static void diagnose_settings(struct diagnosis_list *l)
 static void diagnose_policy(struct diagnosis_list *l)
 {
         const struct doctor_host *h = &l->facts->host;
-        struct places errors = lines(l, &h->policy_errors), warnings = lines(l, &h->policy_warnings);
+        struct places errors = places_of_lines(l, &h->policy_errors), warnings = places_of_lines(l, &h->policy_warnings);
 
         diagnosis_add(l, DIAGNOSIS_POLICY_REFUSED, &errors, "the policy is refused (%u error%s)", errors.n,
                       text_plural(errors.n));
@@ -67,7 +67,7 @@ static void diagnose_state(struct diagnosis_list *l)
 static void diagnose_opensm(struct diagnosis_list *l)
 {
         const struct doctor_opensm *o = &l->facts->host.opensm;
-        struct places odd = lines(l, &o->odd), file = {};
+        struct places odd = places_of_lines(l, &o->odd), file = {};
 
         if (!o->path)
                 return;

@@ -5,15 +5,15 @@
 
 enum m_key_state {
         M_KEY_IS_ZERO,
-        M_KEY_IS_SHOWN,  /* to everybody */
-        M_KEY_IS_FIXED,  /* level 1: tables can be read by everybody, and not written */
-        M_KEY_IS_HIDDEN, /* is there one at all? */
+        M_KEY_IS_SHOWN,  /* to every sender */
+        M_KEY_IS_FIXED,  /* level 1: without it tables can be read, not written */
+        M_KEY_IS_HIDDEN, /* it may be 0 */
         M_KEY_IS_GOOD,
         M_KEY_N_STATES,
 };
 
-/* What PortInfo says (IBA 1.5, 14.2.4). At level 0 the M_Key is shown to everybody, at level 1 to who has it. At levels 2
- * and 3 nobody else has an answer, unless there is none, whatever the level. */
+/* IBA 1.5, 14.2.4: at level 0 PortInfo shows the M_Key to every sender, at level 1 only to a sender that has it. At levels 2 and 3
+ * other senders get no answer; but if the M_Key is 0 every sender gets one, whatever the level. */
 static enum m_key_state m_key_state(const struct port_protection *p)
 {
         if (p->m_key_is_shown && p->m_key_level == 0)
@@ -23,7 +23,7 @@ static enum m_key_state m_key_state(const struct port_protection *p)
         return p->m_key_is_shown ? M_KEY_IS_GOOD : M_KEY_IS_ZERO;
 }
 
-static const char *silence(struct diagnosis_list *l, const struct probe_answer *a)
+static const char *describe_failure(struct diagnosis_list *l, const struct probe_answer *a)
 {
         switch (a->outcome) {
         case MAD_ANSWERED:
@@ -55,7 +55,7 @@ static void diagnose_m_keys(struct diagnosis_list *l)
                 if (probe_is_answered(&p->port_info))
                         places_add_port(l, &by_state[m_key_state(&p->protection)], i, NULL);
                 else
-                        places_add_port(l, &silent, i, silence(l, &p->port_info));
+                        places_add_port(l, &silent, i, describe_failure(l, &p->port_info));
         }
         diagnosis_add(l, DIAGNOSIS_M_KEY_ZERO, &by_state[M_KEY_IS_ZERO], "%u of %u ports ha%s no M_Key",
                       by_state[M_KEY_IS_ZERO].n, n, by_state[M_KEY_IS_ZERO].n == 1 ? "s" : "ve");
@@ -82,8 +82,8 @@ static void add_sm(struct diagnosis_list *l, struct places *ret)
                 places_add_text(l, ret, diagnosis_text(l, "LID %u", s->sm_lid.v));
 }
 
-/* OpenSM passes over what has a wrong key in silence, and says no to what has none: both are an answer of a kind, but
- * only the second proves that it was there to give it. */
+/* OpenSM ignores a request with a wrong SM_Key and refuses one without. Only the refusal proves that the SA is there: without it,
+ * two unanswered requests may as well have been lost. */
 static void diagnose_sa(struct diagnosis_list *l)
 {
         const struct probe_answer *known = &l->facts->probe->sa[PROBE_SA_KEY_DEFAULT];
@@ -113,7 +113,7 @@ static const char *describe_sm(struct diagnosis_list *l, const struct sm_info *s
                               sm->priority, sm->port_guid.v);
 }
 
-/* A port that obeys another master than this one. What a port says that no SM has brought up yet is old. */
+/* A port whose MasterSMLID is not this host's. A port that no SM has brought up yet holds an old value. */
 static uint32_t find_other_master(const struct diagnosis_list *l)
 {
         const struct subnet *s = l->facts->subnet;
@@ -173,7 +173,7 @@ static void diagnose_sms(struct diagnosis_list *l)
                 const struct probe_port *p = &l->facts->probe->ports[i];
 
                 if (p->sm_info.asked && !probe_is_answered(&p->sm_info))
-                        places_add_port(l, &silent, i, silence(l, &p->sm_info));
+                        places_add_port(l, &silent, i, describe_failure(l, &p->sm_info));
                 if (!probe_is_answered(&p->sm_info) || p->sm.state != SM_MASTER)
                         continue;
                 master = i;

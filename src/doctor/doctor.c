@@ -11,8 +11,7 @@ const struct diagnosis_words diagnosis_words[DIAGNOSIS_CODE_MAX] = {
 #undef X
 };
 
-/* Worst first. */
-static void put_in_order(const struct diagnosis_list *l, struct diagnosis *items, struct diagnoses *ret)
+static void sort_worst_first(const struct diagnosis_list *l, struct diagnosis *items, struct diagnoses *ret)
 {
         for (int severity = FINDING_ERROR; severity >= FINDING_NOTE; severity--)
                 for (int code = 0; code < DIAGNOSIS_CODE_MAX; code++)
@@ -42,6 +41,6 @@ int doctor_diagnose(struct arena *a, const struct doctor_facts *facts, struct di
         if (l->out_of_memory)
                 return -ENOMEM;
         *ret = (struct diagnoses) { .items = items };
-        put_in_order(l, items, ret);
+        sort_worst_first(l, items, ret);
         return 0;
 }

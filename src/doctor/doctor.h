@@ -2,30 +2,29 @@
 #pragma once
 
 /*
- * doctor/: is this fabric safe, and is this host set up right?
+ * doctor/: is this fabric safe, and is this host configured correctly?
  *
- *     subnet, observed tables, what the probe was told (probe.h) --.
- *     policy, settings, what is on this host ----------------------+--> struct doctor_facts --> diagnoses
+ *     subnet, observed tables, the answers to the probe (probe.h) --.
+ *     policy, settings, files of this host -------------------------+--> struct doctor_facts --> diagnoses
  *
- * Partitions keep tenants apart only if other things are as they should be: whoever may write P_Key tables with any M_Key, or
- * be trusted by the SA, or is a full member of what everybody is a member of, needs no gap in the policy. The doctor knows
- * what these things are. It takes facts and gives a list of diagnoses: what is wrong, where, why that matters, and what an
- * admin can do about it. Why and what to do stand with each code in diagnosis-codes.def and nowhere else.
+ * Partitions separate tenants only if the rest of the fabric is secured. A host that can write P_Key tables without an M_Key, that
+ * the SA trusts, or that is a full member of the partition of all hosts, bypasses any policy. The doctor checks for these. It turns
+ * facts into a list of diagnoses: what is wrong, where, why it matters, and what an admin can do about it. The last two are
+ * constant texts for each code, in diagnosis-codes.def.
  *
- * Invariants: nothing is said that is not known. A question that was not asked or not answered gives no diagnosis but the one
- * that says so, for "could not be asked" is something to know, too. Facts that are absent (no policy, no OpenSM) leave out
- * what would follow from them. No key is in the facts, only whether there is one.
+ * Invariants: a diagnosis states only what is known. A query that was not sent or not answered yields no diagnosis except the one
+ * that reports this. Absent facts (no policy, no OpenSM) yield no diagnoses. The facts never contain a key, only whether there is
+ * one.
  *
- * This folder refuses to know how facts are gathered and how diagnoses are printed. Whether a daemon is running it cannot
- * see either.
+ * This folder does not know how facts are gathered, how diagnoses are printed, or whether the daemon runs.
  */
 
 #include "doctor/probe.h"
 #include "settings/settings.h"
 #include "verify/verify.h"
 
-#define DOCTOR_MAX_PLACES  64   /* of one diagnosis; the others are counted */
-#define DOCTOR_FEW_FULL    3    /* full members of the default partition, beside SMs and this port, that are nothing to tell */
+#define DOCTOR_MAX_PLACES  64   /* listed in one diagnosis; more are only counted */
+#define DOCTOR_FEW_FULL    3    /* unexpected full members of the default partition that need no diagnosis */
 #define DOCTOR_NEARLY_FULL 80   /* per cent of a table */
 
 enum diagnosis_code {
@@ -35,28 +34,28 @@ enum diagnosis_code {
         DIAGNOSIS_CODE_MAX,
 };
 
-/* What stands in diagnosis-codes.def of each code. */
+/* The constant parts of a diagnosis, from diagnosis-codes.def. */
 struct diagnosis_words {
         const char *code;   /* "m-key.zero" */
-        const char *why;    /* it matters */
+        const char *why;    /* why it matters */
         const char *advice; /* what to do */
         enum finding_severity severity;
 };
 extern const struct diagnosis_words diagnosis_words[DIAGNOSIS_CODE_MAX];
 
-/* Where: a port, or a node by its first port, or (SUBNET_NONE) something on this host; text says more, or what it is. */
+/* Where: a port, or a node as its first port. With SUBNET_NONE it is something on this host, named by the text. */
 struct diagnosis_place {
         uint32_t port;
-        const char *text; /* "" if the port says it all */
+        const char *text; /* "": nothing to add to the port */
 };
 
 struct diagnosis {
         enum diagnosis_code code;
-        const char *title;  /* what, with numbers; one line, no full stop */
+        const char *title;  /* what is wrong, with numbers; one line, no full stop */
         const struct diagnosis_place *places;
         uint32_t n_places;  /* at most DOCTOR_MAX_PLACES */
-        uint32_t n_more;    /* that are not listed */
-        const uint32_t *ports; /* all of them, listed or not, if no place has a text: they can be folded */
+        uint32_t n_more;    /* places not listed */
+        const uint32_t *ports; /* the ports of all places, listed or not, to be folded; NULL if a place has a text */
         uint32_t n_ports;
 };
 
@@ -69,13 +68,13 @@ struct diagnoses {
 
 /* A file or directory of this host. */
 struct doctor_file {
-        const char *path;         /* NULL: it is of no concern */
-        const char *error;        /* why it cannot be used; NULL: it can, or it is not there */
+        const char *path;         /* NULL: not in use */
+        const char *error;        /* why it cannot be used; NULL: it can, or it does not exist */
         bool exists;
-        bool changeable;          /* by others than root and who pkeyd runs as, or they may replace it */
+        bool changeable;          /* users other than root and pkeyd's can change or replace it */
 };
 
-/* Lines for people, as they stand: what a reader of a file complained about. */
+/* Findings about a file, as text lines. */
 struct doctor_lines {
         const char *const *items;
         uint32_t n;
@@ -83,32 +82,32 @@ struct doctor_lines {
 
 /* OpenSM's partitions.conf on this host. */
 struct doctor_opensm {
-        const char *path;        /* NULL: there is none to look at */
+        const char *path;        /* NULL: there is no file to check */
         bool discarded;          /* OpenSM drops the whole file */
-        struct doctor_lines odd; /* where it does what the author hardly meant, or why it drops the file */
-        bool is_edited;          /* pkeyd wrote it, and it is not what pkeyd wrote any more */
-        bool is_foreign;         /* pkeyd did not write it, though by its settings it is to */
-        const char *instead_of;  /* the file that pkeyd writes by its settings, where OpenSM reads `path` by opensm.conf; or NULL */
+        struct doctor_lines odd; /* lines that OpenSM probably reads differently than intended, or why it drops the file */
+        bool is_edited;          /* pkeyd wrote it, and it was edited or truncated since */
+        bool is_foreign;         /* pkeyd must write it by its settings, but did not create it */
+        const char *instead_of;  /* the file that pkeyd writes, if opensm.conf names `path` instead; else NULL */
 };
 
 struct doctor_host {
         struct doctor_file settings_file, policy_file, state_dir;
         struct doctor_lines settings_errors, policy_errors, policy_warnings, secret_errors;
         bool state_damaged;
-        const char *verbs_error; /* NULL: libibverbs sees this port */
+        const char *verbs_error; /* NULL: libibverbs can read this port */
         struct doctor_opensm opensm;
 };
 
-/* Everything borrowed, and none of it changed. */
+/* Borrows everything, changes nothing. */
 struct doctor_facts {
         const struct settings *settings;
         struct doctor_host host;
-        /* NULL: the fabric could not be looked at; then only this host is judged */
+        /* NULL: the fabric could not be read; then only this host is checked */
         const struct subnet *subnet;
         const struct observed *observed;
         const struct probe_result *probe;
-        const char *sa_error;      /* why the SA was not asked; NULL: it was, or there is none */
-        /* NULL: there is no policy, or it is refused */
+        const char *sa_error;      /* why the SA was not queried; NULL: it was, or there is none */
+        /* NULL: there is no policy, or it was refused */
         const struct desired *desired;
         const struct verification *verification;
 };
