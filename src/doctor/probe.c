@@ -6,9 +6,9 @@
 #include "ib/sa.h"
 #include "subnet/survey.h"
 
-#define SA_RETRIES 2 /* an SA that has a key of its own passes over another one in silence */
+#define SA_RETRIES 2 /* few, because an SA with another SM_Key never answers */
 
-/* What stands highest in a cookie; the survey has nothing there. */
+/* The highest byte of a cookie; the survey's cookies have 0 there. */
 enum question {
         ASK_TABLE,
         ASK_PORT_INFO,
@@ -17,27 +17,27 @@ enum question {
         N_QUESTIONS,
 };
 
-/* Whom to ask one thing: ports, or the keys for the SA. */
+/* Queries of one kind. The subjects are ports, or SM_Keys for the SA. */
 struct round {
         uint32_t *subjects;
         uint32_t n, next;
-        unsigned n_waiting; /* for an answer */
+        unsigned n_waiting; /* sent and not answered */
 };
 
 struct probe {
         const struct subnet *subnet;
         struct probe_options options;
         struct probe_result *result;
-        struct round rounds[N_QUESTIONS]; /* that of ASK_TABLE is the survey's */
+        struct round rounds[N_QUESTIONS]; /* [ASK_TABLE] is unused: the survey does that */
         struct mad_stage survey;
         struct lid sa;
         uint8_t sa_sl;
         uint64_t n_done;
 };
 
-/* --- what is to be asked ----------------------------------------------------------------------------------------- */
+/* --- subjects ---------------------------------------------------------------------------------------------------- */
 
-/* A table that the survey of the snapshot passes over, for a survey of their own. */
+/* A table that the survey of the snapshot does not read. */
 static bool has_unread_table(const struct subnet *s, const struct subnet_port *port)
 {
         return port->role == PORT_SWITCH_EXTERNAL && !subnet_port_can_enforce(s, port) && subnet_port_capacity(s, port) > 0;
@@ -81,7 +81,7 @@ int probe_new(struct arena *a, const struct subnet *subnet, const struct probe_o
         return 0;
 }
 
-/* --- asking ------------------------------------------------------------------------------------------------------ */
+/* --- queries ----------------------------------------------------------------------------------------------------- */
 
 static void make_smp(const struct probe *p, enum question question, uint32_t i, struct mad_request *ret)
 {
@@ -98,7 +98,7 @@ static void make_smp(const struct probe *p, enum question question, uint32_t i, 
         };
 }
 
-/* The first block of this host's own table: one record, so that no answer needs more than a MAD. */
+/* Queries the first block of this host's own table: the answer is one record, which fits into one MAD. */
 static void make_sa_request(const struct probe *p, uint32_t key, struct mad_request *ret)
 {
         const struct p_key_record which = { .lid = p->subnet->ports[p->subnet->self].lid };
@@ -123,7 +123,7 @@ static bool probe_next(void *state, usec_t now, struct mad_request *ret)
                 struct round *r = &p->rounds[q];
                 uint32_t subject;
 
-                /* the SA is asked one thing at a time */
+                /* one query to the SA at a time */
                 if (r->next == r->n || (q == ASK_SA && r->n_waiting > 0))
                         continue;
                 subject = r->subjects[r->next++];
@@ -135,7 +135,7 @@ static bool probe_next(void *state, usec_t now, struct mad_request *ret)
                 r->n_waiting++;
                 return true;
         }
-        /* each SMA is asked one thing at a time */
+        /* the survey begins after all other queries, so that no SMA has two at a time */
         return rounds_are_over(p) && p->survey.next(p->survey.state, now, ret);
 }
 

@@ -2,13 +2,12 @@
 #pragma once
 
 /*
- * The probe asks the fabric what the survey does not: how endports are protected and who is a subnet manager (PortInfo, and
- * SMInfo of those that say they are one), what stands in the P_Key tables of those external ports of switches that the
- * survey passes over (their switch has a table and cannot enforce it), and what the SA tells to somebody who has no SM_Key
- * or the well-known one.
+ * The probe queries what the survey does not: the M_Key protection of endports (PortInfo), the state of subnet managers (SMInfo of
+ * ports with IsSM), the P_Key tables of external ports whose switch has tables and cannot enforce them, and what the SA returns
+ * to a request with no SM_Key or the well-known one.
  *
- * It is a stage, and has a survey of its own for the tables. Nothing that it sends changes anything; the SM logs a line for a
- * key that it refuses.
+ * It is a stage, with a survey of its own for the tables. It changes nothing, but the SM logs a line for each SM_Key that it
+ * refuses.
  */
 
 #include "ib/m_keys.h"
@@ -16,9 +15,9 @@
 #include "mad_engine/stage.h"
 #include "subnet/observed.h"
 
-/* How a question ended. */
+/* The outcome of a query. */
 struct probe_answer {
-        bool asked;
+        bool asked; /* a query was sent, and has ended */
         enum mad_outcome outcome;
         uint16_t mad_status; /* of MAD_REFUSED */
 };
@@ -28,7 +27,7 @@ static inline bool probe_is_answered(const struct probe_answer *a)
         return a->asked && a->outcome == MAD_ANSWERED;
 }
 
-/* Of one port of the subnet. */
+/* One port of the subnet. */
 struct probe_port {
         struct probe_answer port_info; /* endports */
         struct port_protection protection;
@@ -38,26 +37,25 @@ struct probe_port {
         struct sm_info sm;
 };
 
-/* The keys that the SA is asked with. */
+/* SM_Keys of the queries to the SA. */
 enum probe_sa_key {
-        PROBE_SA_KEY_DEFAULT, /* 1, what OpenSM has when nobody gave it another */
+        PROBE_SA_KEY_DEFAULT, /* 1, OpenSM's default */
         PROBE_SA_KEY_NONE,    /* 0 */
         PROBE_N_SA_KEYS,
 };
 
-/* What came of it. */
 struct probe_result {
         struct probe_port *ports; /* same index as subnet->ports */
-        struct observed *tables;  /* of external ports that the survey of the snapshot does not read; entries NULL: of all others */
-        struct probe_answer sa[PROBE_N_SA_KEYS]; /* to a question for a P_KeyTableRecord */
+        struct observed *tables;  /* external ports that the survey of the snapshot does not read; all others have entries NULL */
+        struct probe_answer sa[PROBE_N_SA_KEYS]; /* to queries for a P_KeyTableRecord */
 };
 
 struct probe;
 
 struct probe_options {
-        const struct m_keys *m_keys; /* borrows; NULL: all are asked as a stranger would */
+        const struct m_keys *m_keys; /* borrows; NULL: all queries have an M_Key of 0 */
         uint8_t retries;
-        bool ask_sa; /* the port is registered for subnet administration */
+        bool ask_sa; /* the local port can send to the SA */
 };
 
 /* Lives in the arena, as *ret_result does; borrows the subnet. Returns 0 or -ENOMEM. */
