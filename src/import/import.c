@@ -25,7 +25,7 @@ static void settle_index0(struct import *im)
                 }
                 p->index0 = false;
                 report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_INDEX0, &(struct place) { p->source->where },
-                           "indx0 is said of %s already: a policy has one partition at index 0 of its members' tables",
+                           "%s has indx0 already: a policy puts only one partition at index 0 of its members' tables",
                            first->name);
         }
 }
@@ -43,9 +43,8 @@ static void report_default(struct import *im)
                 return;
         if (!im->subnet || (im->subnet->sm == SUBNET_NONE && im->subnet->self == SUBNET_NONE))
                 report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_DIFFERENT, &place,
-                           "OpenSM makes its own port a limited member of the default partition; in a policy that port "
-                           "is "
-                           "a full one always, for nobody could reach the subnet administrator else");
+                           "OpenSM makes its own port a limited member of the default partition; by a policy that port "
+                           "is always a full member, because otherwise no host could reach the subnet administrator");
 }
 
 /* What a policy has no words for. */
@@ -60,8 +59,8 @@ static void drop_groups(struct import *im, const struct partitions_conf_partitio
                         continue;
                 }
                 report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_MULTICAST, &(struct place) { p->where },
-                           "the group %s is left out: it carries IP, and its mtu and rate are not those of the "
-                           "broadcast group, which another definition of the partition has made",
+                           "the group %s is left out: it is an IP group whose mtu and rate are not those of the "
+                           "broadcast group, which another definition of the partition created",
                            mgid_text(im->arena, &groups[i].mgid) ?: "?");
         }
         p->ipoib->n_groups = kept;
@@ -77,7 +76,7 @@ static void report_losses(struct import *im)
                 if (p->ipoib && !p->has_broadcast)
                         report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_MULTICAST, &(struct place) { p->where },
                                    "the multicast groups of %s are left out: in a policy they belong to `ipoib`, which "
-                                   "this partition has not",
+                                   "this partition does not have",
                                    im->partitions[i].name);
         }
 }
@@ -101,12 +100,12 @@ static void report_unknown_guids(struct import *im, const struct import_port **p
                 if (different++ < MAX_UNKNOWN)
                         report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_GUID, &(struct place) { ports[i]->where },
                                    "no port of this fabric has the GUID 0x%016" PRIx64
-                                   "; it is kept for when there is one",
+                                   "; the policy keeps it, in case the port is added later",
                                    ports[i]->guid.v);
         }
         if (different > MAX_UNKNOWN)
                 report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_GUID, NULL,
-                           "%u more GUIDs are those of no port of this fabric; they are kept, too",
+                           "no port of this fabric has %u more GUIDs; the policy keeps them, too",
                            different - MAX_UNKNOWN);
 }
 
@@ -139,8 +138,8 @@ static void report_both(struct import *im)
                         if (m->membership != MEMBERSHIP_BOTH)
                                 continue;
                         report_add(&im->report, FINDING_WARNING, FINDING_OPENSM_BOTH, &(struct place) { m->where },
-                                   "OpenSM takes both for full, unless opensm.conf says allow_both_pkeys TRUE");
-                        report_hint(&im->report, "if yours does, name it with --opensm-config FILE");
+                                   "OpenSM reads both as full, unless opensm.conf has allow_both_pkeys TRUE");
+                        report_hint(&im->report, "if yours has it, name the file with --opensm-config FILE");
                         return;
                 }
 }

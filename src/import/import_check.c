@@ -27,11 +27,11 @@ static void report_difference(struct import *im, const struct import_partition *
         struct place place = { .where = p->source->where };
 
         report_add(&im->report, kept ? FINDING_WARNING : FINDING_ERROR, FINDING_IMPORT_DIFFERENT,
-                   place.where.line > 0 ? &place : NULL, "%s: OpenSM makes %s a member: %s; this policy: %s%s", p->name,
+                   place.where.line > 0 ? &place : NULL, "%s: OpenSM gives %s the membership %s, this policy %s%s", p->name,
                    label ?: "?", membership_to_string(wanted), membership_to_string(got),
                    others > 0 ? " (and other ports)" : "");
         if (kept)
-                report_hint(&im->report, "without a full member there nobody could reach the subnet administrator");
+                report_hint(&im->report, "without a full member there, no host could reach the subnet administrator");
 }
 
 static int compare_partition(struct import *im, const struct import_partition *p, const struct memberships *m)
@@ -111,7 +111,7 @@ static int compare(struct import *im, const struct policy *policy)
         for (size_t i = 0; i < findings.n && r == -EBADMSG; i++)
                 if (findings.items[i].severity == FINDING_ERROR)
                         report_add(&im->report, FINDING_ERROR, FINDING_IMPORT_DIFFERENT, NULL,
-                                   "the policy that was made cannot be used: %s", findings.items[i].text);
+                                   "the generated policy cannot be used: %s", findings.items[i].text);
         for (uint32_t i = 0; i < im->n_partitions && r == 0; i++)
                 r = compare_partition(im, &im->partitions[i], m);
         if (r < 0)
@@ -134,7 +134,7 @@ int import_check(struct import *im, const char *yaml)
         for (size_t i = 0; i < findings.n && r == -EBADMSG; i++)
                 if (findings.items[i].severity == FINDING_ERROR)
                         report_add(&im->report, FINDING_ERROR, FINDING_IMPORT_DIFFERENT, NULL,
-                                   "the policy that was made cannot be read: line %u: %s", findings.items[i].where.line,
+                                   "the generated policy cannot be read: line %u: %s", findings.items[i].where.line,
                                    findings.items[i].text);
         return r < 0 || !im->subnet ? r : compare(im, policy);
 }

@@ -285,11 +285,11 @@ static const char *print(struct printer *p)
 {
         const struct partitions_conf *c = p->im->conf;
 
-        text_add(&p->t, "# What pkeyctl import made of %s.\n", c->file);
+        text_add(&p->t, "# Generated from %s by pkeyctl import.\n", c->file);
         if (c->is_empty)
-                text_add(&p->t, "# Nothing is defined there: OpenSM opens the default partition to all; so does this.\n");
+                text_add(&p->t, "# That file defines no partition: OpenSM makes every port a full member of the default one. So does this policy.\n");
         else if (c->discarded)
-                text_add(&p->t, "# OpenSM cannot read that file, drops it and opens the default partition to all; so does this.\n");
+                text_add(&p->t, "# OpenSM drops that file and makes every port a full member of the default partition. So does this policy.\n");
         print_comments(p, TOP, "");
         text_add(&p->t, "\nversion: 1\n");
         print_groups(p);

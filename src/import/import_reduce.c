@@ -106,8 +106,8 @@ static void narrow(struct import *im, struct import_port *port, const struct cov
                 if (c->order < port->order || c->membership == port->membership)
                         continue;
                 if (lesser(c->membership, port->membership) != port->membership)
-                        warn(im, &port->where, FINDING_IMPORT_NARROWED, arena_printf(im->arena, "whether line %u counts for "
-                             "this port is known only when it is there; it becomes a %s member", c->where.line,
+                        warn(im, &port->where, FINDING_IMPORT_NARROWED, arena_printf(im->arena, "whether line %u applies to this "
+                             "port depends on its node type, which is not known; it becomes a %s member", c->where.line,
                              membership_to_string(lesser(c->membership, port->membership))) ?: "");
                 port->membership = lesser(c->membership, port->membership);
         }
@@ -128,7 +128,7 @@ static bool stands(struct import *im, struct import_port *port, const struct cov
         }
         if (c->membership != port->membership && port->where.line > 0)
                 warn(im, &port->where, FINDING_IMPORT_OVERRIDDEN,
-                     arena_printf(im->arena, "%s here counts for nothing: line %u, which comes later, makes it %s",
+                     arena_printf(im->arena, "%s has no effect here: the later line %u makes the port %s",
                                   membership_to_string(port->membership), c->where.line,
                                   membership_to_string(c->membership)) ?: "");
         return false;
@@ -141,8 +141,8 @@ static bool is_node(struct import *im, const struct import_port *port)
                 return false;
         if (subnet_find_node(im->subnet, port->guid) != SUBNET_NONE) {
                 warn(im, &port->where, FINDING_IMPORT_GUID,
-                     arena_printf(im->arena, "0x%016" PRIx64 " is the GUID of a node, not of a port: OpenSM passes over it, "
-                                  "and it is left out", port->guid.v) ?: "");
+                     arena_printf(im->arena, "0x%016" PRIx64 " is the GUID of a node, not of a port: OpenSM ignores it, "
+                                  "and the policy leaves it out", port->guid.v) ?: "");
                 return true;
         }
         return false;
@@ -166,8 +166,8 @@ static void judge_self(struct import *im, const struct import_partition *p)
         for (uint32_t i = 0; i < p->n_ports; i++) {
                 if (p->ports[i].order < p->self_order || p->ports[i].membership == p->self)
                         continue;
-                warn(im, &p->ports[i].where, FINDING_IMPORT_SELF, "this comes after SELF and says otherwise; if it is the port "
-                     "of the SM, it counts for OpenSM, and SELF in the policy");
+                warn(im, &p->ports[i].where, FINDING_IMPORT_SELF, "this line comes after SELF with another membership; if it is "
+                     "the port of the SM, OpenSM goes by this line, the policy by SELF");
                 return;
         }
 }
@@ -197,8 +197,8 @@ int import_reduce(struct import *im, struct import_partition *p)
                         p->types[t] = c->membership;
                 else if (c->order > 0 && c->order < covers.all.order && c->membership != p->all)
                         warn(im, &c->where, FINDING_IMPORT_OVERRIDDEN,
-                             arena_printf(im->arena, "this line counts for nothing: line %u, which comes later, speaks of all "
-                                          "ports", covers.all.where.line) ?: "");
+                             arena_printf(im->arena, "this line has no effect: the later line %u is about all ports",
+                                          covers.all.where.line) ?: "");
         }
         return 0;
 }

@@ -32,7 +32,7 @@ static void read_bool(struct reader *r, const char *key, const char *value, bool
 {
         *ret = strcmp(value, "TRUE") == 0;
         if (!*ret && strcmp(value, "FALSE") != 0)
-                warn(r, key, value, "is taken for FALSE by OpenSM (accepted: TRUE, FALSE, in capitals)");
+                warn(r, key, value, "is read as FALSE by OpenSM (accepted: TRUE, FALSE, in capitals)");
 }
 
 static void read_m_key(struct reader *r, const char *key, const char *value)
@@ -42,7 +42,7 @@ static void read_m_key(struct reader *r, const char *key, const char *value)
 
         if (end == value || *end)
                 report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_CONF, &r->place,
-                           "%s: its value is not a number; OpenSM leaves it as it was", key);
+                           "%s: its value is not a number; OpenSM ignores it", key);
         else if (strcmp(key, "m_key") == 0)
                 r->conf->m_key = v;
         else
@@ -70,7 +70,7 @@ static void read_enforcement(struct reader *r, const char *key, const char *valu
                         return;
                 }
         }
-        warn(r, key, value, "is taken for both by OpenSM (accepted: both, in, out, off)");
+        warn(r, key, value, "is read as both by OpenSM (accepted: both, in, out, off)");
         *ret = words[0];
 }
 

@@ -86,10 +86,10 @@ static struct partitions_conf_partition *partition_of(struct reader *r, const ch
 static bool hint_line_ends(struct reader *r)
 {
         if (r->line_ends == LINE_ENDS_CR_LF)
-                report_hint(&r->report, "its lines end as on Windows (CR LF), which OpenSM does not read: sed -i 's/\\r$//' %s",
+                report_hint(&r->report, "its lines end with CR LF, which OpenSM does not accept: sed -i 's/\\r$//' %s",
                             r->conf->file);
         else if (r->line_ends == LINE_ENDS_CR)
-                report_hint(&r->report, "its lines end with CR alone, so that OpenSM reads one line: sed -i 's/\\r/\\n/g' %s",
+                report_hint(&r->report, "its lines end with CR alone, so OpenSM reads the file as one line: sed -i 's/\\r/\\n/g' %s",
                             r->conf->file);
         return r->line_ends != LINE_ENDS_LF;
 }
@@ -105,7 +105,7 @@ static enum line_ends line_ends_of(const char *bytes, size_t n)
 static bool hint_byte_order_mark(struct reader *r)
 {
         if (r->has_byte_order_mark && r->line_number == 1)
-                report_hint(&r->report, "it begins with a byte order mark, which OpenSM takes for text: "
+                report_hint(&r->report, "it begins with a byte order mark, which OpenSM reads as text: "
                             "sed -i '1s/^\\xef\\xbb\\xbf//' %s", r->conf->file);
         return r->has_byte_order_mark && r->line_number == 1;
 }
@@ -120,7 +120,7 @@ static bool hint_invisible(struct reader *r)
 static int discard(struct reader *r, size_t position, const char *why)
 {
         partitions_conf_warn(r, position, FINDING_OPENSM_DISCARDED, "%s: OpenSM drops the whole file, makes every port a full "
-                             "member of the default partition and removes all others", why);
+                             "member of the default partition and removes all other partitions", why);
         (void) hint_invisible(r);
         return -ENOEXEC;
 }
@@ -132,7 +132,7 @@ static int discard_member(struct reader *r, const struct token *t)
 
         partitions_conf_warn(r, t->at, FINDING_OPENSM_DISCARDED,
                              "%s is not a port GUID: OpenSM drops the whole file, "
-                             "makes every port a full member of the default partition and removes all others",
+                             "makes every port a full member of the default partition and removes all other partitions",
                              report_quote(&r->report, t->name));
         if (hint_invisible(r))
                 return -ENOEXEC;
@@ -140,7 +140,7 @@ static int discard_member(struct reader *r, const struct token *t)
                 report_hint(&r->report, "the definition that begins in line %u has no ';' at its end", r->open.line);
         else
                 report_hint(&r->report,
-                            "OpenSM takes port GUIDs, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF and NONE");
+                            "OpenSM accepts port GUIDs, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF and NONE");
         return -ENOEXEC;
 }
 
@@ -251,8 +251,8 @@ static int read_definition(struct reader *r, size_t p, size_t *ret_end)
         int e;
 
         if (r->line[p] == '\0') {
-                partitions_conf_warn(r, p, FINDING_OPENSM_SEMICOLON, "a ';' with nothing before it: OpenSM steps over the end "
-                                     "of the statement and reads on behind it");
+                partitions_conf_warn(r, p, FINDING_OPENSM_SEMICOLON, "a ';' with nothing before it: OpenSM reads the text "
+                                     "after it as part of the same statement");
                 p++;
         }
         if (!r->open.is_open) {
@@ -278,9 +278,9 @@ static int give_up(struct reader *r)
         struct place place = partitions_conf_place(r, 0);
 
         report_add(&r->report, FINDING_ERROR, FINDING_OPENSM_STALE, &place,
-                   "OpenSM reads on behind the end of this line, and what it finds there is not in the file: there is "
-                   "no telling what it makes of it");
-        report_hint(&r->report, "take out the ';' that stands alone");
+                   "OpenSM reads past the end of this line, where its buffer holds nothing of this file: what it does then "
+                   "cannot be predicted");
+        report_hint(&r->report, "remove the ';' that stands alone");
         return -EBADMSG;
 }
 
@@ -368,8 +368,8 @@ static int read_line(struct reader *r, const char *bytes, size_t n)
                 size_t length = take_chunk(r, bytes + offset, n - offset);
 
                 if (offset > 0)
-                        partitions_conf_warn(r, 0, FINDING_OPENSM_LINE, "the line has more than %u characters: OpenSM takes "
-                                             "what follows from here for another line", PARTITIONS_CONF_LINE);
+                        partitions_conf_warn(r, 0, FINDING_OPENSM_LINE, "the line has more than %u characters: OpenSM reads "
+                                             "the text from here on as another line", PARTITIONS_CONF_LINE);
                 e = read_chunk(r);
                 if (e == -ENOEXEC) {
                         r->discarded = true;
@@ -434,7 +434,7 @@ static int read_all(struct reader *r, const char *bytes, size_t n)
         }
         if (e == 0 && !r->any && !r->discarded) {
                 report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_DISCARDED, &whole,
-                           "nothing is defined here: OpenSM makes every port a full member of the default partition");
+                           "this file defines no partition: OpenSM makes every port a full member of the default partition");
                 (void) hint_invisible(r);
                 r->discarded = r->conf->is_empty = true;
         }

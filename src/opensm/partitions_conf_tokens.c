@@ -103,8 +103,8 @@ bool partitions_conf_known_text(struct reader *r, size_t p)
         if (p <= r->length)
                 return true;
         if (p < r->written && p < sizeof(r->line) && r->line[partitions_conf_skip_blanks(r, p)] != '\0')
-                partitions_conf_warn(r, p, FINDING_OPENSM_STALE, "OpenSM reads this again behind the end of line %u, which is "
-                                     "shorter", r->line_number);
+                partitions_conf_warn(r, p, FINDING_OPENSM_STALE, "OpenSM reads this text again after the end of line %u, which "
+                                     "is shorter", r->line_number);
         return p < r->written && p < sizeof(r->line);
 }
 
@@ -121,10 +121,10 @@ static void judge_word(struct reader *r, size_t at, const char *word, const char
         if (strcmp(word, whole) == 0)
                 return;
         if (*word)
-                partitions_conf_warn(r, at, FINDING_OPENSM_WORD, "OpenSM takes %s for %s, because that is how it begins",
+                partitions_conf_warn(r, at, FINDING_OPENSM_WORD, "OpenSM reads %s as %s: it accepts any prefix of a word",
                                      quote(r, word), whole);
         else
-                partitions_conf_warn(r, at, FINDING_OPENSM_WORD, "OpenSM takes the empty word here for %s", whole);
+                partitions_conf_warn(r, at, FINDING_OPENSM_WORD, "OpenSM reads the empty word here as %s", whole);
 }
 
 /* ---- multicast flags ------------------------------------------------------------------------------------------- */
@@ -142,12 +142,12 @@ static bool read_value(struct reader *r, const struct token *t, const char *whol
 
         if (!t->value) {
                 if (t->at < r->hash)
-                        judge_value(r, t, whole, "is given; OpenSM passes over it");
+                        judge_value(r, t, whole, "is given; OpenSM ignores it");
                 return false;
         }
         *ret = partitions_conf_number(t->value, &end);
         if (*end || end == t->value)
-                judge_value(r, t, whole, "is not a number; OpenSM takes what is one at its beginning, or 0");
+                judge_value(r, t, whole, "is not a number; OpenSM uses the digits at its beginning, or 0");
         return true;
 }
 
@@ -159,7 +159,7 @@ static void read_scope(struct reader *r, const struct token *t, struct group_fla
                 return;
         v = (uint32_t) v;
         if (v == 0 || v > MULTICAST_MAX_SCOPE)
-                judge_value(r, t, "scope", "is not a scope; OpenSM passes over it");
+                judge_value(r, t, "scope", "is not a scope; OpenSM ignores it");
         else
                 flags->scopes |= (uint16_t) (1u << v);
 }
@@ -173,7 +173,7 @@ static void read_checked(struct reader *r, const struct token *t, const char *wh
         if (!t->value && t->at > r->hash)
                 return;
         if (!t->value || !*t->value || v > max || (*end && !isspace((unsigned char) *end)))
-                judge_value(r, t, whole, "is no value of it; OpenSM passes over it");
+                judge_value(r, t, whole, "is not a valid value; OpenSM ignores it");
         else
                 *ret = v;
 }
@@ -185,7 +185,7 @@ static bool is_flag(struct reader *r, const struct token *t, const char *whole)
         if (t->value || t->at < r->hash)
                 judge_word(r, t->at, t->name, whole);
         if (t->value && t->at > r->hash)
-                partitions_conf_warn(r, t->at, FINDING_OPENSM_STALE, "OpenSM reads %s here, in the comment behind a mgid", whole);
+                partitions_conf_warn(r, t->at, FINDING_OPENSM_STALE, "OpenSM reads %s here, in the comment after an mgid", whole);
         return true;
 }
 
@@ -243,7 +243,7 @@ static struct multicast_parameters parameters_of(struct reader *r, size_t at, co
                 p.mtu = (uint8_t) f->mtu;
         else
                 partitions_conf_warn(r, at, FINDING_OPENSM_IPOIB, "mtu=%u is not the code of an MTU%s", f->mtu,
-                                     multicast_mtu_code(f->mtu) ? " (a code is wanted, not bytes: 5 is 4096, 4 is 2048)" : "");
+                                     multicast_mtu_code(f->mtu) ? " (it is a code, not bytes: 5 is 4096, 4 is 2048)" : "");
         if (f->rate <= UINT8_MAX && multicast_rate_text((uint8_t) f->rate))
                 p.rate = (uint8_t) f->rate;
         else
@@ -283,8 +283,8 @@ int partitions_conf_add_broadcast(struct reader *r, const struct token *head)
         if (m.q_key == 0)
                 m.q_key = MULTICAST_Q_KEY_IPOIB;
         if (p->has_broadcast && !multicast_equal(&m, &ipoib->broadcast))
-                partitions_conf_warn(r, head->at, FINDING_OPENSM_IPOIB, "the broadcast group was made by an earlier definition; "
-                                     "what is said of it here counts for nothing");
+                partitions_conf_warn(r, head->at, FINDING_OPENSM_IPOIB, "an earlier definition created the broadcast group; "
+                                     "OpenSM ignores its parameters here");
         if (!p->has_broadcast)
                 ipoib->broadcast = m;
         p->has_broadcast = true;
@@ -298,13 +298,13 @@ static const char *group_problem(const struct reader *r, const struct multicast_
 
         for (uint32_t i = 0; p->ipoib && i < p->ipoib->n_groups; i++)
                 if (memcmp(&p->ipoib->groups[i].mgid, &g->mgid, sizeof(g->mgid)) == 0)
-                        return "this group is there already";
+                        return "the group exists already";
         if (!mgid_is_ip(&g->mgid))
                 return NULL;
         if (!mgid_fits_partition(&g->mgid, p->base))
-                return "the group carries IP and has another P_Key in it";
+                return "this is an IP group whose MGID contains another P_Key";
         if (f->mtu != r->open.flags.mtu || f->rate != r->open.flags.rate)
-                return "the group carries IP, and its mtu and rate are not those of the partition";
+                return "this is an IP group whose mtu and rate are not those of the partition";
         return NULL;
 }
 
@@ -342,8 +342,8 @@ int partitions_conf_read_group(struct reader *r, const struct token *t, size_t p
         }
         *ret_end = p;
         if (mgid_parse(t->value, &group.mgid) < 0) {
-                partitions_conf_warn(r, t->value_at, FINDING_OPENSM_GROUP, "%s is not a multicast GID: OpenSM makes no group, "
-                                     "and goes on behind it", quote(r, t->value));
+                partitions_conf_warn(r, t->value_at, FINDING_OPENSM_GROUP, "%s is not a multicast GID: OpenSM creates no group, "
+                                     "and reads on after it", quote(r, t->value));
                 return 0;
         }
         flags.tclass = 0;
@@ -351,7 +351,7 @@ int partitions_conf_read_group(struct reader *r, const struct token *t, size_t p
                 *ret_end = p + read_flags(r, p, &flags);
         problem = group_problem(r, &group, &flags);
         if (problem) {
-                partitions_conf_warn(r, t->value_at, FINDING_OPENSM_GROUP, "%s: OpenSM makes no group for this line", problem);
+                partitions_conf_warn(r, t->value_at, FINDING_OPENSM_GROUP, "%s: OpenSM creates no group for this line", problem);
                 return 0;
         }
         if (is_broadcast(r, &group.mgid))
@@ -376,7 +376,7 @@ static void read_defmember(struct reader *r, const struct token *t)
                         return;
                 }
         }
-        partitions_conf_warn(r, t->at, FINDING_OPENSM_WORD, "defmember: %s is no membership; OpenSM passes over it (accepted: "
+        partitions_conf_warn(r, t->at, FINDING_OPENSM_WORD, "defmember: %s is not a membership; OpenSM ignores it (accepted: "
                              "full, limited, both)", t->value ? quote(r, t->value) : "nothing");
 }
 
@@ -393,7 +393,7 @@ void partitions_conf_add_flag(struct reader *r, const struct token *t)
         } else if (strcmp(t->name, "indx0") == 0)
                 r->open.index0 = true;
         else
-                partitions_conf_warn(r, t->at, FINDING_OPENSM_WORD, "%s is no flag of a partition; OpenSM passes over it",
+                partitions_conf_warn(r, t->at, FINDING_OPENSM_WORD, "%s is not a partition flag; OpenSM ignores it",
                                      quote(r, t->name));
 }
 
@@ -402,9 +402,9 @@ static const char *number_habit(const char *text)
         while (isspace((unsigned char) *text))
                 text++;
         if (*text == '-' || *text == '+')
-                return "a sign";
+                return "a signed number";
         if (text[0] == '0' && isdigit((unsigned char) text[1]))
-                return "octal, because of the 0 in front";
+                return "octal, because of the leading 0";
         return text[0] == '0' ? NULL : "decimal";
 }
 
@@ -414,10 +414,10 @@ void partitions_conf_judge_key(struct reader *r, size_t at, const char *text, ui
         const char *habit = number_habit(text);
 
         if (base == 0)
-                partitions_conf_warn(r, at, FINDING_OPENSM_P_KEY, "%s is no number of a partition; OpenSM looks for the name "
-                                     "or makes one up", quote(r, text));
+                partitions_conf_warn(r, at, FINDING_OPENSM_P_KEY, "%s is not the P_Key of a partition; OpenSM looks up the "
+                                     "name, or assigns a P_Key", quote(r, text));
         else if (value > P_KEY_BASE_MASK)
-                partitions_conf_warn(r, at, FINDING_OPENSM_P_KEY, "%s is cut to its low 15 bits: OpenSM takes it for 0x%04x",
+                partitions_conf_warn(r, at, FINDING_OPENSM_P_KEY, "%s is cut to its low 15 bits: OpenSM reads it as 0x%04x",
                                      quote(r, text), base);
         else if (habit)
                 partitions_conf_warn(r, at, FINDING_OPENSM_P_KEY, "%s is read as %s: 0x%04x", quote(r, text), habit, base);
@@ -429,17 +429,17 @@ void partitions_conf_judge_definition(struct reader *r, const struct token *head
         const struct partitions_conf_partition *p = &r->conf->partitions[r->open.partition];
 
         if (generated && (!name || !*name))
-                partitions_conf_warn(r, head->at, FINDING_OPENSM_P_KEY, "a partition without name and P_Key: OpenSM makes up "
-                                     "0x%04x, and another number at each sweep", p->base);
+                partitions_conf_warn(r, head->at, FINDING_OPENSM_P_KEY, "a partition without name and P_Key: OpenSM assigns "
+                                     "0x%04x, and another P_Key at each sweep", p->base);
         else if (generated)
-                partitions_conf_warn(r, head->at, FINDING_OPENSM_P_KEY, "%s has no P_Key; OpenSM makes up 0x%04x%s",
+                partitions_conf_warn(r, head->at, FINDING_OPENSM_P_KEY, "%s has no P_Key; OpenSM assigns 0x%04x%s",
                                      quote(r, name), p->base, strcasecmp(name, "default") == 0 ?
                                      " (the default partition is Default, with a capital D)" : "");
         else if (again && p->generated && head->value)
-                partitions_conf_warn(r, head->at, FINDING_OPENSM_P_KEY, "0x%04x is the number that OpenSM made up for the "
-                                     "partition of line %u: the two are one", p->base, p->where.line);
+                partitions_conf_warn(r, head->at, FINDING_OPENSM_P_KEY, "0x%04x is the P_Key that OpenSM assigned to the "
+                                     "partition of line %u: the two become one", p->base, p->where.line);
         else if (again && name && *name && p->where.line > 0 && strncmp(p->name, name, NAME_SIZE - 1) != 0)
-                partitions_conf_warn(r, head->at, FINDING_OPENSM_P_KEY, "0x%04x is %s of line %u already: the two are one",
+                partitions_conf_warn(r, head->at, FINDING_OPENSM_P_KEY, "0x%04x is the P_Key of %s of line %u: the two become one",
                                      p->base, *p->name ? quote(r, p->name) : "the partition", p->where.line);
 }
 
@@ -458,7 +458,7 @@ static enum membership read_membership(struct reader *r, const struct token *t)
                 return MEMBERSHIP_BOTH;
         }
         if (!begins(t->value, "limited"))
-                partitions_conf_warn(r, t->value_at, FINDING_OPENSM_WORD, "%s is no membership; OpenSM takes it for limited",
+                partitions_conf_warn(r, t->value_at, FINDING_OPENSM_WORD, "%s is not a membership; OpenSM reads it as limited",
                                      quote(r, t->value));
         return MEMBERSHIP_LIMITED;
 }
@@ -497,7 +497,7 @@ static int read_guid(struct reader *r, const struct token *t, struct guid *ret)
         if (ret->v == 0 || *end)
                 return -EINVAL;
         if (errno == ERANGE)
-                habit = "the largest number there is, because it has more than 64 bits";
+                habit = "the largest 64-bit number, because it has more than 64 bits";
         if (habit)
                 partitions_conf_warn(r, t->at, FINDING_OPENSM_GUID, "%s is read as %s: 0x%016" PRIx64, quote(r, t->name), habit,
                                      ret->v);
@@ -529,7 +529,7 @@ int partitions_conf_read_member(struct reader *r, const struct token *t)
                 return 0;
         if (begins(t->name, "NONE")) {
                 if (strcmp(t->name, "NONE") != 0)
-                        partitions_conf_warn(r, t->at, FINDING_OPENSM_WORD, "OpenSM takes %s for NONE: nobody",
+                        partitions_conf_warn(r, t->at, FINDING_OPENSM_WORD, "OpenSM reads %s as NONE: no port",
                                              quote(r, t->name));
                 return 0;
         }

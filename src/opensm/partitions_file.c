@@ -308,7 +308,7 @@ static int release(struct arena *a, const struct text *body, const char **ret, s
 {
         _cleanup_text_ struct text whole = {};
 
-        text_add(&whole, "# What pkeyctl export opensm made of a policy.\n");
+        text_add(&whole, "# Generated from a policy by pkeyctl export opensm.\n");
         if (body->n > 0)
                 text_add_n(&whole, body->bytes, body->n);
         *ret_n = whole.n;

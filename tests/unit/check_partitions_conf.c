@@ -99,19 +99,19 @@ START_TEST(test_words)
         const struct partitions_conf *c = read_conf("a=0x10: 0x5=;\n");
 
         ck_assert_int_eq(member(partition(c, 0x10), 0)->membership, MEMBERSHIP_FULL);
-        expect_warning(FINDING_OPENSM_WORD, 1, 13, "the empty word here for full");
+        expect_warning(FINDING_OPENSM_WORD, 1, 13, "the empty word here as full");
         c = read_conf("a=0x10: AL=full;\n");
         ck_assert_int_eq(member(partition(c, 0x10), 0)->who, PARTITIONS_CONF_ALL);
-        expect_warning(FINDING_OPENSM_WORD, 1, 9, "OpenSM takes 'AL' for ALL");
+        expect_warning(FINDING_OPENSM_WORD, 1, 9, "OpenSM reads 'AL' as ALL");
         c = read_conf("a=0x10: ALL_=full;\n");
         ck_assert_int_eq(member(partition(c, 0x10), 0)->type, NODE_CA);
-        expect_warning(FINDING_OPENSM_WORD, 1, 9, "for ALL_CAS");
+        expect_warning(FINDING_OPENSM_WORD, 1, 9, "as ALL_CAS");
         c = read_conf("a=0x10: 0x5=ful1;\n");
         ck_assert_int_eq(member(partition(c, 0x10), 0)->membership, MEMBERSHIP_LIMITED);
-        expect_warning(FINDING_OPENSM_WORD, 1, 13, "'ful1' is no membership");
+        expect_warning(FINDING_OPENSM_WORD, 1, 13, "'ful1' is not a membership");
         c = read_conf("a=0x10: 0x5=ful;\n");
         ck_assert_int_eq(member(partition(c, 0x10), 0)->membership, MEMBERSHIP_FULL);
-        expect_warning(FINDING_OPENSM_WORD, 1, 13, "for full");
+        expect_warning(FINDING_OPENSM_WORD, 1, 13, "as full");
         c = read_conf("a=0x10: 0x5=limi;\n");
         ck_assert_uint_eq(findings.n, 0); /* as documented */
         c = read_conf("a=0x10: NO, N=full;\n");
@@ -119,7 +119,7 @@ START_TEST(test_words)
         ck_assert_uint_eq(findings.n, 2);
         findings.n = 0;
         (void) read_conf("a=0x10, indx: 0x5;\n");
-        expect_warning(FINDING_OPENSM_WORD, 1, 9, "'indx' is no flag");
+        expect_warning(FINDING_OPENSM_WORD, 1, 9, "'indx' is not a partition flag");
 }
 END_TEST
 
@@ -128,15 +128,15 @@ START_TEST(test_p_keys)
         const struct partitions_conf *c = read_conf("a=0x12345: 0x5;\n");
 
         (void) partition(c, 0x2345);
-        expect_warning(FINDING_OPENSM_P_KEY, 1, 3, "cut to its low 15 bits: OpenSM takes it for 0x2345");
+        expect_warning(FINDING_OPENSM_P_KEY, 1, 3, "cut to its low 15 bits: OpenSM reads it as 0x2345");
         c = read_conf("a: 0x5;\nb=0x1: 0x6;\n");
         ck_assert_uint_eq(partition(c, 1)->n_members, 2);
         ck_assert_uint_eq(findings.n, 2);
-        expect_text(findings.items[1].text, "0x0001 is the number that OpenSM made up");
+        expect_text(findings.items[1].text, "0x0001 is the P_Key that OpenSM assigned");
         findings.n = 0;
         c = read_conf("b=0x1: 0x6;\na: 0x5;\n");
         (void) partition(c, 2);
-        expect_warning(FINDING_OPENSM_P_KEY, 2, 1, "OpenSM makes up 0x0002");
+        expect_warning(FINDING_OPENSM_P_KEY, 2, 1, "OpenSM assigns 0x0002");
         c = read_conf("default: 0x6;\n");
         expect_warning(FINDING_OPENSM_P_KEY, 1, 1, "with a capital D");
         c = read_conf("Default: 0x6=full;\n");
@@ -154,7 +154,7 @@ START_TEST(test_p_keys)
         (void) partition(c, 8);
         expect_warning(FINDING_OPENSM_P_KEY, 1, 3, "octal");
         c = read_conf(": 0x5;\n");
-        expect_warning(FINDING_OPENSM_P_KEY, 1, 1, "another number at each sweep");
+        expect_warning(FINDING_OPENSM_P_KEY, 1, 1, "another P_Key at each sweep");
 }
 END_TEST
 
@@ -185,16 +185,16 @@ START_TEST(test_discarded)
         expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "CR LF");
         expect_discarded("a=0x10, ipoib\r\n: 0x5=full;\r\n", 1, 1, "no ':'");
         expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "CR LF");
-        expect_discarded("# x\ra=0x10: 0x5=full;\r", 1, 1, "nothing is defined");
+        expect_discarded("# x\ra=0x10: 0x5=full;\r", 1, 1, "this file defines no partition");
         expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "CR alone");
         expect_discarded("\xef\xbb\xbf# x\r\na=0x10: 0x5=full;\r\n", 1, 1, "no ':'"); /* the first thing to mend */
-        expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "a byte order mark, which OpenSM takes for text");
+        expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "a byte order mark, which OpenSM reads as text");
         expect_discarded("\xef\xbb\xbf" "a=0x10: 0x5=full;\nb=0x11: 0x10000z=full;\n", 2, 9, "not a port GUID");
-        expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "OpenSM takes port GUIDs");
+        expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "OpenSM accepts port GUIDs");
         expect_discarded("a=0x10: node\r=full;\n", 1, 9, "not a port GUID");
         ck_assert_ptr_null(strstr(only(FINDING_OPENSM_DISCARDED)->hint, "CR"));
-        expect_discarded("", 1, 1, "nothing is defined");
-        expect_discarded("# x\n\n", 1, 1, "nothing is defined");
+        expect_discarded("", 1, 1, "this file defines no partition");
+        expect_discarded("# x\n\n", 1, 1, "this file defines no partition");
         expect_discarded("a=0x10g: 0x5;\n", 1, 3, "not a number");
         expect_discarded("a=: 0x5;\n", 1, 3, "not a number");
         expect_discarded("a=0x10,\n ipoib: 0x5;\n", 1, 1, "no ':'");
@@ -221,7 +221,7 @@ START_TEST(test_long_line)
         ck_assert_uint_eq(member(partition(c, 0x10), 2)->where.column, 4095);
         findings.n--; /* the decimal GUID */
         ck_assert_int_eq(findings.items[findings.n].code, FINDING_OPENSM_GUID);
-        expect_warning(FINDING_OPENSM_LINE, 1, 4095, "takes what follows from here for another line");
+        expect_warning(FINDING_OPENSM_LINE, 1, 4095, "reads the text from here on as another line");
 }
 END_TEST
 
@@ -266,9 +266,9 @@ START_TEST(test_multicast)
         ck_assert_uint_eq(i->groups[1].parameters.mtu, 2);
         ck_assert_uint_eq(i->groups[1].parameters.sl, 1);
         (void) read_conf("a=0x10,ipoib,mtu=4096: 0x5;\n");
-        expect_warning(FINDING_OPENSM_IPOIB, 1, 1, "mtu=4096 is not the code of an MTU (a code is wanted");
+        expect_warning(FINDING_OPENSM_IPOIB, 1, 1, "mtu=4096 is not the code of an MTU (it is a code");
         (void) read_conf("a=0x10,ipoib,scope=16: 0x5;\n");
-        expect_warning(FINDING_OPENSM_IPOIB, 1, 20, "scope: '16' is not a scope; OpenSM passes over it");
+        expect_warning(FINDING_OPENSM_IPOIB, 1, 20, "scope: '16' is not a scope; OpenSM ignores it");
         c = read_conf("a=0x10,ipoib,scope=15: 0x5;\n");
         ck_assert_uint_eq(findings.n, 0);
         ck_assert_uint_eq(partition(c, 0x10)->ipoib->broadcast.scopes, 1u << 15);

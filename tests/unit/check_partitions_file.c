@@ -203,7 +203,7 @@ START_TEST(test_opensm_conf)
         ck_assert_str_eq(c.part_enforce, "in");
         ck_assert_uint_eq(findings.n, 3);
         ck_assert_int_eq(findings.items[0].code, FINDING_OPENSM_CONF);
-        expect_text(findings.items[0].text, "'true' is taken for FALSE");
+        expect_text(findings.items[0].text, "'true' is read as FALSE");
         ck_assert_uint_eq(findings.items[0].where.line, 3);
         ck_assert_ptr_null(strstr(findings.items[1].text, "bad"));
         ck_assert_int_eq(opensm_conf_parse(arena, "opensm.conf", NULL, 0, &findings, &c), 0);
