@@ -81,19 +81,6 @@ static struct partitions_conf_partition *partition_of(struct reader *r, const ch
 
 /* ---- definitions ----------------------------------------------------------------------------------------------- */
 
-/* A carriage return is a character to OpenSM like any other, so that it is found far from where a person sees a mistake. True if
- * that was said. */
-static bool hint_line_ends(struct reader *r)
-{
-        if (r->line_ends == LINE_ENDS_CR_LF)
-                report_hint(&r->report, "its lines end with CR LF, which OpenSM does not accept: sed -i 's/\\r$//' %s",
-                            r->conf->file);
-        else if (r->line_ends == LINE_ENDS_CR)
-                report_hint(&r->report, "its lines end with CR alone, so OpenSM reads the file as one line: sed -i 's/\\r/\\n/g' %s",
-                            r->conf->file);
-        return r->line_ends != LINE_ENDS_LF;
-}
-
 static enum line_ends line_ends_of(const char *bytes, size_t n)
 {
         if (memmem(bytes, n, "\r\n", 2))
@@ -101,47 +88,42 @@ static enum line_ends line_ends_of(const char *bytes, size_t n)
         return memchr(bytes, '\r', n) && !memchr(bytes, '\n', n) ? LINE_ENDS_CR : LINE_ENDS_LF;
 }
 
-/* OpenSM takes it for the first character of what stands in the first line, also of a comment. */
-static bool hint_byte_order_mark(struct reader *r)
+/* Hints at what an editor does not show: a byte order mark or a CR, which OpenSM reads as text. Returns false if there is none. */
+static bool hint_invisible(struct reader *r)
 {
         if (r->has_byte_order_mark && r->line_number == 1)
                 report_hint(&r->report, "it begins with a byte order mark, which OpenSM reads as text: "
                             "sed -i '1s/^\\xef\\xbb\\xbf//' %s", r->conf->file);
-        return r->has_byte_order_mark && r->line_number == 1;
+        else if (r->line_ends == LINE_ENDS_CR_LF)
+                report_hint(&r->report, "its lines end with CR LF, which OpenSM does not accept: sed -i 's/\\r$//' %s",
+                            r->conf->file);
+        else if (r->line_ends == LINE_ENDS_CR)
+                report_hint(&r->report, "its lines end with CR alone, so OpenSM reads the file as one line: sed -i 's/\\r/\\n/g' %s",
+                            r->conf->file);
+        else
+                return false;
+        return true;
 }
 
-/* What cannot be seen in an editor. True if there was something to say. */
-static bool hint_invisible(struct reader *r)
-{
-        return hint_byte_order_mark(r) || hint_line_ends(r);
-}
-
-/* OpenSM gives up and takes its default. */
-static int discard(struct reader *r, size_t position, const char *why)
+/* OpenSM drops the file and uses its default. hint NULL: none. */
+static int discard(struct reader *r, size_t position, const char *why, const char *hint)
 {
         partitions_conf_warn(r, position, FINDING_OPENSM_DISCARDED, "%s: OpenSM drops the whole file, makes every port a full "
                              "member of the default partition and removes all other partitions", why);
-        (void) hint_invisible(r);
+        if (!hint_invisible(r) && hint)
+                report_hint(&r->report, "%s", hint);
         return -ENOEXEC;
 }
 
-/* What stands where a port should: another definition, because the one before has no end, or the name of a host. */
+/* The token is the name of a host, or the begin of another definition because the last one has no end. */
 static int discard_member(struct reader *r, const struct token *t)
 {
-        const char *colon = r->source_line ? strchr(r->source_line, ':') : NULL;
+        const char *why = report_text(&r->report, "%s is not a port GUID", report_quote(&r->report, t->name));
+        const char *hint = "OpenSM accepts port GUIDs, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF and NONE";
 
-        partitions_conf_warn(r, t->at, FINDING_OPENSM_DISCARDED,
-                             "%s is not a port GUID: OpenSM drops the whole file, "
-                             "makes every port a full member of the default partition and removes all other partitions",
-                             report_quote(&r->report, t->name));
-        if (hint_invisible(r))
-                return -ENOEXEC;
-        if (colon && r->open.line < r->line_number)
-                report_hint(&r->report, "the definition that begins in line %u has no ';' at its end", r->open.line);
-        else
-                report_hint(&r->report,
-                            "OpenSM accepts port GUIDs, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF and NONE");
-        return -ENOEXEC;
+        if (r->source_line && strchr(r->source_line, ':') && r->open.line < r->line_number)
+                hint = report_text(&r->report, "the definition that begins in line %u has no ';' at its end", r->open.line);
+        return discard(r, t->at, why, hint);
 }
 
 static int open_definition(struct reader *r, struct token *head, const char *name, uint16_t base)
@@ -156,7 +138,7 @@ static int open_definition(struct reader *r, struct token *head, const char *nam
                 base = make_up_base(r);
                 generated = true;
                 if (base == 0)
-                        return discard(r, head->at, "no P_Key is left for a partition without one");
+                        return discard(r, head->at, "no P_Key is left for a partition without one", NULL);
         }
         p = p ?: partition_of(r, name, base, head->at);
         if (!p)
@@ -182,7 +164,7 @@ static int create_partition(struct reader *r, struct token *head)
         if (id) {
                 v = partitions_conf_number(id, &end);
                 if (end == id || *end)
-                        return discard(r, head->value ? head->value_at : head->at, "this P_Key is not a number");
+                        return discard(r, head->value ? head->value_at : head->at, "this P_Key is not a number", NULL);
                 partitions_conf_judge_key(r, head->value ? head->value_at : head->at, id, v);
         }
         return open_definition(r, head, name, (uint16_t) v & P_KEY_BASE_MASK);
@@ -190,11 +172,11 @@ static int create_partition(struct reader *r, struct token *head)
 
 static int read_header(struct reader *r, size_t start, size_t *ret_end)
 {
-        size_t colon = partitions_conf_find_char(r, start, ':'), p = start, comma;
+        size_t colon = partitions_conf_cut(r, start, ':'), comma = partitions_conf_cut(r, start, ','), p = start;
         struct token head, flag;
 
         if (colon == NOWHERE)
-                return discard(r, start, "no ':' follows, so this defines no partition");
+                return discard(r, start, "no ':' follows, so this defines no partition", NULL);
         if (++r->n_definitions > PARTITIONS_CONF_MAX_DEFINITIONS) {
                 struct place place = partitions_conf_place(r, start);
 
@@ -202,20 +184,14 @@ static int read_header(struct reader *r, size_t start, size_t *ret_end)
                            PARTITIONS_CONF_MAX_DEFINITIONS);
                 return -EBADMSG;
         }
-        r->line[colon] = '\0';
-        comma = partitions_conf_find_char(r, p, ',');
-        if (comma != NOWHERE)
-                r->line[comma] = '\0';
         p += partitions_conf_read_token(r, p, &head);
         while (comma != NOWHERE) {
-                comma = partitions_conf_find_char(r, p, ',');
-                if (comma != NOWHERE)
-                        r->line[comma] = '\0';
+                comma = partitions_conf_cut(r, p, ',');
                 p += partitions_conf_read_token(r, p, &flag);
                 partitions_conf_add_flag(r, &flag);
         }
         if (p != colon + 1)
-                return discard(r, start, "this definition cannot be read");
+                return discard(r, start, "this definition cannot be read", NULL);
         *ret_end = p;
         return create_partition(r, &head);
 }
@@ -228,9 +204,7 @@ static int read_members(struct reader *r, size_t p, size_t *ret_end)
         int e;
 
         do {
-                comma = partitions_conf_find_char(r, p, ',');
-                if (comma != NOWHERE)
-                        r->line[comma] = '\0';
+                comma = partitions_conf_cut(r, p, ',');
                 length = partitions_conf_read_token(r, p, &token);
                 if (strcmp(token.name, "mgid") == 0)
                         return partitions_conf_read_group(r, &token, p + length, ret_end);
@@ -289,9 +263,7 @@ static int read_chunk(struct reader *r)
         size_t p = 0, semicolon;
         int e;
 
-        r->hash = partitions_conf_find_char(r, 0, '#');
-        if (r->hash != NOWHERE)
-                r->line[r->hash] = '\0';
+        r->hash = partitions_conf_cut(r, 0, '#');
         do {
                 if (!partitions_conf_known_text(r, p))
                         return give_up(r);
@@ -300,9 +272,7 @@ static int read_chunk(struct reader *r)
                         return 0;
                 if (!r->begun)
                         begin_definition(r);
-                semicolon = partitions_conf_find_char(r, p, ';');
-                if (semicolon != NOWHERE)
-                        r->line[semicolon] = '\0';
+                semicolon = partitions_conf_cut(r, p, ';');
                 e = read_definition(r, p, &p);
                 if (e < 0)
                         return e;

@@ -74,8 +74,8 @@ void partitions_conf_warn(struct reader *r, size_t position, enum finding_code c
                 __attribute__((format(printf, 4, 5)));
 
 size_t partitions_conf_skip_blanks(const struct reader *r, size_t p);
-/* Position of c from p on, before the next NUL; NOWHERE if there is none. */
-size_t partitions_conf_find_char(const struct reader *r, size_t p, char c);
+/* Writes a NUL over the first c between p and the next NUL. Returns its position; NOWHERE if there is none. */
+size_t partitions_conf_cut(struct reader *r, size_t p, char c);
 /* NAME or NAME=VALUE from p to the next NUL. Gives how far OpenSM goes on: behind that NUL. */
 size_t partitions_conf_read_token(struct reader *r, size_t p, struct token *ret);
 /* strtoull with base 0, of a libc for which 0b is no prefix. */

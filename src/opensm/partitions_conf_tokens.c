@@ -38,11 +38,14 @@ size_t partitions_conf_skip_blanks(const struct reader *r, size_t p)
         return p;
 }
 
-size_t partitions_conf_find_char(const struct reader *r, size_t p, char c)
+size_t partitions_conf_cut(struct reader *r, size_t p, char c)
 {
-        const char *at = strchr(r->line + p, c);
+        char *at = strchr(r->line + p, c);
 
-        return at ? (size_t) (at - r->line) : NOWHERE;
+        if (!at)
+                return NOWHERE;
+        *at = '\0';
+        return (size_t) (at - r->line);
 }
 
 static void cut_blanks_behind(struct reader *r, size_t start)
@@ -56,10 +59,8 @@ static void cut_blanks_behind(struct reader *r, size_t start)
 size_t partitions_conf_read_token(struct reader *r, size_t p, struct token *ret)
 {
         size_t name = partitions_conf_skip_blanks(r, p), length, value, end;
-        size_t equals = partitions_conf_find_char(r, name, '=');
+        size_t equals = partitions_conf_cut(r, name, '=');
 
-        if (equals != NOWHERE)
-                r->line[equals] = '\0';
         length = strlen(r->line + p) + 1;
         cut_blanks_behind(r, name);
         *ret = (struct token) { .name = r->line + name, .at = name };
@@ -225,9 +226,7 @@ static size_t read_flags(struct reader *r, size_t p, struct group_flags *flags)
         do {
                 if (p >= sizeof(r->line))
                         break;
-                comma = partitions_conf_find_char(r, p, ',');
-                if (comma != NOWHERE)
-                        r->line[comma] = '\0';
+                comma = partitions_conf_cut(r, p, ',');
                 p += partitions_conf_read_token(r, p, &token);
                 (void) read_flag(r, &token, flags);
         } while (comma != NOWHERE);
@@ -364,20 +363,28 @@ int partitions_conf_read_group(struct reader *r, const struct token *t, size_t p
 
 /* ---- heads ----------------------------------------------------------------------------------------------------- */
 
+/* The membership whose word begins like this, in OpenSM's order. */
+static enum membership find_membership(const char *word)
+{
+        static const enum membership memberships[] = { MEMBERSHIP_FULL, MEMBERSHIP_BOTH, MEMBERSHIP_LIMITED };
+
+        for (size_t i = 0; i < ELEMENTS(memberships); i++)
+                if (begins(word, membership_to_string(memberships[i])))
+                        return memberships[i];
+        return MEMBERSHIP_NONE;
+}
+
 static void read_defmember(struct reader *r, const struct token *t)
 {
-        static const char *const words[] = { "full", "both", "limited" };
-        static const enum membership values[] = { MEMBERSHIP_FULL, MEMBERSHIP_BOTH, MEMBERSHIP_LIMITED };
+        enum membership m = t->value ? find_membership(t->value) : MEMBERSHIP_NONE;
 
-        for (size_t i = 0; t->value && i < ELEMENTS(words); i++) {
-                if (begins(t->value, words[i])) {
-                        judge_word(r, t->value_at, t->value, words[i]);
-                        r->open.membership = values[i];
-                        return;
-                }
+        if (m == MEMBERSHIP_NONE) {
+                partitions_conf_warn(r, t->at, FINDING_OPENSM_WORD, "defmember: %s is not a membership; OpenSM ignores it "
+                                     "(accepted: full, limited, both)", t->value ? quote(r, t->value) : "nothing");
+                return;
         }
-        partitions_conf_warn(r, t->at, FINDING_OPENSM_WORD, "defmember: %s is not a membership; OpenSM ignores it (accepted: "
-                             "full, limited, both)", t->value ? quote(r, t->value) : "nothing");
+        judge_word(r, t->value_at, t->value, membership_to_string(m));
+        r->open.membership = m;
 }
 
 void partitions_conf_add_flag(struct reader *r, const struct token *t)
@@ -447,17 +454,16 @@ void partitions_conf_judge_definition(struct reader *r, const struct token *head
 
 static enum membership read_membership(struct reader *r, const struct token *t)
 {
+        enum membership m;
+
         if (!t->value)
                 return r->open.membership;
-        if (begins(t->value, "full")) {
-                judge_word(r, t->value_at, t->value, "full");
-                return MEMBERSHIP_FULL;
+        m = find_membership(t->value);
+        if (m == MEMBERSHIP_FULL || m == MEMBERSHIP_BOTH) {
+                judge_word(r, t->value_at, t->value, membership_to_string(m));
+                return m;
         }
-        if (begins(t->value, "both")) {
-                judge_word(r, t->value_at, t->value, "both");
-                return MEMBERSHIP_BOTH;
-        }
-        if (!begins(t->value, "limited"))
+        if (m == MEMBERSHIP_NONE)
                 partitions_conf_warn(r, t->value_at, FINDING_OPENSM_WORD, "%s is not a membership; OpenSM reads it as limited",
                                      quote(r, t->value));
         return MEMBERSHIP_LIMITED;
@@ -536,6 +542,6 @@ int partitions_conf_read_member(struct reader *r, const struct token *t)
         m.membership = read_membership(r, t);
         if (!read_keyword(r, t, &m) && read_guid(r, t, &m.guid) < 0)
                 return -EINVAL;
-        m.where = (struct location) { r->conf->file, r->origin[t->at].line, r->origin[t->at].column };
+        m.where = partitions_conf_place(r, t->at).where;
         return partitions_conf_add_member(r, m);
 }
