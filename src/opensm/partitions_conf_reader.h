@@ -15,9 +15,8 @@ struct origin {
 
 /* Multicast flags as OpenSM holds them, unchecked. */
 struct group_flags {
-        uint32_t mtu, rate, sl, q_key, flow_label;
-        uint16_t scopes;
-        uint8_t tclass;
+        uint32_t mtu, rate, sl, q_key, tclass, flow_label;
+        uint16_t scopes; /* a bit for each */
 };
 
 /* From the first word of a definition to its semicolon. */

@@ -137,7 +137,7 @@ static void judge_value(struct reader *r, const struct token *t, const char *who
 }
 
 /* A number of which OpenSM takes what it can read. */
-static bool read_value(struct reader *r, const struct token *t, const char *whole, uint64_t *ret)
+static bool read_value(struct reader *r, const struct token *t, const char *whole, uint32_t *ret)
 {
         const char *end;
 
@@ -146,7 +146,7 @@ static bool read_value(struct reader *r, const struct token *t, const char *whol
                         judge_value(r, t, whole, "is given; OpenSM ignores it");
                 return false;
         }
-        *ret = partitions_conf_number(t->value, &end);
+        *ret = (uint32_t) partitions_conf_number(t->value, &end);
         if (*end || end == t->value)
                 judge_value(r, t, whole, "is not a number; OpenSM uses the digits at its beginning, or 0");
         return true;
@@ -154,11 +154,10 @@ static bool read_value(struct reader *r, const struct token *t, const char *whol
 
 static void read_scope(struct reader *r, const struct token *t, struct group_flags *flags)
 {
-        uint64_t v;
+        uint32_t v;
 
         if (!read_value(r, t, "scope", &v))
                 return;
-        v = (uint32_t) v;
         if (v == 0 || v > MULTICAST_MAX_SCOPE)
                 judge_value(r, t, "scope", "is not a scope; OpenSM ignores it");
         else
@@ -190,31 +189,31 @@ static bool is_flag(struct reader *r, const struct token *t, const char *whole)
         return true;
 }
 
+/* In the order in which OpenSM compares them. */
 static bool read_flag(struct reader *r, const struct token *t, struct group_flags *flags)
 {
-        uint64_t v;
+        const struct {
+                const char *word;
+                uint32_t *value; /* NULL: the scope */
+                uint32_t max;    /* 0: OpenSM takes any value */
+        } known[] = {
+                { "mtu", &flags->mtu, 0 }, { "rate", &flags->rate, 0 }, { "scope", NULL, 0 }, { "Q_Key", &flags->q_key, 0 },
+                { "TClass", &flags->tclass, 0 }, { "sl", &flags->sl, MULTICAST_MAX_SL },
+                { "FlowLabel", &flags->flow_label, MULTICAST_MAX_FLOW },
+        };
 
-        if (is_flag(r, t, "mtu")) {
-                if (read_value(r, t, "mtu", &v))
-                        flags->mtu = (uint32_t) v;
-        } else if (is_flag(r, t, "rate")) {
-                if (read_value(r, t, "rate", &v))
-                        flags->rate = (uint32_t) v;
-        } else if (is_flag(r, t, "scope"))
-                read_scope(r, t, flags);
-        else if (is_flag(r, t, "Q_Key")) {
-                if (read_value(r, t, "Q_Key", &v))
-                        flags->q_key = (uint32_t) v;
-        } else if (is_flag(r, t, "TClass")) {
-                if (read_value(r, t, "TClass", &v))
-                        flags->tclass = (uint8_t) v;
-        } else if (is_flag(r, t, "sl"))
-                read_checked(r, t, "sl", MULTICAST_MAX_SL, &flags->sl);
-        else if (is_flag(r, t, "FlowLabel"))
-                read_checked(r, t, "FlowLabel", MULTICAST_MAX_FLOW, &flags->flow_label);
-        else
-                return false;
-        return true;
+        for (size_t i = 0; i < ELEMENTS(known); i++) {
+                if (!is_flag(r, t, known[i].word))
+                        continue;
+                if (!known[i].value)
+                        read_scope(r, t, flags);
+                else if (known[i].max == 0)
+                        (void) read_value(r, t, known[i].word, known[i].value);
+                else
+                        read_checked(r, t, known[i].word, known[i].max, known[i].value);
+                return true;
+        }
+        return false;
 }
 
 /* Flags of multicast groups, separated by commas, from p to the next NUL. Gives how far OpenSM goes. */
@@ -248,16 +247,21 @@ static struct multicast_parameters parameters_of(struct reader *r, size_t at, co
         else
                 partitions_conf_warn(r, at, FINDING_OPENSM_IPOIB, "rate=%u is not the code of a rate", f->rate);
         p.sl = (uint8_t) f->sl;
-        p.tclass = f->tclass;
+        p.tclass = (uint8_t) f->tclass;
         p.flow_label = f->flow_label;
-        p.scopes = f->scopes ? (uint16_t) f->scopes : p.scopes;
+        p.scopes = f->scopes ?: p.scopes;
         p.q_key = f->q_key;
         return p;
 }
 
+static struct partitions_conf_partition *open_partition(const struct reader *r)
+{
+        return &r->conf->partitions[r->open.partition];
+}
+
 static struct ipoib *ipoib_of(struct reader *r)
 {
-        struct partitions_conf_partition *p = &r->conf->partitions[r->open.partition];
+        struct partitions_conf_partition *p = open_partition(r);
 
         if (!p->ipoib) {
                 p->ipoib = arena_new_object(r->arena, struct ipoib);
@@ -269,7 +273,7 @@ static struct ipoib *ipoib_of(struct reader *r)
 
 int partitions_conf_add_broadcast(struct reader *r, const struct token *head)
 {
-        struct partitions_conf_partition *p = &r->conf->partitions[r->open.partition];
+        struct partitions_conf_partition *p = open_partition(r);
         struct multicast_parameters m;
         struct ipoib *ipoib;
 
@@ -293,7 +297,7 @@ int partitions_conf_add_broadcast(struct reader *r, const struct token *head)
 /* IP groups have to be like their partition's broadcast group; OpenSM leaves out those that are not. */
 static const char *group_problem(const struct reader *r, const struct multicast_group *g, const struct group_flags *f)
 {
-        const struct partitions_conf_partition *p = &r->conf->partitions[r->open.partition];
+        const struct partitions_conf_partition *p = open_partition(r);
 
         for (uint32_t i = 0; p->ipoib && i < p->ipoib->n_groups; i++)
                 if (memcmp(&p->ipoib->groups[i].mgid, &g->mgid, sizeof(g->mgid)) == 0)
@@ -312,13 +316,13 @@ static bool is_broadcast(const struct reader *r, const struct mgid *mgid)
 {
         static const uint8_t rest[10] = { [6] = 0xff, 0xff, 0xff, 0xff };
 
-        return r->conf->partitions[r->open.partition].has_broadcast && mgid->raw[2] == 0x40 && mgid->raw[3] == 0x1b &&
+        return open_partition(r)->has_broadcast && mgid->raw[2] == 0x40 && mgid->raw[3] == 0x1b &&
                memcmp(mgid->raw + 6, rest, sizeof(rest)) == 0;
 }
 
 static int add_group(struct reader *r, const struct multicast_group *group)
 {
-        struct partitions_conf_partition *p = &r->conf->partitions[r->open.partition];
+        struct partitions_conf_partition *p = open_partition(r);
         struct ipoib *ipoib = ipoib_of(r);
 
         if (!ipoib || VECTOR_GROW(r->arena, ipoib->groups, ipoib->n_groups, p->allocated_groups) < 0)
@@ -433,7 +437,7 @@ void partitions_conf_judge_key(struct reader *r, size_t at, const char *text, ui
 void partitions_conf_judge_definition(struct reader *r, const struct token *head, const char *name, bool generated,
                                       bool again)
 {
-        const struct partitions_conf_partition *p = &r->conf->partitions[r->open.partition];
+        const struct partitions_conf_partition *p = open_partition(r);
 
         if (generated && (!name || !*name))
                 partitions_conf_warn(r, head->at, FINDING_OPENSM_P_KEY, "a partition without name and P_Key: OpenSM assigns "
@@ -512,7 +516,7 @@ static int read_guid(struct reader *r, const struct token *t, struct guid *ret)
 
 int partitions_conf_add_member(struct reader *r, struct partitions_conf_member member)
 {
-        struct partitions_conf_partition *p = &r->conf->partitions[r->open.partition];
+        struct partitions_conf_partition *p = open_partition(r);
         struct partitions_conf_member *m = arena_new_object(r->arena, struct partitions_conf_member);
 
         if (!m)
