@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * OpenSM reads a line into a buffer, puts NULs into it and walks over what is left. The walk is done here in a buffer of the
- * same size, position by position: where OpenSM steps over the end of a line it reads what an earlier line left there, and
- * that can be told only by doing the same.
+ * OpenSM reads a line into a buffer, cuts it into strings with NULs and walks over them, sometimes past the end of the line, where
+ * it reads what an earlier line left. To read the same, this parser walks over a buffer of the same size in the same way.
  */
 #include "opensm/partitions_conf.h"
 
@@ -17,7 +16,7 @@
 
 #define MAX_SOURCE_LINE 160
 
-/* The line as it may be printed below a finding; none if it is too long to be of help. */
+/* Keeps the line to be printed below a finding, unless it is too long to help. */
 static int remember_source_line(struct reader *r, const char *bytes, size_t n)
 {
         r->source_line = NULL;
@@ -29,8 +28,8 @@ static int remember_source_line(struct reader *r, const char *bytes, size_t n)
 
 /* ---- partitions ------------------------------------------------------------------------------------------------ */
 
-/* OpenSM walks over its partitions by the P_Key in network byte order, read as if it were in the host's. */
-static uint16_t walking_order(uint16_t base)
+/* OpenSM sorts its partitions by the P_Key in network byte order, compared as if it were in host byte order. */
+static uint16_t sort_key(uint16_t base)
 {
         return (uint16_t) (base << 8 | base >> 8);
 }
@@ -42,15 +41,16 @@ static struct partitions_conf_partition *find_by_name(struct reader *r, const ch
         for (uint32_t i = 0; i < r->conf->n_partitions; i++) {
                 struct partitions_conf_partition *p = &r->conf->partitions[i];
 
-                /* one without a name is called by its number, and what begins with a digit is never looked for */
+                /* OpenSM names a nameless partition by its P_Key, which no lookup finds: names do not begin with a digit */
                 if (*p->name && strncmp(p->name, name, NAME_SIZE) == 0 &&
-                    (!found || walking_order(p->base) < walking_order(found->base)))
+                    (!found || sort_key(p->base) < sort_key(found->base)))
                         found = p;
         }
         return found;
 }
 
-static uint16_t make_up_base(struct reader *r)
+/* The next P_Key that OpenSM assigns; 0: none is left. */
+static uint16_t assign_base(struct reader *r)
 {
         while (r->counter < P_KEY_DEFAULT_BASE - 1)
                 if (r->by_base[++r->counter] == 0)
@@ -58,8 +58,8 @@ static uint16_t make_up_base(struct reader *r)
         return 0;
 }
 
-/* The partition with this base, made if it is not there. NULL: memory is out. */
-static struct partitions_conf_partition *partition_of(struct reader *r, const char *name, uint16_t base, size_t at)
+/* The partition with this base, which is created if needed. NULL: out of memory. */
+static struct partitions_conf_partition *get_partition(struct reader *r, const char *name, uint16_t base, size_t at)
 {
         struct partitions_conf *c = r->conf;
         struct partitions_conf_partition *p;
@@ -88,7 +88,7 @@ static enum line_ends line_ends_of(const char *bytes, size_t n)
         return memchr(bytes, '\r', n) && !memchr(bytes, '\n', n) ? LINE_ENDS_CR : LINE_ENDS_LF;
 }
 
-/* Hints at what an editor does not show: a byte order mark or a CR, which OpenSM reads as text. Returns false if there is none. */
+/* Adds a hint if the file has a byte order mark or CRs, which editors hide and OpenSM reads as text. Returns false if not. */
 static bool hint_invisible(struct reader *r)
 {
         if (r->has_byte_order_mark && r->line_number == 1)
@@ -135,19 +135,19 @@ static int open_definition(struct reader *r, struct token *head, const char *nam
         if (base == 0 && name)
                 p = find_by_name(r, name);
         if (base == 0 && !p) {
-                base = make_up_base(r);
+                base = assign_base(r);
                 generated = true;
                 if (base == 0)
                         return discard(r, head->at, "no P_Key is left for a partition without one", NULL);
         }
-        p = p ?: partition_of(r, name, base, head->at);
+        p = p ?: get_partition(r, name, base, head->at);
         if (!p)
                 return -ENOMEM;
         p->generated |= generated;
         r->open.is_open = true;
         r->open.line = partitions_conf_place(r, head->at).where.line;
         r->open.partition = (uint32_t) (p - r->conf->partitions);
-        partitions_conf_judge_definition(r, head, name, generated, r->conf->n_partitions == before);
+        partitions_conf_check_definition(r, head, name, generated, r->conf->n_partitions == before);
         return partitions_conf_add_broadcast(r, head);
 }
 
@@ -165,7 +165,7 @@ static int create_partition(struct reader *r, struct token *head)
                 v = partitions_conf_number(id, &end);
                 if (end == id || *end)
                         return discard(r, head->value ? head->value_at : head->at, "this P_Key is not a number", NULL);
-                partitions_conf_judge_key(r, head->value ? head->value_at : head->at, id, v);
+                partitions_conf_check_key(r, head->value ? head->value_at : head->at, id, v);
         }
         return open_definition(r, head, name, (uint16_t) v & P_KEY_BASE_MASK);
 }
@@ -219,7 +219,7 @@ static int read_members(struct reader *r, size_t p, size_t *ret_end)
         return 0;
 }
 
-/* One definition, or more of the one that is open. *ret_end is where OpenSM goes on if a semicolon was there. */
+/* One definition, or the next part of the open one. *ret_end: where OpenSM continues if there was a semicolon. */
 static int read_definition(struct reader *r, size_t p, size_t *ret_end)
 {
         int e;
@@ -246,8 +246,8 @@ static void begin_definition(struct reader *r)
         r->begun = true;
 }
 
-/* It may find nothing there, or the end of another file. */
-static int give_up(struct reader *r)
+/* The buffer may hold anything there, even the end of another file. */
+static int report_unknown_text(struct reader *r)
 {
         struct place place = partitions_conf_place(r, 0);
 
@@ -265,8 +265,8 @@ static int read_chunk(struct reader *r)
 
         r->hash = partitions_conf_cut(r, 0, '#');
         do {
-                if (!partitions_conf_known_text(r, p))
-                        return give_up(r);
+                if (!partitions_conf_was_written(r, p))
+                        return report_unknown_text(r);
                 p = partitions_conf_skip_blanks(r, p);
                 if (r->line[p] == '\0')
                         return 0;
@@ -283,7 +283,7 @@ static int read_chunk(struct reader *r)
         return 0;
 }
 
-/* A copy of what one fgets gives, with the place of each byte. */
+/* Copies what one fgets of OpenSM returns, with the place of each byte. Returns its length. */
 static size_t take_chunk(struct reader *r, const char *bytes, size_t n)
 {
         const char *newline = memchr(bytes, '\n', MIN(n, (size_t) PARTITIONS_CONF_LINE));
@@ -351,13 +351,14 @@ static int read_line(struct reader *r, const char *bytes, size_t n)
         return e;
 }
 
-/* Every port a limited member and the SM's a full one; or, if the file is dropped, every port a full member. */
+/* What OpenSM begins with: every port is a limited member of the default partition, the SM's a full one. With `full`, its default
+ * for a file that it drops: every port is a full member. */
 static int make_default(struct reader *r, bool full)
 {
         struct location nowhere = { .file = r->conf->file };
         int e;
 
-        if (!partition_of(r, "Default", P_KEY_DEFAULT_BASE, NOWHERE))
+        if (!get_partition(r, "Default", P_KEY_DEFAULT_BASE, NOWHERE))
                 return -ENOMEM;
         r->open.partition = 0;
         e = partitions_conf_add_member(r, (struct partitions_conf_member) {
@@ -368,8 +369,8 @@ static int make_default(struct reader *r, bool full)
                 .who = PARTITIONS_CONF_SELF, .membership = MEMBERSHIP_FULL, .where = nowhere });
 }
 
-/* With the broadcast group of IPv4. */
-static int take_opensm_default(struct reader *r)
+/* Replaces the model by OpenSM's default, which includes the broadcast group of IPv4. */
+static int use_opensm_default(struct reader *r)
 {
         struct partitions_conf *c = r->conf;
         struct ipoib *ipoib = arena_new_object(r->arena, struct ipoib);
@@ -408,7 +409,7 @@ static int read_all(struct reader *r, const char *bytes, size_t n)
                 (void) hint_invisible(r);
                 r->discarded = r->conf->is_empty = true;
         }
-        return e == 0 && r->discarded ? take_opensm_default(r) : e;
+        return e == 0 && r->discarded ? use_opensm_default(r) : e;
 }
 
 int partitions_conf_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,

@@ -3,7 +3,7 @@
 
 #include "opensm/partitions_conf.h"
 
-/* OpenSM's SELF is where it runs: at the master SM's port if that is known, else here. */
+/* SELF is the port that OpenSM runs on: the master SM's if that is known, else this host's. */
 static uint32_t sm_port(const struct subnet *s)
 {
         return s->sm != SUBNET_NONE ? s->sm : s->self;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the parts of partitions_conf_parse share; nobody else includes this. */
+/* Internal to partitions_conf.c and partitions_conf_tokens.c. */
 
 #include "opensm/partitions_conf.h"
 #include "policy/file_report.h"
 
 #define NOWHERE   SIZE_MAX
-#define NAME_SIZE 32 /* of OpenSM's name of a partition, with its NUL */
+#define NAME_SIZE 32 /* of a partition's name in OpenSM, including its NUL */
 
 struct origin {
         unsigned line, column;
@@ -19,12 +19,12 @@ struct group_flags {
         uint16_t scopes; /* a bit for each */
 };
 
-/* From the first word of a definition to its semicolon. */
+/* The state from the first word of a definition to its semicolon. */
 struct definition {
-        bool is_open;               /* its head was read */
+        bool is_open;               /* its head was read, the part before the colon */
         uint32_t partition;         /* index */
-        unsigned line;              /* where it begins */
-        enum membership membership; /* of members that say none */
+        unsigned line;              /* of its first word */
+        enum membership membership; /* of members without one (defmember) */
         bool ipoib, index0;
         struct group_flags flags;
 };
@@ -47,26 +47,30 @@ struct reader {
         uint32_t allocated;
         uint32_t *by_base;            /* index + 1 */
         uint32_t n_definitions;
-        uint16_t counter;             /* the last number that was made up */
-        bool begun, any, discarded;
+        uint16_t counter;             /* the last P_Key that was assigned */
+        bool begun;                   /* `open` is initialized */
+        bool any;                     /* a statement was read */
+        bool discarded;               /* OpenSM drops the file */
         enum line_ends line_ends;     /* of the file */
-        bool has_byte_order_mark;     /* of UTF-8, at its begin */
+        bool has_byte_order_mark;     /* the file begins with that of UTF-8 */
         struct definition open;
         struct partitions_conf_comment **next_comment;
-        unsigned line_number, column; /* of the line at hand, and where in it the buffer begins */
-        const char *source_line;
-        size_t length, hash;          /* of the text in the buffer; where its comment begins, or NOWHERE */
-        size_t written;               /* so many bytes of the buffer were ever written */
-        char line[4096];              /* OpenSM's */
-        struct origin origin[4096];
+        unsigned line_number;         /* of the current line */
+        unsigned column;              /* of it, where the buffer begins */
+        const char *source_line;      /* the current line, printable; NULL: too long */
+        size_t length;                /* of the text in the buffer */
+        size_t hash;                  /* where its comment begins, or NOWHERE */
+        size_t written;               /* bytes of the buffer that were ever written */
+        char line[4096];              /* the buffer, as large as OpenSM's */
+        struct origin origin[4096];   /* of each byte in it */
 };
 
 /*
- * partitions_conf_tokens.c: the tokens in the buffer, what they mean, and where they mean something else than it seems. It calls
+ * partitions_conf_tokens.c: the tokens in the buffer, what OpenSM reads them as, and warnings where that is surprising. It calls
  * nothing of partitions_conf.c, which reads lines and definitions.
  */
 
-/* Where a position of the buffer is in the file. */
+/* The place in the file of a position in the buffer. */
 struct place partitions_conf_place(const struct reader *r, size_t position);
 /* A warning at a position of the buffer. */
 void partitions_conf_warn(struct reader *r, size_t position, enum finding_code code, const char *format, ...)
@@ -75,23 +79,24 @@ void partitions_conf_warn(struct reader *r, size_t position, enum finding_code c
 size_t partitions_conf_skip_blanks(const struct reader *r, size_t p);
 /* Writes a NUL over the first c between p and the next NUL. Returns its position; NOWHERE if there is none. */
 size_t partitions_conf_cut(struct reader *r, size_t p, char c);
-/* NAME or NAME=VALUE from p to the next NUL. Gives how far OpenSM goes on: behind that NUL. */
+/* Reads NAME or NAME=VALUE between p and the next NUL. Returns the distance from p to where OpenSM continues, after that NUL. */
 size_t partitions_conf_read_token(struct reader *r, size_t p, struct token *ret);
-/* strtoull with base 0, of a libc for which 0b is no prefix. */
+/* strtoull with base 0 of the C library before 0b became a prefix. */
 uint64_t partitions_conf_number(const char *text, const char **ret_end);
 
-/* May OpenSM's reading go on at p, and is it known what stands there? Says so if it is no longer this line's text. */
-bool partitions_conf_known_text(struct reader *r, size_t p);
+/* False if position p was never written, so that what OpenSM reads there is not known. Warns if an earlier line wrote the text. */
+bool partitions_conf_was_written(struct reader *r, size_t p);
 
 void partitions_conf_add_flag(struct reader *r, const struct token *t);
-/* To the definition that is open. 0 or -ENOMEM. */
+/* Adds to the open definition. Returns 0 or -ENOMEM. */
 int partitions_conf_add_member(struct reader *r, struct partitions_conf_member member);
-/* 0, -EINVAL (no GUID: the file is dropped), -ENOMEM. */
+/* Returns 0, -EINVAL (not a port: OpenSM drops the file), -ENOMEM. */
 int partitions_conf_read_member(struct reader *r, const struct token *t);
-/* The rest of a line `mgid=...`, flags from p on. 0, -EBADMSG, -ENOMEM. */
+/* The rest of a line `mgid=...`, with flags from p on. Returns 0, -EBADMSG, -ENOMEM. */
 int partitions_conf_read_group(struct reader *r, const struct token *t, size_t p, size_t *ret_end);
-/* The broadcast group of the definition that was just opened, if it says ipoib. */
+/* Adds the broadcast group, if the open definition has the flag ipoib. Returns 0 or -ENOMEM. */
 int partitions_conf_add_broadcast(struct reader *r, const struct token *head);
-void partitions_conf_judge_key(struct reader *r, size_t at, const char *text, uint64_t value);
-void partitions_conf_judge_definition(struct reader *r, const struct token *head, const char *name, bool generated,
+/* Warns if a P_Key, or what a definition does, is not what its author probably meant. */
+void partitions_conf_check_key(struct reader *r, size_t at, const char *text, uint64_t value);
+void partitions_conf_check_definition(struct reader *r, const struct token *head, const char *name, bool generated,
                                       bool again);

@@ -7,7 +7,7 @@
 #include "opensm/partitions_conf_reader.h"
 #include "util/vector.h"
 
-/* ---- the line in OpenSM's buffer ------------------------------------------------------------------------------- */
+/* ---- the buffer ------------------------------------------------------------------------------------------------ */
 
 struct place partitions_conf_place(const struct reader *r, size_t position)
 {
@@ -48,7 +48,7 @@ size_t partitions_conf_cut(struct reader *r, size_t p, char c)
         return (size_t) (at - r->line);
 }
 
-static void cut_blanks_behind(struct reader *r, size_t start)
+static void cut_trailing_blanks(struct reader *r, size_t start)
 {
         size_t q = start + strlen(r->line + start);
 
@@ -62,21 +62,21 @@ size_t partitions_conf_read_token(struct reader *r, size_t p, struct token *ret)
         size_t equals = partitions_conf_cut(r, name, '=');
 
         length = strlen(r->line + p) + 1;
-        cut_blanks_behind(r, name);
+        cut_trailing_blanks(r, name);
         *ret = (struct token) { .name = r->line + name, .at = name };
         if (equals == NOWHERE)
                 return length;
         value = partitions_conf_skip_blanks(r, equals + 1);
         end = value + strlen(r->line + value);
         length += end - (equals + 1) + 1;
-        cut_blanks_behind(r, value);
+        cut_trailing_blanks(r, value);
         ret->value = r->line + value;
         ret->value_at = value;
         return length;
 }
 
-/* Is `word` the beginning of `whole`? The empty word is the beginning of any. */
-static bool begins(const char *word, const char *whole)
+/* OpenSM compares as many characters as the file has: a prefix of `whole` is that word, and so is the empty word. */
+static bool is_prefix(const char *word, const char *whole)
 {
         return strncmp(word, whole, strlen(word)) == 0;
 }
@@ -99,7 +99,7 @@ uint64_t partitions_conf_number(const char *text, const char **ret_end)
         return v;
 }
 
-bool partitions_conf_known_text(struct reader *r, size_t p)
+bool partitions_conf_was_written(struct reader *r, size_t p)
 {
         if (p <= r->length)
                 return true;
@@ -116,8 +116,7 @@ static const char *quote(struct reader *r, const char *text)
         return report_quote(&r->report, text);
 }
 
-/* OpenSM compares as many characters as were written. */
-static void judge_word(struct reader *r, size_t at, const char *word, const char *whole)
+static void check_word(struct reader *r, size_t at, const char *word, const char *whole)
 {
         if (strcmp(word, whole) == 0)
                 return;
@@ -130,25 +129,25 @@ static void judge_word(struct reader *r, size_t at, const char *word, const char
 
 /* ---- multicast flags ------------------------------------------------------------------------------------------- */
 
-static void judge_value(struct reader *r, const struct token *t, const char *whole, const char *what)
+static void warn_value(struct reader *r, const struct token *t, const char *whole, const char *what)
 {
         partitions_conf_warn(r, t->value ? t->value_at : t->at, FINDING_OPENSM_IPOIB, "%s: %s %s", whole,
                              t->value ? quote(r, t->value) : "no value", what);
 }
 
-/* A number of which OpenSM takes what it can read. */
+/* A number that OpenSM does not check. Returns false if there is none. */
 static bool read_value(struct reader *r, const struct token *t, const char *whole, uint32_t *ret)
 {
         const char *end;
 
         if (!t->value) {
                 if (t->at < r->hash)
-                        judge_value(r, t, whole, "is given; OpenSM ignores it");
+                        warn_value(r, t, whole, "is given; OpenSM ignores it");
                 return false;
         }
         *ret = (uint32_t) partitions_conf_number(t->value, &end);
         if (*end || end == t->value)
-                judge_value(r, t, whole, "is not a number; OpenSM uses the digits at its beginning, or 0");
+                warn_value(r, t, whole, "is not a number; OpenSM uses the digits at its beginning, or 0");
         return true;
 }
 
@@ -159,12 +158,12 @@ static void read_scope(struct reader *r, const struct token *t, struct group_fla
         if (!read_value(r, t, "scope", &v))
                 return;
         if (v == 0 || v > MULTICAST_MAX_SCOPE)
-                judge_value(r, t, "scope", "is not a scope; OpenSM ignores it");
+                warn_value(r, t, "scope", "is not a scope; OpenSM ignores it");
         else
                 flags->scopes |= (uint16_t) (1u << v);
 }
 
-/* SL and FlowLabel are checked by OpenSM, and kept as they were if they are wrong. */
+/* OpenSM checks SL and FlowLabel, and ignores invalid ones. */
 static void read_checked(struct reader *r, const struct token *t, const char *whole, uint32_t max, uint32_t *ret)
 {
         const char *end = NULL;
@@ -173,17 +172,17 @@ static void read_checked(struct reader *r, const struct token *t, const char *wh
         if (!t->value && t->at > r->hash)
                 return;
         if (!t->value || !*t->value || v > max || (*end && !isspace((unsigned char) *end)))
-                judge_value(r, t, whole, "is not a valid value; OpenSM ignores it");
+                warn_value(r, t, whole, "is not a valid value; OpenSM ignores it");
         else
                 *ret = v;
 }
 
 static bool is_flag(struct reader *r, const struct token *t, const char *whole)
 {
-        if (!begins(t->name, whole))
+        if (!is_prefix(t->name, whole))
                 return false;
         if (t->value || t->at < r->hash)
-                judge_word(r, t->at, t->name, whole);
+                check_word(r, t->at, t->name, whole);
         if (t->value && t->at > r->hash)
                 partitions_conf_warn(r, t->at, FINDING_OPENSM_STALE, "OpenSM reads %s here, in the comment after an mgid", whole);
         return true;
@@ -216,7 +215,7 @@ static bool read_flag(struct reader *r, const struct token *t, struct group_flag
         return false;
 }
 
-/* Flags of multicast groups, separated by commas, from p to the next NUL. Gives how far OpenSM goes. */
+/* Flags of multicast groups between p and the next NUL. Returns the distance from p to where OpenSM continues. */
 static size_t read_flags(struct reader *r, size_t p, struct group_flags *flags)
 {
         struct token token;
@@ -232,7 +231,7 @@ static size_t read_flags(struct reader *r, size_t p, struct group_flags *flags)
         return p - start;
 }
 
-/* Codes that are none are told, and the default taken: no group of such a kind can be joined. */
+/* Invalid codes are reported and replaced by the default: no port can join a group that has them. */
 static struct multicast_parameters parameters_of(struct reader *r, size_t at, const struct group_flags *f)
 {
         struct multicast_parameters p = multicast_ipoib_default();
@@ -294,7 +293,7 @@ int partitions_conf_add_broadcast(struct reader *r, const struct token *head)
         return 0;
 }
 
-/* IP groups have to be like their partition's broadcast group; OpenSM leaves out those that are not. */
+/* Why OpenSM does not create a group; NULL: it does. An IP group must have the mtu and rate of its partition. */
 static const char *group_problem(const struct reader *r, const struct multicast_group *g, const struct group_flags *f)
 {
         const struct partitions_conf_partition *p = open_partition(r);
@@ -311,7 +310,7 @@ static const char *group_problem(const struct reader *r, const struct multicast_
         return NULL;
 }
 
-/* A partition for IPoIB has its IPv4 broadcast group already; many files name it all the same. */
+/* True for the IPv4 broadcast group of a partition with ipoib, which many files name again. */
 static bool is_broadcast(const struct reader *r, const struct mgid *mgid)
 {
         static const uint8_t rest[10] = { [6] = 0xff, 0xff, 0xff, 0xff };
@@ -350,7 +349,7 @@ int partitions_conf_read_group(struct reader *r, const struct token *t, size_t p
                 return 0;
         }
         flags.tclass = 0;
-        if (partitions_conf_known_text(r, p))
+        if (partitions_conf_was_written(r, p))
                 *ret_end = p + read_flags(r, p, &flags);
         problem = group_problem(r, &group, &flags);
         if (problem) {
@@ -373,7 +372,7 @@ static enum membership find_membership(const char *word)
         static const enum membership memberships[] = { MEMBERSHIP_FULL, MEMBERSHIP_BOTH, MEMBERSHIP_LIMITED };
 
         for (size_t i = 0; i < ELEMENTS(memberships); i++)
-                if (begins(word, membership_to_string(memberships[i])))
+                if (is_prefix(word, membership_to_string(memberships[i])))
                         return memberships[i];
         return MEMBERSHIP_NONE;
 }
@@ -387,7 +386,7 @@ static void read_defmember(struct reader *r, const struct token *t)
                                      "(accepted: full, limited, both)", t->value ? quote(r, t->value) : "nothing");
                 return;
         }
-        judge_word(r, t->value_at, t->value, membership_to_string(m));
+        check_word(r, t->value_at, t->value, membership_to_string(m));
         r->open.membership = m;
 }
 
@@ -395,11 +394,11 @@ void partitions_conf_add_flag(struct reader *r, const struct token *t)
 {
         if (read_flag(r, t, &r->open.flags))
                 return;
-        if (begins(t->name, "ipoib")) {
-                judge_word(r, t->at, t->name, "ipoib");
+        if (is_prefix(t->name, "ipoib")) {
+                check_word(r, t->at, t->name, "ipoib");
                 r->open.ipoib = true;
-        } else if (begins(t->name, "defmember")) {
-                judge_word(r, t->at, t->name, "defmember");
+        } else if (is_prefix(t->name, "defmember")) {
+                check_word(r, t->at, t->name, "defmember");
                 read_defmember(r, t);
         } else if (strcmp(t->name, "indx0") == 0)
                 r->open.index0 = true;
@@ -408,7 +407,8 @@ void partitions_conf_add_flag(struct reader *r, const struct token *t)
                                      quote(r, t->name));
 }
 
-static const char *number_habit(const char *text)
+/* How the C library reads a number that is not hexadecimal; NULL: it is. */
+static const char *describe_notation(const char *text)
 {
         while (isspace((unsigned char) *text))
                 text++;
@@ -419,10 +419,10 @@ static const char *number_habit(const char *text)
         return text[0] == '0' ? NULL : "decimal";
 }
 
-void partitions_conf_judge_key(struct reader *r, size_t at, const char *text, uint64_t value)
+void partitions_conf_check_key(struct reader *r, size_t at, const char *text, uint64_t value)
 {
         unsigned base = (unsigned) value & P_KEY_BASE_MASK;
-        const char *habit = number_habit(text);
+        const char *notation = describe_notation(text);
 
         if (base == 0)
                 partitions_conf_warn(r, at, FINDING_OPENSM_P_KEY, "%s is not the P_Key of a partition; OpenSM looks up the "
@@ -430,11 +430,11 @@ void partitions_conf_judge_key(struct reader *r, size_t at, const char *text, ui
         else if (value > P_KEY_BASE_MASK)
                 partitions_conf_warn(r, at, FINDING_OPENSM_P_KEY, "%s is cut to its low 15 bits: OpenSM reads it as 0x%04x",
                                      quote(r, text), base);
-        else if (habit)
-                partitions_conf_warn(r, at, FINDING_OPENSM_P_KEY, "%s is read as %s: 0x%04x", quote(r, text), habit, base);
+        else if (notation)
+                partitions_conf_warn(r, at, FINDING_OPENSM_P_KEY, "%s is read as %s: 0x%04x", quote(r, text), notation, base);
 }
 
-void partitions_conf_judge_definition(struct reader *r, const struct token *head, const char *name, bool generated,
+void partitions_conf_check_definition(struct reader *r, const struct token *head, const char *name, bool generated,
                                       bool again)
 {
         const struct partitions_conf_partition *p = open_partition(r);
@@ -464,7 +464,7 @@ static enum membership read_membership(struct reader *r, const struct token *t)
                 return r->open.membership;
         m = find_membership(t->value);
         if (m == MEMBERSHIP_FULL || m == MEMBERSHIP_BOTH) {
-                judge_word(r, t->value_at, t->value, membership_to_string(m));
+                check_word(r, t->value_at, t->value, membership_to_string(m));
                 return m;
         }
         if (m == MEMBERSHIP_NONE)
@@ -488,9 +488,9 @@ static bool read_keyword(struct reader *r, const struct token *t, struct partiti
         };
 
         for (size_t i = 0; i < ELEMENTS(keywords); i++) {
-                if (!begins(t->name, keywords[i].word))
+                if (!is_prefix(t->name, keywords[i].word))
                         continue;
-                judge_word(r, t->at, t->name, keywords[i].word);
+                check_word(r, t->at, t->name, keywords[i].word);
                 m->who = keywords[i].who;
                 m->type = keywords[i].type;
                 return true;
@@ -500,16 +500,16 @@ static bool read_keyword(struct reader *r, const struct token *t, struct partiti
 
 static int read_guid(struct reader *r, const struct token *t, struct guid *ret)
 {
-        const char *end, *habit = number_habit(t->name);
+        const char *end, *notation = describe_notation(t->name);
 
         errno = 0;
         ret->v = partitions_conf_number(t->name, &end);
         if (ret->v == 0 || *end)
                 return -EINVAL;
         if (errno == ERANGE)
-                habit = "the largest 64-bit number, because it has more than 64 bits";
-        if (habit)
-                partitions_conf_warn(r, t->at, FINDING_OPENSM_GUID, "%s is read as %s: 0x%016" PRIx64, quote(r, t->name), habit,
+                notation = "the largest 64-bit number, because it has more than 64 bits";
+        if (notation)
+                partitions_conf_warn(r, t->at, FINDING_OPENSM_GUID, "%s is read as %s: 0x%016" PRIx64, quote(r, t->name), notation,
                                      ret->v);
         return 0;
 }
@@ -537,7 +537,7 @@ int partitions_conf_read_member(struct reader *r, const struct token *t)
 
         if (!*t->name)
                 return 0;
-        if (begins(t->name, "NONE")) {
+        if (is_prefix(t->name, "NONE")) {
                 if (strcmp(t->name, "NONE") != 0)
                         partitions_conf_warn(r, t->at, FINDING_OPENSM_WORD, "OpenSM reads %s as NONE: no port",
                                              quote(r, t->name));
