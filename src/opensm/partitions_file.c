@@ -37,14 +37,7 @@ static int compare_items(const void *left, const void *right)
         return ORDER(a->base, b->base) ?: ORDER(a->member.port.v, b->member.port.v);
 }
 
-static enum membership add_entry(enum membership m, struct p_key key)
-{
-        enum membership more = p_key_is_full(key) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED;
-
-        return m == MEMBERSHIP_NONE || m == more ? more : MEMBERSHIP_BOTH;
-}
-
-/* Sorts, and makes one item of those of one port and base. */
+/* Sorts, and merges the items of one port and base. Returns how many are left. */
 static size_t merge_items(struct item *items, size_t n)
 {
         size_t kept = 0;
@@ -53,12 +46,10 @@ static size_t merge_items(struct item *items, size_t n)
         for (size_t i = 0; i < n; i++) {
                 struct item *last = kept > 0 ? &items[kept - 1] : NULL;
 
-                if (last && compare_items(last, &items[i]) == 0) {
-                        struct p_key key = p_key_make(last->base, items[i].member.membership == MEMBERSHIP_FULL);
-
-                        last->member.membership = add_entry(last->member.membership, key);
-                } else
+                if (!last || compare_items(last, &items[i]) != 0)
                         items[kept++] = items[i];
+                else if (last->member.membership != items[i].member.membership)
+                        last->member.membership = MEMBERSHIP_BOTH;
         }
         return kept;
 }
@@ -134,7 +125,8 @@ int partitions_file_from_ports(struct arena *a, const struct policy *policy, con
                         if (p_key_is_used(ports[p].keys[k]))
                                 items[n++] = (struct item) {
                                         p_key_base(ports[p].keys[k]),
-                                        { ports[p].guid, add_entry(MEMBERSHIP_NONE, ports[p].keys[k]), ports[p].label },
+                                        { ports[p].guid, p_key_is_full(ports[p].keys[k]) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED,
+                                          ports[p].label },
                                 };
         return group_items(a, policy, conf, items, merge_items(items, n), ret);
 }
@@ -303,23 +295,22 @@ static int check_partition(const struct partitions_file_partition *p, bool allow
         return 0;
 }
 
-/* Somebody else's from now on. */
-static int release(struct arena *a, const struct text *body, const char **ret, size_t *ret_n)
+static void print_head(struct text *t, const struct partitions_file *file, const struct text *body)
 {
-        _cleanup_text_ struct text whole = {};
-
-        text_add(&whole, "# Generated from a policy by pkeyctl export opensm.\n");
-        if (body->n > 0)
-                text_add_n(&whole, body->bytes, body->n);
-        *ret_n = whole.n;
-        *ret = text_copy(a, &whole);
-        return *ret ? 0 : -ENOMEM;
+        if (file->released) {
+                text_add(t, "# Generated from a policy by pkeyctl export opensm.\n");
+                return;
+        }
+        text_add(t, HEAD_PEOPLE HEAD_OWN "generation %" PRIu64, file->generation);
+        if (file->phase)
+                text_add(t, HEAD_PHASE "%s", file->phase);
+        text_add(t, HEAD_SUM "%016" PRIx64 "\n", sum(t->bytes, t->n, body->bytes, body->n));
 }
 
 int partitions_file_render(struct arena *a, const struct partitions_file *file, bool allow_both_pkeys,
                            struct findings *findings, const char **ret, size_t *ret_n)
 {
-        _cleanup_text_ struct text head = {}, body = {}, whole = {};
+        _cleanup_text_ struct text body = {}, whole = {};
         _cleanup_arena_ struct arena *scratch = arena_new();
         int r = 0, e;
 
@@ -331,18 +322,12 @@ int partitions_file_render(struct arena *a, const struct partitions_file *file, 
         }
         if (r < 0)
                 return r;
-        text_add(&head, HEAD_PEOPLE HEAD_OWN "generation %" PRIu64, file->generation);
-        if (file->phase)
-                text_add(&head, HEAD_PHASE "%s", file->phase);
         for (uint32_t i = 0; i < file->n_partitions; i++)
                 if (!print_partition(&body, scratch, &file->partitions[i]))
                         return -ENOMEM;
-        if (head.failed || body.failed)
+        if (body.failed)
                 return -ENOMEM;
-        if (file->released)
-                return release(a, &body, ret, ret_n);
-        text_add_n(&whole, head.bytes, head.n);
-        text_add(&whole, HEAD_SUM "%016" PRIx64 "\n", sum(head.bytes, head.n, body.bytes, body.n));
+        print_head(&whole, file, &body);
         text_add_n(&whole, body.bytes, body.n);
         *ret_n = whole.n;
         *ret = text_copy(a, &whole);
