@@ -8,7 +8,7 @@
 
 #include "policy/file_report.h"
 
-#define LINE_MAX_SIZE 1022 /* what one fgets of OpenSM takes from this file */
+#define LINE_MAX_SIZE 1022 /* characters that one fgets of OpenSM reads of this file */
 
 struct reader {
         struct arena *arena;
@@ -155,8 +155,8 @@ int opensm_conf_parse(struct arena *a, const char *file_name, const char *bytes,
         return 0;
 }
 
-/* Behind the slashes and "." that begin it. */
-static const char *skip_nothing(const char *path)
+/* The path without its leading slashes and "." components. */
+static const char *skip_empty(const char *path)
 {
         while (*path == '/' || (*path == '.' && (path[1] == '/' || path[1] == '\0')))
                 path++;
@@ -170,8 +170,8 @@ bool opensm_conf_is_same_file(const char *x, const char *y)
         for (;;) {
                 size_t n;
 
-                x = skip_nothing(x);
-                y = skip_nothing(y);
+                x = skip_empty(x);
+                y = skip_empty(y);
                 n = strcspn(x, "/");
                 if (n != strcspn(y, "/") || memcmp(x, y, n) != 0)
                         return false;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * OpenSM's own configuration, opensm.conf: one `option value` on each line. Of its hundred options these are what pkeyd has
- * to know to tell what OpenSM will do with a partitions.conf.
+ * OpenSM's own configuration, opensm.conf: one `option value` on each line. pkeyd reads the options that determine what OpenSM does
+ * with a partitions.conf.
  */
 
 #include <stdbool.h>
@@ -17,30 +17,29 @@
 struct opensm_conf {
         bool allow_both_pkeys;             /* without it `both` is full */
         bool qos;                          /* without it every SL is 0 */
-        bool keep_pkey_indexes;            /* with it (the default) an entry stays at its index */
+        bool keep_pkey_indexes;            /* an entry stays at its index; the default */
         const char *partition_config_file; /* in the arena; NULL: OpenSM's default */
         const char *part_enforce;          /* "both", "in", "out", "off"; in the arena; NULL: the default, both */
         uint64_t m_key;
         unsigned m_key_protection_level;   /* 0 to 3 */
-        bool sm_key_is_default;            /* sa_key is 1, as it comes */
+        bool sm_key_is_default;            /* sa_key is 1, OpenSM's default */
 };
 
-/* What OpenSM does without a file. */
+/* The defaults, which OpenSM uses without a file. */
 void opensm_conf_default(struct opensm_conf *ret);
 
-/* Reads a file over the defaults, as OpenSM does: unknown options and comments are passed over, of two lines the last one
- * counts, true is TRUE and nothing else. Where that is hardly what was meant there is a warning. M_Key and SA key never
- * appear in a finding. Returns 0 or -ENOMEM. */
+/* Reads a file as OpenSM does: it ignores unknown options and comments, uses the last of several lines, and accepts only TRUE for
+ * true. What the author probably did not mean becomes a warning. M_Key and SM_Key never appear in a finding. Returns 0 or -ENOMEM;
+ * the strings of *ret in the arena. */
 int opensm_conf_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                       struct opensm_conf *ret);
 
-/* Do both name one file, as far as their text says? Repeated slashes and "." count for nothing; links are not followed. */
+/* True if both paths are the same but for repeated slashes and "."; does not follow links. */
 bool opensm_conf_is_same_file(const char *x, const char *y);
 
-/* The partition file that OpenSM reads if nothing names another one, as distributions build it. */
+/* The partition file that OpenSM, as distributions build it, reads by default. */
 #define OPENSM_PARTITIONS_CONF "/etc/opensm/partitions.conf"
 
-/* Does OpenSM read the partition file `written`? path: of its opensm.conf, as findings have it; NULL: conf has the defaults, and no
- * file was read. If conf names another file there is an error; if it names none, and `written` is not OpenSM's default, a
- * warning. */
+/* Checks that OpenSM reads the partition file `written`. path: of its opensm.conf, for findings; NULL: none was read, and conf has
+ * the defaults. An error if conf names another file; a warning if it names none, and `written` is not OpenSM's default. */
 void opensm_conf_check_file(const struct opensm_conf *conf, const char *path, const char *written, struct findings *findings);

@@ -9,8 +9,8 @@
 #include "util/hash.h"
 #include "util/text.h"
 
-/* The head: a line for people, a line for partitions_file_recognise. What comes before SUM and what comes behind the second
- * line is what the checksum is over. */
+/* The head: a line for people, and a line for partitions_file_recognise. The checksum covers what is before HEAD_SUM and after the
+ * second line. */
 #define HEAD_PEOPLE "# Written by pkeyd. Do not edit: what is changed here is not in the policy and will be refused.\n"
 #define HEAD_OWN    "# pkeyd "
 #define HEAD_PHASE  " phase "
@@ -54,8 +54,8 @@ static size_t merge_items(struct item *items, size_t n)
         return kept;
 }
 
-/* As it is in a file that is there already; what the file does not have stays as it is. */
-static void describe_foreign(const struct partitions_conf *conf, uint16_t base, struct partitions_file_partition *ret)
+/* Name, index 0 and IPoIB of a base by the file that OpenSM had before, if it has the base. */
+static void describe_by_conf(const struct partitions_conf *conf, uint16_t base, struct partitions_file_partition *ret)
 {
         for (uint32_t i = 0; conf && i < conf->n_partitions; i++) {
                 const struct partitions_conf_partition *p = &conf->partitions[i];
@@ -76,7 +76,7 @@ static void describe_partition(const struct policy *policy, const struct partiti
 
         *ret = (struct partitions_file_partition) { .base = base, .name = "" };
         if (i < 0 || !policy_owns(policy, base)) {
-                describe_foreign(conf, base, ret);
+                describe_by_conf(conf, base, ret);
                 return;
         }
         ret->name = policy->partitions[i].name;
@@ -178,8 +178,8 @@ static void print_parameters(struct text *t, const struct multicast_parameters *
         text_add(t, ",Q_Key=0x%x,TClass=%u,FlowLabel=%u", m->q_key, m->tclass, m->flow_label);
 }
 
-/* Groups have a rule of their own: in that of the broadcast group they would get its scopes beside theirs. Each stands on a
- * line of its own, and never at the end of the rule: OpenSM reads on behind it. */
+/* Groups have a definition of their own: in that of the broadcast group they would have its scopes, too. Each is on a line of its
+ * own, and never the last of the definition, because OpenSM reads on after it. */
 static bool print_groups(struct text *t, struct arena *a, const struct partitions_file_partition *p)
 {
         const struct ipoib *ipoib = p->ipoib;
@@ -211,8 +211,8 @@ static void print_label(struct text *t, const char *label)
                 text_add_n(t, isprint((unsigned char) label[i]) ? &label[i] : "?", 1);
 }
 
-/* `indx0` and `both` would give index 0 to the limited entry, and move the full one. */
-static bool stands_apart(const struct partitions_file_partition *p, const struct partitions_file_member *m)
+/* In a definition with `indx0`, OpenSM would give index 0 to the limited entry of `both`, and move the full one. */
+static bool is_apart(const struct partitions_file_partition *p, const struct partitions_file_member *m)
 {
         return p->base == P_KEY_DEFAULT_BASE && m->membership == MEMBERSHIP_BOTH;
 }
@@ -222,7 +222,7 @@ static uint32_t count_members(const struct partitions_file_partition *p, bool ap
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < p->n_members; i++)
-                n += stands_apart(p, &p->members[i]) == apart;
+                n += is_apart(p, &p->members[i]) == apart;
         return n;
 }
 
@@ -234,7 +234,7 @@ static void print_members(struct text *t, const struct partitions_file_partition
         for (uint32_t i = 0; i < p->n_members; i++) {
                 const struct partitions_file_member *m = &p->members[i];
 
-                if (stands_apart(p, m) != apart)
+                if (is_apart(p, m) != apart)
                         continue;
                 text_add(t, "    0x%016" PRIx64 "=%s%s", m->port.v, membership_to_string(m->membership), --left > 0 ? "," : ";");
                 if (m->label)
@@ -263,7 +263,6 @@ static bool print_partition(struct text *t, struct arena *a, const struct partit
         return print_groups(t, a, p);
 }
 
-/* Of what stands before the line that holds it, and behind. */
 static uint64_t sum(const char *head, size_t n_head, const char *body, size_t n_body)
 {
         return hash_bytes(hash_bytes(HASH_START, head, n_head), body, n_body);
@@ -281,7 +280,7 @@ static void refuse_both(const struct partitions_file_partition *p, const struct 
                               p->base, *p->name ? ")" : "");
 }
 
-/* One example for each partition is enough. */
+/* Reports one member of each partition. */
 static int check_partition(const struct partitions_file_partition *p, bool allow_both_pkeys, struct findings *findings)
 {
         for (uint32_t i = 0; i < p->n_members; i++) {
@@ -361,7 +360,7 @@ enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n
         if (n == 0)
                 return PARTITIONS_FILE_FOREIGN;
         own = bytes + people;
-        /* the second line alone makes it ours: the first may have been the one that was edited */
+        /* the second line alone shows that pkeyd wrote it: the first may be the line that was edited */
         if (!begins_with(bytes, n, HEAD_PEOPLE)) {
                 line_end = memchr(bytes, '\n', n);
                 if (!line_end)

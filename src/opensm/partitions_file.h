@@ -2,23 +2,22 @@
 #pragma once
 
 /*
- * A partitions.conf that pkeyd writes, and how it knows one of its own.
+ * A partitions.conf that pkeyd writes, and how pkeyd recognises one.
  *
- * The file says everything: each port by its GUID with its membership, one to a line, each partition by its P_Key, each
- * multicast parameter. Nothing is left to a default of OpenSM, no line comes near the 4,094 characters at which OpenSM cuts
- * lines in two, no word is of a kind that OpenSM takes for another. One default it has for which there is no word: a port
- * that the file does not name is a limited member of the default partition, and the SM's own port a full one.
+ * The file is explicit: each port by its GUID with its membership, one to a line, each partition by its P_Key, each multicast
+ * parameter. It relies on no default of OpenSM, no line comes near the 4,094 characters at which OpenSM splits lines, and no word
+ * can be read as another. One default cannot be overridden: a port that the file does not name is a limited member of the default
+ * partition, and the SM's own port a full member.
  *
- * The default partition has `indx0`: with allow_both_pkeys OpenSM would else put 0x7fff behind all other entries of a port that had
- * 0xffff at index 0, and leave index 0 empty. Members with both entries are in a rule without it, where 0xffff has index 0. Another
- * partition with `indx0` comes later in the file, and that counts.
+ * The default partition has `indx0`. Without it, and with allow_both_pkeys, OpenSM would add the 0x7fff of a port that had 0xffff
+ * at index 0 after all other entries, and leave index 0 empty. Members with both entries are in a definition without `indx0`, so
+ * that 0xffff keeps index 0. If another partition has `indx0`, it comes later in the file and takes precedence.
  *
- * What is rendered is a plain struct, made from tables (partitions_file_collect): those that the policy wants, those in the
- * middle of a plan, or others; or from anything else that knows which port has which P_Keys (partitions_file_from_ports).
- * External ports of switches do not appear: OpenSM gives them what their peer ports have.
+ * The file is rendered from a struct that is made from tables: those of the policy, or those between two phases of a plan.
+ * External ports of switches do not appear in it: OpenSM gives them the entries of their peers.
  *
- * The head names the program, the generation and the phase, and carries a checksum over all of the file, so that a file that
- * somebody edited since, or that was cut short, is told from one that is intact.
+ * The head names the program, the generation and the phase, and has a checksum of the whole file: pkeyd detects a file that was
+ * edited or truncated.
  */
 
 #include "desired/desired.h"
@@ -28,11 +27,11 @@
 struct partitions_file_member {
         struct guid port;
         enum membership membership;
-        const char *label; /* who that is, as a comment; NULL: not known */
+        const char *label; /* its host, for a comment; NULL: not known */
 };
 
 struct partitions_file_partition {
-        const char *name;          /* what OpenSM cannot read in a name is left out of it */
+        const char *name;          /* rendered without the characters that OpenSM cannot read */
         uint16_t base;
         bool index0;               /* the entry goes to index 0 of its members' tables */
         const struct ipoib *ipoib; /* NULL: no multicast groups */
@@ -45,10 +44,10 @@ struct partitions_file {
         uint32_t n_partitions;
         uint64_t generation;
         const char *phase;         /* "3 open"; NULL: the whole policy */
-        bool released;             /* for people to go on with: nothing in it says that it is pkeyd's */
+        bool released;             /* without the head: it no longer belongs to pkeyd */
 };
 
-/* One port and what it shall have. */
+/* One port and its P_Keys in a file. */
 struct partitions_file_port {
         struct guid guid;
         const char *label;         /* NULL: not known */
@@ -56,29 +55,29 @@ struct partitions_file_port {
         uint32_t n_keys;
 };
 
-/* The file of ports with their P_Keys. Names, index 0 and IPoIB come from the policy; of a base that it does not have or own, from
- * conf, the file that OpenSM had before (NULL: not known); one that is in neither is named by its number. Partitions are in the
- * order default, then ascending base; members ascending GUID; a base without a member is left out. generation and phase are left
- * to the caller. Returns 0 or -ENOMEM. In the arena; borrows policy, conf and labels. */
+/* The file that gives these ports their P_Keys. Names, index 0 and IPoIB come from the policy; for a base that the policy does not
+ * own, from conf, the file that OpenSM had before (NULL: not known); a base in neither is named by its number. Partitions: the
+ * default one, then by ascending base; members by ascending GUID. A base without members is left out. The caller sets generation
+ * and phase. Returns 0 or -ENOMEM; *ret in the arena, borrowing policy, conf and labels. */
 int partitions_file_from_ports(struct arena *a, const struct policy *policy, const struct partitions_conf *conf,
                                const struct partitions_file_port *ports, uint32_t n_ports, struct partitions_file *ret);
 
-/* The endports of a subnet with these tables (same index as subnet->ports; d->ports will do, and so will the sets of P_Keys
- * that a phase of a plan leaves), as ports. Endports without a GUID are left out. Returns 0 or -ENOMEM. */
+/* The endports of a subnet with the P_Keys of `tables` (same index as subnet->ports). Endports without a GUID are left out. Returns
+ * 0 or -ENOMEM; *ret in the arena, borrowing the P_Keys. */
 int partitions_file_collect(struct arena *a, const struct subnet *subnet, const struct desired_port *tables,
                             struct partitions_file_port **ret, uint32_t *ret_n);
 
-/* The bytes of the file (with a NUL behind). allow_both_pkeys as in opensm.conf: without it a membership `both` is refused
- * with the line to add there. Returns 0, -EBADMSG (findings say why), -ENOMEM; in the arena. */
+/* The bytes of the file, with a NUL at their end. allow_both_pkeys as in opensm.conf: without it a membership `both` is refused,
+ * and the finding names the line to add there. Returns 0, -EBADMSG (findings say why), -ENOMEM; *ret in the arena. */
 int partitions_file_render(struct arena *a, const struct partitions_file *file, bool allow_both_pkeys,
                            struct findings *findings, const char **ret, size_t *ret_n);
 
 enum partitions_file_owner {
         PARTITIONS_FILE_FOREIGN, /* pkeyd did not write it */
-        PARTITIONS_FILE_EDITED,  /* it did, and somebody changed it since, or it is not whole */
+        PARTITIONS_FILE_EDITED,  /* pkeyd wrote it, and it was edited or truncated since */
         PARTITIONS_FILE_INTACT,
 };
 
-/* Whose is this file? *ret_is_phase (may be NULL): it is intact, and pkeyd was to write others after it. Pure, and safe for any
- * bytes. */
+/* Whether pkeyd wrote this file. *ret_is_phase (may be NULL): it is intact, and of a phase, so that others should have followed.
+ * Safe for any bytes. */
 enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n, bool *ret_is_phase);

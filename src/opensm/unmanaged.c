@@ -41,7 +41,7 @@ int opensm_named_guids(struct arena *a, const struct opensm_manager *manager, co
 struct absent_ports {
         const struct subnet *larger, *present;
         struct partitions_file_port *ports;
-        struct p_key **next; /* where the next entry of each port goes; NULL: they are only counted */
+        struct p_key **next; /* where the next entry of each port goes; NULL while entries are only counted */
 };
 
 static void add_entry(struct absent_ports *to, uint32_t port, struct p_key key)
@@ -80,8 +80,8 @@ static int add_partitions(struct absent_ports *to, const struct opensm_manager *
         return r;
 }
 
-/* After they were counted. */
-static int make_room(struct arena *a, struct absent_ports *to)
+/* Allocates the entries that were counted, and resets the counts. */
+static int allocate_entries(struct arena *a, struct absent_ports *to)
 {
         uint32_t n_ports = to->larger->n_ports;
         struct p_key **next = arena_new_array(a, struct p_key *, n_ports);
@@ -106,14 +106,14 @@ int opensm_unmanaged_of_absent(struct arena *a, const struct opensm_manager *man
         int r = to.ports ? add_partitions(&to, manager, conf, allow_both_pkeys) : -ENOMEM;
 
         if (r == 0)
-                r = make_room(a, &to);
+                r = allocate_entries(a, &to);
         if (r == 0)
                 r = add_partitions(&to, manager, conf, allow_both_pkeys);
         *ret = to.ports;
         return r;
 }
 
-/* Being a limited member of the default partition OpenSM gives every port anyway. */
+/* ALL=limited in the default partition adds nothing: OpenSM makes every port a limited member of it. */
 static bool is_for_all(const struct partitions_conf_partition *p, const struct partitions_conf_member *m)
 {
         return (m->who == PARTITIONS_CONF_ALL || m->who == PARTITIONS_CONF_TYPE) &&

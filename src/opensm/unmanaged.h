@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What a partition file gives in partitions that pkeyd does not manage (policy_manages()). Those entries stay as they are. Where a
- * port's table can be read, it shows them; of a port that is down, or was never seen, only the file says what it is to have.
+ * Entries of a partition file in partitions that pkeyd does not manage (policy_manages()). pkeyd keeps them. They are in the table
+ * of a port that can be read; for a port that is down, or was never seen, only the file has them.
  */
 
 #include "opensm/partitions_conf.h"
@@ -15,19 +15,19 @@ struct opensm_manager {
         bool keeps_unmanaged;
 };
 
-/* Every GUID that the policy names, or conf (may be NULL) in a partition that the policy does not manage. In any order, some twice.
- * Returns 0 or -ENOMEM; *ret in the arena. */
+/* Every GUID in the policy, and in the partitions of conf (may be NULL) that the policy does not manage. In any order, maybe
+ * repeatedly. Returns 0 or -ENOMEM; *ret in the arena. */
 int opensm_named_guids(struct arena *a, const struct opensm_manager *manager, const struct partitions_conf *conf,
                        const struct guid **ret, uint32_t *ret_n);
 
-/* For each port of `larger` (known_extend_named(); same index) that is not in `present`: its entries by conf in partitions that the
- * policy does not manage. ALL is each endport of `larger`. Without allow_both_pkeys `both` is full. Labels are NULL. Returns 0 or
- * -ENOMEM; *ret in the arena. */
+/* For each port of `larger` (known_extend_named(); same index) that is not in `present`: what conf gives it in partitions that the
+ * policy does not manage. ALL means every endport of `larger`. Without allow_both_pkeys `both` is full. Labels are NULL. Returns 0
+ * or -ENOMEM; *ret in the arena. */
 int opensm_unmanaged_of_absent(struct arena *a, const struct opensm_manager *manager, const struct partitions_conf *conf,
                                const struct subnet *larger, const struct subnet *present, bool allow_both_pkeys,
                                struct partitions_file_port **ret);
 
-/* The first partition that the policy does not manage and whose members are ALL or the like; NULL: none. pkeyd's file names ports,
- * so hosts that come later are not in it. */
+/* The first partition that the policy does not manage and that has members by ALL, ALL_CAS or the like; NULL: none. pkeyd's file
+ * names ports, so it does not include hosts that are added later. */
 const struct partitions_conf_partition *opensm_find_unmanaged_all(const struct opensm_manager *manager,
                                                                   const struct partitions_conf *conf);
