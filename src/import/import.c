@@ -41,7 +41,7 @@ static void report_default(struct import *im)
                         place.where = m->where;
         if (p->self != MEMBERSHIP_LIMITED && (p->self != MEMBERSHIP_NONE || p->all != MEMBERSHIP_LIMITED))
                 return;
-        if (!im->subnet || (im->subnet->sm == SUBNET_NONE && im->subnet->self == SUBNET_NONE))
+        if (!import_knows_self(im))
                 report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_DIFFERENT, &place,
                            "OpenSM makes its own port a limited member of the default partition; by a policy that port "
                            "is always a full member, because otherwise no host could reach the subnet administrator");

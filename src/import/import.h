@@ -67,6 +67,12 @@ struct import {
         uint32_t n_partitions;
 };
 
+/* Whether it is known which port SELF means. */
+static inline bool import_knows_self(const struct import *im)
+{
+        return im->subnet && partitions_conf_self_port(im->subnet) != SUBNET_NONE;
+}
+
 /* The whole of it. Returns 0, -EBADMSG (an error: the result would not be the same), -ENOMEM. *ret is the text of a
  * partitions.yaml, in the arena. subnet may be NULL: then GUIDs stay GUIDs and nothing is compared. */
 int import_convert(struct arena *a, const struct partitions_conf *conf, const struct subnet *subnet, bool allow_both_pkeys,

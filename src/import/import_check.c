@@ -99,19 +99,25 @@ static void check_capacity(struct import *im, const struct memberships *m, enum 
         report_hint(&im->report, "%s", hint);
 }
 
+/* Errors of the generated policy. Its warnings are left out: the original has had warnings about the same already. */
+static void report_errors(struct import *im, const struct findings *findings)
+{
+        for (size_t i = 0; i < findings->n; i++)
+                if (findings->items[i].severity == FINDING_ERROR)
+                        report_add(&im->report, FINDING_ERROR, FINDING_IMPORT_DIFFERENT, NULL,
+                                   "the generated policy cannot be used: line %u: %s", findings->items[i].where.line,
+                                   findings->items[i].text);
+}
+
 static int compare(struct import *im, const struct policy *policy)
 {
         _cleanup_findings_ struct findings findings = {};
         struct memberships *m;
         int r;
 
-        /* what the policy's own reading has to say was said in the words of the original already */
         findings_init(&findings, im->arena);
         r = policy_resolve(im->arena, policy, im->subnet, &findings, &m);
-        for (size_t i = 0; i < findings.n && r == -EBADMSG; i++)
-                if (findings.items[i].severity == FINDING_ERROR)
-                        report_add(&im->report, FINDING_ERROR, FINDING_IMPORT_DIFFERENT, NULL,
-                                   "the generated policy cannot be used: %s", findings.items[i].text);
+        report_errors(im, &findings);
         for (uint32_t i = 0; i < im->n_partitions && r == 0; i++)
                 r = compare_partition(im, &im->partitions[i], m);
         if (r < 0)
@@ -131,10 +137,6 @@ int import_check(struct import *im, const char *yaml)
 
         findings_init(&findings, im->arena);
         r = policy_parse(im->arena, "partitions.yaml", yaml, strlen(yaml), &findings, &policy);
-        for (size_t i = 0; i < findings.n && r == -EBADMSG; i++)
-                if (findings.items[i].severity == FINDING_ERROR)
-                        report_add(&im->report, FINDING_ERROR, FINDING_IMPORT_DIFFERENT, NULL,
-                                   "the generated policy cannot be read: line %u: %s", findings.items[i].where.line,
-                                   findings.items[i].text);
+        report_errors(im, &findings);
         return r < 0 || !im->subnet ? r : compare(im, policy);
 }

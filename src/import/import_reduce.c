@@ -14,11 +14,15 @@ struct covers {
         struct cover all, types[IMPORT_N_TYPES];
 };
 
-static void warn(struct import *im, const struct location *where, enum finding_code code, const char *text)
+__attribute__((format(printf, 4, 5)))
+static void warn(struct import *im, const struct location *where, enum finding_code code, const char *format, ...)
 {
         struct place place = { .where = *where };
+        va_list ap;
 
-        report_add(&im->report, FINDING_WARNING, code, where->line > 0 ? &place : NULL, "%s", text);
+        va_start(ap, format);
+        report_vadd(&im->report, FINDING_WARNING, code, where->line > 0 ? &place : NULL, format, ap);
+        va_end(ap);
 }
 
 static const struct cover *later(const struct cover *a, const struct cover *b)
@@ -26,7 +30,7 @@ static const struct cover *later(const struct cover *a, const struct cover *b)
         return a->order > b->order ? a : b;
 }
 
-static enum membership lesser(enum membership a, enum membership b)
+static enum membership lesser_membership(enum membership a, enum membership b)
 {
         if (a == MEMBERSHIP_LIMITED || b == MEMBERSHIP_LIMITED)
                 return MEMBERSHIP_LIMITED;
@@ -54,20 +58,13 @@ static uint32_t keep_last(struct import_port *ports, uint32_t n)
         return kept;
 }
 
-static uint32_t sm_port(const struct subnet *s)
-{
-        if (!s)
-                return SUBNET_NONE;
-        return s->sm != SUBNET_NONE ? s->sm : s->self;
-}
-
 static struct import_port find_port(const struct import *im, const struct partitions_conf_member *m)
 {
         struct import_port p = { .guid = m->guid, .port = SUBNET_NONE, .where = m->where };
 
         if (m->who == PARTITIONS_CONF_SELF) {
                 p.self = true;
-                p.port = sm_port(im->subnet);
+                p.port = im->subnet ? partitions_conf_self_port(im->subnet) : SUBNET_NONE;
                 p.guid = p.port != SUBNET_NONE ? im->subnet->ports[p.port].guid : (struct guid) { 0 };
         } else if (im->subnet)
                 p.port = subnet_find_endport(im->subnet, m->guid);
@@ -102,14 +99,15 @@ static void narrow(struct import *im, struct import_port *port, const struct cov
 {
         for (unsigned t = NODE_CA; t < IMPORT_N_TYPES; t++) {
                 const struct cover *c = &covers->types[t];
+                enum membership lesser;
 
                 if (c->order < port->order || c->membership == port->membership)
                         continue;
-                if (lesser(c->membership, port->membership) != port->membership)
-                        warn(im, &port->where, FINDING_IMPORT_NARROWED, arena_printf(im->arena, "whether line %u applies to this "
-                             "port depends on its node type, which is not known; it becomes a %s member", c->where.line,
-                             membership_to_string(lesser(c->membership, port->membership))) ?: "");
-                port->membership = lesser(c->membership, port->membership);
+                lesser = lesser_membership(c->membership, port->membership);
+                if (lesser != port->membership)
+                        warn(im, &port->where, FINDING_IMPORT_NARROWED, "whether line %u applies to this port depends on its node type, "
+                             "which is not known; it becomes a %s member", c->where.line, membership_to_string(lesser));
+                port->membership = lesser;
         }
 }
 
@@ -127,25 +125,19 @@ static bool stands(struct import *im, struct import_port *port, const struct cov
                 return true;
         }
         if (c->membership != port->membership && port->where.line > 0)
-                warn(im, &port->where, FINDING_IMPORT_OVERRIDDEN,
-                     arena_printf(im->arena, "%s has no effect here: the later line %u makes the port %s",
-                                  membership_to_string(port->membership), c->where.line,
-                                  membership_to_string(c->membership)) ?: "");
+                warn(im, &port->where, FINDING_IMPORT_OVERRIDDEN, "%s has no effect here: the later line %u makes the port %s",
+                     membership_to_string(port->membership), c->where.line, membership_to_string(c->membership));
         return false;
 }
 
 /* OpenSM knows port GUIDs only; a policy would take a node's GUID for all of its ports. */
 static bool is_node(struct import *im, const struct import_port *port)
 {
-        if (!im->subnet || port->port != SUBNET_NONE || port->self)
+        if (!im->subnet || port->port != SUBNET_NONE || port->self || subnet_find_node(im->subnet, port->guid) == SUBNET_NONE)
                 return false;
-        if (subnet_find_node(im->subnet, port->guid) != SUBNET_NONE) {
-                warn(im, &port->where, FINDING_IMPORT_GUID,
-                     arena_printf(im->arena, "0x%016" PRIx64 " is the GUID of a node, not of a port: OpenSM ignores it, "
-                                  "and the policy leaves it out", port->guid.v) ?: "");
-                return true;
-        }
-        return false;
+        warn(im, &port->where, FINDING_IMPORT_GUID, "0x%016" PRIx64 " is the GUID of a node, not of a port: OpenSM ignores it, "
+             "and the policy leaves it out", port->guid.v);
+        return true;
 }
 
 /* SELF stays a word where it means the port that pkeyd works through. */
@@ -161,7 +153,7 @@ static bool take_self(struct import *im, struct import_partition *p, const struc
 /* Where it is not known which port SELF is, a later line may be about that very port, and counts for OpenSM. */
 static void judge_self(struct import *im, const struct import_partition *p)
 {
-        if (p->self == MEMBERSHIP_NONE || sm_port(im->subnet) != SUBNET_NONE || p->source->base == P_KEY_DEFAULT_BASE)
+        if (p->self == MEMBERSHIP_NONE || import_knows_self(im) || p->source->base == P_KEY_DEFAULT_BASE)
                 return;
         for (uint32_t i = 0; i < p->n_ports; i++) {
                 if (p->ports[i].order < p->self_order || p->ports[i].membership == p->self)
@@ -196,9 +188,8 @@ int import_reduce(struct import *im, struct import_partition *p)
                 if (c->order > covers.all.order && c->membership != p->all)
                         p->types[t] = c->membership;
                 else if (c->order > 0 && c->order < covers.all.order && c->membership != p->all)
-                        warn(im, &c->where, FINDING_IMPORT_OVERRIDDEN,
-                             arena_printf(im->arena, "this line has no effect: the later line %u is about all ports",
-                                          covers.all.where.line) ?: "");
+                        warn(im, &c->where, FINDING_IMPORT_OVERRIDDEN, "this line has no effect: the later line %u is about all ports",
+                             covers.all.where.line);
         }
         return 0;
 }

@@ -84,6 +84,12 @@ int partitions_conf_parse(struct arena *a, const char *file_name, const char *by
  * has a broadcast group. Copies file_name. Returns 0 or -ENOMEM; *ret in the arena. */
 int partitions_conf_fallback(struct arena *a, const char *file_name, struct partitions_conf **ret);
 
+/* The port that SELF means, which is the one that OpenSM runs on: the master SM's if that is known, else this host's. */
+static inline uint32_t partitions_conf_self_port(const struct subnet *s)
+{
+        return s->sm != SUBNET_NONE ? s->sm : s->self;
+}
+
 /* The members of one partition in a fabric: *ret has an enum membership for each port of the subnet, in the arena. Without
  * allow_both_pkeys `both` is full. Returns 0 or -ENOMEM. */
 int partitions_conf_apply(struct arena *a, const struct partitions_conf_partition *partition, const struct subnet *subnet,

@@ -3,12 +3,6 @@
 
 #include "opensm/partitions_conf.h"
 
-/* SELF is the port that OpenSM runs on: the master SM's if that is known, else this host's. */
-static uint32_t sm_port(const struct subnet *s)
-{
-        return s->sm != SUBNET_NONE ? s->sm : s->self;
-}
-
 static bool matches(const struct partitions_conf_member *m, const struct subnet *s, uint32_t port)
 {
         if (s->ports[port].role != PORT_ENDPORT)
@@ -29,7 +23,7 @@ static void apply_member(const struct partitions_conf_member *m, const struct su
                                 levels[p] = (uint8_t) level;
                 return;
         case PARTITIONS_CONF_SELF:
-                port = sm_port(s);
+                port = partitions_conf_self_port(s);
                 break;
         case PARTITIONS_CONF_GUID:
                 port = subnet_find_endport(s, m->guid);

@@ -537,7 +537,6 @@ PHASES = "src/opensm/phases.c"
 ADMISSION = "src/opensm/admission.c"
 FILE = "src/opensm/partitions_file.c"
 OPENSM_CONF = "src/opensm/opensm_conf.c"
-CONF_APPLY = "src/opensm/partitions_conf_apply.c"
 
 WRONGS += [
     # apply
@@ -760,7 +759,7 @@ WRONGS += [
     Wrong("opensm-conf-true-in-small", OPENSM_CONF, "strcmp(value, \"TRUE\") == 0;", "strcasecmp(value, \"TRUE\") == 0;"),
     Wrong("opensm-conf-level-four", OPENSM_CONF, "v > 3)", "v > 4)"),
     Wrong("opensm-conf-null-is-a-name", OPENSM_CONF, "strcmp(value, \"(null)\") == 0 ? NULL : arena_strdup", "false ? NULL : arena_strdup"),
-    Wrong("opensm-self-is-here", CONF_APPLY, "return s->sm != SUBNET_NONE ? s->sm : s->self;", "return s->self;"),
+    Wrong("opensm-self-is-here", "src/opensm/partitions_conf.h", "return s->sm != SUBNET_NONE ? s->sm : s->self;", "return s->self;"),
     # discovery
     Wrong("discovery-local-switch-port-0", ANSWERS, "return info->local_port > 0 || is_local;", "return info->local_port > 0;"),
     Wrong("discovery-any-switch-port-0", ANSWERS, "return info->local_port > 0 || is_local;", "return true;"),
