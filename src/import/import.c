@@ -5,10 +5,10 @@
 
 #include "policy/policy.h"
 
-#define MAX_UNKNOWN 8 /* GUIDs of no port that are named one by one */
+#define MAX_UNKNOWN 8 /* unknown GUIDs that are reported one by one */
 
-/* One partition alone may stand at index 0. Where none is said to, it is the default partition. */
-static void settle_index0(struct import *im)
+/* A policy has one partition at index 0, which is the default partition unless another has index0. */
+static void keep_one_index0(struct import *im)
 {
         const struct import_partition *first = NULL;
 
@@ -30,7 +30,8 @@ static void settle_index0(struct import *im)
         }
 }
 
-/* A default partition that leaves out the SM's port: told by the comparison if it is known which port that is. */
+/* A default partition of which the SM's port is only a limited member. If it is known which port that is, import_check() reports
+ * it. */
 static void report_default(struct import *im)
 {
         const struct import_partition *p = &im->partitions[0];
@@ -47,7 +48,7 @@ static void report_default(struct import *im)
                            "is always a full member, because otherwise no host could reach the subnet administrator");
 }
 
-/* What a policy has no words for. */
+/* Leaves out multicast groups that a policy cannot express. */
 static void drop_groups(struct import *im, const struct partitions_conf_partition *p)
 {
         struct multicast_group *groups = (struct multicast_group *) (uintptr_t) p->ipoib->groups;
@@ -109,7 +110,7 @@ static void report_unknown_guids(struct import *im, const struct import_port **p
                            different - MAX_UNKNOWN);
 }
 
-/* Each of them once, and not too many: half a cluster may be switched off. */
+/* Reports each unknown GUID once, and only a few of them: half a cluster may be down. */
 static int report_unknown(struct import *im)
 {
         const struct import_port **unknown;
@@ -130,7 +131,7 @@ static int report_unknown(struct import *im)
         return 0;
 }
 
-/* `both` is what opensm.conf makes of it. */
+/* Warns once that the meaning of `both` depends on opensm.conf. */
 static void report_both(struct import *im)
 {
         for (uint32_t i = 0; i < im->n_partitions && !im->allow_both_pkeys; i++)
@@ -162,7 +163,7 @@ static int convert(struct import *im, const char **ret)
                 return r;
         if (report_unknown(im) < 0)
                 return -ENOMEM;
-        settle_index0(im);
+        keep_one_index0(im);
         report_default(im);
         report_losses(im);
         report_both(im);

@@ -2,33 +2,33 @@
 #pragma once
 
 /*
- * import/: from a partitions.conf to a policy that asks for the same tables.
+ * import/: converts a partitions.conf to a policy that results in the same tables.
  *
- *     import_reduce ... what OpenSM's "the later line counts" comes to: one membership for each kind of node and each port
- *     import_names .... ports as hosts, folded into hostlists; sets that several partitions share as groups
- *     import_print .... partitions.yaml, with the comments of the original
- *     import_check .... the result read again, and compared port by port with what OpenSM makes of the original
+ *     import_reduce ... reduces the lines of a partition, of which the later counts, to one membership for each node type and port
+ *     import_names .... replaces ports by hosts, folded into hostlists, and sets that several partitions share by groups
+ *     import_print .... prints partitions.yaml, with the comments of the original
+ *     import_check .... reads the result, and compares it port by port with what OpenSM makes of the original
  *
- * What a policy cannot say is never said wider: it is left out or narrowed, with a warning that tells where.
+ * What a policy cannot express is left out or narrowed, never widened, with a warning about the line.
  *
- * This folder refuses to know where the file is, and what becomes of the text.
+ * This folder does not know where the file comes from and where the policy goes.
  */
 
 #include "opensm/partitions_conf.h"
 #include "policy/file_report.h"
 
-/* A port that is named on its own, and what it is in the end. */
+/* A port that a line names, and its resulting membership. */
 struct import_port {
         struct guid guid;
-        uint32_t port;              /* of the subnet; SUBNET_NONE: not there, or there is no subnet */
+        uint32_t port;              /* of the subnet; SUBNET_NONE: not in it, or there is no subnet */
         enum membership membership;
-        bool self;                  /* by the word SELF; guid may be 0 then */
-        bool stays;                 /* is said by its GUID */
-        uint32_t order;             /* in the file */
+        bool self;                  /* named by the word SELF; then guid may be 0 */
+        bool stays_guid;            /* the policy names it by its GUID */
+        uint32_t order;             /* of its line among those of the partition */
         struct location where;
 };
 
-/* Lines of equal membership. */
+/* The named ports of a partition that have the same membership. */
 struct import_set {
         enum membership membership;
         struct import_port **ports;
@@ -37,9 +37,9 @@ struct import_set {
         uint32_t n_items;
         struct import_port **guids; /* of the GUIDs, which are the last n_guids items */
         uint32_t n_guids;
-        const char *text;           /* all of them, to compare sets */
+        const char *text;           /* all items, to compare sets */
         const char *group;          /* the group that stands for it; NULL: none */
-        bool group_first;           /* the first with this group: prints it */
+        bool defines_group;         /* the first set with this group */
 };
 
 #define IMPORT_N_TYPES 4            /* by enum node_type */
@@ -48,8 +48,8 @@ struct import_partition {
         const struct partitions_conf_partition *source;
         const char *name;
         enum membership all, types[IMPORT_N_TYPES];
-        enum membership self;       /* NONE: not said */
-        uint32_t self_order;        /* in the file */
+        enum membership self;       /* of SELF; MEMBERSHIP_NONE: it is no member */
+        uint32_t self_order;        /* of its line among those of the partition */
         bool index0;
         struct import_port *ports;  /* ascending GUID */
         uint32_t n_ports;
@@ -61,7 +61,7 @@ struct import {
         struct arena *arena;
         struct report report;
         const struct partitions_conf *conf;
-        const struct subnet *subnet; /* NULL: nothing is known of the fabric */
+        const struct subnet *subnet; /* NULL: the fabric is not known */
         bool allow_both_pkeys;
         struct import_partition *partitions; /* as in conf */
         uint32_t n_partitions;
@@ -73,7 +73,7 @@ static inline bool import_knows_self(const struct import *im)
         return im->subnet && partitions_conf_self_port(im->subnet) != SUBNET_NONE;
 }
 
-/* The whole of it. Returns 0, -EBADMSG (an error: the result would not be the same), -ENOMEM. *ret is the text of a
+/* Converts. Returns 0, -EBADMSG (an error: the policy would result in other tables), -ENOMEM. *ret is the text of a
  * partitions.yaml, in the arena. subnet may be NULL: then GUIDs stay GUIDs and nothing is compared. */
 int import_convert(struct arena *a, const struct partitions_conf *conf, const struct subnet *subnet, bool allow_both_pkeys,
                    struct findings *findings, const char **ret);

@@ -5,7 +5,7 @@
 #include "import/import.h"
 #include "policy/policy.h"
 
-/* What the policy makes of a port in this partition. */
+/* The membership that the policy gives a port in this partition. */
 static enum membership membership_of(const struct memberships *m, uint32_t port, uint16_t base)
 {
         const struct port_membership *found = memberships_find(m, port, base);
@@ -13,7 +13,7 @@ static enum membership membership_of(const struct memberships *m, uint32_t port,
         return found ? found->membership : MEMBERSHIP_NONE;
 }
 
-/* pkeyd keeps its own port and the SM's full members of the default partition, whatever was said. */
+/* By any policy pkeyd's own port and the SM's are full members of the default partition. */
 static bool is_kept_full(const struct subnet *s, uint32_t port, uint16_t base, enum membership got)
 {
         return base == P_KEY_DEFAULT_BASE && (port == s->self || port == s->sm) && got == MEMBERSHIP_FULL;
@@ -59,7 +59,7 @@ static int compare_partition(struct import *im, const struct import_partition *p
         return 0;
 }
 
-/* A switch port has one entry of each partition of what is plugged in there. */
+/* A switch port has one entry for each partition of the host behind it. */
 static uint32_t count_entries(const struct memberships *m, const struct subnet *s, uint32_t port)
 {
         uint32_t of = s->ports[port].role == PORT_ENDPORT ? port : s->ports[port].peer, n = 0;
@@ -81,7 +81,7 @@ static bool is_too_small(const struct memberships *m, const struct subnet *s, ui
         return capacity > 0 && count_entries(m, s, port) > capacity;
 }
 
-/* OpenSM leaves out what does not fit; pkeyd refuses such a policy as a whole. */
+/* OpenSM leaves out the entries that do not fit; pkeyd refuses the whole policy. */
 static void check_capacity(struct import *im, const struct memberships *m, enum port_role role, const char *hint)
 {
         const struct subnet *s = im->subnet;
@@ -122,9 +122,9 @@ static int compare(struct import *im, const struct policy *policy)
                 r = compare_partition(im, &im->partitions[i], m);
         if (r < 0)
                 return r;
-        check_capacity(im, m, PORT_ENDPORT, "take such ports out of partitions that they do not use, before pkeyctl plan");
+        check_capacity(im, m, PORT_ENDPORT, "remove such ports from partitions that they do not use, before pkeyctl plan");
         check_capacity(im, m, PORT_SWITCH_EXTERNAL,
-                       "take what is plugged in there out of partitions that it does not use, before pkeyctl plan; or set "
+                       "remove the hosts behind such ports from partitions that they do not use, before pkeyctl plan; or set "
                        "'enforcement_overflow: disable' or 'enforcement: off' in pkeyd.yaml");
         return 0;
 }

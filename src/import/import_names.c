@@ -3,19 +3,19 @@
 #include <errno.h>
 #include <string.h>
 
-#include "subnet/fold.h"
 #include "import/import.h"
 #include "policy/selector.h"
+#include "subnet/fold.h"
 #include "util/text.h"
 #include "util/vector.h"
 
-#define MAX_ITEM   96  /* characters of one hostlist */
-#define MAX_LINES  4   /* sets of more selectors become groups */
+#define MAX_ITEM  96 /* characters of one hostlist */
+#define MAX_LINES 4  /* sets with more selectors become groups */
 
 /* ---- names of partitions and groups ---------------------------------------------------------------------------- */
 
-/* Whatever stands in a name as far as a policy takes it. */
-static const char *acceptable(struct arena *a, const char *name, uint16_t base)
+/* The name without what a policy does not accept in a name; "p0010" if nothing valid is left. */
+static const char *make_valid_name(struct arena *a, const char *name, uint16_t base)
 {
         char *copy = arena_strdup(a, name);
 
@@ -45,7 +45,7 @@ int import_name_partitions(struct import *im)
 {
         for (uint32_t i = 0; i < im->n_partitions; i++) {
                 struct import_partition *p = &im->partitions[i];
-                const char *name = acceptable(im->arena, p->source->name, p->source->base);
+                const char *name = make_valid_name(im->arena, p->source->name, p->source->base);
 
                 if (name && is_taken(im, i, name))
                         name = arena_printf(im->arena, "%s-%04x", name, p->source->base);
@@ -64,7 +64,7 @@ int import_name_partitions(struct import *im)
 
 /* ---- hosts ----------------------------------------------------------------------------------------------------- */
 
-/* A port by its host's name, with what has to be behind it: "", "/mlx5_0", "/mlx5_0/1". */
+/* A selector for a port: its host's name and, as far as needed, device and port number: "", "/mlx5_0", "/mlx5_0/1". */
 struct label {
         const char *name, *suffix;
 };
@@ -86,7 +86,8 @@ static int add_item(struct namer *n, const char *item)
         return 0;
 }
 
-static bool whole_node(const struct namer *n, uint32_t node)
+/* Whether the set has all endports of a node. */
+static bool has_whole_node(const struct namer *n, uint32_t node)
 {
         const struct subnet *s = n->im->subnet;
 
@@ -99,8 +100,8 @@ static bool whole_node(const struct namer *n, uint32_t node)
         return true;
 }
 
-/* All endports of all nodes of this name; device NULL: of any. *ret_nodes: how many nodes that is. */
-static bool whole_name(const struct namer *n, const char *name, const char *device, unsigned *ret_nodes)
+/* Whether the set has all endports of all nodes with this name and device (NULL: any). *ret_nodes: the number of these nodes. */
+static bool has_whole_name(const struct namer *n, const char *name, const char *device, unsigned *ret_nodes)
 {
         const struct subnet *s = n->im->subnet;
         bool whole = true;
@@ -114,17 +115,17 @@ static bool whole_name(const struct namer *n, const char *name, const char *devi
                 if (device && strcmp(node->device, device) != 0)
                         continue;
                 ++*ret_nodes;
-                whole = whole && whole_node(n, s->by_name[i]);
+                whole = whole && has_whole_node(n, s->by_name[i]);
         }
         return whole;
 }
 
-static bool usable(const char *word)
+static bool is_usable(const char *word)
 {
         return *word && !selector_name_problem(word);
 }
 
-/* How to say this port; name NULL: only by its GUID. */
+/* The selector for a port. ret->name NULL: only its GUID selects it. Returns 0 or -ENOMEM. */
 static int label_port(const struct namer *n, uint32_t port, struct label *ret)
 {
         const struct subnet *s = n->im->subnet;
@@ -132,14 +133,14 @@ static int label_port(const struct namer *n, uint32_t port, struct label *ret)
         unsigned nodes;
 
         *ret = (struct label) { .suffix = "" };
-        if (!usable(node->name))
+        if (!is_usable(node->name))
                 return 0;
-        if (whole_name(n, node->name, NULL, &nodes))
+        if (has_whole_name(n, node->name, NULL, &nodes))
                 ret->name = node->name;
-        else if (usable(node->device) && whole_name(n, node->name, node->device, &nodes)) {
+        else if (is_usable(node->device) && has_whole_name(n, node->name, node->device, &nodes)) {
                 ret->name = node->name;
                 ret->suffix = arena_printf(n->im->arena, "/%s", node->device);
-        } else if (usable(node->device) && nodes == 1 && s->ports[port].number > 0) {
+        } else if (is_usable(node->device) && nodes == 1 && s->ports[port].number > 0) {
                 ret->name = node->name;
                 ret->suffix = arena_printf(n->im->arena, "/%s/%u", node->device, s->ports[port].number);
         }
@@ -153,7 +154,7 @@ static int compare_labels(const void *left, const void *right)
         return strcmp(a->suffix, b->suffix) ?: strcmp(a->name, b->name);
 }
 
-/* A hostlist with its suffix, in pieces of a length that one can read: PREFIX[RANGES]REST. */
+/* Adds a hostlist PREFIX[RANGES]REST with a suffix, split into items of a readable length. */
 static int add_hostlist(struct namer *n, const char *text, size_t length, const char *suffix)
 {
         const char *end = text + length, *open = memchr(text, '[', length), *close, *piece, *comma;
@@ -173,7 +174,7 @@ static int add_hostlist(struct namer *n, const char *text, size_t length, const 
         return r;
 }
 
-/* Labels of one suffix, folded, one item for each hostlist. */
+/* Folds labels with the same suffix, and adds one item for each hostlist. */
 static int add_folded(struct namer *n, const struct label *labels, uint32_t count)
 {
         const char **names = arena_new_array(n->im->arena, const char *, count), *text;
@@ -211,7 +212,7 @@ static int add_hosts(struct namer *n)
         return r;
 }
 
-/* By the names of hosts where that is possible, else by GUIDs: of ports without a name, or not in the fabric. */
+/* Names ports by their hosts; ports without a usable name, or not in the fabric, by their GUIDs. */
 static int name_ports(struct namer *n, struct import_set *set)
 {
         int r = 0;
@@ -225,7 +226,7 @@ static int name_ports(struct namer *n, struct import_set *set)
 
                 if (p->port != SUBNET_NONE)
                         r = label_port(n, p->port, &label);
-                p->stays = !label.name;
+                p->stays_guid = !label.name;
                 if (label.name)
                         n->labels[n->n_labels++] = label;
                 else
@@ -285,7 +286,7 @@ int import_name_sets(struct import *im, struct import_partition *p)
 
 /* ---- groups ---------------------------------------------------------------------------------------------------- */
 
-/* A set with where it is of, so that equal ones can be brought together. */
+/* A set and its partition, to be sorted by the set's text. */
 struct candidate {
         struct import_partition *partition;
         struct import_set *set;
@@ -313,7 +314,7 @@ static bool group_is_taken(const struct import *im, const char *name)
         return false;
 }
 
-/* After the partition that has it first. */
+/* The name of the first partition with this set, made unique. */
 static const char *name_group(struct import *im, const struct candidate *c)
 {
         const char *base = c->partition->name, *name = base;
@@ -344,7 +345,7 @@ static int name_equal_sets(struct import *im, struct candidate *first, uint32_t 
         name = name_group(im, first);
         if (!name)
                 return -ENOMEM;
-        first->set->group_first = true;
+        first->set->defines_group = true;
         for (uint32_t i = 0; i < n; i++)
                 first[i].set->group = name;
         return 0;

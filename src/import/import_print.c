@@ -6,14 +6,14 @@
 #include "policy/policy.h"
 #include "util/text.h"
 
-/* A place of the original where something of a partition stands. */
+/* A line of the original that defines a partition or one of its members. */
 struct mark {
         unsigned line;
         uint32_t partition;
         const struct partitions_conf_member *member; /* NULL: the head of its first definition */
 };
 
-/* A comment and the partition that it is about, or TOP. */
+/* A comment and the partition that it is about; TOP: the whole file. */
 struct owned {
         uint32_t owner;
         const struct partitions_conf_comment *comment;
@@ -24,10 +24,10 @@ struct printer {
         struct text t;
         struct mark *marks;   /* ascending line */
         uint32_t n_marks;
-        struct owned *owned;  /* comments that stand alone, ascending owner and line */
+        struct owned *owned;  /* comments printed above a partition, ascending owner and line */
         uint32_t n_owned;
-        const struct partitions_conf_comment **behind; /* those that stand behind a GUID, ascending line */
-        uint32_t n_behind;
+        const struct partitions_conf_comment **trailing; /* comments printed after a GUID, ascending line */
+        uint32_t n_trailing;
 };
 
 #define TOP UINT32_MAX
@@ -62,13 +62,13 @@ static int make_marks(struct printer *p)
 
 /* ---- comments -------------------------------------------------------------------------------------------------- */
 
-/* The first mark in or behind this line. */
+/* The first mark at or after this line. */
 static uint32_t mark_from(const struct printer *p, unsigned line)
 {
         return LOWER_BOUND(mark, p->marks, p->n_marks, mark->line < line);
 }
 
-/* The last line of the comments that follow each other from this one on. */
+/* The last line of the block of comments that begins with this one. */
 static unsigned end_of_block(const struct partitions_conf_comment *c)
 {
         while (c->next && c->next->alone && c->next->line == c->line + 1)
@@ -76,7 +76,7 @@ static unsigned end_of_block(const struct partitions_conf_comment *c)
         return c->line;
 }
 
-/* Which partition a comment is about: what follows right below, or else what it stands behind. */
+/* The partition that a comment is about: the one right below or on its line, else the one above. */
 static uint32_t comment_owner(const struct printer *p, const struct partitions_conf_comment *c)
 {
         uint32_t next = mark_from(p, c->line);
@@ -109,8 +109,8 @@ static const struct partitions_conf_member *only_member(const struct printer *p,
         return found && found->who == PARTITIONS_CONF_GUID ? found : NULL;
 }
 
-/* Behind a GUID usually stands whose it is, and that the policy says by itself. */
-static bool says_host(const struct printer *p, const struct partitions_conf_comment *c)
+/* True if the comment after a GUID names the GUID's host: the policy does, too. */
+static bool repeats_host(const struct printer *p, const struct partitions_conf_comment *c)
 {
         const struct partitions_conf_member *m = c->alone ? NULL : only_member(p, c->line);
         const char *host = m ? host_of(p->im, m) : "";
@@ -118,8 +118,8 @@ static bool says_host(const struct printer *p, const struct partitions_conf_comm
         return *host && strstr(c->text, host);
 }
 
-/* The GUID in whose line it stands stays a GUID, and the comment goes along. */
-static bool goes_along(const struct printer *p, const struct partitions_conf_comment *c, uint32_t owner)
+/* True if the GUID on the comment's line is in the policy, where the comment can follow it. */
+static bool is_trailing(const struct printer *p, const struct partitions_conf_comment *c, uint32_t owner)
 {
         const struct partitions_conf_member *m = c->alone || owner == TOP ? NULL : only_member(p, c->line);
         const struct import_partition *ip;
@@ -129,7 +129,7 @@ static bool goes_along(const struct printer *p, const struct partitions_conf_com
                 return false;
         ip = &p->im->partitions[owner];
         i = LOWER_BOUND(port, ip->ports, ip->n_ports, port->guid.v < m->guid.v);
-        return i < ip->n_ports && ip->ports[i].guid.v == m->guid.v && ip->ports[i].stays &&
+        return i < ip->n_ports && ip->ports[i].guid.v == m->guid.v && ip->ports[i].stays_guid &&
                ip->ports[i].where.line == c->line;
 }
 
@@ -140,38 +140,37 @@ static int compare_owned(const void *left, const void *right)
         return ORDER(a->owner, b->owner) ?: ORDER(a->comment->line, b->comment->line);
 }
 
-/* Sorts all comments by what they are about. */
-static int own_comments(struct printer *p)
+/* Assigns each comment to a partition or a GUID. */
+static int assign_comments(struct printer *p)
 {
-        uint32_t n = 0, i = 0;
+        uint32_t n = 0;
 
         for (const struct partitions_conf_comment *c = p->im->conf->comments; c; c = c->next)
                 n++;
         p->owned = arena_new_array(p->im->arena, struct owned, n);
-        p->behind = arena_new_array(p->im->arena, const struct partitions_conf_comment *, n);
-        if (!p->owned || !p->behind)
+        p->trailing = arena_new_array(p->im->arena, const struct partitions_conf_comment *, n);
+        if (!p->owned || !p->trailing)
                 return -ENOMEM;
         for (const struct partitions_conf_comment *c = p->im->conf->comments; c; c = c->next) {
                 uint32_t owner = p->im->conf->discarded ? TOP : comment_owner(p, c);
 
-                if (!*c->text || says_host(p, c))
+                if (!*c->text || repeats_host(p, c))
                         continue;
-                if (goes_along(p, c, owner))
-                        p->behind[p->n_behind++] = c;
+                if (is_trailing(p, c, owner))
+                        p->trailing[p->n_trailing++] = c;
                 else
-                        p->owned[i++] = (struct owned) { owner, c };
+                        p->owned[p->n_owned++] = (struct owned) { owner, c };
         }
-        p->n_owned = i;
         qsort(p->owned, p->n_owned, sizeof(*p->owned), compare_owned);
         return 0;
 }
 
-/* What stood behind this port in the original; NULL: nothing. */
-static const char *comment_behind(const struct printer *p, const struct import_port *port)
+/* The comment after this port in the original; NULL: none. */
+static const char *trailing_comment(const struct printer *p, const struct import_port *port)
 {
-        uint32_t i = LOWER_BOUND(comment, p->behind, p->n_behind, (*comment)->line < port->where.line);
+        uint32_t i = LOWER_BOUND(comment, p->trailing, p->n_trailing, (*comment)->line < port->where.line);
 
-        return i < p->n_behind && p->behind[i]->line == port->where.line ? p->behind[i]->text : NULL;
+        return i < p->n_trailing && p->trailing[i]->line == port->where.line ? p->trailing[i]->text : NULL;
 }
 
 static void print_comments(struct printer *p, uint32_t owner, const char *indent)
@@ -194,7 +193,7 @@ static void print_comments(struct printer *p, uint32_t owner, const char *indent
 static void print_item(struct printer *p, const struct import_set *set, uint32_t i, const char *before, const char *after)
 {
         uint32_t first_guid = set->n_items - set->n_guids;
-        const char *comment = i < first_guid ? NULL : comment_behind(p, set->guids[i - first_guid]);
+        const char *comment = i < first_guid ? NULL : trailing_comment(p, set->guids[i - first_guid]);
 
         text_add(&p->t, "%s%s%s%s%s\n", before, set->items[i], after, comment ? " # " : "", comment ?: "");
 }
@@ -212,7 +211,7 @@ static void print_groups(struct printer *p)
 
         for (uint32_t i = 0; i < p->im->n_partitions; i++)
                 for (uint32_t k = 0; k < p->im->partitions[i].n_sets; k++) {
-                        if (!p->im->partitions[i].sets[k].group_first)
+                        if (!p->im->partitions[i].sets[k].defines_group)
                                 continue;
                         if (!any)
                                 text_add(&p->t, "\ngroups:\n");
@@ -305,7 +304,7 @@ const char *import_print(struct import *im)
         struct printer p = { .im = im };
         const char *text = NULL;
 
-        if (make_marks(&p) == 0 && own_comments(&p) == 0)
+        if (make_marks(&p) == 0 && assign_comments(&p) == 0)
                 text = print(&p);
         text_done(&p.t);
         return text;

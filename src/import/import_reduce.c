@@ -3,7 +3,7 @@
 
 #include "import/import.h"
 
-/* A line that means many ports: which it was, for the later one counts. Order 0: none. */
+/* The last line about all ports, or all ports of one node type. Order 0: there is none. */
 struct cover {
         enum membership membership;
         uint32_t order;
@@ -44,7 +44,7 @@ static int compare_ports(const void *left, const void *right)
         return ORDER(a->guid.v, b->guid.v) ?: ORDER(a->order, b->order);
 }
 
-/* Of several lines about one port the last one. */
+/* Keeps the last of several lines about one port. Returns how many are left. */
 static uint32_t keep_last(struct import_port *ports, uint32_t n)
 {
         uint32_t kept = 0;
@@ -94,7 +94,7 @@ static void gather(struct import *im, struct import_partition *p, struct covers 
         p->n_ports = keep_last(p->ports, p->n_ports);
 }
 
-/* A port of unknown kind, and a later line about a kind: as little as either says. */
+/* A later line about a node type may or may not include a port of unknown type: the port gets the lesser membership. */
 static void narrow(struct import *im, struct import_port *port, const struct covers *covers)
 {
         for (unsigned t = NODE_CA; t < IMPORT_N_TYPES; t++) {
@@ -111,8 +111,8 @@ static void narrow(struct import *im, struct import_port *port, const struct cov
         }
 }
 
-/* False: a later line speaks of all ports of its kind, so nothing is left of this one. */
-static bool stands(struct import *im, struct import_port *port, const struct covers *covers)
+/* False if a later line about all ports, or all of its node type, overrides this one. */
+static bool is_in_effect(struct import *im, struct import_port *port, const struct covers *covers)
 {
         const struct cover *c = &covers->all;
 
@@ -130,7 +130,7 @@ static bool stands(struct import *im, struct import_port *port, const struct cov
         return false;
 }
 
-/* OpenSM knows port GUIDs only; a policy would take a node's GUID for all of its ports. */
+/* OpenSM knows only port GUIDs; a policy would read a node GUID as all ports of the node. */
 static bool is_node(struct import *im, const struct import_port *port)
 {
         if (!im->subnet || port->port != SUBNET_NONE || port->self || subnet_find_node(im->subnet, port->guid) == SUBNET_NONE)
@@ -140,8 +140,8 @@ static bool is_node(struct import *im, const struct import_port *port)
         return true;
 }
 
-/* SELF stays a word where it means the port that pkeyd works through. */
-static bool take_self(struct import *im, struct import_partition *p, const struct import_port *port)
+/* Keeps SELF as a word where it means the port that pkeyd works through. */
+static bool keep_self(struct import *im, struct import_partition *p, const struct import_port *port)
 {
         if (!port->self || (im->subnet && im->subnet->self != SUBNET_NONE && im->subnet->self != port->port))
                 return false;
@@ -150,8 +150,8 @@ static bool take_self(struct import *im, struct import_partition *p, const struc
         return true;
 }
 
-/* Where it is not known which port SELF is, a later line may be about that very port, and counts for OpenSM. */
-static void judge_self(struct import *im, const struct import_partition *p)
+/* If it is not known which port SELF is, a later line may name the same port, and OpenSM uses that line. */
+static void check_self(struct import *im, const struct import_partition *p)
 {
         if (p->self == MEMBERSHIP_NONE || import_knows_self(im) || p->source->base == P_KEY_DEFAULT_BASE)
                 return;
@@ -176,11 +176,11 @@ int import_reduce(struct import *im, struct import_partition *p)
         for (uint32_t i = 0; i < p->n_ports; i++) {
                 struct import_port *port = &p->ports[i];
 
-                if (stands(im, port, &covers) && !is_node(im, port) && !take_self(im, p, port))
+                if (is_in_effect(im, port, &covers) && !is_node(im, port) && !keep_self(im, p, port))
                         p->ports[kept++] = *port;
         }
         p->n_ports = kept;
-        judge_self(im, p);
+        check_self(im, p);
         p->all = covers.all.membership;
         for (unsigned t = NODE_CA; t < IMPORT_N_TYPES; t++) {
                 const struct cover *c = &covers.types[t];
