@@ -249,12 +249,6 @@ static bool filters(const struct observed *observed, uint32_t port, const struct
         return is_known(t) && (t->enforce_inbound || t->enforce_outbound || may_be_switched(observed, port, k));
 }
 
-/* It was read, as it is now. */
-static bool is_sure(const struct observed *observed, uint32_t port, const struct knowledge *k)
-{
-        return was_read(&observed->tables[port]) && !may_be_switched(observed, port, k);
-}
-
 /* Does the switch port keep back something of this entry? Being a limited member of the default partition every file gives. */
 static bool is_kept_back(unsigned passes, struct p_key key)
 {
@@ -292,12 +286,13 @@ static int usable_entries(struct arena *a, const struct observed *observed, uint
         uint32_t peer = observed->subnet->ports[port].peer;
         struct filter f = {};
 
-        if (peer != SUBNET_NONE && filters(observed, peer, k))
-                f = (struct filter) {
-                        true, !may_be_switched(observed, peer, k), observed->tables[peer].entries,
-                        observed->tables[peer].capacity,
-                        is_sure(observed, peer, k) ? NULL : find_in(in_place, transition->guid),
-                };
+        if (peer != SUBNET_NONE && filters(observed, peer, k)) {
+                const struct observed_table *filter = &observed->tables[peer];
+                bool is_sure = !may_be_switched(observed, peer, k);
+
+                f = (struct filter) { true, is_sure, filter->entries, filter->capacity,
+                                      is_sure && was_read(filter) ? NULL : find_in(in_place, transition->guid) };
+        }
         return take_usable(a, t->entries, t->capacity, &f, transition);
 }
 
@@ -569,6 +564,7 @@ int opensm_transitions_of_absent(struct arena *a, const struct opensm_absent *ab
         const struct desired *desired = absent->desired;
         struct opensm_transition *transitions = arena_new_array(a, struct opensm_transition, larger->n_ports);
         uint32_t n = 0;
+        int r = 0;
 
         if (!transitions)
                 return -ENOMEM;
@@ -586,15 +582,14 @@ int opensm_transitions_of_absent(struct arena *a, const struct opensm_absent *ab
                 };
                 if (!transition->label)
                         return -ENOMEM;
-                go_from_file(in_place, transition);
-                if (absent->given)
-                        go_from(&absent->given[i], transition);
+                go_from(absent->given ? &absent->given[i] : find_in(in_place, transition->guid), transition);
                 stay(transition);
-                if (is_silent(k, transition->record) && stay_silent(a, k, in_place, wanted, transition) < 0)
-                        return -ENOMEM;
-                if (!is_silent(k, transition->record) && wanted &&
-                    set_after_of_absent(a, desired->policy, absent->keeps_unmanaged, wanted, transition) < 0)
-                        return -ENOMEM;
+                if (is_silent(k, transition->record))
+                        r = stay_silent(a, k, in_place, wanted, transition);
+                else if (wanted)
+                        r = set_after_of_absent(a, desired->policy, absent->keeps_unmanaged, wanted, transition);
+                if (r < 0)
+                        return r;
                 n++;
         }
         *ret = transitions;
@@ -691,9 +686,15 @@ const struct partitions_file_port *opensm_phases_before(const struct opensm_phas
         return p->tables[phase == OPENSM_ADOPT ? OPENSM_ADOPT : phase - 1];
 }
 
+/* The sets of one port before and after a phase. */
+static struct two_sets sets_in(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at)
+{
+        return sets_of(&opensm_phases_before(p, phase)[at], &p->tables[phase][at], p->allow_both);
+}
+
 static bool differs(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at)
 {
-        return !same_sets(sets_of(&p->tables[phase - 1][at], &p->tables[phase][at], p->allow_both));
+        return !same_sets(sets_in(p, phase, at));
 }
 
 /* Where there is none, a port is only what it is without being named. */
@@ -844,15 +845,11 @@ static bool is_unread(const struct observed *observed, uint32_t port)
         return may_be_filtered(observed->subnet, port) && (beside == SUBNET_NONE || was_asked_in_vain(observed, beside));
 }
 
-/* The first file (OPENSM_ADOPT) says what is there: nothing that it changes is waited for. */
 static void add_changed(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at, struct opensm_bases *bases)
 {
-        struct two_sets sets;
+        struct two_sets sets = sets_in(p, phase, at);
         struct base_way base;
 
-        if (phase == OPENSM_ADOPT)
-                return;
-        sets = sets_of(&p->tables[phase - 1][at], &p->tables[phase][at], p->allow_both);
         while (take_difference(&sets, &base))
                 opensm_bases_add(bases, base.base);
 }
@@ -874,7 +871,7 @@ int opensm_phases_see_unread(struct arena *a, struct opensm_phases *p, enum open
 
 bool opensm_phases_show(const struct opensm_phases *p, enum opensm_phase phase)
 {
-        for (uint32_t i = 0; phase != OPENSM_ADOPT && i < p->n_ports; i++)
+        for (uint32_t i = 0; i < p->n_ports; i++)
                 if (p->transitions[i].port != SUBNET_NONE && differs(p, phase, i))
                         return true;
         return false;
