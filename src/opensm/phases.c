@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_TOLD 20
+#define MAX_REPORTED 20
 
 const char *opensm_phase_to_string(enum opensm_phase p)
 {
@@ -20,11 +20,11 @@ const char *opensm_phase_to_string(enum opensm_phase p)
 
 /* ---- sets of P_Keys -------------------------------------------------------------------------------------------- */
 
-/* Of one base: which of the two entries are there. */
+/* The entries of one base: none, one, or both. */
 enum { NOTHING = 0, LIMITED = 1, FULL = 2 };
 
-/* Sorted, each once, without what is unused. */
-static uint32_t tidy(struct p_key *keys, uint32_t n)
+/* Sorts, and drops duplicates and unused entries. Returns how many are left. */
+static uint32_t normalize(struct p_key *keys, uint32_t n)
 {
         uint32_t kept = 0;
 
@@ -36,6 +36,7 @@ static uint32_t tidy(struct p_key *keys, uint32_t n)
         return kept;
 }
 
+/* A normalized copy. Returns 0 or -ENOMEM. */
 static int copy_set(struct arena *a, const struct p_key *keys, uint32_t n, const struct p_key **ret, uint32_t *ret_n)
 {
         struct p_key *copy = arena_new_array(a, struct p_key, n);
@@ -44,33 +45,33 @@ static int copy_set(struct arena *a, const struct p_key *keys, uint32_t n, const
                 return -ENOMEM;
         if (n > 0)
                 memcpy(copy, keys, n * sizeof(*copy));
-        *ret_n = tidy(copy, n);
+        *ret_n = normalize(copy, n);
         *ret = copy;
         return 0;
 }
 
-/* Without allow_both the limited entry beside a full one counts for nothing. */
+/* Without allow_both OpenSM writes no limited entry for a base of which the port has the full one. */
 static unsigned level_seen(unsigned entries, bool allow_both)
 {
         return !allow_both && (entries & FULL) ? (unsigned) FULL : entries;
 }
 
-/* What is left of two tidy sets while they are read side by side. */
-struct two_sets {
+/* Two normalized sets that are read side by side: what is left of them. */
+struct set_pair {
         const struct p_key *before, *after;
         uint32_t n_before, n_after;
         bool allow_both;
-        const struct opensm_bases *without; /* bases to pass over; NULL: none */
+        const struct opensm_bases *without; /* bases to ignore; NULL: none */
 };
 
-/* One base in both sets. */
-struct base_way {
+/* The entries of one base in both sets. */
+struct base_change {
         uint16_t base;
         unsigned before, after;
 };
 
-/* The entries of one base at the beginning of a set, of which they are taken. */
-static unsigned take_base(const struct p_key **keys, uint32_t *n, uint16_t base, bool allow_both)
+/* Removes the entries of a base from the beginning of a set, and returns which they are. */
+static unsigned take_entries(const struct p_key **keys, uint32_t *n, uint16_t base, bool allow_both)
 {
         unsigned entries = NOTHING;
 
@@ -79,8 +80,9 @@ static unsigned take_base(const struct p_key **keys, uint32_t *n, uint16_t base,
         return level_seen(entries, allow_both);
 }
 
-/* The next base, ascending; false: there is none. Every port begins as at least a limited member of the default partition. */
-static bool take_way(struct two_sets *s, struct base_way *ret)
+/* The next base of both sets, ascending; false: there is none. Every port begins as at least a limited member of the default
+ * partition. */
+static bool next_base(struct set_pair *s, struct base_change *ret)
 {
         uint16_t before = s->n_before > 0 ? p_key_base(*s->before) : UINT16_MAX;
         uint16_t after = s->n_after > 0 ? p_key_base(*s->after) : UINT16_MAX;
@@ -88,17 +90,17 @@ static bool take_way(struct two_sets *s, struct base_way *ret)
         if (s->n_before == 0 && s->n_after == 0)
                 return false;
         ret->base = MIN(before, after);
-        ret->before = take_base(&s->before, &s->n_before, ret->base, s->allow_both);
-        ret->after = take_base(&s->after, &s->n_after, ret->base, s->allow_both);
+        ret->before = take_entries(&s->before, &s->n_before, ret->base, s->allow_both);
+        ret->after = take_entries(&s->after, &s->n_after, ret->base, s->allow_both);
         if (ret->base == P_KEY_DEFAULT_BASE && ret->before == NOTHING)
                 ret->before = LIMITED;
         return true;
 }
 
-/* Likewise, the next base in which the sets differ, where being a limited member of the default partition is nothing. */
-static bool take_difference(struct two_sets *s, struct base_way *ret)
+/* The next base in which the sets differ. A limited entry of the default partition makes no difference: every port has it. */
+static bool next_difference(struct set_pair *s, struct base_change *ret)
 {
-        while (take_way(s, ret)) {
+        while (next_base(s, ret)) {
                 if (ret->base == P_KEY_DEFAULT_BASE && ret->after == NOTHING)
                         ret->after = LIMITED;
                 if (ret->before != ret->after && !(s->without && opensm_bases_have(s->without, ret->base)))
@@ -107,16 +109,16 @@ static bool take_difference(struct two_sets *s, struct base_way *ret)
         return false;
 }
 
-static struct two_sets sets_of(const struct partitions_file_port *x, const struct partitions_file_port *y, bool allow_both)
+static struct set_pair pair_of(const struct partitions_file_port *x, const struct partitions_file_port *y, bool allow_both)
 {
-        return (struct two_sets) { x->keys, y->keys, x->n_keys, y->n_keys, allow_both, NULL };
+        return (struct set_pair) { x->keys, y->keys, x->n_keys, y->n_keys, allow_both, NULL };
 }
 
-static bool same_sets(struct two_sets s)
+static bool are_equal(struct set_pair s)
 {
-        struct base_way transition;
+        struct base_change change;
 
-        return !take_difference(&s, &transition);
+        return !next_difference(&s, &change);
 }
 
 /* ---- the file in place ----------------------------------------------------------------------------------------- */
@@ -160,7 +162,7 @@ static int group_grants(struct arena *a, const struct grant *grants, size_t n, s
                 for (; i < n && grants[i].guid.v == grants[first].guid.v; i++)
                         keys[i] = grants[i].key;
                 ports[n_ports++] = (struct partitions_file_port) {
-                        .guid = grants[first].guid, .keys = keys + first, .n_keys = tidy(keys + first, (uint32_t) (i - first)),
+                        .guid = grants[first].guid, .keys = keys + first, .n_keys = normalize(keys + first, (uint32_t) (i - first)),
                 };
         }
         *ret = (struct opensm_tables) { .ports = ports, .n_ports = n_ports };
@@ -184,8 +186,8 @@ int opensm_tables_of_file(struct arena *a, const struct partitions_conf *conf, s
         return group_grants(a, grants, n, ret);
 }
 
-/* NULL: the file does not name it, or there is none. */
-static const struct partitions_file_port *find_in(const struct opensm_tables *t, struct guid guid)
+/* NULL: the file does not name the port, or there is no file. */
+static const struct partitions_file_port *find_given(const struct opensm_tables *t, struct guid guid)
 {
         uint32_t i = t ? LOWER_BOUND(port, t->ports, t->n_ports, port->guid.v < guid.v) : 0;
 
@@ -199,19 +201,20 @@ static bool was_read(const struct observed_table *t)
         return t->entries && t->source == TABLE_READ;
 }
 
-/* Now or before. */
+/* Read now or earlier. */
 static bool is_known(const struct observed_table *t)
 {
         return was_read(t) || t->source == TABLE_ASSUMED;
 }
 
-/* The table of a switch port, if it filters, and what OpenSM was told of its peer (NULL: nothing, or it is in that table). */
+/* A leaf port that filters, or may. given: what the file in place gives its peer, which OpenSM may have written to the leaf port
+ * since its table was read; NULL: nothing, or it was read since. */
 struct filter {
         bool is_on;   /* or may be */
-        bool is_sure; /* whether it is */
+        bool is_sure; /* is_on is certain */
         const struct p_key *entries;
         uint16_t capacity;
-        const struct partitions_file_port *told;
+        const struct partitions_file_port *given;
 };
 
 static unsigned entries_of_base(const struct p_key *entries, uint32_t n, struct p_key key)
@@ -224,42 +227,43 @@ static unsigned entries_of_base(const struct p_key *entries, uint32_t n, struct 
         return found;
 }
 
-/* How far the switch port lets a P_Key of its peer through. OpenSM writes both: what it was told may pass by now. */
-static unsigned let_through(const struct filter *f, struct p_key key)
+/* The entries with which packets of this P_Key pass the filter, or may by now. */
+static unsigned passing_entries(const struct filter *f, struct p_key key)
 {
         if (!f->is_on)
                 return FULL;
         return entries_of_base(f->entries, f->capacity, key) |
-               (f->told ? entries_of_base(f->told->keys, f->told->n_keys, key) : 0u);
+               (f->given ? entries_of_base(f->given->keys, f->given->n_keys, key) : 0u);
 }
 
-/* OpenSM may have turned its filter on or off since the discovery, or the switch did not say. */
-static bool may_be_switched(const struct observed *observed, uint32_t port, const struct knowledge *k)
+/* OpenSM may have turned the filter on or off since the discovery, or the switch did not answer. */
+static bool is_filter_unsure(const struct observed *observed, uint32_t port, const struct knowledge *k)
 {
         uint32_t record = knowledge_find_port(k, observed->subnet, port);
 
         return record != KNOWLEDGE_NONE && knowledge_get(k, record)->filters_unsure;
 }
 
-/* May this switch port filter, and what it lets through is known? */
-static bool filters(const struct observed *observed, uint32_t port, const struct knowledge *k)
+/* True if the switch port filters, or may, and its table is known. */
+static bool may_filter(const struct observed *observed, uint32_t port, const struct knowledge *k)
 {
         const struct observed_table *t = &observed->tables[port];
 
-        return is_known(t) && (t->enforce_inbound || t->enforce_outbound || may_be_switched(observed, port, k));
+        return is_known(t) && (t->enforce_inbound || t->enforce_outbound || is_filter_unsure(observed, port, k));
 }
 
-/* Does the switch port keep back something of this entry? Being a limited member of the default partition every file gives. */
-static bool is_kept_back(unsigned passes, struct p_key key)
+/* True if the filter drops packets of this entry. Every file gives the limited entry of the default partition, so that one never
+ * counts. */
+static bool is_dropped(unsigned passes, struct p_key key)
 {
         if (p_key_is_full(key))
                 return !(passes & FULL);
         return passes == NOTHING && p_key_base(key) != P_KEY_DEFAULT_BASE;
 }
 
-/* What the port can use of these entries. */
-static int take_usable(struct arena *a, const struct p_key *entries, uint16_t capacity, const struct filter *f,
-                       struct opensm_transition *transition)
+/* The transition begins with those of these entries that pass the filter. */
+static int set_before_to_usable(struct arena *a, const struct p_key *entries, uint16_t capacity, const struct filter *f,
+                                struct opensm_transition *transition)
 {
         struct p_key *keys = arena_new_array(a, struct p_key, capacity);
 
@@ -267,11 +271,11 @@ static int take_usable(struct arena *a, const struct p_key *entries, uint16_t ca
                 return -ENOMEM;
         transition->n_before = 0;
         for (uint16_t i = 0; i < capacity; i++) {
-                unsigned passes = let_through(f, entries[i]);
+                unsigned passes = passing_entries(f, entries[i]);
 
                 if (!p_key_is_used(entries[i]))
                         continue;
-                transition->is_undecided |= !f->is_sure && is_kept_back(passes, entries[i]);
+                transition->is_undecided |= !f->is_sure && is_dropped(passes, entries[i]);
                 if (passes != NOTHING)
                         keys[transition->n_before++] = passes & FULL ? entries[i] : p_key_make(p_key_base(entries[i]), false);
         }
@@ -279,76 +283,76 @@ static int take_usable(struct arena *a, const struct p_key *entries, uint16_t ca
         return 0;
 }
 
-static int usable_entries(struct arena *a, const struct observed *observed, uint32_t port, const struct knowledge *k,
-                          const struct opensm_tables *in_place, struct opensm_transition *transition)
+static int set_before_by_table(struct arena *a, const struct observed *observed, uint32_t port, const struct knowledge *k,
+                               const struct opensm_tables *in_place, struct opensm_transition *transition)
 {
         const struct observed_table *t = &observed->tables[port];
         uint32_t peer = observed->subnet->ports[port].peer;
         struct filter f = {};
 
-        if (peer != SUBNET_NONE && filters(observed, peer, k)) {
+        if (peer != SUBNET_NONE && may_filter(observed, peer, k)) {
                 const struct observed_table *filter = &observed->tables[peer];
-                bool is_sure = !may_be_switched(observed, peer, k);
+                bool is_sure = !is_filter_unsure(observed, peer, k);
 
                 f = (struct filter) { true, is_sure, filter->entries, filter->capacity,
-                                      is_sure && was_read(filter) ? NULL : find_in(in_place, transition->guid) };
+                                      is_sure && was_read(filter) ? NULL : find_given(in_place, transition->guid) };
         }
-        return take_usable(a, t->entries, t->capacity, &f, transition);
+        return set_before_to_usable(a, t->entries, t->capacity, &f, transition);
 }
 
-/* The port says that it filters, and its switch did not say how large the table is. */
-static bool filters_by_unknown(const struct subnet *s, const struct subnet_port *p)
+/* The port filters, and the size of its table is not known because its switch did not answer everything. */
+static bool is_incomplete_filter(const struct subnet *s, const struct subnet_port *p)
 {
         return subnet_port_node(s, p)->incomplete && (p->enforce_inbound || p->enforce_outbound);
 }
 
-/* May the other end of its link filter? What did not answer discovery may. */
+/* True if the other end of the link filters, or may: it did not answer discovery. */
 static bool may_be_filtered(const struct subnet *s, uint32_t port)
 {
-        uint32_t beside = s->ports[port].peer;
+        uint32_t peer = s->ports[port].peer;
 
-        if (beside == SUBNET_NONE)
+        if (peer == SUBNET_NONE)
                 return subnet_port_is_behind_unknown(s, &s->ports[port]);
-        return subnet_port_can_enforce(s, &s->ports[beside]) || filters_by_unknown(s, &s->ports[beside]);
+        return subnet_port_can_enforce(s, &s->ports[peer]) || is_incomplete_filter(s, &s->ports[peer]);
 }
 
-/* With the leaf port beside it. */
+/* The port was read, and so was its leaf port if that may filter. */
 static bool pair_was_read(const struct observed *observed, uint32_t port)
 {
-        uint32_t beside = observed->subnet->ports[port].peer;
+        uint32_t peer = observed->subnet->ports[port].peer;
 
         if (!was_read(&observed->tables[port]))
                 return false;
-        return !may_be_filtered(observed->subnet, port) || (beside != SUBNET_NONE && was_read(&observed->tables[beside]));
+        return !may_be_filtered(observed->subnet, port) || (peer != SUBNET_NONE && was_read(&observed->tables[peer]));
 }
 
-/* What passes a switch port that filters, or may, and was never read, is not known: a file that gives it what the port holds could
- * open it. */
-static bool is_shut_off(const struct observed *observed, uint32_t port, const struct knowledge *k)
+/* Behind a leaf port that filters, or may, and was never read. What passes it is not known, and a file that gives it what the port
+ * holds could let that through. */
+static bool is_behind_unread_filter(const struct observed *observed, uint32_t port, const struct knowledge *k)
 {
-        uint32_t beside = observed->subnet->ports[port].peer;
-        const struct observed_table *t = beside == SUBNET_NONE ? NULL : &observed->tables[beside];
+        uint32_t peer = observed->subnet->ports[port].peer;
+        const struct observed_table *t = peer == SUBNET_NONE ? NULL : &observed->tables[peer];
 
         if (!may_be_filtered(observed->subnet, port) || (t && is_known(t)))
                 return false;
-        return !t || t->enforce_inbound || t->enforce_outbound || may_be_switched(observed, beside, k);
+        return !t || t->enforce_inbound || t->enforce_outbound || is_filter_unsure(observed, peer, k);
 }
 
-static void go_from(const struct partitions_file_port *told, struct opensm_transition *transition)
+static void begin_with(const struct partitions_file_port *given, struct opensm_transition *transition)
 {
-        transition->before = told ? told->keys : NULL;
-        transition->n_before = told ? told->n_keys : 0;
+        transition->before = given ? given->keys : NULL;
+        transition->n_before = given ? given->n_keys : 0;
 }
 
-static void go_from_file(const struct opensm_tables *in_place, struct opensm_transition *transition)
+static void begin_with_file(const struct opensm_tables *in_place, struct opensm_transition *transition)
 {
-        go_from(find_in(in_place, transition->guid), transition);
+        begin_with(find_given(in_place, transition->guid), transition);
 }
 
 /* What is known of a port that cannot be read. */
 enum last_known {
-        LAST_READ,   /* what it held then */
-        LAST_TOLD,   /* what the file in place gives it: that may have been done since, or it was never read */
+        LAST_READ,     /* what it held when it was read last */
+        LAST_GIVEN,    /* what the file in place gives it, which OpenSM may have written since; or it was never read */
         HOLDS_NOTHING, /* a person vouches for it */
 };
 
@@ -358,7 +362,7 @@ static enum last_known last_known(const struct knowledge *k, uint32_t record, co
 
         if (r && r->vouched)
                 return HOLDS_NOTHING;
-        return r && r->entries && (r->n_writes == 0 || !in_place) ? LAST_READ : LAST_TOLD;
+        return r && r->entries && (r->n_writes == 0 || !in_place) ? LAST_READ : LAST_GIVEN;
 }
 
 static int set_before(struct arena *a, const struct observed *observed, uint32_t port, const struct knowledge *k,
@@ -367,58 +371,58 @@ static int set_before(struct arena *a, const struct observed *observed, uint32_t
         const struct observed_table *t = &observed->tables[port];
         enum last_known known = last_known(k, transition->record, in_place);
 
-        if (!is_shut_off(observed, port, k) && (was_read(t) || (known == LAST_READ && t->source == TABLE_ASSUMED)))
-                return usable_entries(a, observed, port, k, in_place, transition);
+        if (!is_behind_unread_filter(observed, port, k) && (was_read(t) || (known == LAST_READ && t->source == TABLE_ASSUMED)))
+                return set_before_by_table(a, observed, port, k, in_place, transition);
         if (known != HOLDS_NOTHING)
-                go_from_file(in_place, transition);
+                begin_with_file(in_place, transition);
         return 0;
 }
 
-/* What the file in place does not say of a port, OpenSM may have taken since the table was read; to tell it that the port has this
- * would give it back, which only the policy may. What was read after the file was done, OpenSM does not know of, nor perhaps of
- * what a port has that the file does not name: that it has to be told before it takes it away. */
+/* Drops what neither the file in place nor the policy gives the port. OpenSM may have removed it since the table was read, and a
+ * file with it would restore it. Not if the table was read after OpenSM carried out the file, or the file does not name the port:
+ * then they may be another writer's, and the first file must have them, because OpenSM removes only what an earlier file gave. */
 static int drop_unknown(struct arena *a, const struct opensm_tables *in_place, const struct desired_port *wanted, bool is_read,
                         struct opensm_transition *transition)
 {
-        const struct partitions_file_port *told = find_in(in_place, transition->guid);
-        uint32_t n_told = told ? told->n_keys : 0, n = 0, n_kept;
+        const struct partitions_file_port *given = find_given(in_place, transition->guid);
+        uint32_t n_given = given ? given->n_keys : 0, n = 0, n_kept;
         struct p_key *keys;
 
-        if (!in_place || (is_read && (in_place->is_done || n_told == 0)))
+        if (!in_place || (is_read && (in_place->is_done || n_given == 0)))
                 return 0;
-        keys = arena_new_array(a, struct p_key, transition->n_before + n_told);
+        keys = arena_new_array(a, struct p_key, transition->n_before + n_given);
         if (!keys)
                 return -ENOMEM;
         for (uint32_t i = 0; i < transition->n_before; i++)
-                if ((told && p_keys_hold(told->keys, n_told, transition->before[i])) ||
+                if ((given && p_keys_hold(given->keys, n_given, transition->before[i])) ||
                     p_keys_hold(wanted->wanted, wanted->n_wanted, transition->before[i]))
                         keys[n++] = transition->before[i];
         n_kept = n;
-        for (uint32_t i = 0; i < n_told; i++) /* it has the base otherwise than it was told */
-                if (entries_of_base(transition->before, transition->n_before, told->keys[i]) != NOTHING &&
-                    entries_of_base(keys, n_kept, told->keys[i]) == NOTHING)
-                        keys[n++] = told->keys[i];
-        transition->is_late = n_kept < transition->n_before;
+        for (uint32_t i = 0; i < n_given; i++) /* the port has the base, with another entry than the file gives */
+                if (entries_of_base(transition->before, transition->n_before, given->keys[i]) != NOTHING &&
+                    entries_of_base(keys, n_kept, given->keys[i]) == NOTHING)
+                        keys[n++] = given->keys[i];
+        transition->has_surplus = n_kept < transition->n_before;
         transition->before = keys;
         transition->n_before = n;
         return 0;
 }
 
-static void stay(struct opensm_transition *transition)
+static void keep_before(struct opensm_transition *transition)
 {
         transition->after = transition->before;
         transition->n_after = transition->n_before;
 }
 
-/* The port holds this base, which is not pkeyd's, otherwise than OpenSM was told: that stays as it was told. */
-static bool stays_as_told(const struct p_key *final, uint16_t capacity, const struct desired_port *wanted, struct p_key told)
+/* True if the port has the base of this given entry with another one, and pkeyd does not manage the base: the given entry stays. */
+static bool keeps_given(const struct p_key *final, uint16_t capacity, const struct desired_port *wanted, struct p_key given)
 {
-        return !p_keys_hold(final, capacity, told) && entries_of_base(final, capacity, told) != NOTHING &&
-               entries_of_base(wanted->wanted, wanted->n_wanted, told) == NOTHING;
+        return !p_keys_hold(final, capacity, given) && entries_of_base(final, capacity, given) != NOTHING &&
+               entries_of_base(wanted->wanted, wanted->n_wanted, given) == NOTHING;
 }
 
-/* The end of the plan. An entry that is not pkeyd's and that the switch port does not let through is left out: OpenSM would
- * open the switch port to it. */
+/* The transition ends with the plan's tables. An entry that pkeyd does not manage and that the leaf port drops is left out, because
+ * OpenSM would open the leaf port to it. */
 static int set_after(struct arena *a, const struct plan *plan, const struct observed *observed, uint32_t port,
                      struct opensm_transition *transition)
 {
@@ -428,7 +432,7 @@ static int set_after(struct arena *a, const struct plan *plan, const struct obse
         struct p_key *keys;
 
         if (!pair_was_read(observed, port)) {
-                stay(transition);
+                keep_before(transition);
                 return 0;
         }
         transition->after = wanted->wanted;
@@ -444,7 +448,7 @@ static int set_after(struct arena *a, const struct plan *plan, const struct obse
                     p_keys_hold(transition->before, transition->n_before, final[i]))
                         keys[transition->n_after++] = final[i];
         for (uint32_t i = 0; i < transition->n_before; i++)
-                if (stays_as_told(final, capacity, wanted, transition->before[i]))
+                if (keeps_given(final, capacity, wanted, transition->before[i]))
                         keys[transition->n_after++] = transition->before[i];
         transition->after = keys;
         return 0;
@@ -475,7 +479,7 @@ int opensm_transitions_of_plan(struct arena *a, const struct plan *plan, const s
                     drop_unknown(a, in_place, &plan->desired->ports[i], was_read(&observed->tables[i]), transition) < 0 ||
                     set_after(a, plan, observed, i, transition) < 0)
                         return -ENOMEM;
-                transition->is_late = transition->is_late && pair_was_read(observed, i);
+                transition->has_surplus = transition->has_surplus && pair_was_read(observed, i);
                 n++;
         }
         *ret = transitions;
@@ -483,7 +487,8 @@ int opensm_transitions_of_plan(struct arena *a, const struct plan *plan, const s
         return 0;
 }
 
-/* Or may be. One that may be back since the discovery OpenSM can reach: its transition is judged like that of any other. */
+/* Silent, or maybe. A port that may be back since the discovery does not count: OpenSM can reach it, so its transition is judged
+ * like any other. */
 static bool is_silent(const struct knowledge *k, uint32_t record)
 {
         const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(k, record);
@@ -491,7 +496,7 @@ static bool is_silent(const struct knowledge *k, uint32_t record)
         return r && (r->presence == KNOWLEDGE_SILENT || (r->presence == KNOWLEDGE_ABSENT && r->may_be_silent));
 }
 
-/* Where a host was plugged in last. A switch is behind no filter. */
+/* The leaf port where a host was plugged in last; KNOWLEDGE_NONE: not known, or the record is of a switch. */
 static uint32_t find_last_leaf(const struct knowledge *k, const struct knowledge_record *r)
 {
         if (r->name.number == 0 || r->n_places == 0)
@@ -499,9 +504,9 @@ static uint32_t find_last_leaf(const struct knowledge *k, const struct knowledge
         return knowledge_find(k, (struct knowledge_name) { r->places[0].node, r->places[0].number, KNOWLEDGE_LEAF });
 }
 
-/* What it could use of what it held, where it is. */
-static int usable_by_silent(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place,
-                            struct opensm_transition *transition)
+/* The transition begins with what passes its last leaf port of what the port held. */
+static int set_before_by_knowledge(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place,
+                                   struct opensm_transition *transition)
 {
         const struct knowledge_record *r = knowledge_get(k, transition->record);
         uint32_t place = find_last_leaf(k, r);
@@ -510,34 +515,35 @@ static int usable_by_silent(struct arena *a, const struct knowledge *k, const st
 
         if (leaf && leaf->entries && (leaf->filters[0] || leaf->filters[1] || leaf->filters_unsure))
                 f = (struct filter) { true, !leaf->filters_unsure, leaf->entries, leaf->capacity,
-                                      find_in(in_place, transition->guid) };
-        return take_usable(a, r->entries, r->capacity, &f, transition);
+                                      find_given(in_place, transition->guid) };
+        return set_before_to_usable(a, r->entries, r->capacity, &f, transition);
 }
 
-static int stay_silent(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place,
-                       const struct desired_port *wanted, struct opensm_transition *transition)
+/* A silent port keeps what it may hold. */
+static int set_silent(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place,
+                      const struct desired_port *wanted, struct opensm_transition *transition)
 {
         int r = 0;
 
         switch (last_known(k, transition->record, in_place)) {
         case LAST_READ:
-                r = usable_by_silent(a, k, in_place, transition);
+                r = set_before_by_knowledge(a, k, in_place, transition);
                 if (r == 0 && wanted)
                         r = drop_unknown(a, in_place, wanted, false, transition);
                 break;
-        case LAST_TOLD:
-                go_from_file(in_place, transition);
+        case LAST_GIVEN:
+                begin_with_file(in_place, transition);
                 break;
         case HOLDS_NOTHING:
                 transition->n_before = 0;
                 break;
         }
-        stay(transition);
-        transition->is_late = false;
+        keep_before(transition);
+        transition->has_surplus = false;
         return r;
 }
 
-/* What pkeyd does not manage stays as OpenSM was told: nobody else would give it back when the host returns. */
+/* Entries that pkeyd does not manage stay as they are in the file: when the host returns, only the file can restore them. */
 static int set_after_of_absent(struct arena *a, const struct policy *policy, bool keeps_unmanaged,
                                const struct desired_port *wanted, struct opensm_transition *transition)
 {
@@ -582,10 +588,10 @@ int opensm_transitions_of_absent(struct arena *a, const struct opensm_absent *ab
                 };
                 if (!transition->label)
                         return -ENOMEM;
-                go_from(absent->given ? &absent->given[i] : find_in(in_place, transition->guid), transition);
-                stay(transition);
+                begin_with(absent->given ? &absent->given[i] : find_given(in_place, transition->guid), transition);
+                keep_before(transition);
                 if (is_silent(k, transition->record))
-                        r = stay_silent(a, k, in_place, wanted, transition);
+                        r = set_silent(a, k, in_place, wanted, transition);
                 else if (wanted)
                         r = set_after_of_absent(a, desired->policy, absent->keeps_unmanaged, wanted, transition);
                 if (r < 0)
@@ -599,7 +605,7 @@ int opensm_transitions_of_absent(struct arena *a, const struct opensm_absent *ab
 
 /* ---- phases ---------------------------------------------------------------------------------------------------- */
 
-/* What a port has of one base after a phase, which it goes through from `before` to `after`. */
+/* The entries of one base after a phase, in a transition from `before` to `after`. */
 static unsigned entries_after(enum opensm_phase phase, unsigned before, unsigned after, bool allow_both)
 {
         switch (phase) {
@@ -620,7 +626,7 @@ static unsigned entries_after(enum opensm_phase phase, unsigned before, unsigned
         return after;
 }
 
-/* Likewise, never with both entries on the way: one takes the place of the other. */
+/* The same without both entries in between: the new entry replaces the old one. */
 static unsigned exchanged_after(enum opensm_phase phase, unsigned before, unsigned after)
 {
         if (phase == OPENSM_RAISE && after != NOTHING)
@@ -630,19 +636,19 @@ static unsigned exchanged_after(enum opensm_phase phase, unsigned before, unsign
         return entries_after(phase, before, after, true);
 }
 
-/* The port's sets after one phase. Of the default partition both entries would not do: OpenSM would move one of them away from
- * index 0. */
-static int go(struct arena *a, const struct opensm_transition *transition, struct two_sets sets, enum opensm_phase phase,
-              bool exchange, struct partitions_file_port *ret)
+/* The port's set after one phase. The entries of the default partition are always exchanged: of two, OpenSM would move one away
+ * from index 0. */
+static int compute_phase(struct arena *a, const struct opensm_transition *transition, struct set_pair sets, enum opensm_phase phase,
+                         bool exchange, struct partitions_file_port *ret)
 {
         struct p_key *keys = arena_new_array(a, struct p_key, 2 * ((size_t) sets.n_before + sets.n_after));
         bool allow_both = sets.allow_both;
-        struct base_way base;
+        struct base_change base;
         uint32_t n = 0;
 
         if (!keys)
                 return -ENOMEM;
-        while (take_way(&sets, &base)) {
+        while (next_base(&sets, &base)) {
                 unsigned entries = exchange || base.base == P_KEY_DEFAULT_BASE
                                            ? exchanged_after(phase, base.before, base.after)
                                            : entries_after(phase, base.before, base.after, allow_both);
@@ -656,22 +662,22 @@ static int go(struct arena *a, const struct opensm_transition *transition, struc
         return 0;
 }
 
-static int go_all(struct arena *a, const struct opensm_transition *transition, uint32_t at, bool exchange,
-                  struct opensm_phases *ret)
+static int compute_phases(struct arena *a, const struct opensm_transition *transition, uint32_t at, bool exchange,
+                          struct opensm_phases *ret)
 {
-        struct two_sets sets = { .allow_both = ret->allow_both };
+        struct set_pair sets = { .allow_both = ret->allow_both };
         int r;
 
         r = copy_set(a, transition->before, transition->n_before, &sets.before, &sets.n_before);
         if (r == 0)
                 r = copy_set(a, transition->after, transition->n_after, &sets.after, &sets.n_after);
         for (enum opensm_phase phase = 0; phase < OPENSM_N_PHASES && r == 0; phase++)
-                r = go(a, transition, sets, phase, exchange, &ret->tables[phase][at]);
+                r = compute_phase(a, transition, sets, phase, exchange, &ret->tables[phase][at]);
         return r;
 }
 
-/* The first phase in which it has more entries than its table; OPENSM_N_PHASES: it has room for all. */
-static enum opensm_phase overflows_in(const struct opensm_phases *p, uint32_t at)
+/* The first phase with more entries than the port's table has; OPENSM_N_PHASES: none. */
+static enum opensm_phase find_overflow(const struct opensm_phases *p, uint32_t at)
 {
         enum opensm_phase phase = OPENSM_REVOKE;
 
@@ -687,42 +693,42 @@ const struct partitions_file_port *opensm_phases_before(const struct opensm_phas
 }
 
 /* The sets of one port before and after a phase. */
-static struct two_sets sets_in(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at)
+static struct set_pair pair_in(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at)
 {
-        return sets_of(&opensm_phases_before(p, phase)[at], &p->tables[phase][at], p->allow_both);
+        return pair_of(&opensm_phases_before(p, phase)[at], &p->tables[phase][at], p->allow_both);
 }
 
-static bool differs(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at)
+static bool changes_port(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at)
 {
-        return !same_sets(sets_in(p, phase, at));
+        return !are_equal(pair_in(p, phase, at));
 }
 
-/* Where there is none, a port is only what it is without being named. */
+/* Without a file, every port has what OpenSM gives a port that no file names. */
 static bool differs_from_file(const struct opensm_phases *p, uint32_t at)
 {
         static const struct partitions_file_port unnamed;
 
-        return !same_sets(sets_of(p->in_place ? &p->in_place[at] : &unnamed, &p->tables[OPENSM_ADOPT][at], p->allow_both));
+        return !are_equal(pair_of(p->in_place ? &p->in_place[at] : &unnamed, &p->tables[OPENSM_ADOPT][at], p->allow_both));
 }
 
 static void find_needed(struct opensm_phases *p)
 {
         memset(p->needed, 0, sizeof(p->needed));
         for (uint32_t i = 0; i < p->n_ports; i++) {
-                p->needed[OPENSM_ADOPT] = p->needed[OPENSM_ADOPT] || p->transitions[i].is_late || differs_from_file(p, i);
+                p->needed[OPENSM_ADOPT] = p->needed[OPENSM_ADOPT] || p->transitions[i].has_surplus || differs_from_file(p, i);
                 for (enum opensm_phase phase = OPENSM_REVOKE; phase < OPENSM_N_PHASES; phase++)
-                        p->needed[phase] = p->needed[phase] || differs(p, phase, i);
+                        p->needed[phase] = p->needed[phase] || changes_port(p, phase, i);
         }
 }
 
-static int take_in_place(struct arena *a, const struct opensm_tables *in_place, struct opensm_phases *p)
+static int copy_in_place(struct arena *a, const struct opensm_tables *in_place, struct opensm_phases *p)
 {
         struct partitions_file_port *ports = in_place ? arena_new_array(a, struct partitions_file_port, p->n_ports) : NULL;
 
         if (in_place && !ports)
                 return -ENOMEM;
         for (uint32_t i = 0; in_place && i < p->n_ports; i++) {
-                const struct partitions_file_port *found = find_in(in_place, p->transitions[i].guid);
+                const struct partitions_file_port *found = find_given(in_place, p->transitions[i].guid);
 
                 ports[i] = (struct partitions_file_port) { p->transitions[i].guid, p->transitions[i].label, NULL, 0 };
                 if (found) {
@@ -736,17 +742,17 @@ static int take_in_place(struct arena *a, const struct opensm_tables *in_place, 
 
 static void check_capacity(const struct opensm_phases *p, struct findings *findings)
 {
-        uint32_t n_told = 0;
+        uint32_t n_given = 0;
 
-        for (uint32_t i = 0; i < p->n_ports && n_told < MAX_TOLD; i++) {
-                enum opensm_phase phase = overflows_in(p, i);
+        for (uint32_t i = 0; i < p->n_ports && n_given < MAX_REPORTED; i++) {
+                enum opensm_phase phase = find_overflow(p, i);
 
                 if (phase == OPENSM_N_PHASES)
                         continue;
                 (void) findings_add(findings, FINDING_ERROR, FINDING_PLAN_CAPACITY_TRANSITION, NULL,
-                                    "%s: its table of %u entries would have to hold %u on the way (%s)", p->transitions[i].label,
+                                    "%s: its table of %u entries would have to hold %u in phase %s", p->transitions[i].label,
                                     p->transitions[i].capacity, p->tables[phase][i].n_keys, opensm_phase_to_string(phase));
-                n_told++;
+                n_given++;
         }
 }
 
@@ -762,11 +768,11 @@ int opensm_phases_compute(struct arena *a, const struct opensm_transition *trans
                 if (!ret->tables[phase])
                         return -ENOMEM;
         }
-        if (take_in_place(a, in_place, ret) < 0)
+        if (copy_in_place(a, in_place, ret) < 0)
                 return -ENOMEM;
         for (uint32_t i = 0; i < n_transitions; i++)
-                if (go_all(a, &transitions[i], i, false, ret) < 0 ||
-                    (overflows_in(ret, i) < OPENSM_N_PHASES && go_all(a, &transitions[i], i, true, ret) < 0))
+                if (compute_phases(a, &transitions[i], i, false, ret) < 0 ||
+                    (find_overflow(ret, i) < OPENSM_N_PHASES && compute_phases(a, &transitions[i], i, true, ret) < 0))
                         return -ENOMEM;
         find_needed(ret);
         check_capacity(ret, findings);
@@ -775,9 +781,9 @@ int opensm_phases_compute(struct arena *a, const struct opensm_transition *trans
         return findings->n_errors > n_errors ? -EBADMSG : 0;
 }
 
-/* ---- what is held ---------------------------------------------------------------------------------------------- */
+/* ---- held bases ------------------------------------------------------------------------------------------------ */
 
-static bool has_any(const struct partitions_file_port *p, const struct opensm_bases *bases)
+static bool has_bases(const struct partitions_file_port *p, const struct opensm_bases *bases)
 {
         for (uint32_t i = 0; i < p->n_keys; i++)
                 if (opensm_bases_have(bases, p_key_base(p->keys[i])))
@@ -785,29 +791,29 @@ static bool has_any(const struct partitions_file_port *p, const struct opensm_ba
         return false;
 }
 
-static void add_keys(struct p_key *keys, uint32_t *n, const struct partitions_file_port *from, const struct opensm_bases *bases,
-                     bool held)
+static void copy_keys(struct p_key *keys, uint32_t *n, const struct partitions_file_port *from, const struct opensm_bases *bases,
+                      bool held)
 {
         for (uint32_t i = 0; i < from->n_keys; i++)
                 if (opensm_bases_have(bases, p_key_base(from->keys[i])) == held)
                         keys[(*n)++] = from->keys[i];
 }
 
-/* The held bases as in `before`, all others as they are. */
-static int hold_at(struct arena *a, const struct partitions_file_port *before, const struct opensm_bases *bases,
-                   struct partitions_file_port *at)
+/* Sets the held bases of a port to those in `before`. */
+static int hold_port(struct arena *a, const struct partitions_file_port *before, const struct opensm_bases *bases,
+                     struct partitions_file_port *at)
 {
         struct p_key *keys;
         uint32_t n = 0;
 
-        if (!has_any(before, bases) && !has_any(at, bases))
+        if (!has_bases(before, bases) && !has_bases(at, bases))
                 return 0;
         keys = arena_new_array(a, struct p_key, (size_t) before->n_keys + at->n_keys);
         if (!keys)
                 return -ENOMEM;
-        add_keys(keys, &n, before, bases, true);
-        add_keys(keys, &n, at, bases, false);
-        at->n_keys = tidy(keys, n);
+        copy_keys(keys, &n, before, bases, true);
+        copy_keys(keys, &n, at, bases, false);
+        at->n_keys = normalize(keys, n);
         at->keys = keys;
         return 0;
 }
@@ -822,14 +828,14 @@ int opensm_phases_hold(struct arena *a, struct opensm_phases *p, enum opensm_pha
                 if (phase == OPENSM_ADOPT && p->in_place)
                         before = p->in_place;
                 for (uint32_t i = 0; i < p->n_ports; i++)
-                        if (hold_at(a, &before[i], bases, &p->tables[phase][i]) < 0)
+                        if (hold_port(a, &before[i], bases, &p->tables[phase][i]) < 0)
                                 return -ENOMEM;
         }
         find_needed(p);
         return 0;
 }
 
-static bool was_asked_in_vain(const struct observed *observed, uint32_t port)
+static bool failed_to_read(const struct observed *observed, uint32_t port)
 {
         const struct observed_table *t = &observed->tables[port];
 
@@ -838,19 +844,19 @@ static bool was_asked_in_vain(const struct observed *observed, uint32_t port)
 
 static bool is_unread(const struct observed *observed, uint32_t port)
 {
-        uint32_t beside = observed->subnet->ports[port].peer;
+        uint32_t peer = observed->subnet->ports[port].peer;
 
-        if (was_asked_in_vain(observed, port))
+        if (failed_to_read(observed, port))
                 return true;
-        return may_be_filtered(observed->subnet, port) && (beside == SUBNET_NONE || was_asked_in_vain(observed, beside));
+        return may_be_filtered(observed->subnet, port) && (peer == SUBNET_NONE || failed_to_read(observed, peer));
 }
 
-static void add_changed(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at, struct opensm_bases *bases)
+static void add_changed_bases(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at, struct opensm_bases *bases)
 {
-        struct two_sets sets = sets_in(p, phase, at);
-        struct base_way base;
+        struct set_pair sets = pair_in(p, phase, at);
+        struct base_change base;
 
-        while (take_difference(&sets, &base))
+        while (next_difference(&sets, &base))
                 opensm_bases_add(bases, base.base);
 }
 
@@ -862,7 +868,7 @@ int opensm_phases_see_unread(struct arena *a, struct opensm_phases *p, enum open
         for (uint32_t i = 0; i < p->n_ports; i++) {
                 if (p->transitions[i].port == SUBNET_NONE || !is_unread(observed, p->transitions[i].port))
                         continue;
-                add_changed(p, phase, i, &changed);
+                add_changed_bases(p, phase, i, &changed);
                 for (enum opensm_phase later = phase + 1; later < OPENSM_N_PHASES; later++)
                         p->tables[later][i] = p->tables[phase][i];
         }
@@ -872,7 +878,7 @@ int opensm_phases_see_unread(struct arena *a, struct opensm_phases *p, enum open
 bool opensm_phases_show(const struct opensm_phases *p, enum opensm_phase phase)
 {
         for (uint32_t i = 0; i < p->n_ports; i++)
-                if (p->transitions[i].port != SUBNET_NONE && differs(p, phase, i))
+                if (p->transitions[i].port != SUBNET_NONE && changes_port(p, phase, i))
                         return true;
         return false;
 }
@@ -886,15 +892,15 @@ int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, e
         if (!ports)
                 return -ENOMEM;
         for (uint32_t i = 0; i < phases->n_ports; i++) {
-                uint32_t port = phases->transitions[i].port, beside;
+                uint32_t port = phases->transitions[i].port, peer;
 
-                if (port == SUBNET_NONE || (phase != OPENSM_ADOPT && !differs(phases, phase, i)))
+                if (port == SUBNET_NONE || (phase != OPENSM_ADOPT && !changes_port(phases, phase, i)))
                         continue;
                 if (subnet_port_is_managed(subnet, &subnet->ports[port]))
                         ports[n++] = port;
-                beside = subnet->ports[port].peer;
-                if (beside != SUBNET_NONE && subnet_port_can_enforce(subnet, &subnet->ports[beside]))
-                        ports[n++] = beside;
+                peer = subnet->ports[port].peer;
+                if (peer != SUBNET_NONE && subnet_port_can_enforce(subnet, &subnet->ports[peer]))
+                        ports[n++] = peer;
         }
         if (n > 0)
                 qsort(ports, n, sizeof(*ports), uint32_compare);
@@ -903,11 +909,12 @@ int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, e
         return 0;
 }
 
-/* ---- what became of it ----------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------------------------- */
 
-/* Exactly these, but for the bases `without`; limited beside full only counts with allow_both. */
-static bool holds(const struct observed_table *t, const struct partitions_file_port *want, bool allow_both,
-                  const struct opensm_bases *without)
+/* The table has exactly these entries, ignoring the bases `without`, and without allow_both a limited entry next to the full
+ * one. */
+static bool holds_exactly(const struct observed_table *t, const struct partitions_file_port *want, bool allow_both,
+                          const struct opensm_bases *without)
 {
         struct p_key keys[UINT8_MAX + 1];
         struct p_key *all = t->capacity <= ELEMENTS(keys) ? keys : calloc(t->capacity, sizeof(*all));
@@ -915,22 +922,22 @@ static bool holds(const struct observed_table *t, const struct partitions_file_p
         bool same;
 
         if (!all)
-                return false; /* looked at again */
+                return false; /* the table is read again */
         memcpy(all, t->entries, t->capacity * sizeof(*all));
-        n = tidy(all, t->capacity);
-        same = same_sets((struct two_sets) { all, want->keys, n, want->n_keys, allow_both, without });
+        n = normalize(all, t->capacity);
+        same = are_equal((struct set_pair) { all, want->keys, n, want->n_keys, allow_both, without });
         if (all != keys)
                 free(all);
         return same;
 }
 
-static bool lets_through(const struct observed_table *t, const struct partitions_file_port *want,
-                         const struct opensm_bases *without)
+static bool passes_all(const struct observed_table *t, const struct partitions_file_port *want,
+                       const struct opensm_bases *without)
 {
         const struct filter f = { .is_on = true, .entries = t->entries, .capacity = t->capacity };
 
         for (uint32_t i = 0; i < want->n_keys; i++) {
-                unsigned passes = let_through(&f, want->keys[i]);
+                unsigned passes = passing_entries(&f, want->keys[i]);
 
                 if (opensm_bases_have(without, p_key_base(want->keys[i])))
                         continue;
@@ -940,18 +947,18 @@ static bool lets_through(const struct observed_table *t, const struct partitions
         return true;
 }
 
-/* A switch port whose table is too small is not filled and does not enforce. */
-static bool beside_is_right(const struct observed *o, uint32_t port, const struct partitions_file_port *want,
-                            const struct opensm_bases *without)
+/* OpenSM does not write the table of a leaf port that is too small, and turns its filter off. */
+static bool leaf_is_right(const struct observed *o, uint32_t port, const struct partitions_file_port *want,
+                          const struct opensm_bases *without)
 {
-        uint32_t beside = o->subnet->ports[port].peer;
+        uint32_t peer = o->subnet->ports[port].peer;
 
-        return !may_be_filtered(o->subnet, port) || want->n_keys > o->tables[beside].capacity ||
-               lets_through(&o->tables[beside], want, without);
+        return !may_be_filtered(o->subnet, port) || want->n_keys > o->tables[peer].capacity ||
+               passes_all(&o->tables[peer], want, without);
 }
 
-/* The transition is of a port of the snapshot that was read. */
-static bool has_table(const struct opensm_transition *transition, const struct observed *observed)
+/* The port is in the snapshot and was read. */
+static bool was_port_read(const struct opensm_transition *transition, const struct observed *observed)
 {
         return transition->port != SUBNET_NONE && was_read(&observed->tables[transition->port]);
 }
@@ -962,13 +969,13 @@ enum opensm_reached opensm_phases_reached(const struct opensm_phases *p, enum op
         const struct partitions_file_port *want = &p->tables[phase][transition];
         uint32_t port = p->transitions[transition].port;
 
-        if (!has_table(&p->transitions[transition], observed))
+        if (!was_port_read(&p->transitions[transition], observed))
                 return OPENSM_UNREAD;
-        if (!holds(&observed->tables[port], want, p->allow_both, &p->held))
+        if (!holds_exactly(&observed->tables[port], want, p->allow_both, &p->held))
                 return OPENSM_MISSING;
         if (!pair_was_read(observed, port))
                 return OPENSM_UNREAD;
-        return beside_is_right(observed, port, want, &p->held) ? OPENSM_REACHED : OPENSM_MISSING;
+        return leaf_is_right(observed, port, want, &p->held) ? OPENSM_REACHED : OPENSM_MISSING;
 }
 
 uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed,
@@ -985,7 +992,7 @@ uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_p
         return n;
 }
 
-/* What OpenSM gives every port if it cannot read its file. */
+/* What OpenSM gives every port when it drops its file. */
 static const struct p_key everything = { P_KEY_DEFAULT_BASE | P_KEY_FULL_BIT };
 static const struct partitions_file_port open_port = { .keys = &everything, .n_keys = 1 };
 
@@ -994,15 +1001,15 @@ bool opensm_phases_are_open(const struct opensm_phases *phases, const struct obs
         for (uint32_t i = 0; i < phases->n_ports; i++) {
                 const struct opensm_transition *transition = &phases->transitions[i];
 
-                if (has_table(transition, observed) &&
-                    !holds(&observed->tables[transition->port], &open_port, phases->allow_both, NULL))
+                if (was_port_read(transition, observed) &&
+                    !holds_exactly(&observed->tables[transition->port], &open_port, phases->allow_both, NULL))
                         return false;
         }
         return true;
 }
 
-/* All are open, and to one of them neither these tables give that nor those before. Of a file in place that does not name a port
- * nothing is known there. */
+/* All ports that were read are open, and neither `tables` nor `before` give this to one of them. A port that the file in place does
+ * not name does not count, because that file does not show what OpenSM gives it. */
 static bool looks_open(const struct opensm_phases *phases, const struct partitions_file_port *before,
                        const struct partitions_file_port *tables, const struct observed *observed)
 {
@@ -1011,9 +1018,9 @@ static bool looks_open(const struct opensm_phases *phases, const struct partitio
         for (uint32_t i = 0; i < phases->n_ports; i++) {
                 bool unnamed = tables == phases->in_place && tables[i].n_keys == 0;
 
-                if (has_table(&phases->transitions[i], observed))
-                        unexpected = unexpected || !(unnamed || same_sets(sets_of(&open_port, &tables[i], phases->allow_both)) ||
-                                                     same_sets(sets_of(&open_port, &before[i], phases->allow_both)));
+                if (was_port_read(&phases->transitions[i], observed))
+                        unexpected = unexpected || !(unnamed || are_equal(pair_of(&open_port, &tables[i], phases->allow_both)) ||
+                                                     are_equal(pair_of(&open_port, &before[i], phases->allow_both)));
         }
         return unexpected && opensm_phases_are_open(phases, observed);
 }

@@ -2,46 +2,44 @@
 #pragma once
 
 /*
- * The transition from the tables as they are to those that are wanted, when it is OpenSM that writes: a sequence of complete
- * partition files, each of which OpenSM must have carried out before it is given the next.
+ * The transition from the observed tables to the desired ones when OpenSM is the writer: a sequence of complete partition files.
+ * OpenSM must have carried out each of them before it is given the next.
  *
- *     adopt    what the ports have now, so that what OpenSM believes of them is true; only if the file in place says something
- *              else. Entries that somebody else wrote or took are unknown to OpenSM: it would leave them as they are.
- *     revoke   bases that a port shall lose
+ *     adopt    what the ports have now. OpenSM leaves entries that another writer added or removed as they are, because it does not
+ *              know of them. Only needed if the file in place gives something else
+ *     revoke   bases that a port loses
  *     raise    limited to full
  *     lower    full to limited
- *     grant    bases that a port shall gain; this is the file of the policy
+ *     grant    bases that a port gains; this is the file of the policy
  *
- * These are the planner's phases (plan/plan.h) for endports. OpenSM applies the ports of one file in any order, which breaks
- * neither continuity nor isolation, since the changes of one phase go all in one direction. The phases for enforcing ports
- * are missing: OpenSM gives a switch port what its peer has, right behind the peer, in the same sweep. For isolation
- * this makes no difference, for a switch port only takes away from what two endports may do. For continuity it makes none where
- * a base is granted or revoked, since the pair may not talk before, or not afterwards. What is left is a raise or a lower at a
- * switch that tells full from limited: between two MADs of OpenSM the port has one of them and the switch the other, and
- * packets in that base are lost until the second arrives, which reliable connections send again. Where allow_both_pkeys is on,
- * it does not come to that: raise adds the other entry, and lower drops what is no longer wanted. The default partition is the
- * exception: with both entries on the way OpenSM would move one of them away from index 0, which queue pairs use. So raise and
- * lower exchange its entry, and who is to have both gets the limited entry in the last phase. Likewise all entries of a port whose
- * table has no room for both.
+ * These are the planner's phases (plan/plan.h) for endports. OpenSM writes the ports of one file in any order. That breaks neither
+ * continuity nor isolation, because all changes of one phase go in the same direction. There are no phases for leaf ports: OpenSM
+ * writes the same entries to a leaf port right after its peer, in the same sweep. Isolation is not affected, because a leaf port
+ * only restricts what two endports may do. Continuity is not affected by revoke and grant, because the pair may not talk
+ * afterwards, or not before. But in a raise or lower at a leaf port that distinguishes full from limited, packets of that base are
+ * lost between two MADs of OpenSM, which reliable connections resend. With allow_both_pkeys even this does not happen: raise adds
+ * the other entry, and lower removes the old one. An exception is the default partition, because OpenSM would move one of two
+ * entries away from index 0, which queue pairs use: raise and lower exchange its entry, and a port that gets both receives the
+ * limited one in the last phase. The same applies to all entries of a port whose table has no room for both.
  *
- * An entry that its enforcing switch port does not let through counts as not there: else the first file would open the switch
- * port to it before others have lost what they must lose. A switch port that filters in one direction only, as no OpenSM sets
- * it up, counts as filtering in both: the first file ends what still passes in the other. A full member behind a limited entry
- * counts as a limited one: that it becomes one is no loss. Where it is not known whether the switch port filters, it counts
- * as one that does, and the first of all files is not given (is_undecided). A later one gives the host what the file in place does.
+ * An entry that the leaf port drops counts as absent: otherwise the first file would open the leaf port to it before others have
+ * lost what they must lose. A leaf port that filters in one direction only, which OpenSM never sets up, counts as filtering both:
+ * the first file ends what still passes in the other direction. A full member behind a limited entry of the leaf port counts as
+ * limited: that it becomes limited is no loss. If it is not known whether the leaf port filters, it counts as filtering, and pkeyd
+ * does not give the first file to OpenSM (is_undecided). A later file gives the host what the file in place does.
  *
- * One thing OpenSM does whatever a file says: every port is at least a limited member of the default partition. So it counts
- * as one from the start. Indexes are OpenSM's, too.
+ * Whatever a file contains, OpenSM makes every port at least a limited member of the default partition. So every port counts as one
+ * from the start. Which index an entry gets is OpenSM's decision, too.
  *
- * A port that is down is in each file as well, from what the file in place gave it to what the policy gives it: it may come up
- * at any moment. A port that is there and cannot be read is in each file as it was: what it was told last and may not have
- * done, or what it held when it was read last, or (never read, or behind a switch port that may filter and was never read, if
- * only because its switch did not answer discovery) what the file in place gives it.
+ * Each file includes the ports that are down, from what the file in place gave them to what the policy gives them, because they may
+ * come up at any time. A port that is present and cannot be read stays in each file as it was: with what it was given last and may
+ * not have yet, or what it held when it was read last. If it was never read, or is behind a leaf port that may filter and was never
+ * read, for example because its switch did not answer discovery, it stays with what the file in place gives it.
  *
- * A base is held where the rule does not admit what a file would change of it (admission.h), or where nobody knows whether a file
- * was carried out. Then it stays in all later files as it was.
+ * A base is held if the rule does not admit what a file would change of it (admission.h), or if it is not known whether a file was
+ * carried out. It stays unchanged in all later files.
  *
- * This file is pure: tables and files in, files out. It refuses to know how OpenSM is told and how long that takes.
+ * This file is pure: tables and files in, files out. It does not know how files are given to OpenSM and how long that takes.
  */
 
 #include "knowledge/knowledge.h"
@@ -72,34 +70,33 @@ static inline void opensm_bases_add(struct opensm_bases *set, uint16_t base)
         set->bits[base / 8] |= (uint8_t) (1 << base % 8);
 }
 
-/* What the file in place gives to whom: ascending GUID. label is NULL. */
+/* The ports of the file in place and what it gives them, by ascending GUID. Labels are NULL. */
 struct opensm_tables {
         struct partitions_file_port *ports;
         uint32_t n_ports;
-        bool is_done; /* OpenSM did what it says: whatever a table has besides was put there later, and is unknown to OpenSM */
+        bool is_done; /* OpenSM carried it out: another writer added whatever else a table has, and OpenSM does not know of it */
 };
 
 /* One endport and its transition. */
 struct opensm_transition {
-        uint32_t port;              /* index into subnet->ports; SUBNET_NONE: it is not there now */
-        uint32_t record;            /* of the knowledge; KNOWLEDGE_NONE: there is none */
+        uint32_t port;              /* index into subnet->ports; SUBNET_NONE: it is not in the snapshot */
+        uint32_t record;            /* of the knowledge; KNOWLEDGE_NONE: it has none */
         struct guid guid;
         const char *label;
         uint16_t capacity;          /* 0: not known */
         const struct p_key *before, *after; /* sets, in any order */
         uint32_t n_before, n_after;
-        bool is_undecided;          /* it holds what a switch port may not let through, of which it is not known whether it filters:
-                                     * `before` is without that */
-        bool is_late;               /* its table was read, and has more than the file in place and the policy give it */
+        bool is_undecided;          /* it is not known whether its leaf port filters and drops an entry that `before` omits */
+        bool has_surplus;           /* its table was read, and has entries that neither the file in place nor the policy gives it */
 };
 
 struct opensm_phases {
         uint32_t n_ports;
         const struct opensm_transition *transitions; /* n_ports of them */
-        const struct partitions_file_port *in_place; /* n_ports, same order; NULL: there is no file */
-        struct partitions_file_port *tables[OPENSM_N_PHASES]; /* likewise; keys ascending base, limited first */
-        bool needed[OPENSM_N_PHASES];  /* it differs from the phase before; OPENSM_ADOPT: from the file in place, or that was not
-                                        * carried out */
+        const struct partitions_file_port *in_place; /* n_ports, same order; NULL: there is no file in place */
+        struct partitions_file_port *tables[OPENSM_N_PHASES]; /* n_ports each, same order; keys by ascending base, limited first */
+        bool needed[OPENSM_N_PHASES];  /* the phase changes something; OPENSM_ADOPT: it differs from the file in place, or a port
+                                        * has_surplus */
         bool allow_both;
         struct opensm_bases held;
 };
@@ -107,79 +104,79 @@ struct opensm_phases {
 /* "adopt", ..., "grant"; a static string. */
 const char *opensm_phase_to_string(enum opensm_phase p);
 
-/* What a partition file gives to single ports; rules for ALL and the like are left out, so it is meant for files that pkeyd
- * wrote. Returns 0 or -ENOMEM; in the arena. */
+/* What a partition file gives to the ports that it names. Members by ALL and the like are ignored, so this is meant for files that
+ * pkeyd wrote. Returns 0 or -ENOMEM; *ret in the arena. */
 int opensm_tables_of_file(struct arena *a, const struct partitions_conf *conf, struct opensm_tables *ret);
 
-/* The transitions of all endports of the snapshot, from its tables to the end of the plan. One that was not read, or whose leaf
- * port was not, stays as it is. in_place may be NULL: there is no file. Returns 0 or -ENOMEM; *ret in the arena, borrowing plan,
- * observed, in_place, and what the knowledge has of tables. */
+/* The transitions of all endports of the snapshot, from their tables to those at the end of the plan. A port that was not read, or
+ * whose leaf port was not, stays as it is. in_place NULL: there is no file in place. Returns 0 or -ENOMEM; *ret in the arena,
+ * borrowing plan, observed, in_place, and the tables of the knowledge. */
 int opensm_transitions_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed, const struct knowledge *k,
                                const struct opensm_tables *in_place, struct opensm_transition **ret, uint32_t *ret_n);
 
-/* What is known of endports that are not in the snapshot. */
+/* Endports that are not in the snapshot. */
 struct opensm_absent {
-        const struct subnet *larger;   /* known_extend_named(): it has them */
-        const struct desired *desired; /* on `larger`; NULL: nobody knows what they should have, and all of them stay */
+        const struct subnet *larger;   /* by known_extend_named(): includes them */
+        const struct desired *desired; /* on `larger`; NULL: not known, and all of these ports stay as they are */
         bool keeps_unmanaged;
-        const struct partitions_file_port *given; /* opensm_unmanaged_of_absent(): what a file that was just given to pkeyd has for
-                                                   * them; NULL: no file was */
+        const struct partitions_file_port *given; /* by opensm_unmanaged_of_absent(): their entries in a file that was just handed
+                                                   * over to pkeyd; NULL: none was */
 };
 
-/* The transitions of these endports: they are down, or silent; then they stay as they are. Entries that pkeyd does not manage
- * (policy_manages()) stay as the file in place, or the one that was given, has them. Same borrowing. Returns 0 or -ENOMEM. */
+/* The transitions of these endports. Silent ones stay as they are. Entries that pkeyd does not manage (policy_manages()) stay as in
+ * the file in place, or in the one that was handed over. Returns 0 or -ENOMEM; *ret as above. */
 int opensm_transitions_of_absent(struct arena *a, const struct opensm_absent *absent, const struct subnet *subnet,
                                  const struct knowledge *k, const struct opensm_tables *in_place, struct opensm_transition **ret,
                                  uint32_t *ret_n);
 
-/* The files. in_place as above. Ways that do not fit so either become errors (PLAN_CAPACITY_TRANSITION). Returns 0,
- * -EBADMSG, -ENOMEM; in the arena, borrowing the transitions. */
+/* The files. in_place as above. A transition that does not fit into its table even by exchanging entries becomes an error
+ * (PLAN_CAPACITY_TRANSITION). Returns 0, -EBADMSG, -ENOMEM; *ret in the arena, borrowing the transitions. */
 int opensm_phases_compute(struct arena *a, const struct opensm_transition *transitions, uint32_t n_transitions,
                           const struct opensm_tables *in_place, bool allow_both, struct findings *findings,
                           struct opensm_phases *ret);
 
-/* The tables before a phase; before OPENSM_ADOPT: its own, for it says what is there. */
+/* The tables before a phase. OPENSM_ADOPT changes nothing: before it are its own. */
 const struct partitions_file_port *opensm_phases_before(const struct opensm_phases *phases, enum opensm_phase phase);
 
-/* These bases are held: from this phase on each port has them as before it; from OPENSM_ADOPT on as in the file in place, which
- * OpenSM may carry out anyway. Returns 0 or -ENOMEM; in the arena. */
+/* Holds these bases: from this phase on, each port has them as before the phase; from OPENSM_ADOPT on, as in the file in place,
+ * which OpenSM may carry out anyway. Returns 0 or -ENOMEM; in the arena. */
 int opensm_phases_hold(struct arena *a, struct opensm_phases *phases, enum opensm_phase from, const struct opensm_bases *bases);
 
-/* After a phase: ports that could not be read stay from now on as its file has them, and the bases that it changed there are held.
+/* After a phase: ports that could not be read stay as in its file from then on, and the bases that it changed at them are held.
  * Returns 0 or -ENOMEM; in the arena. */
 int opensm_phases_see_unread(struct arena *a, struct opensm_phases *phases, enum opensm_phase phase,
                              const struct observed *observed);
 
-/* Does the file of this phase change anything at a port of the snapshot? Else the tables do not show whether OpenSM read it. */
+/* True if the phase changes a port of the snapshot. If not, the tables do not show whether OpenSM read its file. */
 bool opensm_phases_show(const struct opensm_phases *phases, enum opensm_phase phase);
 
-/* Ports of the snapshot whose tables a phase changes, each endport with the switch port beside it, ascending. Returns 0 or
- * -ENOMEM; *ret in the arena. */
+/* The ports of the snapshot whose tables a phase changes, each endport with its leaf port, ascending. OPENSM_ADOPT: all ports.
+ * Returns 0 or -ENOMEM; *ret in the arena. */
 int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, enum opensm_phase phase,
                           const struct subnet *subnet, const uint32_t **ret, uint32_t *ret_n);
 
-/* Was this port (index of a transition) read, and does it have what a phase gives it? An endport exactly (full and limited of a
- * base count as full unless allow_both), the enforcing switch port beside it at least that. OpenSM never clears what is behind
- * the last block that it writes of a switch port, so more is no reason to wait. Bases that are held do not count. */
+/* Whether the port of a transition (by index) was read and has what a phase gives it: the endport exactly (full and limited of a
+ * base count as full unless allow_both), its leaf port at least that. OpenSM never clears the blocks after the last one that it
+ * writes of a leaf port, so more entries there are no reason to wait. Held bases do not count. */
 enum opensm_reached {
-        OPENSM_UNREAD,  /* or it is not there */
+        OPENSM_UNREAD,  /* or not in the snapshot */
         OPENSM_MISSING,
         OPENSM_REACHED,
 };
 enum opensm_reached opensm_phases_reached(const struct opensm_phases *phases, enum opensm_phase phase, uint32_t transition,
                                           const struct observed *observed);
 
-/* How many ports are OPENSM_MISSING. *ret_first (if there is one) is such a port. 0: the phase has been reached, but for the ports
- * that could not be read. */
+/* How many ports are OPENSM_MISSING; *ret_first is the first of them, and unchanged if there is none. 0: the phase is reached,
+ * except for ports that could not be read. */
 uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed,
                                uint32_t *ret_first);
 
-/* Does every endport that was read hold 0xffff and nothing else? */
+/* True if every endport that was read holds only 0xffff. */
 bool opensm_phases_are_open(const struct opensm_phases *phases, const struct observed *observed);
 
-/* Do the tables look like OpenSM's defaults, which it takes if it cannot read its file: every endport that was read holds 0xffff
- * and nothing else, and to one of them neither this phase gives that nor the one before? */
+/* True if the tables look as if OpenSM had dropped its file and used its default: every endport that was read holds only 0xffff,
+ * and neither this phase nor the one before gives this to one of them. */
 bool opensm_phases_fell_back(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed);
 
-/* Likewise before the first phase, where the file in place may be why the tables look like that. */
+/* The same before the first phase, where the tables may look like that because of the file in place. */
 bool opensm_phases_had_fallen_back(const struct opensm_phases *phases, const struct observed *observed);

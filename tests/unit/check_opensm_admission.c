@@ -754,12 +754,12 @@ START_TEST(unknown_is_not_given_back)
         expect_begins(0, NULL, 0x8001);
         expect_begins(0, &not_named, 0x8001);
         expect_begins(0, &done, 0x8001); /* somebody put it there since: OpenSM is told, and takes it away then */
-        ck_assert(!way_of_host(0, &done)->is_late);
+        ck_assert(!way_of_host(0, &done)->has_surplus);
         expect_begins(0, &in_place, 0);
-        ck_assert(way_of_host(0, &in_place)->is_late);
+        ck_assert(way_of_host(0, &in_place)->has_surplus);
         gives = full;
         expect_begins(0, &in_place, 0x8001);
-        ck_assert(!way_of_host(0, &in_place)->is_late);
+        ck_assert(!way_of_host(0, &in_place)->has_surplus);
         gives = limited;
         expect_begins(0, &in_place, 0);
         gives = NULL;
@@ -819,7 +819,7 @@ START_TEST(unread_hosts_stay)
                 else
                         knowledge_recall(k, seen);
                 expect_stays(way_of_host(0, &in_place), 0x0001);
-                ck_assert(!way_of_host(0, &in_place)->is_late); /* there is nothing to wait for */
+                ck_assert(!way_of_host(0, &in_place)->has_surplus); /* there is nothing to wait for */
                 expect_stays(way_of_host(0, NULL), 0x8001);
                 block_of(0x0001, block);
                 ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, block), 0);

@@ -577,7 +577,7 @@ START_TEST(test_does_not_fit)
         ck_assert_int_eq(opensm_phases_compute(arena, &full, 1, NULL, true, &findings, &p), 0);
         ck_assert_int_eq(opensm_phases_compute(arena, &way, 1, NULL, true, &findings, &p), -EBADMSG);
         expect_text(only(FINDING_PLAN_CAPACITY_TRANSITION)->text,
-                    "a: its table of 2 entries would have to hold 3 on the way (grant)");
+                    "a: its table of 2 entries would have to hold 3 in phase grant");
 }
 END_TEST
 
