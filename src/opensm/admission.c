@@ -12,14 +12,14 @@
 struct file_write {
         uint32_t record;
         uint16_t block;
-        bool is_absent;  /* the port is not there: nobody is cut off from it, see judge_arrivals */
+        bool is_absent;  /* the port is absent: the write cuts off no traffic, and judge_arrival() judges it */
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
 };
 
 /* A switch port whose filter OpenSM turns off, because its table is too small. */
 struct filter_off {
         uint32_t record, transition;
-        bool was_unsure; /* whether it is on */
+        bool was_unsure; /* before, it was not known whether the filter is on */
 };
 
 struct writes {
@@ -27,7 +27,7 @@ struct writes {
         size_t n, n_allocated;
         struct filter_off *filters;
         size_t n_filters, n_filters_allocated;
-        size_t n_expected, n_filters_expected; /* that are in the knowledge */
+        size_t n_expected, n_filters_expected; /* how many of each are in the knowledge */
 };
 
 static void writes_done(struct writes *w)
@@ -37,8 +37,9 @@ static void writes_done(struct writes *w)
 }
 #define _cleanup_writes_ _cleanup_(writes_done)
 
-/* What OpenSM makes of a line: at least a limited member of the default partition, the last base of all. ret: one entry more. */
-static uint32_t host_keys(const struct partitions_file_port *line, struct p_key *ret)
+/* What OpenSM gives an endport: the entries of its line, and at least limited membership in the default partition, which is the
+ * highest base. ret has room for one entry more than the line. */
+static uint32_t endport_keys(const struct partitions_file_port *line, struct p_key *ret)
 {
         uint32_t n = line->n_keys;
 
@@ -49,7 +50,7 @@ static uint32_t host_keys(const struct partitions_file_port *line, struct p_key 
         return n;
 }
 
-/* Of a switch port, which has the full entry only where its peer has both. */
+/* What OpenSM gives its leaf port: of a base with both entries only the full one. Returns how many are left. */
 static uint32_t leaf_keys(struct p_key *keys, uint32_t n)
 {
         uint32_t kept = 0;
@@ -70,8 +71,9 @@ static bool has_base(const struct p_key *entries, uint32_t n, struct p_key key)
         return p_keys_hold(entries, n, key) || p_keys_hold(entries, n, other_membership(key));
 }
 
-/* As OpenSM writes it: an entry that stays keeps its index, so does a base whose membership changes; new ones take free indexes. */
-static void change_table(struct p_key *table, uint16_t capacity, const struct p_key *want, uint32_t n)
+/* Changes a table as OpenSM does: entries that stay keep their indexes, as do bases whose membership changes; new entries take free
+ * indexes. */
+static void rewrite_table(struct p_key *table, uint16_t capacity, const struct p_key *want, uint32_t n)
 {
         uint32_t free_from = 0;
 
@@ -92,7 +94,7 @@ static void change_table(struct p_key *table, uint16_t capacity, const struct p_
         }
 }
 
-static void take_block(const struct p_key *table, uint16_t capacity, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES])
+static void copy_block(const struct p_key *table, uint16_t capacity, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES])
 {
         size_t first = (size_t) block * P_KEY_BLOCK_ENTRIES;
 
@@ -100,7 +102,7 @@ static void take_block(const struct p_key *table, uint16_t capacity, uint16_t bl
                 ret[i] = first + i < capacity ? table[first + i] : (struct p_key) {};
 }
 
-/* It was given to OpenSM before, and nobody knows what became of it. */
+/* The write was given to OpenSM before, and is not confirmed. */
 static bool is_expected(const struct knowledge_record *r, const struct file_write *w)
 {
         for (size_t i = 0; i < r->n_writes; i++)
@@ -110,7 +112,7 @@ static bool is_expected(const struct knowledge_record *r, const struct file_writ
         return false;
 }
 
-/* A table that was never read may hold anything, whatever is written to it. */
+/* Adds the writes to one table. A table that was never read has none: it may hold anything before and after. */
 static int add_table(struct writes *all, const struct knowledge *k, uint32_t record, const struct p_key *want, uint32_t n)
 {
         const struct knowledge_record *r = knowledge_get(k, record);
@@ -123,14 +125,14 @@ static int add_table(struct writes *all, const struct knowledge *k, uint32_t rec
         if (!table)
                 return -ENOMEM;
         memcpy(table, r->entries, r->capacity * sizeof(*table));
-        change_table(table, r->capacity, want, n);
+        rewrite_table(table, r->capacity, want, n);
         for (unsigned block = 0; block * P_KEY_BLOCK_ENTRIES < r->capacity; block++) {
                 struct file_write w = {
                         .record = record, .block = (uint16_t) block, .is_absent = knowledge_is_gone(r),
                 };
 
-                take_block(r->entries, r->capacity, w.block, known);
-                take_block(table, r->capacity, w.block, w.entries);
+                copy_block(r->entries, r->capacity, w.block, known);
+                copy_block(table, r->capacity, w.block, w.entries);
                 if (memcmp(known, w.entries, sizeof(known)) == 0 || is_expected(r, &w))
                         continue;
                 if (VECTOR_GROW(NULL, all->items, all->n, all->n_allocated) < 0)
@@ -152,8 +154,8 @@ static int add_filter(struct writes *all, const struct knowledge *k, uint32_t re
         return 0;
 }
 
-/* The switch port beside an endport, if it can filter. */
-static uint32_t leaf_of(const struct subnet *s, uint32_t port, const struct knowledge *k)
+/* The record of an endport's leaf port; KNOWLEDGE_NONE: it has none, or it cannot filter. */
+static uint32_t find_leaf(const struct subnet *s, uint32_t port, const struct knowledge *k)
 {
         uint32_t beside = s->ports[port].peer;
 
@@ -168,17 +170,17 @@ static int add_leaf(struct writes *all, const struct knowledge *k, uint32_t reco
         return n > knowledge_get(k, record)->capacity ? add_filter(all, k, record, transition) : add_table(all, k, record, keys, n);
 }
 
-/* Of an endport, and of the switch port beside it. */
-static int add_way(struct writes *all, const struct opensm_phases *p, uint32_t i, const struct partitions_file_port *line,
-                   const struct subnet *s, const struct knowledge *k)
+/* Adds the writes to an endport and its leaf port. */
+static int add_port_writes(struct writes *all, const struct opensm_phases *p, uint32_t i, const struct partitions_file_port *line,
+                           const struct subnet *s, const struct knowledge *k)
 {
         _cleanup_free_ struct p_key *keys = malloc((line->n_keys + 1) * sizeof(*keys));
-        uint32_t leaf = p->transitions[i].port == SUBNET_NONE ? KNOWLEDGE_NONE : leaf_of(s, p->transitions[i].port, k), n;
+        uint32_t leaf = p->transitions[i].port == SUBNET_NONE ? KNOWLEDGE_NONE : find_leaf(s, p->transitions[i].port, k), n;
         int r = 0;
 
         if (!keys)
                 return -ENOMEM;
-        n = host_keys(line, keys);
+        n = endport_keys(line, keys);
         if (p->transitions[i].record != KNOWLEDGE_NONE)
                 r = add_table(all, k, p->transitions[i].record, keys, n);
         if (r == 0 && leaf != KNOWLEDGE_NONE)
@@ -186,17 +188,17 @@ static int add_way(struct writes *all, const struct opensm_phases *p, uint32_t i
         return r;
 }
 
-static int gather(const struct opensm_phases *p, const struct partitions_file_port *tables, const struct subnet *s,
-                  const struct knowledge *k, struct writes *ret)
+static int gather_writes(const struct opensm_phases *p, const struct partitions_file_port *tables, const struct subnet *s,
+                         const struct knowledge *k, struct writes *ret)
 {
         int r = 0;
 
         for (uint32_t i = 0; r == 0 && i < p->n_ports; i++)
-                r = add_way(ret, p, i, &tables[i], s, k);
+                r = add_port_writes(ret, p, i, &tables[i], s, k);
         return r;
 }
 
-/* ---- in the knowledge ------------------------------------------------------------------------------------------ */
+/* ---- the knowledge --------------------------------------------------------------------------------------------- */
 
 static void retract_all(struct writes *all, struct knowledge *k)
 {
@@ -234,7 +236,7 @@ int opensm_expect(const struct opensm_phases *p, const struct partitions_file_po
                   struct knowledge *k)
 {
         _cleanup_writes_ struct writes all = {};
-        int r = gather(p, tables, s, k, &all);
+        int r = gather_writes(p, tables, s, k, &all);
 
         return r < 0 ? r : expect_all(&all, k);
 }
@@ -255,21 +257,21 @@ static void refuse(struct judgement *j, uint16_t base)
         j->any = true;
 }
 
-static bool is_open(const struct judgement *j, struct p_key key)
+static bool must_judge(const struct judgement *j, struct p_key key)
 {
         return p_key_is_used(key) && !opensm_bases_have(j->held, p_key_base(key)) &&
                !opensm_bases_have(&j->refused, p_key_base(key));
 }
 
-/* Whatever a file says. */
-static bool is_made_member(const struct knowledge_record *r, struct p_key key)
+/* True for the limited entry of the default partition that OpenSM adds with any file. */
+static bool is_default_membership(const struct knowledge_record *r, struct p_key key)
 {
         return key.v == P_KEY_DEFAULT_BASE && !has_base(r->entries, r->capacity, key);
 }
 
-/* A full member behind a switch port that has the limited entry is one or the other, by the model of a switch. A file says that it
- * is a limited one, and so it becomes one: that is no loss. */
-static bool was_between(const struct knowledge *k, const struct file_write *w, uint16_t base)
+/* A full member behind a leaf port with the limited entry is full or limited, depending on the switch model. A file makes it
+ * limited, which is no loss. */
+static bool was_limited_by_leaf(const struct knowledge *k, const struct file_write *w, uint16_t base)
 {
         const struct knowledge_record *r = knowledge_get(k, w->record);
         uint32_t end = r->other_end;
@@ -280,7 +282,7 @@ static bool was_between(const struct knowledge *k, const struct file_write *w, u
             !leaf->filters[RECEIVES])
                 return false;
         through = knowledge_table_bounds(k, end, base);
-        return through.has == LEVEL_LIMITED && through.may == LEVEL_LIMITED; /* what is taken from it is judged of its own */
+        return through.has == LEVEL_LIMITED && through.may == LEVEL_LIMITED; /* writes to the leaf port are judged by themselves */
 }
 
 static void judge_key(const struct knowledge *k, const struct file_write *w, struct p_key key, struct judgement *j)
@@ -288,25 +290,26 @@ static void judge_key(const struct knowledge *k, const struct file_write *w, str
         uint16_t base = p_key_base(key);
         enum rule_verdict verdict;
 
-        if (!is_open(j, key))
+        if (!must_judge(j, key))
                 return;
         verdict = knowledge_judge_block(k, w->record, w->block, w->entries, base);
-        if (verdict != RULE_ADMITS && !(verdict == RULE_LOSS && was_between(k, w, base)))
+        if (verdict != RULE_ADMITS && !(verdict == RULE_LOSS && was_limited_by_leaf(k, w, base)))
                 refuse(j, base);
 }
 
-/* All others may have been carried out, this one was not. To expect it again needs no memory: it takes the place that it had. */
+/* Judges a write while all others may have been carried out, and this one was not. Expecting it again cannot fail: it reuses its
+ * place. */
 static void judge_write(struct knowledge *k, const struct file_write *w, struct judgement *j)
 {
         const struct knowledge_record *r = knowledge_get(k, w->record);
         struct p_key known[P_KEY_BLOCK_ENTRIES];
 
         knowledge_retract_block(k, w->record, w->block, w->entries);
-        take_block(r->entries, r->capacity, w->block, known);
+        copy_block(r->entries, r->capacity, w->block, known);
         for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
                 if (known[i].v != w->entries[i].v) {
                         judge_key(k, w, known[i], j);
-                        if (!is_made_member(r, w->entries[i]))
+                        if (!is_default_membership(r, w->entries[i]))
                                 judge_key(k, w, w->entries[i], j);
                 }
         (void) knowledge_expect_block(k, w->record, w->block, w->entries);
@@ -322,7 +325,7 @@ static enum level level_in(const struct partitions_file_port *p, uint16_t base)
         return level;
 }
 
-/* All that a file adds to a port waits. */
+/* Refuses all bases in which a file adds entries to a port. */
 static void refuse_growth(const struct partitions_file_port *before, const struct partitions_file_port *after, struct judgement *j)
 {
         for (uint32_t i = 0; i < after->n_keys; i++)
@@ -344,7 +347,7 @@ static void judge_filter(struct knowledge *k, const struct filter_off *off, cons
         knowledge_send_filter(k, off->record);
 }
 
-/* What a file gives to a port that is not there it has when it comes. */
+/* A port that is absent has what the file gives it when it arrives. */
 static void judge_arrival(const struct knowledge *k, const struct opensm_transition *transition,
                           const struct partitions_file_port *before, const struct partitions_file_port *after, struct judgement *j)
 {
@@ -354,15 +357,15 @@ static void judge_arrival(const struct knowledge *k, const struct opensm_transit
                 uint16_t base = p_key_base(after->keys[i]);
                 enum level level = level_in(after, base);
 
-                if (is_open(j, after->keys[i]) && level > level_in(before, base) &&
+                if (must_judge(j, after->keys[i]) && level > level_in(before, base) &&
                     knowledge_judge_arrival(k, transition->record, base, level_in(&policy, base), level) != RULE_ADMITS)
                         refuse(j, base);
         }
 }
 
-/* A phase fits into each table, but with what is held it may not. */
-static void judge_ways(const struct knowledge *k, const struct opensm_phases *p, enum opensm_phase phase,
-                       enum opensm_phase hold_from, struct judgement *j)
+/* Each phase fits into all tables, but with held bases it may not. */
+static void judge_ports(const struct knowledge *k, const struct opensm_phases *p, enum opensm_phase phase,
+                        enum opensm_phase hold_from, struct judgement *j)
 {
         for (uint32_t i = 0; i < p->n_ports; i++) {
                 const struct partitions_file_port *before = &opensm_phases_before(p, hold_from)[i], *after = &p->tables[phase][i];
@@ -379,7 +382,7 @@ static void judge_all(const struct opensm_phases *p, enum opensm_phase phase, en
 {
         const struct partitions_file_port *before = opensm_phases_before(p, hold_from);
 
-        judge_ways(k, p, phase, hold_from, j);
+        judge_ports(k, p, phase, hold_from, j);
         for (size_t i = 0; i < all->n; i++)
                 if (!all->items[i].is_absent)
                         judge_write(k, &all->items[i], j);
@@ -390,14 +393,14 @@ static void judge_all(const struct opensm_phases *p, enum opensm_phase phase, en
         }
 }
 
-/* To hold a base makes other tables than those that were judged, so it is repeated until nothing more is refused. */
+/* Holding a base changes the tables, so they are judged again until nothing more is refused. */
 int opensm_admit(struct arena *a, struct opensm_phases *p, enum opensm_phase phase, enum opensm_phase hold_from,
                  const struct subnet *s, struct knowledge *k)
 {
         for (;;) {
                 _cleanup_writes_ struct writes all = {};
                 struct judgement j = { .held = &p->held };
-                int r = gather(p, p->tables[phase], s, k, &all);
+                int r = gather_writes(p, p->tables[phase], s, k, &all);
 
                 if (r == 0)
                         r = expect_all(&all, k);
@@ -413,15 +416,15 @@ int opensm_admit(struct arena *a, struct opensm_phases *p, enum opensm_phase pha
         }
 }
 
-/* ---- what became of it ----------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------------------------- */
 
-/* Is something of a base that is held to come to this table, or to go from it, that is not so yet? */
-static bool is_open_write(const struct opensm_bases *held, const struct knowledge_record *r, const struct knowledge_write *w,
-                          const struct observed_table *t)
+/* True if the write adds an entry of a held base that the table does not have, or removes one that it has. */
+static bool changes_held_base(const struct opensm_bases *held, const struct knowledge_record *r, const struct knowledge_write *w,
+                              const struct observed_table *t)
 {
         struct p_key known[P_KEY_BLOCK_ENTRIES];
 
-        take_block(r->entries, r->capacity, w->block, known);
+        copy_block(r->entries, r->capacity, w->block, known);
         for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
                 struct p_key was = known[i], will = w->entries[i];
 
@@ -435,13 +438,13 @@ static bool is_open_write(const struct opensm_bases *held, const struct knowledg
         return false;
 }
 
-static bool is_open_table(const struct opensm_bases *held, const struct knowledge *k, uint32_t record,
-                          const struct observed_table *t)
+static bool has_open_write(const struct opensm_bases *held, const struct knowledge *k, uint32_t record,
+                           const struct observed_table *t)
 {
         const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(k, record);
 
         for (size_t i = 0; r && r->entries && t->source == TABLE_READ && t->capacity == r->capacity && i < r->n_writes; i++)
-                if (r->writes[i].is_sent && is_open_write(held, r, &r->writes[i], t))
+                if (r->writes[i].is_sent && changes_held_base(held, r, &r->writes[i], t))
                         return true;
         return false;
 }
@@ -451,12 +454,12 @@ void opensm_doubt_open(const struct opensm_phases *p, struct observed *seen, con
         const struct subnet *s = seen->subnet;
 
         for (uint32_t i = 0; i < p->n_ports; i++) {
-                uint32_t port = p->transitions[i].port, leaf = port == SUBNET_NONE ? KNOWLEDGE_NONE : leaf_of(s, port, k);
+                uint32_t port = p->transitions[i].port, leaf = port == SUBNET_NONE ? KNOWLEDGE_NONE : find_leaf(s, port, k);
 
                 if (port == SUBNET_NONE ||
                     (opensm_phases_reached(p, OPENSM_GRANT, i, seen) != OPENSM_MISSING &&
-                     !is_open_table(&p->held, k, p->transitions[i].record, &seen->tables[port]) &&
-                     (leaf == KNOWLEDGE_NONE || !is_open_table(&p->held, k, leaf, &seen->tables[s->ports[port].peer]))))
+                     !has_open_write(&p->held, k, p->transitions[i].record, &seen->tables[port]) &&
+                     (leaf == KNOWLEDGE_NONE || !has_open_write(&p->held, k, leaf, &seen->tables[s->ports[port].peer]))))
                         continue;
                 failed[port] = true;
                 seen->tables[port].source = TABLE_UNKNOWN;
@@ -467,12 +470,12 @@ void opensm_doubt_open(const struct opensm_phases *p, struct observed *seen, con
         }
 }
 
-static void see_table(struct knowledge *k, uint32_t record, const struct observed_table *t)
+static void confirm_table(struct knowledge *k, uint32_t record, const struct observed_table *t)
 {
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
 
         if (record == KNOWLEDGE_NONE || !knowledge_get(k, record)->entries)
-                return; /* the next sweep knows it */
+                return; /* the next sweep adds it */
         for (uint16_t block = 0; block < observed_table_blocks(t); block++) {
                 observed_table_get_block(t, block, entries);
                 knowledge_see_block(k, record, block, entries);
@@ -501,10 +504,10 @@ void opensm_confirm(const struct opensm_phases *p, enum opensm_phase phase, cons
 
                 if (opensm_phases_reached(p, phase, i, seen) != OPENSM_REACHED)
                         continue;
-                see_table(k, p->transitions[i].record, &seen->tables[port]);
-                leaf = leaf_of(s, port, k);
+                confirm_table(k, p->transitions[i].record, &seen->tables[port]);
+                leaf = find_leaf(s, port, k);
                 if (leaf != KNOWLEDGE_NONE)
-                        see_table(k, leaf, &seen->tables[s->ports[port].peer]);
+                        confirm_table(k, leaf, &seen->tables[s->ports[port].peer]);
         }
         doubt_unread(k, seen);
 }
