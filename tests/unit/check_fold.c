@@ -2,22 +2,10 @@
 #include <check.h>
 #include <string.h>
 
+#include "arena_fixture.h"
 #include "subnet/fold.h"
 
 #define G(x) ((struct guid) { (x) })
-
-static struct arena *arena;
-
-static void setup(void)
-{
-        arena = arena_new();
-        ck_assert_ptr_nonnull(arena);
-}
-
-static void teardown(void)
-{
-        arena_free(arena);
-}
 
 #define assert_folded(wanted, ...)                                                                 \
         do {                                                                                       \

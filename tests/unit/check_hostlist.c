@@ -3,22 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "arena_fixture.h"
 #include "policy/hostlist.h"
-#include "util/nearest.h"
 #include "random_names.h"
-
-static struct arena *arena;
-
-static void setup(void)
-{
-        arena = arena_new();
-        ck_assert_ptr_nonnull(arena);
-}
-
-static void teardown(void)
-{
-        arena_free(arena);
-}
+#include "util/nearest.h"
 
 static struct hostlist *parse(const char *text)
 {

@@ -17,5 +17,5 @@ check_known_LDADD = $(TEST_LIBS)
 
 check_PROGRAMS += check_fold
 TESTS += check_fold
-check_fold_SOURCES = tests/unit/check_fold.c
+check_fold_SOURCES = tests/unit/check_fold.c tests/unit/arena_fixture.h
 check_fold_LDADD = $(TEST_LIBS)
