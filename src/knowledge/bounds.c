@@ -18,7 +18,7 @@ static enum level level_in(const struct p_key *entries, size_t n, uint16_t base)
         return level;
 }
 
-/* Entries of a block that are behind the end of the table are nobody's. */
+/* The number of entries of a block that are not behind the end of the table. */
 static size_t entries_in(const struct knowledge_record *r, uint16_t block)
 {
         size_t first = (size_t) block * P_KEY_BLOCK_ENTRIES;
@@ -31,7 +31,7 @@ static enum level level_in_write(const struct knowledge_record *r, const struct 
         return level_in(write->entries, entries_in(r, write->block), base);
 }
 
-/* The block as it was read, or any of the writes that were sent since; of those that are only suspected, or not. */
+/* The bounds over the block as it was read and all writes sent since; `with_suspected`: suspected ones, too. */
 static struct bounds block_bounds(const struct knowledge_record *r, uint16_t block, uint16_t base, bool with_suspected)
 {
         uint8_t level = level_in(r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, entries_in(r, block), base);
@@ -49,7 +49,7 @@ static struct bounds block_bounds(const struct knowledge_record *r, uint16_t blo
 
 #define ALL_BLOCKS UINT_MAX
 
-/* Of all blocks but this one. */
+/* The bounds over all blocks but this one. */
 static struct bounds bounds_without(const struct knowledge_record *r, uint16_t base, unsigned without)
 {
         struct bounds out = NOTHING;
@@ -180,15 +180,15 @@ bool knowledge_exceeds_policy(const struct knowledge *k, uint32_t record, uint16
                (!r->entries || r->is_unfollowed || after > block_bounds(r, block, base, true).has);
 }
 
-/* What the write leaves as it is, and is not known for certain, as it is in one world that may be the real one. */
+/* One possible value of what a write leaves as it is and is not known for certain. */
 struct world {
-        uint8_t level;   /* of all other blocks of the table that is written; of the whole table, if the write is about its
-                          * filter */
-        bool filters;    /* the leaf port, in the direction of the view */
+        uint8_t level;   /* of all other blocks of the table that is written; of the whole table if the write is of its filter
+                          * bits */
+        bool filters;    /* whether the leaf port filters in the direction of the view */
 };
 
-/* Around the write. A port that answers is there, whatever was found before. A write that was sent was admitted, so that to send
- * it again raises nothing; one that is only suspected was not. */
+/* The bounds of a table before or after the write. They ignore whether the port was absent: if it answers, it is present. A write
+ * that was sent was admitted, so sending it again raises nothing; a suspected one was not. */
 static struct bounds table_in(const struct knowledge *k, uint32_t record, uint16_t base, const struct knowledge_change *change,
                               const struct world *world, bool after)
 {

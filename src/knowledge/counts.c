@@ -25,7 +25,7 @@ bool knowledge_counts_is_wild(const struct knowledge *k, uint32_t record, enum d
         return is_wild_table(leaf) || leaf->filters_unsure || !leaf->filters[direction];
 }
 
-/* NULL: nobody was ever counted at this base. */
+/* Returns NULL if no port was ever counted at this base. */
 static struct base_counts *find_counts(const struct counts *c, uint16_t base)
 {
         uint32_t i = hash_index_first(&c->index, base);
@@ -50,7 +50,7 @@ static struct base_counts *ensure_counts(struct counts *c, uint16_t base)
         return &c->bases[c->n++];
 }
 
-/* A port whose bases are gone through. */
+/* A port whose bases are visited. */
 struct counted {
         uint32_t port;
         bool is_wild[N_DIRECTIONS];
@@ -64,13 +64,13 @@ static uint32_t *count_wild(struct wild_counts *counts, const struct knowledge_r
         return &counts->n[direction][knowledge_is_gone(p)][is_open];
 }
 
-/* Each base of a port once. */
+/* Visits each base of a port once. */
 static void change_at(struct knowledge *k, const struct counted *c, uint16_t base)
 {
         struct base_counts *at = ensure_counts(&k->counts, base);
 
         if (k->counts.out_of_memory || at->mark == k->counts.mark)
-                return; /* what was not counted cannot be taken away: until all is counted anew nothing is admitted */
+                return; /* what was not counted cannot be subtracted; nothing is admitted until all ports are counted anew */
         at->mark = k->counts.mark;
         for (enum direction d = 0; d < N_DIRECTIONS; d++) {
                 for (enum filter_model m = 0; m < N_FILTER_MODELS; m++) {
@@ -154,7 +154,7 @@ int knowledge_counts_rebuild(struct knowledge *k)
 
 /* --- the rule ---------------------------------------------------------------------------------------------------------- */
 
-/* All ports but this one (KNOWLEDGE_NONE: all). */
+/* Counts all ports but this one (KNOWLEDGE_NONE: all ports). */
 static void count_others(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view,
                          struct rule_counts *ret)
 {
@@ -175,7 +175,7 @@ static void count_others(const struct knowledge *k, uint32_t port, uint16_t base
         rule_count(ret, &own, -1);
 }
 
-/* What the port sends against what the others receive, or the other way round. */
+/* Judges what the port sends against what the others receive, or the other way round. */
 static enum rule_verdict judge_view(const struct knowledge *k, uint16_t base, const struct knowledge_change *change,
                                     struct knowledge_view view)
 {
@@ -199,7 +199,7 @@ static enum rule_verdict judge(const struct knowledge *k, uint16_t base, const s
 
         assert(base != 0 && k->counts.valid);
         if (knowledge_port_of(k, change->record) == KNOWLEDGE_NONE || k->counts.out_of_memory)
-                return RULE_GAIN; /* nobody knows what it would change */
+                return RULE_GAIN; /* it is not known what the write would change */
         for (enum filter_model m = 0; m < N_FILTER_MODELS; m++)
                 for (enum direction d = 0; verdict == RULE_ADMITS && d < N_DIRECTIONS; d++)
                         verdict = judge_view(k, base, change, (struct knowledge_view) { m, d });
@@ -243,7 +243,8 @@ enum rule_verdict knowledge_judge_arrival(const struct knowledge *k, uint32_t re
         return k->counts.out_of_memory ? RULE_GAIN : verdict;
 }
 
-/* Bases where nobody is counted are all alike: one of them is judged, because a port that may hold anything has them, too. */
+/* All bases without a counted port have the same verdict: one of them is judged as well, because a port that may hold anything may
+ * hold them. */
 enum rule_verdict knowledge_judge_filter(const struct knowledge *k, uint32_t record, bool inbound, bool outbound,
                                          uint16_t *ret_base)
 {

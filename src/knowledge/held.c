@@ -7,28 +7,29 @@
 
 #include "knowledge/knowledge_internal.h"
 
-/* What the rule asks about a port that is written: its bounds around the write. */
+/* What the rule needs of a port that is written: its bounds around the write. */
 struct question {
         uint8_t policy; /* enum level */
         uint8_t n_steps[N_FILTER_MODELS][N_DIRECTIONS];
         struct knowledge_step steps[N_FILTER_MODELS][N_DIRECTIONS][KNOWLEDGE_MAX_STEPS];
 };
 
-/* A question that was asked of all ports but one. Ports with the same question have the same answer, but for themselves. */
+/* The verdict of all other ports on a question. It is the same for every port with this question, except for the two ports
+ * themselves. */
 struct answer {
         struct question question;
         uint32_t port;
         enum rule_verdict verdict;
-        enum rule_verdict own; /* RULE_ADMITS: the port that is written does not stand in its own way */
+        enum rule_verdict own; /* RULE_ADMITS: the port that is written does not block itself */
 };
 
 struct item {
         struct held held;           /* the first member */
-        uint64_t *waits, *stands;   /* a bit for each record: it is counted */
+        uint64_t *waits, *stands;   /* a bit for each record that is counted */
         uint32_t n_records;
         struct answer *answers;
         size_t n_answers, n_allocated;
-        uint32_t mark;              /* of the counts that the answers are about */
+        uint32_t mark;              /* of the counts that the answers rest on */
 };
 
 struct held_list {
@@ -97,7 +98,7 @@ static struct item *ensure_item(struct held_list *l, const struct knowledge *k, 
         return item;
 }
 
-/* False: it was there already. */
+/* Returns false if the bit was set already. */
 static bool add_bit(uint64_t *bits, uint32_t i)
 {
         uint64_t bit = UINT64_C(1) << i % 64, old = bits[i / 64];
@@ -106,7 +107,7 @@ static bool add_bit(uint64_t *bits, uint32_t i)
         return !(old & bit);
 }
 
-/* --- why a port stands in the way ---------------------------------------------------------------------------------------- */
+/* --- why a port blocks a write ------------------------------------------------------------------------------------------ */
 
 static bool has_unconfirmed(const struct knowledge_record *r)
 {
@@ -123,7 +124,7 @@ static bool is_switch_silent(const struct knowledge *k, struct guid node)
         return record != KNOWLEDGE_NONE && k->records[record].presence == KNOWLEDGE_SILENT;
 }
 
-/* The silent switch that this is behind; 0: none, or it is plugged into another one, too. */
+/* The silent switch that this port is behind; 0: none, or it is also connected to one that is not silent. */
 static struct guid find_behind(const struct knowledge *k, const struct knowledge_record *r)
 {
         if (r->name.kind == KNOWLEDGE_PLACE)
@@ -134,7 +135,7 @@ static struct guid find_behind(const struct knowledge *k, const struct knowledge
         return r->n_places > 0 ? r->places[0].node : (struct guid) {};
 }
 
-/* ... so that what the policy gives it is not known exactly. */
+/* True if the port is frozen, so that what the policy gives it is not known exactly. */
 static bool is_frozen(const struct knowledge *k, const struct knowledge_record *r)
 {
         uint32_t port = knowledge_port_of(k, (uint32_t) (r - k->records));
@@ -202,7 +203,7 @@ static void add_by(struct item *item, const struct knowledge *k, uint32_t record
         by->policy = port == KNOWLEDGE_NONE ? POLICY_UNKNOWN : knowledge_policy_level(&k->records[port], item->held.base);
 }
 
-/* The table of the port that is not as it should be: its own, or else that of its leaf port. */
+/* Adds the table of the port that is not as it should be: its own, or else that of its leaf port. */
 static void blame(struct item *item, const struct knowledge *k, uint32_t port, const struct knowledge_change *change,
                   enum rule_verdict verdict)
 {
@@ -230,7 +231,7 @@ static struct question ask(const struct knowledge *k, uint32_t port, uint16_t ba
         return q;
 }
 
-/* Judged by a port as it is, and as it should be. */
+/* Judges a step against a port as it is, and as it should be. */
 static void judge_step(struct answer *a, struct bounds before, struct bounds after, const struct rule_class *class,
                        enum rule_verdict *ret_stands)
 {
@@ -249,13 +250,13 @@ static void judge_step(struct answer *a, struct bounds before, struct bounds aft
                 *ret_stands = verdict;
 }
 
-/* What the port that is written sends, against what another one receives, and the other way round. */
+/* Judges what the written port sends against what the other port receives, and the other way round. */
 static void judge_port(struct item *item, const struct knowledge *k, struct answer *a, uint32_t port)
 {
         enum rule_verdict stands = RULE_ADMITS;
 
         if (knowledge_table_bounds(k, port, item->held.base).may == LEVEL_NONE)
-                return; /* as most ports: it talks with nobody, before and after */
+                return; /* as most ports: it communicates with no other port, before and after */
         for (enum filter_model m = 0; m < N_FILTER_MODELS; m++)
                 for (enum direction d = 0; d < N_DIRECTIONS; d++) {
                         struct knowledge_view view = { m, d == SENDS ? RECEIVES : SENDS };

@@ -5,7 +5,7 @@
 
 #include "knowledge/knowledge_internal.h"
 
-#define MAX_BASES  256  /* of one change of a block: then all bases of its port are counted anew */
+#define MAX_BASES  256  /* that one change of a block can touch; beyond that all bases of its port are counted anew */
 
 struct knowledge *knowledge_new(void)
 {
@@ -132,7 +132,7 @@ struct knowledge *knowledge_copy(const struct knowledge *from)
 
 /* --- who is there -------------------------------------------------------------------------------------------------------- */
 
-/* 0: no leaf port of this switch is known. */
+/* Returns 0 if no leaf port of this switch is known. */
 static uint16_t known_leaf_capacity(const struct knowledge *k, struct guid node)
 {
         for (unsigned number = 1; number <= UINT8_MAX; number++) {
@@ -156,16 +156,16 @@ void knowledge_complete_subnet(const struct knowledge *k, struct subnet *s)
         }
 }
 
-/* 0 stays 0: it was never. Nothing lies in the future. */
+/* 0 means never, and stays 0. No time is in the future. */
 static void move_time(uint64_t *t, int64_t step, uint64_t wall)
 {
         if (*t > 0)
                 *t = (uint64_t) (MIN((int64_t) *t + step, (int64_t) wall) ?: 1);
 }
 
-/* The times of a record say how long ago something was, by the wall clock as it is now, and in which order things happened: however
- * little the clock was set. One of another boot that was seen in the future was seen just now, for all that is known: the clock of
- * that boot or of this one is wrong. */
+/* The times of a record state how long ago something was, by the wall clock as it is now, and in which order things happened, even
+ * after the clock was set. If a time from another boot is in the future, the clock of that boot or of this one is wrong: it counts
+ * as now. */
 static void follow_clock(struct knowledge_record *r, usec_t now, uint64_t wall)
 {
         int64_t clock = (int64_t) wall - (int64_t) (now / USEC_PER_SEC);
@@ -182,7 +182,7 @@ static void follow_clock(struct knowledge_record *r, usec_t now, uint64_t wall)
         move_time(&r->vouched_at, step, wall);
 }
 
-/* Until it is found it counts as absent; `seen` stays. It is behind no filter: it may come back elsewhere. */
+/* Makes a port absent until this discovery finds it; `seen` stays. It has no leaf port any more: it may return elsewhere. */
 static void lose(struct knowledge_record *r)
 {
         r->was = r->presence;
@@ -192,7 +192,7 @@ static void lose(struct knowledge_record *r)
         r->other_end = KNOWLEDGE_NONE;
 }
 
-/* A vouch was about a port that was gone, or silent: it ends when more of the port is seen. */
+/* A vouch is about an absent or silent port: it ends when discovery finds more of the port than before. */
 static void find_again(struct knowledge_record *r, enum knowledge_presence presence, usec_t now, uint64_t wall)
 {
         if (r->vouched && presence < r->was)
@@ -205,7 +205,7 @@ static void find_again(struct knowledge_record *r, enum knowledge_presence prese
         r->seen_at = wall;
         if (presence == KNOWLEDGE_THERE)
                 r->there_at = wall;
-        follow_clock(r, now, wall); /* a new one */
+        follow_clock(r, now, wall); /* its record may be new */
 }
 
 void knowledge_was_discovered(struct knowledge *k, usec_t now, uint64_t wall)
@@ -221,7 +221,7 @@ void knowledge_was_discovered(struct knowledge *k, usec_t now, uint64_t wall)
                         r->seen = now;
                 }
                 if (r->presence == KNOWLEDGE_ABSENT)
-                        continue; /* for how long was not counted meanwhile */
+                        continue; /* its absence was not counted meanwhile */
                 r->seen_at = wall;
                 if (r->presence == KNOWLEDGE_THERE)
                         r->there_at = wall;
@@ -235,7 +235,7 @@ void knowledge_forget_read(struct knowledge_record *r)
         r->vouched = r->is_unfollowed = r->is_stored = false;
 }
 
-/* A table of another size is another table. */
+/* What is known of a table does not hold for a table of another size. */
 static void set_capacity(struct knowledge_record *r, uint16_t capacity)
 {
         if (r->capacity == capacity)
@@ -244,7 +244,7 @@ static void set_capacity(struct knowledge_record *r, uint16_t capacity)
         r->capacity = capacity;
 }
 
-/* The bit of a switch of which a query was not answered is not known. */
+/* If the switch did not answer all queries, its bits are not certain. */
 static void take_filter(struct knowledge_record *r, const struct subnet *s, const struct subnet_port *p)
 {
         r->filters[SENDS] = p->enforce_inbound;
@@ -252,7 +252,7 @@ static void take_filter(struct knowledge_record *r, const struct subnet *s, cons
         r->filters_unsure = s->nodes[p->node].incomplete;
 }
 
-/* Of a discovery: there is room for it (make_room()). */
+/* make_room() has reserved the memory. */
 static uint32_t ensure(struct knowledge *k, struct knowledge_name name)
 {
         uint32_t record = KNOWLEDGE_NONE;
@@ -283,13 +283,13 @@ static bool is_place_silent(const struct subnet *s, struct subnet_place place)
         return node != SUBNET_NONE && subnet_port_is_silent(&s->nodes[node], place.number);
 }
 
-/* Of one endport. */
+/* The places of one endport. */
 struct places {
         struct subnet_place *items;
         size_t n;
 };
 
-/* A link of a switch that was known and is silent now leads there still, for all that is known. */
+/* If a link of a switch is silent now, it counts as still leading there. */
 static int find_places(const struct knowledge *k, const struct subnet *s, const struct subnet_port *p, struct places *ret)
 {
         const struct subnet_port *leaf = p->peer == SUBNET_NONE ? NULL : &s->ports[p->peer];
@@ -323,7 +323,7 @@ static void set_places(struct knowledge_record *r, struct places *places)
         r->n_places = places->n;
 }
 
-/* A switch port that cannot filter has no record: nothing is between its peer and the fabric. */
+/* A switch port that cannot filter has no record: it does not change what its peer sends or receives. */
 static void link_port(struct knowledge *k, const struct subnet *s, const struct subnet_port *p, struct places *places)
 {
         const struct subnet_port *leaf = p->peer == SUBNET_NONE ? NULL : &s->ports[p->peer];
@@ -344,17 +344,17 @@ static void link_port(struct knowledge *k, const struct subnet *s, const struct 
 
 /* --- who is silent ------------------------------------------------------------------------------------------------------- */
 
-/* Between these, in seconds since 1970, a device fell silent that was known where it is. */
+/* A device at a known place became silent between these times, in seconds since 1970. */
 struct fall {
         int64_t from, to;
 };
 
-/* What a discovery says besides who is there. */
+/* What a discovery shows about silent devices. */
 struct claims {
         struct places *places; /* for each port of the subnet */
         size_t n_places;
-        uint64_t (*ports)[4];  /* for each node of the subnet: the ports whose silent device is known from before, a bit for each */
-        struct fall *falls;    /* of each of these */
+        uint64_t (*ports)[4];  /* for each node of the subnet, a bit for each port whose silent device is known */
+        struct fall *falls;    /* one for each known device that is silent */
         size_t n;
         bool with_switch;      /* one of them is a switch */
 };
@@ -373,8 +373,8 @@ static struct knowledge_name place_of(const struct subnet_node *node, unsigned n
         return (struct knowledge_name) { node->guid, (uint8_t) number, KNOWLEDGE_PLACE };
 }
 
-/* What is silent at this place, if anything is, is r, which was discovered there before: it is nobody unknown. But if it was taken
- * for somebody unknown when r was silent already, it still is. */
+/* If this place is silent, its device is r, which discovery found there before, so it is not an unknown device. Exception: if an
+ * unknown device was assumed there while r was silent already, it stays. */
 static void claim(struct knowledge *k, const struct knowledge_record *r, const struct subnet *s, struct subnet_place place,
                   struct claims *claims)
 {
@@ -398,14 +398,14 @@ static bool is_any_place_silent(const struct knowledge_record *r, const struct s
         return false;
 }
 
-/* Nobody looked at this switch for long before it was found silent: ports that nobody knows may have come up behind it. */
+/* No discovery saw this switch for a long time before it was found silent: unknown ports may have come up behind it. */
 static bool is_long_unseen(const struct knowledge_record *r)
 {
         return r->name.number == 0 && (int64_t) (r->since - r->there_at) > KNOWLEDGE_UNSEEN;
 }
 
-/* A device that is where it was last, behind a link that is up, did not answer discovery. If that link was down before, another one
- * may have been plugged in there. */
+/* A device at its last place, behind a link that is up, did not answer discovery. If the link was down before, another device may
+ * have been plugged in there. */
 static void see_silent(struct knowledge *k, struct knowledge_record *r, const struct subnet *s, struct claims *claims, usec_t now,
                        uint64_t wall)
 {
@@ -418,10 +418,10 @@ static void see_silent(struct knowledge *k, struct knowledge_record *r, const st
         claims->with_switch = claims->with_switch || r->name.number == 0;
 }
 
-/* What is silent and was never seen there is a record of its own. If it is a switch, that stands for all hosts behind it. Of a
- * switch that was seen there within KNOWLEDGE_UNSEEN the hosts behind it are known: none comes up while it hangs, for the SM
- * reaches them through it only. One that was never seen, and came up between the last sweep that saw the switch and its hang, is
- * not: the price for not holding back everything. */
+/* A silent place whose device was never identified gets a record of its own. If the device is a switch, the record stands for all
+ * hosts behind it. If a known switch was seen within KNOWLEDGE_UNSEEN, the hosts behind it are known: none comes up while the
+ * switch hangs, because the SM reaches them only through it. A host that came up between the last sweep that saw the switch and its
+ * hang is missed; the alternative is to hold back everything. */
 static void see_places(struct knowledge *k, const struct subnet *s, const struct claims *claims, usec_t now, uint64_t wall)
 {
         for (uint32_t n = 0; n < s->n_nodes; n++)
@@ -431,7 +431,7 @@ static void see_places(struct knowledge *k, const struct subnet *s, const struct
                                 find_again(&k->records[ensure(k, place_of(&s->nodes[n], number))], KNOWLEDGE_SILENT, now, wall);
 }
 
-/* Something is silent that nobody knows: it may be a switch, with anybody behind it. */
+/* An unknown device is silent: it may be a switch with any port behind it. */
 static bool is_unknown_silent(const struct subnet *s, const struct claims *claims)
 {
         for (uint32_t n = 0; n < s->n_nodes; n++)
@@ -441,8 +441,8 @@ static bool is_unknown_silent(const struct subnet *s, const struct claims *claim
         return false;
 }
 
-/* Is this switch gone, and silent; or, as what is silent is not known, any that is gone? A port that went while the switch still
- * answered is not behind it; one that was gone like the switch may be. */
+/* True if this switch is not in the snapshot and is silent, or, where an unknown device is silent (any), simply not in it. A port
+ * that disappeared while the switch still answered is not behind it; one that was absent when the switch was may be. */
 static bool is_switch_silent(const struct knowledge *k, const struct knowledge_record *r, const struct subnet *s, struct guid node,
                              bool any)
 {
@@ -464,8 +464,8 @@ static bool is_behind(const struct knowledge *k, const struct knowledge_record *
         return any && r->n_places == 0;
 }
 
-/* What is behind a switch that is silent is silent, and so is what is behind that. What was silent at a place, and was discovered,
- * has a record of its own. Returns how many were found. */
+/* A port behind a silent switch is silent, and so is each port behind that. A place whose device was identified has another record
+ * for it. Returns how many ports became silent. */
 static size_t see_behind(struct knowledge *k, const struct subnet *s, bool any, usec_t now, uint64_t wall)
 {
         size_t n = 0;
@@ -481,11 +481,11 @@ static size_t see_behind(struct knowledge *k, const struct subnet *s, bool any, 
         return n;
 }
 
-/* A device that fell silent after this one was there last, and while this one still counts, may be this one: its cable was plugged
- * in there, and it hangs. As long as that one is silent, this one counts. */
+/* A device that became silent after this port was last present, and while this port still counts, may be this port: its cable was
+ * plugged in there, and it hangs. As long as that device is silent, this port counts. */
 static bool may_be(const struct knowledge_record *r, const struct fall *fall, usec_t absent_hold)
 {
-        const int64_t seen = (int64_t) r->seen_at; /* may be before 1970, if the clock was set */
+        const int64_t seen = (int64_t) r->seen_at; /* may be before 1970 if the clock was set */
 
         return fall->to >= (int64_t) r->there_at &&
                (fall->from <= seen || (uint64_t) (fall->from - seen) <= absent_hold / USEC_PER_SEC);
@@ -535,7 +535,7 @@ static bool is_plugged_into(const struct subnet_node *node, struct knowledge_nam
         return false;
 }
 
-/* It answered a discovery that found this place silent. */
+/* True if this device answered a discovery after the place became silent. */
 static bool answered_elsewhere(const struct knowledge *k, uint32_t record, const struct knowledge_record *place)
 {
         uint64_t answered = record == KNOWLEDGE_NONE ? 0 : k->records[record].was_there_at; /* 0: never */
@@ -543,7 +543,7 @@ static bool answered_elsewhere(const struct knowledge *k, uint32_t record, const
         return answered != 0 && (int64_t) answered >= (int64_t) place->since;
 }
 
-/* ... the switch that is plugged in there now. */
+/* True if the switch that is plugged in at this place now is known to have been elsewhere. */
 static bool is_known_switch(const struct knowledge *k, const struct subnet *s, const struct knowledge_record *place)
 {
         for (uint32_t n = 0; n < s->n_nodes; n++) {
@@ -556,7 +556,7 @@ static bool is_known_switch(const struct knowledge *k, const struct subnet *s, c
         return false;
 }
 
-/* Something was discovered where something silent was: that was it, unless it answered elsewhere meanwhile. */
+/* A device was discovered at a place that was silent: it is the one that was silent, unless it answered elsewhere meanwhile. */
 static bool is_discovered(const struct knowledge *k, const struct subnet *s, const struct knowledge_record *r)
 {
         uint32_t node = subnet_find_node(s, r->name.node);
@@ -574,8 +574,7 @@ static void expire(struct knowledge_record *r, usec_t now, usec_t absent_hold)
                      (!r->may_be_silent && absent_hold != USEC_INFINITY && now - MIN(now, r->seen) >= absent_hold);
 }
 
-/* When a port was seen last is stored when it goes. One that went while nobody looked was there until now, for all that is
- * known. */
+/* `seen` is stored when a port disappears. A port that disappeared while pkeyd did not run counts as seen until now. */
 static void judge_absent(const struct knowledge *k, struct knowledge_record *r, const struct subnet *s, usec_t now,
                          usec_t absent_hold)
 {
@@ -604,7 +603,7 @@ void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold)
                         expire(&k->records[i], now, absent_hold);
 }
 
-/* Of which there may be no record yet. */
+/* Counts the ports and places that may need a new record. */
 static size_t count_new(const struct knowledge *k, const struct subnet *s)
 {
         size_t n = 0;
@@ -618,7 +617,7 @@ static size_t count_new(const struct knowledge *k, const struct subnet *s)
         return n;
 }
 
-/* All that a discovery may need, before anything is changed: half of it would be lost ports. */
+/* Reserves all that a discovery may need before anything is changed: a discovery taken by half would lose ports. */
 static int make_room(struct knowledge *k, const struct subnet *s, struct claims *ret)
 {
         size_t n = count_new(k, s);
@@ -700,7 +699,7 @@ int knowledge_see_tables(struct knowledge *k, const struct observed *seen, uint6
         return r;
 }
 
-/* False: there is nothing to recall. */
+/* Returns false if there is nothing to recall. */
 static bool recall(const struct knowledge_record *r, struct observed_table *t)
 {
         if (!r->entries || r->capacity != t->capacity)
@@ -733,7 +732,7 @@ void knowledge_recall_certain(const struct knowledge *k, struct observed *to)
         }
 }
 
-/* An entry that is known to be in use stays; the first write counts that may have used a free one. */
+/* An entry that is known to be in use stays; a free one takes its value from the first write that may have used it. */
 static void add_used(const struct knowledge_record *r, const struct knowledge_write *w, struct p_key *entries)
 {
         size_t first = (size_t) w->block * P_KEY_BLOCK_ENTRIES;
@@ -784,7 +783,7 @@ bool knowledge_is_certain(const struct knowledge *k)
 struct touched {
         uint16_t bases[MAX_BASES];
         size_t n;
-        bool all;  /* too many, or those of a port that may hold anything, or of one that was vouched for */
+        bool all;  /* too many bases, or the port may hold anything, or a person vouched for it */
 };
 
 static void touch(struct touched *t, struct p_key key)
@@ -814,7 +813,7 @@ static void get_block(const struct knowledge_record *r, uint16_t block, struct p
                 ret[i] = first + i < r->capacity ? r->entries[first + i] : (struct p_key) {};
 }
 
-/* Entries behind the end of the table are nobody's. */
+/* Entries behind the end of the table are ignored. */
 static bool is_same(const struct knowledge_record *r, uint16_t block, const struct p_key *x, const struct p_key *y)
 {
         for (size_t i = 0, first = (size_t) block * P_KEY_BLOCK_ENTRIES; i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)
@@ -900,7 +899,7 @@ bool knowledge_block_may_be(const struct knowledge *k, uint32_t record, uint16_t
         return is_possible(k, record, block, entries, false);
 }
 
-/* A switch port that somebody else wrote, or that was reset, may have other filter bits as well. */
+/* If another program wrote a switch port, or it was reset, its filter bits may have changed as well. */
 void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
         struct knowledge_record *r = &k->records[record];
@@ -922,7 +921,7 @@ int knowledge_announce_block(struct knowledge *k, uint32_t record, uint16_t bloc
         int e;
 
         assert(r->entries);
-        e = VECTOR_RESERVE(NULL, r->writes, r->n_writes, r->n_allocated, r->n_writes + 1); /* hardly ever more than one */
+        e = VECTOR_RESERVE(NULL, r->writes, r->n_writes, r->n_allocated, r->n_writes + 1); /* rarely more than one */
         if (e < 0)
                 return e;
         r->writes[r->n_writes] = (struct knowledge_write) { .block = block, .is_announced = true };
@@ -980,7 +979,7 @@ static int add_foreign(struct knowledge *k, uint32_t record, uint16_t block, con
         struct touched touched;
 
         assert(r->entries);
-        if (VECTOR_RESERVE(NULL, r->writes, r->n_writes, r->n_allocated, r->n_writes + 1) < 0) /* hardly ever more than one */
+        if (VECTOR_RESERVE(NULL, r->writes, r->n_writes, r->n_allocated, r->n_writes + 1) < 0) /* rarely more than one */
                 return -ENOMEM;
         find_touched(k, record, block, entries, &touched);
         recount(k, record, &touched, -1);
@@ -1022,7 +1021,7 @@ bool knowledge_hear_block(struct knowledge *k, uint32_t record, uint16_t block, 
         return !news;
 }
 
-/* Or is known anyway. */
+/* True if this block is suspected already, or known. */
 static bool is_suspected(const struct knowledge *k, uint32_t record, uint16_t block,
                          const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
@@ -1035,7 +1034,7 @@ static bool is_suspected(const struct knowledge *k, uint32_t record, uint16_t bl
         return knowledge_block_is(k, record, block, entries);
 }
 
-/* At which index it would be is a guess. Where no index is free, something goes first. */
+/* The indexes are guesses. If no index is free, existing entries are replaced in turn. */
 static void add_wanted(struct p_key *table, uint16_t capacity, const struct desired_port *policy)
 {
         uint32_t next = 0;
@@ -1071,7 +1070,7 @@ static int suspect_table(struct knowledge *k, uint32_t record, const struct desi
         return e;
 }
 
-/* A switch port is given what its peer is given. */
+/* A switch port gets what the policy gives its peer. */
 int knowledge_suspect_policy(struct knowledge *k)
 {
         int e = 0;
@@ -1155,7 +1154,7 @@ void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bo
         change_all(k, record, 1);
 }
 
-/* As they were read last, or nothing is certain of them. */
+/* True if the bits are as they were last read, or not certain. */
 static bool filter_may_be(const struct knowledge_record *r, bool inbound, bool outbound)
 {
         return r->filters_unsure || (r->filters[SENDS] == inbound && r->filters[RECEIVES] == outbound);

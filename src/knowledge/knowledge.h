@@ -4,28 +4,28 @@
 /*
  * knowledge/: what pkeyd knows of each P_Key table, and what it does not know.
  *
- * The promises of pkeyd are about the hardware. What pkeyd has of it are reads, each of one moment, and writes of which some
- * were never confirmed. A record keeps both, for one table:
+ * pkeyd makes its promises about the hardware, but it has only reads, each of one moment, and writes, some of which were never
+ * confirmed. A record keeps both, for one table:
  *
- *     entries    the table as it was read last
- *     writes     blocks that were sent since, and not read since: each may stand there, or not
- *     presence   there; silent (its link is up, and the device does not answer discovery); or absent, and since when
+ *     entries    the table as it was last read
+ *     writes     blocks that were sent and not read since: the table may hold each of them, or not
+ *     presence   present; silent (its link is up, but the device does not answer discovery); or absent, and since when
  *
- * From a record follow the bounds of a table's level in a base (rule.h): `may` is the highest over what was read and every write
- * that is not confirmed, `has` the lowest, and only if the table was read since the last discovery. A table that was never read
- * may hold anything. A port is an endport, behind its leaf port where that filters: then its level is the lower of both.
+ * A record gives the bounds of a table's level in a base (rule.h): `may` is the highest level in what was read and in every
+ * unconfirmed write; `has` is the lowest, and counts only if the table was read since the last discovery. A table that was never
+ * read may hold anything. A port is an endport together with its leaf port, if that filters: its level is the lower of the two.
  *
- * Knowledge changes by reading, never by time, restart, mode, policy, writer, or by who runs. The two exceptions are stated by a
- * person: an absent port counts for `absent_hold`, and a vouch (`pkeyctl forget`) ends what a port holds up. An absent port talks
- * with nobody, unless it may be a silent device whose name nobody can read: its cable may have been moved there.
+ * Only reads change what is known; time, a restart, another mode, policy or writer do not. A person can make two exceptions: an
+ * absent port counts for `absent_hold` only, and a vouch (`pkeyctl forget`) states that a port holds nothing. An absent port
+ * communicates with no other port, unless it may be a silent device that could not be identified: its cable may have been moved.
  *
- * For each base the ports are counted by class, so that the rule takes the same time on every fabric. Counts are kept true by
- * every function that changes a record.
+ * For each base the ports are counted by class, so that the rule takes the same time on every fabric. Every function that changes
+ * a record updates the counts.
  *
  *     sweep:  see_subnet -> see_tables -> set_policy -> for each phase: announce, store; judge, send, see_block, ...
  *
- * Invariants: a port is counted at a base in exactly one class, that of its bounds; has <= may; a block that was sent is in
- * `writes`, and in the store, before its MAD is on the wire, and leaves it only by a read of that block.
+ * Invariants: a port is counted at a base in exactly one class, that of its bounds; has <= may; a block that is sent is in
+ * `writes`, and in the store, before its MAD leaves, and only a read of that block removes it.
  *
  * This folder refuses to know plans, how MADs are sent, and where records are stored.
  */
@@ -36,15 +36,15 @@
 
 #define KNOWLEDGE_NONE UINT32_MAX
 
-/* A switch that was seen last longer ago than this, in seconds, when it is found silent: what is behind it is not known. */
+/* In seconds. If a switch that is found silent was last seen longer ago than this, the devices behind it are not known. */
 #define KNOWLEDGE_UNSEEN (15 * 60)
 
 struct knowledge;
 
 enum knowledge_kind {
         KNOWLEDGE_ENDPORT,  /* of a CA or router, or port 0 of a switch */
-        KNOWLEDGE_LEAF,     /* external port of a switch, with an endport at the other end */
-        KNOWLEDGE_PLACE,    /* whatever is at the other end of this switch port: never discovered, and its link is up */
+        KNOWLEDGE_LEAF,     /* external port of a switch with an endport at the other end */
+        KNOWLEDGE_PLACE,    /* the device at the other end of this switch port: its link is up, but discovery never identified it */
 };
 
 struct knowledge_name {
@@ -59,66 +59,68 @@ static inline bool knowledge_same_name(struct knowledge_name x, struct knowledge
 }
 
 enum knowledge_presence {
-        /* in this order: the first is the one of which most is seen */
-        KNOWLEDGE_THERE,  /* in the last discovery */
-        KNOWLEDGE_SILENT, /* not in it, but the link of a place where it was last is up, or a switch that it is behind is silent */
+        /* in this order, from the presence that says most to the one that says least */
+        KNOWLEDGE_THERE,  /* found by the last discovery */
+        KNOWLEDGE_SILENT, /* not found, but the link of a place where it was last is up, or it is behind a silent switch */
         KNOWLEDGE_ABSENT,
 };
 
-/* A block of 32 entries that was sent to a table and not read since, or may be sent in this phase. */
+/* A block of 32 entries that was sent to a table and not read since, or that may be sent in this phase. */
 struct knowledge_write {
         uint16_t block;
         bool is_announced, is_sent, is_stored;
-        bool is_foreign;                 /* of another writer: at which index it puts a new entry is a guess */
-        bool is_expected;                /* of another writer, who is not asked yet */
-        bool is_suspected;               /* of another writer, whom nobody here asked: see knowledge_suspect_block() */
+        bool is_foreign;                 /* by another writer: at which index it puts a new entry is a guess */
+        bool is_expected;                /* by another writer, to which the request was not given yet */
+        bool is_suspected;               /* by another writer that this pkeyd did not ask: see knowledge_suspect_block() */
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
 };
 
 struct knowledge_record {
         struct knowledge_name name;
-        struct p_key *entries;           /* as read last; NULL: never read */
+        struct p_key *entries;           /* as last read; NULL: never read */
         uint16_t capacity;
-        bool fresh;                      /* read since the last discovery, and every read since was answered */
-        bool is_unfollowed;              /* read before, but another may have written anything since: it may hold anything */
-        struct knowledge_write *writes;  /* sent and not confirmed; and those that were announced */
+        bool fresh;                      /* read since the last discovery, and every later read was answered */
+        bool is_unfollowed;              /* read before, but another pkeyd may have written to it since: it may hold anything */
+        struct knowledge_write *writes;  /* sent and not confirmed, and those that were announced */
         size_t n_writes, n_allocated;
         uint64_t read_at;                /* seconds since 1970; 0: never */
 
         enum knowledge_presence presence;
-        usec_t seen;                     /* when it was there last, by the clock of `now` */
+        usec_t seen;                     /* when it was last present, by the clock of `now` */
         uint64_t seen_at;                /* the same in seconds since 1970 */
-        uint64_t there_at;               /* likewise: when it answered discovery last; since then it may have been moved */
-        struct subnet_place *places;     /* of an endport: the switch ports where it was last; of port 0 of a switch: those
-                                          * of the switches that it was plugged into */
+        uint64_t there_at;               /* seconds since 1970: when it last answered discovery; it may have been moved since */
+        struct subnet_place *places;     /* of an endport: the switch ports where it was last found; of port 0 of a switch: those
+                                          * of other switches that it was connected to */
         size_t n_places;
-        uint64_t since;                  /* seconds since 1970: when it was first found there, or silent, this time */
-        enum knowledge_presence was;     /* before the last discovery */
+        uint64_t since;                  /* seconds since 1970: when its current presence began */
+        enum knowledge_presence was;     /* its presence before the last discovery */
         uint64_t was_there_at;           /* there_at, before the last discovery */
-        int64_t clock;                   /* seconds that the wall clock was ahead of `now` when it gave these times */
-        bool has_clock;                  /* else it gave them in another boot, or to an earlier version */
-        bool expired;                    /* absent for longer than absent_hold; or found */
-        bool found;                      /* of a place: what is there was discovered */
-        bool may_be_silent;              /* absent, or plugged in where another device is known that fell silent since */
-        bool may_be_back;                /* absent, or back since the last discovery */
-        bool vouched;                    /* by a person: it holds nothing */
-        char *vouched_by;                /* who that was, the last time; NULL: nobody ever */
+        int64_t clock;                   /* seconds that the wall clock was ahead of `now` when these times were recorded */
+        bool has_clock;                  /* false: these times were recorded in another boot, or by an earlier version */
+        bool expired;                    /* absent for longer than absent_hold, or `found` */
+        bool found;                      /* of a place: discovery has identified the device that is there */
+        bool may_be_silent;              /* absent, or at a place where another known device became silent since */
+        bool may_be_back;                /* absent in the last discovery, and may be back by now */
+        bool vouched;                    /* a person stated that it holds nothing */
+        char *vouched_by;                /* who vouched last; NULL: no one did */
         uint64_t vouched_at;             /* seconds since 1970 */
 
-        bool filters[N_DIRECTIONS];      /* of a leaf port: what its host sends (inbound), receives (outbound); as read last */
+        bool filters[N_DIRECTIONS];      /* of a leaf port, as last read: whether it filters what its host sends (inbound) and
+                                          * receives (outbound) */
         bool filters_unsure;             /* a write of these bits was not confirmed, or they were not read since the last
                                           * discovery */
 
-        bool is_stored;                  /* it is in the store as it is here, but for these: */
+        bool is_stored;                  /* the store has it as it is here, except for: */
         bool stored_fresh, stored_unfollowed, stored_may_be_silent;
         enum knowledge_presence stored_presence;
-        bool is_restored;                /* and there was no discovery since */
+        bool is_restored;                /* read from the store, and there was no discovery since */
 
-        uint32_t other_end;              /* endport and leaf port that are there; KNOWLEDGE_NONE: nothing can filter */
-        const struct desired_port *policy; /* borrowed from desired; NULL: nobody knows what the policy gives it */
+        uint32_t other_end;              /* of a present endport its leaf port, and of that the endport; KNOWLEDGE_NONE: no port
+                                          * filters */
+        const struct desired_port *policy; /* borrowed from desired; NULL: what the policy gives it is not known */
 };
 
-/* Its link is down, or nobody sees it, and it is nothing that is silent: it talks with nobody now. */
+/* The port communicates with no other port now: its link is down or it was not found, and no silent device can be it. */
 static inline bool knowledge_is_gone(const struct knowledge_record *r)
 {
         return r->presence == KNOWLEDGE_ABSENT && !r->may_be_silent && !r->may_be_back;
@@ -128,7 +130,7 @@ static inline bool knowledge_is_gone(const struct knowledge_record *r)
 struct knowledge *knowledge_new(void);
 struct knowledge *knowledge_free(struct knowledge *k);
 DEFINE_CLEANUP(struct knowledge *, knowledge_free)
-/* Borrows the same policy. Returns owned, or NULL when memory is out. */
+/* Borrows the policy that `from` borrows. Returns owned, or NULL when memory is out. */
 struct knowledge *knowledge_copy(const struct knowledge *from);
 
 /* --- records ------------------------------------------------------------------------------------------------------------ */
@@ -143,124 +145,127 @@ uint32_t knowledge_find_port(const struct knowledge *k, const struct subnet *s, 
 
 /* --- what was seen ------------------------------------------------------------------------------------------------------- */
 
-/* For a snapshot that was just discovered: a switch that did not say whether its ports can filter, nor how large their tables are,
- * has what is known of its leaf ports. It stays incomplete: nothing is written there, but a filter is no filter less. */
+/* Completes a snapshot that was just discovered: if a switch did not report whether its ports can filter and how large their tables
+ * are, it gets what is known of its leaf ports. The switch stays incomplete, so nothing is written there, but its filters count. */
 void knowledge_complete_subnet(const struct knowledge *k, struct subnet *s);
 
-/* A discovery ended: who is there, who is silent, who is absent, and what leaf port is before whom. Nothing is fresh any more.
- * `now` is the clock of seen, `wall` seconds since 1970. If the wall clock was set since, all times that it gave are moved with it;
- * they may then be before 1970, which is negative in an int64_t. Ports that are absent for longer than absent_hold (USEC_INFINITY:
- * never), by the clock of `now`, do not count. Returns 0 or -ENOMEM (then nothing changed). */
+/* Takes a finished discovery: which ports are present, silent or absent, and which leaf port is in front of which endport. No table
+ * is fresh any more. `now` is a monotonic clock (as `seen`), `wall` seconds since 1970. If the wall clock was set since the last
+ * call, all recorded times move with it; they may then be before 1970, which is negative in an int64_t. Ports that are absent for
+ * longer than absent_hold (USEC_INFINITY: never) by the clock of `now` do not count. Returns 0, or -ENOMEM, and then nothing
+ * changed. */
 int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall, usec_t absent_hold);
 
-/* The last discovery was some time ago: who was absent may be back, and talk. Until the next one; knowledge_set_policy() is to
- * follow. */
+/* Until the next discovery every absent port may be back and communicate. Call knowledge_set_policy() after it. */
 void knowledge_doubt_absence(struct knowledge *k);
 
-/* Other settings: ports that are absent for longer than this absent_hold do not count. knowledge_set_policy() is to follow. */
+/* Sets another absent_hold: ports that are absent for longer do not count. Call knowledge_set_policy() after it. */
 void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold);
 
-/* The tables that were read (TABLE_READ) in `seen`. Returns 0 or -ENOMEM. */
+/* Takes the tables in `seen` that were read (TABLE_READ). Returns 0 or -ENOMEM. */
 int knowledge_see_tables(struct knowledge *k, const struct observed *seen, uint64_t wall);
 
-/* A block was read, or the answer to a Set stated it: nothing else that was sent to it is open any more. If a leaf port has what
- * neither was read there nor sent, its filter bits are not certain any more, either. */
+/* A read of a block, or the answer to a Set: no earlier write of this block is open any more. If a leaf port holds what was neither
+ * read there nor sent to it, its filter bits are not certain any more, either. */
 void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
-/* Was this read of the block last, of a table that was read? Entries behind the end of the table count for nothing. */
+/* True if this block was read last, of a table that was read. Entries behind the end of the table are ignored. */
 bool knowledge_block_is(const struct knowledge *k, uint32_t record, uint16_t block,
                         const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
-/* Or as one of the writes that were sent since has it, and that are not only suspected. What is neither is news, and from whom it
- * is counts. */
+/* True also if one of the writes sent since, other than a suspected one, holds these entries. False: the block is news, and it
+ * matters which device sent it. */
 bool knowledge_block_may_be(const struct knowledge *k, uint32_t record, uint16_t block,
                             const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 
-/* Who says what a table holds? */
+/* How sure it is that an answer came from the port. */
 enum knowledge_trust {
-        KNOWLEDGE_DOUBTED,  /* somebody at the address of the port */
-        KNOWLEDGE_EXPECTED, /* who said before that it is the port. If that is news, another one may have its address since */
-        KNOWLEDGE_NAMED,    /* the port: it said so before and after */
+        KNOWLEDGE_DOUBTED,  /* a device at the address of the port */
+        KNOWLEDGE_EXPECTED, /* a device that identified itself as the port before. If its answer is news, another device may have
+                             * the address by now */
+        KNOWLEDGE_NAMED,    /* the port: it identified itself before and after the answer */
 };
 
-/* Takes over what was said of a block of a table that was read, or of the filter bits of a leaf port; if that is not believed yet,
- * it may be so besides what is known. Returns false if it is news. */
+/* Takes an answer about a block of a table that was read, or about the filter bits of a leaf port. An answer that cannot be trusted
+ * yet only widens the bounds. Returns false if it is news. */
 bool knowledge_hear_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
                           enum knowledge_trust trust);
 bool knowledge_hear_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound, enum knowledge_trust trust);
-/* A block will perhaps be sent, once or again: it is stored with the record, and changes nothing else. Returns 0 or -ENOMEM. */
+/* Announces a block that may be sent, also more than once: it is stored with the record, and the bounds do not change. Returns 0 or
+ * -ENOMEM. */
 int knowledge_announce_block(struct knowledge *k, uint32_t record, uint16_t block,
                              const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
-/* What was announced will not be sent any more. */
+/* The announced blocks are not sent any more. */
 void knowledge_withdraw(struct knowledge *k);
-/* A block is about to be sent. False: it must not be, for it was not announced and stored before. */
+/* Records that a block is about to be sent. Returns false if it must not be, because it was not announced and stored before. */
 bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 
-/* A block that another writer was asked to write: OpenSM, by its partition file. From now on it may be there or not, until it is
- * read. A table that was never read may hold it anyway, and has no such blocks. Returns 0, or -ENOMEM: it must not be asked. */
+/* Records a block that another writer (OpenSM, by its partition file) is asked to write: until the next read the table may hold it
+ * or not. Returns 0, or -ENOMEM: then do not ask the writer. A table that was never read may hold it anyway; do not call this for
+ * such a table. */
 int knowledge_expect_block(struct knowledge *k, uint32_t record, uint16_t block,
                            const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
-/* Somebody at the port's address said that the block is so, and who that is is not known: it may be, besides what is known.
+/* Records that an unidentified device at the port's address reported this block: the table may hold it, besides what is known.
  * Returns 0 or -ENOMEM. */
 int knowledge_suspect_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
-/* Another pkeyd may carry out the policy (knowledge_set_policy()): what a table lacks of it may be there from now on. Returns 0 or
- * -ENOMEM. */
+/* Records that another pkeyd may carry out the policy (knowledge_set_policy()): from now on each table may hold what it lacks of
+ * it. Returns 0 or -ENOMEM. */
 int knowledge_suspect_policy(struct knowledge *k);
-/* The other writer was asked for all that was expected since the last call, or for nothing of it. */
+/* The other writer was asked for all that was expected since the last call (asked), or for nothing of it. */
 void knowledge_settle_expected(struct knowledge *k, bool asked);
-/* It was not asked after all: takes the last block of that kind back. */
+/* Removes the last expected block with these entries: the other writer was not asked after all. */
 void knowledge_retract_block(struct knowledge *k, uint32_t record, uint16_t block,
                              const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
-/* Are the ports of which there are records all of another fabric than this one? */
+/* True if there are records, and none of their ports is in this fabric. */
 bool knowledge_is_of_another(const struct knowledge *k, const struct subnet *s);
-/* While nobody looked another pkeyd may have written by policies that nobody here knows: each table may hold anything until it is
- * read. */
+/* Another pkeyd may have written by policies that this one does not know: each table may hold anything until it is read. */
 void knowledge_stop_following(struct knowledge *k);
-/* The table was to be read, and did not answer: what it has is not certain any more. */
+/* The table did not answer a read: what it holds is not certain any more. */
 void knowledge_doubt(struct knowledge *k, uint32_t record);
 
-/* The filter bits of a leaf port: read; about to be sent with other values. */
+/* The filter bits of a leaf port were read; are about to be written with other values. */
 void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound);
 void knowledge_send_filter(struct knowledge *k, uint32_t record);
 
-/* A person (`who`, copied) vouches at `wall` that this table holds nothing. It ends when the table or a block of it is read, when
- * it turns out to be of another size, and when a port that was absent or silent is seen again. Returns 0 or -ENOMEM. */
+/* A person (`who`, copied) states at `wall` that this table holds nothing. The vouch ends when the table or a block of it is read,
+ * when it turns out to have another size, and when the port, absent or silent so far, is found again. Returns 0 or -ENOMEM. */
 int knowledge_vouch(struct knowledge *k, uint32_t record, const char *who, uint64_t wall);
 
-/* Into the tables of `to` that were not read what was read of them last: they become TABLE_ASSUMED. */
+/* Fills the tables of `to` that were not read with what was last read of them: they become TABLE_ASSUMED. */
 void knowledge_recall(const struct knowledge *k, struct observed *to);
-/* Of those that were read since the last discovery, with no write open: they become TABLE_READ. To be asked before the next one. */
+/* The same with those that were read since the last discovery and have no open write: they become TABLE_READ. Call it before the
+ * next discovery. */
 void knowledge_recall_certain(const struct knowledge *k, struct observed *to);
-/* As knowledge_recall(), with what open writes may have put at free indexes: each index that may have been used. */
+/* As knowledge_recall(), and open writes fill free indexes, so that each index that may have been used is in use. */
 void knowledge_recall_used(const struct knowledge *k, struct observed *to);
-/* Is a write announced, or sent and not confirmed? */
+/* True if a write is announced, or sent and not confirmed. */
 bool knowledge_has_open_writes(const struct knowledge *k);
 
 /* --- the policy ---------------------------------------------------------------------------------------------------------- */
 
-/* What the policy gives each port. `desired` may be of a subnet that has absent ports, too; it is borrowed until the next call
- * (NULL: of nobody anything is known). Of a port whose node is incomplete nothing is known, either. Returns 0 or -ENOMEM. */
+/* Sets what the policy gives each port. `desired` may be of a subnet that contains absent ports, too; it is borrowed until the next
+ * call (NULL: no policy is known). The policy of a port whose node is incomplete is not known, either. Returns 0 or -ENOMEM. */
 int knowledge_set_policy(struct knowledge *k, const struct desired *desired);
 
-/* What was borrowed is about to be freed: nothing is judged until the next knowledge_set_policy(). */
+/* Returns the borrowed policy: nothing can be judged until the next knowledge_set_policy(). */
 void knowledge_drop_policy(struct knowledge *k);
 
 /* --- the rule -------------------------------------------------------------------------------------------------------------- */
 
-/* Every table that counts was read since the last discovery, and no write is open. */
+/* True if every table that counts was read since the last discovery, and no write is open. */
 bool knowledge_is_certain(const struct knowledge *k);
-/* The bounds of one table in a base; of what a port (an endport, or whatever is at a place) sends, with its filter. */
+/* The bounds of one table in a base; and those of what a port (an endport, or the device at a place) sends through its filter. */
 struct bounds knowledge_table_bounds(const struct knowledge *k, uint32_t record, uint16_t base);
 struct bounds knowledge_port_bounds(const struct knowledge *k, uint32_t record, uint16_t base);
 
-/* May this block be sent to this table, as far as this base is concerned? */
+/* Whether this block may be sent to this table, as far as this base is concerned. */
 enum rule_verdict knowledge_judge_block(const struct knowledge *k, uint32_t record, uint16_t block,
                                         const struct p_key entries[P_KEY_BLOCK_ENTRIES], uint16_t base);
-/* Could the block raise the level of this table in this base, and above what the policy gives its port? */
+/* True if the block could raise the level of this table in this base above what the policy gives its port. */
 bool knowledge_exceeds_policy(const struct knowledge *k, uint32_t record, uint16_t block,
                               const struct p_key entries[P_KEY_BLOCK_ENTRIES], uint16_t base);
-/* May an absent port be given this level for the day when it is back? `policy` is what the policy gives it; record: KNOWLEDGE_NONE
- * if nothing is known of it. */
+/* Whether an absent port may be given this level for the day when it returns. `policy` is what the policy gives it; record
+ * KNOWLEDGE_NONE: nothing is known of it. */
 enum rule_verdict knowledge_judge_arrival(const struct knowledge *k, uint32_t record, uint16_t base, enum level policy,
                                           enum level level);
-/* May the filter bits of this leaf port be set so? *ret_base: a base that stands in the way. */
+/* Whether the filter bits of this leaf port may be set so. *ret_base: a base because of which they may not. */
 enum rule_verdict knowledge_judge_filter(const struct knowledge *k, uint32_t record, bool inbound, bool outbound,
                                          uint16_t *ret_base);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The inside of knowledge: of no interest outside of this folder.
+ * Private to knowledge/.
  *
  *     knowledge.c  what was seen: records change
  *     bounds.c     the bounds that follow from them, with a write or without it
@@ -10,7 +10,7 @@
  *     held.c       which ports stand in the way of a write
  *     memory.c     records to the store, and back
  *
- * bounds.c, counts.c and held.c read records and change none.
+ * bounds.c, counts.c and held.c do not change records.
  */
 
 #include "knowledge/knowledge.h"
@@ -18,24 +18,25 @@
 #include "util/vector.h"
 
 struct wild_counts {
-        uint32_t n[N_DIRECTIONS][2][2]; /* [][1]: absent ones; [][][1]: those to which the policy may give anything */
+        uint32_t n[N_DIRECTIONS][2][2]; /* [][1]: absent ports; [][][1]: those to which the policy may give anything */
 };
 
-/* Of one base. A wild port may hold anything, so it is counted in `wild` instead, except at the bases that the policy gives it. */
+/* The counts of one base. A wild port (one that may hold anything) is counted in `wild` instead, except at the bases that the
+ * policy gives it. */
 struct base_counts {
         uint16_t base;
-        uint32_t mark;                 /* that of struct counts: this base was met already */
+        uint32_t mark;                 /* equal to that of struct counts: this base was visited already */
         struct rule_counts counts[N_FILTER_MODELS][N_DIRECTIONS];
         struct wild_counts listed;     /* wild ports that are in counts */
 };
 
 struct counts {
-        bool valid;                    /* they are those of the records and of the policy */
+        bool valid;                    /* they match the records and the policy */
         struct base_counts *bases;
         size_t n, allocated;
         struct hash_index index;       /* of bases */
         struct wild_counts wild;
-        uint32_t mark;                 /* of the port whose bases are gone through */
+        uint32_t mark;                 /* of the port whose bases are visited */
         bool out_of_memory;
 };
 
@@ -44,20 +45,20 @@ struct knowledge {
         size_t n, allocated;
         struct hash_index index;       /* of records, by name */
         struct counts counts;
-        usec_t now, absent_hold;       /* the time of the last discovery, as is wall; 0: there was none */
+        usec_t now, absent_hold;       /* `now` and `wall` are the time of the last discovery; 0: there was none */
         uint64_t wall;
-        bool is_stored;                /* when that was */
+        bool is_stored;                /* the time of the last discovery is in the store */
 };
 
-/* The record of this name, a new one if there is none. Returns 0 or -ENOMEM. */
+/* Returns the record of this name, and adds it if there is none. Returns 0 or -ENOMEM. */
 int knowledge_ensure_record(struct knowledge *k, struct knowledge_name name, uint32_t *ret);
-/* All records were restored, and a discovery since then changed nothing: who was there was there. `now`: by the clock
- * of this boot; USEC_INFINITY: it was in another one. */
+/* All records were restored, and a later discovery found each port as its record states. `now`: by the clock of this boot;
+ * USEC_INFINITY: the discovery was in another boot. */
 void knowledge_was_discovered(struct knowledge *k, usec_t now, uint64_t wall);
-/* Nothing is known of this table any more. */
+/* Drops what is known of the entries of this table. */
 void knowledge_forget_read(struct knowledge_record *r);
 
-/* The endport (or place) whose level this table has a part in; KNOWLEDGE_NONE: none is known. */
+/* The endport (or place) whose level depends on this table; KNOWLEDGE_NONE: none is known. */
 uint32_t knowledge_port_of(const struct knowledge *k, uint32_t record);
 
 /* --- bounds ----------------------------------------------------------------------------------------------------------- */
@@ -67,11 +68,11 @@ uint32_t knowledge_port_of(const struct knowledge *k, uint32_t record);
 /* A write of one table: of a block, or of the filter bits of a leaf port. */
 struct knowledge_change {
         uint32_t record;
-        const struct knowledge_write *write; /* NULL: the filter */
+        const struct knowledge_write *write; /* NULL: of the filter bits */
         bool filters[N_DIRECTIONS];
 };
 
-/* One way to look at a port: in one model of a switch, and in one direction. */
+/* Bounds of a port depend on the model of a switch and on the direction. */
 struct knowledge_view {
         enum filter_model model;
         enum direction direction;
@@ -82,30 +83,30 @@ struct knowledge_write knowledge_make_write(uint16_t block, const struct p_key e
 struct bounds knowledge_table_after(const struct knowledge *k, uint32_t record, uint16_t base,
                                     const struct knowledge_change *change);
 
-/* The bounds of the port around a change, in one world that may be the real one. */
+/* The bounds of the port before and after a change, in one possible world. */
 struct knowledge_step {
         struct bounds before, after;
 };
 
 #define KNOWLEDGE_MAX_STEPS (2 * N_LEVELS)
 
-/* A change in each world that may be the real one: what it leaves as it is, and is not known for certain, is settled in each way
- * that it may be. Bounds over all worlds would not show what it raises in one, where another reaches as high without it. Every one
- * of them has to be admitted. Returns how many there are, at least one. The port of the table must be known. */
+/* Evaluates a change in each possible world: what the change leaves as it is and is not known for certain takes each value that it
+ * may have. Bounds over all worlds together would hide that a change raises a level in one world if another world has that level
+ * without it. Every step has to be admitted. Returns their number, at least one. The port of the table must be known. */
 unsigned knowledge_steps(const struct knowledge *k, uint16_t base, const struct knowledge_change *change,
                          struct knowledge_view view, struct knowledge_step ret[KNOWLEDGE_MAX_STEPS]);
-/* What the policy gives the port of this record (no leaf port), or a range of POLICY_... */
+/* What the policy gives the port of this record, which is not a leaf port; or a range of POLICY_... */
 enum level knowledge_policy_level(const struct knowledge_record *p, uint16_t base);
 struct rule_class knowledge_class_of(const struct knowledge *k, uint32_t port, uint16_t base, struct knowledge_view view);
 
 /* --- counts ------------------------------------------------------------------------------------------------------------ */
 
-/* Counts every port anew. Returns 0 or -ENOMEM. */
+/* Counts all ports anew. Returns 0 or -ENOMEM. */
 int knowledge_counts_rebuild(struct knowledge *k);
 void knowledge_counts_done(struct counts *c);
-/* Adds the port of this table to the counts at these bases, or takes it away (sign -1), by its bounds of now. */
+/* Adds the port of this table to the counts at these bases (sign 1) or subtracts it (sign -1), by its bounds of now. */
 void knowledge_counts_change(struct knowledge *k, uint32_t record, const uint16_t *bases, size_t n, int sign);
 /* The same at all bases. */
 void knowledge_counts_change_all(struct knowledge *k, uint32_t record, int sign);
-/* The port of this table may hold anything, at any base that is not listed, as far as it sends or receives. */
+/* True if the port of this table may hold anything in this direction, at every base that is not listed. */
 bool knowledge_counts_is_wild(const struct knowledge *k, uint32_t record, enum direction direction);

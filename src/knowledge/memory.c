@@ -17,7 +17,7 @@ static const char *const kinds[] = { [KNOWLEDGE_ENDPORT] = "endport", [KNOWLEDGE
 
 /* --- entries ----------------------------------------------------------------------------------------------------------- */
 
-/* Four digits for each entry, those that are unused at the end left out. */
+/* Four digits for each entry, without the unused ones at the end. */
 static json_t *entries_to_json(const struct p_key *entries, size_t n)
 {
         _cleanup_free_ char *text = NULL;
@@ -63,7 +63,7 @@ static json_t *writes_to_json(const struct knowledge_record *r)
         return NULL;
 }
 
-/* Before 1970 are only times that a clock which is not set was moved to. */
+/* Only a clock that is not set gives times before 1970. */
 static json_int_t time_of(uint64_t t)
 {
         return t > INT64_MAX ? 1 : (json_int_t) t;
@@ -116,7 +116,8 @@ static void put_record(const struct knowledge_record *r, const char *boot, struc
         put_value(t, key, value);
 }
 
-/* When it was seen or read last is of interest only when that is over: so a sweep in which nothing changes stores nothing. */
+/* When a table was last read, or its port last seen, is needed only when that ends: so a sweep that changes nothing stores
+ * nothing. */
 static bool must_be_stored(const struct knowledge_record *r)
 {
         return !r->is_stored || r->presence != r->stored_presence || (r->stored_fresh && !r->fresh) ||
@@ -168,7 +169,7 @@ void knowledge_unstore(struct knowledge *k)
 
 /* --- from the store ---------------------------------------------------------------------------------------------------- */
 
-/* "0xGUID/NUMBER". *text is then behind it. */
+/* Parses "0xGUID/NUMBER" and moves *text behind it. */
 static int parse_port(const char **text, struct guid *ret_node, uint8_t *ret_number)
 {
         unsigned long number;
@@ -189,7 +190,7 @@ static int parse_port(const char **text, struct guid *ret_node, uint8_t *ret_num
         return 0;
 }
 
-/* And nothing behind it. */
+/* Parses "0xGUID/NUMBER" with nothing behind it. */
 static int port_from_text(const char *text, struct guid *ret_node, uint8_t *ret_number)
 {
         int r = parse_port(&text, ret_node, ret_number);
@@ -249,7 +250,7 @@ static int restore_places(struct knowledge_record *r, const char *text)
 {
         int e = 0;
 
-        r->places = calloc(strlen(text) / 20 + 1, sizeof(*r->places)); /* one has 20 characters or more */
+        r->places = calloc(strlen(text) / 20 + 1, sizeof(*r->places)); /* each has at least 20 characters */
         if (!r->places)
                 return -ENOMEM;
         while (e == 0 && *text) {
@@ -360,7 +361,7 @@ int knowledge_restore(struct knowledge *k, const char *boot, const char *key, co
                 return -EBADMSG;
         r = knowledge_ensure_record(k, name, &record);
         if (r == 0) {
-                k->records[record].presence = KNOWLEDGE_THERE; /* of a damaged record the port counts as seen until now */
+                k->records[record].presence = KNOWLEDGE_THERE; /* if the record is damaged, the port counts as seen until now */
                 k->records[record].is_restored = true;
                 r = o ? restore_record(&k->records[record], boot, o) : -EBADMSG;
         }

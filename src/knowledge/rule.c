@@ -24,7 +24,7 @@ enum level rule_policy_for(enum rule_verdict side, enum level policy)
         return policy == POLICY_UP_TO_LIMITED ? LEVEL_LIMITED : LEVEL_FULL;
 }
 
-/* Does the policy let them talk, as far as is known? */
+/* Whether the policy lets them communicate, as far as it is known. */
 static bool is_wanted(enum rule_verdict side, enum level x, enum level y)
 {
         return levels_talk(rule_policy_for(side, x), rule_policy_for(side, y));
@@ -43,7 +43,7 @@ enum rule_verdict rule_judge_pair(enum level policy, struct bounds before, struc
         return RULE_ADMITS;
 }
 
-/* Class `i` of N_CLASSES, in the order in which struct rule_counts has them. */
+/* Class `i` of N_CLASSES, in the order of struct rule_counts. */
 static struct rule_class class_at(unsigned i)
 {
         unsigned has = i / LEVEL_FULL % (N_LEVELS + 1);

@@ -2,25 +2,25 @@
 #pragma once
 
 /*
- * The rule that decides whether a write may be sent, for one base.
+ * The rule decides whether a write may be sent, for one base.
  *
- * A port's level in a base is what its P_Key table gives it there (limited and full entry together count as full). Two ports
- * can talk if both have a level and at least one is full. What pkeyd knows of a port are bounds: the level that it certainly
- * has, and the highest that it may have. The policy gives each port a level, too. (Of a port that is frozen, or was never
- * discovered completely, that is known as a range only. The lowest of it counts for a gain, the highest for a loss: nobody may come
- * to talk with the port whom the policy may not let, and nobody may be cut off from it whom the policy may let talk with it. Behind
- * a filter of one direction a port has a
- * level for what it sends and one for what it receives: what one sends is judged against what the others receive.)
+ * A port's level in a base is what its P_Key table gives it there (a limited and a full entry together count as full). Two ports
+ * can communicate if both have a level and at least one is full. pkeyd knows bounds of a port's level: what the port certainly has,
+ * and the most it may have. The policy gives each port a level, too. For a port that is frozen, or was never discovered completely,
+ * only a range of that level is known: its lowest value counts for a gain, its highest for a loss. So no port can begin to
+ * communicate with it that the policy may not allow, and none is cut off from it that the policy may allow. Behind a filter of one
+ * direction a port has one level for what it sends and one for what it receives; what one port sends is judged against what the
+ * others receive.
  *
- *     gain  A write that can raise a port's level is admitted only if every port with which it may then come to talk is one
- *           with which the policy lets it talk, or one with which it certainly talks already.
- *     loss  A write that can lower a port's level is admitted only if every port with which it may be talking, and with which
- *           the policy lets it talk, can certainly talk with it afterwards. A port that is not there talks with nobody.
+ *     gain  A write that can raise a port's level is admitted only if, for every port with which it may then communicate, the
+ *           policy allows that, or the two certainly communicate already.
+ *     loss  A write that can lower a port's level is admitted only if every port that may communicate with it, and may by the
+ *           policy, certainly can afterwards. An absent port communicates with no other port.
  *
- * Then no order of admitted writes breaks a promise: who may talk before and after a change of policy may talk all the way
- * through, and who may talk neither before nor after never may (proven by brute force for small cases; tests/unit/check_rule.c
- * does it again). The rule sees the other ports only as numbers: how many there are of each class. So it takes the same time on
- * every fabric.
+ * Then no order of admitted writes breaks a promise: two ports that may communicate before and after a change of the policy may do
+ * so all the time, and two ports that may do so neither before nor after never may. A search of all small cases proves this
+ * (tests/unit/check_rule.c repeats it). The rule sees the other ports only as a number for each class, so it takes the same time
+ * on every fabric.
  */
 
 #include "ib/types.h"
@@ -31,7 +31,7 @@ enum level {
         LEVEL_LIMITED,
         LEVEL_FULL,
         N_LEVELS,
-        /* of a policy only, where it is not known exactly what it gives a port: */
+        /* levels of a policy that is not known exactly: */
         POLICY_UNKNOWN = N_LEVELS, /* none for a gain, full for a loss */
         POLICY_UP_TO_LIMITED,      /* none for a gain, limited for a loss */
         POLICY_FROM_LIMITED,       /* limited for a gain, full for a loss */
@@ -43,16 +43,17 @@ struct bounds {
         uint8_t has, may; /* enum level */
 };
 
-/* What the rule has to know of another port. */
+/* What the rule needs to know of another port. */
 struct rule_class {
         uint8_t policy;       /* enum level: what the policy gives it, or a range of POLICY_... */
         struct bounds bounds;
-        bool is_absent;       /* it may hold bounds.may, and talks with nobody now */
+        bool is_absent;       /* it may hold bounds.may, but communicates with no other port now */
 };
 
-/* How many ports there are of each class, for one base. A port that certainly has no level is in none. */
+/* The number of ports of each class, for one base. A port that certainly has no level is not counted. */
 struct rule_counts {
-        uint32_t n[N_POLICY_LEVELS][N_LEVELS + 1][LEVEL_FULL]; /* by policy; by bounds.has, the last: absent; by bounds.may - 1 */
+        uint32_t n[N_POLICY_LEVELS][N_LEVELS + 1][LEVEL_FULL]; /* by policy; by bounds.has, or N_LEVELS for absent ports; by
+                                                                * bounds.may - 1 */
 };
 
 static inline bool levels_talk(unsigned x, unsigned y)
@@ -60,16 +61,16 @@ static inline bool levels_talk(unsigned x, unsigned y)
         return x != LEVEL_NONE && y != LEVEL_NONE && (x == LEVEL_FULL || y == LEVEL_FULL);
 }
 
-/* Switches differ in what a filter with a limited entry lets through of a full member: all of it, for the bases are equal, or only
- * what a limited member may send. A write has to be admitted for both. */
+/* Switches differ in what a filter with a limited entry passes of a full member: all of it, because the bases are equal, or only
+ * what a limited member may send. A write has to be admitted for both models. */
 enum filter_model {
-        FILTER_BY_LEVEL, /* the lower one of both levels counts */
-        FILTER_BY_BASE,  /* any entry of the base lets through everything */
+        FILTER_BY_LEVEL, /* the lower of both levels counts */
+        FILTER_BY_BASE,  /* any entry of the base passes everything */
         N_FILTER_MODELS,
 };
 
 /* A filter may be on in one direction only (IBA 1.5, 14.2.5.6: PartitionEnforcementInbound, Outbound; inbound is what the host
- * sends). Two ports talk if each of them can send to the other. */
+ * sends). Two ports communicate if each can send to the other. */
 enum direction {
         SENDS,
         RECEIVES,
@@ -84,24 +85,24 @@ static inline struct bounds bounds_behind_filter(enum filter_model model, struct
         return (struct bounds) { filter.has ? host.has : LEVEL_NONE, filter.may ? host.may : LEVEL_NONE };
 }
 
-/* Which rule stands in the way of a write. */
+/* Which part of the rule does not admit a write. */
 enum rule_verdict {
         RULE_ADMITS,
-        RULE_GAIN, /* it could let ports talk that may not */
-        RULE_LOSS, /* it could cut ports off that may talk */
+        RULE_GAIN, /* ports could communicate that must not */
+        RULE_LOSS, /* ports could be cut off that may communicate */
 };
 
-/* The policy of a port to which it gives at least the one level and at most the other (least <= most). */
+/* The policy of a port that gets at least the one level and at most the other (least <= most). */
 enum level rule_policy_between(enum level least, enum level most);
-/* What the policy counts for on this side of the rule: of a range what admits the least. */
+/* The level that a policy counts for on this side of the rule: of a range the one that admits least. */
 enum level rule_policy_for(enum rule_verdict side, enum level policy);
 
-/* Judges a write by one other port: policy is what the policy gives the port that is written, before and after are its bounds
- * around the write. */
+/* Judges a write against one other port. `policy` is what the policy gives the port that is written; `before` and `after` are its
+ * bounds around the write. */
 enum rule_verdict rule_judge_pair(enum level policy, struct bounds before, struct bounds after, const struct rule_class *other);
 
-/* Judges a write by all other ports: the counts without the port that is written. */
+/* Judges a write against all other ports: the counts without the port that is written. */
 enum rule_verdict rule_judge(enum level policy, struct bounds before, struct bounds after, const struct rule_counts *others);
 
-/* Adds `n` ports (or takes -n away) of a class. */
+/* Adds `n` ports of a class; subtracts if n is negative. */
 void rule_count(struct rule_counts *counts, const struct rule_class *class, int n);
