@@ -25,7 +25,7 @@ struct answer {
 
 struct item {
         struct held held;           /* the first member */
-        uint64_t *waits, *stands;   /* a bit for each record that is counted */
+        uint64_t *waiting, *blocks; /* a bit for each record that is counted */
         uint32_t n_records;
         struct answer *answers;
         size_t n_answers, n_allocated;
@@ -63,7 +63,7 @@ uint32_t held_list_n_ports(const struct held_list *l)
                 uint64_t any = 0;
 
                 for (size_t i = 0; i < l->n; i++)
-                        any |= ((const struct item *) l->items[i])->stands[w];
+                        any |= ((const struct item *) l->items[i])->blocks[w];
                 n += (uint32_t) __builtin_popcountll(any);
         }
         return n;
@@ -78,9 +78,9 @@ static struct item *item_new(struct arena *a, const struct knowledge *k, uint16_
                 return NULL;
         item->held.base = base;
         item->n_records = n;
-        item->waits = arena_new_array(a, uint64_t, n / 64 + 1);
-        item->stands = arena_new_array(a, uint64_t, n / 64 + 1);
-        return item->waits && item->stands ? item : NULL;
+        item->waiting = arena_new_array(a, uint64_t, n / 64 + 1);
+        item->blocks = arena_new_array(a, uint64_t, n / 64 + 1);
+        return item->waiting && item->blocks ? item : NULL;
 }
 
 static struct item *ensure_item(struct held_list *l, const struct knowledge *k, uint16_t base)
@@ -175,7 +175,7 @@ static uint64_t since_of(const struct knowledge_record *r, enum held_reason reas
         return reason == HELD_SILENT || reason == HELD_BEHIND ? r->since : r->read_at;
 }
 
-static struct held_by make_by(const struct knowledge *k, uint32_t record, enum held_reason reason)
+static struct held_by describe_blocker(const struct knowledge *k, uint32_t record, enum held_reason reason)
 {
         const struct knowledge_record *r = &k->records[record];
 
@@ -188,24 +188,24 @@ static struct held_by make_by(const struct knowledge *k, uint32_t record, enum h
 
 struct held_by held_by_record(const struct knowledge *k, uint32_t record)
 {
-        return make_by(k, record, reason_of(k, &k->records[record], RULE_GAIN));
+        return describe_blocker(k, record, reason_of(k, &k->records[record], RULE_GAIN));
 }
 
-static void add_by(struct item *item, const struct knowledge *k, uint32_t record, enum held_reason reason)
+static void add_blocker(struct item *item, const struct knowledge *k, uint32_t record, enum held_reason reason)
 {
         uint32_t port = knowledge_port_of(k, record);
         struct held_by *by;
 
-        if (!add_bit(item->stands, record) || item->held.n_by++ >= HELD_MAX)
+        if (!add_bit(item->blocks, record) || item->held.n_by++ >= HELD_MAX)
                 return;
         by = &item->held.by[item->held.n_by - 1];
-        *by = make_by(k, record, reason);
+        *by = describe_blocker(k, record, reason);
         by->policy = port == KNOWLEDGE_NONE ? POLICY_UNKNOWN : knowledge_policy_level(&k->records[port], item->held.base);
 }
 
 /* Adds the table of the port that is not as it should be: its own, or else that of its leaf port. */
-static void blame(struct item *item, const struct knowledge *k, uint32_t port, const struct knowledge_change *change,
-                  enum rule_verdict verdict)
+static void add_blocking_table(struct item *item, const struct knowledge *k, uint32_t port, const struct knowledge_change *change,
+                               enum rule_verdict verdict)
 {
         const struct knowledge_record *p = &k->records[port];
         struct bounds host = change ? knowledge_table_after(k, port, item->held.base, change) :
@@ -215,12 +215,12 @@ static void blame(struct item *item, const struct knowledge *k, uint32_t port, c
         if (verdict == RULE_LOSS && host.has >= rule_policy_for(verdict, knowledge_policy_level(p, item->held.base)) &&
             p->other_end != KNOWLEDGE_NONE)
                 record = p->other_end;
-        add_by(item, k, record, reason_of(k, &k->records[record], verdict));
+        add_blocker(item, k, record, reason_of(k, &k->records[record], verdict));
 }
 
 /* --- the question ---------------------------------------------------------------------------------------------------------- */
 
-static struct question ask(const struct knowledge *k, uint32_t port, uint16_t base, const struct knowledge_change *change)
+static struct question make_question(const struct knowledge *k, uint32_t port, uint16_t base, const struct knowledge_change *change)
 {
         struct question q = { .policy = knowledge_policy_level(&k->records[port], base) };
 
@@ -233,7 +233,7 @@ static struct question ask(const struct knowledge *k, uint32_t port, uint16_t ba
 
 /* Judges a step against a port as it is, and as it should be. */
 static void judge_step(struct answer *a, struct bounds before, struct bounds after, const struct rule_class *class,
-                       enum rule_verdict *ret_stands)
+                       enum rule_verdict *ret_blocks)
 {
         enum rule_verdict verdict = rule_judge_pair(a->question.policy, before, after, class);
         const uint8_t policy = (uint8_t) rule_policy_for(verdict, class->policy);
@@ -247,13 +247,13 @@ static void judge_step(struct answer *a, struct bounds before, struct bounds aft
         if (!helps)
                 a->own = verdict;
         if (helps || (verdict == RULE_GAIN ? class->bounds.may > policy : class->bounds.has < policy))
-                *ret_stands = verdict;
+                *ret_blocks = verdict;
 }
 
 /* Judges what the written port sends against what the other port receives, and the other way round. */
 static void judge_port(struct item *item, const struct knowledge *k, struct answer *a, uint32_t port)
 {
-        enum rule_verdict stands = RULE_ADMITS;
+        enum rule_verdict blocks = RULE_ADMITS;
 
         if (knowledge_table_bounds(k, port, item->held.base).may == LEVEL_NONE)
                 return; /* as most ports: it communicates with no other port, before and after */
@@ -263,10 +263,10 @@ static void judge_port(struct item *item, const struct knowledge *k, struct answ
                         struct rule_class class = knowledge_class_of(k, port, item->held.base, view);
 
                         for (unsigned i = 0; i < a->question.n_steps[m][d]; i++)
-                                judge_step(a, a->question.steps[m][d][i].before, a->question.steps[m][d][i].after, &class, &stands);
+                                judge_step(a, a->question.steps[m][d][i].before, a->question.steps[m][d][i].after, &class, &blocks);
                 }
-        if (stands != RULE_ADMITS)
-                blame(item, k, port, NULL, stands);
+        if (blocks != RULE_ADMITS)
+                add_blocking_table(item, k, port, NULL, blocks);
 }
 
 static struct answer *find_answer(struct item *item, const struct question *q)
@@ -277,8 +277,8 @@ static struct answer *find_answer(struct item *item, const struct question *q)
         return NULL;
 }
 
-static struct answer *ask_all(struct held_list *l, struct item *item, const struct knowledge *k, const struct question *q,
-                              uint32_t port)
+static struct answer *judge_all_ports(struct held_list *l, struct item *item, const struct knowledge *k, const struct question *q,
+                                      uint32_t port)
 {
         struct answer *a;
 
@@ -302,7 +302,7 @@ static struct answer *get_answer(struct held_list *l, struct item *item, const s
         item->mark = k->counts.mark;
         a = find_answer(item, q);
         if (!a)
-                return ask_all(l, item, k, q, port);
+                return judge_all_ports(l, item, k, q, port);
         if (a->port != port)
                 judge_port(item, k, a, a->port);
         return a;
@@ -315,7 +315,7 @@ static void add_waiting(struct item *item, const struct knowledge *k, const stru
 {
         uint32_t record = change->record;
 
-        if (!add_bit(item->waits, record) || item->held.n_waiting++ >= HELD_MAX)
+        if (!add_bit(item->waiting, record) || item->held.n_waiting++ >= HELD_MAX)
                 return;
         item->held.waiting[item->held.n_waiting - 1] = (struct held_waiting) {
                 .name = k->records[record].name, .record = record, .to = to, .is_filter = !change->write, .rule = rule,
@@ -336,18 +336,18 @@ static int collect(struct held_list *l, const struct knowledge *k, uint16_t base
         assert(base != 0 && k->counts.valid && item->n_records == k->n);
         if (port == KNOWLEDGE_NONE) {
                 add_waiting(item, k, change, to, RULE_GAIN);
-                add_by(item, k, change->record, HELD_NOBODY);
+                add_blocker(item, k, change->record, HELD_NOBODY);
                 return 0;
         }
-        q = ask(k, port, base, change);
+        q = make_question(k, port, base, change);
         a = get_answer(l, item, k, &q, port);
         if (!a)
                 return -ENOMEM;
         add_waiting(item, k, change, to, a->verdict);
         if (a->own != RULE_ADMITS)
-                blame(item, k, port, change, a->own);
+                add_blocking_table(item, k, port, change, a->own);
         if (a->verdict == RULE_ADMITS)
-                add_by(item, k, change->record, HELD_EARLIER);
+                add_blocker(item, k, change->record, HELD_EARLIER);
         return 0;
 }
 

@@ -183,7 +183,7 @@ static void follow_clock(struct knowledge_record *r, usec_t now, uint64_t wall)
 }
 
 /* Makes a port absent until this discovery finds it; `seen` stays. It has no leaf port any more: it may return elsewhere. */
-static void lose(struct knowledge_record *r)
+static void make_absent(struct knowledge_record *r)
 {
         r->was = r->presence;
         r->was_there_at = r->there_at;
@@ -193,7 +193,7 @@ static void lose(struct knowledge_record *r)
 }
 
 /* A vouch is about an absent or silent port: it ends when discovery finds more of the port than before. */
-static void find_again(struct knowledge_record *r, enum knowledge_presence presence, usec_t now, uint64_t wall)
+static void set_presence(struct knowledge_record *r, enum knowledge_presence presence, usec_t now, uint64_t wall)
 {
         if (r->vouched && presence < r->was)
                 r->vouched = r->is_stored = false;
@@ -245,7 +245,7 @@ static void set_capacity(struct knowledge_record *r, uint16_t capacity)
 }
 
 /* If the switch did not answer all queries, its bits are not certain. */
-static void take_filter(struct knowledge_record *r, const struct subnet *s, const struct subnet_port *p)
+static void take_filter_bits(struct knowledge_record *r, const struct subnet *s, const struct subnet_port *p)
 {
         r->filters[SENDS] = p->enforce_inbound;
         r->filters[RECEIVES] = p->enforce_outbound;
@@ -253,7 +253,7 @@ static void take_filter(struct knowledge_record *r, const struct subnet *s, cons
 }
 
 /* make_room() has reserved the memory. */
-static uint32_t ensure(struct knowledge *k, struct knowledge_name name)
+static uint32_t ensure_reserved(struct knowledge *k, struct knowledge_name name)
 {
         uint32_t record = KNOWLEDGE_NONE;
         int r = knowledge_ensure_record(k, name, &record);
@@ -269,11 +269,11 @@ static void see_port(struct knowledge *k, const struct subnet *s, const struct s
 
         if (!subnet_port_is_managed(s, p))
                 return;
-        i = ensure(k, name_of(s, p));
-        find_again(&k->records[i], KNOWLEDGE_THERE, now, wall);
+        i = ensure_reserved(k, name_of(s, p));
+        set_presence(&k->records[i], KNOWLEDGE_THERE, now, wall);
         set_capacity(&k->records[i], subnet_port_capacity(s, p));
         if (p->role == PORT_SWITCH_EXTERNAL)
-                take_filter(&k->records[i], s, p);
+                take_filter_bits(&k->records[i], s, p);
 }
 
 static bool is_place_silent(const struct subnet *s, struct subnet_place place)
@@ -345,18 +345,18 @@ static void link_port(struct knowledge *k, const struct subnet *s, const struct 
 /* --- who is silent ------------------------------------------------------------------------------------------------------- */
 
 /* A device at a known place became silent between these times, in seconds since 1970. */
-struct fall {
+struct silence {
         int64_t from, to;
 };
 
 /* What a discovery shows about silent devices. */
 struct claims {
-        struct places *places; /* for each port of the subnet */
+        struct places *places;    /* for each port of the subnet */
         size_t n_places;
-        uint64_t (*ports)[4];  /* for each node of the subnet, a bit for each port whose silent device is known */
-        struct fall *falls;    /* one for each known device that is silent */
+        uint64_t (*ports)[4];     /* for each node of the subnet, a bit for each port whose silent device is known */
+        struct silence *silences; /* one for each known device that is silent */
         size_t n;
-        bool with_switch;      /* one of them is a switch */
+        bool with_switch;         /* one of them is a switch */
 };
 
 static void claims_done(struct claims *c)
@@ -365,7 +365,7 @@ static void claims_done(struct claims *c)
                 free(c->places[i].items);
         free(c->places);
         free(c->ports);
-        free(c->falls);
+        free(c->silences);
 }
 
 static struct knowledge_name place_of(const struct subnet_node *node, unsigned number)
@@ -375,8 +375,8 @@ static struct knowledge_name place_of(const struct subnet_node *node, unsigned n
 
 /* If this place is silent, its device is r, which discovery found there before, so it is not an unknown device. Exception: if an
  * unknown device was assumed there while r was silent already, it stays. */
-static void claim(struct knowledge *k, const struct knowledge_record *r, const struct subnet *s, struct subnet_place place,
-                  struct claims *claims)
+static void claim_place(struct knowledge *k, const struct knowledge_record *r, const struct subnet *s, struct subnet_place place,
+                        struct claims *claims)
 {
         uint32_t node = subnet_find_node(s, place.node), unknown;
 
@@ -406,15 +406,15 @@ static bool is_long_unseen(const struct knowledge_record *r)
 
 /* A device at its last place, behind a link that is up, did not answer discovery. If the link was down before, another device may
  * have been plugged in there. */
-static void see_silent(struct knowledge *k, struct knowledge_record *r, const struct subnet *s, struct claims *claims, usec_t now,
-                       uint64_t wall)
+static void find_silent(struct knowledge *k, struct knowledge_record *r, const struct subnet *s, struct claims *claims, usec_t now,
+                        uint64_t wall)
 {
         if (r->name.kind != KNOWLEDGE_ENDPORT || r->presence != KNOWLEDGE_ABSENT || !is_any_place_silent(r, s))
                 return;
-        find_again(r, KNOWLEDGE_SILENT, now, wall);
+        set_presence(r, KNOWLEDGE_SILENT, now, wall);
         for (size_t i = 0; i < r->n_places && r->was != KNOWLEDGE_ABSENT && !is_long_unseen(r); i++)
-                claim(k, r, s, r->places[i], claims);
-        claims->falls[claims->n++] = (struct fall) { (int64_t) r->there_at, (int64_t) r->since };
+                claim_place(k, r, s, r->places[i], claims);
+        claims->silences[claims->n++] = (struct silence) { (int64_t) r->there_at, (int64_t) r->since };
         claims->with_switch = claims->with_switch || r->name.number == 0;
 }
 
@@ -422,13 +422,16 @@ static void see_silent(struct knowledge *k, struct knowledge_record *r, const st
  * hosts behind it. If a known switch was seen within KNOWLEDGE_UNSEEN, the hosts behind it are known: none comes up while the
  * switch hangs, because the SM reaches them only through it. A host that came up between the last sweep that saw the switch and its
  * hang is missed; the alternative is to hold back everything. */
-static void see_places(struct knowledge *k, const struct subnet *s, const struct claims *claims, usec_t now, uint64_t wall)
+static void find_unknown_places(struct knowledge *k, const struct subnet *s, const struct claims *claims, usec_t now, uint64_t wall)
 {
         for (uint32_t n = 0; n < s->n_nodes; n++)
                 for (unsigned number = 1; number <= UINT8_MAX; number++)
                         if (subnet_port_is_silent(&s->nodes[n], (uint8_t) number) &&
-                            !(claims->ports[n][number / 64] >> number % 64 & 1))
-                                find_again(&k->records[ensure(k, place_of(&s->nodes[n], number))], KNOWLEDGE_SILENT, now, wall);
+                            !(claims->ports[n][number / 64] >> number % 64 & 1)) {
+                                uint32_t place = ensure_reserved(k, place_of(&s->nodes[n], number));
+
+                                set_presence(&k->records[place], KNOWLEDGE_SILENT, now, wall);
+                        }
 }
 
 /* An unknown device is silent: it may be a switch with any port behind it. */
@@ -466,7 +469,7 @@ static bool is_behind(const struct knowledge *k, const struct knowledge_record *
 
 /* A port behind a silent switch is silent, and so is each port behind that. A place whose device was identified has another record
  * for it. Returns how many ports became silent. */
-static size_t see_behind(struct knowledge *k, const struct subnet *s, bool any, usec_t now, uint64_t wall)
+static size_t find_behind(struct knowledge *k, const struct subnet *s, bool any, usec_t now, uint64_t wall)
 {
         size_t n = 0;
 
@@ -475,7 +478,7 @@ static size_t see_behind(struct knowledge *k, const struct subnet *s, bool any, 
 
                 if (r->name.kind == KNOWLEDGE_LEAF || r->presence != KNOWLEDGE_ABSENT || r->found || !is_behind(k, r, s, any))
                         continue;
-                find_again(r, KNOWLEDGE_SILENT, now, wall);
+                set_presence(r, KNOWLEDGE_SILENT, now, wall);
                 n++;
         }
         return n;
@@ -483,36 +486,36 @@ static size_t see_behind(struct knowledge *k, const struct subnet *s, bool any, 
 
 /* A device that became silent after this port was last present, and while this port still counts, may be this port: its cable was
  * plugged in there, and it hangs. As long as that device is silent, this port counts. */
-static bool may_be(const struct knowledge_record *r, const struct fall *fall, usec_t absent_hold)
+static bool may_be_moved(const struct knowledge_record *r, const struct silence *silence, usec_t absent_hold)
 {
         const int64_t seen = (int64_t) r->seen_at; /* may be before 1970 if the clock was set */
 
-        return fall->to >= (int64_t) r->there_at &&
-               (fall->from <= seen || (uint64_t) (fall->from - seen) <= absent_hold / USEC_PER_SEC);
+        return silence->to >= (int64_t) r->there_at &&
+               (silence->from <= seen || (uint64_t) (silence->from - seen) <= absent_hold / USEC_PER_SEC);
 }
 
-static void see_moved(struct knowledge_record *r, const struct claims *claims, usec_t absent_hold)
+static void judge_moved(struct knowledge_record *r, const struct claims *claims, usec_t absent_hold)
 {
         r->may_be_silent = false;
         if (r->name.kind != KNOWLEDGE_ENDPORT || r->presence != KNOWLEDGE_ABSENT)
                 return;
         for (size_t i = 0; !r->may_be_silent && i < claims->n; i++)
-                r->may_be_silent = may_be(r, &claims->falls[i], absent_hold);
+                r->may_be_silent = may_be_moved(r, &claims->silences[i], absent_hold);
 }
 
-static void see_all_silent(struct knowledge *k, const struct subnet *s, struct claims *claims, usec_t now, uint64_t wall,
-                           usec_t absent_hold)
+static void find_all_silent(struct knowledge *k, const struct subnet *s, struct claims *claims, usec_t now, uint64_t wall,
+                            usec_t absent_hold)
 {
         bool any;
 
         for (size_t i = 0; i < k->n; i++)
-                see_silent(k, &k->records[i], s, claims, now, wall);
+                find_silent(k, &k->records[i], s, claims, now, wall);
         any = is_unknown_silent(s, claims);
-        while ((any || claims->with_switch) && see_behind(k, s, any, now, wall) > 0)
+        while ((any || claims->with_switch) && find_behind(k, s, any, now, wall) > 0)
                 continue;
         for (size_t i = 0; i < k->n; i++)
-                see_moved(&k->records[i], claims, absent_hold);
-        see_places(k, s, claims, now, wall);
+                judge_moved(&k->records[i], claims, absent_hold);
+        find_unknown_places(k, s, claims, now, wall);
 }
 
 /* --- which fabric ---------------------------------------------------------------------------------------------------------- */
@@ -625,13 +628,13 @@ static int make_room(struct knowledge *k, const struct subnet *s, struct claims 
         if (VECTOR_EXTEND(NULL, k->records, k->n, k->allocated, n) < 0 || hash_index_reserve(&k->index, (uint32_t) (k->n + n)) < 0)
                 return -ENOMEM;
         ret->ports = calloc(MAX(s->n_nodes, 1u), sizeof(*ret->ports));
-        ret->falls = calloc(MAX(k->n + n, (size_t) 1), sizeof(*ret->falls));
+        ret->silences = calloc(MAX(k->n + n, (size_t) 1), sizeof(*ret->silences));
         ret->places = calloc(MAX(s->n_ports, 1u), sizeof(*ret->places));
         ret->n_places = ret->places ? s->n_ports : 0;
         for (uint32_t i = 0; i < ret->n_places; i++)
                 if (s->ports[i].role == PORT_ENDPORT && find_places(k, s, &s->ports[i], &ret->places[i]) < 0)
                         return -ENOMEM;
-        return ret->ports && ret->falls && ret->places ? 0 : -ENOMEM;
+        return ret->ports && ret->silences && ret->places ? 0 : -ENOMEM;
 }
 
 int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall, usec_t absent_hold)
@@ -647,13 +650,13 @@ int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now
         k->absent_hold = absent_hold;
         for (size_t i = 0; i < k->n; i++) {
                 follow_clock(&k->records[i], now, wall);
-                lose(&k->records[i]);
+                make_absent(&k->records[i]);
         }
         for (uint32_t i = 0; i < s->n_ports; i++)
                 see_port(k, s, &s->ports[i], now, wall);
         for (uint32_t i = 0; i < s->n_ports; i++)
                 link_port(k, s, &s->ports[i], &claims.places[i]);
-        see_all_silent(k, s, &claims, now, wall, absent_hold);
+        find_all_silent(k, s, &claims, now, wall, absent_hold);
         for (size_t i = 0; i < k->n; i++)
                 judge_absent(k, &k->records[i], s, now, absent_hold);
         return 0;
@@ -814,7 +817,7 @@ static void get_block(const struct knowledge_record *r, uint16_t block, struct p
 }
 
 /* Entries behind the end of the table are ignored. */
-static bool is_same(const struct knowledge_record *r, uint16_t block, const struct p_key *x, const struct p_key *y)
+static bool blocks_equal(const struct knowledge_record *r, uint16_t block, const struct p_key *x, const struct p_key *y)
 {
         for (size_t i = 0, first = (size_t) block * P_KEY_BLOCK_ENTRIES; i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)
                 if (x[i].v != y[i].v)
@@ -827,7 +830,7 @@ bool knowledge_block_is(const struct knowledge *k, uint32_t record, uint16_t blo
 {
         const struct knowledge_record *r = &k->records[record];
 
-        return is_same(r, block, r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, entries);
+        return blocks_equal(r, block, r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, entries);
 }
 
 /* What is known of a block, and what is to be known of it. */
@@ -888,7 +891,7 @@ static bool is_possible(const struct knowledge *k, uint32_t record, uint16_t blo
                 return true;
         for (size_t i = 0; i < r->n_writes; i++)
                 if (r->writes[i].is_sent && (if_suspected || !r->writes[i].is_suspected) && r->writes[i].block == block &&
-                    is_same(r, block, r->writes[i].entries, entries))
+                    blocks_equal(r, block, r->writes[i].entries, entries))
                         return true;
         return false;
 }
@@ -1004,7 +1007,7 @@ int knowledge_suspect_block(struct knowledge *k, uint32_t record, uint16_t block
         return add_foreign(k, record, block, entries, true);
 }
 
-static bool is_believed(enum knowledge_trust trust, bool news)
+static bool is_trusted(enum knowledge_trust trust, bool news)
 {
         return trust == KNOWLEDGE_NAMED || (trust == KNOWLEDGE_EXPECTED && !news);
 }
@@ -1014,7 +1017,7 @@ bool knowledge_hear_block(struct knowledge *k, uint32_t record, uint16_t block, 
 {
         bool news = !knowledge_block_may_be(k, record, block, entries);
 
-        if (is_believed(trust, news))
+        if (is_trusted(trust, news))
                 knowledge_see_block(k, record, block, entries);
         else if (news && knowledge_suspect_block(k, record, block, entries) < 0)
                 knowledge_doubt(k, record);
@@ -1171,7 +1174,7 @@ bool knowledge_hear_filter(struct knowledge *k, uint32_t record, bool inbound, b
 {
         bool news = !filter_may_be(&k->records[record], inbound, outbound);
 
-        if (is_believed(trust, news))
+        if (is_trusted(trust, news))
                 knowledge_see_filter(k, record, inbound, outbound);
         else if (news)
                 knowledge_send_filter(k, record);
