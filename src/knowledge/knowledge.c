@@ -91,21 +91,25 @@ uint32_t knowledge_find_port(const struct knowledge *k, const struct subnet *s, 
         return knowledge_find(k, name_of(s, &s->ports[port]));
 }
 
+/* Returns a copy of n items, or NULL if there is no array or memory is out. */
+static void *copy_array(const void *items, size_t n, size_t size)
+{
+        void *copy = items ? calloc(MAX(n, (size_t) 1), size) : NULL;
+
+        if (copy)
+                memcpy(copy, items, n * size);
+        return copy;
+}
+
 static int copy_record(struct knowledge_record *to, const struct knowledge_record *from)
 {
         *to = *from;
-        to->entries = from->entries ? calloc(MAX(from->capacity, 1u), sizeof(*to->entries)) : NULL;
-        to->writes = from->n_writes ? calloc(from->n_writes, sizeof(*to->writes)) : NULL;
-        to->places = from->n_places ? calloc(from->n_places, sizeof(*to->places)) : NULL;
+        to->entries = copy_array(from->entries, from->capacity, sizeof(*to->entries));
+        to->writes = copy_array(from->writes, from->n_writes, sizeof(*to->writes));
+        to->places = copy_array(from->places, from->n_places, sizeof(*to->places));
         to->vouched_by = from->vouched_by ? strdup(from->vouched_by) : NULL;
         to->n_allocated = from->n_writes;
-        if (to->entries)
-                memcpy(to->entries, from->entries, from->capacity * sizeof(*to->entries));
-        if (to->writes)
-                memcpy(to->writes, from->writes, from->n_writes * sizeof(*to->writes));
-        if (to->places)
-                memcpy(to->places, from->places, from->n_places * sizeof(*to->places));
-        if (!to->entries != !from->entries || (from->n_writes && !to->writes) || (from->n_places && !to->places) ||
+        if (!to->entries != !from->entries || !to->writes != !from->writes || !to->places != !from->places ||
             !to->vouched_by != !from->vouched_by)
                 return -ENOMEM;
         return 0;
@@ -864,20 +868,27 @@ static void recount(struct knowledge *k, uint32_t record, const struct touched *
                 knowledge_counts_change(k, record, t->bases, t->n, sign);
 }
 
+/* Removes the writes that are neither sent nor announced any more. */
+static void drop_ended_writes(struct knowledge_record *r)
+{
+        size_t kept = 0;
+
+        for (size_t i = 0; i < r->n_writes; i++)
+                if (r->writes[i].is_sent || r->writes[i].is_announced)
+                        r->writes[kept++] = r->writes[i];
+        r->is_stored = r->is_stored && kept == r->n_writes;
+        r->n_writes = kept;
+}
+
 static void take_block(struct knowledge_record *r, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
-        size_t first = (size_t) block * P_KEY_BLOCK_ENTRIES, kept = 0;
+        size_t first = (size_t) block * P_KEY_BLOCK_ENTRIES;
 
         for (size_t i = 0; i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)
                 r->entries[first + i] = entries[i];
-        for (size_t i = 0; i < r->n_writes; i++) {
-                struct knowledge_write *w = &r->writes[i];
-
-                w->is_sent = w->is_sent && w->block != block;
-                if (w->is_sent || w->is_announced)
-                        r->writes[kept++] = *w;
-        }
-        r->n_writes = kept;
+        for (size_t i = 0; i < r->n_writes; i++)
+                r->writes[i].is_sent = r->writes[i].is_sent && r->writes[i].block != block;
+        drop_ended_writes(r);
         r->vouched = false;
         r->is_stored = false;
 }
@@ -920,15 +931,14 @@ void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, c
 int knowledge_announce_block(struct knowledge *k, uint32_t record, uint16_t block,
                              const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
+        struct knowledge_write write = knowledge_make_write(block, entries);
         struct knowledge_record *r = &k->records[record];
-        int e;
 
         assert(r->entries);
-        e = VECTOR_RESERVE(NULL, r->writes, r->n_writes, r->n_allocated, r->n_writes + 1); /* rarely more than one */
-        if (e < 0)
-                return e;
-        r->writes[r->n_writes] = (struct knowledge_write) { .block = block, .is_announced = true };
-        memcpy(r->writes[r->n_writes++].entries, entries, sizeof(r->writes->entries));
+        if (VECTOR_RESERVE(NULL, r->writes, r->n_writes, r->n_allocated, r->n_writes + 1) < 0) /* rarely more than one */
+                return -ENOMEM;
+        write.is_announced = true;
+        r->writes[r->n_writes++] = write;
         r->is_stored = false;
         return 0;
 }
@@ -937,24 +947,23 @@ void knowledge_withdraw(struct knowledge *k)
 {
         for (size_t i = 0; i < k->n; i++) {
                 struct knowledge_record *r = &k->records[i];
-                size_t kept = 0;
 
-                for (size_t w = 0; w < r->n_writes; w++) {
+                for (size_t w = 0; w < r->n_writes; w++)
                         r->writes[w].is_announced = false;
-                        if (r->writes[w].is_sent)
-                                r->writes[kept++] = r->writes[w];
-                }
-                r->is_stored = r->is_stored && kept == r->n_writes;
-                r->n_writes = kept;
+                drop_ended_writes(r);
         }
+}
+
+static bool is_write_of(const struct knowledge_write *w, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        return w->block == block && memcmp(w->entries, entries, sizeof(w->entries)) == 0;
 }
 
 static struct knowledge_write *find_announced(struct knowledge_record *r, uint16_t block,
                                               const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
         for (size_t i = 0; i < r->n_writes; i++)
-                if (r->writes[i].is_announced && r->writes[i].is_stored && r->writes[i].block == block &&
-                    memcmp(r->writes[i].entries, entries, sizeof(r->writes->entries)) == 0)
+                if (r->writes[i].is_announced && r->writes[i].is_stored && is_write_of(&r->writes[i], block, entries))
                         return &r->writes[i];
         return NULL;
 }
@@ -978,18 +987,19 @@ bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, 
 static int add_foreign(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
                        bool is_suspected)
 {
+        struct knowledge_write write = knowledge_make_write(block, entries);
         struct knowledge_record *r = &k->records[record];
         struct touched touched;
 
         assert(r->entries);
         if (VECTOR_RESERVE(NULL, r->writes, r->n_writes, r->n_allocated, r->n_writes + 1) < 0) /* rarely more than one */
                 return -ENOMEM;
+        write.is_sent = write.is_foreign = true;
+        write.is_expected = !is_suspected;
+        write.is_suspected = is_suspected;
         find_touched(k, record, block, entries, &touched);
         recount(k, record, &touched, -1);
-        r->writes[r->n_writes] = (struct knowledge_write) {
-                .block = block, .is_sent = true, .is_foreign = true, .is_expected = !is_suspected, .is_suspected = is_suspected,
-        };
-        memcpy(r->writes[r->n_writes++].entries, entries, sizeof(r->writes->entries));
+        r->writes[r->n_writes++] = write;
         recount(k, record, &touched, 1);
         r->is_stored = false;
         return 0;
@@ -1024,19 +1034,6 @@ bool knowledge_hear_block(struct knowledge *k, uint32_t record, uint16_t block, 
         return !news;
 }
 
-/* True if this block is suspected already, or known. */
-static bool is_suspected(const struct knowledge *k, uint32_t record, uint16_t block,
-                         const struct p_key entries[P_KEY_BLOCK_ENTRIES])
-{
-        const struct knowledge_record *r = &k->records[record];
-
-        for (size_t i = 0; i < r->n_writes; i++)
-                if (r->writes[i].is_sent && r->writes[i].block == block &&
-                    memcmp(r->writes[i].entries, entries, sizeof(r->writes->entries)) == 0)
-                        return true;
-        return knowledge_block_is(k, record, block, entries);
-}
-
 /* The indexes are guesses. If no index is free, existing entries are replaced in turn. */
 static void add_wanted(struct p_key *table, uint16_t capacity, const struct desired_port *policy)
 {
@@ -1067,7 +1064,7 @@ static int suspect_table(struct knowledge *k, uint32_t record, const struct desi
         for (size_t block = 0; e == 0 && block < n_blocks; block++) {
                 const struct p_key *entries = table + block * P_KEY_BLOCK_ENTRIES;
 
-                if (!is_suspected(k, record, (uint16_t) block, entries))
+                if (!is_possible(k, record, (uint16_t) block, entries, true))
                         e = knowledge_suspect_block(k, record, (uint16_t) block, entries);
         }
         return e;
@@ -1092,8 +1089,7 @@ static size_t find_last_sent(const struct knowledge_record *r, uint16_t block, c
 {
         size_t i = r->n_writes;
 
-        while (i > 0 && !(r->writes[i - 1].is_sent && r->writes[i - 1].block == block &&
-                          memcmp(r->writes[i - 1].entries, entries, sizeof(r->writes->entries)) == 0))
+        while (i > 0 && !(r->writes[i - 1].is_sent && is_write_of(&r->writes[i - 1], block, entries)))
                 i--;
         assert(i > 0);
         return i - 1;
@@ -1117,17 +1113,13 @@ void knowledge_settle_expected(struct knowledge *k, bool asked)
 {
         for (uint32_t i = 0; i < k->n; i++) {
                 struct knowledge_record *r = &k->records[i];
-                size_t kept = 0;
 
                 change_all(k, i, -1);
                 for (size_t w = 0; w < r->n_writes; w++) {
-                        if (r->writes[w].is_expected && !asked)
-                                continue;
-                        r->writes[kept] = r->writes[w];
-                        r->writes[kept++].is_expected = false;
+                        r->writes[w].is_sent = r->writes[w].is_sent && (asked || !r->writes[w].is_expected);
+                        r->writes[w].is_expected = false;
                 }
-                r->is_stored = r->is_stored && kept == r->n_writes;
-                r->n_writes = kept;
+                drop_ended_writes(r);
                 change_all(k, i, 1);
         }
 }
