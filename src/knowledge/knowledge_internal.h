@@ -4,7 +4,9 @@
 /*
  * Private to knowledge/.
  *
- *     knowledge.c  what was seen: records change
+ *     knowledge.c  records, and what the policy gives each port
+ *     presence.c   records change by a discovery: which ports are present, silent or absent
+ *     tables.c     records change by reads and writes of tables
  *     bounds.c     the bounds that follow from them, with a write or without it
  *     counts.c     the counts for each base, the rule
  *     held.c       which ports stand in the way of a write
@@ -57,6 +59,10 @@ int knowledge_ensure_record(struct knowledge *k, struct knowledge_name name, uin
 void knowledge_was_discovered(struct knowledge *k, usec_t now, uint64_t wall);
 /* Drops what is known of the entries of this table. */
 void knowledge_forget_read(struct knowledge_record *r);
+/* Does so if the table has another size now: it is another table. */
+void knowledge_set_capacity(struct knowledge_record *r, uint16_t capacity);
+/* The name of the record of this port. */
+struct knowledge_name knowledge_name_of(const struct subnet *s, const struct subnet_port *p);
 
 /* The endport (or place) whose level depends on this table; KNOWLEDGE_NONE: none is known. */
 uint32_t knowledge_port_of(const struct knowledge *k, uint32_t record);

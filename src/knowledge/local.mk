@@ -9,5 +9,7 @@ libpkeyd_core_la_SOURCES += \
 	src/knowledge/knowledge_internal.h \
 	src/knowledge/memory.c \
 	src/knowledge/memory.h \
+	src/knowledge/presence.c \
 	src/knowledge/rule.c \
-	src/knowledge/rule.h
+	src/knowledge/rule.h \
+	src/knowledge/tables.c
