@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A driver for Eva: the gate with any frame, any results, and any knowledge. The gate, the decoding of frames and attributes are
- * the
- * real ones; libibmad, the index of answers, and what the knowledge says are stubs that return anything that they may return.
+ * A driver for Eva: the gate with any frame, any results, and any knowledge. The gate and the decoding of frames and attributes are
+ * the real ones; libibmad, the index of answers and the knowledge are stubs that return any value that the real ones may return.
  */
 
 #include <__fc_builtin.h>
@@ -14,8 +13,7 @@
 
 #define N_ANSWERS 3
 
-/* --- libibmad: fields of a MAD, each within its width; an array is copied whole
- * ------------------------------------------------ */
+/* --- libibmad: fields of a MAD, each within its width; an array is copied whole ------------------------------------------ */
 
 uint32_t mad_get_field(void *buffer, int base, enum MAD_FIELDS field)
 {
@@ -45,8 +43,7 @@ void mad_set_field(void *buffer, int base, enum MAD_FIELDS field, uint32_t value
         Frama_C_make_unknown(buffer, SMP_DATA_SIZE);
 }
 
-/* --- the index of answers
- * ------------------------------------------------------------------------------------------------------ */
+/* --- the index of answers ----------------------------------------------------------------------------------------------- */
 
 static struct answer answers[N_ANSWERS];
 static uint32_t n_answers;
@@ -100,8 +97,7 @@ int vector_reserve(struct arena *a, void *items, size_t item_size, size_t n, siz
         return wanted <= *allocated ? 0 : -ENOMEM;
 }
 
-/* --- what the knowledge and the policy say
- * ------------------------------------------------------------------------------------- */
+/* --- the knowledge and the policy --------------------------------------------------------------------------------------- */
 
 struct knowledge {
         int unused;
@@ -114,7 +110,7 @@ uint32_t knowledge_find(const struct knowledge *k, struct knowledge_name name)
 {
         (void) k;
         (void) name;
-        return Frama_C_interval(0, 1) ? 0 : KNOWLEDGE_NONE; /* any record is as good as another one */
+        return Frama_C_interval(0, 1) ? 0 : KNOWLEDGE_NONE; /* one record stands for all */
 }
 
 const struct knowledge_record *knowledge_get(const struct knowledge *k, uint32_t record)
@@ -158,7 +154,7 @@ enum rule_verdict knowledge_judge_filter(const struct knowledge *k, uint32_t rec
         return (enum rule_verdict) Frama_C_interval(RULE_ADMITS, RULE_LOSS);
 }
 
-/* These two have the table of a port that was read. */
+/* The next two are called only for a table that was read. */
 bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key after[P_KEY_BLOCK_ENTRIES])
 {
         (void) k;
@@ -167,8 +163,8 @@ bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, 
         return Frama_C_interval(0, 1);
 }
 
-bool knowledge_hear_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key read[P_KEY_BLOCK_ENTRIES],
-                          enum knowledge_trust trust)
+bool knowledge_weigh_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key read[P_KEY_BLOCK_ENTRIES],
+                           enum knowledge_trust trust)
 {
         (void) k;
         (void) block;
@@ -177,7 +173,7 @@ bool knowledge_hear_block(struct knowledge *k, uint32_t record, uint16_t block, 
         return Frama_C_interval(0, 1);
 }
 
-bool knowledge_hear_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound, enum knowledge_trust trust)
+bool knowledge_weigh_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound, enum knowledge_trust trust)
 {
         (void) k;
         (void) inbound;
@@ -200,8 +196,7 @@ bool policy_owns(const struct policy *policy, uint16_t base)
         return Frama_C_interval(0, 1);
 }
 
-/* --- the driver
- * ---------------------------------------------------------------------------------------------------------------- */
+/* --- the driver --------------------------------------------------------------------------------------------------------- */
 
 static void fill_record(void)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What scripts/prove proves of src/knowledge/rule.c: that each function does what it says, for every input that its contract
- * allows,
- * and that none has a run-time error.
+ * What scripts/prove proves of src/knowledge/rule.c: each function fulfils its contract for every input that the contract allows,
+ * and none has a run-time error.
  */
 
 #include "knowledge/rule.h"
@@ -13,7 +12,7 @@
 
     predicate is_level(integer x) = LEVEL_NONE <= x <= LEVEL_FULL;
     predicate is_policy(integer x) = LEVEL_NONE <= x < N_POLICY_LEVELS;
-    // Of a policy that is known as a range what admits the least.
+    // If a policy is known only as a range: the level of the range that admits least.
     logic integer at_least(integer policy) =
         policy < N_LEVELS ? policy : policy == POLICY_FROM_LIMITED ? LEVEL_LIMITED : LEVEL_NONE;
     logic integer at_most(integer policy) =

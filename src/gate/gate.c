@@ -9,14 +9,14 @@
 #include "util/hash_index.h"
 #include "util/vector.h"
 
-/* What an SMA answered last to a question, since the gate was opened. */
+/* The last answer of an SMA to one question, since the gate was opened. */
 struct answer {
         struct mad_route route;
         uint16_t attribute;
         uint32_t modifier;
-        bool in_doubt; /* it counts when the SMA has said who it is; of NodeInfo: that may be another one by now */
-        bool is_old;   /* of NodeInfo: it was said before the gate was opened, and is in_doubt */
-        bool has_some; /* of NodeInfo: answers that are in_doubt wait for the next one */
+        bool in_doubt; /* it counts only after the SMA has identified itself; of NodeInfo: another SMA may be there by now */
+        bool is_old;   /* of NodeInfo: from before the gate was opened, and in_doubt */
+        bool has_some; /* of NodeInfo: other answers are in_doubt, and wait for the next NodeInfo */
         uint8_t data[SMP_DATA_SIZE];
 };
 
@@ -85,7 +85,7 @@ static uint64_t hash_of(const struct mad_route *route, uint16_t attribute, uint3
         return h;
 }
 
-/* The same SMA, by the same way. A frame may state any number of hops. */
+/* True if both routes lead to the same SMA by the same path. A frame may state any number of hops. */
 static bool same_route(const struct mad_route *x, const struct mad_route *y)
 {
         if (x->lid.v != 0 || y->lid.v != 0)
@@ -106,21 +106,21 @@ static struct answer *find_answer(const struct gate *g, const struct mad_route *
         return NULL;
 }
 
-/* Out of memory: what is not kept was not read. */
-static void keep_answer(struct gate *g, const struct answer *said)
+/* If memory is out, the answer is dropped and counts as not read. */
+static void keep_answer(struct gate *g, const struct answer *answer)
 {
-        struct answer *a = find_answer(g, &said->route, said->attribute, said->modifier);
+        struct answer *a = find_answer(g, &answer->route, answer->attribute, answer->modifier);
         const uint32_t i = (uint32_t) g->n_answers;
 
         if (!a) {
                 if (VECTOR_GROW(NULL, g->answers, g->n_answers, g->n_allocated) < 0 ||
                     hash_index_reserve(&g->by_question, i + 1) < 0 || hash_index_reserve(&g->by_route, i + 1) < 0)
                         return;
-                hash_index_add(&g->by_question, i, hash_of(&said->route, said->attribute, said->modifier));
-                hash_index_add(&g->by_route, i, hash_of(&said->route, 0, 0));
+                hash_index_add(&g->by_question, i, hash_of(&answer->route, answer->attribute, answer->modifier));
+                hash_index_add(&g->by_route, i, hash_of(&answer->route, 0, 0));
                 a = &g->answers[g->n_answers++];
         }
-        *a = *said;
+        *a = *answer;
 }
 
 void gate_open(struct gate *g, struct knowledge *k, const struct policy *policy)
@@ -149,7 +149,7 @@ void gate_close(struct gate *g)
 
 /* --- who is at an address ------------------------------------------------------------------------------------------------ */
 
-/* The record of port `number` of a switch, or of the port that answered. KNOWLEDGE_NONE: nobody said who that is. */
+/* The record of port `number` of a switch, or of the port that answered. KNOWLEDGE_NONE: no SMA identified itself. */
 static uint32_t find_record(const struct gate *g, const struct mad_route *route, uint32_t number)
 {
         const struct answer *a = find_answer(g, route, SMP_ATTR_NODE_INFO, 0);
@@ -190,8 +190,8 @@ static bool judge_key(struct gate *g, const struct block_set *b, struct p_key ke
         if (knowledge_exceeds_policy(g->knowledge, b->record, b->block, b->after, base))
                 return refuse(g, "P_Key base 0x%04x: more than the policy gives this port", base);
         verdict = knowledge_judge_block(g->knowledge, b->record, b->block, b->after, base);
-        return verdict == RULE_ADMITS || refuse(g, "P_Key base 0x%04x: it could %s", base, verdict == RULE_GAIN ?
-                                                "let ports talk that may not" : "cut ports off that may talk");
+        return verdict == RULE_ADMITS || refuse(g, "P_Key base 0x%04x: ports could %s", base, verdict == RULE_GAIN ?
+                                                "communicate that must not" : "be cut off that may communicate");
 }
 
 static bool judge_entries(struct gate *g, const struct block_set *b)
@@ -208,7 +208,7 @@ static bool admit_block(struct gate *g, const struct mad_request *set)
         struct block_set b = { .record = find_record(g, &set->route, set->modifier >> 16), .block = (uint16_t) set->modifier };
 
         if (b.record == KNOWLEDGE_NONE)
-                return refuse(g, "nobody at this address said that it is a port of this fabric");
+                return refuse(g, "no device at this address identified itself as a port of this fabric");
         if (!read || !knowledge_get(g->knowledge, b.record)->entries)
                 return refuse(g, "block %u was not read before", b.block);
         if (entries_of(g, &b) == 0)
@@ -216,18 +216,18 @@ static bool admit_block(struct gate *g, const struct mad_request *set)
         p_key_block_decode(read->data, b.before);
         p_key_block_decode(set->data, b.after);
         if (knowledge_get(g->knowledge, b.record)->vouched)
-                return refuse(g, "somebody vouched that this table holds nothing, and it was not read since");
-        if (!knowledge_block_is(g->knowledge, b.record, b.block, b.before)) /* it was read before it was known of whom */
-                return refuse(g, "what was read of block %u is not what is known of it", b.block);
+                return refuse(g, "a person vouched that this table holds nothing, and it was not read since");
+        if (!knowledge_block_is(g->knowledge, b.record, b.block, b.before)) /* it was read before the SMA identified itself */
+                return refuse(g, "block %u was read with other entries than are known of it", b.block);
         if (!judge_entries(g, &b))
                 return false;
         return knowledge_send_block(g->knowledge, b.record, b.block, b.after) ||
-               refuse(g, "block %u is to be written as it was not stored before", b.block);
+               refuse(g, "block %u was not stored with these entries before its write", b.block);
 }
 
 /* --- filters -------------------------------------------------------------------------------------------------------------- */
 
-/* Is it what was read, with other filter bits and nothing else? */
+/* True if the Set is what was read, with other filter bits and no other change. */
 static bool changes_filter_only(const struct answer *read, const struct mad_request *set, const struct port_info *info)
 {
         uint8_t expected[SMP_DATA_SIZE];
@@ -245,12 +245,12 @@ static bool admit_filter(struct gate *g, const struct mad_request *set)
         uint16_t base;
 
         if (record == KNOWLEDGE_NONE || knowledge_get(g->knowledge, record)->name.kind != KNOWLEDGE_LEAF)
-                return refuse(g, "PortInfo of what is not known as the leaf port of a host");
+                return refuse(g, "PortInfo of a port that is not known as the leaf port of a host");
         port_info_decode(set->data, &info);
         if (!read || !changes_filter_only(read, set, &info))
                 return refuse(g, "PortInfo with more than its filter bits changed, or not read before");
         if (knowledge_judge_filter(g->knowledge, record, info.enforce_inbound, info.enforce_outbound, &base) != RULE_ADMITS)
-                return refuse(g, "filter %s/%s: ports would talk that may not, or be cut off, in base 0x%04x",
+                return refuse(g, "filter %s/%s: in base 0x%04x ports could communicate that must not, or be cut off",
                               info.enforce_inbound ? "in" : "-", info.enforce_outbound ? "out" : "-", base);
         knowledge_send_filter(g->knowledge, record);
         return true;
@@ -260,18 +260,18 @@ static bool admit_filter(struct gate *g, const struct mad_request *set)
 
 bool gate_admit(struct gate *g, const struct mad_frame *frame)
 {
-        const struct answer *who;
+        const struct answer *identity;
         struct mad_request set;
 
         mad_frame_decode(frame, &set);
         if (set.mgmt_class != MAD_CLASS_SMP || set.method == MAD_GET)
                 return true;
         if (!g->knowledge)
-                return refuse(g, "nothing is to be written now");
-        who = find_answer(g, &set.route, SMP_ATTR_NODE_INFO, 0);
-        if (who && who->is_old)
-                return refuse(g, "nobody at this address said since the gate was opened who it is");
-        if (who && who->in_doubt)
+                return refuse(g, "no write is expected now");
+        identity = find_answer(g, &set.route, SMP_ATTR_NODE_INFO, 0);
+        if (identity && identity->is_old)
+                return refuse(g, "no device at this address identified itself since the gate was opened");
+        if (identity && identity->in_doubt)
                 return false;
         if (set.method == MAD_SET && set.attribute == SMP_ATTR_P_KEY_TABLE)
                 return admit_block(g, &set);
@@ -280,8 +280,8 @@ bool gate_admit(struct gate *g, const struct mad_frame *frame)
         return refuse(g, "method 0x%02x of attribute 0x%04x", set.method, set.attribute);
 }
 
-/* What is said of a table, or of the filter bits of a switch port. False: it is news. */
-static bool hear(struct gate *g, const struct answer *a, enum knowledge_trust trust)
+/* Passes an answer about a table, or about the filter bits of a switch port, to the knowledge. Returns false if it is news. */
+static bool weigh_answer(struct gate *g, const struct answer *a, enum knowledge_trust trust)
 {
         const bool is_table = a->attribute == SMP_ATTR_P_KEY_TABLE;
         const uint32_t record = find_record(g, &a->route, is_table ? a->modifier >> 16 : a->modifier);
@@ -291,17 +291,17 @@ static bool hear(struct gate *g, const struct answer *a, enum knowledge_trust tr
 
         if (r && is_table && r->entries) {
                 p_key_block_decode(a->data, entries);
-                return knowledge_hear_block(g->knowledge, record, (uint16_t) a->modifier, entries, trust);
+                return knowledge_weigh_block(g->knowledge, record, (uint16_t) a->modifier, entries, trust);
         }
         if (r && a->attribute == SMP_ATTR_PORT_INFO && r->name.kind == KNOWLEDGE_LEAF) {
                 port_info_decode(a->data, &info);
-                return knowledge_hear_filter(g->knowledge, record, info.enforce_inbound, info.enforce_outbound, trust);
+                return knowledge_weigh_filter(g->knowledge, record, info.enforce_inbound, info.enforce_outbound, trust);
         }
         return true;
 }
 
-/* The SMA by this route has said who it is. If it is not who it was, nobody knows whose its answers were. */
-static void settle(struct gate *g, const struct mad_route *route, bool is_same)
+/* The SMA at this route has identified itself. If it is another one, it is not known whose its earlier answers were. */
+static void settle_answers(struct gate *g, const struct mad_route *route, bool is_same)
 {
         uint32_t i = hash_index_first(&g->by_route, hash_of(route, 0, 0));
 
@@ -311,36 +311,37 @@ static void settle(struct gate *g, const struct mad_route *route, bool is_same)
                 if (a->attribute == SMP_ATTR_NODE_INFO || !same_route(&a->route, route))
                         continue;
                 if (!is_same)
-                        a->attribute = 0; /* no question is this */
+                        a->attribute = 0; /* matches no question */
                 else if (a->in_doubt)
-                        (void) hear(g, a, KNOWLEDGE_NAMED);
+                        (void) weigh_answer(g, a, KNOWLEDGE_NAMED);
                 a->in_doubt = false;
         }
 }
 
 void gate_see(struct gate *g, const struct mad_result *result)
 {
-        struct answer said = { .route = result->route, .attribute = result->attribute, .modifier = result->modifier };
-        struct answer *who = find_answer(g, &result->route, SMP_ATTR_NODE_INFO, 0);
+        struct answer answer = { .route = result->route, .attribute = result->attribute, .modifier = result->modifier };
+        struct answer *identity = find_answer(g, &result->route, SMP_ATTR_NODE_INFO, 0);
 
         if (!g->knowledge || result->mgmt_class != MAD_CLASS_SMP)
                 return;
-        if (who && !mad_result_is_prompt(result))
-                who->in_doubt = true;
+        if (identity && !mad_result_is_prompt(result))
+                identity->in_doubt = true;
         if (result->outcome != MAD_ANSWERED)
                 return;
-        memcpy(said.data, result->data, SMP_DATA_SIZE);
+        memcpy(answer.data, result->data, SMP_DATA_SIZE);
         if (result->attribute == SMP_ATTR_NODE_INFO) {
-                bool is_same = !who || memcmp(who->data, said.data, SMP_DATA_SIZE) == 0, has_some = who && who->has_some;
+                bool is_same = !identity || memcmp(identity->data, answer.data, SMP_DATA_SIZE) == 0;
+                bool has_some = identity && identity->has_some;
 
-                keep_answer(g, &said);
+                keep_answer(g, &answer);
                 if (has_some || !is_same)
-                        settle(g, &result->route, is_same);
+                        settle_answers(g, &result->route, is_same);
                 return;
         }
-        said.in_doubt = who && who->in_doubt;
-        said.in_doubt |= !hear(g, &said, said.in_doubt ? KNOWLEDGE_DOUBTED : KNOWLEDGE_EXPECTED);
-        if (who)
-                who->in_doubt = who->has_some = said.in_doubt;
-        keep_answer(g, &said);
+        answer.in_doubt = identity && identity->in_doubt;
+        answer.in_doubt |= !weigh_answer(g, &answer, answer.in_doubt ? KNOWLEDGE_DOUBTED : KNOWLEDGE_EXPECTED);
+        if (identity)
+                identity->in_doubt = identity->has_some = answer.in_doubt;
+        keep_answer(g, &answer);
 }

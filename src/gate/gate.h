@@ -2,26 +2,26 @@
 #pragma once
 
 /*
- * gate/: the last thing that every Set of subnet management passes on its way from the engine to the wire.
+ * gate/: every Set of subnet management passes the gate last, between the engine and the wire.
  *
  * The gate does not know the plan. It decodes the bytes of each Set again, and admits it only if
  *
- *     kind       it is P_KeyTable, or PortInfo with nothing changed but the filter bits of a switch port;
- *     identity   the SMA there said who it is (NodeInfo) since the gate was opened, and since an answer was late or news;
+ *     kind       it is P_KeyTable, or PortInfo with only the filter bits of a switch port changed;
+ *     identity   the SMA identified itself (NodeInfo) since the gate was opened, and again after each answer that was late or news;
  *     read       the block (or PortInfo) was read from that address since then;
  *     owns       entries of bases that pkeyd does not own stay as they were read;
- *     policy     no level is raised above what the policy gives the port;
+ *     policy     no level rises above what the policy gives the port;
  *     rule       knowledge/rule.h admits it for each base that changes;
- *     stored     the block was announced to the knowledge as it is sent, and that is in the store.
+ *     stored     the block was announced to the knowledge with these entries, and that is in the store.
  *
- * It is opened for each phase of an apply, and closed otherwise: then no Set passes. So a planner that is wrong may stall, but
- * it cannot open anything. A refusal by the gate is a bug of pkeyd, or a table that changed in the same moment.
+ * It is opened for each phase of an apply, and closed otherwise: then no Set passes. So a wrong planner can stall, but cannot open
+ * anything. If the gate refuses a Set, pkeyd has a bug, or a table changed at that moment.
  *
- * What is written and what is read back goes into the knowledge here and nowhere else: a write is recorded before its MAD leaves.
- * LIDs move: an answer that was late (mad_result_is_prompt) or is news (knowledge_block_may_be), and those after it, count when the
- * SMA has said once more who it is, and is who it was.
+ * Only the gate puts what is written and read back into the knowledge: a write is recorded before its MAD leaves. LIDs move: an
+ * answer that was late (mad_result_is_prompt) or is news (knowledge_block_may_be), and the answers after it, count only after the
+ * SMA has identified itself once more, as the same one.
  *
- * The gate refuses to know why a Set is sent, and what becomes of it when it is refused.
+ * The gate refuses to know why a Set is sent, and what happens after it refused one.
  */
 
 #include "ib/mad.h"
@@ -29,21 +29,22 @@
 
 struct gate;
 
-/* Closed. Returns owned, or NULL when memory is out. */
+/* Returns owned, closed; NULL when memory is out. */
 struct gate *gate_new(void);
 struct gate *gate_free(struct gate *g);
 DEFINE_CLEANUP(struct gate *, gate_free)
 
-/* Borrows both until it is closed. What was answered before counts no more: LIDs move. The counts of the knowledge must be those of
+/* Borrows both until gate_close(). Earlier answers do not count any more, because LIDs move. The counts of the knowledge must match
  * the policy in force (knowledge_set_policy). */
 void gate_open(struct gate *g, struct knowledge *k, const struct policy *policy);
 void gate_close(struct gate *g);
 
-/* A frame is about to leave. False: it must not (not counted where it is in doubt who is there). Only Sets of SMPs are judged. */
+/* Whether a frame may leave; only Sets of SMPs are judged. A refusal is counted, unless the gate only waits for the SMA to identify
+ * itself. */
 bool gate_admit(struct gate *g, const struct mad_frame *frame);
-/* How a request ended. */
+/* Takes how a request ended. */
 void gate_see(struct gate *g, const struct mad_result *result);
 
-/* Sets refused since it was made; why the last one was, in words. */
+/* Sets refused since gate_new(); why the last one was, in words. */
 uint64_t gate_n_refused(const struct gate *g);
 const char *gate_refusal(const struct gate *g);

@@ -186,9 +186,9 @@ enum knowledge_trust {
 
 /* Takes an answer about a block of a table that was read, or about the filter bits of a leaf port. An answer that cannot be trusted
  * yet only widens the bounds. Returns false if it is news. */
-bool knowledge_hear_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
-                          enum knowledge_trust trust);
-bool knowledge_hear_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound, enum knowledge_trust trust);
+bool knowledge_weigh_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
+                           enum knowledge_trust trust);
+bool knowledge_weigh_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound, enum knowledge_trust trust);
 /* Announces a block that may be sent, also more than once: it is stored with the record, and the bounds do not change. Returns 0 or
  * -ENOMEM. */
 int knowledge_announce_block(struct knowledge *k, uint32_t record, uint16_t block,

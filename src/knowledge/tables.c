@@ -363,8 +363,8 @@ static bool is_trusted(enum knowledge_trust trust, bool news)
         return trust == KNOWLEDGE_NAMED || (trust == KNOWLEDGE_EXPECTED && !news);
 }
 
-bool knowledge_hear_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
-                          enum knowledge_trust trust)
+bool knowledge_weigh_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
+                           enum knowledge_trust trust)
 {
         bool news = !knowledge_block_may_be(k, record, block, entries);
 
@@ -503,7 +503,7 @@ void knowledge_send_filter(struct knowledge *k, uint32_t record)
         change_all(k, record, 1);
 }
 
-bool knowledge_hear_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound, enum knowledge_trust trust)
+bool knowledge_weigh_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound, enum knowledge_trust trust)
 {
         bool news = !filter_may_be(&k->records[record], inbound, outbound);
 

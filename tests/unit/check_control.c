@@ -627,7 +627,7 @@ START_TEST(gate_is_closed)
 {
         start(ENFORCE, POLICY_1);
         sweep();
-        ck_assert_ptr_nonnull(strstr(refusal_of_a_set(), "nothing is to be written now"));
+        ck_assert_ptr_nonnull(strstr(refusal_of_a_set(), "no write is expected now"));
 }
 END_TEST
 
