@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* What a request of ours was for; the upper half of its cookie. The lower half is the index of the task or read-back. */
+/* What a request was for: the upper half of its cookie. The lower half is the index of the task or of the touched block. */
 enum cookie_kind {
         COOKIE_TASK = 1,
         COOKIE_READ_BACK = 2,
@@ -13,51 +13,51 @@ enum cookie_kind {
         COOKIE_READ_BACK_AGAIN = 4,
 };
 
-/* Before a host that does not answer is asked more often, the switch says whether its link is up. */
+/* Retries of the first NodeInfo to a host before its switch is asked whether the link is up. */
 #define RETRIES_BEFORE_LINK 1
 
 enum task_step {
         TASK_NEW,     /* prepared: it may be sent in this phase */
-        TASK_IDENTIFYING, /* who is at that address? */
-        TASK_ASKING_LINK, /* nobody answered there: is it plugged in? */
-        TASK_READING, /* the block as it is now, before it is written */
-        TASK_CONFIRMING, /* it was read, but was that still the SMA of this port? */
-        TASK_SET,     /* read, and as expected: to be set */
+        TASK_IDENTIFYING, /* NodeInfo: which SMA is at that address? */
+        TASK_ASKING_LINK, /* no answer: PortInfo of the switch port, is the host plugged in? */
+        TASK_READING, /* the block as it is now, before the write */
+        TASK_CONFIRMING, /* NodeInfo after the read: was that still the SMA of this port? */
+        TASK_SET,     /* read, and as expected: ready to be set */
         TASK_SETTING,
         TASK_COUNTING, /* a Set was not answered: the port's M_KeyViolations */
         TASK_ENDED,
 };
 
-/* One write of the current phase under way. */
+/* One write of the current phase. */
 struct task {
         enum task_step step;
-        uint8_t rounds;                       /* of read-and-set so far; UINT8_MAX: no more */
-        enum mad_outcome last_set;            /* how the last Set ended, if it gave no answer */
+        uint8_t rounds;                       /* rounds of read and set so far; UINT8_MAX: no more */
+        enum mad_outcome last_set;            /* how the last Set ended, if it was not answered */
         bool link_asked;
-        bool counted;                         /* violations are known */
+        bool counted;                         /* violations is valid */
         uint16_t violations;                  /* M_KeyViolations after the last Set without an answer */
-        struct p_key before[P_KEY_BLOCK_ENTRIES], after[P_KEY_BLOCK_ENTRIES]; /* as they are now, held bases left out */
-        uint8_t answer[SMP_DATA_SIZE];        /* what was read last */
+        struct p_key before[P_KEY_BLOCK_ENTRIES], after[P_KEY_BLOCK_ENTRIES]; /* as they are now, without held bases */
+        uint8_t answer[SMP_DATA_SIZE];        /* the last read */
         uint8_t port_info[SMP_DATA_SIZE];     /* of WRITE_ENFORCEMENT: what to set */
 };
 
-/* Who is at an address, as far as is known in this phase. */
+/* Which SMA is at an address, as far as is known in this phase. */
 enum who {
-        WHO_UNKNOWN,  /* not asked yet, or a request there was not answered at once since: LIDs may have moved */
+        WHO_UNKNOWN,  /* not identified yet, or a later answer was late or missing: LIDs may have moved */
         WHO_EXPECTED,
         WHO_STRANGER,
 };
 
-/* A block that was written, to be read again at the end. */
+/* A block that was written, to be read back at the end. */
 struct touched {
-        enum plan_phase phase; /* of its last write that was confirmed */
+        enum plan_phase phase; /* of its last confirmed write */
         uint32_t write;
-        bool is_open;          /* a later Set of it was not confirmed: what that wrote may stand there */
+        bool is_open;          /* a later Set of it was not confirmed: the block may hold that */
         enum {
-                CHECK_ONCE,       /* no answer yet, or it was as expected */
-                CHECK_AGAIN,      /* what was read was not: which SMA is there now, and is it so? */
+                CHECK_ONCE,       /* no answer yet, or as expected */
+                CHECK_AGAIN,      /* not as expected: the SMA has to identify itself, and the block is read again */
                 CHECK_IDENTIFIED, /* it is the SMA of this port */
-                CHECK_ENDED,      /* it is another one, or did not answer */
+                CHECK_ENDED,      /* it is another SMA, or it did not answer */
         } check;
 };
 
@@ -67,22 +67,22 @@ struct apply {
         struct index_memory *memory;
         struct apply_options options;
 
-        unsigned n_phases_begun;    /* reading back is the last one */
+        unsigned n_phases_begun;    /* reading back is the last phase */
         enum plan_phase phase;      /* PLAN_N_PHASES: reading back */
         struct task *tasks;         /* of the current phase, one per write */
         uint32_t n_begun, n_ended;  /* of the current phase */
-        uint32_t *ready;            /* ring: tasks whose next request may go out, before any new task is begun */
+        uint32_t *ready;            /* ring of tasks whose next request may be sent, before any new task begins */
         uint32_t ready_size, ready_first, n_ready;
 
-        struct touched *touched;    /* made when the phases are through */
+        struct touched *touched;    /* filled after the last phase */
         uint32_t n_touched, n_read_back_begun, n_read_back_answered, n_read_back_ended;
-        uint32_t n_asked, n_read_again; /* of touched, of those that are read again: so far the SMAs were asked who they are */
+        uint32_t n_asked, n_read_again; /* positions in touched of the blocks that are read again: identified, read */
 
         struct apply_outcome *outcomes[PLAN_N_PHASES]; /* one per write */
-        uint8_t held[(P_KEY_BASE_MASK + 1) / 8]; /* a bit for each base in which something waits */
-        uint16_t *held_bases;       /* the same, ascending, when all is done */
+        uint8_t held[(P_KEY_BASE_MASK + 1) / 8]; /* a bit for each held base */
+        uint16_t *held_bases;       /* the same, ascending; filled at the end */
         uint32_t n_held_bases;
-        bool *port_failed;          /* per port: something of its table was not written */
+        bool *port_failed;          /* per port: a write of its table failed or waits */
         enum who *who;              /* by destination */
         bool aborted, stale;
         uint32_t sets_sent;
@@ -116,7 +116,7 @@ static struct observed_table *table_of(const struct apply *ap, const struct plan
         return &ap->observed->tables[w->port];
 }
 
-/* All that the write was to change waits. */
+/* Holds the base of every change of the write. */
 static void hold_bases_of(struct apply *ap, const struct plan_write *w)
 {
         for (unsigned i = 0; w->kind == WRITE_BLOCK && i < P_KEY_BLOCK_ENTRIES; i++)
@@ -136,8 +136,8 @@ static int note(struct apply *ap, const struct subnet_port *p, uint16_t index, s
                       index_memory_note_lost(ap->memory, node, p->number, index, before, after);
 }
 
-/* Takes over what a block was read (or confirmed) to hold; index memory is told of every entry that changed, and whether that
- * was by a Set of ours: that it is as `set` has it (NULL: none was sent). */
+/* Takes over what a block holds, as read or confirmed. Each changed entry is noted in the index memory: as pkeyd's own change if
+ * the entry is as in `set` (NULL: no Set was sent), else as a lost one. */
 static void see_block(struct apply *ap, const struct plan_write *w, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
                       const struct p_key *set)
 {
@@ -150,13 +150,13 @@ static void see_block(struct apply *ap, const struct plan_write *w, const struct
         for (i = 0; ap->memory && i < P_KEY_BLOCK_ENTRIES; i++) {
                 index = (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i);
                 if (index < t->capacity && known[i].v != entries[i].v)
-                        /* memory being out loses a hint, not correctness */
+                        /* without memory a hint is lost, not correctness */
                         (void) note(ap, p, index, known[i], entries[i], set && set[i].v == entries[i].v);
         }
         observed_table_set_block(t, w->block, entries);
 }
 
-/* Entries behind the table's end are nobody's: some SMAs give back what they were sent, some zeros. */
+/* Entries behind the end of the table are ignored: some SMAs return what they were sent, others zeros. */
 static bool blocks_equal(const struct apply *ap, const struct plan_write *w, const struct p_key *x, const struct p_key *y)
 {
         size_t end = table_of(ap, w)->capacity - (size_t) w->block * P_KEY_BLOCK_ENTRIES;
@@ -203,7 +203,7 @@ static enum apply_reason reason_of(enum mad_outcome outcome)
         return APPLY_OK;
 }
 
-/* A task whose port was read once more, and holds what it held before its last Set. */
+/* The task's port was read after the last Set, and holds what it held before. */
 static enum apply_reason reason_of_set(const struct task *t)
 {
         return t->last_set == MAD_TIMED_OUT ? APPLY_SET_UNANSWERED : reason_of(t->last_set);
@@ -214,7 +214,7 @@ static uint32_t record_of(const struct apply *ap, const struct plan_write *w)
         return knowledge_find_port(ap->options.knowledge, ap->plan->subnet, w->port);
 }
 
-/* From here on nobody may call the table read. */
+/* The table does not count as read any more. */
 static void call_unread(struct observed_table *t, const struct mad_result *result)
 {
         t->source = TABLE_ASSUMED;
@@ -222,7 +222,7 @@ static void call_unread(struct observed_table *t, const struct mad_result *resul
         t->mad_status = result->mad_status;
 }
 
-/* A Set went out, and nobody knows what became of it; or a block was read, and nobody knows whose; or it could not be read. */
+/* What the table holds is not certain: a Set was not answered, it is not known which SMA was read, or the read failed. */
 static void doubt_task(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         struct observed_table *t = table_of(ap, write_of(ap, i));
@@ -233,7 +233,7 @@ static void doubt_task(struct apply *ap, uint32_t i, const struct mad_result *re
                 call_unread(t, result);
 }
 
-/* It was read in this sweep, and does not answer any more: what it has is not certain. */
+/* The table was read in this sweep, but the port does not answer any more: what it holds is not certain. */
 static void see_silence(struct apply *ap, const struct plan_write *w, const struct mad_result *result)
 {
         if (w->kind == WRITE_BLOCK && result->outcome == MAD_TIMED_OUT)
@@ -252,7 +252,7 @@ static void task_fail_unanswered(struct apply *ap, uint32_t i, const struct mad_
 
 /* --- a block --------------------------------------------------------------------------------------------------------- */
 
-/* A repair moves entries: half of it would drop one that has no other place yet. */
+/* A repair moves entries: carried out by half it would drop an entry that has no other place yet. */
 static bool is_all_or_nothing(enum plan_phase phase)
 {
         return phase <= PHASE_REPAIR_DROP;
@@ -271,8 +271,8 @@ static bool is_unfinished(const struct apply_outcome *o)
         return o->state == APPLY_FAILED || o->state == APPLY_HELD;
 }
 
-/* Something that was to happen to this base of the same table in an earlier phase did not: an entry that moves must have its new
- * place before it loses the old one. */
+/* True if an earlier phase left a change of this base in the same table undone: an entry that moves must have its new place before
+ * it loses the old one. */
 static bool waits_for_earlier(const struct apply *ap, const struct plan_write *w, uint16_t base)
 {
         for (enum plan_phase phase = 0; ap->port_failed[w->port] && phase < ap->phase; phase++) {
@@ -286,7 +286,7 @@ static bool waits_for_earlier(const struct apply *ap, const struct plan_write *w
         return false;
 }
 
-/* May the base of this entry be as the block has it? */
+/* Whether the base of this entry may be as it is in the block. */
 static bool is_admitted(const struct apply *ap, const struct plan_write *w, const struct p_key after[P_KEY_BLOCK_ENTRIES],
                         struct p_key key)
 {
@@ -304,7 +304,8 @@ static bool entry_is_admitted(const struct apply *ap, const struct plan_write *w
                (is_admitted(ap, w, t->after, t->before[i]) && is_admitted(ap, w, t->after, t->after[i]));
 }
 
-/* An entry that is not what the plan thought (an earlier change of it waits, or failed) cannot be changed. True: there is one. */
+/* An entry that is not what the plan expected (an earlier change of it waits, or failed) cannot be changed. Returns true if there
+ * is one. */
 static bool take_changes(struct apply *ap, const struct plan_write *w, struct task *t)
 {
         bool any = false;
@@ -325,8 +326,8 @@ static bool take_changes(struct apply *ap, const struct plan_write *w, struct ta
         return any;
 }
 
-/* What the rule does not admit now waits. Only in a repair, which is done as a whole or not at all, could that take away from an
- * entry before it what it rests on. */
+/* Takes out what the rule does not admit now. Only in a repair, which is carried out completely or not at all, can this take away
+ * what an entry before it rests on. */
 static bool drop_what_waits(struct apply *ap, const struct plan_write *w, struct task *t)
 {
         bool any = false;
@@ -342,7 +343,7 @@ static bool drop_what_waits(struct apply *ap, const struct plan_write *w, struct
         return any;
 }
 
-/* What the write comes to now. Returns true if anything is left to write. */
+/* Computes what the write changes now. Returns true if anything is left to write. */
 static bool task_compute(struct apply *ap, const struct plan_write *w, struct task *t, bool *ret_partly)
 {
         *ret_partly = take_changes(ap, w, t);
@@ -371,7 +372,7 @@ static void block_read(struct apply *ap, uint32_t i, const struct p_key entries[
 
         see_block(ap, w, entries, t->rounds > 0 ? t->after : NULL);
         if (blocks_equal(ap, w, entries, t->after)) {
-                /* a Set of ours whose answer was lost, or somebody was there first */
+                /* the answer to a Set was lost, or another program wrote the same */
                 task_end(ap, i, t->rounds ? APPLY_WRITTEN : APPLY_PRESENT, APPLY_OK);
         } else if (!blocks_equal(ap, w, entries, t->before)) {
                 task_end(ap, i, APPLY_FAILED, APPLY_CHANGED);
@@ -445,7 +446,7 @@ static void enforcement_set(struct apply *ap, uint32_t i, const uint8_t data[SMP
 
 /* --- phases ---------------------------------------------------------------------------------------------------------- */
 
-/* A port whose table could not even be read for the plan is not tried again, it fails for the reason it had then. */
+/* A port whose table could not be read for the plan is not tried again; it fails for the same reason. */
 static void task_fail_unread(struct apply *ap, uint32_t i)
 {
         const struct observed_table *t = table_of(ap, write_of(ap, i));
@@ -472,9 +473,9 @@ static bool covers_all(const struct observed_table *t, const struct p_key *keys,
         return true;
 }
 
-/* A switch port's bits change only when its table is right and nothing beside it is ahead of it: an entry of the peer
- * that is still to be lowered or dropped would be cut off (or, where a bit goes off, let through) too early. So would one that a
- * write without an answer may have left there, which may be of a base that is not in the policy and is kept. */
+/* The bits of a switch port change only when its table is right and the peer's entries are within it: an entry of the peer that is
+ * still to be lowered or dropped would be cut off too early (or passed, where a bit is cleared). So would an entry that an
+ * unanswered write may have left there, which may be of a base that is not in the policy and is kept. */
 static bool enforcement_must_wait(const struct apply *ap, uint32_t port)
 {
         uint32_t peer = ap->plan->subnet->ports[port].peer, record;
@@ -510,7 +511,7 @@ static enum who *who_has(const struct apply *ap, const struct plan_write *w)
         return &ap->who[ap->plan->subnet->ports[w->port].destination];
 }
 
-/* Neither as it was known nor as a Set has it: another one may be there by now. */
+/* True if the answer is neither what was known nor what a Set wrote: another device may have the address by now. */
 static bool is_news(const struct apply *ap, const struct plan_write *w, const struct mad_result *result)
 {
         const struct observed_table *t = table_of(ap, w);
@@ -536,8 +537,8 @@ static void doubt_who_answers(const struct apply *ap, const struct plan_write *w
                 *who_has(ap, w) = WHO_UNKNOWN;
 }
 
-/* The answer to a Set may never come, and the table be read only by the next survey, which compares with nothing: so an index
- * that is about to be freed counts as freed from here on. If it is not freed after all, it is in use, which counts more. */
+/* If the answer to a Set is lost, only the next survey reads the table, and it compares with nothing. So an index that is about to
+ * be freed is noted as freed now. If it is not freed after all, it is in use, which takes precedence. */
 static void note_freed(struct apply *ap, const struct plan_write *w, const struct task *t)
 {
         const struct subnet *s = ap->plan->subnet;
@@ -559,7 +560,7 @@ static int announce(struct apply *ap, const struct plan_write *w, const struct t
         return knowledge_announce_block(ap->options.knowledge, record_of(ap, w), w->block, t->after);
 }
 
-/* Announces what a task may send, or ends it at once where it must not. */
+/* Announces what a task may send, or ends the task at once if it must not send anything. */
 static int task_prepare(struct apply *ap, uint32_t i)
 {
         const struct plan_write *w = write_of(ap, i);
@@ -613,7 +614,7 @@ static bool is_open(const struct apply *ap, const struct plan_write *w)
         return w->kind == WRITE_ENFORCEMENT && table_of(ap, w)->enforcement_doubted;
 }
 
-/* Every block that was written, once, with its last write. */
+/* Gathers every block that was written, once, with its last write. */
 static void gather_touched(struct apply *ap)
 {
         enum plan_phase phase;
@@ -685,8 +686,8 @@ int apply_prepare(struct apply *ap)
         return phase_is_done(ap) ? finish(ap) : 1;
 }
 
-/* Begins new tasks when no other one has something to ask: each is to be over soon after it was begun, for what was read of its
- * block gets old. */
+/* Begins new tasks only when no other task has something to send: each should end soon after it begins, because what was read of
+ * its block gets old. */
 static void advance(struct apply *ap)
 {
         while (ap->phase < PLAN_N_PHASES && ap->n_ready == 0 && ap->n_begun < ap->plan->steps[ap->phase].n_writes)
@@ -724,7 +725,7 @@ static void address(struct apply *ap, const struct plan_write *w, struct mad_req
 static void make_set(struct apply *ap, const struct plan_write *w, struct task *t, struct mad_request *ret)
 {
         ret->method = MAD_SET;
-        ret->retries = 0; /* no answer: what is there now decides, see block_read */
+        ret->retries = 0; /* no answer: what the block holds then decides, see block_read */
         if (w->kind == WRITE_BLOCK)
                 p_key_block_encode(t->after, ret->data);
         else
@@ -734,7 +735,7 @@ static void make_set(struct apply *ap, const struct plan_write *w, struct task *
         ap->sets_sent++;
 }
 
-/* The port whose M_Key it is: of a switch's ports that is port 0. */
+/* Asks the port that has the M_Key: for ports of a switch its port 0. */
 static void make_count(const struct apply *ap, const struct plan_write *w, struct mad_request *ret)
 {
         const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
@@ -780,7 +781,7 @@ static void make_link(const struct apply *ap, const struct plan_write *w, struct
         ret->modifier = beside->number;
 }
 
-/* What others did since the task began may stand in its way now. */
+/* Other writes since the task began may have made it inadmissible. */
 static bool is_still_admitted(struct apply *ap, uint32_t i)
 {
         const struct plan_write *w = write_of(ap, i);
@@ -795,13 +796,14 @@ static bool is_still_admitted(struct apply *ap, uint32_t i)
         return true;
 }
 
-/* The run is ended early: nothing is begun, or sent again. What was read is news, if it has still to be confirmed. */
+/* True if the run ended early and this task must stop: nothing begins, and no Set is sent again. But a read that has still to be
+ * confirmed may be news. */
 static bool is_not_continued(const struct apply *ap, const struct task *t)
 {
         return ap->aborted && (t->step == TASK_SET || (t->rounds == 0 && t->step != TASK_CONFIRMING));
 }
 
-/* Another task met a stranger there. */
+/* True if another task found that a different SMA is at the address. */
 static bool is_for_stranger(const struct apply *ap, uint32_t i)
 {
         enum task_step step = ap->tasks[i].step;
@@ -859,7 +861,7 @@ static const struct plan_write *touched_write(const struct apply *ap, uint32_t i
         return &ap->plan->steps[t->phase].writes[t->write];
 }
 
-/* Touched is sorted by port, and the ports of a switch are beside each other. */
+/* `touched` is sorted by port, so the ports of a switch are next to each other. */
 static bool is_of_same_sma(const struct apply *ap, uint32_t i, uint32_t k)
 {
         const struct subnet_port *ports = ap->plan->subnet->ports;
@@ -881,7 +883,7 @@ static bool next_to_read_back(struct apply *ap, struct mad_request *ret)
         return true;
 }
 
-/* An SMA of which a table is not as expected says who it is, once: LIDs move. */
+/* An SMA with a table that is not as expected identifies itself once: LIDs move. */
 static bool next_to_identify(struct apply *ap, struct mad_request *ret)
 {
         while (ap->n_asked < ap->n_touched && ap->touched[ap->n_asked].check != CHECK_AGAIN)
@@ -921,7 +923,7 @@ static bool apply_next(void *state, usec_t now, struct mad_request *ret)
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
 
-/* Nobody but us writes with our key: a counter that moved from one Set of ours to the next was moved by that. */
+/* Only pkeyd writes with its key: if the counter rose from one Set to the next, that Set was refused. */
 static void count_result(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         struct task *t = &ap->tasks[i];
@@ -931,7 +933,8 @@ static void count_result(struct apply *ap, uint32_t i, const struct mad_result *
                 port_info_decode(result->data, &pi);
                 if (t->counted && pi.m_key_violations > t->violations) {
                         ap->outcomes[ap->phase][i].m_key_counted = true;
-                        t->rounds = UINT8_MAX; /* each more would only begin the lease of its M_Key, and be told to the SM */
+                        t->rounds = UINT8_MAX; /* each further Set would only begin the lease of its M_Key and be reported to the
+                                                * SM */
                 }
                 t->counted = true;
                 t->violations = pi.m_key_violations;
@@ -940,7 +943,7 @@ static void count_result(struct apply *ap, uint32_t i, const struct mad_result *
         task_ready(ap, i);
 }
 
-/* A Set that may have been carried out: the indexes that it was to use were perhaps used, whoever reads the block next. */
+/* The Set may have been carried out: the indexes that it was to use may have been used, whatever the next read shows. */
 static void note_open(struct apply *ap, const struct plan_write *w, const struct task *t)
 {
         const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
@@ -951,7 +954,7 @@ static void note_open(struct apply *ap, const struct plan_write *w, const struct
                                                       (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i), t->after[i]);
 }
 
-/* It may have been carried out all the same; what was refused is not sent again. */
+/* The Set may have been carried out. A refused Set is not sent again. */
 static void set_unanswered(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         struct task *t = &ap->tasks[i];
@@ -965,7 +968,7 @@ static void set_unanswered(struct apply *ap, uint32_t i, const struct mad_result
         task_ready(ap, i);
 }
 
-/* LIDs move: at this address may be somebody else by now. */
+/* True if the SMA at the address is that of this port; if not, the snapshot is stale. */
 static bool is_expected(struct apply *ap, const struct plan_write *w, const struct mad_result *result)
 {
         const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
@@ -979,7 +982,7 @@ static bool is_expected(struct apply *ap, const struct plan_write *w, const stru
         return false;
 }
 
-/* The answer to a Set, or what was read, of the SMA of this port. */
+/* Takes the answer to a Set or to a read from the SMA of this port. */
 static void answer_result(struct apply *ap, uint32_t i, const uint8_t data[SMP_DATA_SIZE], bool setting)
 {
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
@@ -1022,7 +1025,7 @@ static void read_result(struct apply *ap, uint32_t i, const struct mad_result *r
         case WHO_EXPECTED:
                 answer_result(ap, i, t->answer, false);
                 break;
-        case WHO_STRANGER: /* another task met one there meanwhile */
+        case WHO_STRANGER: /* another task found that a different SMA is there */
                 task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
                 break;
         case WHO_UNKNOWN:
@@ -1093,7 +1096,7 @@ static void fail_read_back(struct apply *ap, const struct touched *t, enum apply
         o->mad_status = mad_status;
 }
 
-/* Nothing was read. */
+/* The block was not read back. */
 static void end_unread(struct apply *ap, uint32_t i, enum apply_reason reason, const struct mad_result *result)
 {
         const struct plan_write *w = touched_write(ap, i);
@@ -1107,7 +1110,7 @@ static void end_unread(struct apply *ap, uint32_t i, enum apply_reason reason, c
         ap->steps_done++;
 }
 
-/* Of an SMA that is another one, or does not say who it is, nothing is taken over. */
+/* If the SMA is another one, or does not identify itself, its answers are dropped. */
 static void read_back_who_result(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         enum apply_reason reason = reason_of(result->outcome);
@@ -1125,7 +1128,7 @@ static void read_back_who_result(struct apply *ap, uint32_t i, const struct mad_
         }
 }
 
-/* Is it as it was known to be after the last Set? */
+/* True if the block or the bits are as the last Set left them. */
 static bool is_as_written(const struct apply *ap, const struct plan_write *w, const struct mad_result *result)
 {
         struct p_key entries[P_KEY_BLOCK_ENTRIES], known[P_KEY_BLOCK_ENTRIES];
@@ -1148,12 +1151,12 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct mad_resu
         struct port_info pi;
 
         ap->n_read_back_answered += !again;
-        doubt_who_answers(ap, w, result, !again && is_news(ap, w, result)); /* it said who it is between both reads */
+        doubt_who_answers(ap, w, result, !again && is_news(ap, w, result)); /* it identified itself between both reads */
         if (result->outcome != MAD_ANSWERED) {
                 end_unread(ap, i, reason_of(result->outcome), result);
                 return;
         }
-        if (again && *who_has(ap, w) != WHO_EXPECTED) { /* who it was is as unknown as before */
+        if (again && *who_has(ap, w) != WHO_EXPECTED) { /* it is not known which SMA answered */
                 end_unread(ap, i, APPLY_TIMEOUT, &(struct mad_result) { .outcome = MAD_TIMED_OUT });
                 return;
         }
@@ -1162,7 +1165,7 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct mad_resu
                         t->check = CHECK_AGAIN;
                         return;
                 }
-                if (!t->is_open) /* else nobody but us may have changed it */
+                if (!t->is_open) /* otherwise the change may be that later Set */
                         fail_read_back(ap, t, APPLY_REVERTED, 0);
         }
         ap->n_read_back_ended++;
@@ -1290,7 +1293,7 @@ static int collect_base(const struct apply *ap, struct held_list *l, const struc
         return held_collect(l, ap->options.knowledge, record_of(ap, w), w->block, entries, p_key_base(key));
 }
 
-/* The block as it is now, with all that the plan changes in it. */
+/* The block as it is now, with all changes of the plan. */
 static int collect_block(const struct apply *ap, struct held_list *l, const struct plan_write *w)
 {
         struct p_key now[P_KEY_BLOCK_ENTRIES], after[P_KEY_BLOCK_ENTRIES];
