@@ -9,7 +9,7 @@
 enum cookie_kind {
         COOKIE_TASK = 1,
         COOKIE_READ_BACK = 2,
-        COOKIE_READ_BACK_WHO = 3,
+        COOKIE_READ_BACK_IDENTIFY = 3,
         COOKIE_READ_BACK_AGAIN = 4,
 };
 
@@ -42,10 +42,10 @@ struct task {
 };
 
 /* Which SMA is at an address, as far as is known in this phase. */
-enum who {
-        WHO_UNKNOWN,  /* not identified yet, or a later answer was late or missing: LIDs may have moved */
-        WHO_EXPECTED,
-        WHO_STRANGER,
+enum sma_state {
+        SMA_UNKNOWN,  /* not identified yet, or a later answer was late or missing: LIDs may have moved */
+        SMA_EXPECTED,
+        SMA_STRANGER,
 };
 
 /* A block that was written, to be read back at the end. */
@@ -83,7 +83,7 @@ struct apply {
         uint16_t *held_bases;       /* the same, ascending; filled at the end */
         uint32_t n_held_bases;
         bool *port_failed;          /* per port: a write of its table failed or waits */
-        enum who *who;              /* by destination */
+        enum sma_state *sma_state;  /* by destination */
         bool aborted, stale;
         uint32_t sets_sent;
         uint64_t steps_done, steps_total;
@@ -96,7 +96,7 @@ static bool has_base(const uint8_t *set, uint16_t base)
         return set[base / 8] & (1 << base % 8);
 }
 
-static void hold(struct apply *ap, struct p_key key)
+static void hold_base(struct apply *ap, struct p_key key)
 {
         uint16_t base = p_key_base(key);
 
@@ -121,25 +121,26 @@ static void hold_bases_of(struct apply *ap, const struct plan_write *w)
 {
         for (unsigned i = 0; w->kind == WRITE_BLOCK && i < P_KEY_BLOCK_ENTRIES; i++)
                 if (w->before[i].v != w->after[i].v) {
-                        hold(ap, w->before[i]);
-                        hold(ap, w->after[i]);
+                        hold_base(ap, w->before[i]);
+                        hold_base(ap, w->after[i]);
                 }
 }
 
 /* --- what is known of a block ---------------------------------------------------------------------------------------- */
 
-static int note(struct apply *ap, const struct subnet_port *p, uint16_t index, struct p_key before, struct p_key after, bool ours)
+static int note_change(struct apply *ap, const struct subnet_port *p, uint16_t index, struct p_key before, struct p_key after,
+                       bool is_own)
 {
         struct guid node = ap->plan->subnet->nodes[p->node].guid;
 
-        return ours ? index_memory_note(ap->memory, node, p->number, index, before, after) :
-                      index_memory_note_lost(ap->memory, node, p->number, index, before, after);
+        return is_own ? index_memory_note(ap->memory, node, p->number, index, before, after) :
+                        index_memory_note_lost(ap->memory, node, p->number, index, before, after);
 }
 
 /* Takes over what a block holds, as read or confirmed. Each changed entry is noted in the index memory: as pkeyd's own change if
  * the entry is as in `set` (NULL: no Set was sent), else as a lost one. */
-static void see_block(struct apply *ap, const struct plan_write *w, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
-                      const struct p_key *set)
+static void take_block(struct apply *ap, const struct plan_write *w, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
+                       const struct p_key *set)
 {
         const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
         struct observed_table *t = table_of(ap, w);
@@ -151,7 +152,7 @@ static void see_block(struct apply *ap, const struct plan_write *w, const struct
                 index = (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i);
                 if (index < t->capacity && known[i].v != entries[i].v)
                         /* without memory a hint is lost, not correctness */
-                        (void) note(ap, p, index, known[i], entries[i], set && set[i].v == entries[i].v);
+                        (void) note_change(ap, p, index, known[i], entries[i], set && set[i].v == entries[i].v);
         }
         observed_table_set_block(t, w->block, entries);
 }
@@ -180,7 +181,7 @@ static void task_end(struct apply *ap, uint32_t i, enum apply_state state, enum 
                 ap->port_failed[w->port] = true;
 }
 
-static void task_ready(struct apply *ap, uint32_t i)
+static void make_ready(struct apply *ap, uint32_t i)
 {
         ap->ready[(ap->ready_first + ap->n_ready) % ap->ready_size] = i;
         ap->n_ready++;
@@ -215,7 +216,7 @@ static uint32_t record_of(const struct apply *ap, const struct plan_write *w)
 }
 
 /* The table does not count as read any more. */
-static void call_unread(struct observed_table *t, const struct mad_result *result)
+static void mark_unread(struct observed_table *t, const struct mad_result *result)
 {
         t->source = TABLE_ASSUMED;
         t->failure = result->outcome;
@@ -223,18 +224,18 @@ static void call_unread(struct observed_table *t, const struct mad_result *resul
 }
 
 /* What the table holds is not certain: a Set was not answered, it is not known which SMA was read, or the read failed. */
-static void doubt_task(struct apply *ap, uint32_t i, const struct mad_result *result)
+static void doubt_table(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         struct observed_table *t = table_of(ap, write_of(ap, i));
 
         if (write_of(ap, i)->kind == WRITE_ENFORCEMENT)
                 t->enforcement_doubted = true;
         else
-                call_unread(t, result);
+                mark_unread(t, result);
 }
 
 /* The table was read in this sweep, but the port does not answer any more: what it holds is not certain. */
-static void see_silence(struct apply *ap, const struct plan_write *w, const struct mad_result *result)
+static void doubt_silent_table(struct apply *ap, const struct plan_write *w, const struct mad_result *result)
 {
         if (w->kind == WRITE_BLOCK && result->outcome == MAD_TIMED_OUT)
                 knowledge_doubt(ap->options.knowledge, record_of(ap, w));
@@ -242,10 +243,10 @@ static void see_silence(struct apply *ap, const struct plan_write *w, const stru
 
 static void task_fail_unanswered(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
-        see_silence(ap, write_of(ap, i), result);
+        doubt_silent_table(ap, write_of(ap, i), result);
         if (ap->tasks[i].rounds > 0 || ap->tasks[i].step == TASK_CONFIRMING ||
             (write_of(ap, i)->kind == WRITE_BLOCK && result->outcome == MAD_TIMED_OUT))
-                doubt_task(ap, i, result);
+                doubt_table(ap, i, result);
         ap->outcomes[ap->phase][i].mad_status = result->mad_status;
         task_end(ap, i, APPLY_FAILED, reason_of(result->outcome));
 }
@@ -306,7 +307,7 @@ static bool entry_is_admitted(const struct apply *ap, const struct plan_write *w
 
 /* An entry that is not what the plan expected (an earlier change of it waits, or failed) cannot be changed. Returns true if there
  * is one. */
-static bool take_changes(struct apply *ap, const struct plan_write *w, struct task *t)
+static bool compute_changes(struct apply *ap, const struct plan_write *w, struct task *t)
 {
         bool any = false;
 
@@ -319,8 +320,8 @@ static bool take_changes(struct apply *ap, const struct plan_write *w, struct ta
                         t->after[i] = w->after[i];
                         continue;
                 }
-                hold(ap, w->before[i]);
-                hold(ap, w->after[i]);
+                hold_base(ap, w->before[i]);
+                hold_base(ap, w->after[i]);
                 any = true;
         }
         return any;
@@ -328,15 +329,15 @@ static bool take_changes(struct apply *ap, const struct plan_write *w, struct ta
 
 /* Takes out what the rule does not admit now. Only in a repair, which is carried out completely or not at all, can this take away
  * what an entry before it rests on. */
-static bool drop_what_waits(struct apply *ap, const struct plan_write *w, struct task *t)
+static bool drop_inadmissible(struct apply *ap, const struct plan_write *w, struct task *t)
 {
         bool any = false;
 
         for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
                 if (entry_is_admitted(ap, w, t, i))
                         continue;
-                hold(ap, t->before[i]);
-                hold(ap, t->after[i]);
+                hold_base(ap, t->before[i]);
+                hold_base(ap, t->after[i]);
                 t->after[i] = t->before[i];
                 any = true;
         }
@@ -346,8 +347,8 @@ static bool drop_what_waits(struct apply *ap, const struct plan_write *w, struct
 /* Computes what the write changes now. Returns true if anything is left to write. */
 static bool task_compute(struct apply *ap, const struct plan_write *w, struct task *t, bool *ret_partly)
 {
-        *ret_partly = take_changes(ap, w, t);
-        *ret_partly |= drop_what_waits(ap, w, t);
+        *ret_partly = compute_changes(ap, w, t);
+        *ret_partly |= drop_inadmissible(ap, w, t);
         if (*ret_partly && is_all_or_nothing(ap->phase)) {
                 hold_bases_of(ap, w);
                 return false;
@@ -370,7 +371,7 @@ static void block_read(struct apply *ap, uint32_t i, const struct p_key entries[
         const struct plan_write *w = write_of(ap, i);
         struct task *t = &ap->tasks[i];
 
-        see_block(ap, w, entries, t->rounds > 0 ? t->after : NULL);
+        take_block(ap, w, entries, t->rounds > 0 ? t->after : NULL);
         if (blocks_equal(ap, w, entries, t->after)) {
                 /* the answer to a Set was lost, or another program wrote the same */
                 task_end(ap, i, t->rounds ? APPLY_WRITTEN : APPLY_PRESENT, APPLY_OK);
@@ -380,7 +381,7 @@ static void block_read(struct apply *ap, uint32_t i, const struct p_key entries[
                 task_end(ap, i, APPLY_FAILED, reason_of_set(t));
         } else {
                 t->step = TASK_SET;
-                task_ready(ap, i);
+                make_ready(ap, i);
         }
 }
 
@@ -388,7 +389,7 @@ static void block_set(struct apply *ap, uint32_t i, const struct p_key entries[P
 {
         const struct plan_write *w = write_of(ap, i);
 
-        see_block(ap, w, entries, ap->tasks[i].after);
+        take_block(ap, w, entries, ap->tasks[i].after);
         if (blocks_equal(ap, w, entries, ap->tasks[i].after))
                 task_end(ap, i, APPLY_WRITTEN, APPLY_OK);
         else
@@ -402,8 +403,8 @@ static bool has_bits(const struct port_info *pi, bool inbound, bool outbound)
         return pi->enforce_inbound == inbound && pi->enforce_outbound == outbound;
 }
 
-static void see_enforcement(struct apply *ap, const struct plan_write *w, const uint8_t data[SMP_DATA_SIZE],
-                            struct port_info *ret)
+static void take_enforcement(struct apply *ap, const struct plan_write *w, const uint8_t data[SMP_DATA_SIZE],
+                             struct port_info *ret)
 {
         port_info_decode(data, ret);
         table_of(ap, w)->enforce_inbound = ret->enforce_inbound;
@@ -417,7 +418,7 @@ static void enforcement_read(struct apply *ap, uint32_t i, const uint8_t data[SM
         struct task *t = &ap->tasks[i];
         struct port_info pi;
 
-        see_enforcement(ap, w, data, &pi);
+        take_enforcement(ap, w, data, &pi);
         if (has_bits(&pi, w->after_inbound, w->after_outbound)) {
                 task_end(ap, i, t->rounds ? APPLY_WRITTEN : APPLY_PRESENT, APPLY_OK);
         } else if (!has_bits(&pi, w->before_inbound, w->before_outbound)) {
@@ -428,7 +429,7 @@ static void enforcement_read(struct apply *ap, uint32_t i, const uint8_t data[SM
                 memcpy(t->port_info, data, SMP_DATA_SIZE);
                 port_info_set_enforcement(t->port_info, w->after_inbound, w->after_outbound);
                 t->step = TASK_SET;
-                task_ready(ap, i);
+                make_ready(ap, i);
         }
 }
 
@@ -437,7 +438,7 @@ static void enforcement_set(struct apply *ap, uint32_t i, const uint8_t data[SMP
         const struct plan_write *w = write_of(ap, i);
         struct port_info pi;
 
-        see_enforcement(ap, w, data, &pi);
+        take_enforcement(ap, w, data, &pi);
         if (has_bits(&pi, w->after_inbound, w->after_outbound))
                 task_end(ap, i, APPLY_WRITTEN, APPLY_OK);
         else
@@ -506,9 +507,9 @@ static bool filter_is_admitted(const struct apply *ap, const struct plan_write *
                knowledge_judge_filter(ap->options.knowledge, record, w->after_inbound, w->after_outbound, &base) == RULE_ADMITS;
 }
 
-static enum who *who_has(const struct apply *ap, const struct plan_write *w)
+static enum sma_state *sma_of(const struct apply *ap, const struct plan_write *w)
 {
-        return &ap->who[ap->plan->subnet->ports[w->port].destination];
+        return &ap->sma_state[ap->plan->subnet->ports[w->port].destination];
 }
 
 /* True if the answer is neither what was known nor what a Set wrote: another device may have the address by now. */
@@ -531,10 +532,10 @@ static bool is_news(const struct apply *ap, const struct plan_write *w, const st
                !has_bits(&pi, t->enforce_inbound, t->enforce_outbound) && !has_bits(&pi, w->after_inbound, w->after_outbound);
 }
 
-static void doubt_who_answers(const struct apply *ap, const struct plan_write *w, const struct mad_result *result, bool news)
+static void doubt_sma(const struct apply *ap, const struct plan_write *w, const struct mad_result *result, bool news)
 {
-        if (*who_has(ap, w) == WHO_EXPECTED && (!mad_result_is_prompt(result) || news))
-                *who_has(ap, w) = WHO_UNKNOWN;
+        if (*sma_of(ap, w) == SMA_EXPECTED && (!mad_result_is_prompt(result) || news))
+                *sma_of(ap, w) = SMA_UNKNOWN;
 }
 
 /* If the answer to a Set is lost, only the next survey reads the table, and it compares with nothing. So an index that is about to
@@ -584,8 +585,8 @@ static void task_begin(struct apply *ap, uint32_t i)
 {
         if (ap->tasks[i].step == TASK_ENDED)
                 return;
-        ap->tasks[i].step = *who_has(ap, write_of(ap, i)) == WHO_EXPECTED ? TASK_READING : TASK_IDENTIFYING;
-        task_ready(ap, i);
+        ap->tasks[i].step = *sma_of(ap, write_of(ap, i)) == SMA_EXPECTED ? TASK_READING : TASK_IDENTIFYING;
+        make_ready(ap, i);
 }
 
 static int compare_touched(const struct apply *ap, const struct touched *x, const struct touched *y)
@@ -653,7 +654,7 @@ static int prepare_phase(struct apply *ap, enum plan_phase phase)
         ap->phase = phase;
         ap->n_begun = ap->n_ended = 0;
         ap->ready_first = ap->n_ready = 0;
-        memset(ap->who, 0, ap->plan->subnet->n_ports * sizeof(*ap->who));
+        memset(ap->sma_state, 0, ap->plan->subnet->n_ports * sizeof(*ap->sma_state));
         memset(ap->tasks, 0, ap->plan->steps[phase].n_writes * sizeof(*ap->tasks));
         for (uint32_t i = 0; r == 0 && i < ap->plan->steps[phase].n_writes; i++)
                 r = task_prepare(ap, i);
@@ -772,13 +773,13 @@ static void make_first_identify(const struct apply *ap, uint32_t i, struct mad_r
 
 static void make_link(const struct apply *ap, const struct plan_write *w, struct mad_request *ret)
 {
-        const struct subnet_port *beside = link_of(ap, w);
+        const struct subnet_port *link = link_of(ap, w);
 
-        ret->route = beside->route;
-        ret->destination = beside->destination;
-        ret->key = m_keys_get(ap->options.m_keys, beside->guid);
+        ret->route = link->route;
+        ret->destination = link->destination;
+        ret->key = m_keys_get(ap->options.m_keys, link->guid);
         ret->attribute = SMP_ATTR_PORT_INFO;
-        ret->modifier = beside->number;
+        ret->modifier = link->number;
 }
 
 /* Other writes since the task began may have made it inadmissible. */
@@ -798,17 +799,17 @@ static bool is_still_admitted(struct apply *ap, uint32_t i)
 
 /* True if the run ended early and this task must stop: nothing begins, and no Set is sent again. But a read that has still to be
  * confirmed may be news. */
-static bool is_not_continued(const struct apply *ap, const struct task *t)
+static bool must_stop(const struct apply *ap, const struct task *t)
 {
         return ap->aborted && (t->step == TASK_SET || (t->rounds == 0 && t->step != TASK_CONFIRMING));
 }
 
 /* True if another task found that a different SMA is at the address. */
-static bool is_for_stranger(const struct apply *ap, uint32_t i)
+static bool is_at_stranger(const struct apply *ap, uint32_t i)
 {
         enum task_step step = ap->tasks[i].step;
 
-        return *who_has(ap, write_of(ap, i)) == WHO_STRANGER &&
+        return *sma_of(ap, write_of(ap, i)) == SMA_STRANGER &&
                (step == TASK_READING || step == TASK_CONFIRMING || step == TASK_SET);
 }
 
@@ -820,17 +821,17 @@ static bool next_of_phase(struct apply *ap, struct mad_request *ret)
                 i = ap->ready[ap->ready_first];
                 ap->ready_first = (ap->ready_first + 1) % ap->ready_size;
                 ap->n_ready--;
-                if (is_not_continued(ap, &ap->tasks[i])) {
+                if (must_stop(ap, &ap->tasks[i])) {
                         task_end(ap, i, APPLY_FAILED, ap->tasks[i].rounds == 0 ? APPLY_ABORTED : reason_of_set(&ap->tasks[i]));
                         advance(ap);
                         continue;
                 }
-                if (is_for_stranger(ap, i)) {
+                if (is_at_stranger(ap, i)) {
                         task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
                         advance(ap);
                         continue;
                 }
-                if (ap->tasks[i].step == TASK_SET && *who_has(ap, write_of(ap, i)) == WHO_UNKNOWN)
+                if (ap->tasks[i].step == TASK_SET && *sma_of(ap, write_of(ap, i)) == SMA_UNKNOWN)
                         ap->tasks[i].step = TASK_CONFIRMING;
                 if (ap->tasks[i].step == TASK_SET && !is_still_admitted(ap, i)) {
                         task_end(ap, i, APPLY_HELD, APPLY_OK);
@@ -890,7 +891,7 @@ static bool next_to_identify(struct apply *ap, struct mad_request *ret)
                 ap->n_asked++;
         if (ap->n_asked == ap->n_touched)
                 return false;
-        make_read_back(ap, ap->n_asked, COOKIE_READ_BACK_WHO, ret);
+        make_read_back(ap, ap->n_asked, COOKIE_READ_BACK_IDENTIFY, ret);
         make_identify(ret);
         for (uint32_t first = ap->n_asked; ap->n_asked < ap->n_touched && is_of_same_sma(ap, first, ap->n_asked);)
                 ap->n_asked++;
@@ -940,11 +941,11 @@ static void count_result(struct apply *ap, uint32_t i, const struct mad_result *
                 t->violations = pi.m_key_violations;
         }
         t->step = TASK_READING;
-        task_ready(ap, i);
+        make_ready(ap, i);
 }
 
 /* The Set may have been carried out: the indexes that it was to use may have been used, whatever the next read shows. */
-static void note_open(struct apply *ap, const struct plan_write *w, const struct task *t)
+static void note_unanswered(struct apply *ap, const struct plan_write *w, const struct task *t)
 {
         const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
 
@@ -959,17 +960,17 @@ static void set_unanswered(struct apply *ap, uint32_t i, const struct mad_result
 {
         struct task *t = &ap->tasks[i];
 
-        note_open(ap, write_of(ap, i), t);
+        note_unanswered(ap, write_of(ap, i), t);
         if (result->outcome == MAD_REFUSED)
                 t->rounds = UINT8_MAX;
         t->last_set = result->outcome;
         ap->outcomes[ap->phase][i].mad_status = result->mad_status;
         t->step = result->outcome == MAD_TIMED_OUT ? TASK_COUNTING : TASK_READING;
-        task_ready(ap, i);
+        make_ready(ap, i);
 }
 
 /* True if the SMA at the address is that of this port; if not, the snapshot is stale. */
-static bool is_expected(struct apply *ap, const struct plan_write *w, const struct mad_result *result)
+static bool is_own_sma(struct apply *ap, const struct plan_write *w, const struct mad_result *result)
 {
         const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
         const struct subnet_node *node = subnet_port_node(ap->plan->subnet, p);
@@ -1005,14 +1006,14 @@ static void identify_result(struct apply *ap, uint32_t i, const struct mad_resul
 {
         struct task *t = &ap->tasks[i];
 
-        *who_has(ap, write_of(ap, i)) = is_expected(ap, write_of(ap, i), result) ? WHO_EXPECTED : WHO_STRANGER;
-        if (*who_has(ap, write_of(ap, i)) == WHO_STRANGER) {
+        *sma_of(ap, write_of(ap, i)) = is_own_sma(ap, write_of(ap, i), result) ? SMA_EXPECTED : SMA_STRANGER;
+        if (*sma_of(ap, write_of(ap, i)) == SMA_STRANGER) {
                 task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
         } else if (t->step == TASK_CONFIRMING) {
                 answer_result(ap, i, t->answer, false);
         } else {
                 t->step = TASK_READING;
-                task_ready(ap, i);
+                make_ready(ap, i);
         }
 }
 
@@ -1021,16 +1022,16 @@ static void read_result(struct apply *ap, uint32_t i, const struct mad_result *r
         struct task *t = &ap->tasks[i];
 
         memcpy(t->answer, result->data, SMP_DATA_SIZE);
-        switch (*who_has(ap, write_of(ap, i))) {
-        case WHO_EXPECTED:
+        switch (*sma_of(ap, write_of(ap, i))) {
+        case SMA_EXPECTED:
                 answer_result(ap, i, t->answer, false);
                 break;
-        case WHO_STRANGER: /* another task found that a different SMA is there */
+        case SMA_STRANGER: /* another task found that a different SMA is there */
                 task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
                 break;
-        case WHO_UNKNOWN:
+        case SMA_UNKNOWN:
                 t->step = TASK_CONFIRMING;
-                task_ready(ap, i);
+                make_ready(ap, i);
                 break;
         }
 }
@@ -1056,7 +1057,7 @@ static void link_result(struct apply *ap, uint32_t i, const struct mad_result *r
                 return;
         }
         ap->tasks[i].step = TASK_IDENTIFYING;
-        task_ready(ap, i);
+        make_ready(ap, i);
 }
 
 static void task_result(struct apply *ap, uint32_t i, const struct mad_result *result)
@@ -1069,10 +1070,10 @@ static void task_result(struct apply *ap, uint32_t i, const struct mad_result *r
         }
         if (may_be_unplugged(ap, i, result)) {
                 ap->tasks[i].step = TASK_ASKING_LINK;
-                task_ready(ap, i);
+                make_ready(ap, i);
                 return;
         }
-        doubt_who_answers(ap, write_of(ap, i), result, is_news(ap, write_of(ap, i), result));
+        doubt_sma(ap, write_of(ap, i), result, is_news(ap, write_of(ap, i), result));
         if (step == TASK_COUNTING)
                 count_result(ap, i, result);
         else if (result->outcome != MAD_ANSWERED && step == TASK_SETTING)
@@ -1104,20 +1105,20 @@ static void end_unread(struct apply *ap, uint32_t i, enum apply_reason reason, c
         ap->touched[i].check = CHECK_ENDED;
         fail_read_back(ap, &ap->touched[i], reason, result->mad_status);
         if (w->kind == WRITE_BLOCK)
-                call_unread(table_of(ap, w), result);
-        see_silence(ap, w, result);
+                mark_unread(table_of(ap, w), result);
+        doubt_silent_table(ap, w, result);
         ap->n_read_back_ended++;
         ap->steps_done++;
 }
 
 /* If the SMA is another one, or does not identify itself, its answers are dropped. */
-static void read_back_who_result(struct apply *ap, uint32_t i, const struct mad_result *result)
+static void read_back_identify_result(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         enum apply_reason reason = reason_of(result->outcome);
 
-        if (result->outcome == MAD_ANSWERED && !is_expected(ap, touched_write(ap, i), result))
+        if (result->outcome == MAD_ANSWERED && !is_own_sma(ap, touched_write(ap, i), result))
                 reason = APPLY_STRANGER;
-        *who_has(ap, touched_write(ap, i)) = reason == APPLY_OK ? WHO_EXPECTED : WHO_UNKNOWN;
+        *sma_of(ap, touched_write(ap, i)) = reason == APPLY_OK ? SMA_EXPECTED : SMA_UNKNOWN;
         for (uint32_t k = i; k < ap->n_touched && is_of_same_sma(ap, i, k); k++) {
                 if (ap->touched[k].check != CHECK_AGAIN)
                         continue;
@@ -1151,12 +1152,12 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct mad_resu
         struct port_info pi;
 
         ap->n_read_back_answered += !again;
-        doubt_who_answers(ap, w, result, !again && is_news(ap, w, result)); /* it identified itself between both reads */
+        doubt_sma(ap, w, result, !again && is_news(ap, w, result)); /* it identified itself between both reads */
         if (result->outcome != MAD_ANSWERED) {
                 end_unread(ap, i, reason_of(result->outcome), result);
                 return;
         }
-        if (again && *who_has(ap, w) != WHO_EXPECTED) { /* it is not known which SMA answered */
+        if (again && *sma_of(ap, w) != SMA_EXPECTED) { /* it is not known which SMA answered */
                 end_unread(ap, i, APPLY_TIMEOUT, &(struct mad_result) { .outcome = MAD_TIMED_OUT });
                 return;
         }
@@ -1172,9 +1173,9 @@ static void read_back_result(struct apply *ap, uint32_t i, const struct mad_resu
         ap->steps_done++;
         if (w->kind == WRITE_BLOCK) {
                 p_key_block_decode(result->data, entries);
-                see_block(ap, w, entries, NULL);
+                take_block(ap, w, entries, NULL);
         } else {
-                see_enforcement(ap, w, result->data, &pi);
+                take_enforcement(ap, w, result->data, &pi);
         }
 }
 
@@ -1186,8 +1187,8 @@ static void apply_result(void *state, usec_t now, const struct mad_result *resul
         (void) now;
         if (kind == COOKIE_READ_BACK || kind == COOKIE_READ_BACK_AGAIN)
                 read_back_result(ap, i, result, kind == COOKIE_READ_BACK_AGAIN);
-        else if (kind == COOKIE_READ_BACK_WHO)
-                read_back_who_result(ap, i, result);
+        else if (kind == COOKIE_READ_BACK_IDENTIFY)
+                read_back_identify_result(ap, i, result);
         else
                 task_result(ap, i, result);
         advance(ap);
@@ -1227,9 +1228,9 @@ static int allocate(struct arena *a, struct apply *ap)
         ap->touched = arena_new_array(a, struct touched, all);
         ap->held_bases = arena_new_array(a, uint16_t, P_KEY_BASE_MASK);
         ap->port_failed = arena_new_array(a, bool, ap->plan->subnet->n_ports);
-        ap->who = arena_new_array(a, enum who, ap->plan->subnet->n_ports);
+        ap->sma_state = arena_new_array(a, enum sma_state, ap->plan->subnet->n_ports);
         ap->steps_total = (uint64_t) all * 3;
-        return ap->tasks && ap->ready && ap->touched && ap->held_bases && ap->port_failed && ap->who ? 0 : -ENOMEM;
+        return ap->tasks && ap->ready && ap->touched && ap->held_bases && ap->port_failed && ap->sma_state ? 0 : -ENOMEM;
 }
 
 int apply_new(struct arena *a, const struct plan *plan, struct observed *observed, struct index_memory *memory,
@@ -1254,7 +1255,7 @@ int apply_new(struct arena *a, const struct plan *plan, struct observed *observe
 
 /* --- a dry run ------------------------------------------------------------------------------------------------------- */
 
-static void pretend_task(struct apply *ap, uint32_t i)
+static void simulate_task(struct apply *ap, uint32_t i)
 {
         const struct plan_write *w = write_of(ap, i);
 
@@ -1277,7 +1278,7 @@ int apply_pretend(struct apply *ap)
 
         while ((r = apply_prepare(ap)) > 0) {
                 for (uint32_t i = 0; ap->phase < PLAN_N_PHASES && i < ap->plan->steps[ap->phase].n_writes; i++)
-                        pretend_task(ap, i);
+                        simulate_task(ap, i);
                 ap->n_read_back_ended = ap->n_touched;
         }
         return r;
