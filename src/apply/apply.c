@@ -366,36 +366,6 @@ static bool task_begin_block(struct apply *ap, uint32_t i)
         return any;
 }
 
-static void block_read(struct apply *ap, uint32_t i, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
-{
-        const struct plan_write *w = write_of(ap, i);
-        struct task *t = &ap->tasks[i];
-
-        take_block(ap, w, entries, t->rounds > 0 ? t->after : NULL);
-        if (blocks_equal(ap, w, entries, t->after)) {
-                /* the answer to a Set was lost, or another program wrote the same */
-                task_end(ap, i, t->rounds ? APPLY_WRITTEN : APPLY_PRESENT, APPLY_OK);
-        } else if (!blocks_equal(ap, w, entries, t->before)) {
-                task_end(ap, i, APPLY_FAILED, APPLY_CHANGED);
-        } else if (t->rounds > ap->options.retries) {
-                task_end(ap, i, APPLY_FAILED, reason_of_set(t));
-        } else {
-                t->step = TASK_SET;
-                make_ready(ap, i);
-        }
-}
-
-static void block_set(struct apply *ap, uint32_t i, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
-{
-        const struct plan_write *w = write_of(ap, i);
-
-        take_block(ap, w, entries, ap->tasks[i].after);
-        if (blocks_equal(ap, w, entries, ap->tasks[i].after))
-                task_end(ap, i, APPLY_WRITTEN, APPLY_OK);
-        else
-                task_end(ap, i, APPLY_FAILED, APPLY_MISMATCH);
-}
-
 /* --- the enforcement bits of a switch port ---------------------------------------------------------------------------- */
 
 static bool has_bits(const struct port_info *pi, bool inbound, bool outbound)
@@ -410,39 +380,6 @@ static void take_enforcement(struct apply *ap, const struct plan_write *w, const
         table_of(ap, w)->enforce_inbound = ret->enforce_inbound;
         table_of(ap, w)->enforce_outbound = ret->enforce_outbound;
         table_of(ap, w)->enforcement_doubted = false;
-}
-
-static void enforcement_read(struct apply *ap, uint32_t i, const uint8_t data[SMP_DATA_SIZE])
-{
-        const struct plan_write *w = write_of(ap, i);
-        struct task *t = &ap->tasks[i];
-        struct port_info pi;
-
-        take_enforcement(ap, w, data, &pi);
-        if (has_bits(&pi, w->after_inbound, w->after_outbound)) {
-                task_end(ap, i, t->rounds ? APPLY_WRITTEN : APPLY_PRESENT, APPLY_OK);
-        } else if (!has_bits(&pi, w->before_inbound, w->before_outbound)) {
-                task_end(ap, i, APPLY_FAILED, APPLY_CHANGED);
-        } else if (t->rounds > ap->options.retries) {
-                task_end(ap, i, APPLY_FAILED, reason_of_set(t));
-        } else {
-                memcpy(t->port_info, data, SMP_DATA_SIZE);
-                port_info_set_enforcement(t->port_info, w->after_inbound, w->after_outbound);
-                t->step = TASK_SET;
-                make_ready(ap, i);
-        }
-}
-
-static void enforcement_set(struct apply *ap, uint32_t i, const uint8_t data[SMP_DATA_SIZE])
-{
-        const struct plan_write *w = write_of(ap, i);
-        struct port_info pi;
-
-        take_enforcement(ap, w, data, &pi);
-        if (has_bits(&pi, w->after_inbound, w->after_outbound))
-                task_end(ap, i, APPLY_WRITTEN, APPLY_OK);
-        else
-                task_end(ap, i, APPLY_FAILED, APPLY_MISMATCH);
 }
 
 /* --- phases ---------------------------------------------------------------------------------------------------------- */
@@ -637,14 +574,13 @@ static void gather_touched(struct apply *ap)
         ap->steps_total = ap->steps_done + k;
 }
 
-static int finish(struct apply *ap)
+static void list_held_bases(struct apply *ap)
 {
-        uint32_t base, n = 0;
+        uint32_t n = 0;
 
-        for (base = 1; ap->n_held_bases > n && base <= P_KEY_BASE_MASK; base++)
+        for (uint32_t base = 1; ap->n_held_bases > n && base <= P_KEY_BASE_MASK; base++)
                 if (has_base(ap->held, (uint16_t) base))
                         ap->held_bases[n++] = (uint16_t) base;
-        return 0;
 }
 
 static int prepare_phase(struct apply *ap, enum plan_phase phase)
@@ -680,11 +616,14 @@ int apply_prepare(struct apply *ap)
                 if (!phase_is_done(ap))
                         return 1;
         }
-        if (ap->n_phases_begun++ > PLAN_N_PHASES)
-                return finish(ap);
-        ap->phase = PLAN_N_PHASES;
-        gather_touched(ap);
-        return phase_is_done(ap) ? finish(ap) : 1;
+        if (ap->n_phases_begun++ == PLAN_N_PHASES) {
+                ap->phase = PLAN_N_PHASES;
+                gather_touched(ap);
+                if (!phase_is_done(ap))
+                        return 1;
+        }
+        list_held_bases(ap);
+        return 0;
 }
 
 /* Begins new tasks only when no other task has something to send: each should end soon after it begins, because what was read of
@@ -726,7 +665,7 @@ static void address(struct apply *ap, const struct plan_write *w, struct mad_req
 static void make_set(struct apply *ap, const struct plan_write *w, struct task *t, struct mad_request *ret)
 {
         ret->method = MAD_SET;
-        ret->retries = 0; /* no answer: what the block holds then decides, see block_read */
+        ret->retries = 0; /* no answer: what the block holds then decides, see answer_result */
         if (w->kind == WRITE_BLOCK)
                 p_key_block_encode(t->after, ret->data);
         else
@@ -813,44 +752,59 @@ static bool is_at_stranger(const struct apply *ap, uint32_t i)
                (step == TASK_READING || step == TASK_CONFIRMING || step == TASK_SET);
 }
 
+/* Ends the task if it must not send its next request. A Set waits until the SMA has identified itself. */
+static bool ends_before_request(struct apply *ap, uint32_t i)
+{
+        struct task *t = &ap->tasks[i];
+
+        if (must_stop(ap, t)) {
+                task_end(ap, i, APPLY_FAILED, t->rounds == 0 ? APPLY_ABORTED : reason_of_set(t));
+                return true;
+        }
+        if (is_at_stranger(ap, i)) {
+                task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
+                return true;
+        }
+        if (t->step == TASK_SET && *sma_of(ap, write_of(ap, i)) == SMA_UNKNOWN)
+                t->step = TASK_CONFIRMING;
+        if (t->step == TASK_SET && !is_still_admitted(ap, i)) {
+                task_end(ap, i, APPLY_HELD, APPLY_OK);
+                return true;
+        }
+        return false;
+}
+
+static void make_request(struct apply *ap, uint32_t i, struct mad_request *ret)
+{
+        const struct plan_write *w = write_of(ap, i);
+        struct task *t = &ap->tasks[i];
+
+        address(ap, w, ret);
+        ret->cookie = make_cookie(COOKIE_TASK, i);
+        if (t->step == TASK_IDENTIFYING)
+                make_first_identify(ap, i, ret);
+        else if (t->step == TASK_ASKING_LINK)
+                make_link(ap, w, ret);
+        else if (t->step == TASK_CONFIRMING)
+                make_identify(ret);
+        else if (t->step == TASK_SET)
+                make_set(ap, w, t, ret);
+        else if (t->step == TASK_COUNTING)
+                make_count(ap, w, ret);
+}
+
 static bool next_of_phase(struct apply *ap, struct mad_request *ret)
 {
-        uint32_t i;
-
         while (ap->n_ready > 0) {
-                i = ap->ready[ap->ready_first];
+                uint32_t i = ap->ready[ap->ready_first];
+
                 ap->ready_first = (ap->ready_first + 1) % ap->ready_size;
                 ap->n_ready--;
-                if (must_stop(ap, &ap->tasks[i])) {
-                        task_end(ap, i, APPLY_FAILED, ap->tasks[i].rounds == 0 ? APPLY_ABORTED : reason_of_set(&ap->tasks[i]));
-                        advance(ap);
-                        continue;
+                if (!ends_before_request(ap, i)) {
+                        make_request(ap, i, ret);
+                        return true;
                 }
-                if (is_at_stranger(ap, i)) {
-                        task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
-                        advance(ap);
-                        continue;
-                }
-                if (ap->tasks[i].step == TASK_SET && *sma_of(ap, write_of(ap, i)) == SMA_UNKNOWN)
-                        ap->tasks[i].step = TASK_CONFIRMING;
-                if (ap->tasks[i].step == TASK_SET && !is_still_admitted(ap, i)) {
-                        task_end(ap, i, APPLY_HELD, APPLY_OK);
-                        advance(ap);
-                        continue;
-                }
-                address(ap, write_of(ap, i), ret);
-                ret->cookie = make_cookie(COOKIE_TASK, i);
-                if (ap->tasks[i].step == TASK_IDENTIFYING)
-                        make_first_identify(ap, i, ret);
-                else if (ap->tasks[i].step == TASK_ASKING_LINK)
-                        make_link(ap, write_of(ap, i), ret);
-                else if (ap->tasks[i].step == TASK_CONFIRMING)
-                        make_identify(ret);
-                else if (ap->tasks[i].step == TASK_SET)
-                        make_set(ap, write_of(ap, i), &ap->tasks[i], ret);
-                else if (ap->tasks[i].step == TASK_COUNTING)
-                        make_count(ap, write_of(ap, i), ret);
-                return true;
+                advance(ap);
         }
         return false;
 }
@@ -983,23 +937,57 @@ static bool is_own_sma(struct apply *ap, const struct plan_write *w, const struc
         return false;
 }
 
-/* Takes the answer to a Set or to a read from the SMA of this port. */
-static void answer_result(struct apply *ap, uint32_t i, const uint8_t data[SMP_DATA_SIZE], bool setting)
+/* Takes what a block holds, and compares it with what it should hold before and after the write. */
+static void block_answered(struct apply *ap, uint32_t i, const uint8_t data[SMP_DATA_SIZE], bool *ret_is_before, bool *ret_is_after)
 {
+        const struct plan_write *w = write_of(ap, i);
+        const struct task *t = &ap->tasks[i];
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
 
-        if (write_of(ap, i)->kind == WRITE_ENFORCEMENT) {
-                if (setting)
-                        enforcement_set(ap, i, data);
-                else
-                        enforcement_read(ap, i, data);
-                return;
-        }
         p_key_block_decode(data, entries);
-        if (setting)
-                block_set(ap, i, entries);
+        take_block(ap, w, entries, t->rounds > 0 ? t->after : NULL);
+        *ret_is_before = blocks_equal(ap, w, entries, t->before);
+        *ret_is_after = blocks_equal(ap, w, entries, t->after);
+}
+
+/* The same with the enforcement bits; prepares the PortInfo to be set. */
+static void enforcement_answered(struct apply *ap, uint32_t i, const uint8_t data[SMP_DATA_SIZE], bool *ret_is_before,
+                                 bool *ret_is_after)
+{
+        const struct plan_write *w = write_of(ap, i);
+        struct task *t = &ap->tasks[i];
+        struct port_info pi;
+
+        take_enforcement(ap, w, data, &pi);
+        *ret_is_before = has_bits(&pi, w->before_inbound, w->before_outbound);
+        *ret_is_after = has_bits(&pi, w->after_inbound, w->after_outbound);
+        memcpy(t->port_info, data, SMP_DATA_SIZE);
+        port_info_set_enforcement(t->port_info, w->after_inbound, w->after_outbound);
+}
+
+/* Takes the answer to a Set or to a read from the SMA of this port. If it is as after the write without a Set, another program
+ * wrote the same; with a read after a Set, the answer to the Set was lost. */
+static void answer_result(struct apply *ap, uint32_t i, const uint8_t data[SMP_DATA_SIZE], bool setting)
+{
+        struct task *t = &ap->tasks[i];
+        bool is_before, is_after;
+
+        if (write_of(ap, i)->kind == WRITE_BLOCK)
+                block_answered(ap, i, data, &is_before, &is_after);
         else
-                block_read(ap, i, entries);
+                enforcement_answered(ap, i, data, &is_before, &is_after);
+        if (is_after) {
+                task_end(ap, i, t->rounds > 0 ? APPLY_WRITTEN : APPLY_PRESENT, APPLY_OK);
+        } else if (setting) {
+                task_end(ap, i, APPLY_FAILED, APPLY_MISMATCH);
+        } else if (!is_before) {
+                task_end(ap, i, APPLY_FAILED, APPLY_CHANGED);
+        } else if (t->rounds > ap->options.retries) {
+                task_end(ap, i, APPLY_FAILED, reason_of_set(t));
+        } else {
+                t->step = TASK_SET;
+                make_ready(ap, i);
+        }
 }
 
 static void identify_result(struct apply *ap, uint32_t i, const struct mad_result *result)
