@@ -393,22 +393,9 @@ static void task_fail_unread(struct apply *ap, uint32_t i)
         task_end(ap, i, APPLY_FAILED, t->failure == MAD_ANSWERED ? APPLY_UNREACHABLE : reason_of(t->failure));
 }
 
-static bool covers(const struct observed_table *t, struct p_key key)
+static bool covers(const struct observed_table *t, const struct p_key *keys, size_t n)
 {
-        uint16_t i;
-
-        for (i = 0; i < t->capacity; i++)
-                if (p_key_same_partition(t->entries[i], key) && (p_key_is_full(t->entries[i]) || !p_key_is_full(key)))
-                        return true;
-        return false;
-}
-
-static bool covers_all(const struct observed_table *t, const struct p_key *keys, size_t n)
-{
-        for (size_t i = 0; i < n; i++)
-                if (p_key_is_used(keys[i]) && !covers(t, keys[i]))
-                        return false;
-        return true;
+        return !p_keys_find_uncovered(t->entries, t->capacity, keys, (uint32_t) n);
 }
 
 /* The bits of a switch port change only when its table is right and the peer's entries are within it: an entry of the peer that is
@@ -425,12 +412,12 @@ static bool enforcement_must_wait(const struct apply *ap, uint32_t port)
         if (peer == SUBNET_NONE)
                 return false;
         its = &ap->observed->tables[peer];
-        if (its->entries && !covers_all(mine, its->entries, its->capacity))
+        if (its->entries && !covers(mine, its->entries, its->capacity))
                 return true;
         record = knowledge_find_port(ap->options.knowledge, ap->plan->subnet, peer);
         r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(ap->options.knowledge, record);
         for (size_t i = 0; r && i < r->n_writes; i++)
-                if (r->writes[i].is_sent && !covers_all(mine, r->writes[i].entries, P_KEY_BLOCK_ENTRIES))
+                if (r->writes[i].is_sent && !covers(mine, r->writes[i].entries, P_KEY_BLOCK_ENTRIES))
                         return true;
         return false;
 }

@@ -18,6 +18,30 @@ bool p_keys_hold(const struct p_key *keys, uint32_t n, struct p_key key)
         return false;
 }
 
+bool p_keys_hold_base(const struct p_key *keys, uint32_t n, uint16_t base)
+{
+        for (uint32_t i = 0; i < n; i++)
+                if (p_key_base(keys[i]) == base)
+                        return true;
+        return false;
+}
+
+static bool covers(const struct p_key *table, uint32_t n, struct p_key key)
+{
+        for (uint32_t i = 0; i < n; i++)
+                if (p_key_same_partition(table[i], key) && (p_key_is_full(table[i]) || !p_key_is_full(key)))
+                        return true;
+        return false;
+}
+
+const struct p_key *p_keys_find_uncovered(const struct p_key *table, uint32_t n_table, const struct p_key *keys, uint32_t n_keys)
+{
+        for (uint32_t i = 0; i < n_keys; i++)
+                if (p_key_is_used(keys[i]) && !covers(table, n_table, keys[i]))
+                        return &keys[i];
+        return NULL;
+}
+
 const char *membership_to_string(enum membership m)
 {
         static const char *const words[] = {

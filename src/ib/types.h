@@ -115,8 +115,12 @@ static inline bool membership_has_limited(enum membership m)
 /* For qsort() and bsearch() over struct p_key: by base, the limited before the full entry. */
 int p_key_compare(const void *a, const void *b);
 
-/* Whether this very entry is among these, in whatever order they are. */
+/* True if exactly this entry is among these, which may be in any order; if one of this base is. */
 bool p_keys_hold(const struct p_key *keys, uint32_t n, struct p_key key);
+bool p_keys_hold_base(const struct p_key *keys, uint32_t n, uint16_t base);
+/* The first entry in use of `keys` that no entry of `table` covers, by the same base and at least its membership; NULL: all are
+ * covered. Borrows from `keys`. */
+const struct p_key *p_keys_find_uncovered(const struct p_key *table, uint32_t n_table, const struct p_key *keys, uint32_t n_keys);
 
 /* "none", "limited", "full", "both"; a static string. */
 const char *membership_to_string(enum membership m);

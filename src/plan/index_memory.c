@@ -204,14 +204,6 @@ int index_memory_note_open(struct index_memory *m, struct guid node_guid, uint8_
         return mark_unstored(m, node_guid, port) < 0 ? -ENOMEM : insert(m, &record);
 }
 
-static bool is_wanted(const struct desired_port *want, struct p_key key)
-{
-        for (uint32_t i = 0; i < want->n_wanted; i++)
-                if (p_key_same_partition(want->wanted[i], key))
-                        return true;
-        return false;
-}
-
 /* want NULL: whatever went was lost. */
 static int learn_table(struct index_memory *m, const struct subnet *s, uint32_t port, const struct observed_table *before,
                        const struct observed_table *after, const struct desired_port *want)
@@ -225,7 +217,7 @@ static int learn_table(struct index_memory *m, const struct subnet *s, uint32_t 
         for (i = 0; i < after->capacity && r == 0; i++)
                 if (before->entries[i].v != after->entries[i].v)
                         r = note(m, s->nodes[p->node].guid, p->number, i, before->entries[i], after->entries[i],
-                                 !want || is_wanted(want, before->entries[i]));
+                                 !want || p_keys_hold_base(want->wanted, want->n_wanted, p_key_base(before->entries[i])));
         return r;
 }
 

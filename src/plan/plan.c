@@ -248,16 +248,6 @@ static int write_table(struct planner *pl, const struct port_plan *pp, uint32_t 
 
 /* --- one port -------------------------------------------------------------------------------------------------------- */
 
-static bool wants(const struct desired_port *want, uint16_t base)
-{
-        uint32_t i;
-
-        for (i = 0; i < want->n_wanted; i++)
-                if (p_key_base(want->wanted[i]) == base)
-                        return true;
-        return false;
-}
-
 /* Of this port: the partition with `index0`, if it is a member of it, else the default partition. Queue pairs are bound
  * to indexes, and a switch's external port has none: there no index is special. */
 static uint16_t index0_base_of(const struct planner *pl, uint32_t port)
@@ -266,9 +256,9 @@ static uint16_t index0_base_of(const struct planner *pl, uint32_t port)
 
         if (pl->desired->subnet->ports[port].role != PORT_ENDPORT)
                 return 0;
-        if (wants(want, pl->desired->index0_base))
+        if (p_keys_hold_base(want->wanted, want->n_wanted, pl->desired->index0_base))
                 return pl->desired->index0_base;
-        return wants(want, P_KEY_DEFAULT_BASE) ? P_KEY_DEFAULT_BASE : 0;
+        return p_keys_hold_base(want->wanted, want->n_wanted, P_KEY_DEFAULT_BASE) ? P_KEY_DEFAULT_BASE : 0;
 }
 
 static int port_plan_prepare(struct planner *pl, uint32_t port, struct port_plan *ret)
@@ -345,31 +335,16 @@ static int plan_port(struct planner *pl, uint32_t port)
 
 /* --- enforcement ----------------------------------------------------------------------------------------------------- */
 
-static bool covers(const struct p_key *table, uint16_t capacity, struct p_key key)
-{
-        uint16_t i;
-
-        for (i = 0; i < capacity; i++)
-                if (p_key_base(table[i]) == p_key_base(key) && (p_key_is_full(table[i]) || !p_key_is_full(key)))
-                        return true;
-        return false;
-}
-
-/* Entries that the peer keeps though nobody asked for them (not owned, or kept) would be cut off if the switch began
- * to enforce a table that lacks them. Gives the first such entry. */
-static bool would_cut_off(const struct planner *pl, uint32_t port, struct p_key *ret)
+/* The first entry that the peer keeps without the policy (not owned, or kept) and that would be cut off if the switch began to
+ * enforce a table without it; NULL: there is none. */
+static const struct p_key *find_cut_off(const struct planner *pl, uint32_t port)
 {
         uint32_t peer = pl->desired->subnet->ports[port].peer;
-        const struct observed_table *mine = &pl->observed->tables[port], *its = &pl->observed->tables[peer];
         const struct p_key *table = pl->plan->final_tables[peer];
-        uint16_t i;
 
-        for (i = 0; table && i < its->capacity; i++)
-                if (p_key_is_used(table[i]) && !covers(pl->plan->final_tables[port], mine->capacity, table[i])) {
-                        *ret = table[i];
-                        return true;
-                }
-        return false;
+        return table ? p_keys_find_uncovered(pl->plan->final_tables[port], pl->observed->tables[port].capacity, table,
+                                             pl->observed->tables[peer].capacity)
+                     : NULL;
 }
 
 static void wanted_enforcement(struct planner *pl, uint32_t port, bool *ret_inbound, bool *ret_outbound)
@@ -377,7 +352,7 @@ static void wanted_enforcement(struct planner *pl, uint32_t port, bool *ret_inbo
         const struct subnet *s = pl->desired->subnet;
         const struct subnet_node *node = subnet_port_node(s, &s->ports[port]);
         enum settings_enforcement e = pl->options->enforcement;
-        struct p_key key;
+        const struct p_key *cut_off;
 
         *ret_inbound = (e == ENFORCEMENT_BOTH || e == ENFORCEMENT_IN) && node->inbound_enforcement_cap;
         *ret_outbound = (e == ENFORCEMENT_BOTH || e == ENFORCEMENT_OUT) && node->outbound_enforcement_cap;
@@ -390,12 +365,12 @@ static void wanted_enforcement(struct planner *pl, uint32_t port, bool *ret_inbo
                                     "table of %u entries holds (enforcement_overflow: disable)",
                                     label(pl, port), pl->observed->tables[port].capacity));
                 *ret_inbound = *ret_outbound = false;
-        } else if (would_cut_off(pl, port, &key)) {
+        } else if ((cut_off = find_cut_off(pl, port))) {
                 report(pl, &pl->enforcement_skipped, FINDING_WARNING, FINDING_PLAN_ENFORCEMENT_SKIPPED,
                        arena_printf(pl->arena,
                                     "%s: enforcement is left as it is: what is plugged in holds 0x%04x, which is not "
                                     "pkeyd's to manage and would be cut off",
-                                    label(pl, port), key.v));
+                                    label(pl, port), cut_off->v));
                 *ret_inbound = pl->observed->tables[port].enforce_inbound;
                 *ret_outbound = pl->observed->tables[port].enforce_outbound;
         }
@@ -421,14 +396,10 @@ static int add_enforcement_write(struct planner *pl, enum plan_phase phase, uint
 /* What is plugged in holds something now that only this switch port keeps from having any effect. */
 static bool holds_back(const struct planner *pl, uint32_t port)
 {
-        uint32_t peer = pl->desired->subnet->ports[port].peer;
-        const struct observed_table *mine = &pl->observed->tables[port], *its = &pl->observed->tables[peer];
-        uint16_t i;
+        const struct observed_table *mine = &pl->observed->tables[port];
+        const struct observed_table *its = &pl->observed->tables[pl->desired->subnet->ports[port].peer];
 
-        for (i = 0; i < its->capacity; i++)
-                if (p_key_is_used(its->entries[i]) && !covers(mine->entries, mine->capacity, its->entries[i]))
-                        return true;
-        return false;
+        return p_keys_find_uncovered(mine->entries, mine->capacity, its->entries, its->capacity) != NULL;
 }
 
 /* A bit that goes off does so before tables open, one that goes on when every table is right. Where a bit that goes off

@@ -11,12 +11,11 @@ enum level {
         LEVEL_FULL,
 };
 
-static enum level table_level(const struct p_key *table, uint16_t capacity, uint16_t base)
+static enum level table_level(const struct p_key *table, uint32_t n, uint16_t base)
 {
         enum level level = LEVEL_NONE;
-        uint16_t i;
 
-        for (i = 0; i < capacity; i++) {
+        for (uint32_t i = 0; i < n; i++) {
                 if (p_key_base(table[i]) != base)
                         continue;
                 if (p_key_is_full(table[i]))
@@ -28,23 +27,12 @@ static enum level table_level(const struct p_key *table, uint16_t capacity, uint
 
 static enum level wanted_level(const struct port_plan *pp, uint16_t base)
 {
-        enum level level = LEVEL_NONE;
-        uint32_t i;
-
-        for (i = 0; i < pp->want->n_wanted; i++)
-                if (p_key_base(pp->want->wanted[i]) == base)
-                        level = p_key_is_full(pp->want->wanted[i]) ? LEVEL_FULL : MAX(level, LEVEL_LIMITED);
-        return level;
+        return table_level(pp->want->wanted, pp->want->n_wanted, base);
 }
 
 static bool is_wanted_entry(const struct port_plan *pp, struct p_key key)
 {
         return p_keys_hold(pp->want->wanted, pp->want->n_wanted, key);
-}
-
-static bool is_wanted(const struct port_plan *pp, uint16_t base)
-{
-        return wanted_level(pp, base) != LEVEL_NONE;
 }
 
 bool port_plan_may_touch(const struct port_plan *pp, struct p_key key)
@@ -396,7 +384,7 @@ static void repair_index0(struct port_plan *pp)
                 return; /* right already, or nowhere yet: then place() sees to it */
         if (p_key_is_used(displaced) && !port_plan_may_touch(pp, displaced))
                 return;
-        if (p_key_is_used(displaced) && is_wanted(pp, p_key_base(displaced))) {
+        if (p_key_is_used(displaced) && wanted_level(pp, p_key_base(displaced)) != LEVEL_NONE) {
                 memcpy(pp->b, pp->a, pp->capacity * sizeof(*pp->b));
                 place_of_displaced = choose_index(pp, displaced);
                 if (place_of_displaced < 0)

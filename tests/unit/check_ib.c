@@ -40,6 +40,22 @@ START_TEST(p_key_halves)
 }
 END_TEST
 
+START_TEST(p_key_lists)
+{
+        static const struct p_key table[] = { { 0x0000 }, { 0x8010 }, { 0x0020 } };
+        static const struct p_key covered[] = { { 0x0010 }, { 0x8010 }, { 0x0020 }, { 0x8000 } };
+        static const struct p_key full[] = { { 0x8010 }, { 0x8020 } }, first[] = { { 0x0030 }, { 0x0010 } };
+
+        ck_assert(p_keys_hold(table, 3, (struct p_key) { 0x8010 }) && !p_keys_hold(table, 3, (struct p_key) { 0x0010 }));
+        ck_assert(p_keys_hold_base(table, 3, 0x10) && p_keys_hold_base(table, 3, 0x20) && !p_keys_hold_base(table, 2, 0x20));
+        ck_assert_ptr_null(p_keys_find_uncovered(table, 3, covered, 4));
+        ck_assert_ptr_eq(p_keys_find_uncovered(table, 3, full, 2), &full[1]);
+        ck_assert_ptr_eq(p_keys_find_uncovered(table, 3, first, 2), &first[0]);
+        ck_assert_ptr_eq(p_keys_find_uncovered(table, 1, covered, 4), &covered[0]);
+        ck_assert_ptr_null(p_keys_find_uncovered(table, 3, first, 0));
+}
+END_TEST
+
 START_TEST(words)
 {
         ck_assert_str_eq(membership_to_string(MEMBERSHIP_BOTH), "both");
@@ -377,6 +393,7 @@ int main(void)
         tcase_add_loop_test(t, check_response, 0, 2);
         tcase_add_test(t, check_response_class);
         tcase_add_test(t, check_response_status);
+        tcase_add_test(t, p_key_lists);
         tcase_add_test(t, p_key_blocks);
         tcase_add_test(t, p_key_modifier);
         tcase_add_test(t, node_info);
