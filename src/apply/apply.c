@@ -913,12 +913,10 @@ static void set_unanswered(struct apply *ap, uint32_t i, const struct mad_result
 /* True if the SMA at the address is that of this port; if not, the snapshot is stale. */
 static bool is_own_sma(struct apply *ap, const struct plan_write *w, const struct mad_result *result)
 {
-        const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
-        const struct subnet_node *node = subnet_port_node(ap->plan->subnet, p);
         struct node_info info;
 
         node_info_decode(result->data, &info);
-        if (info.node_guid.v == node->guid.v && (node->type == NODE_SWITCH || info.local_port == p->number))
+        if (subnet_port_has_sma(ap->plan->subnet, &ap->plan->subnet->ports[w->port], &info))
                 return true;
         ap->stale = true;
         return false;

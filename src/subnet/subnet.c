@@ -50,6 +50,13 @@ bool subnet_port_is_behind_unknown(const struct subnet *s, const struct subnet_p
         return p->role == PORT_ENDPORT && p->peer == SUBNET_NONE && subnet_port_node(s, p)->type != NODE_SWITCH;
 }
 
+bool subnet_port_has_sma(const struct subnet *s, const struct subnet_port *p, const struct node_info *info)
+{
+        const struct subnet_node *node = subnet_port_node(s, p);
+
+        return info->node_guid.v == node->guid.v && (node->type == NODE_SWITCH || info->local_port == p->number);
+}
+
 uint32_t subnet_find_node(const struct subnet *s, struct guid guid)
 {
         uint32_t i = LOWER_BOUND(node, s->nodes, s->n_nodes, node->guid.v < guid.v);

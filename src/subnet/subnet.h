@@ -130,6 +130,9 @@ const struct subnet_node *subnet_port_incomplete_node(const struct subnet *s, co
  * that filters. */
 bool subnet_port_is_behind_unknown(const struct subnet *s, const struct subnet_port *p);
 
+/* True if this NodeInfo comes from the SMA that answers for the port. */
+bool subnet_port_has_sma(const struct subnet *s, const struct subnet_port *p, const struct node_info *info);
+
 static inline bool subnet_port_is_silent(const struct subnet_node *n, uint8_t number)
 {
         return n->silent_ports[number / 64] >> (number % 64) & 1;

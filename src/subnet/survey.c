@@ -56,7 +56,7 @@ static uint32_t ring_pop(struct survey *s)
 }
 
 /* Half a table is none. */
-static void give_up(struct observed_table *t, enum mad_outcome failure, uint16_t mad_status)
+static void forget_table(struct observed_table *t, enum mad_outcome failure, uint16_t mad_status)
 {
         memset(t->entries, 0, t->capacity * sizeof(*t->entries));
         t->source = TABLE_UNKNOWN;
@@ -72,21 +72,15 @@ static void enqueue_port(struct survey *s, uint32_t port)
 
         if (!t->entries)
                 return;
-        memset(t->entries, 0, t->capacity * sizeof(*t->entries));
-        t->source = TABLE_UNKNOWN;
-        t->failure = MAD_ANSWERED;
-        t->mad_status = 0;
-        t->is_stranger = false;
+        forget_table(t, MAD_ANSWERED, 0);
         if (subnet_port_is_incomplete(s->observed->subnet, &s->observed->subnet->ports[port])) {
-                give_up(t, MAD_TIMED_OUT, 0);
-                return;
+                t->failure = MAD_TIMED_OUT;
+        } else if (t->capacity == 0) {
+                t->failure = MAD_REFUSED;
+        } else {
+                s->ports[s->n_ports++] = port;
+                s->blocks_all += observed_table_blocks(t);
         }
-        if (t->capacity == 0) {
-                give_up(t, MAD_REFUSED, 0);
-                return;
-        }
-        s->ports[s->n_ports++] = port;
-        s->blocks_all += observed_table_blocks(t);
 }
 
 static int enqueue_ports(struct arena *a, struct survey *s)
@@ -271,41 +265,37 @@ static void port_failed(struct survey *s, struct conversation *c, enum mad_outco
         struct observed_table *t = &s->observed->tables[s->ports[c->first]];
 
         s->blocks_done += observed_table_blocks(t) - c->block;
-        give_up(t, failure, mad_status);
+        forget_table(t, failure, mad_status);
         next_port(c);
         c->must_identify |= failure == MAD_REFUSED && s->options.identify; /* by a stranger, who has no such port? */
         c->timeouts = failure == MAD_TIMED_OUT ? c->timeouts + 1 : 0;
         while (c->timeouts >= MAX_TIMEOUTS_IN_A_ROW && c->first < c->end) {
                 t = &s->observed->tables[s->ports[c->first]];
                 s->blocks_done += observed_table_blocks(t);
-                give_up(t, MAD_TIMED_OUT, 0);
+                forget_table(t, MAD_TIMED_OUT, 0);
                 next_port(c);
         }
-}
-
-static bool is_expected(const struct survey *s, const struct conversation *c, const uint8_t data[SMP_DATA_SIZE])
-{
-        const struct subnet_port *p = &s->observed->subnet->ports[port_of(s, c)];
-        const struct subnet_node *node = subnet_port_node(s->observed->subnet, p);
-        struct node_info info;
-
-        node_info_decode(data, &info);
-        return info.node_guid.v == node->guid.v && (node->type == NODE_SWITCH || info.local_port == p->number);
 }
 
 /* Of an SMA that is another one, or does not say who it is, nothing is taken over. */
 static void identified(struct survey *s, struct conversation *c, const struct mad_result *result)
 {
-        bool is_stranger = result->outcome == MAD_ANSWERED && !is_expected(s, c, result->data);
+        const struct subnet *subnet = s->observed->subnet;
+        bool is_stranger = false;
+        struct node_info info;
 
         c->must_identify = false;
-        if (result->outcome == MAD_ANSWERED && !is_stranger)
-                return;
+        if (result->outcome == MAD_ANSWERED) {
+                node_info_decode(result->data, &info);
+                is_stranger = !subnet_port_has_sma(subnet, &subnet->ports[port_of(s, c)], &info);
+                if (!is_stranger)
+                        return;
+        }
         s->stale |= is_stranger && (s->options.identify || !is_by_directed_route(s, c));
         for (uint32_t i = c->begin; i < c->end; i++) {
                 struct observed_table *t = &s->observed->tables[s->ports[i]];
 
-                give_up(t, is_stranger ? MAD_REFUSED : result->outcome, is_stranger ? 0 : result->mad_status);
+                forget_table(t, is_stranger ? MAD_REFUSED : result->outcome, is_stranger ? 0 : result->mad_status);
                 t->is_stranger = is_stranger;
         }
 }
@@ -341,28 +331,24 @@ static void block_answered(struct survey *s, struct conversation *c, const struc
         next_port(c);
 }
 
-/* The conversation that waits for this answer; SUBNET_NONE: none does. */
-static uint32_t find_conversation(const struct survey *s, uint64_t cookie)
+/* The conversation that waits for this answer; NULL: none does. */
+static struct conversation *find_conversation(const struct survey *s, uint64_t cookie)
 {
         uint64_t port = cookie >> 16;
         uint32_t i = port < s->observed->subnet->n_ports ? s->conversation_of[port] : SUBNET_NONE;
-        const struct conversation *c = i == SUBNET_NONE ? NULL : &s->conversations[i];
+        struct conversation *c = i == SUBNET_NONE ? NULL : &s->conversations[i];
 
-        if (!c || !c->waiting || cookie != cookie_of(s, c))
-                return SUBNET_NONE;
-        return i;
+        return c && c->waiting && cookie == cookie_of(s, c) ? c : NULL;
 }
 
 static void survey_result(void *state, usec_t now, const struct mad_result *result)
 {
         struct survey *s = state;
-        uint32_t i = find_conversation(s, result->cookie);
-        struct conversation *c;
+        struct conversation *c = find_conversation(s, result->cookie);
 
         (void) now;
-        if (i == SUBNET_NONE)
+        if (!c)
                 return;
-        c = &s->conversations[i];
         c->waiting = false;
         if (is_identifying(c))
                 identified(s, c, result);
@@ -371,7 +357,7 @@ static void survey_result(void *state, usec_t now, const struct mad_result *resu
         else
                 block_answered(s, c, result);
         if (c->first < c->end || c->must_identify)
-                ring_push(s, i);
+                ring_push(s, (uint32_t) (c - s->conversations));
         else
                 s->n_open--;
 }
@@ -379,15 +365,11 @@ static void survey_result(void *state, usec_t now, const struct mad_result *resu
 /* Only what is learned of who is silent. */
 static void survey_take_back(void *state, usec_t now, const struct mad_result *result)
 {
-        struct survey *s = state;
-        uint32_t i = find_conversation(s, result->cookie);
-        struct conversation *c;
+        struct conversation *c = find_conversation(state, result->cookie);
 
         (void) now;
-        if (i == SUBNET_NONE)
-                return;
-        c = &s->conversations[i];
-        c->tries = (uint8_t) MIN(c->tries + result->timeouts, UINT8_MAX);
+        if (c)
+                c->tries = (uint8_t) MIN(c->tries + result->timeouts, UINT8_MAX);
 }
 
 static bool survey_done(const void *state)
