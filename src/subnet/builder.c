@@ -8,8 +8,8 @@
 #include "util/vector.h"
 
 /*
- * Until finish, ports name their node by the order in which nodes were added. An index of node GUIDs answers who is
- * there already; which ports of a node are there is a set of 256 bits.
+ * Until finish, ports refer to their node by the order in which nodes were added. An index finds a node by its GUID; a set of 256
+ * bits has the ports that a node has already.
  */
 
 static_assert(HASH_INDEX_NONE == SUBNET_NONE, "hash_index_first() returns SUBNET_NONE if there is no such node");
@@ -89,7 +89,7 @@ int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *
         if (r < 0)
                 return r;
         if (node->type == NODE_SWITCH)
-                new.node.device = ""; /* the second word of a switch's is its maker's name */
+                new.node.device = ""; /* the second word of a switch is the name of its vendor */
 
         r = VECTOR_GROW(b->arena, b->nodes, b->n_nodes, b->size_nodes);
         if (r < 0)
@@ -243,7 +243,7 @@ static int drop_other_ports(struct arena *a, struct subnet *s)
         return 0;
 }
 
-/* One number for each SMA, and of a switch's external ports what only its port 0 has. */
+/* Numbers the SMAs, and copies to the external ports of a switch what only its port 0 has. */
 static void finish_ports(struct subnet *s)
 {
         const struct subnet_port *port0 = NULL;

@@ -49,7 +49,7 @@ static struct piece trim(const char *raw, size_t size)
         return (struct piece) { raw, n };
 }
 
-/* The first word of *rest, which then is what comes behind it. */
+/* Takes the first word off *rest. */
 static struct piece take_word(struct piece *rest)
 {
         struct piece word;
@@ -72,7 +72,7 @@ static bool ends_with(struct piece s, const char *tail)
         return s.n >= n && memcmp(s.p + s.n - n, tail, n) == 0;
 }
 
-/* "MF0;NAME:MODEL/U1": the number is that of the chassis part. */
+/* "MF0;NAME:MODEL/U1"; the number is that of the part of the chassis. */
 static bool managed_switch_name(struct piece s, struct piece *ret)
 {
         const char *colon;
@@ -98,7 +98,7 @@ int node_description_split(struct arena *a, const char *raw, size_t size, const 
         struct piece all = trim(raw, size), name = { "", 0 }, device = { "", 0 }, rest = all;
         const char *description, *n, *d;
 
-        /* The CA inside of a switch that does collective operations (SHARP) is an endport, but no host. */
+        /* The CA inside a switch for collective operations (SHARP) is an endport, but no host. */
         if (!ends_with(all, "Aggregation Node")) {
                 bool is_switch = managed_switch_name(all, &rest);
 

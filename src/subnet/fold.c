@@ -6,9 +6,9 @@
 
 #include "util/text.h"
 
-#define MAX_DIGITS 18 /* what surely fits into 64 bits */
+#define MAX_DIGITS 18 /* always fits into 64 bits */
 
-/* A name taken apart at its last run of digits. */
+/* A name split at its last run of digits. */
 struct part {
         const char *name;
         size_t prefix, digits; /* digits 0: nothing to fold */
@@ -39,7 +39,7 @@ static const char *suffix(const struct part *p)
         return p->name + p->prefix + p->digits;
 }
 
-/* By what stands around the number. */
+/* Compares what surrounds the number. */
 static int compare_frames(const struct part *a, const struct part *b)
 {
         return memcmp(a->name, b->name, MIN(a->prefix, b->prefix)) ?: ORDER(a->prefix, b->prefix) ?:
@@ -53,7 +53,7 @@ static int compare_parts(const void *pa, const void *pb)
         return compare_frames(a, b) ?: ORDER(a->number, b->number) ?: ORDER(a->digits, b->digits);
 }
 
-/* The next number, written in the same width: 9 -> 10 and 09 -> 10, but not 9 -> 010. */
+/* True if b is the next number in the same width: 9 -> 10 and 09 -> 10, but not 9 -> 010. */
 static bool follows(const struct part *a, const struct part *b)
 {
         char buffer[MAX_DIGITS + 3];
@@ -72,7 +72,7 @@ static void print_range(struct text *t, const struct part *first, const struct p
                 text_add(t, "-%.*s", (int) last->digits, last->name + last->prefix);
 }
 
-/* Names of one frame: prefix[ranges]suffix, or the name alone. */
+/* Prints names with one prefix and suffix: prefix[ranges]suffix, or the name alone. */
 static void print_group(struct text *t, const struct part *parts, size_t n)
 {
         if (n == 1 || parts->digits == 0) {
@@ -143,7 +143,7 @@ static uint32_t first_port_of_node(const struct subnet *s, uint32_t node)
         return LOWER_BOUND(port, s->ports, s->n_ports, port->node < node);
 }
 
-/* Endports of all nodes with this name: a host may have several adapters. */
+/* Counts the endports of all nodes with this name: a host may have several adapters. */
 static uint32_t count_endports(const struct subnet *s, const char *name)
 {
         uint32_t n = 0;

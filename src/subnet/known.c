@@ -10,8 +10,8 @@
 
 #define DAY         86400u
 #define MAX_ABSENCE (KNOWN_DAYS * DAY * USEC_PER_SEC)
-#define MAX_COUNTED (DAY * USEC_PER_SEC)  /* between two sweeps: in a longer time nobody looked */
-#define NOTE_PERIOD (3600 * USEC_PER_SEC) /* of absence, after which it is worth storing */
+#define MAX_COUNTED (DAY * USEC_PER_SEC)  /* between two sweeps; a longer time without a sweep counts as this */
+#define NOTE_PERIOD (3600 * USEC_PER_SEC) /* of absence, after which it is stored */
 
 void known_done(struct known *k)
 {
@@ -20,13 +20,13 @@ void known_done(struct known *k)
         *k = (struct known) {};
 }
 
-/* Where this GUID stands, or would stand. */
+/* The position of this GUID, or where it would be. */
 static uint32_t place_of(const struct known *k, struct guid guid)
 {
         return LOWER_BOUND(port, k->ports, k->n, port->port_guid.v < guid.v);
 }
 
-static struct known_port *find(const struct known *k, struct guid port_guid)
+static struct known_port *find_port(const struct known *k, struct guid port_guid)
 {
         uint32_t at = place_of(k, port_guid);
 
@@ -35,10 +35,10 @@ static struct known_port *find(const struct known *k, struct guid port_guid)
 
 const struct known_port *known_find(const struct known *k, struct guid port_guid)
 {
-        return find(k, port_guid);
+        return find_port(k, port_guid);
 }
 
-/* Below 0: x was there later. By the clock that nobody sets, as far as that goes. */
+/* Below 0: x was present later. The monotonic clock decides as far as possible. */
 static int compare_last(const struct known_port *x, const struct known_port *y)
 {
         return ORDER(x->absent, y->absent) ?: ORDER(y->seen, x->seen);
@@ -92,7 +92,7 @@ int known_add(struct known *k, const struct known_port *port)
         return 0;
 }
 
-static void describe(const struct subnet *s, const struct subnet_port *p, uint64_t wall, struct known_port *ret)
+static void make_known_port(const struct subnet *s, const struct subnet_port *p, uint64_t wall, struct known_port *ret)
 {
         const struct subnet_node *node = subnet_port_node(s, p);
 
@@ -107,7 +107,7 @@ static void describe(const struct subnet *s, const struct subnet_port *p, uint64
         }
 }
 
-/* Is this news beside what is known (NULL: nothing)? */
+/* True if this differs from what is known (NULL: nothing). */
 static bool is_news(const struct known_port *old, const struct known_port *port)
 {
         return !old || old->node_guid.v != port->node_guid.v || old->type != port->type || old->number != port->number ||
@@ -115,11 +115,11 @@ static bool is_news(const struct known_port *old, const struct known_port *port)
                strcmp(old->description, port->description) != 0 || port->seen > old->noted + DAY || port->seen + DAY < old->noted;
 }
 
-static bool forget(struct known *k)
+static bool forget_absent(struct known *k)
 {
         uint32_t kept = 0;
 
-        /* without memory it is kept: it would stay in the store for ever */
+        /* without memory it is kept; otherwise it would stay in the store */
         for (uint32_t i = 0; i < k->n; i++)
                 if (k->ports[i].absent <= MAX_ABSENCE || VECTOR_GROW(NULL, k->gone, k->n_gone, k->allocated_gone) < 0)
                         k->ports[kept++] = k->ports[i];
@@ -131,7 +131,7 @@ static bool forget(struct known *k)
         return true;
 }
 
-static bool find_again(struct known_port *port)
+static bool mark_present(struct known_port *port)
 {
         bool news = port->absent > 0;
 
@@ -142,10 +142,10 @@ static bool find_again(struct known_port *port)
         return news;
 }
 
-/* It counts from the first sweep that missed it. The store is to have when it was seen last, not a day before. */
-static bool miss(struct known_port *port, usec_t passed, bool must_note)
+/* Counts absence from the first sweep that misses the port. The store then gets the exact time when it was last seen. */
+static bool mark_absent(struct known_port *port, usec_t passed, bool must_store)
 {
-        bool news = must_note || (!port->is_absent && port->seen != port->noted);
+        bool news = must_store || (!port->is_absent && port->seen != port->noted);
 
         if (port->is_absent)
                 port->absent += passed;
@@ -157,18 +157,18 @@ static bool miss(struct known_port *port, usec_t passed, bool must_note)
         return news;
 }
 
-/* All who are absent are stored at once: else who is gone for longer could seem to be gone for less. */
+/* All absent ports are stored at the same time; otherwise a port that is absent for longer could seem to be absent for less. */
 static bool count_absence(struct known *k, const struct subnet *subnet, usec_t now)
 {
         usec_t passed = k->counted > 0 ? MIN(now - MIN(now, k->counted), MAX_COUNTED) : 0;
-        bool must_note = k->unnoted + passed >= NOTE_PERIOD, news = false;
+        bool must_store = k->unnoted + passed >= NOTE_PERIOD, news = false;
 
         k->counted = now;
-        k->unnoted = must_note ? 0 : k->unnoted + passed;
+        k->unnoted = must_store ? 0 : k->unnoted + passed;
         for (uint32_t i = 0; i < k->n; i++) {
                 bool is_there = subnet_find_endport(subnet, k->ports[i].port_guid) != SUBNET_NONE;
 
-                news |= is_there ? find_again(&k->ports[i]) : miss(&k->ports[i], passed, must_note);
+                news |= is_there ? mark_present(&k->ports[i]) : mark_absent(&k->ports[i], passed, must_store);
         }
         return news;
 }
@@ -177,7 +177,7 @@ int known_learn(struct known *k, const struct subnet *subnet, usec_t now, uint64
 {
         bool news = count_absence(k, subnet, now);
 
-        news |= forget(k);
+        news |= forget_absent(k);
 
         for (uint32_t i = 0; i < subnet->n_ports; i++) {
                 struct known_port port, *old;
@@ -186,10 +186,10 @@ int known_learn(struct known *k, const struct subnet *subnet, usec_t now, uint64
                 if (subnet->ports[i].role != PORT_ENDPORT || subnet->ports[i].guid.v == 0 ||
                     subnet_port_is_incomplete(subnet, &subnet->ports[i]))
                         continue;
-                describe(subnet, &subnet->ports[i], wall, &port);
-                old = find(k, port.port_guid);
+                make_known_port(subnet, &subnet->ports[i], wall, &port);
+                old = find_port(k, port.port_guid);
                 if (!is_news(old, &port)) {
-                        old->seen = wall; /* not worth storing before it is a day old */
+                        old->seen = wall; /* stored only once a day */
                         continue;
                 }
                 port.is_new = !old || old->is_new;
@@ -222,7 +222,7 @@ void known_unstore(struct known *k)
 
 /* ---- nodes -------------------------------------------------------------------------------------------------------- */
 
-/* One of its ports, all of which have its name. */
+/* Finds one port of the node; all have its name. */
 static const struct known_port *find_node(const struct known *k, struct guid node)
 {
         for (uint32_t i = 0; i < k->n; i++)
@@ -240,7 +240,7 @@ const char *known_description(const struct known *k, struct guid node)
 
 /* ---- the larger snapshot ---------------------------------------------------------------------------------------- */
 
-/* A node that did not answer everything is what it was when it did. */
+/* An incomplete node gets what is known of it. */
 static int copy_node(struct subnet_builder *b, const struct known *k, const struct subnet_node *from)
 {
         const struct known_port *known = from->incomplete ? find_node(k, from->guid) : NULL;
@@ -270,7 +270,7 @@ static int copy_snapshot(struct subnet_builder *b, const struct known *k, const 
         return r;
 }
 
-/* The switch port it was plugged into, if nobody else is there now, or was since. The switch may be absent, too. */
+/* Adds the switch port that the port was plugged into, unless another port is or was there since. The switch may be absent, too. */
 static int plug_in(struct subnet_builder *b, const struct subnet *s, const struct known_port *k)
 {
         uint32_t node = k->switch_guid.v ? subnet_find_node(s, k->switch_guid) : SUBNET_NONE;
@@ -299,7 +299,7 @@ static int add_absent(struct subnet_builder *b, const struct subnet *s, const st
         r = subnet_builder_add_node(b, &node, k->description, MIN(strlen(k->description), (size_t) NODE_DESCRIPTION_SIZE));
         if (r == 0 || r == -EEXIST)
                 r = subnet_builder_add_port(b, k->node_guid, &port);
-        /* what contradicts the snapshot was true once */
+        /* an error means that it contradicts the snapshot, which is newer */
         return r == -ENOMEM ? r : 0;
 }
 
@@ -310,7 +310,7 @@ static int compare_seen(const void *left, const void *right)
         return compare_last(*a, *b) ?: ORDER((*a)->port_guid.v, (*b)->port_guid.v);
 }
 
-/* Who was seen last at a switch port has it. */
+/* The port that was last seen at a switch port gets it. */
 static int plug_in_all(struct subnet_builder *b, const struct subnet *s, const struct known *k)
 {
         _cleanup_free_ const struct known_port **ports = calloc(MAX(k->n, 1u), sizeof(*ports));
@@ -326,7 +326,7 @@ static int plug_in_all(struct subnet_builder *b, const struct subnet *s, const s
         return r;
 }
 
-/* The GUID of a node that was seen names the ports of that node. */
+/* Adds no port if the GUID is that of a node that was seen: it stands for the ports of that node. */
 static int add_named(struct subnet_builder *b, const struct known *k, const struct subnet *s, struct guid guid)
 {
         const struct subnet_node node = { .guid = guid, .type = NODE_UNKNOWN };

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * Endports that were seen once. A host that is down is in no snapshot, but who writes partitions ahead for the day it comes back
- * (opensm/phases.h) has to know the port GUIDs behind its name. What is known of a port is what was true when it was last seen.
+ * Known endports: every endport that was ever seen, as it was when it was last seen. A host that is down is in no snapshot, but a
+ * partition file for the day it returns (opensm/phases.h) needs the port GUIDs behind its name.
  *
- * Bounded: who was absent for KNOWN_DAYS is forgotten, and beyond KNOWN_MAX no new ones are taken. How long a port is absent is
- * counted from sweep to sweep of one process, by a clock that nobody can set. So nobody is forgotten because the wall clock was
- * set wrong, or because no process ran for long.
+ * Bounded: a port that was absent for KNOWN_DAYS is forgotten, and beyond KNOWN_MAX no new ports are added. The absence of a port
+ * is counted from sweep to sweep of one process, by a monotonic clock. So no port is forgotten because the wall clock was set
+ * wrong, or because no process ran for a long time.
  */
 
 #include "subnet/subnet.h"
@@ -20,14 +20,14 @@ struct known_port {
         enum node_type type;
         uint8_t number;
         char description[4 * NODE_DESCRIPTION_SIZE + 1]; /* escaped, as in struct subnet_node */
-        struct guid switch_guid;    /* what it was plugged into; 0: no switch */
+        struct guid switch_guid;    /* the switch that it was plugged into; 0: none */
         uint8_t switch_port;
-        uint64_t seen;              /* seconds since 1970, as the clock said; after a restart it may be a day early */
-        usec_t absent;              /* for how long, as was counted; after a restart it may be an hour less */
-        bool is_absent;             /* it was missing in the last snapshot that known_learn() took */
-        bool is_stored;             /* it is in the store as it is here */
-        bool is_new;                /* it was never seen before the discoveries since known_reported() */
-        uint64_t noted;             /* `seen` as the store has it, or is to have it */
+        uint64_t seen;              /* seconds since 1970; after a restart up to a day too early */
+        usec_t absent;              /* how long it is absent, as counted; after a restart up to an hour too little */
+        bool is_absent;             /* the last snapshot of known_learn() did not have it */
+        bool is_stored;             /* the store has it as it is here */
+        bool is_new;                /* first seen by a discovery since known_reported() */
+        uint64_t noted;             /* `seen` as the store has it, or will have it */
 };
 
 struct known {
@@ -35,46 +35,47 @@ struct known {
         uint32_t n, allocated;
         struct guid *gone;          /* malloc'ed; port GUIDs that were forgotten since the last known_stored() */
         uint32_t n_gone, allocated_gone;
-        usec_t counted, unnoted;    /* when absence was counted last (0: never), and how much of it is not to be stored yet */
+        usec_t counted, unnoted;    /* when absence was last counted (0: never), and how much of it is not stored yet */
 };
 
 void known_done(struct known *k);
 
-/* One port, of the store: ports come in any order, of two with one GUID the last counts. Returns 0, -ENOSPC or -ENOMEM. */
+/* Adds a port from the store. They may come in any order; of two with one GUID the last counts. Returns 0, -ENOSPC or -ENOMEM. */
 int known_add(struct known *k, const struct known_port *port);
 
 /* The port with this GUID; NULL: it was never seen. Borrowed until the next change. */
 const struct known_port *known_find(const struct known *k, struct guid port_guid);
 
-/* Who was at this switch port last, of those that are not in the subnet; NULL: nobody who is known. Borrowed likewise. */
+/* The port that was last at this switch port, of those that are not in the subnet; NULL: none is known. Borrowed until the next
+ * change. */
 const struct known_port *known_find_at(const struct known *k, const struct subnet *subnet, struct subnet_place place);
 
 /* "node0001 mlx5_0/1", "leaf07/0", as subnet_port_label(); without a description the GUID of the port. Allocated from a; NULL: out
  * of memory. */
 const char *known_port_label(struct arena *a, const struct known_port *p);
 
-/* What the node was called last, escaped; "": it was never seen. Borrowed likewise. */
+/* The last NodeDescription of the node, escaped; "": it was never seen. Borrowed until the next change. */
 const char *known_description(const struct known *k, struct guid node);
 
-/* Was x there after y was gone? */
+/* True if x was last present after y was. */
 bool known_is_later(const struct known_port *x, const struct known_port *y);
 
-/* All endports of a snapshot, but for incomplete ones, were seen at `wall` (seconds since 1970); who is absent for too long, by the
- * clock of `now`, is forgotten. Returns 1 if that is worth writing down (somebody is new, moved, gone or forgotten, what is stored
- * is a day old, or an hour of absence was counted), 0, or -ENOMEM. */
+/* Records that all endports of a snapshot, except incomplete ones, were seen at `wall` (seconds since 1970), and forgets ports that
+ * are absent for too long by the clock of `now`. Returns 1 if that should be stored (a port is new, moved, disappeared or was
+ * forgotten, what is stored is a day old, or an hour of absence was counted), 0, or -ENOMEM. */
 int known_learn(struct known *k, const struct subnet *subnet, usec_t now, uint64_t wall);
 
-/* The snapshot with those that are not in it, where they were last seen, and with what is known of incomplete nodes. Only good for
- * asking who is a member of what. Returns 0 or -ENOMEM; *ret in the arena. */
+/* Extends the snapshot by the known ports that are not in it, where they were last seen, and by what is known of incomplete nodes.
+ * Use the result only to compute memberships. Returns 0 or -ENOMEM; *ret in the arena. */
 int known_extend(struct arena *a, const struct known *k, const struct subnet *subnet, struct subnet **ret);
-/* The same, with a port for each of these GUIDs that was never seen, neither of a port nor of a node: it has no name, no place, and
- * is NODE_UNKNOWN. */
+/* The same, and adds a port for each of these GUIDs that was never seen as the GUID of a port or node: it has no name and no place,
+ * and is NODE_UNKNOWN. */
 int known_extend_named(struct arena *a, const struct known *k, const struct subnet *subnet, const struct guid *guids,
                        uint32_t n_guids, struct subnet **ret);
 
-/* Which ports are new was reported. */
+/* The new ports were reported. */
 void known_reported(struct known *k);
-/* All ports were stored, and what is gone was deleted. */
+/* All ports were stored, and the forgotten ones deleted. */
 void known_stored(struct known *k);
-/* The store was lost: every port is to be stored anew. */
+/* The store was lost: every port has to be stored again. */
 void known_unstore(struct known *k);

@@ -38,7 +38,7 @@ int observed_new(struct arena *a, const struct subnet *subnet, struct observed *
         return observed_new_of(a, subnet, subnet_port_is_managed, ret);
 }
 
-/* How many entries of a block the table has. */
+/* The number of entries of a block that are in the table. */
 static size_t block_entries(const struct observed_table *t, uint16_t block)
 {
         size_t first = (size_t) block * P_KEY_BLOCK_ENTRIES;
@@ -89,7 +89,7 @@ void observed_table_set_block(struct observed_table *t, uint16_t block,
                 memcpy(t->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, entries, n * sizeof(*entries));
 }
 
-/* Order of two ports of different snapshots: both snapshots are sorted like that. */
+/* Orders two ports of different snapshots, as each snapshot is sorted. */
 static int compare_ports(const struct subnet *s, uint32_t port, const struct subnet *t, uint32_t other)
 {
         const struct subnet_port *p = &s->ports[port], *q = &t->ports[other];

@@ -4,38 +4,38 @@
 
 #include "subnet/survey.h"
 
-/* A switch's SMA answers for dozens of ports. After that many of its ports timed out in a row it is taken for dead. */
+/* The SMA of a switch answers for dozens of ports. After so many timeouts of its ports in a row it counts as dead. */
 #define MAX_TIMEOUTS_IN_A_ROW 2
 
-/* In the place of a block: NodeInfo. No table has so many blocks. */
+/* Stands for NodeInfo in place of a block number. No table has so many blocks. */
 #define NODE_INFO UINT16_MAX
 
 /*
- * One conversation for each SMA, one request at a time in each: more would only wait in the engine. Conversations that
- * may ask stand in a ring; next() takes the first, result() puts it back at the end. So requests spread over as many
- * SMAs as there are, whatever the order of ports.
+ * One conversation for each SMA, with one request at a time: more would only wait in the engine. The conversations that may send
+ * are in a ring: next() takes the first, result() puts it back at the end. So requests spread over all SMAs, whatever the order
+ * of ports.
  */
 struct conversation {
         uint32_t begin, end; /* ports[begin..end) */
-        uint32_t first;      /* ports[first..end): those that are not finished; the current one is ports[first] */
-        uint16_t block;      /* the next (or outstanding) one of the current port */
-        uint8_t tries;       /* for that without an answer, in surveys that were interrupted */
+        uint32_t first;      /* ports[first..end) are not finished; the current one is ports[first] */
+        uint16_t block;      /* the next (or outstanding) block of the current port */
+        uint8_t tries;       /* for that block without an answer, in surveys that were interrupted */
         uint8_t timeouts;    /* ports in a row */
         bool waiting;        /* for an answer */
-        bool must_identify;  /* what it answered counts only if it is the one that the snapshot has at its address */
+        bool must_identify;  /* what it answered counts only if it is the SMA that the snapshot has at its address */
 };
 
 struct survey {
         struct observed *observed; /* borrows */
         struct survey_options options;
-        uint32_t *ports;           /* ascending, each once, all with a table */
+        uint32_t *ports;           /* ascending, without duplicates, all with a table */
         uint32_t n_ports;
         struct conversation *conversations;
         uint32_t n_conversations;
-        uint32_t *ring;            /* indexes into conversations; as large as there are of them */
+        uint32_t *ring;            /* indexes into conversations, with room for all */
         uint32_t ring_first, ring_n;
         uint32_t *conversation_of; /* per port of the subnet; SUBNET_NONE: not surveyed */
-        uint32_t n_open;           /* conversations that are not over */
+        uint32_t n_open;           /* conversations that have not ended */
         uint64_t blocks_done, blocks_all;
         bool stale;
 };
@@ -55,7 +55,7 @@ static uint32_t ring_pop(struct survey *s)
         return c;
 }
 
-/* Half a table is none. */
+/* Part of a table is useless. */
 static void forget_table(struct observed_table *t, enum mad_outcome failure, uint16_t mad_status)
 {
         memset(t->entries, 0, t->capacity * sizeof(*t->entries));
@@ -65,7 +65,7 @@ static void forget_table(struct observed_table *t, enum mad_outcome failure, uin
         t->is_stranger = false;
 }
 
-/* Enqueues a port, forgetting what was known of it. */
+/* Forgets what was known of a port, and enqueues it. */
 static void enqueue_port(struct survey *s, uint32_t port)
 {
         struct observed_table *t = &s->observed->tables[port];
@@ -110,7 +110,7 @@ static int enqueue_ports(struct arena *a, struct survey *s)
         return 0;
 }
 
-/* Ports of one SMA follow each other in the order of ports. */
+/* The ports of one SMA are next to each other. */
 static int open_conversations(struct arena *a, struct survey *s)
 {
         const struct subnet *subnet = s->observed->subnet;
@@ -155,13 +155,13 @@ int survey_new(struct arena *a, struct observed *observed, const struct survey_o
         return 0;
 }
 
-/* A LID stays with its port when a cable is moved; at the end of a directed route is somebody else then. */
+/* A LID stays with its port when a cable is moved; a directed route then ends at another device. */
 static bool is_by_directed_route(const struct survey *s, const struct conversation *c)
 {
         return mad_route_is_directed(&s->observed->subnet->ports[s->ports[c->begin]].route);
 }
 
-/* When its tables were read it says who it is. */
+/* It identifies itself after its tables were read. */
 static bool is_identifying(const struct conversation *c)
 {
         return c->first == c->end;
@@ -172,7 +172,7 @@ static uint32_t port_of(const struct survey *s, const struct conversation *c)
         return s->ports[is_identifying(c) ? c->begin : c->first];
 }
 
-/* Of the request that a conversation makes next, or waits for. */
+/* The cookie of the request that a conversation sends next, or waits for. */
 static uint64_t cookie_of(const struct survey *s, const struct conversation *c)
 {
         return (uint64_t) port_of(s, c) << 16 | (is_identifying(c) ? NODE_INFO : c->block);
@@ -183,13 +183,13 @@ static bool could_not_be_read(const struct observed_table *t)
         return t->source != TABLE_READ && t->failure != MAD_ANSWERED;
 }
 
-/* The same port in another survey, which need not be of the same snapshot. */
+/* Finds the same port in another survey, which may be of another snapshot. */
 static uint32_t find_in(const struct survey *s, const struct subnet_port *p, const struct observed *o)
 {
         return o ? subnet_find_port_of(o->subnet, subnet_port_node(s->observed->subnet, p)->guid, p->number) : SUBNET_NONE;
 }
 
-/* How often the SMA of this port had no answer when the survey that was interrupted came to the port. */
+/* How many requests the SMA of this port left unanswered when the interrupted survey was at this port. */
 static uint8_t recall(const struct survey *s, const struct subnet_port *p, bool *ret_failed)
 {
         const struct survey *old = s->options.interrupted;
@@ -201,7 +201,7 @@ static uint8_t recall(const struct survey *s, const struct subnet_port *p, bool 
         return c && c->first < c->end && old->ports[c->first] == port ? c->tries : 0;
 }
 
-/* The same port at the last survey. */
+/* True if the last survey could not read this port. */
 static bool failed_before(const struct survey *s, const struct subnet_port *p)
 {
         const struct observed *o = s->options.before;
@@ -242,7 +242,7 @@ static bool survey_next(void *state, usec_t now, struct mad_request *ret)
                 .attribute = SMP_ATTR_NODE_INFO,
                 .key = m_keys_get(s->options.m_keys, p->guid),
         };
-        if (is_identifying(c)) { /* it has just answered */
+        if (is_identifying(c)) { /* it answered just before */
                 ret->retries = s->options.retries;
                 return true;
         }
@@ -267,7 +267,7 @@ static void port_failed(struct survey *s, struct conversation *c, enum mad_outco
         s->blocks_done += observed_table_blocks(t) - c->block;
         forget_table(t, failure, mad_status);
         next_port(c);
-        c->must_identify |= failure == MAD_REFUSED && s->options.identify; /* by a stranger, who has no such port? */
+        c->must_identify |= failure == MAD_REFUSED && s->options.identify; /* a stranger without such a port may have refused it */
         c->timeouts = failure == MAD_TIMED_OUT ? c->timeouts + 1 : 0;
         while (c->timeouts >= MAX_TIMEOUTS_IN_A_ROW && c->first < c->end) {
                 t = &s->observed->tables[s->ports[c->first]];
@@ -277,7 +277,7 @@ static void port_failed(struct survey *s, struct conversation *c, enum mad_outco
         }
 }
 
-/* Of an SMA that is another one, or does not say who it is, nothing is taken over. */
+/* If the SMA is another one, or does not identify itself, its tables are dropped. */
 static void identified(struct survey *s, struct conversation *c, const struct mad_result *result)
 {
         const struct subnet *subnet = s->observed->subnet;
@@ -300,7 +300,7 @@ static void identified(struct survey *s, struct conversation *c, const struct ma
         }
 }
 
-/* As it was known before: then it says nothing new. */
+/* True if the block is as it was known for certain, so that the answer contains nothing new. */
 static bool is_certain(const struct survey *s, const struct conversation *c)
 {
         const struct observed_table *t = s->options.certain ? &s->options.certain->tables[s->ports[c->first]] : NULL;
@@ -362,7 +362,7 @@ static void survey_result(void *state, usec_t now, const struct mad_result *resu
                 s->n_open--;
 }
 
-/* Only what is learned of who is silent. */
+/* Keeps only the number of tries without an answer. */
 static void survey_take_back(void *state, usec_t now, const struct mad_result *result)
 {
         struct conversation *c = find_conversation(state, result->cookie);

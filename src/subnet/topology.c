@@ -23,7 +23,7 @@
 #define MAX_SOURCE_LINE 200
 #define MAX_UNICAST_LID 0xbfff
 
-/* What is left of a line. */
+/* The rest of a line. */
 struct text {
         const char *p, *end;
 };
@@ -53,8 +53,8 @@ struct parser {
         struct text line; /* the one being read */
         unsigned line_number;
 
-        struct guid guid, port_guid; /* of a GUID line, until its node comes; 0: none */
-        struct subnet_node current;  /* the node whose port lines these are */
+        struct guid guid, port_guid; /* of a GUID line, until its node line; 0: none */
+        struct subnet_node current;  /* the node that the port lines belong to */
         enum { NOT_IN_NODE, IN_NODE, IN_BAD_NODE } where;
 
         struct topology_node *nodes;
@@ -72,7 +72,7 @@ static void parser_done(struct parser *ps)
 
 /* --- findings ----------------------------------------------------------------------------------------------------- */
 
-/* `what` has nothing of the file in it but what was found to be printable. */
+/* `what` contains only parts of the file that were found to be printable. */
 static void complain(struct parser *ps, enum finding_severity severity, const char *at, const char *what)
 {
         struct location where = { .file = ps->file, .line = ps->line_number };
@@ -127,7 +127,7 @@ static bool take_word(struct text *t, const char *word)
         return true;
 }
 
-/* Digits of this base, at least one; false, with t where the trouble is, if there is none or the value exceeds max. */
+/* Takes digits of this base, at least one. Returns false, with t at the error, if there is none or the value exceeds max. */
 static bool take_number(struct text *t, unsigned base, uint64_t max, uint64_t *ret)
 {
         struct text rest = *t;
@@ -160,7 +160,7 @@ static bool take_guid_in_parentheses(struct text *t, struct guid *ret)
         return take_char(t, '(') && take_guid(t, ret) && take_char(t, ')');
 }
 
-/* "[12]", and what ibnetdiscover -g puts behind it: "[ext 3]" */
+/* "[12]", or with the addition of ibnetdiscover -g "[12][ext 3]" */
 static bool take_port_number(struct text *t, uint8_t *ret)
 {
         uint64_t v, ignored;
@@ -173,7 +173,7 @@ static bool take_port_number(struct text *t, uint8_t *ret)
         return v > 0;
 }
 
-/* A node's name in the file, between quotes; printable. */
+/* Takes the name of a node in the file, between quotes and printable. */
 static bool take_name(struct text *t, struct text *ret)
 {
         struct text rest = *t;
@@ -190,7 +190,7 @@ static bool take_name(struct text *t, struct text *ret)
         return true;
 }
 
-/* Behind a '#': "lid 5 lmc 0", anywhere. What is not there or makes no sense stays 0. */
+/* Finds "lid 5 lmc 0" anywhere behind a '#'. If it is missing or invalid, the values stay 0. */
 static void find_lid(struct text t, struct lid *ret_lid, uint8_t *ret_lmc)
 {
         uint64_t lid, lmc;
@@ -218,8 +218,8 @@ static bool guid_from_name(struct text name, struct guid *ret)
         return take_number(&name, 16, UINT64_MAX, &ret->v) && name.p == name.end && ret->v != 0;
 }
 
-/* What stands in quotes behind the '#', up to the last quote of the line: a description may hold quotes itself. *rest is
- * what comes behind it. Without a comment the node is called as in the file. */
+/* Finds the quoted text behind the '#', up to the last quote of the line, because a description may contain quotes. *rest is then
+ * what follows it. Without a comment the description is the name in the file. */
 static bool find_description(struct text *rest, struct text name, struct text *ret)
 {
         const char *last;
@@ -274,7 +274,7 @@ static void add_node(struct parser *ps, struct text name, struct text descriptio
         check_builder(ps, subnet_builder_add_port(ps->builder, ps->current.guid, &port0), name.p, "a second port 0");
 }
 
-/* The line from behind its first word: ports, name, description. */
+/* Parses a node line behind its first word: number of ports, name, description. */
 static void parse_node(struct parser *ps, enum node_type type, struct text t)
 {
         struct text name, description;
@@ -310,7 +310,7 @@ static void add_port(struct parser *ps, uint8_t number, struct guid guid, struct
 {
         struct subnet_port port = { .number = number, .guid = guid };
 
-        /* what ibsim does, too: the port GUIDs of a CA follow its node GUID */
+        /* as in ibsim, the port GUIDs of a CA follow its node GUID */
         if (!port.guid.v)
                 port.guid.v = ps->current.guid.v + number;
         if (ps->current.type != NODE_SWITCH)
@@ -364,7 +364,7 @@ static void parse_port(struct parser *ps, struct text t)
 
 /* --- all lines ---------------------------------------------------------------------------------------------------- */
 
-/* "switchguid=0x2c903(2c903)" from behind the '=' */
+/* Parses "switchguid=0x2c903(2c903)" behind the '='. */
 static void parse_guid_line(struct parser *ps, struct text t)
 {
         ps->where = NOT_IN_NODE;
@@ -375,7 +375,7 @@ static void parse_guid_line(struct parser *ps, struct text t)
                 complain(ps, FINDING_ERROR, t.p, "expected a GUID, like 0x0002c903000e0b72");
 }
 
-/* "vendid=0x2c9", "module "x"", a heading: nothing to us. */
+/* True for "vendid=0x2c9", "module "x"" or a heading: ignored. */
 static bool is_property(struct text t)
 {
         static const char *const headings[] = { "Chassis ", "Hostname:", "module", "width", "speed", "extspeed" };
@@ -468,7 +468,8 @@ static void check_names(struct parser *ps)
                 }
 }
 
-/* Each cable is in the file twice, as a rule; a port that is only named by the other end is added here. */
+/* Adds the cable of a port line, and the port at the other end if the file has no line for it. Most cables are in the file
+ * twice. */
 static void resolve_link(struct parser *ps, const struct topology_link *l)
 {
         struct subnet_port far = { .number = l->remote_number, .guid = l->remote_port_guid };
