@@ -7,7 +7,7 @@
 #include "util/hash.h"
 #include "util/vector.h"
 
-/* One sorted array: ascending (node GUID, port, sequence). Changes are few (an entry freed or taken), look-ups many. */
+/* One sorted array, ascending by (node GUID, port, sequence). Changes are rare (an entry freed or taken), lookups frequent. */
 struct index_memory {
         struct freed_index *items;
         size_t n, allocated;
@@ -16,7 +16,7 @@ struct index_memory {
         size_t n_unstored, allocated_unstored;
 };
 
-/* 0 is of what may only have been: before all that was. */
+/* Sequence 0 is for guesses, before everything that is certain. */
 struct index_memory *index_memory_new(void)
 {
         struct index_memory *m = calloc(1, sizeof(*m));
@@ -123,7 +123,7 @@ static int insert(struct index_memory *m, const struct freed_index *record)
                 return -ENOMEM;
         while (at < m->n && compare_ports(&m->items[at], record->node_guid, record->port) == 0 &&
                m->items[at].sequence == record->sequence)
-                at++; /* guesses: in the order in which they were made */
+                at++; /* guesses, in the order in which they were made */
         memmove(&m->items[at + 1], &m->items[at], (m->n - at) * sizeof(*m->items));
         m->items[at] = *record;
         m->n++;
@@ -204,7 +204,7 @@ int index_memory_note_open(struct index_memory *m, struct guid node_guid, uint8_
         return mark_unstored(m, node_guid, port) < 0 ? -ENOMEM : insert(m, &record);
 }
 
-/* want NULL: whatever went was lost. */
+/* want NULL: every entry that disappeared was lost. */
 static int learn_table(struct index_memory *m, const struct subnet *s, uint32_t port, const struct observed_table *before,
                        const struct observed_table *after, const struct desired_port *want)
 {

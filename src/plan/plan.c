@@ -9,19 +9,19 @@
 #include "util/text.h"
 #include "util/vector.h"
 
-/* Findings of one kind are told port by port up to here, then counted: what refuses a policy is listed, what is only worth
- * knowing must not drown it. */
+/* Findings of one kind are reported port by port up to here, then counted: everything that refuses a policy is listed, but warnings
+ * must not hide it. */
 #define ERRORS_PER_KIND   1000
 #define WARNINGS_PER_KIND 50
 
-/* A list of writes that grows; becomes a plan_step when all ports are through. */
+/* A list of writes that grows; becomes a plan_step after all ports. */
 struct write_list {
         struct plan_write *items;
         uint32_t n, allocated;
 };
 
-/* What a kind of finding has come to. */
-struct tally {
+/* The number of findings of one kind. */
+struct finding_count {
         enum finding_severity severity;
         enum finding_code code;
         uint32_t n;
@@ -36,7 +36,7 @@ struct planner {
         struct findings *findings;
         struct plan *plan;
         struct write_list lists[PLAN_N_PHASES];
-        struct tally capacity, transition, index0, unreachable, enforcement_off, enforcement_skipped;
+        struct finding_count capacity, transition, index0, unreachable, enforcement_off, enforcement_skipped;
         bool refused;
 };
 
@@ -56,8 +56,8 @@ void plan_options_from_settings(const struct settings *s, struct plan_options *r
                 .enforcement_overflow = s->enforcement_overflow,
                 .repair_index0 = s->repair_index0,
                 .writer = s->writer,
-                .beside_sm = settings_leave_out_the_sm(s) ? BESIDE_SM_TOLD : BESIDE_SM_ACCEPTED,
-                .opensm_order = s->opensm_mirror, /* with writer: direct alone */
+                .beside_sm = settings_leave_out_the_sm(s) ? BESIDE_SM_REPORTED : BESIDE_SM_ACCEPTED,
+                .opensm_order = s->opensm_mirror, /* only with `writer: direct` */
         };
 }
 
@@ -88,13 +88,13 @@ static const char *label(struct planner *pl, uint32_t port)
         return text ? text : "(out of memory)";
 }
 
-static uint32_t most_of(enum finding_severity severity)
+static uint32_t most_findings(enum finding_severity severity)
 {
         return severity == FINDING_ERROR ? ERRORS_PER_KIND : WARNINGS_PER_KIND;
 }
 
-/* Reports one more of a kind, unless enough were reported. */
-static void report(struct planner *pl, struct tally *t, enum finding_severity severity, enum finding_code code,
+/* Reports one more finding of a kind, unless enough were reported. */
+static void report(struct planner *pl, struct finding_count *t, enum finding_severity severity, enum finding_code code,
                    const char *text)
 {
         t->severity = severity;
@@ -103,16 +103,16 @@ static void report(struct planner *pl, struct tally *t, enum finding_severity se
                 pl->refused = true;
         if (!text)
                 pl->findings->out_of_memory = true;
-        else if (t->n < most_of(severity))
+        else if (t->n < most_findings(severity))
                 (void) findings_add(pl->findings, severity, code, NULL, "%s", text);
         t->n++;
 }
 
-static void report_rest(struct planner *pl, const struct tally *t)
+static void report_rest(struct planner *pl, const struct finding_count *t)
 {
-        if (t->n > most_of(t->severity))
+        if (t->n > most_findings(t->severity))
                 (void) findings_add(pl->findings, t->severity, t->code, NULL, "... and %u more port%s like this",
-                                    t->n - most_of(t->severity), text_plural(t->n - most_of(t->severity)));
+                                    t->n - most_findings(t->severity), text_plural(t->n - most_findings(t->severity)));
 }
 
 static void report_overflow(struct planner *pl, uint32_t port, const struct port_plan *pp)
@@ -171,7 +171,7 @@ static struct plan_write *add_write(struct planner *pl, enum plan_phase phase)
         return &l->items[l->n++];
 }
 
-/* What one entry becomes in one phase, if anything. */
+/* Returns true, with the new value, if the entry changes in this phase. */
 static bool change_in_phase(const struct port_plan *pp, enum plan_phase phase, uint16_t index, struct p_key *ret)
 {
         if (phase <= PHASE_REPAIR_DROP) {
@@ -193,7 +193,7 @@ static bool change_in_phase(const struct port_plan *pp, enum plan_phase phase, u
         return false;
 }
 
-/* All changes of one block in one phase are one write. `now` is the table as it stands when the phase begins. */
+/* All changes of one block in one phase are one write. `now` is the table at the beginning of the phase. */
 static int write_block(struct planner *pl, const struct port_plan *pp, uint32_t port, enum plan_phase phase,
                        uint16_t block, struct p_key *now)
 {
@@ -248,8 +248,8 @@ static int write_table(struct planner *pl, const struct port_plan *pp, uint32_t 
 
 /* --- one port -------------------------------------------------------------------------------------------------------- */
 
-/* Of this port: the partition with `index0`, if it is a member of it, else the default partition. Queue pairs are bound
- * to indexes, and a switch's external port has none: there no index is special. */
+/* The base that belongs at index 0 of this port: the partition with `index0` if the port is a member of it, else the default
+ * partition. Queue pairs are bound to indexes; the external port of a switch has none, so no index is special there. */
 static uint16_t index0_base_of(const struct planner *pl, uint32_t port)
 {
         const struct desired_port *want = &pl->desired->ports[port];
@@ -292,7 +292,7 @@ static bool may_overflow(const struct planner *pl, const struct port_plan *pp)
                                  pl->options->enforcement_overflow == OVERFLOW_DISABLE);
 }
 
-/* Half of what is between an endport and the fabric is no use without the other. */
+/* Freezes a port and its peer: a change of only one of the two is of no use. */
 static void freeze(struct planner *pl, uint32_t port, enum freeze why)
 {
         uint32_t other_end = pl->desired->subnet->ports[port].peer;
@@ -323,7 +323,7 @@ static int plan_port(struct planner *pl, uint32_t port)
                 report_overflow(pl, port, &pp);
         else if (pp.stuck)
                 report_stuck(pl, port, &pp);
-        else if (pp.index0_wrong && pl->options->writer != WRITER_OPENSM) /* OpenSM puts it there */
+        else if (pp.index0_wrong && pl->options->writer != WRITER_OPENSM) /* OpenSM writes index 0 itself */
                 report_index0(pl, port, &pp);
         if (pp.overflow || pp.stuck) {
                 freeze(pl, port, pp.overflow ? FREEZE_CAPACITY : FREEZE_TRANSITION);
@@ -393,7 +393,7 @@ static int add_enforcement_write(struct planner *pl, enum plan_phase phase, uint
         return 0;
 }
 
-/* What is plugged in holds something now that only this switch port keeps from having any effect. */
+/* True if the peer holds an entry now that only this switch port keeps from having an effect. */
 static bool holds_back(const struct planner *pl, uint32_t port)
 {
         const struct observed_table *mine = &pl->observed->tables[port];
@@ -402,9 +402,9 @@ static bool holds_back(const struct planner *pl, uint32_t port)
         return p_keys_find_uncovered(mine->entries, mine->capacity, its->entries, its->capacity) != NULL;
 }
 
-/* A bit that goes off does so before tables open, one that goes on when every table is right. Where a bit that goes off
- * would let something pass that its table does not, all that is too much must be gone first. Returns 1 if bits are to be written,
- * 0, or -ENOMEM. */
+/* A bit that is cleared is cleared before tables open; one that is set is set when every table is right. If clearing a bit would
+ * pass an entry that the table does not have, the entries that are too many must be dropped first. Returns 1 if bits are to be
+ * written, 0, or -ENOMEM. */
 static int plan_enforcement(struct planner *pl, uint32_t port)
 {
         const struct observed_table *t = &pl->observed->tables[port];
@@ -417,7 +417,7 @@ static int plan_enforcement(struct planner *pl, uint32_t port)
         if (pl->plan->final_tables[port] && holds_back(pl, port))
                 memcpy(between, now, sizeof(between));
         relaxes = between[0] != now[0] || between[1] != now[1];
-        /* bits in doubt: the write that changes nothing reads them */
+        /* if the bits are in doubt, a write that changes nothing reads them */
         enforces = between[0] != want[0] || between[1] != want[1] || (!relaxes && t->enforcement_doubted);
         if (relaxes)
                 r = add_enforcement_write(pl, PHASE_RELAX, port, now, between);
@@ -428,7 +428,7 @@ static int plan_enforcement(struct planner *pl, uint32_t port)
 
 /* --- frozen ports ---------------------------------------------------------------------------------------------------- */
 
-/* What was planned for the other end of the cable before is dropped. */
+/* Drops what was planned for a peer before it was frozen. */
 static void drop_frozen(struct planner *pl, struct write_list *l)
 {
         uint32_t kept = 0;
@@ -440,7 +440,7 @@ static void drop_frozen(struct planner *pl, struct write_list *l)
         l->n = kept;
 }
 
-/* When all tables are through, and before enforcement is planned. */
+/* Runs after all tables are planned, and before enforcement is. */
 static int leave_frozen(struct planner *pl, bool *affected)
 {
         for (uint32_t i = 0; i < pl->desired->subnet->n_ports; i++) {
@@ -481,7 +481,7 @@ static int plan_ports(struct planner *pl)
         r = leave_frozen(pl, affected);
         if (r < 0)
                 return r;
-        /* after all tables: whether a port may enforce depends on its peer's */
+        /* after all tables, because whether a port may enforce depends on its peer's table */
         for (i = 0; i < s->n_ports; i++) {
                 if (!subnet_port_can_enforce(s, &s->ports[i]) || pl->observed->tables[i].source != TABLE_READ ||
                     pl->plan->frozen[i] != FREEZE_NONE)

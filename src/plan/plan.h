@@ -4,31 +4,33 @@
 /*
  * plan/: observed x desired -> phases of block writes.
  *
- * Two P_Keys let two ports talk if their bases are equal and at least one is full. From the observed tables A to the
- * desired tables B the plan keeps, at every instant and for every pair of ports and every base: continuity (who may talk
- * in A and in B may talk all the way), isolation (who may talk in neither never may on the way), stability (an entry in A
- * and B stays at its index; a freed index does not pass to another base while an unused one is left).
+ * Two ports can communicate in a partition if both have a P_Key with its base and at least one of the two is full. From the
+ * observed tables A to the desired tables B the plan keeps these promises at every moment, for every pair of ports and every base:
  *
- * The order of phases gives the first two, index choice the third:
+ *     continuity  two ports that can communicate in A and in B can do so all the time;
+ *     isolation   two ports that can communicate in neither never can in between;
+ *     stability   an entry in A and B stays at its index, and a freed index goes to no other base while an unused one is left.
  *
- *     repair   put index 0 right, level-neutral (only with repair_index0)
+ * The order of phases gives the first two, the choice of indexes the third:
+ *
+ *     repair   correct index 0, without a change of any level (only with repair_index0)
  *     revoke   drop entries on endports
  *     close    drop entries on enforcing ports
- *     relax    turn enforcement off where the settings say so
+ *     relax    turn enforcement off where the settings require it
  *     open     add and raise on enforcing ports
  *     raise    limited to full on endports
  *     lower    full to limited on endports, then on enforcing ports
  *     grant    add entries: on ports that enforce already, where the peer has the base and only the switch keeps it
- *              from having any effect; then on endports
+ *              from having an effect; then on endports
  *     enforce  turn enforcement on, where every table is right
  *
- * Each is a barrier over the whole fabric. All changes of one block in one phase are one MAD. A port's level for a base
- * is full if the full entry is there, else limited, else none; {limited} to {limited, full} is a raise, {limited, full}
- * to {limited} a lower, {full} to {limited, full} and back change no level.
+ * Each is a barrier over the whole fabric. All changes of one block in one phase are one MAD. A port's level in a base is full if
+ * it has the full entry, else limited, else none; {limited} to {limited, full} is a raise, {limited, full} to {limited} a lower,
+ * {full} to {limited, full} and back change no level.
  *
- * A frozen port (policy/freeze.h) is left as it is: no write to it, nor to its leaf port, is planned.
+ * A frozen port (policy/freeze.h) is left as it is: no write to it or to its leaf port is planned.
  *
- * The plan is data: print it, count it, simulate it, or let apply/ carry it out. The planner is pure; same inputs, same
+ * The plan is data, to be printed, counted, simulated, or carried out by apply/. The planner is pure: the same inputs give the same
  * plan. It refuses to know how a write is sent and whether it will succeed.
  */
 
@@ -39,9 +41,9 @@
 #include "util/findings.h"
 
 enum plan_phase {
-        PHASE_REPAIR_ADD,  /* a displaced entry's new place */
+        PHASE_REPAIR_ADD,  /* the new place of the entry that index 0 holds */
         PHASE_REPAIR_SWAP, /* index 0 itself */
-        PHASE_REPAIR_DROP, /* the old place of index 0's partition */
+        PHASE_REPAIR_DROP, /* the old place of the entry that belongs at index 0 */
         PHASE_REVOKE,
         PHASE_CLOSE,
         PHASE_RELAX,
@@ -83,17 +85,18 @@ struct plan {
         uint32_t n_block_writes;       /* SubnSet(P_KeyTable), all phases */
         uint32_t n_enforcement_writes; /* SubnSet(PortInfo) */
         uint32_t n_ports_affected;
-        struct p_key **final_tables;   /* per port of the subnet: the table when all is done; NULL: not managed, or left
-                                          alone since nothing is known of it */
-        enum freeze *frozen;           /* per port: why it is left as it is, with the other end of its cable */
+        struct p_key **final_tables;   /* per port of the subnet: its table at the end; NULL: not managed, or left alone because
+                                        * nothing is known of it */
+        enum freeze *frozen;           /* per port: why it is left as it is, together with its peer */
 };
 
-/* Of an SM of which pkeyd.yaml does not say how to live with it. It writes P_Key tables, too, or does not: nobody here can know. */
+/* What to do about an SM if pkeyd.yaml does not say how pkeyd works beside it. The SM may write P_Key tables, too; pkeyd cannot
+ * know. */
 enum plan_beside_sm {
-        BESIDE_SM_ACCEPTED, /* pkeyd.yaml says it, or the command line */
-        BESIDE_SM_TOLD,
+        BESIDE_SM_ACCEPTED, /* pkeyd.yaml or the command line says it */
+        BESIDE_SM_REPORTED,
         BESIDE_SM_REFUSED,  /* nothing is planned */
-        BESIDE_SM_AUDITED,  /* told; who carries out the plan only looks */
+        BESIDE_SM_AUDITED,  /* reported; the plan is only shown, not carried out */
 };
 
 struct plan_options {
@@ -102,19 +105,18 @@ struct plan_options {
         enum settings_overflow enforcement_overflow;
         bool repair_index0;
         enum settings_writer writer;
-        bool in_force;     /* of a policy that is in force: ports whose tables would overflow are frozen, and refuse nothing */
+        bool in_force;     /* the policy is in force: ports whose tables would overflow are frozen, and do not refuse the plan */
         enum plan_beside_sm beside_sm;
-        bool opensm_order; /* indexes of bases that are new together are given in the order in which OpenSM would give them,
-                              so that it finds nothing to move when it reads a file that says the same */
-        const struct known *known; /* borrowed; endports that were seen once, for what is reported; NULL: none */
+        bool opensm_order; /* bases that are added together get their indexes in the order in which OpenSM would assign them, so
+                            * that it has nothing to move when it reads a file with the same policy */
+        const struct known *known; /* borrowed; known endports, for the findings; NULL: none */
 };
 
 void plan_options_from_settings(const struct settings *s, struct plan_options *ret);
 
-/* Computes the plan. Tables that would overflow (all of them) become errors and nothing is planned; with `in_force` nothing is
- * planned for these ports only. index_memory may be NULL. Returns 0, -EBADMSG (refused: findings say why), -ENOMEM. *ret lives
- * in the arena and borrows desired and its
- * subnet. */
+/* Computes the plan. Each table that would overflow becomes an error, and nothing is planned; with `in_force` nothing is planned
+ * for these ports only. index_memory may be NULL. Returns 0, -EBADMSG (refused, see the findings), or -ENOMEM. *ret lives in the
+ * arena and borrows desired and its subnet. */
 int plan_compute(struct arena *a, const struct desired *desired, const struct observed *observed,
                  const struct index_memory *memory, const struct plan_options *options, struct findings *findings,
                  struct plan **ret);
@@ -124,8 +126,8 @@ static inline bool plan_is_empty(const struct plan *p)
         return p->n_block_writes == 0 && p->n_enforcement_writes == 0;
 }
 
-/* "revoke", "lower", ...: the word for people and JSON; a static string. Both LOWER phases are "lower", both GRANT
- * phases "grant", all three REPAIR phases "repair". */
+/* "revoke", "lower", ...: a static string, also in JSON. Both LOWER phases are "lower", both GRANT phases "grant", all three REPAIR
+ * phases "repair". */
 const char *plan_phase_to_string(enum plan_phase p);
 /* True for the phases that write switch external ports. */
 bool plan_phase_is_enforcing(enum plan_phase p);

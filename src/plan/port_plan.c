@@ -4,7 +4,7 @@
 #include <byteswap.h>
 #include <string.h>
 
-/* A port's level for a base. Adding or dropping entries that do not change it may be done in any phase. */
+/* A port's level in a base. Entries that do not change it may be added or dropped in any phase. */
 enum level {
         LEVEL_NONE,
         LEVEL_LIMITED,
@@ -40,8 +40,8 @@ bool port_plan_may_touch(const struct port_plan *pp, struct p_key key)
         return policy_manages(pp->policy, pp->options->unmanaged == UNMANAGED_KEEP, p_key_base(key));
 }
 
-/* Of two entries of the base that belongs at index 0 one is to stay, and it is the other that stands there. It stays there, and
- * becomes the one that is wanted; this one goes. Left where they are, index 0 would be empty. */
+/* True if the policy wants one of two entries of the base that belongs at index 0, and index 0 holds the other. Then the entry at
+ * index 0 becomes the wanted one, and this one is dropped. Otherwise index 0 would end up empty. */
 static bool gives_way_to_index0(const struct port_plan *pp, struct p_key key)
 {
         return pp->options->repair_index0 && pp->index0_base && p_key_base(key) == pp->index0_base &&
@@ -55,15 +55,15 @@ static enum plan_phase drop_phase(const struct port_plan *pp, struct p_key key)
         enum level before = table_level(pp->a, pp->capacity, p_key_base(key));
         enum level after = wanted_level(pp, p_key_base(key));
 
-        /* a full entry that goes although the port stays full gives way to that at index 0, which is raised first */
+        /* a full entry that is dropped while the port stays full makes way for index 0, which is raised first */
         if (after != LEVEL_NONE && (after < before || gives_way_to_index0(pp, key)) && p_key_is_full(key))
                 return pp->enforcing ? PHASE_LOWER_ENFORCING : PHASE_LOWER_ENDPORTS;
         return pp->enforcing ? PHASE_CLOSE : PHASE_REVOKE;
 }
 
-/* The peer has this base already, and only this switch port keeps it from having any effect (a switch that forgot its
- * table, a host that somebody else wrote). Whoever is behind it has level none as far as anybody can see, and an entry here
- * gives it one: that is a grant, and must come after all that is lowered. */
+/* True if the peer has this base already, and only this switch port keeps it from having an effect (the switch lost its table, or
+ * another program wrote the host). The level behind the switch is none, and an entry here raises it: that is a grant, and must come
+ * after everything that is lowered. */
 static bool is_grant_by_switch(const struct port_plan *pp, enum level before, uint16_t base)
 {
         return pp->enforces_now && before == LEVEL_NONE && pp->peer && pp->peer->entries &&
@@ -103,19 +103,19 @@ enum plan_phase port_plan_add_phase(const struct port_plan *pp, uint16_t index)
 
 /* --- where a new entry goes ------------------------------------------------------------------------------------------ */
 
-/* Nor emptied by a repair of this very transition. */
+/* True if the index is unused before and after this transition and is not emptied by a repair within it. */
 static bool is_free(const struct port_plan *pp, uint16_t index)
 {
         return !p_key_is_used(pp->observed[index]) && !p_key_is_used(pp->a[index]) && !p_key_is_used(pp->b[index]);
 }
 
-/* Index 0 of an endport is for one partition only, present or not. */
+/* Index 0 of an endport is reserved for one partition, whether the port has it or not. */
 static uint16_t first_index(const struct port_plan *pp)
 {
         return pp->index0_base ? 1 : 0;
 }
 
-/* The index after the highest one ever used, as far as anybody remembers. */
+/* The index after the highest one that was ever used, as far as is known. */
 static uint32_t first_never_used(const struct port_plan *pp)
 {
         uint32_t next = first_index(pp);
@@ -140,7 +140,8 @@ static bool is_remembered(const struct port_plan *pp, uint16_t index)
         return false;
 }
 
-/* Freed in this very transition: only for an entry that comes in a later phase, and only if nothing else is left. */
+/* An index that is freed in this transition: only for an entry that is added in a later phase, and only if no other index is
+ * left. */
 static int freed_just_now(const struct port_plan *pp, struct p_key key)
 {
         uint16_t i;
@@ -155,8 +156,8 @@ static int freed_just_now(const struct port_plan *pp, struct p_key key)
         return -1;
 }
 
-/* Where this base stood when it was freed, or when somebody else took it away (lost); the latest such place. A port that is to have
- * both entries of a base looks for each where just that one stood. -1: nowhere. */
+/* The last index of this base from which it was freed, or, with `lost`, from which another program removed it. If the port gets
+ * both entries of a base, each looks for the index of exactly that entry. -1: none. */
 static int former_index(const struct port_plan *pp, struct p_key key, bool lost)
 {
         bool either = !is_wanted_entry(pp, p_key_make(p_key_base(key), !p_key_is_full(key)));
@@ -172,8 +173,8 @@ static int former_index(const struct port_plan *pp, struct p_key key, bool lost)
         return -1;
 }
 
-/* In this order: its own that it lost, never used, unused since before anybody remembers, its own that was freed, freed longest
- * ago, freed just now. -1: none. */
+/* Chooses an index in this order: the one that the base lost; one that was never used; one that is unused for longer than is known;
+ * the one from which this base was freed; the one that was freed longest ago; one that is freed in this transition. -1: none. */
 static int choose_index(const struct port_plan *pp, struct p_key key)
 {
         uint32_t next = first_never_used(pp);
@@ -204,8 +205,9 @@ static bool belongs_at_index0(const struct port_plan *pp, struct p_key key)
         return pp->index0_base && p_key_base(key) == pp->index0_base;
 }
 
-/* Index 0 is taken by its partition if it is empty; if something else is dropped from it now, only as a repair, for it is
- * an index that passes from one base to another. (A partition of which nothing stays is granted last, when all is dropped.) */
+/* The partition of index 0 takes it if it is empty. If another entry is dropped from index 0 in this transition, only a repair
+ * may use it, because the index goes from one base to another. (A partition of which nothing stays is granted last, after all
+ * drops.) */
 static bool index0_can_take(const struct port_plan *pp, struct p_key key)
 {
         if (p_key_is_used(pp->b[0]) || table_level(pp->b, pp->capacity, p_key_base(key)) != LEVEL_NONE)
@@ -239,8 +241,8 @@ static int find_entry(const struct p_key *table, uint16_t capacity, struct p_key
         return -1;
 }
 
-/* One base: which of its entries in A stay, raised or lowered in place if need be. What is missing then is left to
- * place(). A base that stays keeps its index. */
+/* Decides for one base which of its entries in A stay, raised or lowered in place if needed; a base that stays keeps its index.
+ * place() adds what is missing then. */
 static void keep_entries_of(struct port_plan *pp, uint32_t first, uint32_t n)
 {
         struct p_key key, other;
@@ -282,7 +284,7 @@ static void keep_entries(struct port_plan *pp)
                 n = entries_of_base(pp, i);
                 keep_entries_of(pp, i, n);
         }
-        /* an unused entry may hold 0x8000: no reason to write */
+        /* an unused entry may hold 0x8000, which need not be written */
         for (k = 0; k < pp->capacity; k++)
                 if (!p_key_is_used(pp->a[k]) && !p_key_is_used(pp->b[k]))
                         pp->b[k] = pp->a[k];
@@ -307,14 +309,14 @@ static uint32_t count_missing(const struct port_plan *pp)
         return n;
 }
 
-/* When this base's turn is. OpenSM keeps its partitions by P_Key in network byte order and compares these as numbers of the
- * machine, which is a little endian one wherever it matters (found by trying: 0x0200, 0x0101, 0x0010). */
+/* The order of this base among those that are added. OpenSM sorts its partitions by P_Key in network byte order, read as a number
+ * of the machine, which is little-endian on every relevant host (found by experiment: 0x0200, 0x0101, 0x0010). */
 static uint16_t turn_of(const struct port_plan *pp, struct p_key key)
 {
         return pp->options->opensm_order ? bswap_16(p_key_base(key)) : p_key_base(key);
 }
 
-/* The next turn after this one; UINT32_MAX: there is none. */
+/* The next turn after this one; UINT32_MAX: none. */
 static uint32_t next_turn(const struct port_plan *pp, int64_t last)
 {
         uint32_t next = UINT32_MAX;
@@ -344,8 +346,8 @@ static void place_missing(struct port_plan *pp)
         int pass;
 
         if (count_missing(pp) == 0)
-                return; /* mostly */
-        /* the partition that belongs at index 0 first: its place must not be looked for elsewhere */
+                return; /* the usual case */
+        /* the partition that belongs at index 0 first, so that it does not get another index */
         for (pass = 0; pass < 2; pass++)
                 for (uint32_t turn = next_turn(pp, -1); turn != UINT32_MAX; turn = next_turn(pp, turn))
                         place_of_turn(pp, turn, pass == 0);
@@ -366,14 +368,14 @@ static int find_base(const struct p_key *table, uint16_t capacity, uint16_t base
 static void repair_entry(struct port_plan *pp, int index, struct p_key key, enum plan_phase phase)
 {
         pp->a[index] = key;
-        /* what is in block 0 changes in the same MAD as index 0 itself */
+        /* entries in block 0 change in the same MAD as index 0 */
         pp->repair_phase[index] = index < P_KEY_BLOCK_ENTRIES ? PHASE_REPAIR_SWAP : phase;
 }
 
 /*
- * Brings the partition of index 0 there, without a change of any level: what stands at index 0 and is wanted gets a new
- * place first, then index 0 changes, then the old place is dropped. What is at index 0 and not wanted is simply replaced;
- * a revoke ahead of the others breaks no promise. Not done if the entry there is not pkeyd's.
+ * Moves the partition of index 0 there without a change of any level: a wanted entry at index 0 gets a new place first, then
+ * index 0 changes, then the old place is dropped. An unwanted entry at index 0 is replaced at once; a revoke before all others
+ * breaks no promise. Nothing is done if pkeyd may not change the entry there.
  */
 static void repair_index0(struct port_plan *pp)
 {
@@ -381,7 +383,7 @@ static void repair_index0(struct port_plan *pp)
         struct p_key displaced = pp->a[0];
 
         if (old <= 0)
-                return; /* right already, or nowhere yet: then place() sees to it */
+                return; /* right already, or missing: then place() adds it */
         if (p_key_is_used(displaced) && !port_plan_may_touch(pp, displaced))
                 return;
         if (p_key_is_used(displaced) && wanted_level(pp, p_key_base(displaced)) != LEVEL_NONE) {

@@ -593,7 +593,7 @@ WRONGS += [
           "        if (p_keys_hold_base(want->wanted, want->n_wanted, pl->desired->index0_base))\n                return pl->desired->index0_base;\n",
           ""),
     Wrong("plan-silent-port-unsaid", PLAN, "        if (t->source != TABLE_READ)\n                report_unreachable(pl, port);\n", ""),
-    Wrong("plan-rest-unsaid", PLAN, "        if (t->n > most_of(t->severity))\n", "        if (false)\n"),
+    Wrong("plan-rest-unsaid", PLAN, "        if (t->n > most_findings(t->severity))\n", "        if (false)\n"),
     Wrong("plan-affected-of-tables-only", PLAN, "                affected[i] = affected[i] || r > 0;\n", "                affected[i] = affected[i];\n"),
     Wrong("plan-before-is-observed", PLAN, "                memcpy(now + first, w->after, n * sizeof(*now));\n", ""),
     Wrong("plan-lower-is-close", PORT_PLAN, "return pp->enforcing ? PHASE_LOWER_ENFORCING : PHASE_LOWER_ENDPORTS;\n        return pp->enforcing ? PHASE_CLOSE : PHASE_REVOKE;",

@@ -185,7 +185,7 @@ static void expect_beside(uint32_t sm, uint16_t sm_lid, int r, const char *text,
 /* An SM that may write tables, too, and has no file from pkeyd. */
 START_TEST(test_beside_an_sm)
 {
-        beside_sm = BESIDE_SM_TOLD;
+        beside_sm = BESIDE_SM_REPORTED;
         sm_runs = true;
         expect_beside(1, 11, 0, "the subnet manager on node1 (LID 11)", "--beside-opensm");
         beside_sm = BESIDE_SM_AUDITED;
