@@ -38,14 +38,10 @@ struct index_memory *index_memory_free(struct index_memory *m)
 
 /* --- what is to be stored ----------------------------------------------------------------------------------------------- */
 
-static bool is_before(const struct index_port *p, struct guid node_guid, uint8_t number)
-{
-        return p->node_guid.v < node_guid.v || (p->node_guid.v == node_guid.v && p->number < number);
-}
-
 static int mark_unstored(struct index_memory *m, struct guid node_guid, uint8_t number)
 {
-        size_t at = LOWER_BOUND(port, m->unstored, m->n_unstored, is_before(port, node_guid, number));
+        size_t at = LOWER_BOUND(port, m->unstored, m->n_unstored,
+                                (ORDER(port->node_guid.v, node_guid.v) ?: ORDER(port->number, number)) < 0);
         struct index_port *p;
 
         if (at < m->n_unstored && m->unstored[at].node_guid.v == node_guid.v && m->unstored[at].number == number)
@@ -82,26 +78,14 @@ int index_memory_unstore(struct index_memory *m)
 
 static int compare_ports(const struct freed_index *item, struct guid node_guid, uint8_t port)
 {
-        if (item->node_guid.v != node_guid.v)
-                return item->node_guid.v < node_guid.v ? -1 : 1;
-        return (int) item->port - (int) port;
+        return ORDER(item->node_guid.v, node_guid.v) ?: ORDER(item->port, port);
 }
 
 /* The first record that is not before (node, port, sequence). */
 static size_t lower_bound(const struct index_memory *m, struct guid node_guid, uint8_t port, uint64_t sequence)
 {
-        size_t low = 0, high = m->n, middle;
-        int c;
-
-        while (low < high) {
-                middle = low + (high - low) / 2;
-                c = compare_ports(&m->items[middle], node_guid, port);
-                if (c < 0 || (c == 0 && m->items[middle].sequence < sequence))
-                        low = middle + 1;
-                else
-                        high = middle;
-        }
-        return low;
+        return LOWER_BOUND(item, m->items, m->n,
+                           (compare_ports(item, node_guid, port) ?: ORDER(item->sequence, sequence)) < 0);
 }
 
 const struct freed_index *index_memory_get(const struct index_memory *m, struct guid node_guid, uint8_t port,
@@ -152,18 +136,22 @@ static void forget(struct index_memory *m, struct guid node_guid, uint8_t port, 
                         i++;
 }
 
-static int note(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key before,
-                struct p_key after, bool lost)
+static struct freed_index make_record(struct guid node_guid, uint8_t port, uint16_t index, struct p_key key, bool lost)
 {
-        struct freed_index record = {
+        return (struct freed_index) {
                 .node_guid = node_guid,
                 .port = port,
                 .index = index,
-                .base = p_key_base(before),
-                .full = p_key_is_full(before),
-                .sequence = m->next_sequence,
+                .base = p_key_base(key),
+                .full = p_key_is_full(key),
                 .lost = lost,
         };
+}
+
+static int note(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key before,
+                struct p_key after, bool lost)
+{
+        struct freed_index record = make_record(node_guid, port, index, before, lost);
 
         if (p_key_is_used(after) ? !remembers(m, node_guid, port, index) : !p_key_is_used(before))
                 return 0;
@@ -172,7 +160,7 @@ static int note(struct index_memory *m, struct guid node_guid, uint8_t port, uin
         forget(m, node_guid, port, index);
         if (p_key_is_used(after))
                 return 0;
-        m->next_sequence++;
+        record.sequence = m->next_sequence++;
         return insert(m, &record);
 }
 
@@ -190,14 +178,7 @@ int index_memory_note_lost(struct index_memory *m, struct guid node_guid, uint8_
 
 int index_memory_note_open(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key key)
 {
-        const struct freed_index record = {
-                .node_guid = node_guid,
-                .port = port,
-                .index = index,
-                .base = p_key_base(key),
-                .full = p_key_is_full(key),
-                .lost = true,
-        };
+        const struct freed_index record = make_record(node_guid, port, index, key, true);
 
         if (remembers(m, node_guid, port, index))
                 return 0;
