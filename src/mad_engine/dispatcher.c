@@ -6,22 +6,22 @@
 #include <stdlib.h>
 
 #define TASKS_IN_FLIGHT 8   /* MADs of all background tasks together */
-#define TASKS_PACE      (10 * USEC_PER_MSEC) /* to wake up for each MAD that is due costs more than the MAD */
-#define MAX_RESPONSES   16  /* the SA sends a Report again until it is answered */
+#define TASKS_PACE      (10 * USEC_PER_MSEC) /* waking up for each due MAD costs more than the MAD */
+#define MAX_RESPONSES   16  /* the SA repeats a Report until it is answered */
 #define LANE_STAGE      0   /* lane i is background task i - 1 */
 
 struct mad_dispatcher {
         struct mad_engine *engine;
-        struct mad_gate gate;    /* admit NULL: there is none */
+        struct mad_gate gate;    /* admit NULL: no gate */
 
         struct mad_stage stage;
         bool running, ended;
-        int r;                   /* how it ended */
-        uint32_t n_in_stage;     /* requests of the stage without a result yet */
+        int r;                   /* the result of the stage */
+        uint32_t n_in_stage;     /* requests of the stage that have no result yet */
 
         struct mad_background_task tasks[MAD_DISPATCHER_TASKS];
         size_t n_tasks;
-        unsigned n_in_tasks;     /* requests of background tasks without a result yet */
+        unsigned n_in_tasks;     /* requests of background tasks that have no result yet */
 
         struct mad_frame responses[MAX_RESPONSES];
         size_t n_responses;
@@ -98,7 +98,7 @@ void mad_dispatcher_progress(const struct mad_dispatcher *d, uint64_t *ret_done,
                 d->stage.progress(d->stage.state, ret_done, ret_total);
 }
 
-/* Called when there is nothing to send: without a request under way nothing will come, either. */
+/* Called when nothing is to be sent: without a request in flight no result will come. */
 static void end_stage(struct mad_dispatcher *d)
 {
         if (!d->running || d->n_in_stage > 0)
@@ -174,7 +174,7 @@ static int submit(struct mad_dispatcher *d, usec_t now, struct mad_request *requ
                 d->n_in_tasks++;
         r = mad_engine_submit(d->engine, request);
         if (r < 0)
-                /* No memory for it: to the stage that is a request which this host could not send. */
+                /* Without memory the request ends like one that this host could not send. */
                 give_result(d, now, &unsent);
         return r;
 }
@@ -184,7 +184,7 @@ static void take_stage_requests(struct mad_dispatcher *d, usec_t now)
         struct mad_request request;
         unsigned n = mad_engine_wants(d->engine);
 
-        /* a window full of background requests must not look like a stage that has nothing to do */
+        /* a window full of background requests must not look like a stage without requests */
         if (n == 0 && d->n_in_stage == 0)
                 n = 1;
         for (; n > 0 && d->stage.next(d->stage.state, now, &request); n--)
@@ -249,7 +249,7 @@ void mad_dispatcher_receive(struct mad_dispatcher *d, usec_t now, const struct m
         if (mad_frame_is_report(frame))
                 take_report(d, now, frame);
         else
-                /* what matches no request is counted there */
+                /* the engine counts frames that match no request */
                 (void) mad_engine_receive(d->engine, now, frame);
 }
 

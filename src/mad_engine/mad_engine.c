@@ -9,32 +9,32 @@
 #include "mad_engine/transactions.h"
 #include "mad_engine/window.h"
 
-/* Timeouts of the first, the second, and all later tries: 1, 2 and 4 times the configured one. */
+/* The first, the second and all later tries have 1, 2 and 4 times the configured timeout. */
 #define FLIGHT_LEVELS 3
-/* Rests before a try after busy or a failure to send: doubling from REST_FIRST on. */
+/* Pauses before a try after busy or a failure to send: doubling from REST_FIRST on. */
 #define REST_LEVELS   6
 #define REST_FIRST    (4 * USEC_PER_MSEC)
 
 #define TIMEOUT_MAX       (3600 * USEC_PER_SEC)
 #define SLOTS_AT_START    64
 #define SEND_FAILURES_MAX 3
-/* What is held for one slot of the window at most before wants() says "enough": all of it may wait for few destinations. */
+/* Requests per slot of the window before wants() returns 0: all of them may wait for few destinations. */
 #define BACKLOG_PER_WINDOW_SLOT 64
 
 /*
- * Each list of `flying` and of `resting` has one constant delay, and time does not go back; so each is sorted by deadline
- * by itself, and the earliest deadline of all is that of one of their first members.
+ * Each list of `flying` and of `resting` has one constant delay, and time does not go back, so each is sorted by deadline. The
+ * earliest deadline of all is that of one of their first members.
  */
 struct mad_engine {
         struct mad_transactions table;
         struct mad_engine_window window;
-        struct mad_transaction_list again; /* READY after an earlier try: before those that are new */
+        struct mad_transaction_list again; /* READY after an earlier try: sent before new ones */
         struct mad_transaction_list ready; /* READY for the first time */
         struct mad_transaction_list flying[FLIGHT_LEVELS];
         struct mad_transaction_list resting[REST_LEVELS];
         struct mad_transaction_list ended;
         usec_t timeout;
-        usec_t now;                        /* the latest that we were told */
+        usec_t now;                        /* the latest `now` of a caller */
         uint64_t n_sends;
         uint32_t next_tid;
         unsigned in_flight;
@@ -122,7 +122,7 @@ static bool is_holder(const struct mad_transaction *x)
         return x->state == TRANSACTION_READY || x->state == TRANSACTION_FLYING || x->state == TRANSACTION_RESTING;
 }
 
-/* Takes a holder out of the list that its state puts it in. */
+/* Removes a holder from the list of its state. */
 static void take_out(struct mad_engine *e, uint32_t slot)
 {
         struct mad_transaction *x = transaction(e, slot);
@@ -140,7 +140,7 @@ static void take_out(struct mad_engine *e, uint32_t slot)
         }
 }
 
-/* It is in no list any more. */
+/* It must be in no list. */
 static void finish(struct mad_engine *e, uint32_t slot, enum mad_outcome outcome)
 {
         struct mad_transaction *x = transaction(e, slot);
@@ -152,7 +152,7 @@ static void finish(struct mad_engine *e, uint32_t slot, enum mad_outcome outcome
         mad_transaction_list_append(&e->table, &e->ended, slot);
 }
 
-/* The holder is out of its list and ends; the next in line to its destination is ready. */
+/* Ends a holder that is in no list; the next transaction to its destination is ready. */
 static void end(struct mad_engine *e, uint32_t slot, enum mad_outcome outcome)
 {
         uint32_t heir = mad_transactions_pass_on(&e->table, slot);
@@ -164,7 +164,7 @@ static void end(struct mad_engine *e, uint32_t slot, enum mad_outcome outcome)
         finish(e, slot, outcome);
 }
 
-/* The holder is out of its list and waits before it is sent again. */
+/* A holder that is in no list waits before it is sent again. */
 static void rest(struct mad_engine *e, uint32_t slot, unsigned level)
 {
         struct mad_transaction *x = transaction(e, slot);
@@ -194,10 +194,9 @@ static void time_out(struct mad_engine *e, uint32_t slot)
         x->timeouts++;
         take_out(e, slot);
 
-        /* A loss speaks of the fabric only where answers could be expected. Where nobody answers at all (a further try,
-         * a further request to the same destination, one that did not answer in an earlier sweep) it speaks of a dead port, and
-         * must not slow down all others. And only SMPs: the window is about VL15; whatever goes to QP 1 is on a lane with flow
-         * control. */
+        /* A loss counts against the window only if an answer could be expected. Without an answer to an earlier try, an earlier
+         * request or an earlier sweep the port is dead, and must not slow down all others. And only SMPs count: the window is for
+         * VL15; QP 1 is on a lane with flow control. */
         if (x->tries == 1 && !x->suspect && !x->request.doubtful && x->request.mgmt_class == MAD_CLASS_SMP)
                 mad_engine_window_lost(&e->window, x->send_number, x->window_then, e->n_sends);
 
@@ -228,7 +227,7 @@ static void check_deadlines(struct mad_engine *e)
                         time_out(e, e->flying[i].first);
 }
 
-/* One that no live transaction has. They count up, so that a number comes back only after four thousand million sends. */
+/* An ID that no transaction has. IDs count up, so a number comes back only after four thousand million sends. */
 static uint32_t make_tid(struct mad_engine *e)
 {
         while (mad_transactions_find(&e->table, e->next_tid) != SLOT_NONE)
@@ -241,13 +240,13 @@ static bool may_send(const struct mad_engine *e)
         return e->in_flight < e->window.size && (e->again.n > 0 || e->ready.n > 0);
 }
 
-/* It waited too long behind others. */
+/* True if it waited too long behind other requests. */
 static bool is_too_late(const struct mad_engine *e, const struct mad_transaction *x)
 {
         return x->tries == 0 && x->request.send_before > 0 && e->now >= x->request.send_before;
 }
 
-/* The next one to send, out of its list; SLOT_NONE: none. */
+/* The next transaction to send, removed from its list; SLOT_NONE: none. */
 static uint32_t take_next(struct mad_engine *e)
 {
         while (may_send(e)) {
@@ -296,7 +295,7 @@ static bool error_is_final(int error)
         return error == ENODEV || error == ENXIO || error == EBADF || error == EPERM || error == EACCES;
 }
 
-/* It was let pass by what was known then: once it could leave, something else may be known. */
+/* The gate admits a Set by what is known at that moment: later the same Set may have to be refused, so it is not tried again. */
 static bool is_judged(const struct mad_request *q)
 {
         return q->mgmt_class == MAD_CLASS_SMP && q->method == MAD_SET;
@@ -311,7 +310,7 @@ void mad_engine_send_failed(struct mad_engine *e, usec_t now, const struct mad_f
         if (slot == SLOT_NONE || transaction(e, slot)->state != TRANSACTION_FLYING)
                 return;
 
-        /* It never left, so it was no try: even a request that may be sent only once may be tried again. */
+        /* It never left, so it was no try: even a request without retries may be sent again. */
         x = transaction(e, slot);
         take_out(e, slot);
         x->tries--;
@@ -325,7 +324,7 @@ void mad_engine_send_failed(struct mad_engine *e, usec_t now, const struct mad_f
                 rest(e, slot, x->failures);
 }
 
-/* 1, or 0 for an answer that came to an earlier try while the next one was not sent yet. */
+/* Returns 1, or 0 for an answer to an earlier try before the next one was sent. */
 static int refused_busy(struct mad_engine *e, uint32_t slot)
 {
         struct mad_transaction *x = transaction(e, slot);

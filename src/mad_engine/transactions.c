@@ -10,7 +10,7 @@
 
 static_assert(HASH_INDEX_NONE == SLOT_NONE, "hash_index_first() returns SLOT_NONE if there is no such transaction");
 
-/* No two destinations have the same hash. They tend to be small consecutive numbers, but need not, so they are stirred;
+/* No two destinations have the same hash. They are mixed because they are often, but not always, small consecutive numbers;
  * transaction IDs count up, and are their own hash. */
 static uint64_t hash_of_destination(uint32_t destination)
 {
@@ -49,7 +49,7 @@ void mad_transaction_list_remove(struct mad_transactions *t, struct mad_transact
         l->n--;
 }
 
-/* n_slots is a power of two greater than what the table has. On failure what is in the table is as it was. */
+/* n_slots is a power of two greater than the present number. On failure nothing changes. */
 static int grow(struct mad_transactions *t, uint32_t n_slots)
 {
         struct mad_transaction *slots;

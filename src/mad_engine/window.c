@@ -5,7 +5,7 @@
 
 #define WINDOW_START   16
 #define WINDOW_MINIMUM 4
-/* Flights for each step above the ceiling. */
+/* Round trips for each step above the ceiling. */
 #define FLIGHTS_ABOVE_CEILING 64
 
 void mad_engine_window_init(struct mad_engine_window *w, unsigned maximum)

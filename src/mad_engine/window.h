@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * How many MADs may be in flight: a number that follows what the fabric bears.
+ * The window: how many MADs may be in flight. It adapts to what the fabric can carry.
  *
- * It starts small and doubles per flight (one more for each answer) up to a threshold, then feels its way up by one per
- * flight. A loss halves it, once per flight: MADs that were sent before the last cut tell nothing new.
+ * It starts small and doubles per round trip (one more for each answer) up to a threshold, then grows by one per round trip. A loss
+ * halves it, at most once per round trip: the loss of a MAD that was sent before the last cut says nothing new.
  *
- * A loss is known only when its timeout has passed, hundreds of flights after it happened. So what is halved is the size
- * that the window had when the lost MAD was sent, not what it grew to since; and from that size on (the ceiling) it grows
- * so slowly that what is lost on the way, until the next loss is known, does not matter.
+ * A loss is noticed only after its timeout, hundreds of round trips later. So the size that is halved is that of the window when
+ * the lost MAD was sent, not its present size; and above that size (the ceiling) it grows so slowly that losses until the next
+ * notice do not matter.
  */
 
 #include <stdbool.h>
@@ -18,15 +18,15 @@
 struct mad_engine_window {
         unsigned size;      /* MADs that may be in flight now */
         unsigned maximum;   /* what the settings allow */
-        unsigned threshold; /* from here on it grows slowly */
-        unsigned ceiling;   /* from here on it lost something the last time: very slowly */
+        unsigned threshold; /* above this it grows slowly */
+        unsigned ceiling;   /* above this a MAD was lost the last time: it grows very slowly */
         unsigned answers;   /* since it last grew, above the threshold */
-        uint64_t cut_at;    /* sends up to this number went out before the last cut */
+        uint64_t cut_at;    /* sends up to this number were before the last cut */
 };
 
 void mad_engine_window_init(struct mad_engine_window *w, unsigned maximum);
 void mad_engine_window_answered(struct mad_engine_window *w);
 
-/* Send number `lost` (they count from 1), sent when the window was of that size, had no answer; `last` is the number of the
- * last one sent. */
+/* Send number `lost` (from 1), sent when the window had the size `size_then`, was not answered; `last` is the number of the last
+ * send. */
 void mad_engine_window_lost(struct mad_engine_window *w, uint64_t lost, unsigned size_then, uint64_t last);
