@@ -7,7 +7,7 @@
 
 #define MAX_COMPLAINTS 20
 #define MAX_DIGITS     16
-#define MAX_WORDS      3 /* of a line: more than are ever right */
+#define MAX_WORDS      3 /* of a line: one more than is valid */
 
 struct item {
         struct guid port_guid;
@@ -19,7 +19,7 @@ struct m_keys {
         unsigned n_owners;
         struct item *items; /* ascending GUID; NULL: one key for all */
         size_t n, allocated;
-        uint64_t others;    /* of ports that are not among them */
+        uint64_t others;    /* the key of ports that are not in items */
         uint64_t common;
         size_t n_distinct;
 };
@@ -31,7 +31,7 @@ struct reader {
         struct findings *findings;
         size_t n_complaints;
         struct m_keys *keys;
-        unsigned single_line; /* where a key stands alone; 0: nowhere yet */
+        unsigned single_line; /* the line with a single key; 0: none yet */
 };
 
 struct word {
@@ -40,7 +40,7 @@ struct word {
         unsigned column;
 };
 
-/* Without the line's text: it may be the secret. */
+/* Does not show the line, which may contain the secret. */
 static struct finding *complain(struct reader *r, unsigned line, unsigned column, const char *text)
 {
         struct location where = { .file = r->file, .line = line, .column = column };
@@ -74,7 +74,7 @@ static bool parse_hex(struct reader *r, unsigned line, const struct word *w, uin
         return true;
 }
 
-/* Words stand between blanks and tabs; those behind MAX_WORDS are not looked at. */
+/* Splits a line at blanks and tabs; words after MAX_WORDS are ignored. */
 static unsigned split(const char *line, size_t n, struct word ret[MAX_WORDS])
 {
         unsigned n_words = 0;
@@ -94,7 +94,7 @@ static unsigned split(const char *line, size_t n, struct word ret[MAX_WORDS])
         return n_words;
 }
 
-/* Grows by copying, for realloc() leaves keys behind. */
+/* Grows by copying, because realloc() would leave keys in the old memory. */
 static int add_item(struct m_keys *k, const struct item *item)
 {
         size_t allocated = k->allocated ? k->allocated * 2 : 64;
@@ -210,7 +210,7 @@ static int compare_numbers(const void *x, const void *y)
         return ORDER(a, b);
 }
 
-/* How many there are of each. */
+/* Counts how many ports have each key. */
 static int count(struct m_keys *k)
 {
         uint64_t *sorted = calloc(MAX(k->n, (size_t) 1), sizeof(*sorted));

@@ -2,21 +2,20 @@
 #pragma once
 
 /*
- * M_Keys: which key of management goes to which port (IBA 1.5, 14.2.4).
+ * M_Keys: which management key is sent to which port (IBA 1.5, 14.2.4).
  *
- * A port with an M_Key carries out a Set only with that key in it (protection levels 0 and 1), and at levels 2 and 3 a Get,
- * too. Whoever has not got it hears nothing at all. Hence the file: either one key for all ports, or one for each port GUID,
- * as OpenSM remembers them in its guid2mkey.
+ * A port with an M_Key carries out a Set only with that key in it (protection levels 0 and 1), and at levels 2 and 3 also a Get.
+ * Without the key there is no answer. Hence the file: either one key for all ports, or one for each port GUID, as OpenSM stores
+ * them in its guid2mkey.
  *
  *     0x1234567812345678                          0x0002c90300000001 0x1234567812345678
  *
  *                                                 0x0002c90300000002 0x8765432187654321
  *
- * A key goes to no port but its own: a wrong one is counted by the port (M_KeyViolations), told to the SM (trap 256), and
- * begins the port's M_Key lease. So none is guessed; only where all ports of a file have the same key, other ports are
- * taken to have it as well.
+ * A key is sent only to its own port: a port counts a wrong one (M_KeyViolations), reports it to the SM (trap 256), and begins its
+ * M_Key lease. So no key is guessed, except that other ports count as having the same key if all ports of a file do.
  *
- * The keys are in memory of their own, which is wiped. No finding shows any of the file.
+ * The keys are in memory of their own, which is wiped. No finding shows any part of the file.
  */
 
 #include "ib/types.h"
@@ -27,18 +26,18 @@
 
 struct m_keys;
 
-/* Reads such a file. What is wrong becomes findings (SECRET_SYNTAX). Returns 0, -EBADMSG, -ENOMEM; *ret owned. */
+/* Parses such a file. Errors become findings (SECRET_SYNTAX). Returns 0, -EBADMSG, -ENOMEM; *ret owned. */
 int m_keys_parse(const char *file_name, const char *bytes, size_t n, struct findings *findings, struct m_keys **ret);
-/* One more owner; k may be NULL. The last m_keys_free wipes them. */
+/* Adds an owner; k may be NULL. The last m_keys_free wipes the keys. */
 struct m_keys *m_keys_ref(struct m_keys *k);
 struct m_keys *m_keys_free(struct m_keys *k);
 DEFINE_CLEANUP(struct m_keys *, m_keys_free)
 
-/* The key of the port with this GUID, of a switch's ports that of its port 0 (struct subnet_port has it so); 0: it has none.
- * k may be NULL: nobody has. */
+/* The key of the port with this GUID, for ports of a switch that of its port 0 (as in struct subnet_port); 0: none. k may be NULL:
+ * no port has one. */
 uint64_t m_keys_get(const struct m_keys *k, struct guid port_guid);
 
-/* What is known of a port's key, for words about it. */
+/* What is known of a port's key, for messages. */
 enum m_key_source {
         M_KEY_NO_FILE,  /* there are no keys */
         M_KEY_FOR_ALL,  /* the one for all ports */
@@ -47,20 +46,20 @@ enum m_key_source {
 };
 enum m_key_source m_keys_source(const struct m_keys *k, struct guid port_guid);
 
-/* Why a port may give no answer; for printf, with m_key_source_to_string(). */
+/* Why a port may not answer; for printf, with m_key_source_to_string(). */
 #define M_KEY_SILENCE_FORMAT "the node is hung, it was unplugged just now, MADs are lost, %s"
-/* ... as far as M_Keys go: the last words of it. Static strings. */
+/* The last part of it, about M_Keys. Static strings. */
 const char *m_key_source_to_string(enum m_key_source source);
-/* The same of a port that answers reads and no write. counted: its M_KeyViolations moved when it was written to. */
+/* The same for a port that answers reads but not writes. counted: its M_KeyViolations rose when it was written to. */
 const char *m_key_source_of_reader(enum m_key_source source, bool counted);
 
-/* The one key that most ports have, for a library that knows only one; 0: none has. k may be NULL. */
+/* The key that most ports have; 0: none has one. k may be NULL. */
 uint64_t m_keys_common(const struct m_keys *k);
-/* Keys that differ from each other, 0 not counted. */
+/* The number of different keys other than 0. */
 size_t m_keys_n_distinct(const struct m_keys *k);
 
-/* The same keys for the same ports. Either may be NULL. */
+/* True if the same ports have the same keys. Either may be NULL. */
 bool m_keys_equal(const struct m_keys *a, const struct m_keys *b);
 
-/* Reads a file of one key only, as the SM_Key is. Returns as m_keys_parse. */
+/* Parses a file with one key only, like the SM_Key. Returns as m_keys_parse. */
 int secret_number_parse(const char *file_name, const char *bytes, size_t n, struct findings *findings, uint64_t *ret);

@@ -16,7 +16,7 @@
 static_assert(IB_MAD_SIZE == MAD_SIZE && IB_SA_DATA_SIZE == MAD_DATA_SIZE, "libibmad and we speak of the same MAD");
 static_assert(IB_SUBNET_PATH_HOPS_MAX == MAD_MAX_HOPS + 1, "a directed route fits");
 
-/* What differs from class to class on the wire. */
+/* How the classes differ in a MAD. */
 static const struct {
         uint8_t number, version;
         uint8_t data_offset, data_size;
@@ -54,7 +54,7 @@ void mad_request_encode(const struct mad_request *request, uint32_t tid, struct 
                 .datasz = classes[request->mgmt_class].data_size,
                 .mkey = request->mgmt_class == MAD_CLASS_SMP ? request->key : 0,
                 .mask = request->component_mask,
-                .trid = 1, /* for 0, libibmad would take a number of its own from a clock */
+                .trid = 1, /* for 0, libibmad would generate a number from a clock */
         };
 
         memset(ret, 0, sizeof(*ret));
@@ -125,15 +125,15 @@ int mad_check_response(const struct mad_request *request, const struct mad_frame
         const uint8_t *mad = frame->mad;
         uint16_t status;
 
-        /* 1. A MAD has one size only. */
+        /* 1. All MADs have one size. */
         if (frame->length < MAD_SIZE)
                 return -EMSGSIZE;
 
-        /* 2. A version that we know, the class we asked in, and an answer. */
+        /* 2. A known version, the class of the request, and a response. */
         if (!is_of_class(mad, request->mgmt_class, directed) || method(mad) != MAD_GET_RESP)
                 return -EPROTO;
 
-        /* 3. To this very question. */
+        /* 3. To this request. */
         if (field(mad, IB_MAD_ATTRID_F) != request->attribute || field(mad, IB_MAD_ATTRMOD_F) != request->modifier)
                 return -EBADMSG;
 

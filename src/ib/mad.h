@@ -2,23 +2,23 @@
 #pragma once
 
 /*
- * A MAD on its way: one request, one answer, whatever its management class.
+ * MADs: one request, one answer, for every management class.
  *
- * Subnet management packets (SMPs, to the SMA of a port) go to QP 0, by LID or by a directed route; performance management
- * and subnet administration go to QP 1, by LID. What differs between them on the wire, and nothing else, is known here:
- * the class, its version, where its data stands, whose key it carries. The attributes themselves stand in smp.h
- * (P_KeyTable, PortInfo, ...), pma.h (counters) and sa.h (InformInfo, Notice).
+ * Subnet management packets (SMPs, to the SMA of a port) go to QP 0, by LID or by a directed route; performance management and
+ * subnet administration go to QP 1, by LID. This file knows only how the classes differ in a MAD: the class, its version, where
+ * its data is, and which key it carries. The attributes are in smp.h (P_KeyTable, PortInfo, ...), pma.h (counters) and sa.h
+ * (InformInfo, Notice).
  *
- * The layout of every field is libibmad's (mad_encode, mad_set_field, mad_get_field).
+ * libibmad defines the layout of every field (mad_encode, mad_set_field, mad_get_field).
  */
 
 #include "ib/types.h"
 
 #define MAD_SIZE      256
-#define MAD_DATA_SIZE 200 /* the most that a class has: SA */
+#define MAD_DATA_SIZE 200 /* the most of all classes: SA */
 #define MAD_MAX_HOPS  63
 
-/* What kind of MAD; an SMP, unless something else is said. */
+/* The kind of a MAD; SMP is the default. */
 enum mad_class {
         MAD_CLASS_SMP, /* 64 bytes of data */
         MAD_CLASS_PMA, /* 192 */
@@ -34,8 +34,8 @@ enum mad_method {
         MAD_REPORT_RESP = 0x86,
 };
 
-/* How a MAD gets there. LID-routed where the port has a LID (lid.v != 0, hops ignored), else the directed route:
- * `hops` exits, path[1] the local port, path[0] unused, as libibmad's ib_dr_path_t has it. */
+/* The route of a MAD. LID-routed if the port has a LID (lid.v != 0, hops ignored), else the directed route: `hops` exits, path[1]
+ * the local port, path[0] unused, as in libibmad's ib_dr_path_t. */
 struct mad_route {
         struct lid lid;
         uint8_t sl; /* of SA MADs: PortInfo:MasterSMSL; SMPs have none */
@@ -48,10 +48,10 @@ static inline bool mad_route_is_directed(const struct mad_route *r)
         return r->lid.v == 0;
 }
 
-/* One question. `destination` names the SMA that answers (any number that is equal for equal SMAs): at most one request
- * to a destination is outstanding. `cookie` comes back with the result. `retries` is how often the engine may send it
- * again; 0: once only, the caller decides what a loss means (a write that rests on a read). `doubtful`: it did not answer the
- * last time either, so that no answer says nothing of the way to it. */
+/* One request. `destination` stands for the SMA that answers (any number that is the same for the same SMA): at most one request to
+ * a destination is in flight. `cookie` comes back with the result. `retries` is how often the engine may send it again; 0: once
+ * only, the caller decides what a loss means (a write that rests on a read). `doubtful`: the destination did not answer the last
+ * time either, so that a loss says nothing about the path to it. */
 struct mad_request {
         enum mad_class mgmt_class;
         struct mad_route route;
@@ -60,22 +60,22 @@ struct mad_request {
         enum mad_method method;
         uint16_t attribute;
         uint32_t modifier;
-        uint64_t key;            /* the M_Key of an SMP, the SM_Key of an SA MAD; 0 else */
+        uint64_t key;            /* the M_Key of an SMP, the SM_Key of an SA MAD; otherwise 0 */
         uint64_t component_mask; /* SA only */
-        usec_t send_before;      /* by the clock of who sends it; a request that is not sent by then is never sent. 0: none */
-        uint8_t lane;            /* comes back with the result, as the cookie does; no meaning to the engine */
+        usec_t send_before;      /* by the clock of `now`; a request that is not sent by then is never sent. 0: no limit */
+        uint8_t lane;            /* comes back with the result, as the cookie does; only mad_engine_give_up() uses it */
         uint8_t retries;
         bool doubtful;
-        uint8_t data[MAD_DATA_SIZE]; /* network byte order, as in the MAD; so much of it as the class has */
+        uint8_t data[MAD_DATA_SIZE]; /* network byte order, as in the MAD; as much of it as the class has */
 };
 
 /* How a request ended. */
 enum mad_outcome {
         MAD_ANSWERED,   /* status 0, data valid */
-        MAD_TIMED_OUT,  /* nobody answered, after all retries */
-        MAD_REFUSED,    /* answered with a MAD status other than 0 (and other than busy) */
+        MAD_TIMED_OUT,  /* no answer after all retries */
+        MAD_REFUSED,    /* answered with a MAD status other than 0 and other than busy */
         MAD_BUSY,       /* still busy after all retries */
-        MAD_UNSENT,     /* it was never sent: this host's own stack refused, or its send_before had passed */
+        MAD_UNSENT,     /* never sent: this host could not send it, or its send_before had passed */
 };
 
 struct mad_result {
@@ -142,7 +142,7 @@ static inline bool mad_status_is_busy(uint16_t status)
         return status & 1;
 }
 
-/* MAD status bit 1: somebody else answers that; ClassPortInfo says who. */
+/* MAD status bit 1: another address answers that; ClassPortInfo has it. */
 static inline bool mad_status_is_redirect(uint16_t status)
 {
         return status & 2;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Multicast groups that a subnet manager makes for a partition, in the standard's codes (IBA 1.5, MCMemberRecord), and the
- * way to those from what people say: bytes and Gb/s.
+ * Multicast groups that a subnet manager creates for a partition, in the codes of the standard (IBA 1.5, MCMemberRecord), and
+ * conversions from bytes and Gb/s.
  */
 
 #include "ib/types.h"
@@ -14,7 +14,7 @@
 #define MULTICAST_MAX_SCOPE     15
 #define MULTICAST_MAX_SL        15
 #define MULTICAST_MAX_FLOW      0xfffffu
-#define MULTICAST_MTU_2048      4        /* code; what subnet managers give an IPoIB group */
+#define MULTICAST_MTU_2048      4        /* code; the default of subnet managers for an IPoIB group */
 #define MULTICAST_RATE_10       3
 
 struct mgid {
@@ -24,7 +24,7 @@ struct mgid {
 struct multicast_parameters {
         uint8_t mtu, rate;   /* codes */
         uint8_t sl, tclass;
-        uint16_t scopes;     /* bit for each scope; one group is made for each of them */
+        uint16_t scopes;     /* a bit for each scope; each gets a group of its own */
         uint32_t q_key;      /* 0: the subnet manager's default, which for IPoIB groups is 0x0b1b */
         uint32_t flow_label;
 };
@@ -34,7 +34,7 @@ struct multicast_group {
         struct multicast_parameters parameters;
 };
 
-/* What makes a partition one that IPoIB can use: the broadcast group, and groups beside it. */
+/* What IPoIB needs in a partition: the broadcast group, and further groups. */
 struct ipoib {
         struct multicast_parameters broadcast;
         const struct multicast_group *groups;
@@ -43,8 +43,7 @@ struct ipoib {
 
 /* MTU 2048, 10 Gb/s, SL 0, link-local, no class, no label, Q_Key 0x0b1b. */
 struct multicast_parameters multicast_ipoib_default(void);
-/* What a further group is if nothing is said of it: as the broadcast group, with the traffic class 0 and, if it is no IP
- * group, the Q_Key 0. */
+/* The defaults of a further group: as the broadcast group, but with traffic class 0 and, if it is no IP group, Q_Key 0. */
 struct multicast_parameters multicast_inherit(const struct multicast_parameters *broadcast, const struct mgid *mgid);
 bool multicast_equal(const struct multicast_parameters *a, const struct multicast_parameters *b);
 
@@ -55,14 +54,14 @@ unsigned multicast_mtu_bytes(uint8_t code);
 uint8_t multicast_rate_code(const char *gigabits);
 const char *multicast_rate_text(uint8_t code);
 
-/* "ff12:401b::16". Returns 0, or -EINVAL for what is no multicast GID. */
+/* Parses "ff12:401b::16". Returns 0, or -EINVAL if it is no multicast GID. */
 int mgid_parse(const char *text, struct mgid *ret);
 /* In the arena; NULL: out of memory. */
 const char *mgid_text(struct arena *a, const struct mgid *mgid);
-/* Carries IPv4 or IPv6 (signature 0x401b or 0x601b): such a group has to be as its partition's broadcast group is. */
+/* True if it carries IPv4 or IPv6 (signature 0x401b or 0x601b): such a group has to match the broadcast group of its partition. */
 bool mgid_is_ip(const struct mgid *mgid);
-/* Can this group stand beside that broadcast group? One that carries IP must have its MTU and rate. */
+/* True if this group can exist beside that broadcast group: one that carries IP must have its MTU and rate. */
 bool multicast_fits(const struct multicast_parameters *broadcast, const struct multicast_group *group);
-/* Can an IP group with this MGID belong to a partition? Its P_Key bits are 0, the partition's, or it is the broadcast group
- * of IPv4 itself. */
+/* True if an IP group with this MGID can belong to the partition: its P_Key bits are 0 or the partition's, or it is the broadcast
+ * group of IPv4. */
 bool mgid_fits_partition(const struct mgid *mgid, uint16_t base);

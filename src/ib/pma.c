@@ -11,8 +11,8 @@ static_assert((int) CLASS_PORT_INFO == PMA_ATTR_CLASS_PORT_INFO && (int) IB_GSI_
                       (int) IB_GSI_PORT_COUNTERS_EXT == PMA_ATTR_PORT_COUNTERS_EXTENDED,
               "libibmad and we speak of the same attributes");
 
-/* CapabilityMask2, IBA 1.5, 16.1.3.1: IsAdditionalPortCountersExtendedSupported. IsExtendedWidthSupported, bit 9 of
- * CapabilityMask, says no more than that there are 64-bit counters of data and packets. */
+/* CapabilityMask2, IBA 1.5, 16.1.3.1: IsAdditionalPortCountersExtendedSupported. IsExtendedWidthSupported, bit 9 of CapabilityMask,
+ * only means that there are 64-bit counters of data and packets. */
 #define CAPABILITY_MASK2_ADDITIONAL_EXTENDED (1U << 1)
 
 /* One row for each counter: its field in both attributes, its bit in CounterSelect of PortCounters (16.1.3.5) and in

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * Attributes of performance management (IBA 1.5, 16.1) that pkeyd reads, and the one thing that it ever writes there: a
- * single counter back to 0.
+ * Attributes of performance management (IBA 1.5, 16.1) that pkeyd reads. The only thing that it writes there sets a single counter
+ * to 0.
  *
- * The layout of every field is libibmad's. What libibmad does not know are the bits of CapabilityMask2 (16.1.3.1) and of
- * CounterSelect (16.1.3.5) and CounterSelect2 (16.1.4.11, PortCountersExtended); they stand in pma.c, once.
+ * libibmad defines the layout of every field. The bits of CapabilityMask2 (16.1.3.1), CounterSelect (16.1.3.5) and CounterSelect2
+ * (16.1.4.11, PortCountersExtended) are in pma.c.
  */
 
 #include "ib/mad.h"
@@ -25,9 +25,9 @@ enum pma_attribute {
 
 /* What pkeyd reads of ClassPortInfo. */
 struct pma_class_port_info {
-        /* PortCountersExtended has the error counters, too. (That it exists says CapabilityMask: with data counters.) */
+        /* PortCountersExtended has the error counters, too. (CapabilityMask says only that it exists, with data counters.) */
         bool has_extended_errors;
-        struct lid redirect_lid;  /* the PMA that answers for this one; 0: none */
+        struct lid redirect_lid;  /* the PMA that answers instead; 0: none */
         uint32_t redirect_qp;     /* its QP */
 };
 
@@ -39,11 +39,11 @@ enum pma_counter {
 
 void pma_class_port_info_decode(const uint8_t data[PMA_DATA_SIZE], struct pma_class_port_info *ret);
 
-/* The question for PortCounters or PortCountersExtended of a port. Nothing is selected: it changes nothing, whatever the
+/* Makes the request for PortCounters or PortCountersExtended of a port. It selects no counter, so it changes nothing with any
  * method. */
 void pma_counters_encode(uint8_t port, uint8_t ret[PMA_DATA_SIZE]);
-/* The counters in the answer. */
+/* Gets the counters of the answer. */
 void pma_counters_decode(const uint8_t data[PMA_DATA_SIZE], bool extended, uint64_t ret[PMA_N_COUNTERS]);
 
-/* What a Set of PortCounters (or PortCountersExtended) must say to bring this counter to 0, and no other. */
+/* Makes a Set of PortCounters (or PortCountersExtended) that sets this counter to 0, and no other. */
 void pma_clear_encode(uint8_t port, bool extended, enum pma_counter counter, uint8_t ret[PMA_DATA_SIZE]);

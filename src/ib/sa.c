@@ -6,7 +6,7 @@
 #include "ib/field.h"
 #include "ib/smp.h"
 
-/* InformInfo, 36 bytes (IBA 1.5, 13.4.8.3). GID, LIDRangeEnd and what is reserved are 0. */
+/* InformInfo, 36 bytes (IBA 1.5, 13.4.8.3). GID, LIDRangeEnd and reserved fields are 0. */
 #define INFORM_LID_RANGE_BEGIN 16
 #define INFORM_IS_GENERIC      22
 #define INFORM_SUBSCRIBE       23
@@ -18,16 +18,16 @@
 
 #define ALL_LIDS       0xffff
 #define ALL_PRODUCERS  0xffffff
-#define GSI_QP         1  /* where Reports shall go to, and by what an SA knows a subscription that shall end */
-#define RESP_TIME      18 /* 4.096 us * 2^18, a second: how long an answer to a Report may take us */
+#define GSI_QP         1  /* the QP that Reports go to, and by which an SA knows the subscription to be ended */
+#define RESP_TIME      18 /* 4.096 us * 2^18, one second: how long pkeyd may take to answer a Report */
 
-/* Its components in a component mask: each field is one, whether it is reserved or not. */
+/* Its bits in a component mask: each field has one, reserved fields too. */
 #define INFORM_COMPONENTS                                                                                              \
         (UINT64_C(1) << 1 /* LIDRangeBegin */ | UINT64_C(1) << 4 /* IsGeneric */ | UINT64_C(1) << 5 /* Subscribe */ |  \
          UINT64_C(1) << 6 /* Type */ | UINT64_C(1) << 7 /* TrapNumber */ | UINT64_C(1) << 8 /* QPN */ |                \
          UINT64_C(1) << 10 /* RespTimeValue */ | UINT64_C(1) << 12 /* ProducerType */)
 
-/* DataDetails of a Notice, and what is in them (14.2.5.1). The LIDs stand at the same place in all three. */
+/* DataDetails of a Notice and its fields (14.2.5.1). The LIDs are at the same place in all three. */
 #define DETAILS          10
 #define DETAILS_LID1     (DETAILS + 2)
 #define DETAILS_LID2     (DETAILS + 4)
@@ -45,7 +45,7 @@
 #define AFTER_GID2  24
 #define QP_MASK     0xffffff
 
-/* DataValid of trap 259: which of the fields that follow mean something. */
+/* DataValid of trap 259: which fields are valid. */
 enum {
         VALID_LID1 = 1 << 0,
         VALID_LID2 = 1 << 1,
@@ -93,7 +93,7 @@ static void put24(uint8_t *bytes, uint32_t value)
 
 /* --- Notice ---------------------------------------------------------------------------------------------------------- */
 
-/* A packet without a GRH has no GIDs: the notice has zeros there. */
+/* A packet without a GRH has no GIDs; the notice then has zeros. */
 static bool get_gid(const uint8_t *bytes, struct gid *ret)
 {
         *ret = (struct gid) { .prefix = get64(bytes), .id = get64(bytes + 8) };
@@ -118,8 +118,8 @@ static void get_packet(const uint8_t *data, const uint8_t *sl_qp1, unsigned vali
                 ret->has_gid2 = get_gid(sl_qp1 + AFTER_GID2, &ret->gid2);
 }
 
-/* What a switch says is not valid is not read. One that says so of everything says nothing, for there would be no point
- * in its notice: then all that is not 0 counts. */
+/* A field that the switch marks as invalid is not used. If it marks all of them so, its notice would have no point: then every
+ * field that is not 0 counts. */
 static unsigned valid_fields(const uint8_t *data)
 {
         unsigned valid = get16(data + SWITCH_VALID) & VALID_ALL;
@@ -141,7 +141,7 @@ static void get_switch_notice(const uint8_t *data, struct notice *ret)
 
 static bool lids_can_be(const struct notice *n)
 {
-        /* a receiver may be a multicast group */
+        /* the receiver may be a multicast group */
         return n->issuer.v != 0 && n->issuer.v <= LID_MAX_UNICAST && n->lid1.v <= LID_MAX_UNICAST &&
                n->switch_lid.v <= LID_MAX_UNICAST;
 }
@@ -167,7 +167,7 @@ int notice_decode(const uint8_t data[MAD_DATA_SIZE], struct notice *ret)
         case NOTICE_SWITCH_P_KEY:
                 get_switch_notice(data, &n);
                 break;
-        default: /* a number from the wire */
+        default: /* a number from the fabric */
                 return -ENOMSG;
         }
         if (!lids_can_be(&n))

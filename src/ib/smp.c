@@ -111,7 +111,7 @@ const char *sm_state_to_string(enum sm_state s)
 
 void port_info_set_enforcement(uint8_t data[SMP_DATA_SIZE], bool inbound, bool outbound)
 {
-        /* IBA 1.5, 14.2.5.6: 0 says "no change" in each of these, any other value is a command. */
+        /* IBA 1.5, 14.2.5.6: in each of these 0 means "no change", any other value is a command. */
         static const enum MAD_FIELDS commands[] = {
                 IB_PORT_STATE_F,
                 IB_PORT_PHYS_STATE_F,

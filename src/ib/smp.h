@@ -4,9 +4,9 @@
 /*
  * Attributes of subnet management that pkeyd reads and writes.
  *
- * The layout of every field is libibmad's; nothing here counts bits itself but the attribute modifiers of IBA 1.5, 14.2.5.7
- * (P_KeyTable: block in the low 16 bits, on a switch the port in the high 16) and 14.2.5.6 (PortInfo: port), and the
- * P_KeyTable block, which is nothing but 32 big-endian numbers.
+ * libibmad defines the layout of every field. Only the attribute modifiers of IBA 1.5, 14.2.5.7 (P_KeyTable: the block in the low
+ * 16 bits, on a switch the port in the high 16) and 14.2.5.6 (PortInfo: the port), and the P_KeyTable block, which is just 32
+ * big-endian numbers, are defined here.
  */
 
 #include "ib/mad.h"
@@ -23,7 +23,7 @@ enum smp_attribute {
         SMP_ATTR_SM_INFO = 0x20,
 };
 
-/* LinearForwardingTable (IBA 1.5, 14.2.5.12): each block has one port number for each of this many LIDs. */
+/* LinearForwardingTable (IBA 1.5, 14.2.5.12): each block has the port numbers of this many LIDs. */
 #define LINEAR_FORWARDING_BLOCK 64
 
 /* P_KeyTable (IBA 1.5, 14.2.5.7). switch_port is 0 for a CA or router port and a switch's port 0. */
@@ -50,16 +50,16 @@ struct port_info {
         uint8_t sm_sl;
         uint8_t lmc;
         enum port_state state;
-        bool link_up; /* PortPhysicalState LinkUp */
-        bool is_sm;   /* CapabilityMask:IsSM: a subnet manager runs on this port, as the master or not */
+        bool link_up; /* PortPhysicalState is LinkUp */
+        bool is_sm;   /* CapabilityMask:IsSM: a subnet manager, master or not, runs on this port */
         bool enforce_inbound, enforce_outbound;
         uint16_t p_key_violations, m_key_violations;
 };
 
-/* How a port is protected. Of PortInfo, too; apart, for only who asks for it needs it. The M_Key itself is not kept: it is a
- * secret. */
+/* How a port is protected: other parts of PortInfo, decoded separately because few callers need them. The M_Key is not kept,
+ * because it is secret. */
 struct port_protection {
-        bool m_key_is_shown; /* the answer has one: it is not 0, and who asked may see it */
+        bool m_key_is_shown; /* the answer contains an M_Key: it is not 0, and the requester may see it */
         uint8_t m_key_level; /* M_KeyProtectBits, 0 to 3 */
         uint8_t sm_sl;       /* MasterSMSL */
 };
@@ -82,12 +82,12 @@ void node_info_decode(const uint8_t data[SMP_DATA_SIZE], struct node_info *ret);
 void switch_info_decode(const uint8_t data[SMP_DATA_SIZE], struct switch_info *ret);
 void port_info_decode(const uint8_t data[SMP_DATA_SIZE], struct port_info *ret);
 void port_protection_decode(const uint8_t data[SMP_DATA_SIZE], struct port_protection *ret);
-/* A state that the standard does not know is taken for SM_NOT_ACTIVE. */
+/* An unknown state becomes SM_NOT_ACTIVE. */
 void sm_info_decode(const uint8_t data[SMP_DATA_SIZE], struct sm_info *ret);
 /* "not active", "discovering", "standby", "master"; a static string. */
 const char *sm_state_to_string(enum sm_state s);
 
-/* Turns a PortInfo that was read into one that sets only PartitionEnforcementInbound/Outbound: every other component is
- * as read, and those that are commands (PortState, PortPhysicalState, LinkDownDefaultState, ClientReregister, the
- * enabled widths and speeds) say "no change". */
+/* Turns a PortInfo that was read into one that sets only PartitionEnforcementInbound/Outbound: every other component stays as read,
+ * and components that are commands (PortState, PortPhysicalState, LinkDownDefaultState, ClientReregister, the enabled widths and
+ * speeds) are set to "no change". */
 void port_info_set_enforcement(uint8_t data[SMP_DATA_SIZE], bool inbound, bool outbound);

@@ -4,12 +4,12 @@
 /*
  * ib/: the InfiniBand vocabulary.
  *
- * Everything above this folder speaks in these types: a P_Key is not a GUID is not a LID, and the compiler knows it.
- * Values are in host byte order everywhere in pkeyd; network byte order exists only inside a MAD, and only the codecs
- * of this folder (smp.h) look into one.
+ * All folders above use these types: a P_Key is not a GUID and a GUID is not a LID, and the compiler checks it. Values are in host
+ * byte order everywhere in pkeyd; network byte order exists only inside a MAD, and only the codecs of this folder (smp.h, pma.h,
+ * sa.h) read and write one.
  *
- * The rules of partitioning that everybody must agree on stand here once: what the base of a P_Key is, when it is a
- * full member, when two P_Keys let two ports talk (IBA 1.5, 10.9.3).
+ * The common rules of partitioning are defined here once: the base of a P_Key, full membership, and when two P_Keys let two ports
+ * communicate (IBA 1.5, 10.9.3).
  *
  * This folder refuses to know policies, plans, files, sockets and time.
  */
@@ -19,8 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A P_Key as a table holds it: base in the low 15 bits, membership in the high bit. 0 in either half of the base means
- * an unused entry (0x0000 and 0x8000 are both invalid P_Keys). */
+/* A P_Key as in a table: the base in the low 15 bits, the membership in the high bit. A base of 0 means an unused entry (0x0000 and
+ * 0x8000 are both invalid P_Keys). */
 struct p_key {
         uint16_t v;
 };
@@ -42,12 +42,12 @@ typedef uint64_t usec_t;
 #define P_KEY_BASE_MASK      0x7fff
 #define P_KEY_FULL_BIT       0x8000
 #define P_KEY_DEFAULT_BASE   0x7fff
-#define P_KEY_BLOCK_ENTRIES  32     /* entries of one P_KeyTable block, what one MAD carries */
+#define P_KEY_BLOCK_ENTRIES  32     /* entries of one P_KeyTable block: what one MAD carries */
 
 #define NODE_DESCRIPTION_SIZE 64
 
 enum node_type {
-        NODE_UNKNOWN = 0, /* on no wire: of a port that was never discovered */
+        NODE_UNKNOWN = 0, /* not in any MAD: the type of a port that was never discovered */
         NODE_CA = 1,
         NODE_SWITCH = 2,
         NODE_ROUTER = 3,
@@ -62,7 +62,7 @@ enum port_state {
         PORT_STATE_ACTIVE = 4,
 };
 
-/* What a port is in a partition. BOTH: two entries, the limited and the full one. */
+/* The membership of a port in a partition. BOTH: it has two entries, the limited and the full one. */
 enum membership {
         MEMBERSHIP_NONE,
         MEMBERSHIP_LIMITED,
