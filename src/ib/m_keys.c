@@ -61,7 +61,7 @@ static bool parse_hex(struct reader *r, unsigned line, const struct word *w, uin
                 unsigned digit = digit_value(w->text[i]);
 
                 if (digit > 15) {
-                        (void) complain(r, line, w->column, "not a hexadecimal number: has another character in it");
+                        (void) complain(r, line, w->column, "not a hexadecimal number: contains another character");
                         return false;
                 }
                 value = value << 4 | digit;
@@ -119,12 +119,12 @@ static int add_item(struct m_keys *k, const struct item *item)
 static void read_single(struct reader *r, unsigned line, const struct word *w)
 {
         if (r->keys->n > 0) {
-                (void) complain(r, line, w->column, "a number alone, among lines of a port GUID and its key");
+                (void) complain(r, line, w->column, "a single number, in a file with lines of a port GUID and its key");
         } else if (r->single_line) {
-                (void) complain(r, line, w->column, "a second key; there is one for all ports, or a port GUID stands before "
-                                                    "each");
+                (void) complain(r, line, w->column, "a second key; the file has one key for all ports, or a port GUID before each "
+                                                    "key");
         } else if (parse_hex(r, line, w, &r->keys->others) && r->keys->others == 0) {
-                (void) complain(r, line, w->column, "0 means that there is no key; then there is no need for this file");
+                (void) complain(r, line, w->column, "0 means that there is no key; then this file is not needed");
         }
         r->single_line = line;
 }
@@ -135,7 +135,7 @@ static int read_pair(struct reader *r, unsigned line, const struct word words[MA
         int e = 0;
 
         if (r->single_line) {
-                (void) complain(r, line, words[0].column, "a port GUID and its key, beside a key for all ports");
+                (void) complain(r, line, words[0].column, "a port GUID and its key, in a file with one key for all ports");
         } else if (parse_hex(r, line, &words[0], &item.port_guid.v) && parse_hex(r, line, &words[1], &item.key)) {
                 if (item.port_guid.v == 0)
                         (void) complain(r, line, words[0].column, "0 is not a port GUID");
@@ -200,7 +200,7 @@ static void sort(struct reader *r)
                 qsort(k->items, k->n, sizeof(*k->items), compare_items);
         for (size_t i = 1; i < k->n && r->n_complaints < MAX_COMPLAINTS; i++)
                 if (k->items[i].port_guid.v == k->items[i - 1].port_guid.v)
-                        (void) complain(r, k->items[i].line, 1, "this port GUID has a key in a line above");
+                        (void) complain(r, k->items[i].line, 1, "a line above has a key for this port GUID already");
 }
 
 static int compare_numbers(const void *x, const void *y)
@@ -253,7 +253,7 @@ static int parse(struct reader *r, const char *file_name, const char *bytes, siz
                 return e;
         sort(r);
         if (r->n_complaints == 0 && !r->single_line && r->keys->n == 0)
-                (void) complain(r, 0, 0, "no key stands in it");
+                (void) complain(r, 0, 0, "the file contains no key");
         if (r->findings->out_of_memory)
                 return -ENOMEM;
         return r->n_complaints > 0 ? -EBADMSG : 0;
@@ -282,7 +282,7 @@ int secret_number_parse(const char *file_name, const char *bytes, size_t n, stru
         int e = parse(&r, file_name, bytes, n);
 
         if (e == 0 && !r.single_line) {
-                (void) complain(&r, r.keys->items[0].line, 1, "a port GUID and a key, where one key should stand alone");
+                (void) complain(&r, r.keys->items[0].line, 1, "a port GUID and a key, but this file must contain one key only");
                 e = findings->out_of_memory ? -ENOMEM : -EBADMSG;
         }
         if (e == 0)
@@ -351,22 +351,24 @@ const char *m_key_source_to_string(enum m_key_source source)
 
 const char *m_key_source_of_reader(enum m_key_source source, bool counted)
 {
-        switch (source) {
-        case M_KEY_NO_FILE:
-                return counted ? "answers reads and not writes: it has an M_Key (its M_KeyViolations moved at our try), and "
-                                 "m_key_file names none"
-                               : "answers reads and not writes: most likely it has an M_Key, and m_key_file names none";
-        case M_KEY_FOR_ALL:
-        case M_KEY_OF_PORT:
-                return counted ? "answers reads and not writes: its M_Key is not what m_key_file says (its M_KeyViolations "
-                                 "moved at our try)"
-                               : "answers reads and not writes: most likely its M_Key is not what m_key_file says";
-        case M_KEY_NOT_NAMED:
-                return counted ? "answers reads and not writes: it has an M_Key (its M_KeyViolations moved at our try), and "
-                                 "m_key_file has none for it"
-                               : "answers reads and not writes: most likely it has an M_Key, and m_key_file has none for it";
-        }
-        return "";
+        static const char *const likely[] = {
+                [M_KEY_NO_FILE] = "answers reads and not writes: most likely it has an M_Key, and m_key_file names none",
+                [M_KEY_FOR_ALL] = "answers reads and not writes: most likely its M_Key is not what m_key_file says",
+                [M_KEY_OF_PORT] = "answers reads and not writes: most likely its M_Key is not what m_key_file says",
+                [M_KEY_NOT_NAMED] = "answers reads and not writes: most likely it has an M_Key, and m_key_file has none for it",
+        };
+        static const char *const certain[] = {
+                [M_KEY_NO_FILE] = "answers reads and not writes: it has an M_Key (its M_KeyViolations rose at pkeyd's write), and "
+                                  "m_key_file names none",
+                [M_KEY_FOR_ALL] = "answers reads and not writes: its M_Key is not what m_key_file says (its M_KeyViolations rose "
+                                  "at pkeyd's write)",
+                [M_KEY_OF_PORT] = "answers reads and not writes: its M_Key is not what m_key_file says (its M_KeyViolations rose "
+                                  "at pkeyd's write)",
+                [M_KEY_NOT_NAMED] = "answers reads and not writes: it has an M_Key (its M_KeyViolations rose at pkeyd's write), "
+                                    "and m_key_file has none for it",
+        };
+
+        return counted ? WORD(certain, source, "") : WORD(likely, source, "");
 }
 
 uint64_t m_keys_common(const struct m_keys *k)

@@ -167,17 +167,17 @@ static const struct {
         unsigned line, column;
         const char *text;
 } refused[] = {
-        { "", 0, 0, 0, "no key stands in it" },
-        { "\n \n\t\n", 0, 0, 0, "no key stands in it" },
+        { "", 0, 0, 0, "the file contains no key" },
+        { "\n \n\t\n", 0, 0, 0, "the file contains no key" },
         { "5ec4e7", 0, 1, 1, "not a hexadecimal number with 0x in front" },
         { "secret 5ec4e7 text", 0, 1, 15, "more than a port GUID and its key" },
         { "0x", 0, 1, 1, "not a hexadecimal number with 0x in front" },
-        { "0x5ec4e7g", 0, 1, 1, "has another character in it" },
-        { "0x5ec4e7,", 0, 1, 1, "has another character in it" },
+        { "0x5ec4e7g", 0, 1, 1, "contains another character" },
+        { "0x5ec4e7,", 0, 1, 1, "contains another character" },
         { "-0x5ec4e7", 0, 1, 1, "with 0x in front" },
         { "# 0x5ec4e7", 0, 1, 1, "with 0x in front" },
         { "\xef\xbb\xbf" "0x5ec4e7", 0, 1, 1, "with 0x in front" },
-        { "0x5ec4e7\0" "1", 10, 1, 1, "has another character in it" },
+        { "0x5ec4e7\0" "1", 10, 1, 1, "contains another character" },
         { "\0", 1, 1, 1, "with 0x in front" },
         { "0x05ec4e75ec4e75ec4", 0, 1, 1, "more than 64 bits (16 hexadecimal digits)" },
         { "0x0", 0, 1, 1, "0 means that there is no key" },
@@ -185,14 +185,14 @@ static const struct {
         { "0x100 0x5ec4e7\r\n", 0, 1, 15, "carriage return" },
         { "0x5ec4e7\n0x5ec4e8\n", 0, 2, 1, "a second key" },
         { "0x5ec4e7\n0x5ec4e7\n", 0, 2, 1, "a second key" },
-        { "0x5ec4e7\n\n0x100 0x5ec4e7\n", 0, 3, 1, "beside a key for all ports" },
-        { "0x100 0x5ec4e7\n\n0x5ec4e7\n", 0, 3, 1, "a number alone" },
+        { "0x5ec4e7\n\n0x100 0x5ec4e7\n", 0, 3, 1, "in a file with one key for all ports" },
+        { "0x100 0x5ec4e7\n\n0x5ec4e7\n", 0, 3, 1, "a single number" },
         { "0x100 0x5ec4e7 0x5ec4e7", 0, 1, 16, "more than a port GUID and its key" },
         { "0x100 0x5ec4e7 a b c d", 0, 1, 16, "more than a port GUID and its key" },
         { "0x0 0x5ec4e7", 0, 1, 1, "0 is not a port GUID" },
         { "0x100 5ec4e7", 0, 1, 7, "with 0x in front" },
-        { "0x100 0x5ec4e7\n\n0x100 0x5ec4e7\n", 0, 3, 1, "this port GUID has a key in a line above" },
-        { "0x100 0x5ec4e7\n\n0x200 0x1\n\n0x100 0x5ec4e8", 0, 5, 1, "this port GUID has a key in a line above" },
+        { "0x100 0x5ec4e7\n\n0x100 0x5ec4e7\n", 0, 3, 1, "a line above has a key for this port GUID already" },
+        { "0x100 0x5ec4e7\n\n0x200 0x1\n\n0x100 0x5ec4e8", 0, 5, 1, "a line above has a key for this port GUID already" },
         { "m_key 0x5ec4e7", 0, 1, 1, "with 0x in front" }, /* a line of opensm.conf */
 };
 
@@ -245,7 +245,7 @@ START_TEST(number)
         ck_assert_int_eq(secret_number_parse("sa_key", "", 0, &findings, &value), -EBADMSG);
         ck_assert_uint_eq(value, 0x77);
         ck_assert_uint_eq(findings.n, 3);
-        ck_assert_ptr_nonnull(strstr(findings.items[0].text, "where one key should stand alone"));
+        ck_assert_ptr_nonnull(strstr(findings.items[0].text, "must contain one key only"));
 }
 END_TEST
 
@@ -257,7 +257,7 @@ START_TEST(words)
 
                 ck_assert_ptr_nonnull(strstr(maybe, "answers reads and not writes: most likely"));
                 ck_assert_ptr_nonnull(strstr(sure, "answers reads and not writes: it"));
-                ck_assert_ptr_nonnull(strstr(sure, "M_KeyViolations moved at our try"));
+                ck_assert_ptr_nonnull(strstr(sure, "M_KeyViolations rose at pkeyd's write"));
                 ck_assert_ptr_nonnull(strstr(m_key_source_to_string((enum m_key_source) s), "m_key_file"));
         }
 }
