@@ -3,8 +3,8 @@
 
 #include "discovery/walk.h"
 
-/* An agent that left so many requests unanswered, each after all retries, is not queried further. Its other requests could
- * take a quarter of an hour on a switch with 64 ports. */
+/* An agent that left so many requests unanswered, each after all retries, is not queried further. Its other requests could take a
+ * quarter of an hour on a switch with 64 ports. */
 #define MAX_TIMEOUTS 2
 
 /* MAD status "invalid attribute or modifier" (IBA 1.5, 13.4.7): a switch answers so for a port that does not exist. */

@@ -31,7 +31,7 @@ static uint32_t node_before(const struct discovery *d, struct guid node)
         return d->config.before ? subnet_find_node(d->config.before, node) : SUBNET_NONE;
 }
 
-/* tries: those of the same request, in walks that were interrupted. */
+/* tries: of the same request, in walks that were interrupted. */
 static void set_retries(const struct discovery *d, bool failed_before, uint8_t tries, struct mad_request *request)
 {
         uint8_t retries = failed_before ? MIN(d->config.retries, STAGE_RETRIES_AGAIN) : d->config.retries;
@@ -55,7 +55,7 @@ static bool agent_was_incomplete(const struct discovery *d, const struct discove
         return node != SUBNET_NONE && d->config.before->nodes[node].incomplete;
 }
 
-/* How often that was asked without an answer in the walk that was interrupted. */
+/* Takes over the unanswered tries of the walk that was interrupted. */
 static void recall_link(struct discovery *d, uint32_t port)
 {
         const struct discovery *old = d->config.interrupted;
@@ -219,7 +219,7 @@ static void discovery_result(void *state, usec_t now, const struct mad_result *r
                 discovery_query_ended(d, about, result);
 }
 
-/* Only what is learned of who is silent. The local port is answered for by this host's kernel. */
+/* Keeps only the number of tries without an answer, except of the local port, for which this host's kernel answers. */
 static void discovery_take_back(void *state, usec_t now, const struct mad_result *result)
 {
         struct discovery *d = state;

@@ -65,11 +65,11 @@ struct discovery_config {
         const struct m_keys *m_keys;            /* borrows; NULL: none */
         const struct discovery_links *expected; /* borrows; NULL: no peer is expected */
         struct guid local_port;                 /* GUID of the local port, for its M_Key; 0: unknown */
-        const struct subnet *before;            /* borrows; NULL: none. What did not answer then gets fewer retries
-                                                 * (STAGE_RETRIES_AGAIN) */
-        const struct known *known;              /* borrows; NULL: nobody. Names of nodes that do not tell theirs */
-        const struct discovery *interrupted;    /* borrows; NULL: none. A walk that was abandoned (stage.h): so often as it asked
-                                                 * somebody without an answer, this one asks less often, but once */
+        const struct subnet *before;            /* borrows; NULL: none. Ports and nodes that did not answer then get fewer
+                                                 * retries (STAGE_RETRIES_AGAIN) */
+        const struct known *known;              /* borrows; NULL: none. Names of nodes without a NodeDescription */
+        const struct discovery *interrupted;    /* borrows; NULL: none. An abandoned walk (stage.h): its unanswered tries count
+                                                 * for this one, which still tries each request once */
         uint8_t retries;                        /* of each request */
         /* Limits below the defaults; 0: the default (of hops: MAD_MAX_HOPS). */
         uint32_t max_nodes, max_ports;

@@ -136,7 +136,7 @@ uint64_t discovery_first_m_key(const struct discovery *d, uint32_t port);
 /* True if it is not the common one, so that the common one is a second key to try. */
 bool discovery_has_second_m_key(const struct discovery *d, uint32_t port);
 
-/* One more request about the same had no answer: `tries` of a port or an agent. */
+/* Adds a request without an answer to `tries` of a port or an agent. */
 #define DISCOVERY_MAX_TRIES 15 /* that are counted */
 static inline uint8_t discovery_add_tries(uint8_t before, const struct mad_result *result)
 {
