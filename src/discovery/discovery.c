@@ -31,15 +31,6 @@ static uint32_t node_before(const struct discovery *d, struct guid node)
         return d->config.before ? subnet_find_node(d->config.before, node) : SUBNET_NONE;
 }
 
-/* tries: of the same request, in walks that were interrupted. */
-static void set_retries(const struct discovery *d, bool failed_before, uint8_t tries, struct mad_request *request)
-{
-        uint8_t retries = failed_before ? MIN(d->config.retries, STAGE_RETRIES_AGAIN) : d->config.retries;
-
-        request->retries = (uint8_t) (retries - MIN(retries, tries));
-        request->doubtful = failed_before || tries > 0;
-}
-
 static bool link_was_silent(const struct discovery *d, uint32_t port)
 {
         const struct discovery_port *p = port == DISCOVERY_NONE ? NULL : &d->ports[port];
@@ -93,7 +84,8 @@ static void query_link(struct discovery *d, uint32_t port, struct mad_request *r
                 .attribute = SMP_ATTR_NODE_INFO,
                 .key = is_second_try ? m_keys_common(d->config.m_keys) : discovery_first_m_key(d, port),
         };
-        set_retries(d, link_was_silent(d, port), port == DISCOVERY_NONE ? 0 : d->ports[port].tries, ret);
+        mad_stage_set_retries(ret, d->config.retries, link_was_silent(d, port),
+                              port == DISCOVERY_NONE ? 0 : d->ports[port].tries);
         discovery_get_route(d, port, &ret->route);
         if (port == DISCOVERY_NONE)
                 d->is_local_in_flight = true;
@@ -137,7 +129,7 @@ static void query_agent(struct discovery *d, uint32_t agent, struct mad_request 
                 .method = MAD_GET,
                 .key = m_keys_get(d->config.m_keys, a->info.port_guid),
         };
-        set_retries(d, agent_was_incomplete(d, a), a->tries, ret);
+        mad_stage_set_retries(ret, d->config.retries, agent_was_incomplete(d, a), a->tries);
         discovery_get_route(d, a->via, &ret->route);
         fill_query(a, ret);
         a->in_flight = true;

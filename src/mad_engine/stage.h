@@ -13,6 +13,7 @@
  */
 
 #include "ib/mad.h"
+#include "util/cleanup.h"
 
 /* How often a request of a stage is sent again before its port counts as unreachable. On a fabric that loses one MAD in five, one
  * request in 80,000 fails; a dead port costs 11.5 s at the default timeout, once in a survey. */
@@ -20,6 +21,16 @@
 /* The same for a device that did not answer the last time either: it costs 1.5 s, so a host that hangs for days does not make every
  * sweep and every change of the policy slow. */
 #define STAGE_RETRIES_AGAIN 1
+
+/* Sets how often a request is sent again: fewer times if the same one failed in the last stage of this kind, and `tries` times less
+ * that an interrupted stage had no answer. */
+static inline void mad_stage_set_retries(struct mad_request *request, uint8_t retries, bool failed_before, uint8_t tries)
+{
+        uint8_t most = failed_before ? MIN(retries, STAGE_RETRIES_AGAIN) : retries;
+
+        request->retries = (uint8_t) (most - MIN(most, tries));
+        request->doubtful = failed_before || tries > 0;
+}
 
 struct mad_stage {
         void *state;

@@ -212,14 +212,10 @@ static bool failed_before(const struct survey *s, const struct subnet_port *p)
 
 static void set_retries(const struct survey *s, const struct subnet_port *p, struct conversation *c, struct mad_request *request)
 {
-        bool failed_then, failed = failed_before(s, p);
-        uint8_t tries = c->tries = MAX(c->tries, recall(s, p, &failed_then)), retries;
+        bool failed_in_interrupted;
 
-        failed |= failed_then;
-        retries = failed ? MIN(s->options.retries, STAGE_RETRIES_AGAIN) : s->options.retries;
-
-        request->retries = (uint8_t) (retries - MIN(retries, tries));
-        request->doubtful = failed || tries > 0;
+        c->tries = MAX(c->tries, recall(s, p, &failed_in_interrupted));
+        mad_stage_set_retries(request, s->options.retries, failed_before(s, p) || failed_in_interrupted, c->tries);
 }
 
 static bool survey_next(void *state, usec_t now, struct mad_request *ret)
