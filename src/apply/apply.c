@@ -1,169 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "apply/apply.h"
-
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-/* What a request was for: the upper half of its cookie. The lower half is the index of the task or of the touched block. */
-enum cookie_kind {
-        COOKIE_TASK = 1,
-        COOKIE_READ_BACK = 2,
-        COOKIE_READ_BACK_IDENTIFY = 3,
-        COOKIE_READ_BACK_AGAIN = 4,
-};
+#include "apply/apply_internal.h"
 
 /* Retries of the first NodeInfo to a host before its switch is asked whether the link is up. */
 #define RETRIES_BEFORE_LINK 1
-
-enum task_step {
-        TASK_NEW,     /* prepared: it may be sent in this phase */
-        TASK_IDENTIFYING, /* NodeInfo: which SMA is at that address? */
-        TASK_ASKING_LINK, /* no answer: PortInfo of the switch port, is the host plugged in? */
-        TASK_READING, /* the block as it is now, before the write */
-        TASK_CONFIRMING, /* NodeInfo after the read: was that still the SMA of this port? */
-        TASK_SET,     /* read, and as expected: ready to be set */
-        TASK_SETTING,
-        TASK_COUNTING, /* a Set was not answered: the port's M_KeyViolations */
-        TASK_ENDED,
-};
-
-/* One write of the current phase. */
-struct task {
-        enum task_step step;
-        uint8_t rounds;                       /* rounds of read and set so far; UINT8_MAX: no more */
-        enum mad_outcome last_set;            /* how the last Set ended, if it was not answered */
-        bool link_asked;
-        bool counted;                         /* violations is valid */
-        uint16_t violations;                  /* M_KeyViolations after the last Set without an answer */
-        struct p_key before[P_KEY_BLOCK_ENTRIES], after[P_KEY_BLOCK_ENTRIES]; /* as they are now, without held bases */
-        uint8_t answer[SMP_DATA_SIZE];        /* the last read */
-        uint8_t port_info[SMP_DATA_SIZE];     /* of WRITE_ENFORCEMENT: what to set */
-};
-
-/* Which SMA is at an address, as far as is known in this phase. */
-enum sma_state {
-        SMA_UNKNOWN,  /* not identified yet, or a later answer was late or missing: LIDs may have moved */
-        SMA_EXPECTED,
-        SMA_STRANGER,
-};
-
-/* A block that was written, to be read back at the end. */
-struct touched {
-        enum plan_phase phase; /* of its last confirmed write */
-        uint32_t write;
-        bool is_open;          /* a later Set of it was not confirmed: the block may hold that */
-        enum {
-                CHECK_ONCE,       /* no answer yet, or as expected */
-                CHECK_AGAIN,      /* not as expected: the SMA has to identify itself, and the block is read again */
-                CHECK_IDENTIFIED, /* it is the SMA of this port */
-                CHECK_ENDED,      /* it is another SMA, or it did not answer */
-        } check;
-};
-
-struct apply {
-        const struct plan *plan;
-        struct observed *observed;
-        struct index_memory *memory;
-        struct apply_options options;
-
-        unsigned n_phases_begun;    /* reading back is the last phase */
-        enum plan_phase phase;      /* PLAN_N_PHASES: reading back */
-        struct task *tasks;         /* of the current phase, one per write */
-        uint32_t n_begun, n_ended;  /* of the current phase */
-        uint32_t *ready;            /* ring of tasks whose next request may be sent, before any new task begins */
-        uint32_t ready_size, ready_first, n_ready;
-
-        struct touched *touched;    /* filled after the last phase */
-        uint32_t n_touched, n_read_back_begun, n_read_back_answered, n_read_back_ended;
-        uint32_t n_asked, n_read_again; /* positions in touched of the blocks that are read again: identified, read */
-
-        struct apply_outcome *outcomes[PLAN_N_PHASES]; /* one per write */
-        uint8_t held[(P_KEY_BASE_MASK + 1) / 8]; /* a bit for each held base */
-        uint16_t *held_bases;       /* the same, ascending; filled at the end */
-        uint32_t n_held_bases;
-        bool *port_failed;          /* per port: a write of its table failed or waits */
-        enum sma_state *sma_state;  /* by destination */
-        bool aborted, stale;
-        uint32_t sets_sent;
-        uint64_t steps_done, steps_total;
-};
-
-/* --- held bases ------------------------------------------------------------------------------------------------------ */
-
-static bool has_base(const uint8_t *set, uint16_t base)
-{
-        return set[base / 8] & (1 << base % 8);
-}
-
-static void hold_base(struct apply *ap, struct p_key key)
-{
-        uint16_t base = p_key_base(key);
-
-        if (base == 0 || has_base(ap->held, base))
-                return;
-        ap->held[base / 8] |= (uint8_t) (1 << base % 8);
-        ap->n_held_bases++;
-}
-
-static const struct plan_write *write_of(const struct apply *ap, uint32_t i)
-{
-        return &ap->plan->steps[ap->phase].writes[i];
-}
-
-static struct observed_table *table_of(const struct apply *ap, const struct plan_write *w)
-{
-        return &ap->observed->tables[w->port];
-}
-
-/* Holds the base of every change of the write. */
-static void hold_bases_of(struct apply *ap, const struct plan_write *w)
-{
-        for (unsigned i = 0; w->kind == WRITE_BLOCK && i < P_KEY_BLOCK_ENTRIES; i++)
-                if (w->before[i].v != w->after[i].v) {
-                        hold_base(ap, w->before[i]);
-                        hold_base(ap, w->after[i]);
-                }
-}
-
-/* --- what is known of a block ---------------------------------------------------------------------------------------- */
-
-static int note_change(struct apply *ap, const struct subnet_port *p, uint16_t index, struct p_key before, struct p_key after,
-                       bool is_own)
-{
-        struct guid node = ap->plan->subnet->nodes[p->node].guid;
-
-        return is_own ? index_memory_note(ap->memory, node, p->number, index, before, after) :
-                        index_memory_note_lost(ap->memory, node, p->number, index, before, after);
-}
-
-/* Takes over what a block holds, as read or confirmed. Each changed entry is noted in the index memory: as pkeyd's own change if
- * the entry is as in `set` (NULL: no Set was sent), else as a lost one. */
-static void take_block(struct apply *ap, const struct plan_write *w, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
-                       const struct p_key *set)
-{
-        const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
-        struct observed_table *t = table_of(ap, w);
-        struct p_key known[P_KEY_BLOCK_ENTRIES];
-        uint16_t i, index;
-
-        observed_table_get_block(t, w->block, known);
-        for (i = 0; ap->memory && i < P_KEY_BLOCK_ENTRIES; i++) {
-                index = (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i);
-                if (index < t->capacity && known[i].v != entries[i].v)
-                        /* without memory a hint is lost, not correctness */
-                        (void) note_change(ap, p, index, known[i], entries[i], set && set[i].v == entries[i].v);
-        }
-        observed_table_set_block(t, w->block, entries);
-}
-
-/* Entries behind the end of the table are ignored: some SMAs return what they were sent, others zeros. */
-static bool blocks_equal(const struct apply *ap, const struct plan_write *w, const struct p_key *x, const struct p_key *y)
-{
-        size_t end = table_of(ap, w)->capacity - (size_t) w->block * P_KEY_BLOCK_ENTRIES;
-
-        return memcmp(x, y, MIN(end, (size_t) P_KEY_BLOCK_ENTRIES) * sizeof(*x)) == 0;
-}
 
 /* --- how a task ends ------------------------------------------------------------------------------------------------- */
 
@@ -187,199 +30,31 @@ static void make_ready(struct apply *ap, uint32_t i)
         ap->n_ready++;
 }
 
-static enum apply_reason reason_of(enum mad_outcome outcome)
-{
-        switch (outcome) {
-        case MAD_TIMED_OUT:
-                return APPLY_TIMEOUT;
-        case MAD_REFUSED:
-                return APPLY_STATUS;
-        case MAD_BUSY:
-                return APPLY_BUSY;
-        case MAD_UNSENT:
-                return APPLY_UNSENT;
-        case MAD_ANSWERED:
-                break;
-        }
-        return APPLY_OK;
-}
-
 /* The task's port was read after the last Set, and holds what it held before. */
 static enum apply_reason reason_of_set(const struct task *t)
 {
-        return t->last_set == MAD_TIMED_OUT ? APPLY_SET_UNANSWERED : reason_of(t->last_set);
-}
-
-static uint32_t record_of(const struct apply *ap, const struct plan_write *w)
-{
-        return knowledge_find_port(ap->options.knowledge, ap->plan->subnet, w->port);
-}
-
-/* The table does not count as read any more. */
-static void mark_unread(struct observed_table *t, const struct mad_result *result)
-{
-        t->source = TABLE_ASSUMED;
-        t->failure = result->outcome;
-        t->mad_status = result->mad_status;
+        return t->last_set == MAD_TIMED_OUT ? APPLY_SET_UNANSWERED : apply_reason_of(t->last_set);
 }
 
 /* What the table holds is not certain: a Set was not answered, it is not known which SMA was read, or the read failed. */
 static void doubt_table(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
-        struct observed_table *t = table_of(ap, write_of(ap, i));
+        struct observed_table *t = apply_table_of(ap, write_of(ap, i));
 
         if (write_of(ap, i)->kind == WRITE_ENFORCEMENT)
                 t->enforcement_doubted = true;
         else
-                mark_unread(t, result);
-}
-
-/* The table was read in this sweep, but the port does not answer any more: what it holds is not certain. */
-static void doubt_silent_table(struct apply *ap, const struct plan_write *w, const struct mad_result *result)
-{
-        if (w->kind == WRITE_BLOCK && result->outcome == MAD_TIMED_OUT)
-                knowledge_doubt(ap->options.knowledge, record_of(ap, w));
+                apply_mark_unread(t, result);
 }
 
 static void task_fail_unanswered(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
-        doubt_silent_table(ap, write_of(ap, i), result);
+        apply_doubt_silent_table(ap, write_of(ap, i), result);
         if (ap->tasks[i].rounds > 0 || ap->tasks[i].step == TASK_CONFIRMING ||
             (write_of(ap, i)->kind == WRITE_BLOCK && result->outcome == MAD_TIMED_OUT))
                 doubt_table(ap, i, result);
         ap->outcomes[ap->phase][i].mad_status = result->mad_status;
-        task_end(ap, i, APPLY_FAILED, reason_of(result->outcome));
-}
-
-/* --- a block --------------------------------------------------------------------------------------------------------- */
-
-/* A repair moves entries: carried out by half it would drop an entry that has no other place yet. */
-static bool is_all_or_nothing(enum plan_phase phase)
-{
-        return phase <= PHASE_REPAIR_DROP;
-}
-
-static bool changes_base(const struct plan_write *w, uint16_t base)
-{
-        for (unsigned i = 0; w->kind == WRITE_BLOCK && i < P_KEY_BLOCK_ENTRIES; i++)
-                if (w->before[i].v != w->after[i].v && (p_key_base(w->before[i]) == base || p_key_base(w->after[i]) == base))
-                        return true;
-        return false;
-}
-
-static bool is_unfinished(const struct apply_outcome *o)
-{
-        return o->state == APPLY_FAILED || o->state == APPLY_HELD;
-}
-
-/* True if an earlier phase left a change of this base in the same table undone: an entry that moves must have its new place before
- * it loses the old one. */
-static bool waits_for_earlier(const struct apply *ap, const struct plan_write *w, uint16_t base)
-{
-        for (enum plan_phase phase = 0; ap->port_failed[w->port] && phase < ap->phase; phase++) {
-                const struct plan_step *step = &ap->plan->steps[phase];
-                uint32_t i = LOWER_BOUND(item, step->writes, step->n_writes, item->port < w->port);
-
-                for (; i < step->n_writes && step->writes[i].port == w->port; i++)
-                        if (is_unfinished(&ap->outcomes[phase][i]) && changes_base(&step->writes[i], base))
-                                return true;
-        }
-        return false;
-}
-
-/* Whether the base of this entry may be as it is in the block. */
-static bool is_admitted(const struct apply *ap, const struct plan_write *w, const struct p_key after[P_KEY_BLOCK_ENTRIES],
-                        struct p_key key)
-{
-        uint32_t record = record_of(ap, w);
-
-        if (!p_key_is_used(key))
-                return true;
-        return record != KNOWLEDGE_NONE && !waits_for_earlier(ap, w, p_key_base(key)) &&
-               knowledge_judge_block(ap->options.knowledge, record, w->block, after, p_key_base(key)) == RULE_ADMITS;
-}
-
-static bool entry_is_admitted(const struct apply *ap, const struct plan_write *w, const struct task *t, unsigned i)
-{
-        return t->before[i].v == t->after[i].v ||
-               (is_admitted(ap, w, t->after, t->before[i]) && is_admitted(ap, w, t->after, t->after[i]));
-}
-
-/* An entry that is not what the plan expected (an earlier change of it waits, or failed) cannot be changed. Returns true if there
- * is one. */
-static bool compute_changes(struct apply *ap, const struct plan_write *w, struct task *t)
-{
-        bool any = false;
-
-        observed_table_get_block(table_of(ap, w), w->block, t->before);
-        memcpy(t->after, t->before, sizeof(t->after));
-        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
-                if (w->before[i].v == w->after[i].v)
-                        continue;
-                if (t->before[i].v == w->before[i].v) {
-                        t->after[i] = w->after[i];
-                        continue;
-                }
-                hold_base(ap, w->before[i]);
-                hold_base(ap, w->after[i]);
-                any = true;
-        }
-        return any;
-}
-
-/* Takes out what the rule does not admit now. Only in a repair, which is carried out completely or not at all, can this take away
- * what an entry before it rests on. */
-static bool drop_inadmissible(struct apply *ap, const struct plan_write *w, struct task *t)
-{
-        bool any = false;
-
-        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
-                if (entry_is_admitted(ap, w, t, i))
-                        continue;
-                hold_base(ap, t->before[i]);
-                hold_base(ap, t->after[i]);
-                t->after[i] = t->before[i];
-                any = true;
-        }
-        return any;
-}
-
-/* Computes what the write changes now. Returns true if anything is left to write. */
-static bool task_compute(struct apply *ap, const struct plan_write *w, struct task *t, bool *ret_partly)
-{
-        *ret_partly = compute_changes(ap, w, t);
-        *ret_partly |= drop_inadmissible(ap, w, t);
-        if (*ret_partly && is_all_or_nothing(ap->phase)) {
-                hold_bases_of(ap, w);
-                return false;
-        }
-        return memcmp(t->before, t->after, sizeof(t->before)) != 0;
-}
-
-static bool task_begin_block(struct apply *ap, uint32_t i)
-{
-        struct apply_outcome *o = &ap->outcomes[ap->phase][i];
-        bool any = task_compute(ap, write_of(ap, i), &ap->tasks[i], &o->partly_held);
-
-        if (o->partly_held)
-                ap->port_failed[write_of(ap, i)->port] = true;
-        return any;
-}
-
-/* --- the enforcement bits of a switch port ---------------------------------------------------------------------------- */
-
-static bool has_bits(const struct port_info *pi, bool inbound, bool outbound)
-{
-        return pi->enforce_inbound == inbound && pi->enforce_outbound == outbound;
-}
-
-static void take_enforcement(struct apply *ap, const struct plan_write *w, const uint8_t data[SMP_DATA_SIZE],
-                             struct port_info *ret)
-{
-        port_info_decode(data, ret);
-        table_of(ap, w)->enforce_inbound = ret->enforce_inbound;
-        table_of(ap, w)->enforce_outbound = ret->enforce_outbound;
-        table_of(ap, w)->enforcement_doubted = false;
+        task_end(ap, i, APPLY_FAILED, apply_reason_of(result->outcome));
 }
 
 /* --- phases ---------------------------------------------------------------------------------------------------------- */
@@ -387,102 +62,18 @@ static void take_enforcement(struct apply *ap, const struct plan_write *w, const
 /* A port whose table could not be read for the plan is not tried again; it fails for the same reason. */
 static void task_fail_unread(struct apply *ap, uint32_t i)
 {
-        const struct observed_table *t = table_of(ap, write_of(ap, i));
+        const struct observed_table *t = apply_table_of(ap, write_of(ap, i));
 
         ap->outcomes[ap->phase][i].mad_status = t->mad_status;
-        task_end(ap, i, APPLY_FAILED, t->failure == MAD_ANSWERED ? APPLY_UNREACHABLE : reason_of(t->failure));
-}
-
-static bool covers(const struct observed_table *t, const struct p_key *keys, size_t n)
-{
-        return !p_keys_find_uncovered(t->entries, t->capacity, keys, (uint32_t) n);
-}
-
-/* The bits of a switch port change only when its table is right and the peer's entries are within it: an entry of the peer that is
- * still to be lowered or dropped would be cut off too early (or passed, where a bit is cleared). So would an entry that an
- * unanswered write may have left there, which may be of a base that is not in the policy and is kept. */
-static bool enforcement_must_wait(const struct apply *ap, uint32_t port)
-{
-        uint32_t peer = ap->plan->subnet->ports[port].peer, record;
-        const struct observed_table *mine = &ap->observed->tables[port], *its;
-        const struct knowledge_record *r;
-
-        if (ap->port_failed[port])
-                return true;
-        if (peer == SUBNET_NONE)
-                return false;
-        its = &ap->observed->tables[peer];
-        if (its->entries && !covers(mine, its->entries, its->capacity))
-                return true;
-        record = knowledge_find_port(ap->options.knowledge, ap->plan->subnet, peer);
-        r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(ap->options.knowledge, record);
-        for (size_t i = 0; r && i < r->n_writes; i++)
-                if (r->writes[i].is_sent && !covers(mine, r->writes[i].entries, P_KEY_BLOCK_ENTRIES))
-                        return true;
-        return false;
-}
-
-static bool filter_is_admitted(const struct apply *ap, const struct plan_write *w)
-{
-        uint32_t record = record_of(ap, w);
-        uint16_t base;
-
-        return record != KNOWLEDGE_NONE &&
-               knowledge_judge_filter(ap->options.knowledge, record, w->after_inbound, w->after_outbound, &base) == RULE_ADMITS;
-}
-
-static enum sma_state *sma_of(const struct apply *ap, const struct plan_write *w)
-{
-        return &ap->sma_state[ap->plan->subnet->ports[w->port].destination];
-}
-
-/* True if the answer is neither what was known nor what a Set wrote: another device may have the address by now. */
-static bool is_news(const struct apply *ap, const struct plan_write *w, const struct mad_result *result)
-{
-        const struct observed_table *t = table_of(ap, w);
-        struct p_key entries[P_KEY_BLOCK_ENTRIES];
-        uint32_t record = record_of(ap, w);
-        struct port_info pi;
-
-        if (result->outcome != MAD_ANSWERED)
-                return false;
-        if (result->attribute == SMP_ATTR_P_KEY_TABLE) {
-                p_key_block_decode(result->data, entries);
-                return record != KNOWLEDGE_NONE && knowledge_get(ap->options.knowledge, record)->entries &&
-                       !knowledge_block_may_be(ap->options.knowledge, record, w->block, entries);
-        }
-        port_info_decode(result->data, &pi);
-        return result->attribute == SMP_ATTR_PORT_INFO && w->kind == WRITE_ENFORCEMENT && !t->enforcement_doubted &&
-               !has_bits(&pi, t->enforce_inbound, t->enforce_outbound) && !has_bits(&pi, w->after_inbound, w->after_outbound);
-}
-
-static void doubt_sma(const struct apply *ap, const struct plan_write *w, const struct mad_result *result, bool news)
-{
-        if (*sma_of(ap, w) == SMA_EXPECTED && (!mad_result_is_prompt(result) || news))
-                *sma_of(ap, w) = SMA_UNKNOWN;
-}
-
-/* If the answer to a Set is lost, only the next survey reads the table, and it compares with nothing. So an index that is about to
- * be freed is noted as freed now. If it is not freed after all, it is in use, which takes precedence. */
-static void note_freed(struct apply *ap, const struct plan_write *w, const struct task *t)
-{
-        const struct subnet *s = ap->plan->subnet;
-        const struct subnet_port *p = &s->ports[w->port];
-        uint16_t i;
-
-        for (i = 0; ap->memory && i < P_KEY_BLOCK_ENTRIES; i++)
-                if (!p_key_is_used(t->after[i]))
-                        (void) index_memory_note(ap->memory, s->nodes[p->node].guid, p->number,
-                                                 (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i), t->before[i],
-                                                 t->after[i]);
+        task_end(ap, i, APPLY_FAILED, t->failure == MAD_ANSWERED ? APPLY_UNREACHABLE : apply_reason_of(t->failure));
 }
 
 static int announce(struct apply *ap, const struct plan_write *w, const struct task *t)
 {
         if (w->kind != WRITE_BLOCK)
                 return 0;
-        note_freed(ap, w, t);
-        return knowledge_announce_block(ap->options.knowledge, record_of(ap, w), w->block, t->after);
+        apply_note_freed(ap, w, t);
+        return knowledge_announce_block(ap->options.knowledge, apply_record_of(ap, w), w->block, t->after);
 }
 
 /* Announces what a task may send, or ends the task at once if it must not send anything. */
@@ -492,12 +83,11 @@ static int task_prepare(struct apply *ap, uint32_t i)
 
         if (ap->aborted) {
                 task_end(ap, i, APPLY_FAILED, APPLY_ABORTED);
-        } else if (table_of(ap, w)->source != TABLE_READ) {
+        } else if (apply_table_of(ap, w)->source != TABLE_READ) {
                 task_fail_unread(ap, i);
-        } else if (w->kind == WRITE_BLOCK && !task_begin_block(ap, i)) {
+        } else if (w->kind == WRITE_BLOCK && !apply_begin_block(ap, i)) {
                 task_end(ap, i, APPLY_HELD, APPLY_OK);
-        } else if (w->kind == WRITE_ENFORCEMENT &&
-                   ((ap->phase == PHASE_ENFORCE && enforcement_must_wait(ap, w->port)) || !filter_is_admitted(ap, w))) {
+        } else if (w->kind == WRITE_ENFORCEMENT && apply_filter_waits(ap, w)) {
                 task_end(ap, i, APPLY_HELD, APPLY_OK);
         } else {
                 return announce(ap, w, &ap->tasks[i]);
@@ -509,65 +99,8 @@ static void task_begin(struct apply *ap, uint32_t i)
 {
         if (ap->tasks[i].step == TASK_ENDED)
                 return;
-        ap->tasks[i].step = *sma_of(ap, write_of(ap, i)) == SMA_EXPECTED ? TASK_READING : TASK_IDENTIFYING;
+        ap->tasks[i].step = *apply_sma_of(ap, write_of(ap, i)) == SMA_EXPECTED ? TASK_READING : TASK_IDENTIFYING;
         make_ready(ap, i);
-}
-
-static int compare_touched(const struct apply *ap, const struct touched *x, const struct touched *y)
-{
-        const struct plan_write *a = &ap->plan->steps[x->phase].writes[x->write];
-        const struct plan_write *b = &ap->plan->steps[y->phase].writes[y->write];
-
-        return ORDER(a->port, b->port) ?: ORDER(a->kind, b->kind) ?: (a->kind == WRITE_BLOCK ? ORDER(a->block, b->block) : 0);
-}
-
-static int compare_touched_r(const void *x, const void *y, void *ap)
-{
-        const struct touched *a = x, *b = y;
-        int c = compare_touched(ap, a, b);
-
-        return c ?: ORDER(a->phase, b->phase);
-}
-
-static bool is_open(const struct apply *ap, const struct plan_write *w)
-{
-        const struct knowledge_record *r = knowledge_get(ap->options.knowledge, record_of(ap, w));
-
-        for (size_t i = 0; w->kind == WRITE_BLOCK && i < r->n_writes; i++)
-                if (r->writes[i].is_sent && r->writes[i].block == w->block)
-                        return true;
-        return w->kind == WRITE_ENFORCEMENT && table_of(ap, w)->enforcement_doubted;
-}
-
-/* Gathers every block that was written, once, with its last write. */
-static void gather_touched(struct apply *ap)
-{
-        enum plan_phase phase;
-        uint32_t i, n = 0, k = 0;
-
-        for (phase = 0; phase < PLAN_N_PHASES; phase++)
-                for (i = 0; i < ap->plan->steps[phase].n_writes; i++)
-                        if (ap->outcomes[phase][i].state == APPLY_WRITTEN)
-                                ap->touched[n++] = (struct touched) {
-                                        .phase = phase, .write = i, .is_open = is_open(ap, &ap->plan->steps[phase].writes[i]),
-                                };
-        qsort_r(ap->touched, n, sizeof(*ap->touched), compare_touched_r, ap);
-        for (i = 0; i < n; i++) {
-                if (i + 1 < n && compare_touched(ap, &ap->touched[i], &ap->touched[i + 1]) == 0)
-                        continue;
-                ap->touched[k++] = ap->touched[i];
-        }
-        ap->n_touched = k;
-        ap->steps_total = ap->steps_done + k;
-}
-
-static void list_held_bases(struct apply *ap)
-{
-        uint32_t n = 0;
-
-        for (uint32_t base = 1; ap->n_held_bases > n && base <= P_KEY_BASE_MASK; base++)
-                if (has_base(ap->held, (uint16_t) base))
-                        ap->held_bases[n++] = (uint16_t) base;
 }
 
 static int prepare_phase(struct apply *ap, enum plan_phase phase)
@@ -605,11 +138,11 @@ int apply_prepare(struct apply *ap)
         }
         if (ap->n_phases_begun++ == PLAN_N_PHASES) {
                 ap->phase = PLAN_N_PHASES;
-                gather_touched(ap);
+                apply_gather_touched(ap);
                 if (!phase_is_done(ap))
                         return 1;
         }
-        list_held_bases(ap);
+        apply_list_held_bases(ap);
         return 0;
 }
 
@@ -622,32 +155,6 @@ static void advance(struct apply *ap)
 }
 
 /* --- requests -------------------------------------------------------------------------------------------------------- */
-
-static uint64_t make_cookie(enum cookie_kind kind, uint32_t i)
-{
-        return (uint64_t) kind << 32 | i;
-}
-
-static void address(struct apply *ap, const struct plan_write *w, struct mad_request *ret)
-{
-        const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
-        uint8_t switch_port = p->role == PORT_SWITCH_EXTERNAL ? p->number : 0;
-
-        *ret = (struct mad_request) {
-                .route = p->route,
-                .destination = p->destination,
-                .key = m_keys_get(ap->options.m_keys, p->guid),
-                .method = MAD_GET,
-                .retries = ap->options.retries,
-        };
-        if (w->kind == WRITE_BLOCK) {
-                ret->attribute = SMP_ATTR_P_KEY_TABLE;
-                ret->modifier = p_key_table_modifier(switch_port, w->block);
-        } else {
-                ret->attribute = SMP_ATTR_PORT_INFO;
-                ret->modifier = p->number;
-        }
-}
 
 static void make_set(struct apply *ap, const struct plan_write *w, struct task *t, struct mad_request *ret)
 {
@@ -671,12 +178,6 @@ static void make_count(const struct apply *ap, const struct plan_write *w, struc
         ret->modifier = p->role == PORT_SWITCH_EXTERNAL ? 0 : p->number;
 }
 
-static void make_identify(struct mad_request *ret)
-{
-        ret->attribute = SMP_ATTR_NODE_INFO;
-        ret->modifier = 0;
-}
-
 /* The switch port that a host is plugged into; NULL: there is none. */
 static const struct subnet_port *link_of(const struct apply *ap, const struct plan_write *w)
 {
@@ -688,7 +189,7 @@ static const struct subnet_port *link_of(const struct apply *ap, const struct pl
 
 static void make_first_identify(const struct apply *ap, uint32_t i, struct mad_request *ret)
 {
-        make_identify(ret);
+        apply_make_identify(ret);
         if (!link_of(ap, write_of(ap, i)))
                 return;
         if (ap->tasks[i].link_asked)
@@ -708,21 +209,6 @@ static void make_link(const struct apply *ap, const struct plan_write *w, struct
         ret->modifier = link->number;
 }
 
-/* Other writes since the task began may have made it inadmissible. */
-static bool is_still_admitted(struct apply *ap, uint32_t i)
-{
-        const struct plan_write *w = write_of(ap, i);
-
-        if (w->kind == WRITE_ENFORCEMENT)
-                return filter_is_admitted(ap, w);
-        for (unsigned k = 0; k < P_KEY_BLOCK_ENTRIES; k++)
-                if (!entry_is_admitted(ap, w, &ap->tasks[i], k)) {
-                        hold_bases_of(ap, w);
-                        return false;
-                }
-        return true;
-}
-
 /* True if the run ended early and this task must stop: nothing begins, and no Set is sent again. But a read that has still to be
  * confirmed may be news. */
 static bool must_stop(const struct apply *ap, const struct task *t)
@@ -735,7 +221,7 @@ static bool is_at_stranger(const struct apply *ap, uint32_t i)
 {
         enum task_step step = ap->tasks[i].step;
 
-        return *sma_of(ap, write_of(ap, i)) == SMA_STRANGER &&
+        return *apply_sma_of(ap, write_of(ap, i)) == SMA_STRANGER &&
                (step == TASK_READING || step == TASK_CONFIRMING || step == TASK_SET);
 }
 
@@ -752,9 +238,9 @@ static bool ends_before_request(struct apply *ap, uint32_t i)
                 task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
                 return true;
         }
-        if (t->step == TASK_SET && *sma_of(ap, write_of(ap, i)) == SMA_UNKNOWN)
+        if (t->step == TASK_SET && *apply_sma_of(ap, write_of(ap, i)) == SMA_UNKNOWN)
                 t->step = TASK_CONFIRMING;
-        if (t->step == TASK_SET && !is_still_admitted(ap, i)) {
+        if (t->step == TASK_SET && !apply_is_still_admitted(ap, i)) {
                 task_end(ap, i, APPLY_HELD, APPLY_OK);
                 return true;
         }
@@ -766,14 +252,14 @@ static void make_request(struct apply *ap, uint32_t i, struct mad_request *ret)
         const struct plan_write *w = write_of(ap, i);
         struct task *t = &ap->tasks[i];
 
-        address(ap, w, ret);
-        ret->cookie = make_cookie(COOKIE_TASK, i);
+        apply_address(ap, w, ret);
+        ret->cookie = apply_make_cookie(COOKIE_TASK, i);
         if (t->step == TASK_IDENTIFYING)
                 make_first_identify(ap, i, ret);
         else if (t->step == TASK_ASKING_LINK)
                 make_link(ap, w, ret);
         else if (t->step == TASK_CONFIRMING)
-                make_identify(ret);
+                apply_make_identify(ret);
         else if (t->step == TASK_SET)
                 make_set(ap, w, t, ret);
         else if (t->step == TASK_COUNTING)
@@ -796,60 +282,6 @@ static bool next_of_phase(struct apply *ap, struct mad_request *ret)
         return false;
 }
 
-static const struct plan_write *touched_write(const struct apply *ap, uint32_t i)
-{
-        const struct touched *t = &ap->touched[i];
-
-        return &ap->plan->steps[t->phase].writes[t->write];
-}
-
-/* `touched` is sorted by port, so the ports of a switch are next to each other. */
-static bool is_of_same_sma(const struct apply *ap, uint32_t i, uint32_t k)
-{
-        const struct subnet_port *ports = ap->plan->subnet->ports;
-
-        return ports[touched_write(ap, i)->port].destination == ports[touched_write(ap, k)->port].destination;
-}
-
-static void make_read_back(struct apply *ap, uint32_t i, enum cookie_kind kind, struct mad_request *ret)
-{
-        address(ap, touched_write(ap, i), ret);
-        ret->cookie = make_cookie(kind, i);
-}
-
-static bool next_to_read_back(struct apply *ap, struct mad_request *ret)
-{
-        if (ap->n_read_back_begun == ap->n_touched)
-                return false;
-        make_read_back(ap, ap->n_read_back_begun++, COOKIE_READ_BACK, ret);
-        return true;
-}
-
-/* An SMA with a table that is not as expected identifies itself once: LIDs move. */
-static bool next_to_identify(struct apply *ap, struct mad_request *ret)
-{
-        while (ap->n_asked < ap->n_touched && ap->touched[ap->n_asked].check != CHECK_AGAIN)
-                ap->n_asked++;
-        if (ap->n_asked == ap->n_touched)
-                return false;
-        make_read_back(ap, ap->n_asked, COOKIE_READ_BACK_IDENTIFY, ret);
-        make_identify(ret);
-        for (uint32_t first = ap->n_asked; ap->n_asked < ap->n_touched && is_of_same_sma(ap, first, ap->n_asked);)
-                ap->n_asked++;
-        return true;
-}
-
-static bool next_to_read_again(struct apply *ap, struct mad_request *ret)
-{
-        while (ap->n_read_again < ap->n_touched &&
-               (ap->touched[ap->n_read_again].check == CHECK_ONCE || ap->touched[ap->n_read_again].check == CHECK_ENDED))
-                ap->n_read_again++;
-        if (ap->n_read_again == ap->n_touched || ap->touched[ap->n_read_again].check != CHECK_IDENTIFIED)
-                return false;
-        make_read_back(ap, ap->n_read_again++, COOKIE_READ_BACK_AGAIN, ret);
-        return true;
-}
-
 static bool apply_next(void *state, usec_t now, struct mad_request *ret)
 {
         struct apply *ap = state;
@@ -858,9 +290,7 @@ static bool apply_next(void *state, usec_t now, struct mad_request *ret)
         advance(ap);
         if (ap->phase < PLAN_N_PHASES)
                 return next_of_phase(ap, ret);
-        if (ap->n_read_back_answered < ap->n_touched)
-                return next_to_read_back(ap, ret);
-        return next_to_identify(ap, ret) || next_to_read_again(ap, ret);
+        return apply_next_read_back(ap, ret);
 }
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
@@ -885,41 +315,18 @@ static void count_result(struct apply *ap, uint32_t i, const struct mad_result *
         make_ready(ap, i);
 }
 
-/* The Set may have been carried out: the indexes that it was to use may have been used, whatever the next read shows. */
-static void note_unanswered(struct apply *ap, const struct plan_write *w, const struct task *t)
-{
-        const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
-
-        for (uint16_t i = 0; ap->memory && w->kind == WRITE_BLOCK && i < P_KEY_BLOCK_ENTRIES; i++)
-                if (!p_key_is_used(t->before[i]) && p_key_is_used(t->after[i]))
-                        (void) index_memory_note_open(ap->memory, subnet_port_node(ap->plan->subnet, p)->guid, p->number,
-                                                      (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i), t->after[i]);
-}
-
 /* The Set may have been carried out. A refused Set is not sent again. */
 static void set_unanswered(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         struct task *t = &ap->tasks[i];
 
-        note_unanswered(ap, write_of(ap, i), t);
+        apply_note_unanswered(ap, write_of(ap, i), t);
         if (result->outcome == MAD_REFUSED)
                 t->rounds = UINT8_MAX;
         t->last_set = result->outcome;
         ap->outcomes[ap->phase][i].mad_status = result->mad_status;
         t->step = result->outcome == MAD_TIMED_OUT ? TASK_COUNTING : TASK_READING;
         make_ready(ap, i);
-}
-
-/* True if the SMA at the address is that of this port; if not, the snapshot is stale. */
-static bool is_own_sma(struct apply *ap, const struct plan_write *w, const struct mad_result *result)
-{
-        struct node_info info;
-
-        node_info_decode(result->data, &info);
-        if (subnet_port_has_sma(ap->plan->subnet, &ap->plan->subnet->ports[w->port], &info))
-                return true;
-        ap->stale = true;
-        return false;
 }
 
 /* Takes what a block holds, and compares it with what it should hold before and after the write. */
@@ -930,9 +337,9 @@ static void block_answered(struct apply *ap, uint32_t i, const uint8_t data[SMP_
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
 
         p_key_block_decode(data, entries);
-        take_block(ap, w, entries, t->rounds > 0 ? t->after : NULL);
-        *ret_is_before = blocks_equal(ap, w, entries, t->before);
-        *ret_is_after = blocks_equal(ap, w, entries, t->after);
+        apply_take_block(ap, w, entries, t->rounds > 0 ? t->after : NULL);
+        *ret_is_before = apply_blocks_equal(ap, w, entries, t->before);
+        *ret_is_after = apply_blocks_equal(ap, w, entries, t->after);
 }
 
 /* The same with the enforcement bits; prepares the PortInfo to be set. */
@@ -943,9 +350,9 @@ static void enforcement_answered(struct apply *ap, uint32_t i, const uint8_t dat
         struct task *t = &ap->tasks[i];
         struct port_info pi;
 
-        take_enforcement(ap, w, data, &pi);
-        *ret_is_before = has_bits(&pi, w->before_inbound, w->before_outbound);
-        *ret_is_after = has_bits(&pi, w->after_inbound, w->after_outbound);
+        apply_take_enforcement(ap, w, data, &pi);
+        *ret_is_before = apply_has_bits(&pi, w->before_inbound, w->before_outbound);
+        *ret_is_after = apply_has_bits(&pi, w->after_inbound, w->after_outbound);
         memcpy(t->port_info, data, SMP_DATA_SIZE);
         port_info_set_enforcement(t->port_info, w->after_inbound, w->after_outbound);
 }
@@ -977,10 +384,11 @@ static void answer_result(struct apply *ap, uint32_t i, const uint8_t data[SMP_D
 
 static void identify_result(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
+        const struct plan_write *w = write_of(ap, i);
         struct task *t = &ap->tasks[i];
 
-        *sma_of(ap, write_of(ap, i)) = is_own_sma(ap, write_of(ap, i), result) ? SMA_EXPECTED : SMA_STRANGER;
-        if (*sma_of(ap, write_of(ap, i)) == SMA_STRANGER) {
+        *apply_sma_of(ap, w) = apply_is_own_sma(ap, w, result) ? SMA_EXPECTED : SMA_STRANGER;
+        if (*apply_sma_of(ap, w) == SMA_STRANGER) {
                 task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
         } else if (t->step == TASK_CONFIRMING) {
                 answer_result(ap, i, t->answer, false);
@@ -995,7 +403,7 @@ static void read_result(struct apply *ap, uint32_t i, const struct mad_result *r
         struct task *t = &ap->tasks[i];
 
         memcpy(t->answer, result->data, SMP_DATA_SIZE);
-        switch (*sma_of(ap, write_of(ap, i))) {
+        switch (*apply_sma_of(ap, write_of(ap, i))) {
         case SMA_EXPECTED:
                 answer_result(ap, i, t->answer, false);
                 break;
@@ -1046,7 +454,7 @@ static void task_result(struct apply *ap, uint32_t i, const struct mad_result *r
                 make_ready(ap, i);
                 return;
         }
-        doubt_sma(ap, write_of(ap, i), result, is_news(ap, write_of(ap, i), result));
+        apply_doubt_sma(ap, write_of(ap, i), result, apply_is_news(ap, write_of(ap, i), result));
         if (step == TASK_COUNTING)
                 count_result(ap, i, result);
         else if (result->outcome != MAD_ANSWERED && step == TASK_SETTING)
@@ -1061,109 +469,17 @@ static void task_result(struct apply *ap, uint32_t i, const struct mad_result *r
                 read_result(ap, i, result);
 }
 
-static void fail_read_back(struct apply *ap, const struct touched *t, enum apply_reason reason, uint16_t mad_status)
-{
-        struct apply_outcome *o = &ap->outcomes[t->phase][t->write];
-
-        o->state = APPLY_FAILED;
-        o->reason = reason;
-        o->mad_status = mad_status;
-}
-
-/* The block was not read back. */
-static void end_unread(struct apply *ap, uint32_t i, enum apply_reason reason, const struct mad_result *result)
-{
-        const struct plan_write *w = touched_write(ap, i);
-
-        ap->touched[i].check = CHECK_ENDED;
-        fail_read_back(ap, &ap->touched[i], reason, result->mad_status);
-        if (w->kind == WRITE_BLOCK)
-                mark_unread(table_of(ap, w), result);
-        doubt_silent_table(ap, w, result);
-        ap->n_read_back_ended++;
-        ap->steps_done++;
-}
-
-/* If the SMA is another one, or does not identify itself, its answers are dropped. */
-static void read_back_identify_result(struct apply *ap, uint32_t i, const struct mad_result *result)
-{
-        enum apply_reason reason = reason_of(result->outcome);
-
-        if (result->outcome == MAD_ANSWERED && !is_own_sma(ap, touched_write(ap, i), result))
-                reason = APPLY_STRANGER;
-        *sma_of(ap, touched_write(ap, i)) = reason == APPLY_OK ? SMA_EXPECTED : SMA_UNKNOWN;
-        for (uint32_t k = i; k < ap->n_touched && is_of_same_sma(ap, i, k); k++) {
-                if (ap->touched[k].check != CHECK_AGAIN)
-                        continue;
-                if (reason == APPLY_OK)
-                        ap->touched[k].check = CHECK_IDENTIFIED;
-                else
-                        end_unread(ap, k, reason, result);
-        }
-}
-
-/* True if the block or the bits are as the last Set left them. */
-static bool is_as_written(const struct apply *ap, const struct plan_write *w, const struct mad_result *result)
-{
-        struct p_key entries[P_KEY_BLOCK_ENTRIES], known[P_KEY_BLOCK_ENTRIES];
-        struct port_info pi;
-
-        if (w->kind == WRITE_ENFORCEMENT) {
-                port_info_decode(result->data, &pi);
-                return has_bits(&pi, w->after_inbound, w->after_outbound);
-        }
-        p_key_block_decode(result->data, entries);
-        observed_table_get_block(table_of(ap, w), w->block, known);
-        return blocks_equal(ap, w, entries, known);
-}
-
-static void read_back_result(struct apply *ap, uint32_t i, const struct mad_result *result, bool again)
-{
-        struct touched *t = &ap->touched[i];
-        const struct plan_write *w = touched_write(ap, i);
-        struct p_key entries[P_KEY_BLOCK_ENTRIES];
-        struct port_info pi;
-
-        ap->n_read_back_answered += !again;
-        doubt_sma(ap, w, result, !again && is_news(ap, w, result)); /* it identified itself between both reads */
-        if (result->outcome != MAD_ANSWERED) {
-                end_unread(ap, i, reason_of(result->outcome), result);
-                return;
-        }
-        if (again && *sma_of(ap, w) != SMA_EXPECTED) { /* it is not known which SMA answered */
-                end_unread(ap, i, APPLY_TIMEOUT, &(struct mad_result) { .outcome = MAD_TIMED_OUT });
-                return;
-        }
-        if (!is_as_written(ap, w, result)) {
-                if (!again) {
-                        t->check = CHECK_AGAIN;
-                        return;
-                }
-                if (!t->is_open) /* otherwise the change may be that later Set */
-                        fail_read_back(ap, t, APPLY_REVERTED, 0);
-        }
-        ap->n_read_back_ended++;
-        ap->steps_done++;
-        if (w->kind == WRITE_BLOCK) {
-                p_key_block_decode(result->data, entries);
-                take_block(ap, w, entries, NULL);
-        } else {
-                take_enforcement(ap, w, result->data, &pi);
-        }
-}
-
 static void apply_result(void *state, usec_t now, const struct mad_result *result)
 {
         struct apply *ap = state;
-        uint32_t i = (uint32_t) result->cookie, kind = (uint32_t) (result->cookie >> 32);
+        enum cookie_kind kind = (enum cookie_kind) (result->cookie >> 32);
+        uint32_t i = (uint32_t) result->cookie;
 
         (void) now;
-        if (kind == COOKIE_READ_BACK || kind == COOKIE_READ_BACK_AGAIN)
-                read_back_result(ap, i, result, kind == COOKIE_READ_BACK_AGAIN);
-        else if (kind == COOKIE_READ_BACK_IDENTIFY)
-                read_back_identify_result(ap, i, result);
-        else
+        if (kind == COOKIE_TASK)
                 task_result(ap, i, result);
+        else
+                apply_read_back_ended(ap, kind, i, result);
         advance(ap);
 }
 
@@ -1235,12 +551,12 @@ static void simulate_task(struct apply *ap, uint32_t i)
         if (ap->tasks[i].step == TASK_ENDED)
                 return;
         if (w->kind == WRITE_BLOCK) {
-                observed_table_set_block(table_of(ap, w), w->block, ap->tasks[i].after);
-                knowledge_see_block(ap->options.knowledge, record_of(ap, w), w->block, ap->tasks[i].after);
+                observed_table_set_block(apply_table_of(ap, w), w->block, ap->tasks[i].after);
+                knowledge_see_block(ap->options.knowledge, apply_record_of(ap, w), w->block, ap->tasks[i].after);
         } else {
-                table_of(ap, w)->enforce_inbound = w->after_inbound;
-                table_of(ap, w)->enforce_outbound = w->after_outbound;
-                knowledge_see_filter(ap->options.knowledge, record_of(ap, w), w->after_inbound, w->after_outbound);
+                apply_table_of(ap, w)->enforce_inbound = w->after_inbound;
+                apply_table_of(ap, w)->enforce_outbound = w->after_outbound;
+                knowledge_see_filter(ap->options.knowledge, apply_record_of(ap, w), w->after_inbound, w->after_outbound);
         }
         task_end(ap, i, APPLY_WRITTEN, APPLY_OK);
 }
@@ -1254,67 +570,6 @@ int apply_pretend(struct apply *ap)
                         simulate_task(ap, i);
                 ap->n_read_back_ended = ap->n_touched;
         }
-        return r;
-}
-
-/* --- what waits ------------------------------------------------------------------------------------------------------ */
-
-static int collect_base(const struct apply *ap, struct held_list *l, const struct plan_write *w,
-                        const struct p_key entries[P_KEY_BLOCK_ENTRIES], struct p_key key)
-{
-        if (!p_key_is_used(key))
-                return 0;
-        return held_collect(l, ap->options.knowledge, record_of(ap, w), w->block, entries, p_key_base(key));
-}
-
-/* The block as it is now, with all changes of the plan. */
-static int collect_block(const struct apply *ap, struct held_list *l, const struct plan_write *w)
-{
-        struct p_key now[P_KEY_BLOCK_ENTRIES], after[P_KEY_BLOCK_ENTRIES];
-        int r = 0;
-
-        observed_table_get_block(table_of(ap, w), w->block, now);
-        memcpy(after, now, sizeof(after));
-        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
-                if (w->before[i].v != w->after[i].v)
-                        after[i] = w->after[i];
-        for (unsigned i = 0; r == 0 && i < P_KEY_BLOCK_ENTRIES; i++) {
-                if (now[i].v == after[i].v)
-                        continue;
-                r = collect_base(ap, l, w, after, now[i]);
-                if (r == 0)
-                        r = collect_base(ap, l, w, after, after[i]);
-        }
-        return r;
-}
-
-static int collect_filter(const struct apply *ap, struct held_list *l, const struct plan_write *w)
-{
-        uint32_t record = record_of(ap, w);
-        uint16_t base;
-
-        if (knowledge_judge_filter(ap->options.knowledge, record, w->after_inbound, w->after_outbound, &base) == RULE_ADMITS)
-                return 0; /* it waits for its own table */
-        return held_collect_filter(l, ap->options.knowledge, record, w->after_inbound, w->after_outbound, base);
-}
-
-static bool waits(const struct apply_outcome *o)
-{
-        return o->state == APPLY_HELD || o->partly_held;
-}
-
-int apply_collect_held(const struct apply *ap, struct held_list *l)
-{
-        int r = 0;
-
-        for (enum plan_phase phase = 0; phase < PLAN_N_PHASES; phase++)
-                for (uint32_t i = 0; r == 0 && i < ap->plan->steps[phase].n_writes; i++) {
-                        const struct plan_write *w = &ap->plan->steps[phase].writes[i];
-
-                        if (!waits(&ap->outcomes[phase][i]) || record_of(ap, w) == KNOWLEDGE_NONE)
-                                continue;
-                        r = w->kind == WRITE_BLOCK ? collect_block(ap, l, w) : collect_filter(ap, l, w);
-                }
         return r;
 }
 

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <string.h>
+
+#include "apply/apply_internal.h"
+
+/* --- held bases ----------------------------------------------------------------------------------------------------- */
+
+static bool has_base(const uint8_t *set, uint16_t base)
+{
+        return set[base / 8] & (1 << base % 8);
+}
+
+static void hold_base(struct apply *ap, struct p_key key)
+{
+        uint16_t base = p_key_base(key);
+
+        if (base == 0 || has_base(ap->held, base))
+                return;
+        ap->held[base / 8] |= (uint8_t) (1 << base % 8);
+        ap->n_held_bases++;
+}
+
+/* Holds the base of every change of the write. */
+static void hold_bases_of(struct apply *ap, const struct plan_write *w)
+{
+        for (unsigned i = 0; w->kind == WRITE_BLOCK && i < P_KEY_BLOCK_ENTRIES; i++)
+                if (w->before[i].v != w->after[i].v) {
+                        hold_base(ap, w->before[i]);
+                        hold_base(ap, w->after[i]);
+                }
+}
+
+void apply_list_held_bases(struct apply *ap)
+{
+        uint32_t n = 0;
+
+        for (uint32_t base = 1; ap->n_held_bases > n && base <= P_KEY_BASE_MASK; base++)
+                if (has_base(ap->held, (uint16_t) base))
+                        ap->held_bases[n++] = (uint16_t) base;
+}
+
+/* --- blocks --------------------------------------------------------------------------------------------------------- */
+
+/* A repair moves entries: carried out by half it would drop an entry that has no other place yet. */
+static bool is_all_or_nothing(enum plan_phase phase)
+{
+        return phase <= PHASE_REPAIR_DROP;
+}
+
+static bool changes_base(const struct plan_write *w, uint16_t base)
+{
+        for (unsigned i = 0; w->kind == WRITE_BLOCK && i < P_KEY_BLOCK_ENTRIES; i++)
+                if (w->before[i].v != w->after[i].v && (p_key_base(w->before[i]) == base || p_key_base(w->after[i]) == base))
+                        return true;
+        return false;
+}
+
+static bool is_unfinished(const struct apply_outcome *o)
+{
+        return o->state == APPLY_FAILED || o->state == APPLY_HELD;
+}
+
+/* True if an earlier phase left a change of this base in the same table undone: an entry that moves must have its new place before
+ * it loses the old one. */
+static bool waits_for_earlier(const struct apply *ap, const struct plan_write *w, uint16_t base)
+{
+        for (enum plan_phase phase = 0; ap->port_failed[w->port] && phase < ap->phase; phase++) {
+                const struct plan_step *step = &ap->plan->steps[phase];
+                uint32_t i = LOWER_BOUND(item, step->writes, step->n_writes, item->port < w->port);
+
+                for (; i < step->n_writes && step->writes[i].port == w->port; i++)
+                        if (is_unfinished(&ap->outcomes[phase][i]) && changes_base(&step->writes[i], base))
+                                return true;
+        }
+        return false;
+}
+
+/* Whether the base of this entry may be as it is in the block. */
+static bool is_admitted(const struct apply *ap, const struct plan_write *w, const struct p_key after[P_KEY_BLOCK_ENTRIES],
+                        struct p_key key)
+{
+        uint32_t record = apply_record_of(ap, w);
+
+        if (!p_key_is_used(key))
+                return true;
+        return record != KNOWLEDGE_NONE && !waits_for_earlier(ap, w, p_key_base(key)) &&
+               knowledge_judge_block(ap->options.knowledge, record, w->block, after, p_key_base(key)) == RULE_ADMITS;
+}
+
+static bool entry_is_admitted(const struct apply *ap, const struct plan_write *w, const struct task *t, unsigned i)
+{
+        return t->before[i].v == t->after[i].v ||
+               (is_admitted(ap, w, t->after, t->before[i]) && is_admitted(ap, w, t->after, t->after[i]));
+}
+
+/* An entry that is not what the plan expected (an earlier change of it waits, or failed) cannot be changed. Returns true if there
+ * is one. */
+static bool compute_changes(struct apply *ap, const struct plan_write *w, struct task *t)
+{
+        bool any = false;
+
+        observed_table_get_block(apply_table_of(ap, w), w->block, t->before);
+        memcpy(t->after, t->before, sizeof(t->after));
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
+                if (w->before[i].v == w->after[i].v)
+                        continue;
+                if (t->before[i].v == w->before[i].v) {
+                        t->after[i] = w->after[i];
+                        continue;
+                }
+                hold_base(ap, w->before[i]);
+                hold_base(ap, w->after[i]);
+                any = true;
+        }
+        return any;
+}
+
+/* Takes out what the rule does not admit now. Only in a repair, which is carried out completely or not at all, can this take away
+ * what an entry before it rests on. */
+static bool drop_inadmissible(struct apply *ap, const struct plan_write *w, struct task *t)
+{
+        bool any = false;
+
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
+                if (entry_is_admitted(ap, w, t, i))
+                        continue;
+                hold_base(ap, t->before[i]);
+                hold_base(ap, t->after[i]);
+                t->after[i] = t->before[i];
+                any = true;
+        }
+        return any;
+}
+
+/* Computes what the write changes now. Returns true if anything is left to write. */
+static bool task_compute(struct apply *ap, const struct plan_write *w, struct task *t, bool *ret_partly)
+{
+        *ret_partly = compute_changes(ap, w, t);
+        *ret_partly |= drop_inadmissible(ap, w, t);
+        if (*ret_partly && is_all_or_nothing(ap->phase)) {
+                hold_bases_of(ap, w);
+                return false;
+        }
+        return memcmp(t->before, t->after, sizeof(t->before)) != 0;
+}
+
+bool apply_begin_block(struct apply *ap, uint32_t i)
+{
+        struct apply_outcome *o = &ap->outcomes[ap->phase][i];
+        bool any = task_compute(ap, write_of(ap, i), &ap->tasks[i], &o->partly_held);
+
+        if (o->partly_held)
+                ap->port_failed[write_of(ap, i)->port] = true;
+        return any;
+}
+
+/* --- filter bits ---------------------------------------------------------------------------------------------------- */
+
+static bool covers(const struct observed_table *t, const struct p_key *keys, size_t n)
+{
+        return !p_keys_find_uncovered(t->entries, t->capacity, keys, (uint32_t) n);
+}
+
+/* The bits of a switch port change only when its table is right and the peer's entries are within it: an entry of the peer that is
+ * still to be lowered or dropped would be cut off too early (or passed, where a bit is cleared). So would an entry that an
+ * unanswered write may have left there, which may be of a base that is not in the policy and is kept. */
+static bool enforcement_must_wait(const struct apply *ap, uint32_t port)
+{
+        uint32_t peer = ap->plan->subnet->ports[port].peer, record;
+        const struct observed_table *mine = &ap->observed->tables[port], *its;
+        const struct knowledge_record *r;
+
+        if (ap->port_failed[port])
+                return true;
+        if (peer == SUBNET_NONE)
+                return false;
+        its = &ap->observed->tables[peer];
+        if (its->entries && !covers(mine, its->entries, its->capacity))
+                return true;
+        record = knowledge_find_port(ap->options.knowledge, ap->plan->subnet, peer);
+        r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(ap->options.knowledge, record);
+        for (size_t i = 0; r && i < r->n_writes; i++)
+                if (r->writes[i].is_sent && !covers(mine, r->writes[i].entries, P_KEY_BLOCK_ENTRIES))
+                        return true;
+        return false;
+}
+
+static bool filter_is_admitted(const struct apply *ap, const struct plan_write *w)
+{
+        uint32_t record = apply_record_of(ap, w);
+        uint16_t base;
+
+        return record != KNOWLEDGE_NONE &&
+               knowledge_judge_filter(ap->options.knowledge, record, w->after_inbound, w->after_outbound, &base) == RULE_ADMITS;
+}
+
+bool apply_filter_waits(const struct apply *ap, const struct plan_write *w)
+{
+        return (ap->phase == PHASE_ENFORCE && enforcement_must_wait(ap, w->port)) || !filter_is_admitted(ap, w);
+}
+
+/* --- before a Set --------------------------------------------------------------------------------------------------- */
+
+/* Other writes since the task began may have made it inadmissible. */
+bool apply_is_still_admitted(struct apply *ap, uint32_t i)
+{
+        const struct plan_write *w = write_of(ap, i);
+
+        if (w->kind == WRITE_ENFORCEMENT)
+                return filter_is_admitted(ap, w);
+        for (unsigned k = 0; k < P_KEY_BLOCK_ENTRIES; k++)
+                if (!entry_is_admitted(ap, w, &ap->tasks[i], k)) {
+                        hold_bases_of(ap, w);
+                        return false;
+                }
+        return true;
+}
+
+/* --- what waits ----------------------------------------------------------------------------------------------------- */
+
+static int collect_base(const struct apply *ap, struct held_list *l, const struct plan_write *w,
+                        const struct p_key entries[P_KEY_BLOCK_ENTRIES], struct p_key key)
+{
+        if (!p_key_is_used(key))
+                return 0;
+        return held_collect(l, ap->options.knowledge, apply_record_of(ap, w), w->block, entries, p_key_base(key));
+}
+
+/* The block as it is now, with all changes of the plan. */
+static int collect_block(const struct apply *ap, struct held_list *l, const struct plan_write *w)
+{
+        struct p_key now[P_KEY_BLOCK_ENTRIES], after[P_KEY_BLOCK_ENTRIES];
+        int r = 0;
+
+        observed_table_get_block(apply_table_of(ap, w), w->block, now);
+        memcpy(after, now, sizeof(after));
+        for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
+                if (w->before[i].v != w->after[i].v)
+                        after[i] = w->after[i];
+        for (unsigned i = 0; r == 0 && i < P_KEY_BLOCK_ENTRIES; i++) {
+                if (now[i].v == after[i].v)
+                        continue;
+                r = collect_base(ap, l, w, after, now[i]);
+                if (r == 0)
+                        r = collect_base(ap, l, w, after, after[i]);
+        }
+        return r;
+}
+
+static int collect_filter(const struct apply *ap, struct held_list *l, const struct plan_write *w)
+{
+        uint32_t record = apply_record_of(ap, w);
+        uint16_t base;
+
+        if (knowledge_judge_filter(ap->options.knowledge, record, w->after_inbound, w->after_outbound, &base) == RULE_ADMITS)
+                return 0; /* it waits for its own table */
+        return held_collect_filter(l, ap->options.knowledge, record, w->after_inbound, w->after_outbound, base);
+}
+
+static bool waits(const struct apply_outcome *o)
+{
+        return o->state == APPLY_HELD || o->partly_held;
+}
+
+int apply_collect_held(const struct apply *ap, struct held_list *l)
+{
+        int r = 0;
+
+        for (enum plan_phase phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (uint32_t i = 0; r == 0 && i < ap->plan->steps[phase].n_writes; i++) {
+                        const struct plan_write *w = &ap->plan->steps[phase].writes[i];
+
+                        if (!waits(&ap->outcomes[phase][i]) || apply_record_of(ap, w) == KNOWLEDGE_NONE)
+                                continue;
+                        r = w->kind == WRITE_BLOCK ? collect_block(ap, l, w) : collect_filter(ap, l, w);
+                }
+        return r;
+}
