@@ -427,14 +427,14 @@ static bool may_be_unplugged(const struct apply *ap, uint32_t i, const struct ma
 /* A host without a link is not waited for. */
 static void link_result(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
-        static const struct mad_result nobody = { .outcome = MAD_TIMED_OUT };
+        static const struct mad_result no_answer = { .outcome = MAD_TIMED_OUT };
         struct port_info pi;
 
         ap->tasks[i].link_asked = true;
         if (result->outcome == MAD_ANSWERED)
                 port_info_decode(result->data, &pi);
         if (result->outcome == MAD_ANSWERED && !pi.link_up) {
-                task_fail_unanswered(ap, i, &nobody);
+                task_fail_unanswered(ap, i, &no_answer);
                 return;
         }
         ap->tasks[i].step = TASK_IDENTIFYING;

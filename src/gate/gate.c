@@ -147,7 +147,7 @@ void gate_close(struct gate *g)
         g->policy = NULL;
 }
 
-/* --- who is at an address ------------------------------------------------------------------------------------------------ */
+/* --- which port is at an address ----------------------------------------------------------------------------------------- */
 
 /* The record of port `number` of a switch, or of the port that answered. KNOWLEDGE_NONE: no SMA identified itself. */
 static uint32_t find_record(const struct gate *g, const struct mad_route *route, uint32_t number)

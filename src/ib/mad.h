@@ -81,62 +81,60 @@ enum mad_outcome {
 struct mad_result {
         uint64_t cookie;
         uint8_t lane;
-        enum mad_class mgmt_class;   /* of the request, as the three that follow */
+        enum mad_class mgmt_class;   /* of the request, as the three fields below */
         uint16_t attribute;
         uint32_t modifier;
         struct mad_route route;
         enum mad_outcome outcome;
         uint16_t mad_status; /* of MAD_REFUSED: the Status field */
-        bool repeated;       /* it was sent more than once, or was to be */
-        uint8_t timeouts;    /* tries that had no answer in time */
+        bool repeated;       /* it was sent more than once, or would have been */
+        uint8_t timeouts;    /* tries without an answer in time */
         uint8_t data[MAD_DATA_SIZE];
 };
 
-/* Answered at once. What is answered late, or not at all, took up to many seconds: meanwhile its LID may have become another
- * port's. */
+/* True if it was answered at once. A late or missing answer takes many seconds, and meanwhile another port may have got the LID. */
 static inline bool mad_result_is_prompt(const struct mad_result *r)
 {
         return (r->outcome == MAD_ANSWERED || r->outcome == MAD_REFUSED) && !r->repeated;
 }
 
-/* A MAD on its way, ready for the wire or as it came from there. */
+/* A MAD as it is sent or received. */
 struct mad_frame {
         uint8_t mad[MAD_SIZE];
-        size_t length;          /* bytes valid in mad, at most MAD_SIZE; what is received may be shorter */
-        struct lid lid;         /* to send: where to, 0xffff for a directed route; received: where from */
-        uint8_t sl;             /* likewise */
+        size_t length;          /* valid bytes in mad, at most MAD_SIZE; a received frame may be shorter */
+        struct lid lid;         /* to send: the destination, 0xffff for a directed route; received: the source */
+        uint8_t sl;             /* the service level, as for lid */
         bool directed;          /* an SMP by a directed route: class 0x81 instead of 0x01 */
         enum mad_class mgmt_class;
-        usec_t timeout;         /* to send: how long an answer is waited for; 0: there is none to come */
+        usec_t timeout;         /* to send: how long to wait for an answer; 0: none is expected */
 };
 
-/* Writes the MAD of `request` with transaction ID `tid` to ret. Only the low 32 bits of a TID are ours: the kernel (and
- * ibsim) use the others. */
+/* Encodes `request` with transaction ID `tid`. pkeyd uses only the low 32 bits of a TID: the kernel (and ibsim) use the others. */
 void mad_request_encode(const struct mad_request *request, uint32_t tid, struct mad_frame *ret);
 
-/* The request that a frame (MAD_SIZE bytes, to send) carries: class, route, method, attribute, modifier, key, data, read from its
- * bytes. What a MAD does not have stays 0. A class that is not known is MAD_N_CLASSES. */
+/* Decodes the request in a frame (MAD_SIZE bytes, to send): class, route, method, attribute, modifier, key, data. What a MAD does
+ * not have stays 0. An unknown class is MAD_N_CLASSES. */
 void mad_frame_decode(const struct mad_frame *frame, struct mad_request *ret);
 
 /* The low 32 bits of the transaction ID. The frame must hold at least 24 bytes (MAD header). */
 uint32_t mad_frame_tid(const struct mad_frame *frame);
 
-/* Why an answer is not one to this request. 0 if it is; else a negative errno: -EMSGSIZE (short), -EPROTO (base
- * version, class, or not a GetResp), -EBADMSG (attribute or modifier differ). *ret_status is the MAD status without the
- * direction bit; set only on success. */
+/* Checks whether a frame is an answer to this request. Returns 0, or -EMSGSIZE (short), -EPROTO (base version, class, or not a
+ * GetResp), -EBADMSG (attribute or modifier differ). *ret_status is the MAD status without the direction bit; set only on
+ * success. */
 int mad_check_response(const struct mad_request *request, const struct mad_frame *frame, uint16_t *ret_status);
 
-/* The attribute's data in a frame of MAD_SIZE bytes and of that class; what the class does not have is 0. */
+/* Copies the data of the attribute from a frame of MAD_SIZE bytes and of that class; what the class does not have is 0. */
 void mad_frame_get_data(const struct mad_frame *frame, enum mad_class mgmt_class, uint8_t ret[MAD_DATA_SIZE]);
 
-/* True if the frame is a Report of an SA: whole, of that class and method. */
+/* True if the frame is a Report of an SA: complete, and of that class and method. */
 bool mad_frame_is_report(const struct mad_frame *frame);
 
-/* The ReportResp that tells the SA that a Report came (IBA 1.5, 13.4.8.3, 15.4.3): the same, with the method of an answer
- * and status 0, to whom it came from. */
+/* Makes the ReportResp that confirms a Report to the SA (IBA 1.5, 13.4.8.3, 15.4.3): the same MAD, back to its sender, with the
+ * method of an answer and status 0. */
 void mad_frame_make_report_response(const struct mad_frame *report, struct mad_frame *ret);
 
-/* MAD status bit 0: busy, come again. */
+/* MAD status bit 0: busy, try again later. */
 static inline bool mad_status_is_busy(uint16_t status)
 {
         return status & 1;
@@ -148,7 +146,7 @@ static inline bool mad_status_is_redirect(uint16_t status)
         return status & 2;
 }
 
-/* Words for a MAD status ("invalid attribute or modifier", ...); a static string. */
+/* The meaning of a MAD status ("invalid attribute or modifier", ...); a static string. */
 const char *mad_status_to_string(uint16_t status);
 /* "timeout", "status", "busy", "unsent"; "answered"; a static string. */
 const char *mad_outcome_to_string(enum mad_outcome o);

@@ -250,15 +250,15 @@ enum rule_verdict knowledge_judge_filter(const struct knowledge *k, uint32_t rec
 {
         const struct knowledge_change change = { .record = record, .filters = { [SENDS] = inbound, [RECEIVES] = outbound } };
         enum rule_verdict verdict = RULE_ADMITS;
-        uint16_t nobodys = 1;
+        uint16_t uncounted = 1;
 
-        while (nobodys < P_KEY_BASE_MASK && find_counts(&k->counts, nobodys))
-                nobodys++;
-        *ret_base = nobodys;
+        while (uncounted < P_KEY_BASE_MASK && find_counts(&k->counts, uncounted))
+                uncounted++;
+        *ret_base = uncounted;
         if (cuts_off_unread(k, &change))
                 return RULE_LOSS;
         for (size_t i = 0; verdict == RULE_ADMITS && i <= k->counts.n; i++) {
-                *ret_base = i < k->counts.n ? k->counts.bases[i].base : nobodys;
+                *ret_base = i < k->counts.n ? k->counts.bases[i].base : uncounted;
                 verdict = judge(k, *ret_base, &change);
         }
         return verdict;

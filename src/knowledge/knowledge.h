@@ -209,7 +209,7 @@ int knowledge_suspect_block(struct knowledge *k, uint32_t record, uint16_t block
 /* Records that another pkeyd may carry out the policy (knowledge_set_policy()): from now on each table may hold what it lacks of
  * it. Returns 0 or -ENOMEM. */
 int knowledge_suspect_policy(struct knowledge *k);
-/* The other writer was asked for all that was expected since the last call (asked), or for nothing of it. */
+/* The other writer was asked for all that was expected since the last call (asked), or for none of it. */
 void knowledge_settle_expected(struct knowledge *k, bool asked);
 /* Removes the last expected block with these entries: the other writer was not asked after all. */
 void knowledge_retract_block(struct knowledge *k, uint32_t record, uint16_t block,
