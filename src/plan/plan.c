@@ -120,7 +120,7 @@ static void report_overflow(struct planner *pl, uint32_t port, const struct port
         report(pl, &pl->capacity, FINDING_ERROR, FINDING_PLAN_CAPACITY,
                arena_printf(pl->arena, "%s: its P_Key table holds %u entries and would need %u%s", label(pl, port),
                             pp->capacity, pp->needed,
-                            pp->enforcing ? " (what is plugged in there is in too many partitions to be enforced; "
+                            pp->enforcing ? " (the device plugged in there is in too many partitions to be enforced; "
                                           "'enforcement_overflow: disable' turns enforcement off on such ports)"
                                         : ""));
 }
@@ -129,8 +129,8 @@ static void report_stuck(struct planner *pl, uint32_t port, const struct port_pl
 {
         report(pl, &pl->transition, FINDING_ERROR, FINDING_PLAN_CAPACITY_TRANSITION,
                arena_printf(pl->arena,
-                            "%s: its P_Key table of %u entries is too full to get there safely (%u needed, but no index is "
-                            "free when the new entry must be written); do it in two policies, the removal first",
+                            "%s: its P_Key table of %u entries is too full for a safe change (%u needed, but no index is free "
+                            "when the new entry must be written); use two policies, with the removal first",
                             label(pl, port), pp->capacity, pp->needed));
 }
 
@@ -146,7 +146,7 @@ static void report_index0(struct planner *pl, uint32_t port, const struct port_p
 static void report_unreachable(struct planner *pl, uint32_t port)
 {
         const struct observed_table *t = &pl->observed->tables[port];
-        const char *what = t->source == TABLE_ASSUMED ? "taken to hold what it last held" : "left out of the plan";
+        const char *what = t->source == TABLE_ASSUMED ? "pkeyd plans with what it held last" : "it is left out of the plan";
 
         if (t->failure == MAD_REFUSED)
                 report(pl, &pl->unreachable, FINDING_WARNING, FINDING_PLAN_UNREACHABLE,
@@ -361,15 +361,15 @@ static void wanted_enforcement(struct planner *pl, uint32_t port, bool *ret_inbo
         if (!pl->plan->final_tables[port]) {
                 report(pl, &pl->enforcement_off, FINDING_WARNING, FINDING_PLAN_ENFORCEMENT_OFF,
                        arena_printf(pl->arena,
-                                    "%s: partitions are not enforced here: what is plugged in is in more of them than its "
+                                    "%s: partitions are not enforced here: the device plugged in is in more of them than the "
                                     "table of %u entries holds (enforcement_overflow: disable)",
                                     label(pl, port), pl->observed->tables[port].capacity));
                 *ret_inbound = *ret_outbound = false;
         } else if ((cut_off = find_cut_off(pl, port))) {
                 report(pl, &pl->enforcement_skipped, FINDING_WARNING, FINDING_PLAN_ENFORCEMENT_SKIPPED,
                        arena_printf(pl->arena,
-                                    "%s: enforcement is left as it is: what is plugged in holds 0x%04x, which is not "
-                                    "pkeyd's to manage and would be cut off",
+                                    "%s: enforcement is left as it is: the device plugged in holds 0x%04x, which pkeyd does not "
+                                    "manage and which would be cut off",
                                     label(pl, port), cut_off->v));
                 *ret_inbound = pl->observed->tables[port].enforce_inbound;
                 *ret_outbound = pl->observed->tables[port].enforce_outbound;

@@ -258,7 +258,7 @@ static void add_node(struct parser *ps, struct text name, struct text descriptio
 
         r = subnet_builder_add_node(ps->builder, &ps->current, description.p,
                                     (size_t) (description.end - description.p));
-        check_builder(ps, r, name.p, "a node with this GUID was there before");
+        check_builder(ps, r, name.p, "the file has a node with this GUID already");
         if (r < 0)
                 return;
         if (VECTOR_GROW(NULL, ps->nodes, ps->n_nodes, ps->size_nodes) < 0) {
@@ -271,7 +271,7 @@ static void add_node(struct parser *ps, struct text name, struct text descriptio
         if (ps->current.type != NODE_SWITCH)
                 return;
         find_lid(rest, &port0.lid, &port0.lmc);
-        check_builder(ps, subnet_builder_add_port(ps->builder, ps->current.guid, &port0), name.p, "a second port 0");
+        check_builder(ps, subnet_builder_add_port(ps->builder, ps->current.guid, &port0), name.p, "this node has a port 0 already");
 }
 
 /* Parses a node line behind its first word: number of ports, name, description. */
@@ -316,7 +316,7 @@ static void add_port(struct parser *ps, uint8_t number, struct guid guid, struct
         if (ps->current.type != NODE_SWITCH)
                 find_lid(rest, &port.lid, &port.lmc);
         check_builder(ps, subnet_builder_add_port(ps->builder, ps->current.guid, &port), ps->line.p,
-                      "this port was there before");
+                      "this node has this port already");
 }
 
 static void parse_port(struct parser *ps, struct text t)
@@ -420,7 +420,7 @@ static void parse_line(struct parser *ps)
                 return;
         }
         if (!is_property(t))
-                complain(ps, FINDING_ERROR, t.p, "this is no line of ibnetdiscover's output");
+                complain(ps, FINDING_ERROR, t.p, "not a line of ibnetdiscover's output");
 }
 
 static void parse_lines(struct parser *ps, const char *bytes, size_t n)
@@ -519,7 +519,7 @@ int subnet_parse_topology(struct arena *a, const char *file_name, const char *by
         if (ps.n_nodes == 0 && !ps.refused) {
                 ps.line = (struct text) { "", "" };
                 ps.line_number = 0;
-                complain(&ps, FINDING_ERROR, ps.line.p, "there is no node in this file");
+                complain(&ps, FINDING_ERROR, ps.line.p, "the file contains no node");
         }
         complain_rest(&ps);
         if (ps.out_of_memory || findings->out_of_memory)

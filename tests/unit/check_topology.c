@@ -170,8 +170,8 @@ static const struct {
 } bad[] = {
         { "", 0, 1, "no node" },
         { "# only a comment\n", 0, 1, "no node" },
-        { "rubbish\n", 1, 1, "no line of ibnetdiscover" },
-        { "\n  {\"json\": 1}\n", 2, 3, "no line of ibnetdiscover" },
+        { "rubbish\n", 1, 1, "not a line of ibnetdiscover" },
+        { "\n  {\"json\": 1}\n", 2, 3, "not a line of ibnetdiscover" },
         { "[1] \"H-1\"[1]\n", 1, 1, "without a node" },
         { "Switch \"S-1\"\n", 1, 8, "number of ports" },
         { "Switch 0 \"S-1\"\n", 1, 9, "number of ports" },
@@ -196,8 +196,8 @@ static const struct {
         { "Switch 8 \"S-1\"\n[1] \"H-1\"[1](zz)\n", 2, 14, "in parentheses" },
         { "Ca 1 \"H-1\"\n[1](12345678123456781) \"S-1\"[1]\n", 2, 5, "in parentheses" },
         { "Ca 1 \"H-1\"\n[1] \"S-2\"[9]\nSwitch 8 \"S-2\"\n", 2, 6, "only 8 ports" },
-        { "Ca 1 \"H-1\"\n[1] \"S-2\"[1]\n[1] \"S-2\"[2]\nSwitch 8 \"S-2\"\n", 3, 1, "was there before" },
-        { "Ca 1 \"H-1\"\n\nCa 1 \"S-1\"\n", 3, 7, "this GUID was there" },
+        { "Ca 1 \"H-1\"\n[1] \"S-2\"[1]\n[1] \"S-2\"[2]\nSwitch 8 \"S-2\"\n", 3, 1, "has this port already" },
+        { "Ca 1 \"H-1\"\n\nCa 1 \"S-1\"\n", 3, 7, "a node with this GUID already" },
         { "caguid=1\nCa 1 \"H-1\"\ncaguid=2\nCa 1 \"H-1\"\n", 4, 1, "in line 2" },
 };
 
