@@ -33,9 +33,7 @@ void apply_take_block(struct apply *ap, const struct plan_write *w, const struct
 /* Entries behind the end of the table are ignored: some SMAs return what they were sent, others zeros. */
 bool apply_blocks_equal(const struct apply *ap, const struct plan_write *w, const struct p_key *x, const struct p_key *y)
 {
-        size_t end = apply_table_of(ap, w)->capacity - (size_t) w->block * P_KEY_BLOCK_ENTRIES;
-
-        return memcmp(x, y, MIN(end, (size_t) P_KEY_BLOCK_ENTRIES) * sizeof(*x)) == 0;
+        return memcmp(x, y, p_key_block_size(apply_table_of(ap, w)->capacity, w->block) * sizeof(*x)) == 0;
 }
 
 bool apply_has_bits(const struct port_info *pi, bool inbound, bool outbound)

@@ -173,9 +173,7 @@ static uint32_t find_record(const struct gate *g, const struct mad_route *route,
 
 static size_t entries_of(const struct gate *g, const struct block_set *b)
 {
-        size_t first = (size_t) b->block * P_KEY_BLOCK_ENTRIES, capacity = knowledge_get(g->knowledge, b->record)->capacity;
-
-        return first < capacity ? MIN((size_t) P_KEY_BLOCK_ENTRIES, capacity - first) : 0;
+        return p_key_block_size(knowledge_get(g->knowledge, b->record)->capacity, b->block);
 }
 
 static bool judge_key(struct gate *g, const struct block_set *b, struct p_key key)

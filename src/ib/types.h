@@ -91,6 +91,19 @@ static inline struct p_key p_key_make(uint16_t base, bool full)
         return (struct p_key) { (uint16_t) ((base & P_KEY_BASE_MASK) | (full ? P_KEY_FULL_BIT : 0)) };
 }
 
+/* The blocks of a table of this capacity, and the entries of a block that are within it. */
+static inline uint16_t p_key_table_blocks(uint16_t capacity)
+{
+        return (uint16_t) ((capacity + P_KEY_BLOCK_ENTRIES - 1) / P_KEY_BLOCK_ENTRIES);
+}
+
+static inline size_t p_key_block_size(uint16_t capacity, uint16_t block)
+{
+        size_t first = (size_t) block * P_KEY_BLOCK_ENTRIES, n = capacity > first ? capacity - first : 0;
+
+        return n < P_KEY_BLOCK_ENTRIES ? n : P_KEY_BLOCK_ENTRIES;
+}
+
 static inline bool p_key_same_partition(struct p_key a, struct p_key b)
 {
         return p_key_is_used(a) && p_key_base(a) == p_key_base(b);

@@ -18,23 +18,15 @@ static enum level level_in(const struct p_key *entries, size_t n, uint16_t base)
         return level;
 }
 
-/* The number of entries of a block that are not behind the end of the table. */
-static size_t entries_in(const struct knowledge_record *r, uint16_t block)
-{
-        size_t first = (size_t) block * P_KEY_BLOCK_ENTRIES;
-
-        return first < r->capacity ? MIN((size_t) P_KEY_BLOCK_ENTRIES, r->capacity - first) : 0;
-}
-
 static enum level level_in_write(const struct knowledge_record *r, const struct knowledge_write *write, uint16_t base)
 {
-        return level_in(write->entries, entries_in(r, write->block), base);
+        return level_in(write->entries, p_key_block_size(r->capacity, write->block), base);
 }
 
 /* The bounds over the block as it was read and all writes sent since; `with_suspected`: suspected ones, too. */
 static struct bounds block_bounds(const struct knowledge_record *r, uint16_t block, uint16_t base, bool with_suspected)
 {
-        uint8_t level = level_in(r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, entries_in(r, block), base);
+        uint8_t level = level_in(r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, p_key_block_size(r->capacity, block), base);
         struct bounds out = { level, level };
 
         for (size_t i = 0; i < r->n_writes; i++) {

@@ -83,11 +83,12 @@ void knowledge_recall_certain(const struct knowledge *k, struct observed *to)
 /* An entry that is known to be in use stays; a free one takes its value from the first write that may have used it. */
 static void add_used(const struct knowledge_record *r, const struct knowledge_write *w, struct p_key *entries)
 {
-        size_t first = (size_t) w->block * P_KEY_BLOCK_ENTRIES;
+        size_t n = p_key_block_size(r->capacity, w->block);
 
-        for (size_t i = 0; w->is_sent && !w->is_foreign && i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)
-                if (!p_key_is_used(entries[first + i]))
-                        entries[first + i] = w->entries[i];
+        entries += (size_t) w->block * P_KEY_BLOCK_ENTRIES;
+        for (size_t i = 0; w->is_sent && !w->is_foreign && i < n; i++)
+                if (!p_key_is_used(entries[i]))
+                        entries[i] = w->entries[i];
 }
 
 void knowledge_recall_used(const struct knowledge *k, struct observed *to)
@@ -155,19 +156,14 @@ static void touch_block(struct touched *t, const struct p_key x[P_KEY_BLOCK_ENTR
 
 static void get_block(const struct knowledge_record *r, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES])
 {
-        size_t first = (size_t) block * P_KEY_BLOCK_ENTRIES;
-
-        for (size_t i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
-                ret[i] = first + i < r->capacity ? r->entries[first + i] : (struct p_key) {};
+        memset(ret, 0, P_KEY_BLOCK_ENTRIES * sizeof(*ret));
+        memcpy(ret, r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, p_key_block_size(r->capacity, block) * sizeof(*ret));
 }
 
 /* Entries behind the end of the table are ignored. */
 static bool blocks_equal(const struct knowledge_record *r, uint16_t block, const struct p_key *x, const struct p_key *y)
 {
-        for (size_t i = 0, first = (size_t) block * P_KEY_BLOCK_ENTRIES; i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)
-                if (x[i].v != y[i].v)
-                        return false;
-        return true;
+        return memcmp(x, y, p_key_block_size(r->capacity, block) * sizeof(*x)) == 0;
 }
 
 bool knowledge_block_is(const struct knowledge *k, uint32_t record, uint16_t block,
@@ -223,10 +219,8 @@ static void drop_ended_writes(struct knowledge_record *r)
 
 static void take_block(struct knowledge_record *r, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
-        size_t first = (size_t) block * P_KEY_BLOCK_ENTRIES;
-
-        for (size_t i = 0; i < P_KEY_BLOCK_ENTRIES && first + i < r->capacity; i++)
-                r->entries[first + i] = entries[i];
+        memcpy(r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, entries,
+               p_key_block_size(r->capacity, block) * sizeof(*entries));
         for (size_t i = 0; i < r->n_writes; i++)
                 r->writes[i].is_sent = r->writes[i].is_sent && r->writes[i].block != block;
         drop_ended_writes(r);
@@ -394,7 +388,7 @@ static void add_wanted(struct p_key *table, uint16_t capacity, const struct desi
 static int suspect_table(struct knowledge *k, uint32_t record, const struct desired_port *policy)
 {
         const struct knowledge_record *r = &k->records[record];
-        size_t n_blocks = (r->capacity + P_KEY_BLOCK_ENTRIES - 1u) / P_KEY_BLOCK_ENTRIES;
+        size_t n_blocks = p_key_table_blocks(r->capacity);
         _cleanup_free_ struct p_key *table = calloc(n_blocks * P_KEY_BLOCK_ENTRIES, sizeof(*table));
         int e = table ? 0 : -ENOMEM;
 

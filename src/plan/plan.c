@@ -198,7 +198,7 @@ static int write_block(struct planner *pl, const struct port_plan *pp, uint32_t 
                        uint16_t block, struct p_key *now)
 {
         uint16_t first = (uint16_t) (block * P_KEY_BLOCK_ENTRIES);
-        uint16_t n = (uint16_t) MIN(P_KEY_BLOCK_ENTRIES, pp->capacity - first), i;
+        uint16_t n = (uint16_t) p_key_block_size(pp->capacity, block), i;
         struct plan_write *w = NULL;
         struct p_key key;
 
@@ -229,7 +229,7 @@ static int write_table(struct planner *pl, const struct port_plan *pp, uint32_t 
 {
         _cleanup_free_ struct p_key *now = malloc(MAX((size_t) 1, pp->capacity * sizeof(*now)));
         enum plan_phase phase;
-        uint16_t block, n_blocks = (uint16_t) ((pp->capacity + P_KEY_BLOCK_ENTRIES - 1) / P_KEY_BLOCK_ENTRIES);
+        uint16_t block, n_blocks = p_key_table_blocks(pp->capacity);
         int r;
 
         if (!now)

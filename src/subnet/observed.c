@@ -38,16 +38,6 @@ int observed_new(struct arena *a, const struct subnet *subnet, struct observed *
         return observed_new_of(a, subnet, subnet_port_is_managed, ret);
 }
 
-/* The number of entries of a block that are in the table. */
-static size_t block_entries(const struct observed_table *t, uint16_t block)
-{
-        size_t first = (size_t) block * P_KEY_BLOCK_ENTRIES;
-
-        if (first >= t->capacity)
-                return 0;
-        return MIN((size_t) P_KEY_BLOCK_ENTRIES, t->capacity - first);
-}
-
 struct observed *observed_copy(struct arena *a, const struct observed *from)
 {
         uint32_t n = from->subnet->n_ports;
@@ -73,7 +63,7 @@ struct observed *observed_copy(struct arena *a, const struct observed *from)
 
 void observed_table_get_block(const struct observed_table *t, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES])
 {
-        size_t n = block_entries(t, block);
+        size_t n = p_key_block_size(t->capacity, block);
 
         memset(ret, 0, P_KEY_BLOCK_ENTRIES * sizeof(*ret));
         if (n > 0)
@@ -83,7 +73,7 @@ void observed_table_get_block(const struct observed_table *t, uint16_t block, st
 void observed_table_set_block(struct observed_table *t, uint16_t block,
                               const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
-        size_t n = block_entries(t, block);
+        size_t n = p_key_block_size(t->capacity, block);
 
         if (n > 0)
                 memcpy(t->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, entries, n * sizeof(*entries));

@@ -49,7 +49,7 @@ static inline uint32_t observed_table_count(const struct observed_table *t)
 
 static inline uint16_t observed_table_blocks(const struct observed_table *t)
 {
-        return (uint16_t) ((t->capacity + P_KEY_BLOCK_ENTRIES - 1) / P_KEY_BLOCK_ENTRIES);
+        return p_key_table_blocks(t->capacity);
 }
 
 /* Gets a whole block, with zeros behind the end of the table; sets one, and ignores what is behind the end. */
