@@ -162,14 +162,15 @@ static void count_others(const struct knowledge *k, uint32_t port, uint16_t base
         struct rule_class own = {};
 
         *ret = at ? at->counts[view.model][view.direction] : (struct rule_counts) {};
-        for (unsigned i = 0; i < 4; i++) {
-                const struct rule_class wild = {
-                        .policy = i & 1 ? POLICY_UNKNOWN : LEVEL_NONE, .bounds = KNOWLEDGE_ANYTHING, .is_absent = i >> 1,
-                };
+        for (unsigned absent = 0; absent < 2; absent++)
+                for (unsigned open = 0; open < 2; open++) {
+                        const struct rule_class wild = {
+                                .policy = open ? POLICY_UNKNOWN : LEVEL_NONE, .bounds = KNOWLEDGE_ANYTHING, .is_absent = absent,
+                        };
 
-                rule_count(ret, &wild, (int) (k->counts.wild.n[view.direction][i >> 1][i & 1] -
-                                              (at ? at->listed.n[view.direction][i >> 1][i & 1] : 0)));
-        }
+                        rule_count(ret, &wild, (int) (k->counts.wild.n[view.direction][absent][open] -
+                                                      (at ? at->listed.n[view.direction][absent][open] : 0)));
+                }
         if (port != KNOWLEDGE_NONE)
                 own = knowledge_class_of(k, port, base, view);
         rule_count(ret, &own, -1);
