@@ -1,4 +1,4 @@
-# What scripts/check and scripts/demo share; they source it. Wants $top, the root of the source tree.
+# Functions for the other scripts, which source this file. $top must be the root of the source tree.
 
 jobs=$(nproc 2>/dev/null || echo 2)
 
@@ -7,7 +7,7 @@ say() {
 }
 [[ -t 1 && -z ${NO_COLOR:-} ]] || say() { printf '\n== %s\n' "$*"; }
 
-# Runs a command quietly; if it fails, shows the end of what it said and ends the script.
+# Runs a command without output; if it fails, prints the end of its output and returns 1.
 quietly() {
         local log
         log=$(mktemp)
@@ -20,8 +20,8 @@ quietly() {
         rm -f "$log"
 }
 
-# Prints where to build from: the tree itself, or a copy of it below $1 if somebody has configured the tree in place (then
-# a build elsewhere is refused by configure).
+# Prints the source directory to build from: the tree itself, or a copy of it below $1 if the tree is configured in place, because
+# configure then refuses a build elsewhere.
 source_for() {
         local copy=$1/source
         if [[ ! -e $top/config.status ]]; then
@@ -36,7 +36,7 @@ source_for() {
         echo "$copy"
 }
 
-# Builds in directory $1 with the rest as arguments of configure; configures only if they are new.
+# Configures a build in directory $1 with the other arguments for configure, unless it was configured with them before.
 configure_in() {
         local build=$1 source
         shift
