@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs the commands of a manual or a tutorial on a simulated site and compares what they print with what the text shows.
+"""Runs the commands in a manual page or tutorial on a simulated site and compares their output with the text.
 
-A block that begins with ```console holds commands (lines that begin with "$ ", with a here-document if they have one)
-and below each what it prints. A line "..." stands for any lines; a long line may go on in indented ones. Blocks of one text
-share a site: its directory stands for /, head1 is the host, and OpenSM runs there. HTML comments "<!-- test: VERB ARGUMENTS
--->" do what no command can; "<!-- test: site -->" begins a new site.
+A block that begins with ```console has commands (lines that begin with "$ ", with an optional here-document), each followed by its
+output. A line "..." stands for any lines; a long line may be folded into indented ones. All blocks of a text share a site: its
+directory stands for /, head1 is the host, and OpenSM runs there. HTML comments "<!-- test: VERB ARGUMENTS -->" are directives for
+what commands cannot do; "<!-- test: site -->" begins a new site.
 
-In a manual page a literal display is such a block if its first line begins with "$ ", and a comment .\\" test: VERB ARGUMENTS
-does what no command can."""
+In a manual page, a literal display is such a block if its first line begins with "$ ", and comments .\\" test: VERB ARGUMENTS are
+directives."""
 
 import os
 import re
@@ -19,13 +19,13 @@ from harness import PATIENCE, PRELOAD, SOURCE, Fabric, check, check_equal, end, 
 from private_bus import Bus, require
 
 HOSTS = ["head1", "mds01", "oss01", "oss02"] + ["node%04d" % i for i in range(1, 17)]
-# What differs from run to run.
+# Parts of the output that differ between runs.
 VARIES = ((r"\b\d+(\.\d+)? (ms|s|seconds?)\b", "N s"), (r"\b\d\d:\d\d(:\d\d)?\b", "TIME"), (r"\b20\d\d-\d\d-\d\d\b", "DATE"),
           (r"\bpkeyd \d+\.\d+\.\d+", "pkeyd VERSION"), (r"\bLID +\d+", "LID N"), (r"[ \t]+$", ""))
 MDOC = {"&": "", "-": "-", "e": "\\", "(aq": "'", "(dq": '"'}
 ONE_ARGUMENT = ("run", "console", "logged")  # directives whose argument is the rest of the line
 
-# The site's commands: the programs under test with the files of the site, and what systemd does on a real one.
+# The commands of the site: the programs under test with the files of the site, and replacements for systemd, ssh and journalctl.
 PRELUDE = r"""
 on_head1() { LD_PRELOAD=%(preload)s SIM_HOST=head1 "$@"; }
 pkeyctl() {
@@ -60,14 +60,14 @@ systemctl() {
         local said
         case "$*" in
         "disable --now pkeyd") stop_pkeyd; return ;;
-        "reload opensm") sweep_opensm; sweep_opensm; return ;; # the first one may end a sweep that had begun
+        "reload opensm") sweep_opensm; sweep_opensm; return ;; # the first one may be a sweep that had already begun
         "restart opensm") return ;; # the directive restart_opensm does it
         "restart pkeyd") stop_pkeyd ;;
         esac
         said=$(grep -cs "ports verified" %(root)s/journal)
         case "$*" in
         "enable --now pkeyd"|"restart pkeyd")
-                # Not by a function: $! would be a shell, which ends without it.
+                # Not through a function, because $! would be the PID of a shell.
                 LD_PRELOAD=%(preload)s SIM_HOST=head1 "${pkeyd[@]}" >>%(root)s/journal 2>&1 </dev/null &
                 echo $! >%(root)s/pkeyd.pid ;;
         "reload pkeyd") kill -HUP "$(cat %(root)s/pkeyd.pid)" ;;
@@ -77,7 +77,7 @@ systemctl() {
                 [[ $(grep -cs "ports verified" %(root)s/journal) -gt $said ]] && return
                 sleep 0.1
         done
-        echo "pkeyd does not come to an end"; cat %(root)s/journal
+        echo "pkeyd did not end its sweep"; cat %(root)s/journal
 }
 ssh() { LD_PRELOAD=%(preload)s SIM_HOST=$1 "${@:2}"; } # HOST COMMAND
 journalctl() { # -u pkeyd -o cat [-n N]
@@ -88,11 +88,11 @@ cd %(root)s
 
 
 class Site:
-    """A fabric of the document's hosts, and a directory that stands for the root of head1's file system."""
+    """A fabric with HOSTS, and a directory that stands for the root of head1's file system."""
 
     def __init__(self):
         require()
-        self.seen = 0  # characters of the journal
+        self.seen = 0  # length of the journal at the last console command
         self.fabric = Fabric(two_level(2, 2, 10, HOSTS), home="head1", opensm=False)
 
     def __enter__(self):
@@ -118,7 +118,7 @@ class Site:
         return self.root + name
 
     def bash(self, text):
-        """What these commands print, as on the real machine."""
+        """Runs commands and returns their output with the paths of a real host."""
         prelude = PRELUDE % {"preload": PRELOAD, "build": os.path.dirname(program("pkeyctl")), "root": self.root}
         text = re.sub(r"(?<![\w.])/etc/(?=opensm|pkeyd)", self.root + "/etc/", text)
         text = text.replace("systemd:opensm.service", "pidfile:%s/opensm.pid" % self.root)
@@ -128,7 +128,7 @@ class Site:
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         return r.stdout.replace("pidfile:%s/opensm.pid" % self.root, "systemd:opensm.service").replace(self.root, "")
 
-    # --- what no command of the text does --------------------------------------------------------------------------------
+    # --- directives ------------------------------------------------------------------------------------------------------
 
     def opensm(self):
         self.fabric.start_opensm()
@@ -136,18 +136,18 @@ class Site:
             f.write("%d\n" % self.fabric.opensm.pid)
 
     def restart_opensm(self):
-        """It reads /etc/opensm/opensm.conf."""
+        """Restarts OpenSM, which reads /etc/opensm/opensm.conf."""
         end(self.fabric.opensm)
         os.unlink(self.fabric.path("osm.log"))
         self.fabric.opensm_conf = read_file(self.path("/etc/opensm/opensm.conf"))
         self.opensm()
 
     def run(self, command):
-        """A command that the text does not show."""
+        """Runs a command that the text does not show."""
         check_equal(self.bash(command), "", command)
 
     def console(self, command):
-        """A command for ibsim. What logged waits for comes after it."""
+        """Sends a command to ibsim; a later `logged` waits for text after it."""
         self.seen = len(read_file(self.path("/journal")))
         self.fabric.console(command)
 
@@ -155,17 +155,17 @@ class Site:
         wait_for(lambda: "every table is as the policy says" in self.bash("pkeyctl verify"), "every table to be right")
 
     def file(self, name, source):
-        """Makes a file of one in conf/ or doc/."""
+        """Copies a file from the source tree."""
         with open(self.path(name), "w") as f:
             f.write(read_file(os.path.join(SOURCE, source)))
 
     def dropped(self, host, count):
-        """The leaf's counter of packets that it dropped as they came in from this host."""
+        """Sets the counter of dropped incoming packets at the switch port of this host."""
         i = HOSTS.index(host)
         self.fabric.console('PerformanceSet "leaf%02d"[%d] PortCounters.PortRcvConstraintErrors=%s' % (i // 10 + 1, i % 10 + 1, count))
 
     def polled(self):
-        """The counters were read often enough that the next change is news."""
+        """Waits until the counters were read, so that the next change is a new one."""
         time.sleep(6)
 
     def logged(self, text):
@@ -179,7 +179,7 @@ def plain(line):
 
 
 def is_as_shown(shown, printed):
-    """Both are lists of lines."""
+    """Compares two lists of lines."""
     if not shown:
         return not printed
     if shown[0] == "...":
@@ -193,7 +193,7 @@ def is_as_shown(shown, printed):
 
 
 def as_markdown(page):
-    """A manual page, line by line, with its displays and directives as in Markdown."""
+    """Converts the displays and directives of a manual page to Markdown, line by line."""
     lines, ret = page.splitlines(), []
     for line, following in zip(lines, [*lines[1:], ""]):
         if line.startswith('.\\" test: '):
@@ -208,7 +208,7 @@ def as_markdown(page):
 
 
 def steps(text):
-    """(line number, "test" or "command", what, lines that it is said to print)"""
+    """A list of (line number, "test" or "command", text, expected output)."""
     in_block, ends_with, ret = False, None, []
     for number, line in enumerate(text.splitlines(), 1):
         directive = re.fullmatch(r"<!-- test: (.*) -->", line)
@@ -229,7 +229,7 @@ def steps(text):
 
 
 def difference(site, what, shown):
-    """Runs a command. Empty if it prints what is shown; a log is still being written while it is read."""
+    """Runs a command and compares its output; returns "" if it is as shown. Retries journalctl, because the log may lag behind."""
     printed = site.bash(what).splitlines()
     until = time.monotonic() + (PATIENCE if what.startswith("journalctl ") else 0)
     while not is_as_shown(shown, printed) and time.monotonic() < until:
@@ -237,11 +237,11 @@ def difference(site, what, shown):
         printed = site.bash(what).splitlines()
     if os.environ.get("SHOW"):
         print("$ " + what + "\n" + "\n".join(printed))
-    return "" if is_as_shown(shown, printed) else "%s prints\n%s\n--- and not\n%s" % (what, "\n".join(printed), "\n".join(shown))
+    return "" if is_as_shown(shown, printed) else "%s prints\n%s\n--- instead of\n%s" % (what, "\n".join(printed), "\n".join(shown))
 
 
 def run(name):
-    """Runs a document of the source tree. With SHOW=1 in the environment it prints what each command prints."""
+    """Runs a document of the source tree. With SHOW=1 in the environment, prints the output of each command."""
     text = read_file(os.path.join(SOURCE, name))
     n, wrong = 0, []
     with ExitStack() as stack:

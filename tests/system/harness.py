@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What every system test stands on: ibsim, OpenSM, the programs under test, a reader.
+"""The fixtures of all system tests: ibsim, OpenSM, the programs under test, a reader.
 
 A scenario is a Python file next to this one. It has functions whose names begin with test_, and ends with main(). Each
-function gets a Fabric of its own only if it makes one (`with Fabric(topology) as fabric:`). make check runs each file as one
-test: 0 passed, 1 failed, 77 skipped.
+function makes its own Fabric (`with Fabric(topology) as fabric:`). make check runs each file as one test: 0 passed, 1 failed,
+77 skipped.
 
-Every file runs under scripts/apart, so that any number of them run side by side. The preload library makes files in the
-working directory, so every program gets one of its own below the scenario's temporary directory.
+Every file runs under scripts/apart, so any number of them can run in parallel. The preload library creates files in the working
+directory, so every program gets its own directory below the temporary directory of the scenario.
 """
 
 import glob
@@ -32,7 +32,7 @@ SOURCE = os.environ.get("abs_top_srcdir") or os.path.dirname(os.path.dirname(HER
 BUILD = os.environ.get("abs_top_builddir") or os.getcwd()
 PRELOAD = next(iter(glob.glob("/usr/lib/*/umad2sim/libumad2sim.so") + glob.glob("/usr/lib64/umad2sim/libumad2sim.so")), None)
 SKIP = 77
-PATIENCE = 40  # seconds after which anything that should have happened has not
+PATIENCE = 40  # seconds to wait for anything
 
 
 class Skip(Exception):
@@ -57,11 +57,11 @@ def wait_for(condition, what, seconds=None):
         if value:
             return value
         time.sleep(0.02)
-    raise AssertionError("waited %d s in vain for %s" % (seconds, what))
+    raise AssertionError("timeout after %d s while waiting for %s" % (seconds, what))
 
 
 def program(name):
-    """A program of ours: built, or installed in DESTDIR style under BUILD."""
+    """The path of a program from the build tree."""
     for path in (os.path.join(BUILD, name), os.path.join(BUILD, "tests", "system", name)):
         if os.path.exists(path):
             return path
@@ -77,7 +77,7 @@ def read_file(path):
 
 
 def with_names(report):
-    """A sanitizer's report with functions and lines beside its addresses."""
+    """A report of a sanitizer with functions and lines added to its addresses."""
     def name(match):
         r = subprocess.run(["addr2line", "-fspe", match.group(1), match.group(2)], text=True, errors="replace",
                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
@@ -86,7 +86,7 @@ def with_names(report):
 
 
 class Result:
-    """How a program ended."""
+    """The exit status and output of a program."""
 
     def __init__(self, arguments, status, out, err):
         self.arguments, self.status, self.out, self.err = arguments, status, out, err
@@ -107,9 +107,9 @@ class Result:
 
 
 class Fabric:
-    """ibsim with one topology, and OpenSM on one of its hosts unless told otherwise.
+    """ibsim with one topology, and OpenSM on one of its hosts unless opensm=False.
 
-    topology is what netfile.py makes, or the path of a file that ibsim reads. home is the node that this host is."""
+    topology is an object of netfile.py, or the path of a file for ibsim. home is the node that stands for this host."""
 
     def __init__(self, topology, home=None, opensm=True, partitions_conf=None, simulator_options=(),
                  opensm_environment=None, opensm_conf=None):
@@ -192,7 +192,7 @@ class Fabric:
         return read_file(self.path("osm.log")).count("SUBNET UP")
 
     def heavy_sweep(self):
-        """OpenSM reads its partitions.conf and looks at everything again."""
+        """Makes OpenSM read its partitions.conf and do a heavy sweep."""
         before = self._sweeps()
         self.opensm.send_signal(signal.SIGHUP)
         wait_for(lambda: self._sweeps() > before, "OpenSM's heavy sweep")
@@ -226,7 +226,7 @@ class Fabric:
             env["SIM_HOST"] = host or self.home
         env["LD_PRELOAD"] = ":".join(preload)
         san = "log_path=" + self.path("san/report")
-        # To look for the names of functions it would open files, by way of the preload library, and wait for its lock.
+        # symbolize=0: to find function names it would open files through the preload library, and deadlock on its lock.
         env["ASAN_OPTIONS"] = "verify_asan_link_order=0:detect_leaks=1:symbolize=0:suppressions=%s:%s" % (
             os.path.join(HERE, "asan.supp"), san)
         env["UBSAN_OPTIONS"] = "halt_on_error=1:print_stacktrace=1:" + san
@@ -235,7 +235,7 @@ class Fabric:
         return env
 
     def run(self, arguments, trace=None, host=None, stdin=None, seconds=None, **more):
-        """Runs a program to its end."""
+        """Runs a program until it ends."""
         try:
             r = subprocess.run(arguments, cwd=self.new_directory(), env=self.environment(trace, host, **more),
                                input=stdin, stdin=None if stdin is not None else subprocess.DEVNULL, text=True,
@@ -247,7 +247,7 @@ class Fabric:
         return result
 
     def start(self, arguments, log, trace=None, stdin=subprocess.DEVNULL, **more):
-        """Starts a program that stays; both its outputs go to the file `log` (below the fabric's directory)."""
+        """Starts a program in the background; its output goes to the file `log` in the directory of the fabric."""
         child = subprocess.Popen(arguments, cwd=self.new_directory(), env=self.environment(trace, **more),
                                  stdin=stdin, stdout=open(self.path(log), "a"), stderr=subprocess.STDOUT)
         self.children.append(child)
@@ -263,7 +263,7 @@ class Fabric:
         return self.pkeyctl("apply", policy, "--yes", *more, **how)
 
     def write(self, name, text):
-        """Replaces a file of the fabric's directory; gives its path."""
+        """Replaces a file in the directory of the fabric, and returns its path."""
         path = self.path(name)
         with open(path + ".new", "w") as f:
             f.write(text)
@@ -271,7 +271,7 @@ class Fabric:
         return path
 
     def settings(self, text=None, beside=True):
-        """The path of pkeyd.yaml; made if need be. beside: it accepts an OpenSM that has a file of its own."""
+        """The path of pkeyd.yaml, which is created if necessary. beside: set beside_opensm unless the text is about OpenSM."""
         if text is not None or not os.path.exists(self.path("pkeyd.yaml")):
             text = text or "timeout: 200ms\n"
             self.write("pkeyd.yaml", text + ("beside_opensm: true\n" if beside and "opensm" not in text else ""))
@@ -280,7 +280,7 @@ class Fabric:
     # --- the fabric -----------------------------------------------------------------------------------------------------
 
     def console(self, *lines):
-        """Commands for ibsim's console, for instance: Unlink "node0001"."""
+        """Sends commands to the console of ibsim, for example: Unlink "node0001"."""
         log = self.path("ibsim.log")
         before = read_file(log).count("sim> ")
         self.simulator.stdin.write("".join(line + "\n" for line in lines).encode())
@@ -288,23 +288,23 @@ class Fabric:
         wait_for(lambda: read_file(log).count("sim> ") >= before + len(lines), "ibsim's console to take " + repr(lines))
 
     def lose(self, node, percent, attribute=0x16):
-        """The node loses so many per cent of the MADs with this attribute."""
+        """Makes the node lose this percentage of the MADs with this attribute."""
         self.console('Error "%s" %d %d' % (node, percent, attribute))
 
     def tables(self):
-        """Every endport as an independent reader sees it: {port GUID: Port}."""
+        """All endports, read by an independent program: {port GUID: Port}."""
         data = json.loads(self.run([program("readtables")]).expect(0).out)
         return {p.guid: p for p in map(Port, data["ports"])}
 
     def set_p_key(self, port, external=None, **entries):
-        """Another tool writes: set_p_key(port, i5=0x8123); external is the number of a port of that switch."""
+        """Writes with another tool: set_p_key(port, i5=0x8123). external is the number of a port of that switch."""
         to = str(port.lid) if external is None else "%d/%d" % (port.lid, external)
         self.run([program("setpkey"), to, *("%s=%x" % (k[1:], v) for k, v in entries.items())]).expect(0)
 
 
 class SubnetManager:
-    """One of several OpenSMs on a fabric that was made with opensm=False: on its own host, with a priority and files of its
-    own. A standby asks the master every third of a second, and is the master after two questions without an answer."""
+    """One of several OpenSMs on a fabric with opensm=False, with its own host, priority and files. A standby polls the master
+    every 300 ms, and becomes the master after two polls without an answer."""
 
     def __init__(self, fabric, host, priority, partitions_conf=None):
         self.fabric, self.host = fabric, host
@@ -321,7 +321,7 @@ class SubnetManager:
         self.fabric.write(os.path.basename(self.conf), text)
 
     def start(self):
-        """Until it is a subnet manager; master or standby is for wait_master to tell."""
+        """Starts OpenSM and waits until it is master or standby."""
         log = "osm-%s.log" % self.host
         before = len(read_file(self.fabric.path(log)))
         self.process = self.fabric.start(
@@ -349,7 +349,7 @@ class SubnetManager:
 
 
 class Port:
-    """An endport as read."""
+    """An endport as readtables printed it."""
 
     def __init__(self, data):
         words = data["description"].split()
@@ -369,7 +369,7 @@ class Port:
 
 
 class Daemon:
-    """pkeyd in the foreground, with a socket that hears what it tells systemd."""
+    """pkeyd in the foreground, with a socket that receives its notifications to systemd."""
 
     def __init__(self, fabric, policy, trace=None, wait=True, options=(), environment=None, host=None, settings=None,
                  state="state", name="pkeyd"):
@@ -388,19 +388,19 @@ class Daemon:
             self.wait_ready(1)
 
     def _listen(self):
-        # A thread, for a daemon that nobody listens to would soon wait for somebody to.
+        # In a thread, because the daemon would block on a full socket.
         while True:
             self.messages.append(self.socket.recv(65536).decode(errors="replace").splitlines())
 
     def notified(self):
-        """Everything said with sd_notify so far, as lists of lines."""
+        """All notifications so far, as lists of lines."""
         return list(self.messages)
 
     def ready_count(self):
         return sum("READY=1" in m for m in self.notified())
 
     def status(self):
-        """The last STATUS=."""
+        """The last STATUS= line."""
         lines = [line for m in self.notified() for line in m if line.startswith("STATUS=")]
         return lines[-1][7:] if lines else ""
 
@@ -408,14 +408,14 @@ class Daemon:
         def ready():
             check(self.process.poll() is None, "pkeyd ended with", self.process.poll(), "\n" + self.text())
             return self.ready_count() >= n
-        wait_for(ready, "pkeyd to say READY=1 for the %d. time; it said:\n%s" % (n, self.text()))
+        wait_for(ready, "READY=1 number %d from pkeyd; its log:\n%s" % (n, self.text()))
 
     def text(self):
         return read_file(self.log)
 
     def wait_text(self, words, after=0, what=None):
-        """Waits until the log has this, from offset `after`."""
-        wait_for(lambda: words in self.text()[after:], what or "pkeyd to say %r; it said:\n%s" % (words, self.text()[after:]))
+        """Waits until the log contains `words` after offset `after`."""
+        wait_for(lambda: words in self.text()[after:], what or "pkeyd to log %r; its log:\n%s" % (words, self.text()[after:]))
 
     def reload(self):
         n = self.ready_count()
@@ -423,13 +423,13 @@ class Daemon:
         self.wait_ready(n + 1)
 
     def stop(self):
-        """SIGTERM; gives the exit status."""
+        """Sends SIGTERM and returns the exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=PATIENCE)
 
 
 def sets(fabric, trace):
-    """The SubnSet(P_KeyTable) MADs of a trace, every try of each."""
+    """The SubnSet(P_KeyTable) MADs of a trace, with all tries."""
     return madtrace.p_key_sets(madtrace.read(fabric.path(trace)))
 
 
@@ -451,14 +451,14 @@ def require_tools():
 
 
 def stand_apart():
-    """Runs this program again, apart from other fabrics."""
+    """Runs this program again under scripts/apart."""
     if os.environ.get("PKEYD_APART") != "1":
         apart = os.path.join(SOURCE, "scripts", "apart")
         os.execv(apart, [apart, sys.executable, *sys.argv])
 
 
 def main():
-    """Runs the test_ functions of the calling file (those named on the command line, if any are)."""
+    """Runs the test_ functions of the calling file, or those named on the command line."""
     if os.environ.get("PKEYD_NO_SYSTEM_TESTS"):
         print("SKIP: PKEYD_NO_SYSTEM_TESTS is set")
         sys.exit(SKIP)
@@ -483,7 +483,7 @@ def main():
 
 
 def seeded(default):
-    """A random generator whose seed is printed, and can be given with SEED=."""
+    """A random generator with the seed in SEED=, or the default; prints the seed."""
     seed = int(os.environ.get("SEED", default))
     print("seed %d" % seed)
     return random.Random(seed)
