@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Prometheus takes what is meant for it: promtool (package prometheus) checks conf/alerts.yml and carries out their test,
-reads the metrics, and every expression of the dashboard."""
+"""promtool (package prometheus) accepts conf/alerts.yml and their test, the metrics, and every expression of the dashboard."""
 
 import json
 import os
@@ -31,7 +30,7 @@ promtool("conf/alerts.yml", "check", "rules", os.path.join(SOURCE, "conf/alerts.
 promtool("tests/lint/alert_rules.yml", "test", "rules", os.path.join(SOURCE, "tests/lint/alert_rules.yml"))
 promtool("tests/unit/metrics.prom", "check", "metrics", stdin=read("tests/unit/metrics.prom"))
 
-# Grafana puts in its variables; then each expression could stand in a rule. JSON is YAML, too.
+# Each expression of the dashboard, with the variables of Grafana replaced, as a rule. JSON is YAML, too.
 rules = []
 for expression in expressions(json.loads(read("conf/grafana-dashboard.json"))):
     for variable, value in (("$__rate_interval", "5m"), ("$__range", "1d"), ("$instance", ".*")):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""org.pkeyd1(5) documents the methods, signals, properties, errors and keys of a violation that src/pkeyd has on the bus, with
-their signatures, and no others."""
+"""org.pkeyd1(5) documents exactly the methods, signals, properties, errors and keys of a violation that src/pkeyd has on the bus,
+with their signatures."""
 
 import re
 
@@ -13,7 +13,7 @@ defined = dict(re.findall(r'#define (BUS_\w+|ERROR_\w+)\s+"([^"]*)"', sources))
 
 
 def signature(text):
-    """What the compiler makes of strings and macros beside each other."""
+    """The concatenation of adjacent strings and macros, as by the compiler."""
     return "".join(s if q else defined[m] for q, s, m in re.findall(r'(")([^"]*)"|(\w+)', text))
 
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A variable that is cleaned up when it goes out of scope has a value from its declaration on: else an early return, added
-later, frees what happens to be there."""
+"""Variables with _cleanup_ are initialised in their declaration; otherwise an early return would free an arbitrary pointer."""
 
 import re
 

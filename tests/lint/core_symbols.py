@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The core does no I/O, reads no clock, never logs, never exits: whatever it needs from outside stands on this list."""
+"""The core does no I/O, reads no clock, never logs, never exits: it uses only the external symbols in this list."""
 
 import re
 
@@ -14,14 +14,14 @@ ALLOWED = re.compile("|".join((
     r"__ctype_(b|tolower|toupper)_loc|is[a-z]+|to(upper|lower)|fnmatch",
     r"qsort|qsort_r|bsearch|abs|labs",
     r"__errno_location",
-    # the text of an errno, for log entries and findings of control: a table of the C library
+    # the text of an errno, for log entries and findings of control
     r"strerror",
-    # an invariant that does not hold is a bug: the one way in which the core may end the process
+    # failed assertions: the only way in which the core may end the process
     r"__assert_fail",
-    # what the compiler puts in
+    # inserted by the compiler
     r"__stack_chk_fail|_GLOBAL_OFFSET_TABLE_|__(asan|ubsan|sanitizer|sancov|gcov|llvm)_.*|__gcov.*|__start_.*|__stop_.*|__divti3|"
     r"__popcountdi2",
-    # seconds to a date in UTC: arithmetic, and no clock
+    # seconds to a date in UTC: arithmetic, without a clock
     r"gmtime_r|strftime",
     # addresses to text and back
     r"inet_(pton|ntop)",
@@ -29,7 +29,7 @@ ALLOWED = re.compile("|".join((
     r"yaml_(?!parser_set_input_file|emitter_set_output_file)[a-z_]+",
     # jansson, from and to memory
     r"json_(?!load_file|loadf|load_callback|dump_file|dumpf|dumpfd|dump_callback)[a-z_]+",
-    # libibmad's field tables; mad_encode makes up a transaction ID only if it is given none
+    # libibmad's field tables; mad_encode generates a transaction ID only if the caller gives none
     r"mad_(get|set)_(field|field64|array)|mad_encode|mad_(encode|decode)_field",
 )))
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every diagnosis of the doctor is made by the program, provoked by a unit test, and explained where doctor prints it from: why it
-matters, and what to do. pkeyctl(1) explains no other."""
+"""The program makes every diagnosis of the doctor, a unit test provokes it, and the definition explains why it matters and what to do.
+pkeyctl(1) names no other diagnosis."""
 
 import re
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every code that a finding may have is provoked by a test, and used by the program."""
+"""The program uses every finding code, and a test provokes it."""
 
 import re
 
@@ -14,7 +14,7 @@ seen = set()
 for line, (name, text) in codes:
     where = "%s:%d" % (DEFINITION, line)
     if text in seen:
-        problem(where, "'%s' stands here twice" % text)
+        problem(where, "'%s' is a duplicate" % text)
     seen.add(text)
     if not re.search(r"\bFINDING_%s\b|\b%s\b" % (name, re.escape(text)), tests):
         problem(where, "no test names FINDING_%s or '%s'" % (name, text))

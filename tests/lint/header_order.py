@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Headers follow the data flow (HACKING.md, rule 2): what each folder of src/ may include. No include leads in a circle, not
-between folders and not between files. In pkeyd/ every unit (X.c and X.h) knows its own source of events only; daemon.c alone
-knows them all."""
+"""Headers follow the data flow (HACKING.md, rule 2), which defines the folders that each folder of src/ may include. Includes have no
+cycles, neither between folders nor between files. In pkeyd/ every unit (X.c and X.h) handles only its own source of events, except
+daemon.c."""
 
 import os
 import re
@@ -12,7 +12,7 @@ FLOW = {"util": set(), "store": {"util"}, "ib": {"util"}}
 FLOW["mad_engine"] = {"util", "ib"}
 FLOW["subnet"] = {"util", "ib", "mad_engine"}
 FLOW["discovery"] = FLOW["policy"] = FLOW["subnet"] | {"subnet"}
-FLOW["settings"] = FLOW["policy"] | {"policy"}  # it reads its YAML with the policy's reader
+FLOW["settings"] = FLOW["policy"] | {"policy"}  # it uses the YAML reader of the policy
 FLOW["desired"] = FLOW["policy"] | {"policy", "settings"}
 FLOW["knowledge"] = FLOW["desired"] | {"desired", "store"}
 FLOW["gate"] = FLOW["knowledge"] | {"knowledge"}
@@ -31,12 +31,12 @@ CORE = set(FLOW)
 FLOW["shell"] = CORE
 FLOW["pkeyd"] = FLOW["pkeyctl"] = CORE | {"shell"}
 
-# What others than control/ may know of it: events, actions, status, and the data in them. The rest is its inside.
+# The public headers of control/: events, actions, status, and the data in them. The others are internal.
 CONTROL_INTERFACE = {"control/" + name for name in ("action.h", "backoff.h", "control.h", "events.def", "generation.h",
                                                     "held_text.h", "log.h", "sm_follow.h", "snapshot.h", "stored_records.h",
                                                     "verbs_check.h")}
 
-# pkeyd/: who may know more than one source of events; and who works on a source that the shell has.
+# pkeyd/: the units that may handle more than one source of events; and those that use a source of the shell.
 ALL_SOURCES = {"daemon", "pkeyd"}
 SHELL_SOURCES = {"monitor": {"shell/port_session", "shell/verbs_port"}}
 NO_SOURCES = {"shell/timer"}  # arms a timer that its caller has
@@ -44,7 +44,7 @@ EVENT_LOOP = "<systemd/sd-event.h>"
 
 
 def includes(path):
-    """(line, what stands behind #include) of a file, "..." without quotes; <...> with its brackets."""
+    """(line, header) of each #include of a file; "..." without quotes, <...> with its brackets."""
     for line, text in numbered_lines(path):
         match = re.match(r'\s*#\s*include\s+(?:"([^"]+)"|(<[^>]+>))', text)
         if match and match.group(1) != "config.h":
@@ -60,7 +60,7 @@ def unit_of(path):
 
 
 def circle(graph):
-    """A way through {node: {other: where}} that ends where it began, as a list of nodes; or None."""
+    """A cycle in {node: {other: where}}, as a list of nodes; or None."""
     finished = set()
 
     def walk(node, way):
@@ -86,7 +86,7 @@ def no_circle(what, graph):
     found = circle(graph)
     if found:
         steps = ["%s -> %s (%s)" % (a or "src", b or "src", graph[a][b]) for a, b in zip(found, found[1:])]
-        problem("src", "%s include each other in a circle: %s" % (what, ", ".join(steps)))
+        problem("src", "%s include each other in a cycle: %s" % (what, ", ".join(steps)))
 
 
 def check_order(path, line, other):
@@ -96,7 +96,7 @@ def check_order(path, line, other):
     elif folder_of(other) != folder and folder_of(other) not in FLOW[folder]:
         problem(where, "%s/ may not know %s" % (folder or "src", other))
     elif folder_of(other) == "control" != folder and other not in CONTROL_INTERFACE:
-        problem(where, "%s is the inside of control/" % other)
+        problem(where, "%s is internal to control/" % other)
 
 
 def check_sources(units, sources):
@@ -106,7 +106,7 @@ def check_sources(units, sources):
         if name in ALL_SOURCES or other == unit or other not in sources:
             continue
         if other not in SHELL_SOURCES.get(name, ()):
-            problem(where, "%s knows a source of events that is not its own: %s" % (unit, other))
+            problem(where, "%s handles a source of events that is not its own: %s" % (unit, other))
 
 
 by_file, by_folder, by_pkeyd_unit, pkeyd_uses = {}, {}, {}, {}
@@ -115,7 +115,7 @@ n = 0
 for path in files("src/", suffix=(".c", ".h")):
     folder = folder_of(path)[len("src/"):]
     if folder not in FLOW:
-        problem(path, "folder '%s' has no place in the data flow; give it one in tests/lint/header_order.py" % folder)
+        problem(path, "folder '%s' is missing in FLOW in tests/lint/header_order.py" % folder)
         continue
     inner = path[len("src/"):]
     for line, other in includes(path):
@@ -133,7 +133,7 @@ for path in files("src/", suffix=(".c", ".h")):
             pkeyd_uses.setdefault((unit_of(inner), unit_of(other)), where)
             if unit_of(other) != unit_of(inner):
                 by_pkeyd_unit.setdefault(unit_of(inner), {}).setdefault(unit_of(other), where)
-# What includes such a header without a need of its own is one, too: shell/opened_port.h is a port_session.
+# A header that only passes on such a header counts as one: shell/opened_port.h is a port_session.
 while True:
     more = {unit_of(f) for f, others in by_file.items() if f.startswith("shell/") and f.endswith(".h")
             for other in others if unit_of(other) in sources} - sources

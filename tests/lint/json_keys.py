@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""pkeyctl-json(5) documents every key that pkeyctl puts into a JSON document, and every word that stands there as a value; and no
-key that pkeyctl does not know."""
+"""pkeyctl-json(5) documents exactly the keys in the JSON documents of pkeyctl, and all words that are values in them."""
 
 import re
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The layout of C sources (HACKING.md, rule 12), as far as a line shows it. The kernel lab's driver is the kernel's. And no two
-units of src/ (X.c and X.h) have one name: who reads a name must not need its folder."""
+"""The layout of C sources (HACKING.md, rule 12), line by line, except for the driver of the kernel lab, which has the style of the
+kernel. No two units of src/ (X.c and X.h) have the same name."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import re
 from lint import files, finish, problem, read
 
 COLUMNS = 132
-# (what a line looks like, what is wrong with it)
+# (pattern of a line, error)
 LINES = (
     (r"\t", "a tab; spaces indent"),
     (r"[ \r]$", "blanks at the end"),
@@ -28,12 +28,12 @@ def check(path):
         for pattern, wrong in LINES:
             if re.search(pattern, line):
                 problem(where, wrong)
-        # a string that a person reads stays whole, so that it is found
+        # strings are not broken, so that they can be searched
         if len(line) > COLUMNS and '"' not in line:
             problem(where, "%d columns (%d at most, but for strings)" % (len(line), COLUMNS))
         before = lines[number - 2] if number > 1 else ""
         if re.match(r"\s*else\b", line) and re.match(r"\s*\}$", before):
-            problem(where, "else does not stand beside the brace")
+            problem(where, "else is not on the line of the brace")
         if line == before == "" and number < len(lines):
             problem(where, "two empty lines")
     if not text.endswith("\n") or text.endswith("\n\n"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the lints share: where things are, how a finding is said, how a lint ends."""
+"""Functions for all lints: files, problems, exit status."""
 
 import os
 import re
@@ -37,13 +37,13 @@ def read(path):
 
 
 def files(*folders, suffix=()):
-    """Files of the project, relative to its root: what git has, or without git what is there."""
+    """Files of the project, relative to its root: those that git knows, or without git all files."""
     if os.path.exists(os.path.join(SOURCE, ".git")) and shutil.which("git"):
         listed = run("git", "-C", SOURCE, "-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard")
         found = [f for f in listed.splitlines() if os.path.isfile(os.path.join(SOURCE, f))]
     else:
         found = [os.path.relpath(os.path.join(d, f), SOURCE) for d, _, names in os.walk(SOURCE) for f in names]
-    found = [f for f in found if "/lab.build/" not in f]  # a copy of all this, which make check-kernel made in a tree built in place
+    found = [f for f in found if "/lab.build/" not in f]  # a copy of the tree by make check-kernel
     found = [f for f in found if not folders or f.startswith(tuple(folders))]
     return sorted(f for f in found if not suffix or f.endswith(tuple(suffix)))
 
@@ -68,7 +68,7 @@ def archive(name):
 
 
 def symbols(path, *options):
-    """{symbol: object it stands in} as nm sees it."""
+    """{symbol: object that contains it}, by nm."""
     found, member = {}, path
     for line in run("nm", *options, path).splitlines():
         words = line.split()
@@ -80,7 +80,7 @@ def symbols(path, *options):
 
 
 def program(name):
-    """A program of the build tree, not the script that libtool may put before it."""
+    """A program of the build tree, not the wrapper script of libtool."""
     for path in (os.path.join(BUILD, os.path.dirname(name), ".libs", os.path.basename(name)), os.path.join(BUILD, name)):
         if os.path.exists(path):
             with open(path, "rb") as f:
@@ -90,7 +90,7 @@ def program(name):
 
 
 def sized_symbols(path):
-    """[(name, type, size)] of what an object or a program defines, with as many of a name as there are; see nm(1)."""
+    """[(name, type, size)] of the symbols that an object or a program defines, with duplicates; see nm(1)."""
     found = []
     for line in run("nm", "-S", "--defined-only", path).splitlines():
         words = line.split()

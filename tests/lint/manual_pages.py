@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Manual pages are well-formed, and quotes stand around what they should (mandoc, if it is there)."""
+"""Manual pages are well-formed (if mandoc is installed), and quotes enclose what they should."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import subprocess
 
 from lint import SOURCE, files, finish, numbered_lines, problem, run, skip
 
-# .Qq quotes the rest of its line, other macros and all: a list of quoted words needs .Qo and .Qc.
+# .Qq quotes the rest of its line, including other macros: a list of quoted words needs .Qo and .Qc.
 QUOTES_TOO_MUCH = re.compile(r"^\..*\b[DQS]q\b.*\b(?:[DQS]q|No)\b")
 
 if not shutil.which("mandoc"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every page and every section of a page that the manuals, messages, comments, the catalog and the README refer to exists."""
+"""All pages and sections that manuals, messages, comments, the catalog and the README refer to exist."""
 
 import re
 
@@ -23,12 +23,12 @@ def check(path, section, name, number):
 
 
 def plain(text):
-    """With what stands between two lines of a sentence in a comment or a broken string as one blank."""
+    """Joins the lines of comments and broken strings with a blank."""
     return re.sub(r'\s*"?\n[ \t]*(?:"|//|#|\*)?[ \t]*', " ", text)
 
 
 def manual(text):
-    """mdoc as it would be written in plain text."""
+    """Converts the references in mdoc to plain text."""
     text = re.sub(r"^\.P[qo] (?:see )?", "", text, flags=re.M)
     text = re.sub(r"(?:^\.)?\bXr (\S+) (\d)(?: ?([,.;:)]+))?", r"\1(\2)\3", text, flags=re.M)
     return re.sub(r"^\.Sx (.*?)(?: ([,.;:)]+))?$", r"\1\2", text, flags=re.M)

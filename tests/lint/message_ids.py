@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every MESSAGE_ID of the journal has an entry in the catalog, complete, and the catalog has no other; nor do the manuals."""
+"""The catalog has a complete entry for each MESSAGE_ID of the journal, and no other; the manuals name no other."""
 
 import re
 
@@ -30,9 +30,9 @@ subjects = {}
 for entry in re.split(r"^-- ", read(CATALOG), flags=re.M)[1:]:
     match = re.match(r"([0-9a-f]+)\nSubject: (\S.*)\nDefined-By: pkeyd\nDocumentation: man:\S+\n\n\S", entry)
     if not match:
-        problem("%s:%d" % (CATALOG, entries[entry.split("\n")[0]]), "wants Subject, Defined-By, Documentation, an empty line and a text")
+        problem("%s:%d" % (CATALOG, entries[entry.split("\n")[0]]), "needs Subject, Defined-By, Documentation, an empty line and a text")
     elif subjects.setdefault(match.group(2), match.group(1)) != match.group(1):
-        problem(CATALOG, "%s and %s have one subject" % (subjects[match.group(2)], match.group(1)))
+        problem(CATALOG, "%s and %s have the same subject" % (subjects[match.group(2)], match.group(1)))
 for page in files("man/"):
     for line, text in numbered_lines(page):
         for message_id in re.findall(r"\b[0-9a-f]{32}\b", text):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Metrics have the same names everywhere: what src/metrics writes has a HELP line, which is its reference, and is all that the
-dashboard, the alerts, their test and the manuals name. (check_metrics tests that pkeyd writes tests/unit/metrics.prom.)"""
+"""Every metric of src/metrics has a HELP line, which is its documentation, and the dashboard, the alerts, their test and the manuals
+name no other metrics. (check_metrics tests that pkeyd writes tests/unit/metrics.prom.)"""
 
 import json
 import re
@@ -15,7 +15,7 @@ labels = {label for line in read(GOLDEN).splitlines() if not line.startswith("#"
           for label in re.findall(r'[{,](\w+)="', line)} | {"rest", "instance"}
 in_source = set(re.findall(r'"(%s)"' % NAME, read("src/metrics/metrics.c")))
 for name in sorted(written ^ in_source):
-    problem("src/metrics/metrics.c" if name in in_source else GOLDEN, "%s is not in the other one" % name)
+    problem("src/metrics/metrics.c" if name in in_source else GOLDEN, "%s is only in one of metrics.c and metrics.prom" % name)
 
 documented = {}
 for line in read(GOLDEN).splitlines():
@@ -28,7 +28,7 @@ for name in sorted(set(documented) - written):
     problem(GOLDEN, "there is no metric %s, but a HELP line" % name)
 for name, text in documented.items():
     if len(text.split()) < 3 or not re.match(r"[A-Z1].*\.$", text):
-        problem(GOLDEN, "the HELP line of %s is no sentence: %s" % (name, text))
+        problem(GOLDEN, "the HELP line of %s is not a sentence: %s" % (name, text))
 pages = files("man/", suffix=(".1", ".5", ".7", ".8"))
 labels_documented = read("man/pkeyd.8").split(".Sh METRICS")[1].split(".Sh ")[0]
 for label in sorted(labels - {"instance", "version", "result", "state"}):

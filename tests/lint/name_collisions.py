@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""No public name of ours is one of a library that we link (HACKING.md, rule 4)."""
+"""No public name of ours is also a name of a library that we link (HACKING.md, rule 4)."""
 
 import os
 import re

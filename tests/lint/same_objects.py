@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The simulation's histories run the object files that the daemon runs: every function of src/control that pkeyd contains is in
-tests/fabsim/simulate, too, with the same size, and no test has a definition of its own. What both have of the rest of the
-core is the same as well."""
+"""The simulation runs the same object files as the daemon: every function of src/control in pkeyd is also in tests/fabsim/simulate,
+with the same size, and no test has its own definition. The same holds for the parts of the core that both contain."""
 
 import os
 from collections import Counter
@@ -13,7 +12,7 @@ FUNCTION = "tT"
 
 
 def built_object(source):
-    """The object file of a source of a convenience library, or of a program; None: it is not built."""
+    """The object file of a source of a convenience library or a program; None if it is not built."""
     folder, name = os.path.split(os.path.splitext(source)[0])
     found = [os.path.join(BUILD, folder, d, name + ".o") for d in ("", ".libs")]
     return next((f for f in found if os.path.exists(f)), None)
@@ -29,9 +28,9 @@ def core_objects():
 
 
 def test_objects():
-    """Objects of tests, wherever automake puts them (it begins their names with the program's where that has own flags)."""
+    """The objects of tests; automake prefixes their names with that of the program if it has its own flags."""
     for d, folders, names in os.walk(os.path.join(BUILD, "tests")):
-        if "config.status" in names:  # a whole build of its own, which the kernel lab has made
+        if "config.status" in names:  # a separate build by the kernel lab
             folders.clear()
             continue
         for name in names:
@@ -50,23 +49,23 @@ for source, built in core_objects():
     for name, kind, size in own:
         if kind not in FUNCTION:
             continue
-        # The linker leaves out a whole object or nothing of it, so one that a program has is there with this very size.
+        # The linker takes whole objects, so a function that a program contains has the same size.
         in_daemon, in_simulation = daemon[name, kind, size], simulation[name, kind, size]
         if in_control:
             n_control += 1
             if in_daemon and not in_simulation:
                 problem(source, "%s() of the daemon is not in %s" % (name, SIMULATION))
             elif kind == "T" and not in_daemon:
-                problem(source, "%s() is not in %s: does this lint look at the right program?" % (name, DAEMON))
+                problem(source, "%s() is not in %s: does this lint read the right program?" % (name, DAEMON))
         n_core += in_daemon > 0 and in_simulation > 0
 
-# Global names of the core mean one thing in both programs, functions and data.
+# Global functions and data of the core are the same in both programs.
 core_names = {name for _, built in core_objects() for name, kind, _ in sized_symbols(built) if kind.isupper()}
 of_daemon = {name: (kind, size) for name, kind, size in daemon if kind.isupper()}
 of_simulation = {name: (kind, size) for name, kind, size in simulation if kind.isupper()}
 for name in sorted(core_names & set(of_daemon) & set(of_simulation)):
     if of_daemon[name] != of_simulation[name]:
-        problem(SIMULATION, "%s is another one than that of %s (%s, 0x%x bytes instead of %s, 0x%x)"
+        problem(SIMULATION, "%s differs from that of %s (%s, 0x%x bytes instead of %s, 0x%x)"
                 % ((name, DAEMON) + of_simulation[name] + of_daemon[name]))
 
 n_tests = 0

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The project speaks of itself: no path of anyone's machine, nothing left for later, every C file says its licence. And one
-term stands for one thing: words that doc/glossary.md retired do not come back into src/, in names or texts, and the manuals."""
+"""The files contain no path of a machine and no open ends, and every source file has its licence. Words that doc/glossary.md retires
+do not return in names and texts of src/ and in the manuals."""
 
 import re
 
@@ -15,7 +15,7 @@ TEXT = (".c", ".h", ".def", ".py", ".sh", ".md", ".mk", ".am", ".ac", ".yaml", "
 
 
 def retired():
-    """What the last column of the glossary's tables retires: [(pattern, word, term)]."""
+    """The words in the last column of the tables of the glossary: [(pattern, word, term)]."""
     found = []
     for line, text in numbered_lines(GLOSSARY):
         if not text.startswith("|") or set(text) <= set("|- "):
@@ -31,14 +31,14 @@ def retired():
                 problem("%s:%d" % (GLOSSARY, line), "there is no src/%s" % path)
         for word in filter(None, (w.strip() for w in cells[3].split(","))):
             name = word.strip("`")
-            # a word is a part of a name, too; what stands in code style is a name, or the beginning of one
+            # words match in names, too; words in code style match whole names, or their beginnings
             pattern = r"(?<![A-Za-z0-9])%s(?![A-Za-z0-9])" if name == word else r"\b%s" if name[-1] == "_" else r"\b%s\b"
             found.append((re.compile(pattern % re.escape(name), re.I if name == word else 0), name, cells[0]))
     return found
 
 
 def contract_names():
-    """The glossary's last list: names that others rely on, though a word in them is retired."""
+    """The last list of the glossary: names of interfaces that contain a retired word."""
     section = read(GLOSSARY).split("## Names that stay")[1]
     return re.findall(r"^- `(\w+)`", section, re.M)
 
@@ -47,7 +47,7 @@ RETIRED = retired()
 ANY_RETIRED = re.compile("|".join(pattern.pattern for pattern, _, _ in RETIRED), re.I)
 if len(RETIRED) < 20:
     problem(GLOSSARY, "retires %d words only" % len(RETIRED))
-# as a string of JSON or YAML, or as a key in a manual page
+# strings of JSON or YAML, and keys in a manual page
 CONTRACT = re.compile("|".join(r'"%s"|\.Va %s\b' % (n, n) for n in contract_names()))
 FOLDERS = ("src/", "tests/", "man/", "doc/", "conf/", "systemd/", "scripts/", ".ci/")
 paths = [f for f in files() if f.endswith(TEXT) or f.startswith(("scripts/", ".ci/")) or f == "NEWS"]
@@ -59,13 +59,13 @@ for path in paths:
     for line, text in numbered_lines(path):
         where = "%s:%d" % (path, line)
         if PATHS.search(text):
-            problem(where, "names a path of some machine: %s" % text.strip())
+            problem(where, "contains a path of a machine: %s" % text.strip())
         if path.startswith(("src/", "tests/", "scripts/")) and LATER.search(text):
             problem(where, "is left for later: %s" % text.strip())
         if path.startswith(("src/", "man/", "systemd/", "conf/")) and ANY_RETIRED.search(text):
             for pattern, word, term in RETIRED:
                 if pattern.search(CONTRACT.sub("", text)):
-                    problem(where, "'%s' was given up for '%s' (%s)" % (word, term, GLOSSARY))
+                    problem(where, "'%s' is retired in favour of '%s' (%s)" % (word, term, GLOSSARY))
     if path.endswith((".c", ".h", ".def", ".py")) and LICENCE not in read(path)[:200]:
-        problem(path, "does not say its licence (%s)" % LICENCE)
+        problem(path, "has no licence (%s)" % LICENCE)
 finish("%d files" % len(paths))
