@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What madtrace-preload.so wrote down, and whether it keeps the promises.
+"""Reads the traces of madtrace-preload.so and checks the promises.
 
-The model of a fabric while it is being written to: every endport has the set of tables that it may hold at this moment. A
-SubnSet on its way makes two of one (the write may have arrived or not), its answer makes one again. The promises must
-hold for every table that every port may have, at every line of the trace.
+The model: every endport has the set of tables that it may hold at a given line of the trace. A SubnSet without an answer
+doubles the set (the write may have arrived or not), its answer reduces it again. The promises must hold for all tables that
+the ports may have, at every line.
 """
 
 GET, SET, GET_RESP = 0x01, 0x02, 0x81
@@ -35,7 +35,7 @@ class Mad:
 
 
 def read(path):
-    """Every MAD of a trace; one that does not exist is empty."""
+    """All MADs of a trace; a missing file is empty."""
     try:
         with open(path) as f:
             return [Mad(line) for line in f if line.count(" ") == 8]
@@ -44,7 +44,7 @@ def read(path):
 
 
 def m_keys(path):
-    """(management class, attribute, M_Key) of what was sent with MADTRACE_M_KEYS."""
+    """(management class, attribute, M_Key) of all MADs sent with MADTRACE_M_KEYS."""
     with open(path) as f:
         return [tuple(int(x, 16) for x in line.split()[1:]) for line in f if line.startswith("k ")]
 
@@ -71,8 +71,8 @@ def may_talk(a, b):
 
 
 class Promises:
-    """Replays a trace. before and after: {LID: table} of all endports at both ends of the run, wanted: {LID: P_Keys} what they
-    were to become; self_lid: of the port it was sent from, which is written to without a hop."""
+    """Replays a trace. before and after: {LID: table} of all endports at both ends of the run; wanted: {LID: P_Keys}, the
+    expected result; self_lid: the port that sent the trace, to which MADs have no hop."""
 
     def __init__(self, before, after, wanted, self_lid):
         self.self_lid = self_lid
@@ -118,7 +118,7 @@ class Promises:
         self._check(mad.lid, self._update(mad.lid))
 
     def _answered(self, mad, lid):
-        """An answer, to a Get or a Set, says what is in the block."""
+        """An answer to a Get or a Set has the contents of the block."""
         first = 32 * mad.block
         n = len(self.possible[lid][0])
         held = mad.entries()[:max(0, n - first)]
@@ -137,7 +137,7 @@ class Promises:
         return {b for ls in self.level_sets[lid] for b in ls} | set(self.a[lid]) | set(self.b[lid])
 
     def _index(self, lid, index, old, new):
-        """stability: what is in A and B stays, no index passes to another base while an unused one is left."""
+        """Stability: entries in A and B keep their index, and no index passes to another base while an unused one is left."""
         old_base, new_base = old & 0x7FFF, new & 0x7FFF
         if old_base == new_base:
             return
@@ -173,7 +173,7 @@ PHASES = ("revoke", "raise", "lower", "grant")
 
 
 def phase_of(base, before, after):
-    """In which phase an entry of this base changes on a port that goes from table `before` to `after`."""
+    """The phase in which an entry of this base changes on a port with the tables `before` and `after`."""
     a, b = levels(before).get(base, 0), levels(after).get(base, 0)
     if not b:
         return "revoke"
@@ -185,8 +185,8 @@ def phase_of(base, before, after):
 
 
 def least_sets(before, after):
-    """The number of SubnSets that a run from one set of tables to the other takes: blocks changed, counted per phase.
-    {LID: table} both. An index that passes from one base to another changes twice."""
+    """The number of SubnSets between two sets of tables, {LID: table}: the changed blocks of each phase. An index that passes
+    from one base to another changes twice."""
     writes = set()
     for lid, old_table in before.items():
         for index, (old, new) in enumerate(zip(old_table, after[lid])):

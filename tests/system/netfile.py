@@ -50,7 +50,7 @@ class Topology:
         return self._by_id[node_id][1] + port
 
     def peer(self, node_id, port=1):
-        """(id, port) of what is plugged into this port."""
+        """(id, port) of the peer of this port."""
         return self._by_id[node_id][4][port]
 
     def text(self):
@@ -69,7 +69,7 @@ class Topology:
 
 
 class Discovered(Topology):
-    """Written as ibnetdiscover prints a fabric. Adapters have consecutive GUIDs, which are those of their first ports, too."""
+    """A fabric in the format of ibnetdiscover. Adapters have consecutive GUIDs, which are also those of their first ports."""
     gaps = False
 
     def _end(self, node_id, port):
@@ -98,8 +98,8 @@ class Discovered(Topology):
 
 
 def cluster():
-    """What real clusters have and fat trees of netfiles have not: a director whose switches share one name, Aggregation Nodes at
-    the last ports of switches, hosts with several adapters and adapters with several ports, an adapter that nobody named."""
+    """A fabric with features of real clusters: a director whose switches share one name, Aggregation Nodes at the last ports
+    of switches, hosts with several adapters, adapters with several ports, and an adapter without a name."""
     topology = Discovered()
     leaves = ["leaf%02d" % (i + 1) for i in range(4)] + ["director1/L%02d" % (i + 1) for i in range(2)]
     spines = ["director1/S%02d" % (i + 1) for i in range(2)]
@@ -140,7 +140,7 @@ def host_name(i):
 
 
 def two_level(leaves, spines, hosts_per_leaf, names=None):
-    """A leaf-spine fabric. names: what the hosts are called; default node0001, node0002, ..."""
+    """A leaf-spine fabric. names: the names of the hosts; default node0001, node0002, ..."""
     names = names or [host_name(i + 1) for i in range(leaves * hosts_per_leaf)]
     topology = Topology()
     for leaf in range(leaves):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a policy means, worked out a second time and as plainly as possible, for comparison with what pkeyd makes of it.
+"""Computes the expected tables of a policy independently of pkeyd, in the simplest way.
 
-A policy here is a Python object that can write itself down as partitions.yaml; it is resolved by looking at each line for
-each port. Slow and obvious on purpose.
+A policy here is a Python object that can write itself as partitions.yaml. It is resolved by checking each line for each port;
+this is slow on purpose.
 """
 
 import fnmatch
@@ -107,7 +107,7 @@ class Oracle:
         return out
 
     def tables(self, policy):
-        """{port GUID: sorted P_Keys}, whatever their indexes."""
+        """{port GUID: sorted P_Keys}, without indexes."""
         keys = {"full": [0x8000], "limited": [0], "both": [0, 0x8000]}
         return {guid: sorted(base | bit for base, m in bases.items() for bit in keys[m])
                 for guid, bases in self.memberships(policy).items()}
@@ -126,7 +126,7 @@ class Oracle:
         return found[max(found)].pop()
 
     def match(self, policy, text, port):
-        """How specifically one selector matches a port; None if it does not."""
+        """The specificity with which a selector matches a port; None if it does not match."""
         level, matches = self.look(policy, text, port)
         return level if matches else None
 
@@ -159,7 +159,7 @@ class Oracle:
 
 
 def is_host(port):
-    """A CA inside a switch is an endport like any other, but no host."""
+    """A CA inside a switch is an endport, but not a host."""
     return port.description != "Mellanox Technologies Aggregation Node"
 
 
@@ -169,7 +169,7 @@ def switch_name(description):
 
 
 def differences(expected, ports):
-    """Where what was read is not what was expected; [] if nowhere. An entry twice is a difference, too."""
+    """The differences between the read and the expected tables; duplicate entries are differences."""
     return ["%r: expected %s, read %s" % (ports[guid], words(keys), words(ports[guid].keys()))
             for guid, keys in expected.items() if ports[guid].keys() != keys]
 
@@ -245,7 +245,7 @@ class Generator:
         return policy
 
     def unambiguous(self, oracle, make):
-        """What make() gives, but only if no port is claimed by two equally specific lines."""
+        """Calls make() until no port is matched by two equally specific lines that disagree."""
         while True:
             policy = make()
             try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A bus of a scenario's own, on which the daemon is as on the system bus."""
+"""A private bus for a scenario, which the daemon uses as the system bus."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import subprocess
 
 from harness import PATIENCE, SOURCE, Skip, check_equal, end, read_file, wait_for
 
-# As strict as a system bus is: what no policy allows is refused.
+# As strict as a system bus: calls that no policy allows are refused.
 CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
 <busconfig>
@@ -39,12 +39,12 @@ CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configurat
 
 
 class Bus:
-    """A bus of our own in the fabric's directory."""
+    """A bus in the directory of the fabric."""
 
     def __init__(self, fabric, policy=None):
         self.fabric, self.process = fabric, None
         self.address = "unix:path=" + fabric.path("bus")
-        os.chmod(fabric.dir, 0o755)  # others may come as far as the socket
+        os.chmod(fabric.dir, 0o755)  # other users can access the socket
         shipped = "<include>%s</include>" % os.path.join(SOURCE, "systemd", "org.pkeyd1.conf")
         self.config = fabric.write("bus.conf", CONFIG % (fabric.path("bus"), policy or shipped))
         os.chmod(self.config, 0o644)
@@ -66,7 +66,7 @@ class Bus:
         return {"DBUS_SYSTEM_BUS_ADDRESS": self.address}
 
     def busctl(self, *arguments, user=None):
-        """One run of libsystemd's own client."""
+        """Runs busctl."""
         as_user = ["setpriv", "--reuid", user, "--regid", "65534", "--clear-groups"] if user else []
         r = subprocess.run([*as_user, "busctl", "--address=" + self.address, *arguments], text=True, cwd="/",
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
@@ -92,7 +92,7 @@ class Bus:
         wait_for(lambda: "org.pkeyd1" in self.busctl("list", "--acquired", "--no-legend").stdout, "pkeyd to come on the bus")
 
     def monitor(self):
-        """A file in which everything that pkeyd sends comes, one JSON object per line."""
+        """Starts to record all messages of pkeyd in a file, one JSON object per line."""
         path = self.fabric.path("monitor-%d.json" % len(self.fabric.children))
         child = subprocess.Popen(["busctl", "--address=" + self.address, "--json=short", "monitor", "org.pkeyd1"],
                                  stdin=subprocess.DEVNULL, stdout=open(path, "w"), stderr=open(path + ".err", "w"))

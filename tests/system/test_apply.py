@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A fat tree of 128 hosts with OpenSM: what pkeyctl applies is what the policy says, on every endport, with no SubnSet more
-than there are changed blocks per phase."""
+"""A fat tree of 128 hosts with OpenSM: pkeyctl apply makes the table of every endport match the policy, with one SubnSet for
+each changed block of a phase."""
 
 import re
 
@@ -23,7 +23,8 @@ def by_lid(tables):
 
 
 def apply_and_compare(fabric, policy, trace, *more, exit_status=0):
-    """Applies; compares every table with the policy, and the trace with the least it takes. Gives the run and the tables."""
+    """Applies a policy, compares every table with it, and the trace with the minimum number of SubnSets. Returns the run and
+    the tables."""
     before = fabric.tables()
     result = fabric.apply(fabric.write("partitions.yaml", policy.yaml()), *more, trace=trace).expect(exit_status)
     after = fabric.tables()
@@ -51,7 +52,7 @@ def test_fat_tree():
         apply_and_compare(fabric, policy, "again")
         check_equal(madtrace.all_sets(madtrace.read(fabric.path("again"))), [], "SubnSets of a second apply")
 
-        # an edit: one host more, one fewer, one lowered, a partition gone, one new
+        # an edit: one host added, one removed, one lowered, a partition removed, one added
         policy.partitions["tenant-a"]["members"] += [("node0100", "full"), ("node0050/mlx5_0", "none"), ("node0051/mlx5_0", "limited")]
         del policy.partitions["tenant-b"]
         policy.add("tenant-c", 0x0103, {"ALL_CAS": "limited", "node0002": "full"})
@@ -64,7 +65,7 @@ def test_fat_tree():
 
 
 def test_heavy_sweep():
-    """A heavy sweep leaves the hosts' tables alone, for OpenSM believes what it read last. Of switches it looks again at port 0."""
+    """A heavy sweep does not write the tables of hosts, because OpenSM uses its copies. It reads port 0 of switches again."""
     with Fabric(k_ary(4)) as fabric:
         policy = Policy().add("p", 0x0010, {"ALL_CAS": "full"})
         _, after = apply_and_compare(fabric, policy, "first")
@@ -81,7 +82,7 @@ def test_audit_is_for_the_daemon():
 
 
 def test_without_opensm():
-    """No LIDs, no SM: directed routes do it."""
+    """Works with directed routes, without LIDs and an SM."""
     with Fabric(k_ary(4), opensm=False) as fabric:
         policy = Policy().add("p", 0x0010, {"node[0001-0008]": "full", "ALL_CAS": "limited"})
         fabric.apply(fabric.write("partitions.yaml", policy.yaml())).expect(0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The daemon on a private bus: every method, property and signal with busctl, who may what, no bus, a bus that comes back."""
+"""The daemon on a private bus: every method, property and signal with busctl, permissions, no bus, a bus that returns."""
 
 import fcntl
 import json
@@ -50,7 +50,7 @@ def stop(daemon):
 
 
 def break_policy(fabric):
-    """Gives the line of the mistake."""
+    """Returns the line with the error."""
     text = policy_one().yaml().replace("node[0005-0008]\": limited", "node[0005-0008]\": ful")
     fabric.write("partitions.yaml", text)
     return text[:text.index("[0005")].count("\n") + 1
@@ -91,7 +91,7 @@ def test_status_and_properties():
         check(status["LastSuccess"] > 1e15, "LastSuccess is no time of day:", status["LastSuccess"])
         check_equal(status["StatusText"], daemon.status(), "StatusText, and what systemd was told")
         check_equal(status["PolicyFile"], fabric.path("partitions.yaml"), "PolicyFile")
-        # everybody may read
+        # all users may read
         check_equal(plain(bus.call("Status", user="nobody")[0]), status, "Status for nobody")
         check_equal(bus.property("Generation", user="nobody"), 1, "a property for nobody")
         check_equal(bus.call("Violations", "ts", "0", "", user="nobody")[1:], [0, []], "violations for nobody")
@@ -99,7 +99,7 @@ def test_status_and_properties():
 
 
 def test_reload():
-    """It answers when the reload has ended, and the signals say the same to everybody."""
+    """Reload answers when the reload has ended, and the signals agree with the answer."""
     with fabric_of() as fabric:
         bus = Bus(fabric)
         daemon = start(fabric, bus)
@@ -123,12 +123,12 @@ def test_reload():
         check_equal(wait_for(told, "PropertiesChanged")["State"] if "State" in told() else "right", "right", "state")
 
         check_equal(bus.call("Reload")[:2], ["unchanged", 2], "Reload of the same files")
-        # a warning comes with it
+        # the reply has a warning
         fabric.write("partitions.yaml", policy_two().add("three", 0x12, {"nobody99": "full"}).yaml())
         outcome, generation, text, findings = bus.call("Reload")
         check_equal([outcome, generation], ["carried-out", 3], "Reload with a warning")
         check(any(f[3] == "warning" and f[4] == "selector.no-match" and "nobody99" in f[5] for f in findings), findings)
-        # SIGHUP is told, too
+        # SIGHUP sends the signal, too
         fabric.write("partitions.yaml", policy_one().yaml())
         daemon.reload()
         wait_for(lambda: [s[:2] for s in signals(monitor, "ReloadEnded")][-1:] == [["carried-out", 4]], "ReloadEnded of SIGHUP")
@@ -147,7 +147,7 @@ def test_refused_reload():
         check("ful" in findings[0][7] and "full" in findings[0][6], "source line and hint:", findings[0])
         check_equal(bus.property("FileErrors"), 1, "FileErrors")
         wait_for(lambda: signals(monitor, "ReloadEnded"), "the signal ReloadEnded")
-        # what only the fabric refuses: tables would overflow
+        # an error that depends on the fabric: tables would overflow
         overflow = policy_one()
         for i in range(70):
             overflow.add("p%d" % i, 0x100 + i, {"ALL_CAS": "full"})
@@ -162,7 +162,7 @@ def test_refused_reload():
 
 
 def test_reload_waits_for_the_apply():
-    """Its answer comes behind the last write, however long that takes; two at once both get theirs."""
+    """Reload answers after the last write, even if that takes long; two simultaneous calls both get an answer."""
     with fabric_of() as fabric:
         bus = Bus(fabric)
         daemon = start(fabric, bus, settings="sweep_interval: 1h\ntimeout: 200ms\nwindow: 1\n")
@@ -179,7 +179,7 @@ def test_reload_waits_for_the_apply():
 
 
 def test_reload_while_there_is_no_fabric():
-    """Without a subnet manager the files are taken, and carried out when there is one."""
+    """Without a subnet manager pkeyd accepts the files, and carries them out when there is one."""
     require()
     with Fabric(two_level(2, 2, 4), opensm=False) as fabric:
         bus = Bus(fabric)
@@ -192,18 +192,19 @@ def test_reload_while_there_is_no_fabric():
         fabric.write("partitions.yaml", policy_two().yaml())
         r = pkeyctl(fabric, bus, "reload").expect(3)
         check("not carried out yet" in r.out, r)
-        # somebody who does not want an answer
+        # a caller that does not want a reply
         check_equal(bus.busctl("--expect-reply=no", "call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "Reload").returncode, 0,
                     "a call without an answer")
         fabric.start_opensm()
-        # "right" from the last verified table on; a success when that is stored
+        # "right" after the last table was verified; a success when that is stored
         wait_for(lambda: bus.property("LastSuccess") > 0, "the policy to be carried out")
         check_equal([bus.property("State"), bus.property("Partitions"), bus.property("Reloading")], ["right", 3, False], "status")
         stop(daemon)
 
 
 def test_too_many_callers():
-    """While a reload cannot end, for pkeyctl holds the lock, callers are taken up to a bound; reading goes on."""
+    """While a reload cannot end, because pkeyctl holds the lock, the number of callers is limited; properties can still be
+    read."""
     with fabric_of() as fabric:
         bus = Bus(fabric)
         daemon = start(fabric, bus)
@@ -238,7 +239,7 @@ def test_only_root_may_reload():
 
 
 def test_only_root_may_reload_whatever_the_bus_says():
-    """A bus without the policy file, one that allows all: the daemon asks who it is."""
+    """On a bus without the policy file, which allows all calls, the daemon checks the caller itself."""
     with fabric_of() as fabric:
         bus = Bus(fabric, policy=OPEN_POLICY)
         daemon = start(fabric, bus)
@@ -251,7 +252,7 @@ def test_only_root_may_reload_whatever_the_bus_says():
 
 
 def test_name_is_refused():
-    """A bus that does not let it have the name."""
+    """The bus refuses the name."""
     with fabric_of() as fabric:
         bus = Bus(fabric, policy="<!-- nothing -->")
         daemon = start(fabric, bus, wait=False)
@@ -278,7 +279,7 @@ def test_no_bus():
 
 
 def test_bus_comes_back():
-    """Its end, in the middle of a reload, does not matter to the reload; the next one is found."""
+    """The bus ends during a reload, which goes on; pkeyd connects to the next bus."""
     with fabric_of() as fabric:
         bus = Bus(fabric)
         daemon = start(fabric, bus)
@@ -377,7 +378,7 @@ def test_pkeyctl_reload():
         check_equal([j["ok"], j["outcome"], j["generation"], j["findings"][0]["line"], j["findings"][0]["severity"]],
                     [False, "refused", 2, line, "error"], "reload --json")
 
-        # a port that does not answer: in part
+        # a port that does not answer: partial
         fabric.write("partitions.yaml", policy_one().yaml())
         fabric.lose("node0003", 100, attribute=0)
         r = pkeyctl(fabric, bus, "reload", seconds=90).expect(3)
@@ -388,7 +389,7 @@ def test_pkeyctl_reload():
 
 
 def test_long_texts():
-    """What the admin has to run stands in each text as a whole; systemd takes no more than 4096 bytes."""
+    """Commands for the admin are not cut in any text; systemd accepts at most 4096 bytes."""
     with fabric_of() as fabric:
         bus = Bus(fabric)
         daemon = start(fabric, bus)
@@ -410,7 +411,7 @@ def test_long_texts():
 
 
 def test_pkeyctl_apply_beside_the_daemon():
-    """Of its own policy it is a reload; another one it would take back at its next sweep, so nothing is written."""
+    """apply of pkeyd's own policy is a reload; another policy is refused, because pkeyd would undo it at its next sweep."""
     with fabric_of() as fabric:
         bus = Bus(fabric)
         daemon = start(fabric, bus)
@@ -426,19 +427,19 @@ def test_pkeyctl_apply_beside_the_daemon():
         r = pkeyctl(fabric, bus, "apply", other, "--yes").expect(1)
         daemon.process.send_signal(signal.SIGCONT)
         check("pkeyd is on the system bus and does not answer" in r.err and "nothing was written" in r.err, r)
-        pkeyctl(fabric, bus, "apply", other).expect(1) # nobody is there to say yes
+        pkeyctl(fabric, bus, "apply", other).expect(1) # no terminal for the confirmation
         r = pkeyctl(fabric, bus, "apply", other, "--yes").expect(0)
         check("as by pkeyctl reload" in r.err and "carried out: generation 2" in r.out, r)
         for port in fabric.tables().values():
             check(port.type != 1 or 0x8011 in port.keys(), "not written when pkeyctl apply ended:", port)
         fabric.settings("mode: audit\n" + SETTINGS)
         pkeyctl(fabric, bus, "reload").expect(0)
-        pkeyctl(fabric, bus, "apply", fabric.write("one.yaml", policy_one().yaml()), "--yes").expect(0) # it takes nothing back
+        pkeyctl(fabric, bus, "apply", fabric.write("one.yaml", policy_one().yaml()), "--yes").expect(0) # it undoes nothing
         stop(daemon)
 
 
 class AtTerminal:
-    """pkeyctl with a terminal to be asked on; both its outputs go to one file."""
+    """pkeyctl with a terminal for confirmation; stdout and stderr go to one file."""
 
     def __init__(self, fabric, bus, *arguments):
         self.log = fabric.path("terminal-%d" % len(fabric.children))
@@ -452,7 +453,7 @@ class AtTerminal:
         return read_file(self.log)
 
     def end(self, status, answer=None):
-        """Gives what it printed, the question included."""
+        """Returns the output with the prompt."""
         if answer:
             os.write(self.terminal, answer.encode() + b"\n")
         check_equal(self.child.wait(timeout=PATIENCE), status, "exit status: " + read_file(self.log))
@@ -491,7 +492,8 @@ def test_pkeyctl_apply_shows_what_the_daemon_will_carry_out():
 
 
 def test_pkeyctl_apply_and_a_daemon_that_changes_meanwhile():
-    """Behind the answer pkeyd would carry out a policy that nobody confirmed, or none."""
+    """If pkeyd or its file changes during the confirmation, pkeyd would carry out another policy than the confirmed one, or
+    none."""
     with fabric_of() as fabric:
         bus = Bus(fabric)
         daemon = start(fabric, bus)
@@ -514,7 +516,7 @@ def test_pkeyctl_apply_and_a_daemon_that_changes_meanwhile():
 
 
 def test_pkeyctl_apply_and_a_daemon_that_begins_to_write_meanwhile():
-    """What was asked before a person answers may not hold any more behind the answer."""
+    """The state of pkeyd may change during the confirmation."""
     with fabric_of() as fabric:
         bus = Bus(fabric)
         other = fabric.write("other.yaml", policy_two().yaml())
@@ -529,7 +531,7 @@ def test_pkeyctl_apply_and_a_daemon_that_begins_to_write_meanwhile():
         pkeyctl(fabric, bus, "reload").expect(0)
         apply = AtTerminal(fabric, bus, "apply", other)
         apply.wait_question(" ports?")
-        apply.end(0, "y") # it takes nothing back
+        apply.end(0, "y") # it undoes nothing
         apply = AtTerminal(fabric, bus, "apply", fabric.write("one.yaml", policy_one().yaml()))
         apply.wait_question(" ports?")
         fabric.settings(SETTINGS)
@@ -540,7 +542,7 @@ def test_pkeyctl_apply_and_a_daemon_that_begins_to_write_meanwhile():
 
 
 def test_pkeyctl_apply_with_the_state_directory_of_the_daemon():
-    """A port with a state directory of its own may be one of another fabric, but not with that of pkeyd, by whatever name."""
+    """A port with another state directory may lead to another fabric, but not with that of pkeyd, under any path."""
     with fabric_of() as fabric:
         bus = Bus(fabric)
         daemon = start(fabric, bus)
@@ -588,13 +590,13 @@ def test_pkeyctl_as_nobody():
     with fabric_of() as fabric:
         bus = Bus(fabric)
         daemon = start(fabric, bus)
-        # its own copy, for nobody may not look into the build directory
+        # a copy, because the user may not access the build directory
         copy = fabric.path("pkeyctl")
         shutil.copy(program("pkeyctl"), copy)
         os.chmod(copy, 0o755)
 
         def run(command):
-            # nothing of fabric.environment(): it names files of the source tree, which only its owner may enter perhaps
+            # without fabric.environment(), which names files of the source tree that the user may not access
             return subprocess.run(["setpriv", "--reuid", "nobody", "--regid", "65534", "--clear-groups", copy, command, "--json"],
                                   env=dict(os.environ, **bus.environment()), cwd="/", text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   timeout=PATIENCE)
@@ -635,7 +637,7 @@ def test_pkeyctl_watch():
         check_equal([e["reload"]["generation"] for e in events if e["event"] == "reload"], [2], "reloads")
         check(any(e["event"] == "change" and e["status"].get("generation") == 2 for e in events), "no change:", events)
 
-        # a bus that goes away ends it
+        # watch ends with the bus
         watch = fabric.start(fabric.pkeyctl_arguments("watch", "--json"), "watch2.json", **bus.environment())
         wait_for(lambda: read_file(fabric.path("watch2.json")), "the first line")
         bus.stop()
@@ -666,7 +668,7 @@ def test_pkeyctl_violations():
 
 
 def test_violations():
-    """A counter that moves: the journal, the signal, the method, the property, watch and the list say the same number."""
+    """A counter moves: the journal, the signal, the method, the property, watch and the list have the same number."""
     with fabric_of() as fabric:
         bus = Bus(fabric)
         daemon = start(fabric, bus, settings=SETTINGS + "violations: {interval: 1s}\n")
@@ -675,7 +677,7 @@ def test_violations():
         r = pkeyctl(fabric, bus, "violations").expect(0)
         check(r.out.startswith("no violations since 20"), r)
 
-        # what is there at the first look is no violation; so it is moved until it is seen to move
+        # the first reading is the baseline, so move the counter until pkeyd sees it
         seen = [0]
 
         def move():
@@ -685,11 +687,11 @@ def test_violations():
         wait_for(move, "the signal Violation")
 
         def still():
-            """Journal, signals and property have the same sum; the violation table may be ahead of what was told."""
+            """Journal, signals and property have the same sum; the violation table may be ahead of the reports."""
             told = [plain(s[0]) for s in signals(monitor, "Violation") if plain(s[0])["Kind"] in ("first", "more")]
             total = bus.property("ViolationsTotal")
             return sum(t["Count"] for t in told) == total == told[-1]["Total"] and told
-        time.sleep(2.5)  # the last move may have come behind the look that told of the ones before
+        time.sleep(2.5)  # the last change may have come after the reading for the previous report
         told = wait_for(still, "all that was counted to be told")
         check(told[0]["Kind"] == "first" and told[0]["Node"].startswith("node0002"), told[0])
         check_equal([told[0]["Source"], told[0]["Port"]], ["port_rcv_constraint_errors", 1], "the signal")
@@ -728,11 +730,11 @@ def test_violations():
 
 
 def test_violations_once():
-    """Without a daemon: what moved between the two looks, and nothing else."""
+    """Without a daemon: only violations between the two readings."""
     with fabric_of() as fabric:
         path = fabric.write("partitions.yaml", policy_one().yaml())
         fabric.apply(path).expect(0)
-        # there before the first look: no violation
+        # before the first reading: no violation
         fabric.console('PerformanceSet "node0002"[1] PortCounters.PortRcvConstraintErrors=7')
         r = fabric.pkeyctl("violations", "--once", "--interval", "1s", "--policy", path).expect(0)
         check("no violations within 1 s" in r.out, r)

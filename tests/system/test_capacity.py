@@ -34,7 +34,7 @@ def test_switch_port_0():
             check(name in text and name in printed, name, "is not named:", text, printed)
         check("8" in text and "9" in text, "what it holds and what it would need:", text)
 
-        # seven and the default partition's one do fit
+        # seven and the default partition fit
         policy = partitions(7, {"ALL": "limited"})
         fabric.apply(fabric.write("partitions.yaml", policy.yaml())).expect(0)
         tables = fabric.tables()
@@ -54,7 +54,7 @@ def test_hosts():
 
 
 def test_full_tables_change_over():
-    """63 partitions are exchanged for 63 others: every index is needed twice, the promises let it through or refuse it whole."""
+    """63 partitions are replaced by 63 others: every index is used twice. The policy is carried out or refused as a whole."""
     with Fabric(two_level(1, 1, 2)) as fabric:
         first = partitions(63, {"node0002": "full"})
         fabric.apply(fabric.write("partitions.yaml", first.yaml())).expect(0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The daemon: reload, a broken policy, drift, audit, hosts that go and come back, its end."""
+"""The daemon: reload, a broken policy, drift, audit, hosts that disappear and return, shutdown."""
 
 import signal
 
@@ -77,12 +77,12 @@ def test_broken_policy_keeps_the_old():
         check_equal(wrong(fabric, policy), [], "tables after a broken policy")
         check_equal(len(sets(fabric, "daemon")), n, "SubnSets after a broken policy")
 
-        # what was in force is still kept in force
+        # the policy in force is still enforced
         port = fabric.tables()[fabric.topology.port_guid("node0003")]
         fabric.set_p_key(port, i1=0)
         wait_for_policy(fabric, policy)
 
-        # and settings that are broken do no harm either
+        # nor do broken settings change anything
         policy.add("two", 0x0011, {"ALL_CAS": "full"})
         fabric.write("partitions.yaml", policy.yaml())
         fabric.settings("sweep_intervall: 1s\n")
@@ -121,7 +121,7 @@ def test_audit_only_says():
 
 
 def test_beside_opensm_nothing_is_written():
-    """pkeyd.yaml does not say how to live with the OpenSM that runs."""
+    """An OpenSM runs, and pkeyd.yaml has none of writer: opensm, opensm.mirror and beside_opensm."""
     with fabric_of() as fabric:
         policy = policy_one()
         daemon = start(fabric, policy, SETTINGS, beside=False, trace="daemon")
@@ -146,7 +146,7 @@ def test_unplugged_and_replugged():
         check(guid not in fabric.tables(), "node0007 is still there")
         check_equal(wrong(fabric, policy), [], "tables of the others")
 
-        # it comes back after a reboot: with a table of its own
+        # it returns after a reboot with another table
         fabric.console('ReLink "node0007"')
         fabric.heavy_sweep()
         port = wait_for(lambda: fabric.tables().get(guid), "node0007 to come back")
@@ -203,7 +203,7 @@ def test_sigterm_in_the_middle_of_an_apply():
 
 
 def test_last_policy_outlives_a_restart():
-    """A daemon that starts with a broken policy goes on with the last one that was in force, or does nothing."""
+    """A daemon that starts with a broken policy continues with the last one that was in force, or exits."""
     with fabric_of() as fabric:
         policy = policy_one()
         stop(start(fabric, policy))

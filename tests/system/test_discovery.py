@@ -57,8 +57,8 @@ def torus(width):
 
 
 def rails():
-    """Hosts with two ports on two leaves, a host with both ports on one leaf, one with a free port, and a cable from a switch to
-    itself."""
+    """Hosts with two ports on two leaves, a host with both ports on one leaf, one with a free port, and a cable from a switch
+    to itself."""
     topology = netfile.Topology()
     for name in ("leaf01", "leaf02"):
         topology.add_switch(name, 12)
@@ -84,7 +84,7 @@ def test_trees():
 
 def test_other_shapes():
     for opensm in (True, False):
-        compare_on(chain(12 if opensm else 60), "a chain", opensm)  # by LID, ibsim goes no further than 16 hops
+        compare_on(chain(12 if opensm else 60), "a chain", opensm)  # ibsim routes at most 16 hops by LID
         compare_on(torus(4), "a torus", opensm)
         compare_on(rails(), "two rails", opensm)
 
@@ -117,7 +117,7 @@ def test_silent_host():
 
 
 def test_lost_answers():
-    """A fifth of the PortInfo requests is lost, and queried again."""
+    """A fifth of the PortInfo requests is lost and repeated."""
     with Fabric(netfile.two_level(2, 1, 3), opensm=False) as fabric:
         for node in fabric.topology.switches + fabric.topology.hosts:
             fabric.lose(node[0], 20, 0x15)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""pkeyctl doctor: what it finds on a fabric as OpenSM leaves it, what is gone when pkeyd has set it up, what it says of this
-host; and that it changes nothing."""
+"""pkeyctl doctor: its diagnoses on a fabric as OpenSM leaves it, those that pkeyd resolves, and those about this host; and
+that it changes nothing."""
 
 import os
 
@@ -94,7 +94,7 @@ def test_fabric_as_pkeyd_leaves_it():
 
 
 def test_keys_that_opensm_leaves_on_switch_ports():
-    """40 partitions, then one: nothing clears the second block of the switch ports."""
+    """40 partitions, then one: OpenSM does not clear the second block of the switch ports."""
     def conf(n):
         return "Default=0x7fff, ipoib: ALL=limited, SELF=full;\n" + "".join(
             "p%d=0x%x: %s;\n" % (i, 0x1000 + i, ", ".join("0x%x=full" % guid for guid in guids)) for i in range(n))
@@ -154,7 +154,7 @@ def test_two_subnet_managers():
 
 
 def test_no_subnet_manager():
-    """Nobody has given out LIDs: all is asked by directed routes, and the SA not at all."""
+    """Without LIDs doctor uses directed routes, and does not query the SA."""
     with fabric_of(opensm=False) as fabric:
         data = doctor(fabric)
         check("sm.none" in codes(data), sorted(codes(data)))
@@ -163,7 +163,7 @@ def test_no_subnet_manager():
 
 
 def test_subnet_manager_beside_pkeyd():
-    """Nothing says how to live with an SM that writes tables, too: plan and doctor warn; with a word of it they do not."""
+    """plan and doctor warn of an SM that may write tables, unless the settings accept it."""
     def plan(fabric, *options):
         path = fabric.write("partitions.yaml", policy_of().yaml())
         findings = fabric.pkeyctl("plan", path, "--json", *options).expect(0, 2).json()["findings"]
@@ -197,7 +197,7 @@ def test_subnet_manager_beside_pkeyd():
 
 
 def test_silence():
-    """A host whose table cannot be read: what is not known is not said."""
+    """The table of a host cannot be read: doctor does not guess its contents."""
     with fabric_of() as fabric:
         fabric.lose("node0006", 100)
         data = doctor(fabric)
@@ -258,7 +258,7 @@ def test_partitions_conf():
 
 
 def test_cannot_look():
-    """Only this host is judged then."""
+    """Then doctor only checks this host."""
     with fabric_of() as fabric:
         data = doctor(fabric, "-C", "mlx5_77", status=1)
         check_equal((data["ok"], codes(data)), (False, {"host.no-device", "policy.none"}), "without a device")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the documents show is what the programs do."""
+"""The commands in the documents print what the documents show."""
 
 from document import as_markdown, is_as_shown, run
 from harness import check, check_equal, main

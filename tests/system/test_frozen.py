@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A policy in force keeps working when single ports make trouble: a second host claims a name, a host that `strict` wants is
-unplugged. Those ports are left as they are; drift of others is repaired, edits that revoke are carried out, and a new policy with
-the same trouble is refused."""
+"""A policy in force keeps working if errors concern single ports: a second host takes a name, a host is unplugged with
+`strict`. These ports stay as they are; drift of others is repaired, edits that revoke are carried out, and a new policy with
+other such errors is refused."""
 
 from harness import Daemon, Fabric, check, check_equal, main, two_level, wait_for
 from oracle import Policy
@@ -15,7 +15,7 @@ def port_named(fabric, node):
 
 
 def keys(fabric, node):
-    """What is in this host's table beside the default partition; None: it is not there."""
+    """The entries of this host besides the default partition; None: it is absent."""
     port = port_named(fabric, node)
     return None if port is None or port.table is None else [k for k in port.keys() if k & 0x7FFF != 0x7FFF]
 
@@ -25,7 +25,7 @@ def wait_for_keys(fabric, node, *wanted):
 
 
 def wipe(fabric, node):
-    """Somebody else takes all but the default partition."""
+    """Another program removes all entries except the default partition."""
     port = port_named(fabric, node)
     fabric.set_p_key(port, **{"i%d" % i: 0 for i, k in enumerate(port.table) if k & 0x7FFF not in (0, 0x7FFF)})
 
@@ -36,7 +36,7 @@ def start(fabric, policy):
 
 
 def reload(fabric, daemon, policy):
-    """Gives what the daemon said meanwhile."""
+    """Returns the log of the daemon meanwhile."""
     before = len(daemon.text())
     fabric.write("partitions.yaml", policy.yaml())
     daemon.reload()
@@ -50,7 +50,7 @@ def stop(daemon):
 # --- names ------------------------------------------------------------------------------------------------------------
 
 def names_fabric():
-    """node0001 to 0003 on leaf01, 0004 to 0006 on leaf02, and a second one there that calls itself node0002."""
+    """node0001 to 0003 on leaf01, 0004 to 0006 on leaf02, and a second one there with the name node0002."""
     topology = two_level(2, 1, 4, names=["node0001", "node0002", "node0003", "spare1",
                                          "node0004", "node0005", "node0006", "impostor"])
     node_id, guid, _, n_ports, links = topology.hosts[7]
@@ -76,7 +76,7 @@ def start_with_impostor(fabric, policy):
     wait_for_keys(fabric, "node0002", STORAGE | 0x8000)
     let_it_in(fabric)
     wait_for(lambda: daemon.text().count("is frozen: ") == 2, "two ports to be frozen; pkeyd said:\n" + daemon.text())
-    # OpenSM wrote the tables of the leaf where something is new; pkeyd repairs them beside a frozen member of the partition
+    # OpenSM wrote the tables of the leaf with the new host; pkeyd repairs them although a member of the partition is frozen
     wait_for(lambda: all(keys(fabric, node)[:1] == [STORAGE] for node in ("node0004", "node0005", "node0006")),
              "the tables of leaf02 to be repaired")
     return daemon
@@ -92,7 +92,7 @@ def test_second_host_claims_a_name():
         check_equal(keys(fabric, "impostor"), [], "the impostor's table")
         check_equal(keys(fabric, "node0002"), [STORAGE | 0x8000], "node0002's table")
 
-        # others go on: drift is repaired, beside the frozen member of the same partition, too
+        # drift of others is repaired, also in the partition with the frozen member
         for node, wanted in (("node0003", TENANT | 0x8000), ("node0004", STORAGE)):
             wipe(fabric, node)
             wait_for_keys(fabric, node, wanted)
@@ -105,20 +105,20 @@ def test_second_host_claims_a_name():
         wait_for_keys(fabric, "node0006", STORAGE, TENANT | 0x8000)
         check_equal(keys(fabric, "impostor"), [], "the impostor's table after an edit")
 
-        # trouble of its own is refused as ever
+        # a policy with an error of its own is refused
         said = reload(fabric, daemon, names_policy({"node0003": "full", "@leaf01": "limited"}))
         check("generation 2 stays in force" in said, "reload with lines that disagree about node0003:", said)
         check_equal(daemon.status().count("refused"), 1, "status: " + daemon.status())
         fabric.write("partitions.yaml", policy.yaml())
 
-        # the impostor gives up, and is what the line of its switch says
+        # the impostor drops the name, and gets the partitions of the line with its switch
         fabric.console('Unlink "impostor"')
         wait_for(lambda: daemon.text().count("is not frozen any more") == 2, "the ports not to be frozen any more")
         stop(daemon)
 
 
 def test_restart_beside_a_second_host():
-    """The policy that was in force when pkeyd last ran is no new one."""
+    """The policy that was in force when pkeyd last ran is not a new one."""
     with names_fabric() as fabric:
         policy = names_policy({"node0003": "full"})
         daemon = start_with_impostor(fabric, policy)
@@ -147,14 +147,14 @@ def test_plan_beside_a_second_host():
         text = fabric.pkeyctl("plan", path).expect(3)
         check("is frozen: " in text.err and "hint: " in text.err, "plan:", text)
 
-        # of a change the rest is planned and applied
+        # the rest of a change is planned and applied
         other = fabric.write("other.yaml", names_policy({"node0003": "full", "node0005": "full"}).yaml())
         fabric.pkeyctl("plan", other).expect(2)
         fabric.apply(other).expect(3)
         check_equal(keys(fabric, "node0005"), [STORAGE, TENANT | 0x8000], "node0005's table")
         check_equal(keys(fabric, "impostor"), [], "the impostor's table")
 
-        # with a state directory that knows of no policy it is a new one
+        # with an empty state directory it is a new policy
         fresh = fabric.run([*fabric.pkeyctl_arguments("plan", path), "--state-dir", fabric.path("fresh")]).expect(1)
         check("disagree" in fresh.err, "plan of a new policy:", fresh)
 

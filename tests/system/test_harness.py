@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The harness itself: the reader sees what OpenSM wrote and what another tool writes, and smpquery sees the same."""
+"""The harness: the reader reads what OpenSM and another tool wrote, and smpquery agrees."""
 
 import contextlib
 import os
@@ -58,7 +58,7 @@ def unshare_refused():
 
 
 def test_without_namespaces():
-    """Two scenarios side by side do not meet where unshare is refused."""
+    """Parallel scenarios are separate also if unshare is refused."""
     with unshare_refused() as environment:
         both = [subprocess.Popen([sys.executable, __file__, "test_unplugged_hosts_are_gone"], env=environment, text=True,
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for _ in range(2)]
@@ -68,7 +68,7 @@ def test_without_namespaces():
 
 
 def test_kernel_lab_without_mounts():
-    """scripts/check leaves the lab out for what --missing prints; its guest would end without a verdict."""
+    """scripts/check skips the lab if --missing prints a reason."""
     if os.geteuid() != 0:
         raise Skip("root may mount, and others may not")
     with unshare_refused() as environment:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""For the admin: what is held, by whom, why, and the way out.
+"""Reports to the admin: what is held, by which port, why, and the way out.
 
-A is mute: it answers discovery, and not for its P_Key table."""
+A is mute: it answers discovery, but not reads of its P_Key table."""
 
 import os
 import re
@@ -16,7 +16,7 @@ SETTINGS = "timeout: 100ms\n"
 
 
 class Muted:
-    """A fabric on which A does not answer for its P_Key table."""
+    """A fabric on which A does not answer reads of its P_Key table."""
 
     def __init__(self):
         self.fabric = Fabric(two_level(2, 2, 4))
@@ -44,7 +44,7 @@ def guid_of(fabric, name):
 
 
 class Scene(Muted):
-    """P1 gave 0x0010 to A and B. Now A is mute, and P2 gives it to B and C: A and C must not meet."""
+    """P1 gave 0x0010 to A and B. Now A is mute, and P2 gives it to B and C: A and C must not talk."""
 
     def __enter__(self):
         f = self.fabric.__enter__()
@@ -56,7 +56,7 @@ class Scene(Muted):
 
 
 def the_base(data):
-    """The one held base of this JSON, after it was found to be that of the scene."""
+    """Checks that the JSON has exactly the held base of the scene, and returns it."""
     (base,) = data["held"]
     check_equal((base["base"], base["partitions"], base["n_waiting"], base["n_held_by"]), ("0x0010", ["storage"], 1, 1), "the base")
     (waiting,), (by,) = base["waiting"], base["held_by"]
@@ -122,8 +122,8 @@ def test_refused():
 
 
 def test_answers_in_part():
-    """A, or the switch that it is plugged into, does not tell its name. Its table would answer: nobody vouches for it, and the plan
-    is that of the name that it had."""
+    """A, or its switch, does not report its name. forget refuses A, because its table could be read, and the plan uses its
+    old name."""
     for node in (A, "leaf01"):
         with Fabric(two_level(2, 2, 4)) as f:
             f.settings(SETTINGS)
@@ -142,7 +142,7 @@ def test_answers_in_part():
 
 
 def test_expired():
-    """A port that is gone for longer than absent_hold holds nothing up."""
+    """Nothing waits for a port that is absent for longer than absent_hold."""
     with Muted() as f:
         f.pkeyctl("forget", A, "--yes").expect(0)
         f.console('Unlink "%s"' % B)
@@ -156,7 +156,7 @@ def test_expired():
 
 
 def test_nobody_is_asked():
-    """Without a terminal and without --yes nothing is vouched for."""
+    """Without a terminal and without --yes, forget stores nothing."""
     with Muted() as f:
         r = f.pkeyctl("forget", A).expect(1)
         check("no terminal" in r.err, "why:", r)
@@ -164,7 +164,7 @@ def test_nobody_is_asked():
 
 
 def test_reads_only():
-    """show vouches makes no state directory."""
+    """show vouches does not create the state directory."""
     with Muted() as f:
         where = f.path("nowhere")
         f.run([program("pkeyctl"), "show", "vouches", "--state-dir", where]).expect(0)
@@ -193,7 +193,7 @@ def test_apply_and_forget():
         check_equal(f.pkeyctl("show", "held", "--policy", path).expect(0).out, "no base is held\n", "show held after forget")
         check_equal(f.apply(path, "--json").expect(3).json()["held"], [], "held bases of apply after forget")
         check(holds(f, C), "C did not get the P_Key after forget")
-        # A answers: the vouch is over, and its entry is revoked
+        # A answers: the vouch ends, and its entry is revoked
         f.lose(A, 0)
         f.apply(path).expect(0)
         check(not holds(f, A), "A still holds the P_Key")
@@ -201,14 +201,14 @@ def test_apply_and_forget():
 
 
 def printed_forget(fabric, path):
-    """The arguments of `pkeyctl forget` as `show held` prints it for the base of the scene."""
+    """The arguments of the `pkeyctl forget` command that `show held` prints for the base of the scene."""
     held = fabric.pkeyctl("show", "held", "--policy", path, "--json").expect(2).json()["held"]
     (by,) = next(base for base in held if base["base"] == "0x0010")["held_by"]
     return by["way_out"].partition("pkeyctl forget ")[2].split()
 
 
 def test_as_printed():
-    """What is printed means the port that the line names: not the other adapter of the same host, be it mute, too."""
+    """The printed command applies to the named port, not to the other adapter of the same host, even if that is mute, too."""
     topology = two_level(2, 2, 4)
     other = next(h for h in topology.hosts if h[0] == "node0005")
     topology.hosts[topology.hosts.index(other)] = (*other[:2], A + " mlx5_1", *other[3:])
@@ -224,7 +224,7 @@ def test_as_printed():
 
 
 def test_place_as_printed():
-    """A device that was never discovered has no name: its place is the switch's GUID and the port."""
+    """A device that was never discovered has no name: it is identified by the GUID and the port of its switch."""
     with Fabric(two_level(2, 2, 4)) as f:
         f.settings(SETTINGS)
         f.lose(A, 100, 0x11)
@@ -237,7 +237,7 @@ def test_place_as_printed():
 
 
 def test_vouch_ends():
-    """A still holds the P_Key when it answers: from then on nobody is let in beside it."""
+    """A answers and still holds the P_Key: from then on no other port gets it."""
     with Scene() as f:
         path = f.path("partitions.yaml")
         f.pkeyctl("forget", A, "--yes").expect(0)
@@ -280,7 +280,7 @@ def test_daemon():
         check_words(f, data["held"], "reload --json")
         wait_for(lambda: "pkeyd_held_bases 1" in read_file(f.path("pkeyd.prom")), "the metric", 70)
         check("pkeyd_held_ports 1" in read_file(f.path("pkeyd.prom")), "the other metric")
-        # the daemon takes the vouch over at its next sweep
+        # the daemon reads the vouch at its next sweep
         f.pkeyctl("forget", A, "--yes").expect(0)
         wait_for(lambda: holds(f, C), "C to get the P_Key after forget")
         daemon.wait_text("no base is held any more")
@@ -291,7 +291,7 @@ def test_daemon():
 
 
 def test_show_what_the_daemon_holds():
-    """By the other policy nothing would wait; what the daemon holds is shown all the same, and only once."""
+    """Nothing would wait with the other policy; what the daemon holds is shown nevertheless, once."""
     require()
     with Scene() as f:
         bus = Bus(f)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""partitions.conf to a policy and back, judged by OpenSM: for each file the tables that OpenSM makes of it are those that the
-policy asks for which pkeyctl import makes of it, and those that OpenSM makes of what pkeyctl export makes of that policy."""
+"""partitions.conf to a policy and back, checked with OpenSM: for each file, OpenSM writes the same tables from the file, from
+the policy by pkeyctl import, and from the file by pkeyctl export of that policy."""
 
 import glob
 import os
@@ -13,7 +13,7 @@ SEED = int(os.environ.get("SEED", "1"))
 RANDOM_FILES = int(os.environ.get("FILES", "16"))
 HOSTS = 8
 NODE_INFO = 0x11
-# OpenSM reads memory that it never wrote
+# OpenSM reads uninitialised memory
 UNPREDICTABLE = {"semicolon-in-front"}
 
 
@@ -44,7 +44,8 @@ class Judge:
         self.exported = set()  # codes of files that were exported again
 
     def opensm_makes(self, text, fresh):
-        """The tables of all endports, as sets. fresh: numbers that OpenSM makes up depend on what it read before."""
+        """The tables of all endports, as sets. fresh: restart OpenSM, because the numbers that it chooses depend on earlier
+        files."""
         fabric = self.fabric
         with open(fabric.path("partitions.conf"), "wb") as f:
             f.write(text)
@@ -73,7 +74,7 @@ class Judge:
             return codes
         self.count += 1
         if "opensm.discarded" in codes and "opensm.discarded" in self.exported:
-            return codes  # they all become one and the same policy
+            return codes  # they all become the same policy
         self.exported.update(codes)
         exported = fabric.pkeyctl("export", "opensm", policy, *self.options).expect(0).out
         again = self.opensm_makes(exported.encode(), fresh=False)
@@ -84,12 +85,12 @@ class Judge:
         return codes
 
     def check_verified(self, policy, what, may_differ):
-        """verify finds the tables as the policy has them; but for the one port that pkeyd keeps in the default partition.
-        Says if there was need of that."""
+        """verify finds no difference, except for the port that pkeyd keeps in the default partition. Returns whether there
+        was one."""
         differ = self.fabric.pkeyctl("verify", policy, "--json").expect(0, 2).json()["differ"]
         differ = [d for d in differ if d["missing"] or d["unexpected"]]
         if differ and "plan.capacity" in codes_of(self.fabric.pkeyctl("plan", policy, "--json")):
-            return None  # more than fits into a table: OpenSM writes a part of it
+            return None  # more than a table holds: OpenSM writes a part of it
         if may_differ:
             check(all(int(d["port_guid"], 16) == self.self_guid and d["missing"] == ["0xffff"] and
                       d["unexpected"] == ["0x7fff"] for d in differ), "more than SELF differs after", what, differ)
@@ -104,7 +105,7 @@ def codes_of(result):
 
 
 def needs_fresh(text):
-    """A definition without a number: what it gets depends on what OpenSM read before."""
+    """A definition without a number: OpenSM chooses one that depends on earlier files."""
     heads = [s.split(b":")[0] for s in text.replace(b"\n", b" ").split(b";")]
     return any(b"=" not in h.split(b",")[0] or b"0x0:" in h or b"=0x0" in h or b"0x8000" in h for h in heads if h.strip())
 
@@ -154,11 +155,11 @@ def test_both_where_opensm_allows_it():
             text = random_file(random.Random(seed), fabric.topology).replace(b"=full", b"=both").replace(b"ALL_SWITCHES", b"ALL_CAS")
             judge.compare("seed %d:\n%s" % (seed, text.decode()), text)
         check(judge.count > 3, "too few files that could be compared:", judge.count)
-        # what OpenSM was not told to allow is not put into a file for it
+        # memberships that opensm.conf does not allow are not exported
         result = fabric.pkeyctl("export", "opensm", fabric.write("both.yaml", BOTH), "--json").expect(1).json()
         check_equal([f["code"] for f in result["findings"]], ["opensm.both"], "findings")
         check("allow_both_pkeys TRUE" in result["findings"][0]["hint"], result)
-        # nor is that of a partition that the policy leaves to others made full without a word: by its table, or by OpenSM's file
+        # nor is `both` in a partition outside of `owns` silently made full: by its table, or by OpenSM's file
         theirs = fabric.write("partitions.conf", "Default=0x7fff: ALL=limited, SELF=full;\ntheirs=0x0e01: 0x%016x=both;\n" %
                               fabric.topology.port_guid("node0002"))
         fabric.heavy_sweep()
@@ -179,7 +180,7 @@ def test_both_where_opensm_allows_it():
 
 
 def test_what_is_said():
-    """Each kind of finding, with the line that it is about."""
+    """Each kind of finding, with its line."""
     with fabric_of() as fabric:
         for name, code, line in (
                 ("later-counts", "import.overridden", 1), ("comments", "import.narrowed", 12), ("node-guid", "import.guid", 1),
@@ -199,7 +200,7 @@ def test_files():
         printed = fabric.pkeyctl("import", original).expect(0).out
         check_equal(fabric.pkeyctl("import", original, "--output", made).expect(0).out, "", "standard output")
         check_equal(open(made).read(), printed, "the file")
-        # a file that is there is somebody's
+        # an existing file is not replaced
         result = fabric.pkeyctl("import", original, "--output", made, "--json").expect(1).json()
         note, *others = result["findings"]
         check_equal((note["code"], note["severity"]), ("import.writer", "note"), "the writer")
@@ -209,14 +210,14 @@ def test_files():
         check_equal(open(made).read(), printed, "the file afterwards")
         check_equal(fabric.pkeyctl("import", fabric.path("no-such.conf"), "--json").expect(1).json()["findings"][0]["code"],
                     "file.unreadable", "no file")
-        # SELF is where the SM is: from another host it is that host's name
+        # SELF is the host of the SM; on another host it is exported by its name
         elsewhere = fabric.pkeyctl("import", os.path.join(GOLDEN, "self.conf"), host="node0003").expect(0)
         check("SELF" not in elsewhere.out and "node0001: full" in elsewhere.out, elsewhere)
-        # without a fabric GUIDs stay GUIDs
+        # without a fabric, GUIDs stay
         bare = fabric.pkeyctl("import", original, LD_PRELOAD="").expect(0)
         check("GUIDs stay GUIDs" in bare.err and "node0" not in bare.out, bare)
         fabric.pkeyctl("check", fabric.write("bare.yaml", bare.out)).expect(0)
-        # hosts that are down but known by GUID go into the export
+        # the export has hosts that are down if their GUIDs are known
         absent = fabric.write("absent.yaml", ABSENT)
         exported = fabric.pkeyctl("export", "opensm", absent).expect(0).out
         for words in ("0x0002c9030bad0001=full", "0x0002c9030bad0002=limited"):
@@ -238,7 +239,7 @@ partitions:
 
 
 def test_export_keeps_what_is_not_the_policys():
-    """OpenSM removes whatever its file does not say."""
+    """OpenSM removes entries that its file does not have."""
     theirs = ("Default=0x7fff: ALL=limited, SELF=full;\ntheirs=0x0e01,ipoib,mtu=5: ALL_CAS=full;\n"
               "old=0x0e02: SELF=full, 0x0002c9030bad0001=full;\n")
     with Fabric(two_level(1, 1, HOSTS), partitions_conf=theirs) as fabric:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""An entry never moves, and an index that was freed is not used again while an unused one is left."""
+"""Entries never move, and a freed index is not reused while an unused one is left."""
 
 import shutil
 
@@ -25,12 +25,12 @@ def test_entries_stay_and_freed_indexes_rest():
         check_equal(at[0x7FFF], 0, "the default partition's index")
         check_equal(sorted(at.values()), [0, 1, 2, 3], "indexes")
 
-        # changing what a member is moves nothing
+        # a change of membership moves no entry
         policy.partitions["p20"]["members"] = [("node0002", "limited")]
         check_equal(positions(apply(fabric, policy)), at, "indexes after a full member became a limited one")
         policy.partitions["p20"]["members"] = [("node0002", "full")]
 
-        # the index of a partition that goes is left alone by the next ones
+        # the index of a removed partition is not reused by the next ones
         for n in range(5):
             del policy.partitions["p20" if n == 0 else "q%d" % (n - 1)]
             policy.add("q%d" % n, 0x100 + n, {"node0002": "full"})
@@ -83,7 +83,7 @@ def test_index0_is_repaired_only_when_configured():
         port = fabric.tables()[guid]
         check_equal((port.table[0], port.keys()), (0x7FFF, [0x7FFF, 0x8010]), "index 0 and all keys")
 
-        # another partition may ask for index 0
+        # another partition may have index0
         policy.partitions["p"]["index0"] = True
         fabric.apply(fabric.write("partitions.yaml", policy.yaml())).expect(0)
         check_equal(fabric.tables()[guid].table[0], 0x8010, "index 0 of the partition with index0: true")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""MADs that vanish, a port that never answers, a tool that is killed: what can be done is done, and what was not is said."""
+"""Lost MADs, a port that never answers, a killed tool: everything possible is carried out, and the rest is reported."""
 
 import signal
 
@@ -34,7 +34,7 @@ def test_a_fifth_of_the_mads_vanishes():
             runs.append(result.status)
             if result.status == 0:
                 break
-            # whoever is not named is as the policy says
+            # all ports that are not named match the policy
             named = {int(f["port_guid"], 16) for f in result.json()["failed"]}
             held = {int(b, 16) for b in result.json().get("held_back", [])}
             check(named or held or result.json()["unreachable"], "exit 3 and nobody is named:", result)
@@ -50,7 +50,7 @@ def test_a_fifth_of_the_mads_vanishes():
 
 
 def test_port_that_never_answers():
-    """It was read once: what it holds stands in nobody's way."""
+    """It was read once, and what it holds blocks no other port."""
     with Fabric(two_level(2, 1, 4)) as fabric:
         fabric.settings("timeout: 100ms\n")
         policy = policy_of()
@@ -73,7 +73,7 @@ def test_port_that_never_answers():
 
 
 def test_port_that_was_never_read():
-    """It may hold anything, so nobody is let in who must not meet it; until somebody vouches for it."""
+    """It may hold anything, so no port that must not talk to it gets a P_Key, until a person vouches for it."""
     with Fabric(two_level(2, 1, 4)) as fabric:
         fabric.settings("timeout: 100ms\n")
         path = fabric.write("partitions.yaml", Policy().add("p", 0x0010, {"node0002": "full", "node0003": "full"}).yaml())
@@ -89,7 +89,7 @@ def test_port_that_was_never_read():
 
 
 def test_port_that_stops_answering_holds_its_bases_back():
-    """A revoke that nobody confirmed: what would be granted on the strength of it is not granted."""
+    """A revoke is not confirmed: grants that depend on it are not made."""
     with Fabric(two_level(2, 1, 4)) as fabric:
         fabric.settings("timeout: 100ms\n")
         first = Policy().add("p", 0x0010, {"node0006": "limited", "node0007": "limited"})

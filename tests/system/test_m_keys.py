@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""M_Keys: every MAD has the right one, and nothing that anybody can read shows any; files that are refused; credentials; a
-port with another key.
+"""M_Keys: every MAD has the right one, and no readable file or output shows one; refused files; credentials; a port with
+another key.
 
-ibsim knows no M_Keys, it takes any. The port that wants one is made by madtrace-preload.so."""
+ibsim ignores M_Keys. madtrace-preload.so simulates a port that checks its M_Key."""
 
 import glob
 import os
@@ -38,21 +38,21 @@ def wrong(fabric, policy):
 
 
 def check_secret(text, what, *keys):
-    """No key in hex or decimal, in whatever case."""
+    """Checks that the text has no key, in hex or decimal, in any case."""
     for key in keys or (KEY, OTHER):
         for form in ("%x" % key, "%d" % key, "%x" % (key >> 32)):
             check(form not in text.lower(), what, "shows an M_Key:", text[:2000])
 
 
 def check_files(fabric):
-    """Whatever was written below the fabric's directory, but for the key files themselves."""
+    """Checks all files in the directory of the fabric except the key files."""
     for path in glob.glob(fabric.path("**"), recursive=True):
         if os.path.isfile(path) and os.path.basename(path) not in ("m_key", "trace", "daemon"):
             check_secret(read_file(path), path)
 
 
 def check_process(pid):
-    """Arguments and environment of a process; False: it is gone."""
+    """The arguments and environment of a process; False: it has ended."""
     try:
         for name in ("cmdline", "environ"):
             with open("/proc/%d/%s" % (pid, name), "rb") as f:
@@ -87,7 +87,7 @@ def test_daemon():
         check(check_process(daemon.process.pid), "pkeyd is gone")
         check_equal({key for _, _, key in madtrace.m_keys(fabric.path("daemon"))}, {KEY}, "M_Keys of all MADs")
 
-        # other keys are another generation; the same ones are not, in whatever order they stand
+        # other keys make a new generation; the same keys do not, in any order
         ports = sorted(fabric.tables())
         lines = ["0x%016x 0x%016x\n\n" % (guid, OTHER) for guid in ports]
         key_file(fabric, "".join(lines))
@@ -102,7 +102,7 @@ def test_daemon():
         wait_for(lambda: len(madtrace.m_keys(fabric.path("daemon"))) > n + 50, "another sweep")
         check_equal({key for _, _, key in madtrace.m_keys(fabric.path("daemon"))[n:]}, {OTHER}, "M_Keys of the next sweep")
 
-        # a file that became readable: what was in force stays
+        # the file becomes readable for others: the policy in force stays
         os.chmod(fabric.path("m_key"), 0o644)
         seen = len(daemon.text())
         daemon.reload()
@@ -166,7 +166,7 @@ def test_port_with_another_key():
         wants = {"MADTRACE_M_KEY": "%d:%x" % (victim.lid, OTHER)}
         said = "answers reads and not writes: most likely "
 
-        # nobody has it; one key for all that is not its own; a file that has another one, or none, for it
+        # no key; one key for all that is wrong for this port; a file with a wrong key, or none, for it
         for text, words in ((None, "it has an M_Key, and m_key_file names none"),
                             ("0x%x\n" % KEY, "its M_Key is not what m_key_file says"),
                             ("0x%x 0x%x\n" % (victim.guid, KEY), "its M_Key is not what m_key_file says"),
@@ -181,7 +181,7 @@ def test_port_with_another_key():
         written = [p.name for p in fabric.tables().values() if {k & 0x7FFF for k in p.keys()} >= {0x0010}]
         check_equal(sorted(written), ["node%04d" % i for i in range(1, 9) if i != 3], "hosts that were written")
 
-        # the daemon says so once
+        # the daemon reports it once
         fabric.settings("timeout: 200ms\nsweep_interval: 1s\n")
         daemon = Daemon(fabric, path, trace="daemon", environment=wants)
         daemon.wait_text(said + "it has an M_Key")
@@ -193,13 +193,13 @@ def test_port_with_another_key():
         fabric.apply(path, trace="right", **wants, **ALL_KEYS).expect(0)
         check_equal(wrong(fabric, policy), [], "tables")
         check_equal({m.lid for m in sets(fabric, "right")}, {victim.lid}, "who was written at last")
-        # discovery has the key of most ports for a port that it does not know yet, and then each port's own
+        # discovery uses the key of most ports for an unknown port, and then the key of each port
         keys = {key for _, attribute, key in madtrace.m_keys(fabric.path("right")) if attribute == NODE_INFO}
         check_equal(keys, {KEY, OTHER}, "M_Keys of the discovery")
         keys = [key for _, attribute, key in madtrace.m_keys(fabric.path("right")) if attribute == P_KEY_TABLE]
         check(OTHER in keys and KEY in keys, "M_Keys of the tables:", set(keys))
 
-        # OpenSM's file says who is behind the cable: then the port is asked with its own M_Key from the first request on
+        # OpenSM's file names the port behind the cable: the first request already has its own M_Key
         def n_own():
             fabric.pkeyctl("plan", path, trace="walk", **wants, **ALL_KEYS).expect(0)
             walk = madtrace.m_keys(fabric.path("walk"))
@@ -208,12 +208,12 @@ def test_port_with_another_key():
 
         without = n_own()
         fabric.write("neighbors", "0x%016x:%d 0x%016x:1\n" % (victim.switch, victim.switch_port, victim.guid))
-        # (once more when its table was read)
+        # (again after its table was read)
         check_equal((without, n_own()), (2, 3), "NodeInfo with the M_Key of the port: without the file, and with it")
 
 
 def test_silent_host():
-    """One that does not answer discovery is named by the port that it is plugged into."""
+    """A device that does not answer discovery is named by its switch port."""
     with fabric_of() as fabric:
         _, path = policy_one(fabric)
         result = fabric.pkeyctl("plan", path, "--json").expect(2)

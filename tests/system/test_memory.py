@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""pkeyd when memory is out: each allocation of a reload fails once, whoever makes it."""
+"""pkeyd without memory: each allocation of a reload fails once."""
 
 import mmap
 import struct
@@ -22,7 +22,7 @@ def policies():
 
 
 class Memory:
-    """The page that failingpkeyd reads."""
+    """The shared page that failingpkeyd reads."""
 
     def __init__(self, fabric):
         self.path = fabric.path("fail-alloc")
@@ -36,7 +36,7 @@ class Memory:
         struct.pack_into("<I", self.page, 4 * i, value)
 
     def fail(self, n):
-        """The n-th from now; 0: none."""
+        """Makes the n-th allocation from now fail; 0: none."""
         self.put(HAPPENED, 0)
         self.put(LEFT, n)
 
@@ -45,7 +45,7 @@ class Memory:
 
 
 def each_fails(settings):
-    """After each the daemon runs, and carries the policy out when it is asked again."""
+    """After each failure the daemon still runs, and carries out the next reload."""
     require()
     program("failingpkeyd")
     with Fabric(two_level(1, 1, 4)) as fabric:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The file of metrics: what it says is what was done, promtool takes it, it is never there in part, and trouble with it
-stops nothing."""
+"""The metrics file: its numbers are right, promtool accepts it, readers never see a part of it, and errors with it stop
+nothing."""
 
 import os
 import re
@@ -31,7 +31,7 @@ def directory(fabric):
 
 
 def parse(text):
-    """{series: value}; every line but comments must be one."""
+    """{series: value}; every line that is not a comment must be a series."""
     values = {}
     for line in text.splitlines():
         if line.startswith("#"):
@@ -58,7 +58,7 @@ def check_with_promtool(path):
 
 
 def writes_said(daemon):
-    """What the journal says was written, in all."""
+    """The total number of writes in the journal."""
     return sum(int(n) for n in re.findall(r"(\d+) writes? done", daemon.text()))
 
 
@@ -90,7 +90,7 @@ def test_values_after_a_reload():
         check(after["pkeyd_writes_total"] > m["pkeyd_writes_total"], "nothing was written")
         check(after["pkeyd_passes_total{result=\"done\"}"] > m["pkeyd_passes_total{result=\"done\"}"], after)
 
-        # refused: said at once, and what is in force stays
+        # refused: reported at once, and the policy in force stays
         fabric.write("partitions.yaml", "version: 1\npartitions: {x: {pkey: 0x18000, members: {}}}\n")
         daemon.reload()
         refused = metrics(path)
@@ -118,7 +118,7 @@ def test_drift_and_silence():
         fabric.lose("node0004", 0)
         wait_for(lambda: metrics(path)["pkeyd_ports_unreachable"] == 0, "node0004 to be back")
 
-        # a table that is wrong stays so in audit mode
+        # a wrong table stays wrong in audit mode
         fabric.settings(SETTINGS + "sweep_interval: 1s\nmode: audit\nmetrics: {textfile: %s}\n" % path)
         daemon.reload()
         fabric.set_p_key(port, i9=0x8667)
@@ -130,7 +130,7 @@ def test_drift_and_silence():
 
 
 def test_silent_pmas():
-    """So many PMAs do not answer that the interval is not enough to ask each once: said once, with its end."""
+    """So many PMAs do not answer that the interval is too short to poll each once: this and its end are logged once."""
     with Fabric(two_level(2, 2, 4)) as fabric:
         path = directory(fabric)
         late, in_time = "longer than violations.interval (", "within violations.interval ("
@@ -152,7 +152,7 @@ def test_silent_pmas():
 
 
 class Reader(threading.Thread):
-    """Reads the file as fast as it can, and keeps what was wrong with it."""
+    """Reads the file as fast as possible, and collects errors in it."""
 
     def __init__(self, path):
         super().__init__(daemon=True)
@@ -204,7 +204,7 @@ def test_no_directory():
         check_equal(metrics(path)["pkeyd_policy_generation"], 2, "generation")
         check_equal(daemon.text().count("the metrics can be written again"), 1, "how often it was said")
 
-        # elsewhere, then nowhere: what stood in the old place would be taken for news for ever
+        # another path, then none: the old file is removed, because node_exporter would read it forever
         other = fabric.path("textfile/other.prom")
         fabric.settings(QUIET + "metrics: {textfile: %s}\n" % other)
         daemon.reload()

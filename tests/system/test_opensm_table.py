@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Files over which OpenSM's partitions.conf falls open or goes quiet, each as a policy: pkeyd refuses and sends nothing, or
-does what is written and says what is odd."""
+"""partitions.conf files with which OpenSM fails open or silently drops lines, each as a policy: pkeyd refuses it and sends
+nothing, or carries it out and reports what is odd."""
 
 import madtrace
 from harness import Fabric, check, check_equal, main, two_level
@@ -19,7 +19,7 @@ def fabric_of():
 
 
 def refused(fabric, text, code, line, *words):
-    """The policy is refused: no Set is sent, a finding of this code stands at this line and says these words."""
+    """The policy is refused: no Set is sent, and a finding has this code, line and text."""
     before = tables_of(fabric)
     path = fabric.write("partitions.yaml", text)
     result = fabric.apply(path, "--json", trace="refused").expect(1).json()
@@ -46,7 +46,7 @@ def test_a_prefix_of_all_is_not_all():
     with fabric_of() as fabric:
         for name in ("A", "AL", "ALL_"):
             result = fabric.apply(fabric.write("partitions.yaml", ONE_TENANT % ("0x1234", name + ": full")), "--json")
-            # it may be refused, or be the name of a host that is not there; what it may not is to mean everybody
+            # it may be refused, or be the name of an absent host, but must not select all ports
             codes = [f["code"] for f in result.expect(0, 1).json()["findings"] if f["line"] == 10]
             check({"policy.selector", "selector.no-match"} & set(codes), name, "is taken without a word:", result)
             check_equal(holders(fabric, 0x1234), [], "members")

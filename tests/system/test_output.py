@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What pkeyctl puts out: exit statuses, JSON with the documented keys, explain, show; and that bad input sends nothing."""
+"""The output of pkeyctl: exit statuses, JSON with the documented keys, explain, show; and that bad input sends nothing."""
 
 import fcntl
 import glob
@@ -29,7 +29,7 @@ def has(item, *keys):
 
 
 def test_boards_of_a_director():
-    """Each of a director's switches has a name of its own in what is put out."""
+    """Each switch of a director has its own name in the output."""
     with Fabric(cluster(), home="H-0002c90300800000") as fabric:
         rows = [line.split()[:2] for line in fabric.pkeyctl("show").expect(0).out.splitlines()]
         for board in ("L01/U1", "L02/U1", "S01/U1", "S02/U1"):
@@ -41,7 +41,7 @@ def test_boards_of_a_director():
 
 
 def test_host_that_is_down():
-    """What only reads the fabric knows the name of a host that was there before."""
+    """Commands that only read the fabric know the name of a host that was there before."""
     with Fabric(two_level(2, 1, 4), opensm=False) as fabric:
         path = fabric.write("partitions.yaml", Policy().add("b", 0x0102, {"node0007": "full", "node0008": "full"}).yaml())
         fabric.pkeyctl("apply", path, "--yes").expect(0)
@@ -123,7 +123,7 @@ def test_no_permission():
 
 
 def test_out_of_memory():
-    """A policy of 12 MB, and not as much memory: said in the form that was asked for."""
+    """A policy of 12 MB and too little memory: the error has the requested format."""
     with Fabric(two_level(1, 1, 2), opensm=False) as fabric:
         path = fabric.write("partitions.yaml", policy_of().yaml() + ("#" * 99 + "\n") * 120000)
         fabric.pkeyctl("check", path, "--json").expect(0)
@@ -134,7 +134,7 @@ def test_out_of_memory():
             limit = []
         else:
             how, limit = {}, ["prlimit", "--data=%d" % (10 << 20)]
-        # the sanitizer's allocator says on its own that it returns NULL
+        # the allocator of the sanitizer prints a message when it returns NULL
         result = fabric.run(limit + fabric.pkeyctl_arguments("check", path, "--json"), **how).expect(1).json()
         for report in glob.glob(fabric.path("san/*")) if sanitized else []:
             os.remove(report)
@@ -142,7 +142,7 @@ def test_out_of_memory():
 
 
 def test_closed_output():
-    """Standard output that is closed: no port and no file takes its place, and nobody calls the plan printed."""
+    """Standard output is closed: no port or file gets its descriptor, and the exit status is an error."""
     with fabric_of() as fabric:
         path = fabric.write("partitions.yaml", policy_of().yaml())
         for arguments in ("plan", path), ("apply", path, "--yes"):
@@ -225,7 +225,7 @@ def test_check_with_a_topology():
 
 
 def test_quiet_and_ok():
-    """-q leaves nothing but errors of the text, and all of what was to be shown; "ok" is false where a difference is a fault."""
+    """-q prints only errors, and the result of show; "ok" is false if a difference is an error."""
     with fabric_of() as fabric:
         path = fabric.write("partitions.yaml", policy_of().yaml())
         conf = fabric.write("partitions.conf", "Default=0x7fff : ALL=limited, SELF=full ;\n")
@@ -267,7 +267,7 @@ def test_command_line_of_pkeyd():
 
 
 def test_check_of_opensm_conf():
-    """A partition file that OpenSM does not read is an error, before anything is started."""
+    """A partition file that OpenSM does not read is an error of --check."""
     with Fabric(two_level(1, 1, 2), opensm=False) as fabric:
         policy, conf, opensm = (fabric.path(name) for name in ("partitions.yaml", "partitions.conf", "opensm.conf"))
         fabric.write("partitions.yaml", policy_of().yaml())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A pair of head nodes: an OpenSM and a pkeyd (role: follow-sm) on each. Only the one that the master SM is on writes; after a
-hand-over it is the other one, and no entry is lost or at another place."""
+"""A pair of head nodes, each with an OpenSM and a pkeyd (role: follow-sm). Only the pkeyd beside the master SM writes; after
+a hand-over the other one does, and no entry is lost or moved."""
 
 import signal
 import time
@@ -18,7 +18,7 @@ AGREES = "the fabric is as the policy of this host says"
 
 
 class Pair:
-    """Two heads of one fabric. What is done to the policy is done on both, as git would."""
+    """Two head nodes of one fabric. Each edit of the policy is made on both."""
 
     def __init__(self, fabric, policy):
         self.fabric, self.policy = fabric, policy
@@ -26,7 +26,7 @@ class Pair:
         self.sms, self.daemons = {}, {}
         self.write_policy()
         for host in HEADS:
-            # OpenSM's own partition manager is to agree with the policy, at its start too
+            # OpenSM's own partition manager has the same policy, from its start on
             self.sms[host] = SubnetManager(fabric, host, PRIORITY[host])
             if host == HEADS[0]:
                 self.sms[host].wait_master()
@@ -52,7 +52,7 @@ class Pair:
         unread = [p for p in tables.values() if p.table is None]
         if unread:
             return unread
-        # SELF is the head that writes; both are full members by the policy, so it does not matter which
+        # SELF is the head node that writes; both are full members by the policy
         return differences(Oracle(tables, self.fabric.topology.port_guid(HEADS[0])).tables(self.policy), tables)
 
     def wait_right(self):
@@ -95,7 +95,7 @@ def test_pair():
         pair.wait_right()
         wait_for(lambda: b.status().startswith(STANDS_BY), "the status line of the one that stands by, not " + b.status())
 
-        # only the first one writes; an entry comes and goes again, at the end of a table
+        # only the first one writes; it adds and removes an entry at the end of a table
         pair.policy.add("two", 0x0011, {"node[0002-0003]": "full"})
         pair.reload()
         check_equal(pair.index("node0002", 0x0011), [2], "index of the new entry")
@@ -106,7 +106,7 @@ def test_pair():
         check_equal(pair.n_sets()[second], 0, "SubnSets of the one that stands by")
         check(pair.n_sets()[first] > 0, "nothing was written?")
 
-        # a policy that only the second one has is said once, however often it looks
+        # a policy that only the second one has is reported once, in spite of many sweeps
         wait_for(lambda: b.text().count(AGREES) == b.text().count(DIFFERS), "the second one to agree")
         seen, other = len(b.text()), policy_of_pair().add("three", 0x0012, {"node[0005-0006]": "full"})
         fabric.write("partitions-%s.yaml" % second, other.yaml())
@@ -123,7 +123,7 @@ def test_pair():
         b.reload()
         b.wait_text(AGREES, after=seen)
 
-        # a tool on the host of the second one writes, and says what that host's pkeyd would do
+        # pkeyctl apply on the second host writes, after a warning
         plan = fabric.pkeyctl("apply", pair.file(second), "--yes", "--json", host=second).expect(0).json()
         check("host.stands-by" in [f["code"] for f in plan["findings"]], "no warning on the host that stands by:", plan)
         plan = fabric.pkeyctl("apply", pair.file(first), "--yes", "--json", host=first).expect(0).json()
@@ -139,7 +139,7 @@ def test_pair():
         a.wait_text(STANDS_BY, after=seen_a)
         check_equal(pair.tables(), before, "tables after the hand-over")
 
-        # and the second one writes; what it saw the first one take away keeps its index
+        # and the second one writes; the index that the first one freed is not reused
         n = pair.n_sets()
         pair.policy.add("four", 0x0013, {"node[0002-0003]": "full"})
         pair.reload()
@@ -148,7 +148,7 @@ def test_pair():
         check_equal(pair.index("node0002", 0x0013), [3], "index of the entry that the new one added")
         check_equal(pair.index("node0002", 0x0010), [1], "index of the entry that was there all the time")
 
-        # the SM with the higher priority comes back
+        # the SM with the higher priority returns
         pair.export_to_opensm()
         before, seen_a, seen_b = pair.tables(), len(a.text()), len(b.text())
         pair.sms[first].start()
@@ -166,7 +166,7 @@ def test_pair():
 
 
 def test_hand_over_while_writing():
-    """The first one is still writing when its SM is not the master any more. It stops; what is left to do the other one does."""
+    """The first pkeyd loses the master SM while it writes. It stops, and the other one finishes."""
     with Fabric(two_level(2, 1, 4), opensm=False) as fabric:
         first, second = HEADS
         pair = pair_of(fabric)
@@ -175,7 +175,7 @@ def test_hand_over_while_writing():
         pair.export_to_opensm()
         before, n = pair.tables(), pair.n_sets()
 
-        # node0005 does not answer, so that the first phase (who leaves "one") takes seconds; the last one lets many in
+        # node0005 does not answer, so the first phase (removal from "one") takes seconds; the last one adds many
         fabric.lose("node0005", 100)
         pair.policy = policy_of_pair().add("one", 0x0010, {"node[0001-0004]": "full"}).add("two", 0x0011, {"ALL_CAS": "full"})
         pair.write_policy()

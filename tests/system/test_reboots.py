@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A month of reboots: hosts come back with the table of a fresh adapter, OpenSM reads and writes as it does then, and at the
-end of each no entry is lost, and none of a host that stayed up is at another index. (Of a host that was reset OpenSM begins a
-new table, if it is faster than pkeyd; no queue pair of that host is left to mind.)
+"""A month of reboots: hosts return with the table of a reset adapter, and OpenSM reads and writes the tables of the leaf.
+After each reboot no entry is lost, and no entry of a host that stayed up has moved. (If OpenSM is faster than pkeyd, it
+begins a new table for a host that was reset; that host has no queue pairs left.)
 
-ROUNDS=100 SEED=3 python3 ../tests/system/test_reboots.py: more, or others."""
+ROUNDS=100 SEED=3 python3 ../tests/system/test_reboots.py: more or other reboots."""
 
 import os
 
@@ -12,11 +12,11 @@ from oracle import Oracle, Policy, differences
 
 ROUNDS = int(os.environ.get("ROUNDS", "15"))
 AT_ONCE = 6
-FRESH = 0xFFFF  # what an adapter has at index 0 after a reset, and nothing else
+FRESH = 0xFFFF  # the only entry of an adapter after a reset
 
 
 def policy(n):
-    """One after the other: partitions come and go, several at once."""
+    """A sequence of policies that add and remove several partitions at once."""
     p = Policy().add("storage", 0x0010, {"node[0001-0002]": "full", "node[0003-0016]": "limited"})
     p.add("tenant-a", 0x0101, {"node[0003-0008]": "full"})
     p.add("tenant-b", 0x0102, {"node[0009-0016]" if n % 2 == 0 else "node[0011-0016]": "full"})
@@ -28,7 +28,7 @@ def policy(n):
 
 
 def reboot(fabric, hosts, tables):
-    """The cables go, the adapters forget, the cables come back."""
+    """Unplugs the hosts, resets their tables, and connects them again."""
     for host in hosts:
         port = next(p for p in tables.values() if p.name == host)
         used = [i for i, k in enumerate(port.table) if k & 0x7FFF]
@@ -38,7 +38,7 @@ def reboot(fabric, hosts, tables):
 
 
 def settled(fabric, wanted):
-    """The tables of this policy, when OpenSM has looked at everything, too."""
+    """The tables of this policy after a heavy sweep of OpenSM."""
     fabric.heavy_sweep()
     tables = fabric.tables()
     check_equal(differences(Oracle(tables, fabric.topology.port_guid(fabric.home)).tables(wanted), tables), [], "tables")
@@ -46,7 +46,7 @@ def settled(fabric, wanted):
 
 
 def moved(before, after):
-    """Bases that a port has in both, at different indexes."""
+    """The bases that a port has in both tables at different indexes."""
     where = lambda table: {k & 0x7FFF: i for i, k in enumerate(table) if k & 0x7FFF}
     return [(before[g].name, hex(base), i, where(after[g].table)[base]) for g in before
             for base, i in where(before[g].table).items() if where(after[g].table).get(base, i) != i]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What pkeyd asks OpenSM's subnet administration: it takes the subscriptions, with its sa_key and without one, and
-shows a P_Key table only to who has it. OpenSM's side is looked at with saquery and in its log. (ibsim hands Reports only
-to an SM: what is reported is tested on the virtual fabric.)"""
+"""pkeyd and OpenSM's subnet administration: it accepts the subscriptions, with and without its sa_key, and returns a P_Key
+table only with it. saquery and the log show OpenSM's side. (ibsim delivers Reports only to an SM, so the virtual fabric tests
+those.)"""
 
 import ipaddress
 import re
@@ -18,8 +18,8 @@ def ask(fabric, *key):
 
 
 def subscriptions(fabric):
-    """Of this host, as OpenSM has them: how many, and (trap number, type) of the last ones, the last one first. Two at
-    most: ibsim carries one MAD of the answer, and the third record is cut off in it."""
+    """The subscriptions of this host in OpenSM: their number, and (trap number, type) of the last two, the latest first,
+    because ibsim carries only one MAD of the answer, which cuts the third record."""
     guid = fabric.topology.port_guid(HOST)
     out = fabric.run(["saquery", "--smkey", SA_KEY, "-I"]).expect(0).out
     records = out.split("InformInfoRecord dump:")[1:]
@@ -41,7 +41,7 @@ def test_with_the_key():
         check_equal(subscriptions(fabric), (3, [(259, 0xFFFF), (258, 0xFFFF)]), "subscriptions")
         check_equal((got["record"], got["lid"]), ("answered", port.lid), "the record")
         check_equal(got["entries"], port.table[:32], "the table that the SA shows")
-        # the same program, once more: the SA knows them
+        # after a restart: the SA already has them
         ask(fabric, SA_KEY)
         check_equal(subscriptions(fabric)[0], 3, "subscriptions after the second time")
 

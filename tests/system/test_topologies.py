@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Topologies as ibnetdiscover prints them, read by ibsim as they are, with OpenSM on top: a generated one with what real clusters
-have, and those of real clusters in the directory PKEYD_TOPOLOGIES."""
+"""Topologies in the format of ibnetdiscover, in ibsim with OpenSM: a generated one with the features of real clusters, and
+those of real clusters in the directory PKEYD_TOPOLOGIES."""
 
 import glob
 import os
@@ -57,7 +57,7 @@ def run_on(path):
 
 
 def topologies():
-    """Paths, each of a file that is there until the next one is asked for."""
+    """Yields paths of files, each of which exists until the next one is generated."""
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "cluster.net")
         netfile.cluster().write(path)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What pkeyd does not know: a host that does not answer holds back what could let others talk with it, whatever happens to pkeyd.
+"""Missing knowledge: changes that could let other ports talk to a host that does not answer wait, whatever happens to pkeyd.
 
-The scene: P1 gives 0x0010 to A and B, P2 gives it to B and C. A and C may never talk. While A may still hold it, C must not get
-it; when A has answered and given it up, C gets it.
+The scene: P1 gives 0x0010 to A and B, P2 gives it to B and C. A and C may never talk. While A may still hold it, C must not
+get it; when A has answered and its entry is revoked, C gets it.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ P_KEY_TABLE, NODE_INFO = 0x16, 0x11
 
 
 def policy(*hosts, **more):
-    """0x0010 for these hosts, and each further partition for those that are named."""
+    """A policy with 0x0010 for these hosts, and further partitions with their hosts."""
     p = Policy().add("one", BASE, {host: "full" for host in hosts})
     for name, (base, members) in more.items():
         p.add(name, base, {host: "full" for host in members})
@@ -33,7 +33,7 @@ P1, P2 = policy(A, B), policy(B, C)
 
 
 class Scene:
-    """A fabric on which P1 is in force, carried out by a daemon."""
+    """A fabric on which a daemon has carried out P1."""
 
     def __init__(self, settings=SETTINGS, text=P1, **more):
         self.fabric = Fabric(two_level(2, 2, 4), **more)
@@ -69,7 +69,7 @@ class Scene:
         self.fabric.lose(name, 0, attribute)
 
     def sweeps(self, n=3):
-        """That many sweeps' time, with what each of them may do."""
+        """Waits for the time of `n` sweeps."""
         time.sleep(n * 1.5)
 
     def expect_held(self, name=C, why="while A may still hold it"):
@@ -109,7 +109,7 @@ def test_restart():
 
 
 def test_policy_changed_while_stopped():
-    """The daemon that comes back sees P2 for the first time, and A never."""
+    """The restarted daemon loads P2 for the first time, and cannot read A."""
     with Scene() as s:
         s.daemon.stop()
         s.mute()
@@ -150,7 +150,7 @@ def test_audit_and_back():
 
 
 def test_missed_by_discovery():
-    """A does not even answer discovery; its link is up."""
+    """A does not answer discovery; its link is up."""
     with Scene() as s:
         s.mute(attribute=NODE_INFO)
         s.sweeps()
@@ -198,7 +198,7 @@ def test_store_deleted_while_running():
 
 
 def test_unplugged():
-    """A is gone with the P_Key: it may come back for absent_hold."""
+    """A is unplugged with the P_Key: it may return during absent_hold."""
     with Scene(ONE_SWEEP) as s:
         s.fabric.console('Unlink "%s"' % A)
         s.set_policy(P2)
@@ -223,7 +223,7 @@ def test_unplugged_longer_than_absent_hold():
 
 
 def test_others_are_not_delayed():
-    """What does not concern the base that is held goes on."""
+    """Changes outside of the held base go on."""
     with Scene() as s:
         s.mute()
         s.set_policy(policy(B, C, two=(0x0020, (B, C, OTHER))))
@@ -233,7 +233,7 @@ def test_others_are_not_delayed():
 
 
 def test_a_switch_that_hangs():
-    """It is named, and holds back what the hosts behind it may hold, and nothing else."""
+    """The switch is named, and only changes wait that concern the hosts behind it."""
     far = "node0005"
     with Scene(text=policy(far, B)) as s:
         s.mute("leaf02", NODE_INFO)
@@ -251,7 +251,7 @@ def test_a_switch_that_hangs():
 
 
 def test_wiped_tables_keep_their_indexes():
-    """The head node and OpenSM are started anew, and the tables were emptied: each entry comes back at its index."""
+    """The head node and OpenSM restart, and the tables were emptied: each entry returns to its index."""
     with Scene(text=policy(A, B, two=(0x0020, (A,)), three=(0x0030, (A,)))) as s:
         s.set_policy(policy(A, B, three=(0x0030, (A,))))
         s.daemon.reload()
@@ -278,7 +278,7 @@ def test_unplugged_and_wiped():
 
 
 def test_never_fails_open_without_a_store():
-    """A state directory that cannot be written: nothing is written to the fabric, and the reason is told."""
+    """The state directory cannot be written: nothing is written to the fabric, and the reason is reported."""
     with Scene() as s:
         s.daemon.stop()
         shutil.rmtree(s.fabric.path("state"))
@@ -291,7 +291,7 @@ def test_never_fails_open_without_a_store():
 
 
 def test_records_of_a_wrong_type():
-    """Another program made text of the values: they stand for nothing, which is reported, and pkeyd goes on."""
+    """Another program changed the values to text: pkeyd ignores and reports them, and continues."""
     with Scene() as s:
         s.mute()
         s.daemon.stop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Violations: counters that ibsim's console moves become lines of the journal that name the host, once, with the right number."""
+"""Violations: when the console of ibsim moves a counter, the journal names the host once, with the right number."""
 
 import os
 import re
@@ -30,18 +30,18 @@ def move(fabric, node, port, counter, value):
 
 
 def violations(daemon):
-    """Lines that tell of a violation."""
+    """The lines that report a violation."""
     return [line for line in daemon.text().splitlines() if re.search("Port(Rcv|Xmit)ConstraintErrors", line)]
 
 
 def leaf_port(host):
-    """(switch, port) that a host of two_level(2, 2, 4) is plugged into."""
+    """(switch, port) of a host of two_level(2, 2, 4)."""
     i = int(host[-4:]) - 1
     return "leaf%02d" % (i // 4 + 1), i % 4 + 1
 
 
 def baseline(daemon):
-    """Two rounds of the poll: what is there now is the baseline."""
+    """Waits for two poll rounds: the present values are the baseline."""
     time.sleep(5)
     return len(violations(daemon))
 
@@ -51,7 +51,7 @@ SOURCES = {"dropped": "port_rcv_constraint_errors", "held back": "port_xmit_cons
 
 
 def in_journal(daemon):
-    """{(switch port, source): all that the lines told of}; quiet lines only say it once more."""
+    """{(switch port, source): sum of the reports}, without quiet lines, which repeat the sum."""
     sums = {}
     for line in violations(daemon):
         match = re.search(r"warning: switch port (\S+) (dropped|held back) ([\d,]+) ", line)
@@ -79,7 +79,7 @@ def on_bus(bus):
 
 
 def in_signals(monitor):
-    """What the signals told of, and the last total of each."""
+    """The violations in the signals, and the last total of each."""
     sums, totals = {}, {}
     for (v,) in signals(monitor, "Violation"):
         key = v["Switch"]["data"], v["Source"]["data"]
@@ -90,7 +90,7 @@ def in_signals(monitor):
 
 
 def in_metrics(fabric):
-    """By port, and the sum that is there beside it."""
+    """The violations by port, and their sum."""
     text, found = read_file(fabric.path("metrics/pkeyd.prom")), {}
     for labels, n in re.findall(r"^pkeyd_violations_total\{(.*)\} (\d+)$", text, re.M):
         label = dict(re.findall(r'(\w+)="([^"]*)"', labels))
@@ -99,7 +99,7 @@ def in_metrics(fabric):
 
 
 def test_one_number():
-    """Journal, signals, bus, pkeyctl and metrics say the same, while it goes on and when it is over."""
+    """Journal, signals, bus, pkeyctl and metrics agree, during the violations and after."""
     require()
     with Fabric(two_level(2, 2, 4)) as fabric:
         bus = Bus(fabric)
@@ -117,7 +117,7 @@ def test_one_number():
             wanted[key] = wanted.get(key, 0) + n
 
         def all_agree():
-            """Whatever is there at this moment; the metrics a second later."""
+            """The present numbers; those of the metrics a second later."""
             wait_for(lambda: in_pkeyctl(fabric, bus) == wanted, "pkeyctl violations to show %r" % wanted)
             check_equal(on_bus(bus), wanted, "Violations() of the bus")
             total = sum(wanted.values())
@@ -134,14 +134,14 @@ def test_one_number():
 
         first, second, third = leaf_port("node0005"), leaf_port("node0002"), leaf_port("node0007")
         count(first, "PortRcvConstraintErrors", 7, 7)
-        count(second, "PortXmitConstraintErrors", 255, 255)   # comes to its end
+        count(second, "PortXmitConstraintErrors", 255, 255)   # the episode ends
         all_agree()
         count(first, "PortRcvConstraintErrors", 19, 12)
         count(third, "PortRcvConstraintErrors", 1, 1)
         all_agree()
         fabric.write("partitions.yaml", Policy().add("lustre", 0x0010, {"node[0001-0004]": "full"}).yaml())
         daemon.reload()
-        count(second, "PortXmitConstraintErrors", 4, 4)       # somebody cleared it
+        count(second, "PortXmitConstraintErrors", 4, 4)       # another program reset it
         count(first, "PortRcvConstraintErrors", 30, 11)
         all_agree()
         line = violations(daemon)[-1]
@@ -149,11 +149,11 @@ def test_one_number():
         all_agree()
         check("taken out of lustre (0x0010)" in daemon.text(), "no line tells of the change:", line)
 
-        # a name that nobody has is not "no violations"
+        # an unknown name is not "no violations"
         r = fabric.pkeyctl("violations", "--node", "node9999", **bus.environment()).expect(1)
         check("called 'node9999'" in r.err, r)
         fabric.pkeyctl("violations", "--node", "node0001", **bus.environment()).expect(0)
-        # nor is what has not come yet everything
+        # nor does a time in the future select all
         fabric.pkeyctl("violations", "--since", "2099-01-01", **bus.environment()).expect(1)
         check_equal(bus.call("Violations", "ts", str(2 ** 62), "")[2], [], "records since the far future")
         fabric.pkeyctl("violations", "--node", "node0005", **bus.environment()).expect(2)
@@ -218,7 +218,7 @@ def test_clear_saturated():
 
 
 def test_cleared_before_anything_was_counted():
-    """A counter that stood at its maximum tells so; when it is cleared there is nothing left to show."""
+    """A counter at its maximum is shown as that; after a reset nothing is shown."""
     require()
     with Fabric(two_level(2, 2, 4)) as fabric:
         bus = Bus(fabric)

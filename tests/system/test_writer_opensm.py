@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""writer: opensm. What OpenSM really sent is traced and held against the promises; then everything that can happen to its
-file, to OpenSM and to pkeyd on the way. SEED= and TRANSITIONS= choose other policies, or more."""
+"""writer: opensm. Checks the MADs of OpenSM against the promises; then faults of its file, of OpenSM and of pkeyd during a
+change. SEED= and TRANSITIONS= choose other policies or more."""
 
 import os
 import re
@@ -16,7 +16,7 @@ DEFAULTS = {"ALL": "limited", "SELF": "full"}
 
 
 class Site:
-    """A fabric whose OpenSM is traced, the settings that let pkeyd write through it, and what should be there."""
+    """A fabric with a traced OpenSM, the settings with writer: opensm, and the expected tables."""
 
     def __init__(self, topology=None, opensm_conf=None):
         self.fabric = Fabric(topology or two_level(2, 1, 4), opensm=False, opensm_conf=opensm_conf)
@@ -77,7 +77,7 @@ class Site:
         wait_for(lambda: not self.differ(policy), "the tables to be as the policy says: " + what)
 
     def trace(self):
-        """P_KeyTable MADs of endports that OpenSM sent and got so far, each with the LID of its port."""
+        """The P_KeyTable MADs of endports that OpenSM has sent and received, with the LIDs of the ports."""
         mads = madtrace.read(self.fabric.path("osm-trace"))
         lids = {p.guid: p.lid for p in self.tables.values()}
         path_of, ports, found = {}, {}, []
@@ -98,7 +98,7 @@ class Site:
         after = self.fabric.tables()
         promises = madtrace.Promises({p.lid: p.table for p in before.values()}, {p.lid: p.table for p in after.values()},
                                      {before[g].lid: keys for g, keys in wanted.items()}, 0)
-        # at which index an entry stands is OpenSM's matter
+        # OpenSM chooses the indexes
         broken = [b for b in promises.replay(self.trace()[n_mads:]) if not re.match(r"LID \d+ index ", b)]
         check_equal(broken, [], "broken promises in " + context)
         return promises.n_sets
@@ -160,7 +160,7 @@ def test_random_transitions_with_both():
 
 
 def test_index_0_keeps_its_base():
-    """With allow_both_pkeys OpenSM takes both entries of a base for two: whatever uses index 0 must not notice."""
+    """With allow_both_pkeys OpenSM treats both entries of a base as two: index 0 must not change."""
     with Site(opensm_conf="allow_both_pkeys TRUE\n") as site:
         a, b = hosts(site, 1, 2)
         site.start(Policy().add("default", 0x7FFF, {"ALL": "full"}))
@@ -224,7 +224,7 @@ def test_foreign_and_edited_files():
 
 
 def test_hand_over():
-    """Step by step as pkeyd-opensm(7) says: import, verify, copy, settings, check, plan, start."""
+    """The steps of pkeyd-opensm(7): import, verify, copy, settings, check, plan, start."""
     with Site() as site:
         f = site.fabric
         f.write("partitions.conf", "Default=0x7fff: ALL=limited, SELF=full;\nlab=0x10: 0x%016x=full;\n" %
@@ -243,7 +243,7 @@ def test_hand_over():
 
 
 def test_site_without_partitions_conf():
-    """OpenSM's default is full membership for all; there is no file to import, to copy or to keep."""
+    """OpenSM has no file: all ports are full members by default, and there is no file to import or to copy."""
     with Site() as site:
         a, b = hosts(site, 1, 2)
         os.remove(site.conf)
@@ -265,7 +265,7 @@ def broadcast_groups(site):
 
 
 def test_broadcast_group_of_the_fallback():
-    """OpenSM drops a group when it restarts: the file must say it, or the journal that the policy does not."""
+    """OpenSM drops a broadcast group when it restarts: the file keeps it, or the journal warns."""
     for members, owns, kept in (({"ALL": "full"}, None, False), ({"ALL": "full"}, None, True), (None, ["0x0010"], True)):
         with Site() as site:
             os.remove(site.conf)
@@ -299,7 +299,7 @@ def break_file(site, how):
 
 
 def restored(how):
-    """Somebody breaks the file, and OpenSM sweeps before pkeyd looks."""
+    """Another program breaks the file, and OpenSM sweeps before pkeyd reads it."""
     with Site() as site:
         a, b = hosts(site, 1, 2)
         policy = simple(p={a: "full", b: "limited"})
@@ -337,7 +337,7 @@ def test_truncated_file():
             break_file(site, how)
             wait_for(lambda: read_file(site.conf) == good, "the good file to be back")
             d.wait_text("which pkeyd wrote, %s" % words)
-            site.wait_right(policy, "after the file was " + how)  # the next one is not broken while it is written
+            site.wait_right(policy, "after the file was " + how)  # the next file is never incomplete
         site.fabric.heavy_sweep()
         check_equal(site.differ(policy), [], "tables")
 
@@ -349,13 +349,13 @@ def test_opensm_killed():
         policy = simple(p={a: "limited", c: "full"})
         begun(site, policy)
         site.kill_opensm()
-        d.wait_text("pkeyd: error: OpenSM ")  # it ended, or (if that was at once) could not be told
+        d.wait_text("pkeyd: error: OpenSM ")  # it ended, or (if it ended at once) could not be signalled
         site.start_opensm()
         site.wait_right(policy, "after OpenSM came back")
 
 
 def begun(site, policy):
-    """OpenSM hangs, and pkeyd has given it the first phase of this policy."""
+    """Waits until pkeyd has given the first phase of this policy to an OpenSM that hangs."""
     site.policy(policy)
     site.fabric.opensm.send_signal(signal.SIGSTOP)
     site.daemon.process.send_signal(signal.SIGHUP)
@@ -363,7 +363,7 @@ def begun(site, policy):
 
 
 def test_opensm_hangs():
-    """The file of the phase stays, and that is loud: OpenSM carries it out when it wakes up."""
+    """The file of the phase stays, with an entry of priority crit; OpenSM carries it out when it continues."""
     with Site() as site:
         a, b, c = hosts(site, 1, 2, 3)
         d = site.start(simple(p={a: "full", b: "limited"}))
@@ -417,7 +417,7 @@ def test_pkeyd_killed():
 
 
 def test_drift_is_repaired():
-    """OpenSM does not know of entries that somebody else writes, and would leave them for ever."""
+    """OpenSM does not notice entries of other programs, and would keep them forever."""
     with Site() as site:
         a, b = hosts(site, 1, 2)
         policy = simple(p={a: "full", b: "limited"})
@@ -449,7 +449,7 @@ def test_mirror():
 
 
 def test_apply_beside_a_mirror():
-    """pkeyctl does not write the mirror, and says what comes of that."""
+    """pkeyctl does not write the mirror, and warns of the consequence."""
     with Site() as site:
         a, b, c = hosts(site, 1, 2, 3)
         site.fabric.settings("timeout: 200ms\nsweep_interval: 1s\nopensm: {mirror: %s}\n" % site.conf)
@@ -463,7 +463,8 @@ def test_apply_beside_a_mirror():
 
 
 def test_hosts_that_are_down():
-    """Unplugged while the policy changes; back when no pkeyd is there: what OpenSM's file gives them is what they get."""
+    """Hosts are unplugged while the policy changes, and return while pkeyd is stopped: they get the entries of OpenSM's
+    file."""
     with Site() as site:
         a, b, c = hosts(site, 1, 2, 3)
         d = site.start(simple(p={a: "full", b: "limited"}))
@@ -480,7 +481,7 @@ def test_hosts_that_are_down():
 
 
 def held_back(site, a, c, d):
-    """C was not let in while A may still be a member; a partition that has nothing to do with that was written."""
+    """C did not get the P_Key while A may still hold it; another partition was written."""
     wait_for(lambda: 0x8011 in next(p for p in site.fabric.tables().values() if p.name == d).keys(), "the other partition")
     tables = {p.name: p for p in site.fabric.tables().values()}
     check_equal(tables[a].table, None, "the table of the mute host")
@@ -489,7 +490,7 @@ def held_back(site, a, c, d):
 
 
 def answers_again(site, a, c, policy):
-    """From here on each look at the fabric sees at most one of both in the partition."""
+    """From here on at most one of both is in the partition at any time."""
     site.fabric.lose(a, 0)
 
     def right():
@@ -502,7 +503,7 @@ def answers_again(site, a, c, policy):
 
 
 def test_mute_host():
-    """A leaves a partition and C joins it. A does not answer P_KeyTable MADs, whoever asks."""
+    """A leaves a partition and C joins it. A answers no P_KeyTable MADs, of pkeyd or OpenSM."""
     with Site() as site:
         a, b, c, d = hosts(site, 1, 2, 3, 4)
         site.start(simple(p={a: "full", b: "full"}))
@@ -517,7 +518,7 @@ def test_mute_host():
 
 
 def test_mute_host_on_the_way():
-    """A stops answering when OpenSM has the file that takes the partition from it, and has not read it yet."""
+    """A stops answering after OpenSM got the file that removes the partition from it, and before OpenSM reads the file."""
     with Site() as site:
         a, b, c, d = hosts(site, 1, 2, 3, 4)
         site.start(simple(p={a: "full", b: "full"}))
@@ -530,7 +531,7 @@ def test_mute_host_on_the_way():
 
 
 def test_mute_host_and_a_new_pkeyd():
-    """... and a pkeyd that knows nothing takes it for a member of anything."""
+    """As above; a pkeyd without state assumes that A holds anything."""
     with Site() as site:
         a, b, c, d = hosts(site, 1, 2, 3, 4)
         first = site.start(simple(p={a: "full", b: "full"}))
@@ -546,7 +547,7 @@ def test_mute_host_and_a_new_pkeyd():
 
 
 def test_moved_lids():
-    """OpenSM starts again and gives two hosts each other's LID. A reload sees that before it believes a table."""
+    """OpenSM restarts and swaps the LIDs of two hosts. A reload notices that before it uses a table."""
     with Site(opensm_conf="honor_guid2lid_file TRUE\n") as site:
         a, b, c = hosts(site, 1, 2, 3)
         site.fabric.settings(read_file(site.fabric.settings()).replace("sweep_interval: 1s", "sweep_interval: 1h"))
@@ -571,7 +572,7 @@ def test_moved_lids():
 
 
 def test_rewritten_tables():
-    """Without a mirror, what another partition manager does to a leaf is told once, as what it is."""
+    """Without a mirror, changes of a leaf by another partition manager are reported once, as that."""
     with Site() as site:
         site.fabric.settings("timeout: 200ms\nsweep_interval: 1s\n")
         names = [h[0] for h in site.fabric.topology.hosts]
@@ -592,7 +593,7 @@ def test_rewritten_tables():
 
 
 def test_stale_pidfile():
-    """No other process is sent a signal."""
+    """pkeyd signals no other process."""
     with Site() as site:
         other = subprocess.Popen(["sleep", "600"])
         try:
