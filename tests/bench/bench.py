@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The measurements of tests/bench/bench, all in one run on one fabric. Times are medians."""
+"""The benchmarks of tests/bench/bench, in one run on one fabric. Times are medians."""
 
 import argparse
 import os
@@ -17,12 +17,12 @@ from harness import Daemon, Fabric, check, k_ary, program  # noqa: E402
 
 WINDOW = 128
 MUTE = 50         # hosts
-P_KEY_TABLE = 22  # the attribute that they do not answer
+P_KEY_TABLE = 22  # the attribute to which they do not respond
 COUNTS = struct.Struct("=QQQQ")  # struct counts of lastset.c
 
 
 class Counter:
-    """The file that lastset.so keeps."""
+    """The file that lastset.so writes."""
 
     def __init__(self, fabric, name):
         self.path = fabric.path(name)
@@ -40,7 +40,7 @@ class Counter:
 
 
 def last_set(counter, act):
-    """Seconds from the beginning of act() to the last answer to a Set, and the Sets and SMPs it took."""
+    """The seconds from the start of act() to the last answer to a Set, and the numbers of Sets and SMPs."""
     before = counter.read()
     began = time.monotonic()
     act()
@@ -54,7 +54,7 @@ def opensm_conf(n):
 
 
 def policy(n):
-    """The same for pkeyd, so that neither undoes what the other did."""
+    """The same policy for pkeyd, so that neither undoes the changes of the other."""
     return "version: 1\npartitions:\n  default: {pkey: 0x7fff, members: {ALL: full}}\n" + "".join(
         "  b%d: {pkey: 0x%04x, members: {ALL_CAS: full}}\n" % (i, 0x1000 + i) for i in range(n))
 
@@ -76,20 +76,20 @@ def measure_daemon(fabric, counter, daemon, first, rounds):
 
 
 def others(hosts, n):
-    """Partitions of all hosts but these, behind those of policy()."""
+    """Partitions of all hosts except these, after those of policy()."""
     none = "".join(", %s: none" % name for name in hosts)
     return "".join("  c%d: {pkey: 0x%04x, members: {ALL_CAS: full%s}}\n" % (i, 0x2000 + i, none) for i in range(n))
 
 
 def measure_beside_mute(fabric, counter, daemon, first, rounds):
-    """Edits that do not concern MUTE hosts: before they stop answering, and when the daemon knows that they did."""
+    """Edits that do not concern MUTE hosts: before the hosts stop answering, and after the daemon has noticed."""
     hosts = [h[0] for h in fabric.topology.hosts[1:MUTE + 1]]  # the first is the head node
     base, out = policy(first), []
     for is_mute in (False, True):
         for name in hosts if is_mute else ():
             fabric.lose(name, 100, P_KEY_TABLE)
         if is_mute:
-            daemon.reload()  # finds no change: a sweep
+            daemon.reload()  # no change: a sweep
         times = []
         for n in range(rounds):
             fabric.write("partitions.yaml", base + others(hosts, 1 + n + rounds * is_mute))
@@ -117,7 +117,7 @@ def wall(fabric, arguments, statuses, rounds):
 
 
 class Used(threading.Thread):
-    """The most memory that a process held at once, in MB."""
+    """The peak memory of a process in MB."""
 
     def __init__(self, pid):
         super().__init__(daemon=True)
@@ -138,13 +138,13 @@ def peak(pid):
 
 
 def cpu(pid):
-    """Seconds of CPU that a process has used."""
+    """The CPU time of a process in seconds."""
     fields = harness.read_file("/proc/%d/stat" % pid).rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def measure_plan(fabric, counter, policy_file, rounds):
-    """From nothing: seconds, SMPs and MB, of the round that took the median."""
+    """A first start: seconds, SMPs and MB of the median round."""
     out = []
     for _ in range(rounds):
         before = counter.read()
@@ -162,12 +162,12 @@ def measure_plan(fabric, counter, policy_file, rounds):
 
 
 def measure_unchanged(daemon, counter, rounds):
-    """Sweeps that find nothing changed: seconds of CPU, seconds and SMPs of the one with the median of CPU."""
+    """Sweeps without changes: CPU seconds, seconds and SMPs of the one with the median CPU time."""
     out = []
     for _ in range(rounds):
         before, cpu_before = counter.read(), cpu(daemon.process.pid)
         began = time.monotonic()
-        daemon.reload()  # both files are as they were
+        daemon.reload()  # neither file has changed
         seconds = time.monotonic() - began
         smps, sets, _, _ = counter.read()
         check(sets == before[1], "%d Sets, though nothing changed" % (sets - before[1]))
@@ -183,7 +183,7 @@ def report(name, value, what, limit):
 
 
 def bring_up(fabric, counter):
-    """OpenSM, until it has written every table."""
+    """Starts OpenSM and waits until it has written every table."""
     began = time.monotonic()
     fabric.opensm_environment = counter.environment()
     fabric.start_opensm()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a hostlist costs beside a name: pkeyctl check of two policies on one topology file. Times are medians."""
+"""The cost of a hostlist compared with a name: pkeyctl check of two policies on one topology file. Times are medians."""
 
 import argparse
 import os
@@ -22,7 +22,7 @@ def policy(lines):
 
 
 def hostlist(numbers, i):
-    """All of these numbers; of every other hostlist all but one in the middle."""
+    """A hostlist of all these numbers; every other hostlist lacks one in the middle."""
     first, middle, last = numbers[0], numbers[len(numbers) // 2], numbers[-1]
     if i % 2 == 0 or not first < middle < last:
         return "node[%04d-%04d]" % (first, last)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the guest of the kernel lab does: scenarios, one after the other, each with a verdict in /lab/results/verdict.
+"""The scenarios in the guest of the kernel lab. Each writes its verdict to /lab/results/verdict.
 
-A scenario is a function; it passes if it comes to its end. They stand in the order in which they are run, from a kernel
-without any RDMA module to a fabric with OpenSM and pkeyd as a service.
+A scenario is a function; it passes if it returns. They run in this order, from a kernel without RDMA modules to a fabric with
+OpenSM and pkeyd as a service.
 """
 
 import glob
@@ -23,7 +23,7 @@ SCENARIOS = ("no-modules", "roce-only", "port-down", "no-permission", "service",
 LAB = "/lab"
 RESULTS = LAB + "/results"
 POLICY, SETTINGS = "/etc/pkeyd/partitions.yaml", "/etc/pkeyd/pkeyd.yaml"
-PARTITIONS = "/etc/opensm/partitions.conf"  # OpenSM's, which is absent as a rule
+PARTITIONS = "/etc/opensm/partitions.conf"  # OpenSM's partition file, usually absent
 METRICS = "/var/lib/prometheus/node-exporter/pkeyd.prom"
 DEVICES = ("lab0", "lab1", "lab2")
 GUID = 0x0002C90300800000
@@ -45,7 +45,7 @@ def say(text):
 
 
 def run(*argv, timeout=60, **more):
-    """Runs a program; gives its exit status and what it said on both channels."""
+    """Runs a program; returns its exit status and its output."""
     p = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                        timeout=timeout, errors="replace", **more)
     say("%s -> %d\n%s" % (" ".join(argv), p.returncode, p.stdout))
@@ -59,7 +59,7 @@ def must(*argv, **more):
 
 
 def wait_for(what, timeout, condition):
-    """Until condition() gives something true, which is returned."""
+    """Waits until condition() returns a true value, and returns it."""
     end = time.monotonic() + timeout
     while True:
         found = condition()
@@ -134,7 +134,7 @@ class Fabric:
         check(not os.path.exists("/sys/class/infiniband/" + device), device, "is still there")
 
     def receive(self, device, qp, lid_of_sender, mad):
-        """A MAD comes to this port, from the port with that LID."""
+        """Delivers a MAD to this port, from the port with that LID."""
         self.bridges[device].stdin.write(b"%d %d %s\n" % (qp, lid_of_sender, mad.hex().encode()))
         self.bridges[device].stdin.flush()
 
@@ -148,7 +148,7 @@ class Fabric:
             wait_for("%s ACTIVE" % device, 30, lambda: port_state(device) == "ACTIVE")
 
     def sweep(self):
-        """A heavy sweep, and its end."""
+        """Starts a heavy sweep and waits until it ends."""
         n = read("/tmp/opensm.log").count("SUBNET UP")
         self.opensm.send_signal(signal.SIGHUP)
         wait_for("a heavy sweep", 30, lambda: read("/tmp/opensm.log").count("SUBNET UP") > n)
@@ -196,7 +196,7 @@ def lid(device):
 
 
 def kernel_keys(device):
-    """{index: P_Key}, as libibverbs has it, read by a program that is not pkeyd's."""
+    """{index: P_Key} through libibverbs, read by an independent program."""
     p = subprocess.run([LAB + "/p_keys", device], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if p.returncode != 0:
         return {}
@@ -204,7 +204,7 @@ def kernel_keys(device):
 
 
 def set_key(device, index, key):
-    """Another writer; through lab0, by LID."""
+    """Writes a table with another program, through lab0, by LID."""
     set_keys(device, {index: key})
 
 
@@ -235,7 +235,7 @@ FIRST_KEYS = {"lab0": {0xFFFF, 0x8010}, "lab1": {0x7FFF, 0x8010, 0x0011}, "lab2"
 SECOND = FIRST.replace("labhost/lab1: limited", "labhost/lab1: full\n      labhost/lab2: both")
 SECOND_KEYS = {"lab0": {0xFFFF, 0x8010}, "lab1": {0x7FFF, 0x8010, 0x8011}, "lab2": {0x7FFF, 0x8010, 0x8011, 0x0011}}
 
-# Nothing below may be owed to a sweep that happened to come by.
+# A long interval, so that no periodic sweep affects the results.
 NO_SWEEPS = "ca: lab0\nsweep_interval: 1h\nbeside_opensm: true\n"
 
 
@@ -296,7 +296,7 @@ def verify(*options):
 
 
 def refusal(*argv, status=1, text=None):
-    """The program refuses, with this exit status and a word that helps."""
+    """Checks that the program refuses, with this exit status and a helpful message."""
     got, said = run(*argv)
     check(got == status, "%s ended with %d, not %d:" % (" ".join(argv), got, status), said)
     check(re.search(text, said), "'%s' is not in what %s said:" % (text, argv[0]), said)
@@ -404,7 +404,7 @@ def reload_and_refuse():
 
 
 def bus():
-    """The system bus, with the policy file where it was installed, and the unit's walls around the daemon."""
+    """The system bus, with the installed policy file, and the daemon in the sandbox of its unit."""
     began = start_service()
     wait_for("pkeyd on the bus", 20, lambda: run("busctl", "status", "org.pkeyd1")[0] == 0)
     check(not entries("BUS_ABSENT", began), "it was not on the bus at once")
@@ -432,7 +432,7 @@ def stop_service():
 
 
 def watchdog():
-    """With a shorter patience than the shipped two minutes, or nobody would wait for it."""
+    """The watchdog, with a shorter time than the two minutes of the unit."""
     check(property_of_unit("WatchdogUSec") == "2min", "watchdog:", property_of_unit("WatchdogUSec"))
     must("systemctl", "stop", "pkeyd")
     must("systemctl", "start", "pkeyd-impatient")
@@ -454,7 +454,7 @@ def lie(index):
 
 
 def second_witness():
-    """A driver that does not tell what the port holds: all the SMAs are right, and the kernel is not."""
+    """The driver reports a wrong table to the kernel: the SMAs are right, the kernel is not."""
     start_service()
     try:
         lie(0)
@@ -477,7 +477,7 @@ def second_witness():
 
 
 def bad_p_keys():
-    """The counter of packets with a foreign P_Key, of every port, as libibverbs tells it to pkeyd."""
+    """bad_pkey_cntr of every port, which pkeyd reads through libibverbs."""
     for n in (0, 7, 65536, 4294967295):
         write("/sys/module/labhca/parameters/bad_p_keys", str(n))
         try:
@@ -488,7 +488,7 @@ def bad_p_keys():
 
 
 def metrics_file():
-    """The unit as shipped, without a capability, may write where the example has the metrics, and nowhere else."""
+    """The shipped unit, without capabilities, can write the metrics file of the example, and nothing else."""
     here, elsewhere = "/var/lib/prometheus/node-exporter", "/var/lib/elsewhere"
     must("systemctl", "stop", "pkeyd")
     for path in (here, elsewhere):
@@ -507,7 +507,7 @@ def metrics_file():
     check(os.listdir(elsewhere) == [] and os.listdir(here) == [], "files are left")
 
 
-# --- who tries to cross a boundary ------------------------------------------------------------------------------------
+# --- violations -------------------------------------------------------------------------------------------------------
 
 DROP_IN = "/run/systemd/system/pkeyd.service.d/lab.conf"
 SA_KEY = "/run/sa_key"
@@ -517,7 +517,7 @@ REFUSED = ("PKEYD_NODE", "PKEYD_PORT_GUID", "PKEYD_LID", "PKEYD_PORT", "PKEYD_SW
 
 
 def drop_in():
-    """What the manual says for a site with an sa_key whose OpenSM is on this host."""
+    """The steps of the manual for a site with an sa_key and OpenSM on this host."""
     must("systemctl", "stop", "pkeyd")
     if not os.path.exists(DROP_IN):
         write(SA_KEY, "0x1\n")
@@ -526,7 +526,7 @@ def drop_in():
 
 
 def start_counting():
-    """The service with OpenSM's sa_key as a credential, up to its second look at all counters."""
+    """Starts the service with OpenSM's sa_key as a credential, and waits for its second poll of all counters."""
     drop_in()
     os.makedirs(os.path.dirname(METRICS), exist_ok=True)
     began = start_service(settings=COUNTING)
@@ -555,8 +555,8 @@ def metric(name, **labels):
 
 
 def violation():
-    """A counter of a switch port, over the kernel's MAD layer: one number, wherever it is shown. The default partition is at
-    another index than 0 of the port that asks."""
+    """A counter of a switch port, through the kernel's MAD layer: the same number everywhere. The default partition is not at
+    index 0 of the local port."""
     fabric.up()
     must("systemctl", "stop", "pkeyd")
     set_keys("lab0", {9: 0xFFFF, 1: 0, 0: 0x8010})
@@ -573,7 +573,7 @@ def violation():
         check(quiet["PKEYD_TOTAL"] == "5", "at the end:", quiet)
         check(len(entries("VIOLATION", moment)) == 1, "entries:", entries("VIOLATION", moment))
         check("not carried" not in read(bridge_log("lab0")), "with another P_Key:", read(bridge_log("lab0")))
-        # this test's own doubt: who sends with the entry of index 0 gets no answer
+        # checks the test itself: a sender with the entry at index 0 gets no answer
         status, said = run("perfquery", "-C", "lab0", "-t", "200", str(lid("lab1")), "1")
         check(status != 0 and "not carried" in read(bridge_log("lab0")), "perfquery with index 0:", said)
     finally:
@@ -602,7 +602,7 @@ def one_number(entry, n):
 
 
 def notice(trap, issuer, sender, receiver, key):
-    """IBA 1.5, 13.4.8.2 and 14.2.5.1: generic, security, told by a channel adapter."""
+    """IBA 1.5, 13.4.8.2 and 14.2.5.1: generic, security, from a channel adapter."""
     return (struct.pack(">BBHHHH", 0x82, 0, 1, trap, issuer, 0) +
             struct.pack(">HHHIII", 0, sender, receiver, key, 0x48, 0x49) + bytes(32) + bytes(12))
 
@@ -621,15 +621,15 @@ def report_257(tid, *about):
 
 
 def answers(tid=None):
-    """Answers to Reports that lab0 sent."""
+    """The responses to Reports that lab0 sent."""
     found = re.findall(r"answer class 0x03 method 0x86 status 0x0000 attribute 0x0002 TID 0x(\w+) to LID (\d+)",
                        read(bridge_log("lab0")))
     return [int(to) for t, to in found if tid is None or int(t, 16) == tid]
 
 
 def report():
-    """An adapter's trap 257: OpenSM makes a Report of it for who subscribed with its sa_key, and pkeyd an entry and an answer.
-    An earlier pkeyd had no sa_key: what it asked for does not make two of one."""
+    """An adapter sends trap 257: OpenSM reports it to the subscribers with its sa_key, and pkeyd logs it and responds. The
+    subscription of an earlier pkeyd without sa_key does not cause a second report."""
     must("systemctl", "stop", "pkeyd")
     no_drop_in()
     wait_entry("NOTICES_SUBSCRIBED", start_service())
@@ -641,7 +641,7 @@ def report():
     lids = [lid(d) for d in DEVICES]
     fabric.receive("lab0", 0, lids[1], trap_257(0x11, lids[1], lids[2], lids[1], 0x8011))
     wait_entry("VIOLATION_NOTICE", moment)
-    time.sleep(1.5)  # there would be a second entry by now
+    time.sleep(1.5)  # a second entry would have arrived by now
     entry = entries("VIOLATION_NOTICE", moment)[-1]
     check(entry["PKEYD_TOTAL"] == "1", "of one trap:", entries("VIOLATION_NOTICE", moment))
     check(all(w in entry["MESSAGE"] for w in ("lab1", "lab2", "0x8011", "tenant")), "says", entry["MESSAGE"])
@@ -654,7 +654,7 @@ def report():
 
 
 def by_hand(lids):
-    """Reports of OpenSM's LID are answered, each with its own transaction ID; those of others are not even read."""
+    """pkeyd responds to Reports from the LID of OpenSM, each with its own transaction ID, and ignores others."""
     moment = time.monotonic()
     fabric.receive("lab0", 1, lids[2], report_257(0x5EED00000001, lids[1], lids[2], lids[1], 0x8012))
     fabric.receive("lab0", 1, lids[0], report_257(0x5EED00000002, lids[1], lids[2], lids[1], 0x8013))
@@ -667,7 +667,8 @@ def by_hand(lids):
 
 
 def report_taken():
-    """Another program has the Reports: said once, and counters are looked at all the same. Once it is gone they are ours."""
+    """Another program receives the Reports: pkeyd logs that once, and polls the counters. When that program ends, pkeyd
+    subscribes."""
     must("systemctl", "stop", "pkeyd")
     fabric.up()
     other = subprocess.Popen([LAB + "/listener", "lab0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -690,7 +691,7 @@ def report_taken():
         other.wait()
 
 
-# --- the SA, and who asks it for a path -------------------------------------------------------------------------------
+# --- paths of the SA --------------------------------------------------------------------------------------------------
 
 PATHS = FIRST.replace("labhost/lab1: limited", "labhost/lab1: full\n      labhost/lab2: limited")
 PATHS_KEYS = {"lab0": {0xFFFF, 0x8010}, "lab1": {0x7FFF, 0x8010, 0x8011}, "lab2": {0x7FFF, 0x8010, 0x0011}}
@@ -702,7 +703,7 @@ MAY_TALK_LATER = [("lab0", "lab1", 0x8011), ("lab0", "lab2", 0x8011)]
 
 
 def has_path(source, target, key):
-    """As rdma_cm asks before it connects."""
+    """Queries the SA for a path, as rdma_cm does before it connects."""
     said = must("saquery", "-C", "lab0", "PR", "--slid", str(lid(source)), "--dlid", str(lid(target)), "--pkey", "0x%04x" % key)
     return re.search(r"(?i)\bpkey\.+0x%04x\b" % key, said) is not None
 
@@ -713,8 +714,8 @@ def check_paths(when, wanted):
 
 
 def path_records():
-    """For what the SA has a path. `direct` alone: for no P_Key that OpenSM's own file does not give. With a mirror: for all of
-    them from the next heavy sweep on, and for no others. `writer: opensm`: at once."""
+    """The P_Keys for which the SA has a path. `direct` alone: only those in OpenSM's own file. With a mirror: exactly those
+    of the policy from the next heavy sweep on. `writer: opensm`: at once."""
     fabric.up()
     drop_in()
     start_service(PATHS, PATHS_KEYS)
@@ -767,7 +768,7 @@ def opensm_service():
 
 def behind_its_back():
     start_service()
-    time.sleep(2)  # whatever pkeyd still does after a reload
+    time.sleep(2)  # wait for what pkeyd does after a reload
     for device in ("lab1", "lab0"):
         moment = time.monotonic()
         set_key(device, 9, 0x8123)
@@ -783,7 +784,7 @@ def behind_its_back():
         in_force(FIRST_KEYS, 5)
         check(seen - written < 1, "it took %.3f s" % (seen - written))
         time.sleep(2)
-    # what is taken away comes back to where it was, though other indexes were never used
+    # a removed entry returns to its index, although other indexes were never used
     before = kernel_keys("lab1")
     index = max(i for i, key in before.items() if key & 0x7FFF and i < 9)
     moment = time.monotonic()
@@ -817,7 +818,7 @@ def unplugged():
     start_service()
     before = main_pid()
     moment = time.monotonic()
-    fabric.kill_opensm()  # it works through the same HCA
+    fabric.kill_opensm()  # OpenSM works through the same HCA
     fabric.unplug("lab0")
     wait_entry("WAITING_FOR_PORT", moment, 30)
     check(main_pid() == before and property_of_unit("ActiveState") == "active", "pkeyd did not survive it")
@@ -838,7 +839,7 @@ def opensm_killed():
     time.sleep(1)
     check(main_pid() == before and property_of_unit("ActiveState") == "active", "pkeyd did not survive it")
     fabric.start_opensm()
-    # it has written its own tables all over the fabric; nobody else tells pkeyd than the events of the local ports
+    # it has written its own tables to the whole fabric; only the events of the local ports notify pkeyd
     wait_for("every table of the fabric as the policy says", 40, lambda: verify()[0] == 0)
     time.sleep(6)
     check(verify()[0] == 0, "it did not last")
@@ -846,7 +847,7 @@ def opensm_killed():
 
 
 def start_other_opensm():
-    """On the other host; it writes its own tables all over the fabric."""
+    """Starts OpenSM on the other host, which writes its own tables to the whole fabric."""
     os.makedirs("/tmp/other-opensm", exist_ok=True)
     return subprocess.Popen(["opensm", "-f", "/tmp/other-opensm/log"], cwd="/tmp/other-opensm",
                             env=dict(os.environ, SIM_HOST="H3", LD_PRELOAD=glob.glob("/usr/lib/*/umad2sim/libumad2sim.so")[0],
@@ -855,7 +856,7 @@ def start_other_opensm():
 
 
 def head_pair():
-    """role: follow-sm, and no sweeps: the kernel's events alone say when to stand by and when to write again."""
+    """role: follow-sm without sweeps: pkeyd stands by and writes again only because of events of the kernel."""
     moment = start_service()
     write(SETTINGS, NO_SWEEPS + "role: follow-sm\n")
     must("systemctl", "reload", "pkeyd")
@@ -874,7 +875,7 @@ def head_pair():
     finally:
         other.kill()
         other.wait()
-    # back to another port of this host than the one that pkeyd works through
+    # back to this host, but to another port than the one that pkeyd works through
     moment = time.monotonic()
     fabric.start_opensm(1)
     wait_entry("WRITES", moment, 30)
@@ -885,7 +886,7 @@ def head_pair():
             check(after[device].get(index, 0) & 0x7FFF == key & 0x7FFF, device, "index", index, before, after)
     fabric.kill_opensm()
     fabric.start_opensm()
-    # who comes next wants to find what pkeyd leaves, not what OpenSM wrote as it began
+    # the next scenario expects the tables of pkeyd, not those of OpenSM
     wait_for("every table of the fabric as the policy says", 40, lambda: holds(SECOND_KEYS) and verify()[0] == 0)
 
 
@@ -917,7 +918,7 @@ def local_verify():
 
 
 def hooks():
-    """What a Slurm prolog and a node health check say of this node: 0 is good."""
+    """The results of the Slurm prolog and the node health check for this node; 0 is good."""
     prolog, _ = run(LAB + "/prolog-pkeyd")
     check_file = ("die() { shift; echo \"ERROR: $*\"; exit 1; }; . %s/pkeyd.nhc; check_pkeyd" % LAB)
     health, _ = run("bash", "-c", check_file)
@@ -925,7 +926,7 @@ def hooks():
 
 
 def no_umad():
-    """Everything is there but the way to send a MAD."""
+    """All modules are loaded except the one to send MADs."""
     must("systemctl", "stop", "pkeyd")
     if fabric.opensm:
         fabric.kill_opensm()
@@ -968,7 +969,7 @@ def main(names):
         try:
             globals()[name.replace("-", "_")]()
             verdict(name, "pass")
-        except Exception as e:  # a scenario that breaks in any way has failed
+        except Exception as e:  # a scenario with any exception has failed
             say(traceback.format_exc())
             try:
                 dump()

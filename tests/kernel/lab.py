@@ -2,12 +2,12 @@
 """The kernel lab: pkeyd on a real kernel's ib_core, ib_umad and ib_uverbs, in a virtual machine.
 
     lab.py [--build DIR] [--timeout SECONDS] [--keep] [SCENARIO ...]
-    lab.py --missing                 says what this host lacks for it; ends 0 if nothing
+    lab.py --missing                 prints what this host lacks; exits with 0 if nothing
 
-The guest runs Debian's own kernel with this host's root file system below an overlay, systemd as its first process, the
-driver of driver/ for host channel adapters and ibsim for the fabric behind them. guest.py is what it does. QEMU's exit
-status says nothing of that: the guest writes a verdict for each scenario to a shared folder, and one that is not there is a
-failure. So is any other word than "pass". Where the lab cannot run, it says what is missing and ends with 77.
+The guest runs the kernel of Debian with this host's root file system below an overlay, systemd as its first process, the
+driver in driver/ for host channel adapters, and ibsim for the fabric behind them. guest.py has the scenarios. The guest
+writes a verdict for each scenario to a shared folder; a missing verdict, or one other than "pass", is a failure. If the lab
+cannot run, it prints what is missing and exits with 77.
 """
 
 import argparse
@@ -33,11 +33,11 @@ import guest  # noqa: E402
 PROGRAMS = ("qemu-system-x86_64", "cpio", "depmod", "make", "gcc", "ibsim", "opensm", "rdma", "unshare")
 MODULES = ("virtio_pci", "9p", "9pnet_virtio", "overlay")
 
-# /proc, /sys and /dev of this host are no business of the guest: a bind mount of / alone, in a namespace of its own.
+# The guest must not see /proc, /sys and /dev of this host: a bind mount of / alone, in a separate namespace.
 SHELL = 'mount --make-rprivate / && mount --bind / "$0" && exec "$@"'
 
 
-SKIPPED = 77  # as automake's tests end that were not made
+SKIPPED = 77  # the exit status of skipped tests in automake
 
 
 def fail(text):
@@ -45,11 +45,11 @@ def fail(text):
     sys.exit(1)
 
 
-# --- what this host has -----------------------------------------------------------------------------------------------
+# --- requirements -----------------------------------------------------------------------------------------------------
 
 
 def versions():
-    """Kernels of which both the image and the headers are here, newest first."""
+    """The kernels with image and headers on this host, newest first."""
     found = []
     for path in glob.glob("/boot/vmlinuz-*"):
         version = path[len("/boot/vmlinuz-"):]
@@ -59,7 +59,7 @@ def versions():
 
 
 def busybox():
-    """A busybox that needs no libraries: its program headers name no loader."""
+    """A static busybox, whose program headers name no loader."""
     for path in ("/bin/busybox", "/usr/bin/busybox"):
         if os.path.exists(path) and b"/ld-linux" not in open(path, "rb").read(4096):
             return path
@@ -67,12 +67,12 @@ def busybox():
 
 
 def in_bind_mount(root):
-    """What comes before a command that is to see this host's files, and those alone, below root."""
+    """The prefix of a command that sees only this host's files below root."""
     return ["unshare", "--mount", "sh", "-c", SHELL, root]
 
 
 def may_mount():
-    """Not so in a container without CAP_SYS_ADMIN."""
+    """False in a container without CAP_SYS_ADMIN."""
     with tempfile.TemporaryDirectory() as root:
         return subprocess.run([*in_bind_mount(root), "true"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL).returncode == 0
@@ -95,7 +95,7 @@ def missing():
     return lacks
 
 
-# --- what is built ----------------------------------------------------------------------------------------------------
+# --- build ------------------------------------------------------------------------------------------------------------
 
 
 def run(argv, log, **more):
@@ -127,7 +127,7 @@ def build_tools(build):
 
 
 def source_for(build, log):
-    """The tree, or a copy of it if it is configured in place: then configure refuses to build elsewhere."""
+    """The tree, or a copy of it if it is configured in place, because configure then refuses to build elsewhere."""
     copy = os.path.join(build, "source")
     if not os.path.exists(os.path.join(TOP, "config.status")):
         return TOP
@@ -136,7 +136,7 @@ def source_for(build, log):
 
 
 def configure_pkeyd(build, log):
-    """A plain build as a distribution would make it, whatever the tree around was configured with."""
+    """Builds as a distribution would, independently of the configuration of this tree."""
     folder, source = os.path.join(build, "plain"), source_for(build, log)
     os.makedirs(folder, exist_ok=True)
     if not os.path.exists(os.path.join(folder, "Makefile")):
@@ -149,7 +149,7 @@ def configure_pkeyd(build, log):
 def build_pkeyd(build):
     log, root = os.path.join(build, "pkeyd.log"), os.path.join(build, "share", "tree")
     folder = configure_pkeyd(build, log)
-    # one after the other: "all" is a make of its own, and both would build the libraries at once
+    # not in one make: both targets would build the libraries at the same time
     run(["make", "-j2", "all"], log, cwd=folder)
     run(["make", "-j2", "tests/kernel/verbs_ports"], log, cwd=folder)
     shutil.copy(os.path.join(folder, "tests/kernel/verbs_ports"), os.path.join(build, "share"))
@@ -158,7 +158,7 @@ def build_pkeyd(build):
 
 
 def unpack_kernel(build, version):
-    """The kernel itself out of the compressed image: it boots faster where nothing but emulation runs it."""
+    """Extracts the kernel from the compressed image, which boots faster under emulation."""
     image, out = open("/boot/vmlinuz-" + version, "rb").read(), os.path.join(build, "vmlinux-" + version)
     if os.path.exists(out):
         return out
@@ -329,7 +329,7 @@ def boot(build, kernel, initramfs, share, timeout):
 
 
 def judge(results, scenarios, in_time):
-    """Each scenario that was asked for must have said "pass"; anything else is a failure. Gives the names of those."""
+    """Checks that each requested scenario has the verdict "pass". Returns the names of the others."""
     said, bad = {}, []
     path = os.path.join(results, "verdict")
     for line in open(path, errors="replace") if os.path.exists(path) else []:

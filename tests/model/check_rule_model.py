@@ -2,18 +2,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compares rule_judge, knowledge_judge_block and gate_admit with rule_model.py, on all small cases and on random ones.
 
-Where ../shared/gate_model.py is beside the source (or in the folder that PKEYD_SHARED names), that one is compared, too. It knows
-bounds of one level for each port, so both speak of the same thing where no port is absent, what the policy gives each is known exactly, and filters are by level and on in both
-directions or off. There:
+If ../shared/gate_model.py is beside the source (or in the folder PKEYD_SHARED), that model is compared, too. It knows bounds
+of one level for each port, so both are comparable if no port is absent, the policy of each port is known exactly, and filters
+are by level and on in both directions or off. Then:
 
-    rule_judge admits what it admits, and nothing else;
-    knowledge and gate admit nothing that it refuses;
-    what it admits, they admit, if the other model of a switch (FILTER_BY_BASE) does not stand in the way.
+    rule_judge admits exactly the writes that the model admits;
+    knowledge and gate admit no write that the model refuses;
+    they admit the writes that it admits, unless the other model of a switch (FILTER_BY_BASE) refuses them.
 
-Of absent ports it knows nothing. They count as others do where a write raises a level (what holds a base may come back), and not at all
-where one lowers it.
+The model does not know absent ports. They count as others if a write raises a level (they may return with the base), and do
+not count if it lowers one.
 
-    SEED=7 COUNT=20000 check_rule_model.py     other random cases, or more
+    SEED=7 COUNT=20000 check_rule_model.py     other or more random cases
 """
 import importlib.util, itertools, os, random, subprocess, sys
 
@@ -33,7 +33,7 @@ def judge(lines):
 
 
 def shared_model():
-    """admit() of the model beside the source; None: it is not there."""
+    """admit() of the model beside the source; None: absent."""
     top = os.environ.get("abs_top_srcdir", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
     path = os.path.join(os.environ.get("PKEYD_SHARED", os.path.join(top, "../shared")), "gate_model.py")
     if not os.path.exists(path):
@@ -99,7 +99,7 @@ NO_LEAF = m.Table(m.NO_TABLE, 0, 0)
 
 
 def away(presence):
-    """What is not there was not read."""
+    """Absent ports were not read."""
     return [m.Host(p, presence, t, NO_LEAF, (0, 0), 0) for p in POLICIES for t in BEFORE_TABLES]
 
 
@@ -112,7 +112,7 @@ def random_host(rng):
 
 
 def fabric_cases(rng, count):
-    """Every knowledge of two ports without filters; then any of two to four, with and without."""
+    """All states of knowledge of two ports without filters; then random ones of two to four ports, with and without filters."""
     plain = [m.Host(p, m.THERE, t, NO_LEAF, (0, 0), 0) for p in POLICIES for t in TABLES if t.kind not in (m.READ_SENT, m.BEFORE_SENT)]
     for level, one, other in itertools.product(LEVELS, plain, plain + away(m.ABSENT) + away(m.EXPIRED)[:3]):
         yield [one, other], 0, False, level
@@ -132,7 +132,7 @@ def fabric_line(case):
 
 
 def read_now(case):
-    """The block was read just before the Set: nothing else was sent to it that is open, and a vouch for its port is at an end."""
+    """The block was read just before the Set: no other write to it is unconfirmed, and a vouch for its port has ended."""
     hosts, port, is_leaf, _ = case
     closed = {m.READ_SENT: m.READ, m.BEFORE_SENT: m.BEFORE, m.VOUCHED: m.BEFORE}
     table = hosts[port].leaf if is_leaf else hosts[port].table

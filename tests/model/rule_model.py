@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The rule of src/knowledge/rule.h once more, as short as it can be said, to compare the C code with.
+"""The rule of src/knowledge/rule.h, as short as possible, for comparison with the C code.
 
-One base. A level is 0 (none), 1 (limited) or 2 (full). What is known of a level is a pair (has, may): it is at least the one and at
-most the other. For all of that is known it may be anything between.
+For one base. A level is 0 (none), 1 (limited) or 2 (full). Knowledge of a level is a pair (has, may): the level is at least
+`has` and at most `may`.
 """
 
 from collections import namedtuple
 
 NONE, LIMITED, FULL, UNKNOWN, UP_TO_LIMITED, FROM_LIMITED = range(6)
-RANGES = {UNKNOWN: (NONE, FULL), UP_TO_LIMITED: (NONE, LIMITED), FROM_LIMITED: (LIMITED, FULL)}  # of a policy only
+RANGES = {UNKNOWN: (NONE, FULL), UP_TO_LIMITED: (NONE, LIMITED), FROM_LIMITED: (LIMITED, FULL)}  # only of a policy
 THERE, ABSENT, EXPIRED = range(3)
 READ, READ_SENT, BEFORE, BEFORE_SENT, NEVER, VOUCHED, NO_TABLE = range(7)
 BY_LEVEL, BY_BASE = range(2)
@@ -16,7 +16,7 @@ SENDS, RECEIVES = range(2)
 
 Other = namedtuple("Other", "policy has may is_absent")
 Table = namedtuple("Table", "kind level sent")
-# filters: on for what the host sends, for what it receives; unsure: a write of these bits was not confirmed
+# filters: of what the host sends, of what it receives; unsure: a write of these bits was not confirmed
 Host = namedtuple("Host", "policy presence table leaf filters unsure")
 
 
@@ -33,7 +33,7 @@ def most(policy):
 
 
 def surely_wanted(x, y):
-    """Does the policy let them talk, whatever of its range it gives each of them?"""
+    """Does the policy certainly let them talk, with any level of its range?"""
     return talk(least(x), least(y))
 
 
@@ -42,13 +42,13 @@ def perhaps_wanted(x, y):
 
 
 def gains(policy, before, after, other):
-    """Could the write let this pair talk that may not, and does not for certain?"""
+    """Could the write let this pair talk, although it may not and does not certainly talk already?"""
     certain = not other.is_absent and talk(before[0], other.has)
     return after[1] > before[1] and talk(after[1], other.may) and not surely_wanted(policy, other.policy) and not certain
 
 
 def loses(policy, before, after, other):
-    """Could the write part a pair that may talk, and may be talking? Who is not there talks with nobody."""
+    """Could the write cut off a pair that may talk, and may be talking? Absent ports talk to no port."""
     lowers = after[0] < before[0] or after[1] < before[1]
     return (lowers and not other.is_absent and perhaps_wanted(policy, other.policy) and talk(before[1], other.may)
             and not talk(after[0], other.has))
@@ -59,7 +59,7 @@ def admits(policy, before, after, others):
 
 
 def table_bounds(table, instead=None):
-    """What a table may hold; `instead`: if that were written, and arrived."""
+    """The bounds of a table; `instead`: after this write, if it arrived."""
     if table.kind == VOUCHED:
         return (NONE, NONE)
     if table.kind == NEVER:
@@ -71,7 +71,8 @@ def table_bounds(table, instead=None):
 
 
 def host_bounds(host, model, direction, instead=None, is_leaf=False):
-    """What a host may be to others in this direction, as such a switch filters. An absent one may come back elsewhere."""
+    """The bounds of a host for others in this direction, behind the filter of its switch. An absent host may return
+    elsewhere."""
     own = table_bounds(host.table, None if is_leaf else instead)
     if host.presence == EXPIRED:
         return (NONE, NONE)
@@ -92,19 +93,20 @@ def others_of(hosts, port, model, direction):
 
 
 def worlds(host):
-    """Where it is not known whether the leaf port filters, it does in one world, and not in the other."""
+    """If it is not known whether the leaf port filters, both cases are possible."""
     return [host._replace(filters=f, unsure=0) for f in ((0, 0), (1, 1))] if host.unsure else [host]
 
 
 def admits_write(hosts, port, is_leaf, level, models=(BY_LEVEL, BY_BASE), directions=(SENDS, RECEIVES)):
-    """What the port sends counts against what the others receive, and the other way round, in either model of a switch."""
+    """The sending side of the port is checked against the receiving side of the others, and vice versa, in both models of a
+    switch."""
     return all(admits(mine.policy, host_bounds(mine, m, d), host_bounds(mine, m, d, level, is_leaf),
                       others_of(hosts, port, m, RECEIVES if d == SENDS else SENDS))
                for mine in worlds(hosts[port]) for m in models for d in directions)
 
 
 def exceeds_policy(host, is_leaf, level):
-    """Could the write raise this table, and above what the policy gives the host?"""
+    """Could the write raise this table above the level that the policy gives the host?"""
     table = host.leaf if is_leaf else host.table
     lowest = NONE if table.kind == NEVER else min([table.level] + [table.sent] * (table.kind in (READ_SENT, BEFORE_SENT)))
     return level > lowest and level > least(host.policy)

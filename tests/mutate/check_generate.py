@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The generator of wrongs: exactly these from small texts, nothing from comments and strings, the same sample for a seed."""
+"""The generator of wrongs: the expected wrongs of small texts, none from comments and strings, the same sample for a seed."""
 
 import contextlib
 import importlib.machinery
@@ -213,7 +213,7 @@ class Samples(unittest.TestCase):
 
 
 class Measurements(unittest.TestCase):
-    """The first n of the sample that say something, whoever judges them and however long it takes."""
+    """The sample has the first n wrongs that count, independently of the copies and their speed."""
 
     SAMPLE = g.generate("src/a.c", "int f(void)\n{\n        return a + 1 < b - 2 && c[3] == 4;\n}\n")
     VERDICTS = ("caught", "equivalent", "SURVIVED", "does not compile", "equivalent")
@@ -271,7 +271,7 @@ class RealFiles(unittest.TestCase):
                 changed = g.apply(text, w)
                 after = g.tokenize(changed)
                 self.assertNotEqual([t.text for t in after], tokens, w)
-                g.match_brackets(after)  # Unreadable, if they are not in balance
+                g.match_brackets(after)  # skipped if the brackets do not match
                 self.assertEqual(changed.count("\n"), text.count("\n"), w)
 
 

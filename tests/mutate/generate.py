@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Wrongs that nobody chose: from the text of a C file, and a sample of them. Pure: no file is read here.
+"""Generates wrongs from the text of a C file, and takes a random sample of them. Pure: it reads no files.
 
-A tokenizer and a reader of statements, instead of a parser: what a wrong changes is a text, a wrong that is no C is told by
-the compiler, which sees each of them anyway, and so are the types of two arguments that are swapped (Wrong.guard). Comments,
-strings, characters, preprocessor lines, asserts and debug messages are never changed, and nothing outside of functions. A
-call that only gives memory back is not deleted: that is for the sanitizers, which a build with wrongs does without.
+A tokenizer and a reader of statements instead of a parser: a wrong changes text, and the compiler rejects those that are not
+C, or that swap arguments of different types (Wrong.guard). Comments, strings, characters, preprocessor lines, asserts and
+debug messages are never changed, nor is anything outside of functions. Calls that only free memory are not deleted, because
+only the sanitizers would notice.
 """
 
 import hashlib
 import re
 from collections import Counter, namedtuple
 
-# start, end: where the text `old` stands in its file. guard: an expression that only compiles if the wrong is one to count.
+# start, end: the place of `old` in its file. guard: an expression that compiles only if the wrong counts.
 Wrong = namedtuple("Wrong", "path line function kind start end old new guard")
 Token = namedtuple("Token", "kind text start end")
 
@@ -23,21 +23,21 @@ TOKEN = re.compile(r"""
   | (?P<word>    [A-Za-z_]\w* )
   | (?P<mark>    \.\.\. | <<= | >>= | -> | \+\+ | -- | << | >> | <= | >= | == | != | && | \|\| | [-+*/%&|^]= | . )
 """, re.X | re.S)
-# With its continued lines, and with a comment that goes on behind it.
+# With continuation lines, and with a comment that begins on it.
 DIRECTIVE = re.compile(r"\#(?:/\*.*?\*/|//(?:\\\n|[^\n])*|\\\n|\"(?:\\.|[^\"\\\n])*\"|[^\n])*", re.S)
 
 OPENING = {"(": ")", "[": "]", "{": "}"}
 ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="}
 COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
-# What the right side becomes, in the direction that the other operator does not give: `a < n` is `a <= n - 1`.
+# The change of the right side in the direction that the other operator does not cover: `a < n` is `a <= n - 1`.
 BOUNDS = {"<": "- 1", ">=": "- 1", "<=": "+ 1", ">": "+ 1"}
 CONTROL = {"if", "else", "while", "for", "do", "switch", "case", "default", "return", "goto", "break", "continue"}
 TYPES = {"const", "static", "struct", "enum", "union", "unsigned", "signed", "int", "char", "long", "short", "bool", "void",
          "float", "double", "volatile", "register", "extern", "typedef", "_Static_assert", "static_assert", "auto"}
-# What stands at the ends of an operand of ||; of &&; of a condition before `?`.
+# The tokens at the ends of an operand of ||; of &&; of a condition before `?`.
 ENDS = {",", ";", "?", ":", "(", "[", "{", "}", ")", "]"} | ASSIGNMENTS | CONTROL
 OPERAND_ENDS = {"||": ENDS | {"||"}, "&&": ENDS | {"||", "&&"}}
-# Their arguments are left as they are.
+# Their arguments are not changed.
 UNTOUCHED = re.compile(r"^(assert|static_assert|_Static_assert|log_debug|sizeof|__\w+)$")
 GIVES_BACK = re.compile(r"^(free|\w+_free|\w+_unref) \(")
 ERROR = re.compile(r"^- E[A-Z0-9]+$")
@@ -45,11 +45,11 @@ INTEGER = re.compile(r"^(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)([uUlL]*)$")
 
 
 class Unreadable(Exception):
-    """Brackets that do not match, as with branches of #if that open one each: the function is left out."""
+    """Brackets that do not match, for example because branches of #if open one each: the function is left out."""
 
 
 def tokenize(text):
-    """The tokens but comments; each preprocessor directive is one token."""
+    """The tokens without comments; each preprocessor directive is one token."""
     tokens = []
     at, line_begins = 0, True
     while at < len(text):
@@ -69,7 +69,7 @@ def tokenize(text):
 
 
 def match_brackets(tokens):
-    """The index of the other bracket, for each that has one."""
+    """The index of the matching bracket, for each bracket."""
     other, opened = {}, []
     for i, t in enumerate(tokens):
         if t.kind != "mark":
@@ -104,7 +104,7 @@ def functions(tokens, other):
 
 
 class Body:
-    """The wrongs of one function. Positions are indexes of tokens; a span is the first and the one behind the last."""
+    """The wrongs of one function. Positions are indexes of tokens; a span is [first, end)."""
 
     def __init__(self, path, text, tokens, other, function):
         self.path, self.text, self.tokens, self.other = path, text, tokens, other
@@ -112,7 +112,7 @@ class Body:
         self.close = other[self.open]
         self.wrongs = []
         self.untouched = set()
-        self.statements = []  # (kind, first, end): what statement() came by
+        self.statements = []  # (kind, first, end) of the statements that statement() has read
         self.ifs = []         # (first, condition, body, end) of those without else
         self.conditions = []  # spans
 
@@ -125,7 +125,7 @@ class Body:
         return self.tokens[i].text if self.tokens[i].kind == "word" else None
 
     def behind(self, i, *texts):
-        """The index behind the next of these marks that stands in no bracket."""
+        """The index after the next of these marks outside of brackets."""
         while not self.is_mark(i, *texts):
             i = self.other[i] if self.is_mark(i, *OPENING) else i
             i += 1
@@ -134,7 +134,7 @@ class Body:
         return i + 1
 
     def statement(self, i):
-        """Reads the statement that begins there, with those in it; the index behind it."""
+        """Reads the statement at this index, with nested statements; returns the index after it."""
         t, word = self.tokens[i], self.word(i)
         if t.kind == "directive" or self.is_mark(i, ";"):
             return i + 1
@@ -273,7 +273,7 @@ class Body:
         return any(self.is_mark(i, "(", "++", "--", *ASSIGNMENTS) for i in range(first, end))
 
     def keep_sizes(self, first, end):
-        """The size of an array is no off-by-one that a test could notice."""
+        """A declaration of an array, whose size is not changed, because no test would notice."""
         for i in range(first, end):
             if self.is_mark(i, "=", "(", "{"):
                 break
@@ -293,7 +293,7 @@ class Body:
             self.add("return", first, end, "return 0;")
 
     def is_equality(self, first, end):
-        """Then its negation is the other operator, and of_tokens() has it."""
+        """The negation of a single comparison is the other operator, which of_tokens() generates."""
         ends = OPERAND_ENDS["&&"]
         for i in range(first, end):
             if self.is_mark(i, "==", "!="):
@@ -312,7 +312,7 @@ class Body:
             self.add("negate", first, end, "!(%s)" % self.source(first, end))
 
     def is_error_path(self, condition, body, end):
-        """One that ends in `return -E...`, `return NULL`, in a goto, or that returns the negative number it is about."""
+        """A branch that ends in `return -E...`, `return NULL` or a goto, or that returns the negative number it tests."""
         last = [(kind, i, e) for kind, i, e in self.statements if e == end - self.is_mark(body, "{") and i >= body]
         if not last:
             return False
@@ -359,7 +359,7 @@ class Body:
                 self.add("off-by-one", i, i + 1, ("0x%x" if is_hex else "%d") % n + suffix)
 
     def move_bound(self, i, change):
-        """`i < n` to `i < n - 1`, where the right side is a name with what hangs on it."""
+        """`i < n` to `i < n - 1`, if the right side is a name with members and indexes."""
         first = i
         if not self.word(i) or UNTOUCHED.match(self.word(i)):
             return
@@ -403,7 +403,7 @@ class Body:
                     self.swap(i, a, b, end + 1)
 
     def may_be_of_one_type(self, a, b):
-        """As far as the tokens show, and neither holds a text; the guard knows the types."""
+        """Whether two arguments can be swapped, by their tokens; neither is a string. The guard checks the types."""
         if any(t.kind == "string" for t in self.tokens[a[0]:a[1]] + self.tokens[b[0]:b[1]]):
             return False
         numbers = [self.tokens[x].kind in ("number", "char") and end == x + 1 for x, end in (a, b)]
@@ -411,7 +411,7 @@ class Body:
         return self.plain(*a) != self.plain(*b) and not (any(numbers) and any(addresses))
 
     def swap(self, i, a, b, end):
-        """The whole call, so that the guard can stand around it."""
+        """The whole call, so that the guard can enclose it."""
         at = [self.tokens[i].start, self.tokens[a[0]].start, self.tokens[a[1] - 1].end,
               self.tokens[b[0]].start, self.tokens[b[1] - 1].end, self.tokens[end - 1].end]
         part = [self.text[x:y] for x, y in zip(at, at[1:])]
@@ -437,7 +437,7 @@ def generate(path, text):
 
 
 def apply(text, wrong):
-    """The file with the wrong in it. Lines keep their numbers, so that an assert behind it compiles to what it was."""
+    """The file with the wrong. Lines keep their numbers, so that asserts after it compile to the same code."""
     new = wrong.new
     if wrong.guard:
         new = '({ _Static_assert(%s, "arguments of two types"); %s; })' % (wrong.guard, new)
@@ -445,9 +445,9 @@ def apply(text, wrong):
 
 
 def sample(wrongs, sources, seed):
-    """All of them in an order by chance: the first N are the sample of N, each that cannot be judged is replaced by the next.
-    The place of one depends on the seed, on its function's name and on its line's text, not on line numbers or on other
-    functions, so that a sample stays nearly the same while the sources change. sources: the text by path."""
+    """All wrongs in random order: the first N are the sample, and the next one replaces each that cannot be judged. The
+    position of a wrong depends on the seed, the name of its function and the text of its line, not on line numbers or other
+    functions, so a sample changes little when the sources change. sources: the text by path."""
     seen = Counter()
     ranked = []
     for w in sorted(wrongs, key=lambda w: (w.path, w.start, w.end, w.kind, w.new)):
