@@ -2,19 +2,19 @@
 #pragma once
 
 /*
- * A fabric that we command: nodes, ports, cables, and the management agents that answer for them.
+ * The virtual fabric: nodes, ports, cables, and their management agents.
  *
  *     frame in --fabsim_route--> place, hops --fabsim_answer--> frame out
- *     packet(a, b, P_Key) --fabsim_send_packet--> passed or refused; counters and notices as hardware moves them
+ *     packet(a, b, P_Key) --fabsim_send_packet--> passed or dropped; with counters and notices as in hardware
  *
- *     Report <--fabsim_sa_next_report-- notices of traps 257 and 259, for whom subscribed
+ *     Report <--fabsim_sa_next_report-- notices of traps 257 and 259, for subscribers
  *
- * The hardware's side of pkeyd's world, and nothing of pkeyd's own ideas: what a table lets through is decided here from
- * the entries themselves, so that the promises can be checked against it. Bytes are coded by libibmad.
+ * It models the hardware independently of pkeyd: the entries of tables alone decide here which packets
+ * pass, so that the promises can be checked against it. libibmad codes the bytes.
  *
- * There is no clock here: time is an argument (only the M_Key's lease needs it). Latency, loss and everything else that
- * goes wrong on the way is the wire's matter (wire.h). Forwarding tables are not modelled: a LID is reachable where
- * cables and switches that are up lead to it, as if the subnet manager had always just been there.
+ * There is no clock: time is an argument (only the lease of the M_Key needs it). wire.h adds latency, loss
+ * and other faults. Forwarding tables are not modelled: a LID is reachable if cables and switches that
+ * are up lead to it, as if the subnet manager had just configured them.
  */
 
 #include "ib/smp.h"
@@ -26,11 +26,11 @@
 #define FABSIM_MAX_SUBSCRIPTIONS 8
 #define FABSIM_MAX_REPORTS 64
 
-/* What an SMA does not answer. */
+/* The requests that an SMA does not answer. */
 enum fabsim_mute {
         FABSIM_ANSWERS,
         FABSIM_MUTE_P_KEYS,     /* P_KeyTable MADs are dropped */
-        FABSIM_MUTE_ANSWERS,    /* ... are carried out, and not answered */
+        FABSIM_MUTE_ANSWERS,    /* ... are carried out but not answered */
         FABSIM_MUTE,            /* everything is dropped */
 };
 
@@ -38,19 +38,19 @@ struct fabsim_port {
         struct guid guid;               /* endports */
         struct lid lid;
         uint8_t lmc;
-        struct lid sm_lid;              /* of the master SM, as this port was told; 0: as it is */
+        struct lid sm_lid;              /* of the master SM in this port's PortInfo; 0: the actual one */
         bool is_cabled;
         unsigned peer_node;             /* the other end of the cable */
         uint8_t peer_port;
         uint16_t capacity;              /* entries of the P_Key table; 0: no table */
         struct p_key table[FABSIM_MAX_ENTRIES];
-        struct p_key swallows;          /* an entry that this table does not take, though it answers as if it did */
-        bool lies;                      /* ... and the answer to the Set shows what was sent, not what is there */
+        struct p_key swallows;          /* an entry that this table does not store, although it answers success */
+        bool lies;                      /* ... and the answer to the Set has what was sent, not what is stored */
         bool enforce_inbound, enforce_outbound;
         enum fabsim_mute mute;          /* of the SMA there: of a switch, that of port 0 */
         uint64_t m_key;                 /* 0: none */
         uint8_t m_key_protection;       /* 0-3 */
-        uint16_t m_key_lease;           /* seconds; 0: for ever */
+        uint16_t m_key_lease;           /* seconds; 0: forever */
         usec_t m_key_expires;           /* 0: no violation since the lease began */
         uint16_t m_key_violations, p_key_violations;
         uint64_t rcv_constraint_errors, xmit_constraint_errors;
@@ -88,24 +88,24 @@ struct fabsim_subscription {
         uint16_t trap, type;
 };
 
-/* On its way until it is answered. */
+/* In flight until it is answered. */
 struct fabsim_report {
         struct mad_frame frame;
         usec_t next_at;
-        unsigned tries;                 /* left; 0: a free place */
+        unsigned tries;                 /* left; 0: a free slot */
 };
 
 /* The subnet administrator, at f->sm. */
 struct fabsim_sa {
-        uint64_t key;                   /* a request with another one than this or 0 has no answer */
-        bool distrusts;                 /* without the key no subscription to traps 256 to 259 by number */
-        bool lacks_subscriptions;       /* it does not know InformInfo */
+        uint64_t key;                   /* a request with a key other than this or 0 gets no answer */
+        bool distrusts;                 /* refuses subscriptions to traps 256 to 259 by number without the key */
+        bool lacks_subscriptions;       /* it does not support InformInfo */
         struct fabsim_subscription subscriptions[FABSIM_MAX_SUBSCRIPTIONS];
         unsigned n_subscriptions;
         unsigned n_seen;                /* notices of the fabric */
         struct fabsim_report reports[FABSIM_MAX_REPORTS];
         uint64_t next_tid;
-        unsigned n_given_up;            /* Reports that nobody answered */
+        unsigned n_given_up;            /* Reports without an answer */
         unsigned n_asked, n_refused;    /* InformInfos */
 };
 
@@ -113,9 +113,9 @@ struct fabsim {
         struct fabsim_node nodes[FABSIM_MAX_NODES];
         unsigned n_nodes;
         struct fabsim_place self, sm;   /* endports */
-        bool sm_runs;                   /* false: it gave out the LIDs and ended */
-        struct fabsim_notice notices[FABSIM_MAX_NOTICES]; /* a ring: the oldest fall out */
-        unsigned n_notices;             /* all that were raised */
+        bool sm_runs;                   /* false: it assigned the LIDs and ended */
+        struct fabsim_notice notices[FABSIM_MAX_NOTICES]; /* a ring buffer */
+        unsigned n_notices;             /* total */
         struct fabsim_sa sa;
 };
 
@@ -140,46 +140,46 @@ static inline bool fabsim_is_endport(const struct fabsim *f, struct fabsim_place
         return f->nodes[p.node].type == NODE_SWITCH ? p.port == 0 : p.port > 0;
 }
 
-/* The SMA of this port does not answer everything. */
+/* Sets which requests the SMA of this port does not answer. */
 bool fabsim_is_mute(const struct fabsim *f, struct fabsim_place p);
-/* The cable's other end; false: no cable, or what is there is not up. */
+/* The other end of the cable; false: no cable, or the other end is down. */
 bool fabsim_peer(const struct fabsim *f, struct fabsim_place p, struct fabsim_place *ret);
-/* Hops from the port pkeyd works through to this place; -1: no way. */
+/* The number of hops from pkeyd's port to this place; -1: unreachable. */
 int fabsim_distance(const struct fabsim *f, struct fabsim_place to);
 
-/* Where a frame sent by f->self arrives. False: nowhere. */
+/* The place where a frame sent by f->self arrives. False: none. */
 bool fabsim_route(const struct fabsim *f, const struct mad_frame *frame, struct fabsim_place *ret, unsigned *ret_hops);
-/* What the agent at that place does and answers; 256 bytes in, 256 out. False: it keeps silent (wrong M_Key, a class that
- * it does not speak). */
+/* Lets the agent at that place carry out and answer a request; 256 bytes in, 256 out. False: no answer (wrong M_Key, a class
+ * that it does not support). */
 bool fabsim_answer(struct fabsim *f, usec_t now, struct fabsim_place at, const struct mad_frame *frame,
                    struct mad_frame *ret);
 
-/* sa.c. The SA forgets who subscribed, and what it had still to report. */
+/* sa.c. The SA drops all subscriptions and pending Reports. */
 void fabsim_sa_restart(struct fabsim *f);
-/* The next Report to f->self that is due. The SA turns each notice that the fabric raised meanwhile into one for each
- * subscription that it fits, sends it again until it is answered, and gives up after some tries. */
+/* The next Report to f->self that is due. The SA makes a Report of each new notice for each matching
+ * subscription, repeats it until it is answered, and gives up after some tries. */
 bool fabsim_sa_next_report(struct fabsim *f, usec_t now, struct mad_frame *ret);
 usec_t fabsim_sa_due(const struct fabsim *f);
-/* What it answers; fabsim_answer asks it. */
+/* The answer of the SA; for fabsim_answer. */
 bool fabsim_sa_answer(struct fabsim *f, const struct mad_frame *frame, struct mad_frame *ret);
 
 /* The P_Key table that a SubnSet or SubnGet(P_KeyTable) with this modifier means there; NULL: no such. */
 struct fabsim_port *fabsim_table_at(struct fabsim *f, struct fabsim_place at, uint32_t modifier, uint16_t *ret_block);
 
-/* What a port is in a base by its own table: 0 nothing, 1 limited, 2 full. */
+/* The level of a port in a base by its own table: 0 none, 1 limited, 2 full. */
 int fabsim_level(const struct fabsim_port *p, uint16_t base);
 
 /*
- * May a packet of this base get from endport a to endport b, as the hardware is programmed? a sends with the best entry it
- * has. It passes if a's and b's tables match (IBA 1.5, 10.9.3) and the switch ports beside them, where they enforce in
- * that direction, let it. How a switch takes an entry that is limited is told in two ways: lenient (any entry of the base
- * lets every packet of the base pass) and strict (a limited entry makes whoever is behind it a limited member at best). The
- * promises must hold in both.
+ * Does the hardware let a packet of this base pass from endport a to endport b? a sends with its best entry. The
+ * packet passes if the tables of a and b match (IBA 1.5, 10.9.3) and their leaf ports let it pass, if they enforce in
+ * that direction. A limited entry of a switch has two interpretations: lenient (any entry of the base
+ * lets all packets of the base pass) and strict (a limited entry makes the port behind it at most a limited member). The
+ * promises must hold for both.
  */
 bool fabsim_base_passes(const struct fabsim *f, struct fabsim_place a, struct fabsim_place b, uint16_t base, bool strict);
-/* The same of one packet with this very P_Key, lenient; a must have it in its table. */
+/* The same for a packet with exactly this P_Key, lenient; a must have it in its table. */
 bool fabsim_may_pass(const struct fabsim *f, struct fabsim_place a, struct fabsim_place b, struct p_key key);
-/* A reboot that takes no time: counters are back at 0, tables stay. */
+/* An instant reboot: counters are 0, tables stay. */
 void fabsim_reset_counters(struct fabsim *f, unsigned node);
-/* Sends it: what refuses it counts it and raises a notice. Returns fabsim_may_pass. */
+/* Sends a packet; the port that drops it counts it and raises a notice. Returns fabsim_may_pass. */
 bool fabsim_send_packet(struct fabsim *f, struct fabsim_place a, struct fabsim_place b, struct p_key key);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* One 64-bit seed, one sequence, on every machine (splitmix64). */
+/* The same sequence for a 64-bit seed on every machine (splitmix64). */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,7 +31,7 @@ static inline unsigned prng_between(struct prng *p, unsigned lowest, unsigned hi
         return lowest + prng_below(p, highest - lowest + 1);
 }
 
-/* True in so many of a thousand cases. */
+/* True with this probability per thousand. */
 static inline bool prng_permille(struct prng *p, unsigned permille)
 {
         return prng_below(p, 1000) < permille;

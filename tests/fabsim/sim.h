@@ -4,18 +4,18 @@
 /*
  * Deterministic simulation: pkeyd's control core (src/control) against the virtual fabric, in virtual time, single-threaded.
  *
- *     world.c     a random fabric, and what happens to it: rivals, reboots, cables, names, edits of the policy
- *     scenes.c    what happens together, in some histories: cables that are moved while a host does not answer
- *     intent.c    random policies and settings as data, their text, and what they mean (an oracle of its own)
- *     keys.c      M_Keys of the ports, and what pkeyd's file says of them
- *     head.c      a head node: its files, its store, its lock, and what its kernel shows of its ports
- *     opensm.c    the OpenSM of a head node: a process that reads a file when it likes, and writes tables
- *     process.c   the third shell of control: a pkeyd or a pkeyctl, whose actions take time and may be its last
- *     wire.c      frames on their way: latency, loss, and every other fault
- *     observer.c  what a pkeyd can know at best: what it read, and what it discovered
- *     promises.c  what must be true, checked after each event that changed a table
+ *     world.c     a random fabric, and random events: other writers, reboots, cables, names, edits of the policy
+ *     scenes.c    combined events, in some histories: cables that are moved while a host does not answer
+ *     intent.c    random policies and settings as data, their text, and their meaning (an independent oracle)
+ *     keys.c      M_Keys of the ports, and those in pkeyd's file
+ *     head.c      a head node: its files, its store, its lock, and its ports as its kernel shows them
+ *     opensm.c    the OpenSM of a head node, which reads its file at random times and writes tables
+ *     process.c   the third shell of control: a pkeyd or a pkeyctl, whose actions take time and during which it may be killed
+ *     wire.c      frames in flight: latency, loss, and all other faults
+ *     observer.c  the most that a pkeyd can know: what it has read and discovered
+ *     promises.c  the promises, checked after each event that changes a table
  *
- * One 64-bit seed makes one history, byte for byte. Nothing here reads a clock or an address.
+ * A 64-bit seed determines a history, byte for byte. No code here reads a clock or depends on addresses.
  */
 
 #include "control/control.h"
@@ -29,7 +29,7 @@
 #define SIM_MAX_INTENTS    64
 #define SIM_MAX_ENDPORTS   40
 #define SIM_MAX_HOLD       (50 * USEC_PER_SEC) /* absent_hold */
-#define SIM_BASES          14 /* that any table or policy of a simulation ever holds */
+#define SIM_BASES          14 /* in all tables and policies of a simulation */
 #define SIM_MAX_TABLES     80 /* of endports, and of switch ports that can enforce */
 #define SIM_BLOCKS         (FABSIM_MAX_ENTRIES / P_KEY_BLOCK_ENTRIES)
 
@@ -51,7 +51,7 @@ enum rule_kind {
 struct rule {
         enum rule_kind kind;
         unsigned x, y;
-        struct guid guid; /* RULE_GUID: of the port that was there when the policy was written */
+        struct guid guid; /* RULE_GUID: of the port that was there when the policy was made */
         enum membership membership;
 };
 
@@ -68,14 +68,14 @@ struct intent {
         unsigned n_partitions;
         bool has_owns;          /* only 0x7fff and 0x0001-0x00ff */
         bool is_strict;         /* a line that matches nothing is an error */
-        bool is_broken;         /* its text is no policy */
+        bool is_broken;         /* its text is not a valid policy */
         struct settings settings;
 };
 
-/* Who is where and how it is called, as it was when a process discovered the fabric. */
+/* The endports, their places and names, when a process discovered the fabric. */
 struct census_entry {
         bool is_there;          /* it can be reached */
-        bool was_gone;          /* it could not, at a moment of the discovery */
+        bool was_gone;          /* it could not be reached at some time during the discovery */
         bool is_seen;           /* it is in the snapshot */
         bool is_unknown;        /* it was never in one */
         bool is_ambiguous;      /* its name, its cable or the SM changed during the discovery */
@@ -83,11 +83,11 @@ struct census_entry {
         struct guid guid;
         struct lid lid;
         enum node_type type;
-        unsigned host, device;  /* what it calls itself */
+        unsigned host, device;  /* its name */
         bool is_plugged;
         struct fabsim_place plugged_into; /* a switch's port */
         bool is_cabled;
-        struct fabsim_place cable; /* where its cable leads to, whether that is up or not */
+        struct fabsim_place cable; /* the other end of its cable, up or down */
 };
 
 struct census {
@@ -103,19 +103,19 @@ void intent_print_policy(const struct sim *s, unsigned intent, char *ret, size_t
 void intent_print_settings(const struct sim *s, unsigned intent, char *ret, size_t size);
 /* The number that a text begins with. */
 unsigned intent_of_text(const char *text);
-/* What the policy makes of an endport: the oracle. */
+/* The membership of an endport by the policy: the oracle. */
 enum membership intent_membership(const struct intent *it, const struct census *c, unsigned endport, unsigned partition);
-/* Has another adapter its name? Maybe: it has one that pkeyd did not see completely, or that changed meanwhile. */
+/* Does another adapter have its name? maybe: count adapters that pkeyd did not see completely, or that changed meanwhile. */
 bool intent_has_twin(const struct sim *s, const struct census *c, unsigned endport, bool maybe);
-/* Does a line of the policy mean it by its name? */
+/* Does a line of the policy select it by its name? */
 bool intent_is_meant_by_name(const struct intent *it, const struct census *c, unsigned endport);
-/* ... and has another adapter that name? */
+/* ... and does another adapter have that name? */
 bool intent_is_contested(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport);
-/* What the policy makes of it at least, whoever the names mean. */
+/* Its least membership by the policy, for all meanings of names. */
 enum membership intent_certain(const struct intent *it, const struct census *c, unsigned endport, unsigned partition);
-/* May pkeyd touch entries of this base? */
+/* May pkeyd change entries of this base? */
 bool intent_may_touch(const struct intent *it, uint16_t base);
-/* P_Keys that the table of an endport (or, enforcing, of the switch port beside it) should hold. */
+/* The expected P_Keys of an endport (or, if enforcing, of its leaf port). */
 unsigned intent_wants(const struct intent *it, const struct census *c, unsigned endport, bool enforcing,
                       struct p_key ret[2 * SIM_MAX_PARTITIONS]);
 
@@ -126,59 +126,59 @@ struct judgement {
         struct judgement *next;
         struct intent intent;
         struct census census;
-        uint64_t frozen, contested; /* a bit for each endport: pkeyd calls it frozen (policy/freeze.h); because of its name */
-        uint8_t level[SIM_MAX_ENDPORTS][SIM_BASES]; /* what the policy gives it: 0 nothing, 1 limited, 2 full */
-        uint8_t most[SIM_MAX_ENDPORTS][SIM_BASES];  /* the same, but of a frozen port at most, where `level` is at least */
-        uint64_t open;              /* a bit for each endport: ... and that may be what its table holds */
+        uint64_t frozen, contested; /* a bit for each endport: frozen by pkeyd (policy/freeze.h); frozen because of its name */
+        uint8_t level[SIM_MAX_ENDPORTS][SIM_BASES]; /* by the policy: 0 none, 1 limited, 2 full */
+        uint8_t most[SIM_MAX_ENDPORTS][SIM_BASES];  /* for a frozen port the highest, where `level` is the lowest */
+        uint64_t open;              /* a bit for each endport: the highest is what its table may hold */
 };
 
-/* By what a write is judged: the policy that was in force when it was sent, and what pkeyd could not know then. */
+/* The basis for judging a write: the policy in force when it was sent, and what pkeyd could not know then. */
 struct basis {
-        struct basis *next;         /* of those of partition files */
+        struct basis *next;         /* list of the bases of partition files */
         const struct judgement *by; /* NULL: pkeyd did not write this */
         unsigned process;
         uint64_t life;              /* of the process */
         usec_t since;               /* when it was sent */
-        struct lid lid;             /* where to; 0: by a directed route */
-        usec_t asked_at;            /* when who is there was answered last; 0: it was not asked */
-        uint16_t changes[SIM_MAX_ENDPORTS]; /* a bit for each base: somebody else changed the port's level unseen */
-        uint16_t surprises[SIM_MAX_ENDPORTS]; /* ... and nobody here can know of it */
-        uint64_t elsewhere;         /* a bit for each endport: it is not where, or what, it was when it was discovered */
-        uint64_t missing, expired;  /* ... it was absent at the last discovery; and for longer than absent_hold */
+        struct lid lid;             /* destination; 0: by a directed route */
+        usec_t asked_at;            /* when the port last answered which node it is; 0: not queried */
+        uint16_t changes[SIM_MAX_ENDPORTS]; /* a bit for each base: another writer changed the level of the port unseen */
+        uint16_t surprises[SIM_MAX_ENDPORTS]; /* ... and no process here can know it */
+        uint64_t elsewhere;         /* a bit for each endport: it was moved or replaced since it was discovered */
+        uint64_t missing, expired;  /* ... it was absent in the last discovery; and for longer than absent_hold */
         uint64_t unknown;           /* ... it was never discovered completely */
-        uint64_t unread;            /* ... its table, or that of the switch port before it, was never read */
-        uint64_t vouched;           /* ... a person vouched for it, and was wrong */
-        uint64_t strayed, lost;     /* ... it was moved, and has not answered since; and counts no more */
+        uint64_t unread;            /* ... its table, or that of its leaf port, was never read */
+        uint64_t vouched;           /* ... a person vouched for it wrongly */
+        uint64_t strayed, lost;     /* ... it was moved and has not answered since; and no longer counts */
         uint64_t strayed_long;      /* ... it was moved, and was seen last longer than absent_hold ago */
 };
 
 /* --- what a pkeyd can know ---------------------------------------------------------------------------------------------- */
 
 #define SIM_NO_INDEX   UINT8_MAX
-#define SIM_MAYBE_READ 1 /* p takes it for read: another one answered in its place */
+#define SIM_MAYBE_READ 1 /* p believes that it was read: another port answered in its place */
 
 struct seen_table {
-        usec_t block_at[SIM_BLOCKS];  /* when the agent answered the last read of each block; 0: never; or SIM_MAYBE_READ */
+        usec_t block_at[SIM_BLOCKS];  /* when the agent answered the last read of each block; 0: never; SIM_MAYBE_READ */
         usec_t filter_at;             /* ... of PortInfo of a switch port */
-        struct p_key entries[FABSIM_MAX_ENTRIES]; /* as read last */
-        uint16_t used[FABSIM_MAX_ENTRIES]; /* the base that each index had last; 0: none was ever seen there */
+        struct p_key entries[FABSIM_MAX_ENTRIES]; /* as last read */
+        uint16_t used[FABSIM_MAX_ENTRIES]; /* the last base of each index; 0: none was ever seen there */
         uint8_t home[SIM_BASES];      /* the index of a base with one entry; SIM_NO_INDEX: none, or pkeyd revoked it */
         uint8_t suspects[SIM_BASES];  /* the highest level that a policy in force here gave it since all of it was read */
 };
 
 struct seen_port {
         usec_t at, began;             /* when it was discovered last, and when that discovery began; 0: never */
-        bool is_missing;              /* it was not there at the last discovery */
-        usec_t silent_at;             /* the discovery that found something silent where it was last; 0: the last one did not */
-        usec_t counted_at;            /* the last discovery that found it silent where it was, or where nobody was known; 0: none */
-        bool is_vouched;              /* a person said that it holds nothing, which is not so, and it was not found since */
-        bool is_ambiguous;            /* it was, incomplete, and moved meanwhile; or it came since then */
-        bool is_nowhere;              /* it was moved during the last discovery, and did not answer: which of its places that found
-                                       * silent is by chance */
+        bool is_missing;              /* absent in the last discovery */
+        usec_t silent_at;             /* the discovery that found a silent device at its last place; 0: not the last one */
+        usec_t counted_at;            /* the last discovery that found it silent, or at a place without a known port; 0: none */
+        bool is_vouched;              /* a person vouched wrongly that it holds nothing, and it was not found since */
+        bool is_ambiguous;            /* it was incomplete and was moved meanwhile; or it appeared since */
+        bool is_nowhere;              /* it was moved during the last discovery, and did not answer: the place that was found
+                                       * silent is random */
         struct census_entry entry;    /* as it was then */
 };
 
-/* What a process knows at best. */
+/* The most that a process can know. */
 struct observer {
         struct seen_table tables[SIM_MAX_TABLES];
         struct seen_port ports[SIM_MAX_ENDPORTS];
@@ -188,10 +188,10 @@ struct observer {
 #define SIM_CONF         "/etc/opensm/partitions.conf"
 #define SIM_OPENSM_CONF  "/etc/opensm/opensm.conf"
 
-/* What a partition file gives an endport. */
+/* The entries of an endport in a partition file. */
 struct opensm_port {
         uint8_t level[SIM_BASES];   /* 0 none, 1 limited, 2 full, 3 both */
-        const struct basis *basis[SIM_BASES]; /* of the first one of the files that said the same */
+        const struct basis *basis[SIM_BASES]; /* of the first file with the same level */
 };
 
 struct sim_file {
@@ -204,7 +204,7 @@ struct sim_file {
         uint64_t version;           /* counts up */
 };
 
-/* What outlives pkeyd. */
+/* The state that outlives pkeyd. */
 struct stored_record {
         char *key;
         void *value;
@@ -214,19 +214,19 @@ struct stored_record {
 struct store {
         struct stored_record *records; /* ascending by key */
         size_t n, allocated;
-        uint64_t version, life;     /* count up: with each commit; with each store that was lost */
+        uint64_t version, life;     /* counters: of commits; of lost stores */
         bool fails;
-        struct observer observer;   /* what the records say of what was seen */
+        struct observer observer;   /* what the records contain of it */
 };
 
 struct opensm {
         bool runs, hangs;
-        uint64_t life;              /* of the process; what an earlier one began does not happen */
-        struct basis basis;         /* of the file that it read last */
+        uint64_t life;              /* of the process; events of earlier ones are dropped */
+        struct basis basis;         /* of the file that it last read */
         uint64_t version;
         struct opensm_port ports[SIM_MAX_ENDPORTS];
-        struct opensm_port overtaken[SIM_MAX_ENDPORTS]; /* of the file before, where that was not carried out yet; else zero */
-        uint64_t unwritten;         /* a bit for each endport: what was read last is not carried out yet */
+        struct opensm_port overtaken[SIM_MAX_ENDPORTS]; /* of the previous file, where it was not carried out yet; else zero */
+        uint64_t unwritten;         /* a bit for each endport: the last file is not carried out yet */
 };
 
 struct head {
@@ -234,9 +234,9 @@ struct head {
         unsigned intent_on_file;
         struct store store;
         struct sim_file files[SIM_FILES];
-        uint64_t lock;              /* life of the process that has it; 0: nobody */
+        uint64_t lock;              /* life of the process that holds it; 0: free */
         usec_t started_at;          /* a process, last */
-        usec_t replaced_at;         /* by another store, as a process noticed last */
+        usec_t replaced_at;         /* when a process last noticed another store in its place */
         struct opensm opensm;
 };
 
@@ -246,21 +246,21 @@ struct head {
 #define SIM_MAX_PROCESSES 3 /* a pkeyd on each head node, and a pkeyctl on the first */
 #define SIM_MAX_REQUESTS  32
 #define SIM_MAX_LIDS      256
-#define SIM_ELSE          SIM_MAX_PROCESSES /* a writer that is none of our processes */
+#define SIM_ELSE          SIM_MAX_PROCESSES /* a writer that is not one of our processes */
 
 /* An action that was carried out, or will be when its answer is due. */
 struct sim_answer {
         unsigned process;
         uint64_t life;
-        struct control_action action; /* what it points at is copied, or is valid until the answer */
+        struct control_action action; /* its pointers are copies, or valid until the answer */
         char paths[CONTROL_MAX_FILES][64];
         bool done;
-        struct control_event event;   /* if it was done; and what it points at */
+        struct control_event event;   /* if done; with what it points at */
         struct guid guid;
         struct local_table table;
 };
 
-/* What a stage has read so far. */
+/* The reads of the running stage. */
 struct pending_reads {
         usec_t block_at[SIM_BLOCKS], filter_at;
         struct p_key entries[FABSIM_MAX_ENTRIES];
@@ -270,37 +270,37 @@ struct process {
         struct head *head;
         unsigned number;
         enum control_goal goal;
-        uint64_t life;                 /* another one for each start */
+        uint64_t life;                 /* new for each start */
         usec_t stood_by_at;            /* last; 0: never */
-        struct control *control;       /* NULL: it does not run */
-        struct mad_dispatcher *port;   /* NULL: it is closed */
-        uint64_t store_version, store_life; /* that it read or wrote last */
-        bool is_replaced;              /* another store, with records, was put in place of it, and was not loaded yet */
-        unsigned waits_for[CONTROL_N_ACTIONS]; /* answers that are due, of each kind of action */
+        struct control *control;       /* NULL: not running */
+        struct mad_dispatcher *port;   /* NULL: closed */
+        uint64_t store_version, store_life; /* last read or written */
+        bool is_replaced;              /* another store with records replaced it, and was not loaded yet */
+        unsigned waits_for[CONTROL_N_ACTIONS]; /* pending answers for each kind of action */
         bool killed;
         usec_t stage_began;
         enum control_state stage; /* the state whose stage runs */
-        bool met_stranger;        /* in this stage: another port than the snapshot has answered at an address */
-        bool met_other;           /* likewise, or perhaps not */
-        bool is_unnamed[SIM_MAX_ENDPORTS]; /* a request was sent there twice, or NodeInfo is asked: what was read waits */
-        usec_t lid_asked_at[SIM_MAX_LIDS], route_asked_at; /* when NodeInfo was answered from there, or by any directed route */
+        bool met_stranger;        /* in this stage: a port that differs from the snapshot answered at an address */
+        bool met_other;           /* likewise, perhaps */
+        bool is_unnamed[SIM_MAX_ENDPORTS]; /* a request was sent there twice, or NodeInfo is queried: reads are pending */
+        usec_t lid_asked_at[SIM_MAX_LIDS], route_asked_at; /* when NodeInfo was last answered at this LID, or by any directed route */
 
         struct census census, adopted; /* of the last discovery; of the snapshot */
         const struct subnet *subnet;   /* of the snapshot; not dereferenced later */
         const struct judgement *judgement; /* NULL: none yet */
         uint64_t judged_generation;
         const struct generation *judged;
-        uint64_t is_given;             /* a bit for each endport: this process carried out a policy that gave it something or
-                                        * nothing */
+        uint64_t is_given;             /* a bit for each endport: this process carried out a policy with or without entries
+                                        * for it */
         uint8_t given[SIM_MAX_ENDPORTS][SIM_BASES]; /* ... before it was frozen */
         struct observer observer;
         struct pending_reads pending[SIM_MAX_TABLES];
 
-        uint64_t requests[SIM_MAX_REQUESTS]; /* of reloads that were not answered yet */
+        uint64_t requests[SIM_MAX_REQUESTS]; /* of reloads without an answer yet */
         unsigned n_requests;
         uint64_t n_sweeps[SWEEP_N_RESULTS]; /* that ended */
-        unsigned n_quiet;              /* of the full ones so many began since all is calm */
-        usec_t sweep_began;            /* of the one that runs; 0: none does */
+        unsigned n_quiet;              /* number of full ones that began since everything is calm */
+        usec_t sweep_began;            /* of the running one; 0: none */
         bool full;                     /* it discovered the fabric */
         enum sweep_result last_result; /* of the last one that ended */
 
@@ -310,23 +310,23 @@ struct process {
 
 /* --- the simulation -------------------------------------------------------------------------------------------------- */
 
-/* How often things go wrong, of a thousand. */
+/* The rates of faults, per thousand. */
 struct faults {
         unsigned lose_request, lose_answer, late, twice, busy, status_undone, status_done, cut_short, stranger, wrong_modifier;
         unsigned send_fails;    /* this host cannot send a frame */
         unsigned kill;          /* a process, at a MAD that it sends, or at an action */
-        unsigned trigger;       /* something external within the next moments, at a Set */
+        unsigned trigger;       /* an external event soon after a Set */
         unsigned slow;          /* an action takes seconds */
 };
 
-/* A table from the fabric's side. */
+/* A table in the fabric. */
 struct table_record {
         struct fabsim_place at;
-        struct p_key is[FABSIM_MAX_ENTRIES];   /* as it was judged last */
+        struct p_key is[FABSIM_MAX_ENTRIES];   /* as last judged */
         bool filters[2];
         usec_t changed_at[SIM_MAX_PROCESSES + 1][SIM_BLOCKS][SIM_BASES]; /* by each writer; 0: never */
         usec_t filter_changed_at[SIM_MAX_PROCESSES + 1];
-        bool was_used[FABSIM_MAX_ENTRIES];     /* an index: by anybody */
+        bool was_used[FABSIM_MAX_ENTRIES];     /* by any writer */
         bool passed_on;          /* an index passed from one base to another since the last check */
 };
 
@@ -340,7 +340,7 @@ struct sim_counters {
         uint64_t verified, passed_on_checked, converged, refused, kills, reloads, hand_overs, unconverged;
 };
 
-/* The M_Key of an endport, and what m_key_file says that it is. */
+/* The M_Key of an endport, and that in m_key_file. */
 struct sim_key {
         uint64_t key, in_file;
         uint8_t level;
@@ -351,33 +351,33 @@ struct sim {
         uint64_t seed;
         struct prng rng;
         bool trace;
-        unsigned fail_in_reload;      /* which allocation of the first reload is to fail; 0: none */
+        unsigned fail_in_reload;      /* the allocation of the first reload that fails; 0: none */
         uint64_t digest;         /* of the history so far */
         usec_t now;
         struct fabsim f;
         struct events events;
         struct faults faults;
         bool quiet;              /* faults are over */
-        usec_t quiet_at, calm_at, end_at; /* calm: all that follows from what happened has happened, and no absent port counts */
+        usec_t quiet_at, calm_at, end_at; /* calm: all consequences are over, and no absent port counts */
         bool use_directed_routes, has_rival, moves_cables, has_pkeyctl;
         enum settings_writer writer;
         enum settings_role role;
         bool mirrors;
         usec_t handed_over_at;
         uint16_t next_lid;
-        unsigned next_host;      /* a name that nobody has yet */
-        unsigned host_of[FABSIM_MAX_NODES], device_of[FABSIM_MAX_NODES]; /* what a CA is called now */
+        unsigned next_host;      /* an unused name */
+        unsigned host_of[FABSIM_MAX_NODES], device_of[FABSIM_MAX_NODES]; /* the present names of CAs */
 
         struct fabsim_place endports[SIM_MAX_ENDPORTS];
         unsigned n_endports;
         struct sim_key keys[SIM_MAX_ENDPORTS];
         struct m_keys *m_keys;   /* as read from the file; NULL: there is none */
         unsigned n_wrong_keys;
-        bool has_own_keys;       /* each port has another */
-        char *neighbors;         /* what OpenSM's file of links has; NULL: there is none */
+        bool has_own_keys;       /* each port has its own */
+        char *neighbors;         /* OpenSM's file of links; NULL: none */
         bool has_moved_cables;   /* since then */
         struct prng scene_rng;
-        struct fabsim_place was_at[SIM_MAX_ENDPORTS]; /* where the cable was that a scene pulled last */
+        struct fabsim_place was_at[SIM_MAX_ENDPORTS]; /* the place of the cable that a scene last pulled */
         struct intent intents[SIM_MAX_INTENTS];
         unsigned n_intents;
 
@@ -394,30 +394,30 @@ struct sim {
         struct table_record tables[SIM_MAX_TABLES];
         unsigned n_tables;
         uint8_t table_at[FABSIM_MAX_NODES][FABSIM_MAX_PORTS + 1]; /* + 1; 0: none is there */
-        usec_t moved_at[SIM_MAX_ENDPORTS];     /* when its cable, its name or what it is told of the SM changed */
+        usec_t moved_at[SIM_MAX_ENDPORTS];     /* when its cable, its name or its SM LID changed */
         usec_t lid_moved_at[SIM_MAX_ENDPORTS];
         usec_t cables_moved_at;
         usec_t uplink_moved_at[FABSIM_MAX_NODES]; /* of a switch */
-        bool is_lost[FABSIM_MAX_NODES];        /* it does not come back */
-        bool is_replaced[FABSIM_MAX_NODES];    /* the device that was there does not come back */
+        bool is_lost[FABSIM_MAX_NODES];        /* it does not return */
+        bool is_replaced[FABSIM_MAX_NODES];    /* the device that was there does not return */
         bool is_gone[SIM_MAX_HEADS][SIM_MAX_ENDPORTS]; /* it cannot be reached from this head node */
-        usec_t gone_at[SIM_MAX_HEADS][SIM_MAX_ENDPORTS]; /* ... and could not until then */
-        struct reach reach[SIM_MAX_ENDPORTS][SIM_BASES]; /* as the hardware is now */
+        usec_t gone_at[SIM_MAX_HEADS][SIM_MAX_ENDPORTS]; /* ... and could not until this time */
+        struct reach reach[SIM_MAX_ENDPORTS][SIM_BASES]; /* by the present tables */
         struct sim_counters counters;
         bool failed;
         char failure[256];
 };
 
-/* The first failure counts; everything comes to an end soon after. */
+/* Records the first failure; the simulation ends soon after. */
 void sim_fail(struct sim *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_trace(struct sim *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Text that is part of the history. */
+/* Adds text to the digest of the history. */
 void sim_digest(struct sim *s, const char *text);
 static const uint16_t sim_bases[SIM_BASES] = {
         0x7fff, 0x0010, 0x0011, 0x0012, 0x0013, 0x0014, 0x0015, 0x0016, 0x0017, 0x0018, 0x0f01, 0x0f02, 0x0f03, 0x0f04,
 };
 
-/* The number of a base among them; SIM_BASES: it is none. */
+/* The index of a base in sim_bases; SIM_BASES: not found. */
 static inline unsigned sim_base_number(uint16_t base)
 {
         if (base == 0x7fff)
@@ -430,21 +430,21 @@ static inline unsigned sim_base_number(uint16_t base)
 /* world.c */
 void world_make(struct sim *s);
 void world_external(struct sim *s, const struct event *e);
-/* Something at random, at this time. */
+/* Schedules a random event for this time. */
 void world_schedule(struct sim *s, usec_t at);
 unsigned world_endport_at(const struct sim *s, struct fabsim_place p); /* UINT32_MAX: none */
 void world_restart(struct sim *s, unsigned head, usec_t at);
-/* Who is where now, seen from this head node, by a discovery that began then. */
+/* The present places of all endports, seen from this head node, for a discovery that began at `began`. */
 void world_take_census(struct sim *s, const struct head *h, usec_t began, struct census *ret);
-/* Everything that stood in the way is gone; what was changed on the way there is pkeyd's to repair. */
+/* Ends all faults; pkeyd has to repair what they changed. */
 void world_be_quiet(struct sim *s);
-/* A node or a cable went or came. */
+/* A node or a cable was removed or added. */
 void world_note_gone(struct sim *s);
-/* An admin edits the policy: a new one. */
+/* An admin installs a new policy. */
 void world_edit(struct sim *s);
 /* The master SM moves to the other head node. */
 void world_hand_over(struct sim *s);
-/* p is about to write: may its head node? */
+/* p is about to write: checks that its head node may. */
 void world_check_writer(struct sim *s, const struct process *p);
 
 /* scenes.c */
@@ -453,11 +453,11 @@ void scenes_event(struct sim *s, const struct event *e);
 
 /* keys.c */
 void keys_make(struct sim *s);
-/* What was done to them on the way is undone. */
+/* Restores the original keys. */
 void keys_restore(struct sim *s);
-/* Is what m_key_file says of the SMA there not its M_Key? */
+/* Does m_key_file have a wrong M_Key for the SMA there? */
 bool keys_are_wrong(const struct sim *s, struct fabsim_place at);
-/* Can it not be discovered? */
+/* Do the keys keep it from being discovered? */
 bool keys_hide(const struct sim *s, unsigned endport);
 void keys_check_frame(struct sim *s, const struct process *p, const struct mad_frame *frame, struct fabsim_place at);
 
@@ -468,13 +468,13 @@ struct sim_file *head_file(struct head *h, const char *path); /* NULL: there is 
 void head_write_file(struct sim *s, struct head *h, const char *path, const char *bytes, size_t n, const struct process *by);
 /* Reads both files. Returns owned; NULL: findings say why. */
 struct generation *head_load(struct sim *s, struct head *h, struct findings *findings);
-/* What p's store remembers; members of ret are owned by the caller. */
+/* The stored state of p; members of ret are owned by the caller. */
 void head_recall(struct sim *s, struct process *p, struct control_start *ret);
-/* -ENOSPC: it fails; -EIO: likewise, but it was stored; -EUCLEAN: an empty store was in place of the one before. */
+/* -ENOSPC: it failed; -EIO: it failed, but was stored; -EUCLEAN: an empty store has replaced the previous one. */
 int head_store(struct sim *s, struct process *p, const struct store_transaction *t);
-/* Somebody deletes what p's head node remembers. */
+/* Deletes the state of the head node. */
 void head_forget(struct head *h);
-/* pkeyctl forget: a person vouches that an endport that is not there, or silent, holds nothing; true or not. False: it is there. */
+/* pkeyctl forget: a person vouches, rightly or wrongly, that an absent or silent endport holds nothing. False: it is present. */
 bool head_vouch(struct sim *s, struct head *h, unsigned endport);
 void head_lock(struct sim *s, struct process *p, struct control_lock *ret);
 void head_unlock(struct process *p);
@@ -484,20 +484,20 @@ void head_unlock(struct process *p);
 void opensm_file_written(struct sim *s, struct sim_file *f);
 void opensm_start(struct sim *s, struct head *h);
 void opensm_event(struct sim *s, const struct event *e);
-/* As kill(2) on its process; signal 0: only a look. Returns 0 or -ESRCH. */
+/* As kill(2) on its process; signal 0 only checks. Returns 0 or -ESRCH. */
 int opensm_signal(struct sim *s, struct head *h, int signal);
-/* It crashes, hangs, or reads its file. */
+/* Makes it crash, hang, or read its file. */
 void opensm_disturb(struct sim *s, struct head *h);
 
 /* process.c */
 void process_start(struct sim *s, struct process *p, struct head *h, enum control_goal goal);
 void process_kill(struct sim *s, struct process *p);
-/* Control of this process waits until then, and so does its port. */
+/* When control or the port of this process is next due. */
 usec_t process_due(const struct process *p);
 void process_tick(struct sim *s, struct process *p);
 void process_receive(struct sim *s, struct process *p, const struct event *e);
 void process_answer(struct sim *s, struct sim_answer *a);
-/* An answer that will not come. */
+/* Frees an answer that will not be delivered. */
 void process_drop(struct sim_answer *a);
 void process_hangup(struct sim *s, struct process *p);
 void process_stop(struct sim *s, struct process *p);
@@ -510,70 +510,70 @@ void wire_deliver(struct sim *s, struct event *e);
 /* The engine of p took an answer. */
 void wire_answered(struct sim *s, struct process *p, const struct event *e);
 void wire_forget(struct sim *s, const struct process *p);
-/* p waits for no answer any more; what it sent goes its way. */
+/* p no longer waits for answers; its frames in flight still arrive. */
 void wire_abandoned(struct sim *s, const struct process *p);
 
 /* observer.c */
-/* The table at a place; NULL: none, or nobody has to do with it. */
+/* The table at a place; NULL: none, or one that is not observed. */
 struct table_record *observer_table(struct sim *s, struct fabsim_place at);
-/* The switch port beside an endport, and the endport beside a switch port, or itself; false, UINT32_MAX: none. Whether they are up
- * or not: what is unplugged and comes back is where it was, or it was moved. */
+/* The leaf port of an endport; and the endport at a leaf port, or itself; false, UINT32_MAX: none. Also if they are down:
+ * an unplugged port that returns is at its old place, or was moved. */
 bool observer_leaf(const struct sim *s, unsigned endport, struct fabsim_place *ret);
 unsigned observer_endport(const struct sim *s, struct fabsim_place at);
-/* Somebody else changed this base in a table in this sweep, or since the snapshot was made from which it was planned: what was
- * planned there is of no use. */
+/* Another writer changed this base in a table in this sweep, or since the snapshot of the plan, so that the plan is
+ * outdated there. */
 bool observer_changed_in_sweep(const struct process *p, const struct table_record *r, uint16_t base);
-/* What p saw was stored: the tables, and which ports there are. */
+/* The observations of p were stored: tables and ports. */
 void observer_store(const struct process *p, struct observer *to);
-/* p takes what is stored for what it knows. */
+/* p loads the stored observations. */
 void observer_load(struct process *p);
-/* Nothing was seen yet. */
+/* Initialises an observer without observations. */
 void observer_init(struct observer *o);
-/* The engine of p took this answer. */
+/* The engine of p sent this frame. */
 void observer_sent(const struct sim *s, struct process *p, const struct mad_frame *frame, struct fabsim_place at, bool again);
-/* To a LID that leads nowhere any more. */
+/* ... to a LID that leads to no port. */
 void observer_sent_nowhere(const struct sim *s, struct process *p, const struct mad_frame *frame);
 void observer_answered(struct sim *s, struct process *p, const struct event *e);
-/* A stage of p ended: what it read is known from now on, but for the filters that a discovery read. Where somebody else answered at
- * an address, nothing of it is. */
+/* A stage of p ended: its reads are known from now on, except filters that a discovery read. Where another port answered at
+ * an address, none of them is. */
 void observer_stage_ended(struct sim *s, struct process *p);
-/* What the stage that runs has read so far does not count. */
+/* Discards the reads of the running stage. */
 void observer_forget_stage(struct sim *s, struct process *p);
-/* A sweep of p ended: filters that its discovery read in vain are not known. */
+/* A sweep of p ended: filters that its discovery could not read are not known. */
 void observer_swept(struct process *p);
-/* p works with another snapshot of the fabric: its census is completed by what it saw before. */
+/* p has a new snapshot of the fabric: its census is completed by earlier observations. */
 void observer_discovered(struct sim *s, struct process *p, const struct subnet *subnet);
 /* A Set of p changed an entry. */
 void observer_wrote(struct sim *s, struct process *p, const struct table_record *r, unsigned index);
-/* At this endport is another device now. */
+/* Another device is at this endport now. */
 void observer_forget(struct sim *s, unsigned endport);
 /* The pkeyds of both head nodes. */
 bool observer_is_pair(const struct sim *s, unsigned x, unsigned y);
-/* This policy is in force: the pkeyd of the other head node may carry it out, too. */
+/* A policy is in force that the pkeyd of the other head node may carry out, too. */
 void observer_suspect(struct sim *s, struct process *p);
-/* Another policy is in force: where it does not want a base, there is no index that the base must come back to. */
+/* Another policy is in force: bases that it does not give have no index to return to. */
 void observer_judged(struct sim *s, struct process *p);
-/* What p cannot know now. */
+/* What p cannot know at this time. */
 void observer_basis(const struct sim *s, const struct process *p, struct basis *ret);
 
 /* promises.c */
-/* Everything is as it was before pkeyd came. */
+/* Records the state before pkeyd starts. */
 void promises_begin(struct sim *s);
-/* p goes by this judgement from now on: what the policy gives each endport. */
+/* p follows this judgement from now on: the levels of each endport by the policy. */
 void promises_judged(struct sim *s, struct process *p, struct judgement *j);
-/* What p carries out is given, but to frozen ports; these are frozen for a reason. */
+/* p has carried out its policy: records the levels that it gave to ports that are not frozen; frozen ones must have a reason. */
 void promises_given(struct sim *s, struct process *p);
-/* The Set of this event, by this basis, changed what is at a place. */
+/* The Set of this event, with this basis, changed the table at a place. */
 void promises_changed(struct sim *s, const struct basis *basis, const struct event *e, struct fabsim_place at);
-/* An OpenSM changed an endport, and the switch port beside it, at once, by a file of pkeyd's. */
+/* An OpenSM changed an endport and its leaf port at once, from a file of pkeyd. */
 void promises_rewritten(struct sim *s, const struct opensm *o, unsigned endport);
-/* Something else changed the table at a place. */
+/* Another writer changed the table at a place. */
 void promises_disturbed(struct sim *s, struct fabsim_place at);
-/* Its cable was pulled or put; its name, or where the SM is, is another. */
+/* Its cable, its name, or the place of the SM changed. */
 void promises_moved(struct sim *s, struct fabsim_place at);
 /* p is about to send a SubnSet. */
 void promises_check_set(struct sim *s, const struct process *p, const struct mad_frame *frame, struct fabsim_place at);
 /* A sweep of p ended. */
 void promises_swept(struct sim *s, const struct process *p);
-/* Faults have been over for a while. */
+/* Checks that p has converged after the end of faults. */
 void promises_converged(struct sim *s, const struct process *p);
