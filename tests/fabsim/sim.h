@@ -283,7 +283,7 @@ struct process {
         bool met_stranger;        /* in this stage: a port that differs from the snapshot answered at an address */
         bool met_other;           /* likewise, perhaps */
         bool is_unnamed[SIM_MAX_ENDPORTS]; /* a request was sent there twice, or NodeInfo is queried: reads are pending */
-        usec_t lid_asked_at[SIM_MAX_LIDS], route_asked_at; /* when NodeInfo was last answered at this LID, or by any directed route */
+        usec_t lid_asked_at[SIM_MAX_LIDS], route_asked_at; /* when NodeInfo was last answered at this LID; by a directed route */
 
         struct census census, adopted; /* of the last discovery; of the snapshot */
         const struct subnet *subnet;   /* of the snapshot; not dereferenced later */

@@ -2,17 +2,16 @@
 #pragma once
 
 /*
- * A shell of control for unit tests: it notes what control wants done, and answers when the test says so.
+ * A shell of control for unit tests: it records the actions of control, and answers them when the test says so.
  *
- *     start(settings, policy)      a pkeyd that begins
- *     take(kind)                   the next action that waits to be carried out; it must be of this kind
- *     give_*(...)                  an answer, as the test likes it
- *     answer()                     carries the next action out, and answers as a healthy host would
- *     until(state), sweep()        so again and again
+ *     start(settings, policy)      starts a pkeyd
+ *     take(kind)                   the next pending action, which must be of this kind
+ *     give_*(...)                  gives an answer chosen by the test
+ *     answer()                     carries out the next action, and answers as a healthy host would
+ *     until(state), sweep()        repeats answer()
  *
- * The fabric is a virtual one (tests/fabsim): head1, a leaf switch that can enforce, and three hosts. Stages run
- * against it in no time. Log entries, records, answers to reloads and the end are noted apart from the actions that
- * need an answer.
+ * The fabric is a virtual one (tests/fabsim): head1, a leaf switch that can enforce, and three hosts. Stages run against it in no
+ * virtual time. Log entries, records, answers to reloads and the end are recorded separately from the actions that need an answer.
  */
 
 #include <check.h>
@@ -29,7 +28,7 @@
 #define POLICY_1 "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      node1: full\n"
 #define POLICY_2 POLICY_1 "      node2: full\n"
 #define POLICY_3 POLICY_2 "      node3: full\n"
-/* The planner refuses it: nobody is called so. */
+/* The planner refuses it: no host has this name. */
 #define POLICY_REFUSED                                                                                                 \
         "version: 1\nstrict: true\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      nobody: full\n"
 #define AUDIT "mode: audit\nbeside_opensm: true\n"
@@ -47,34 +46,34 @@
 
 extern struct fabsim f;
 extern unsigned head, leaf, hosts[N_HOSTS];
-extern unsigned n_sets, n_gets; /* requests that stages made */
-/* True: there is no answer. NULL: all are answered. */
+extern unsigned n_sets, n_gets; /* requests of stages */
+/* True: no answer. NULL: all are answered. */
 extern bool (*lose)(const struct mad_request *request, struct fabsim_place at);
-/* Called before each request is carried out. NULL: nothing. */
+/* Called before each request is carried out. NULL: not called. */
 extern void (*before_request)(const struct mad_request *request);
 
 struct fabsim_port *port_of(unsigned node);
 /* Does the table of this node's port 1 hold the P_Key? */
 bool holds(unsigned node, uint16_t key);
 void put_key(unsigned node, unsigned index, uint16_t key);
-/* An answer during an apply says what the first block of its port 1 holds now. */
+/* During an apply: the present first block of port 1 of this node. */
 void hear_table(unsigned node);
-/* Why the gate does not admit a Set now, whatever it is. */
+/* The reason why the gate refuses any Set now. */
 const char *refusal_of_a_set(void);
 
-/* --- files, as the shell would find them --- */
+/* --- files --- */
 
 #define MAX_FILES 8
 
 struct fixture_file {
         char path[64];
-        char *bytes; /* NULL: there is no file of this name */
+        char *bytes; /* NULL: no file */
         size_t n;
         int r; /* of reading it */
 };
 struct fixture_file *file_at(const char *path);
 void put_file(const char *path, const char *text);
-/* The tables become as the partition file says, but for the node whose tables are out of reach. */
+/* Sets all tables to the partition file, except those of the node out_of_reach. */
 void opensm_reads_file(void);
 extern unsigned out_of_reach; /* UINT32_MAX: none */
 
@@ -85,13 +84,13 @@ extern struct arena *arena;      /* of the test */
 extern struct findings findings; /* of a goal other than CONTROL_SERVE */
 extern usec_t now, wall_offset;  /* of the wall clock from `now` */
 
-/* What control asked for and that needs no answer. */
+/* Actions of control that need no answer. */
 struct noted {
         unsigned n_closed, n_unlocked, n_stored, n_abandoned;
         size_t n_ops; /* of the last transaction */
         bool exited;
         int exit_r;
-        uint64_t stored_generation;                 /* number of the last that was stored */
+        uint64_t stored_generation;                 /* number of the last stored one */
         unsigned n_indexes, n_known, n_generations, n_tables; /* transactions with records of each kind */
         unsigned n_answers;                         /* to reloads */
         enum reload_outcome outcome;                /* of the last of them */
@@ -101,30 +100,30 @@ struct noted {
         size_t n_requests, n_findings;
 };
 extern struct noted noted;
-/* Transactions are committed at once, with this result, or wait as other actions do. */
+/* Transactions are committed at once with this result, or wait like other actions. */
 extern int store_r;
 extern bool store_waits;
-extern bool is_inside; /* of what is tested; not in the fixture itself */
+extern bool is_inside; /* in the code under test, not in the fixture */
 
 void setup(void);
 void teardown(void);
 
 /* Returns owned. */
 struct generation *make_generation(const char *settings, const char *policy);
-/* settings NULL: both files are refused with one error. in_force NULL: nothing was in force before. */
+/* settings NULL: both files are refused with one error. in_force NULL: no policy was in force before. */
 void start_with(enum control_goal goal, const char *settings, const char *policy, struct generation *in_force);
 void start(const char *settings, const char *policy);
-/* NULL: the files were refused. The generation is control's from then on. */
+/* NULL: the files were refused. Control takes the generation. */
 void start_generation(enum control_goal goal, struct generation *candidate, struct generation *in_force);
 
-/* Gives an event at `now`. Returns what control_event does. */
+/* Gives an event at `now`. Returns the result of control_event. */
 int give(struct control_event *event);
 int give_kind(enum control_event_kind kind);
 int give_port(int r);
 int give_stage_end(int r);
 int give_lock(int r, int pid);
 int give_stored(int r);
-/* The transaction puts a write of block 0 of this node's table that is not confirmed. */
+/* Does the transaction put an unconfirmed write of block 0 of this node's table? */
 bool writes_are_stored(const struct store_transaction *t, unsigned node);
 int give_verbs(enum verbs_event_kind kind);
 int give_file_written(int r);
@@ -132,22 +131,22 @@ int give_signalled(int r);
 /* policy NULL: the files were refused, with one error. */
 int give_candidate(const char *settings, const char *policy, uint64_t request);
 int give_generation(struct generation *candidate, uint64_t request);
-/* At the due time of control, which must be finite. */
+/* Advances to the due time of control, which must be finite. */
 void wait_until_due(void);
 
-/* The next action that waits; valid until the next event. Fails if there is none or it is another. */
-/* The stage that is to be run now and was not abandoned; it is not taken. NULL: another action waits, or none. */
+/* The next pending action; valid until the next event. Fails if there is none, or another one. */
+/* The stage of the next action, which is not taken. NULL: another action is pending, or none, or it was abandoned. */
 const struct mad_stage *stage_to_run(void);
 const struct control_action *take(enum control_action_kind kind);
-/* No action waits. */
+/* Is no action pending? */
 void take_nothing(void);
 bool waits(void);
-/* Carries the stage out against the fabric, without telling control. */
+/* Runs the stage against the fabric without an event to control. */
 void run_stage(const struct mad_stage *stage);
-/* Carries the next action out, and gives the answer. */
+/* Carries out the next action, and gives the answer. */
 void answer(void);
 void until(enum control_state state);
-/* Until it is idle, or has ended. */
+/* Answers until control is idle or has ended. */
 void sweep(void);
 enum control_state state(void);
 const struct control_status *status(void);
@@ -168,7 +167,7 @@ extern struct logged logged[MAX_LOGGED];
 extern size_t n_logged;
 
 unsigned count_logged(enum log_event event);
-/* The last one of this kind; fails if there is none. */
+/* The last entry of this kind; fails if there is none. */
 const struct logged *last_logged(enum log_event event);
 void expect_logged(enum log_event event, const char *part);
 void forget_log(void);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What the tests of src/discovery share: a walk over the virtual fabric (tests/fabsim), with requests and answers
+ * Fixture of the tests of src/discovery: a walk over the virtual fabric (tests/fabsim), with requests and answers
  * encoded as on the wire, or over a fabric whose answers are computed from the route (64 hops, an endless fabric, a
- * walk that starts at a switch). Rules decide which answers are lost and which are false.
+ * walk that starts at a switch). Rules determine which answers are lost or changed.
  */
 
 #include <check.h>
@@ -18,7 +18,7 @@
 #include "discovery/discovery.h"
 
 #define G(x) ((struct guid) { (x) })
-/* Instead of ck_assert, which writes to a file each time, for what is checked at every request. */
+/* For checks at every request, because ck_assert writes to a file each time. */
 #define REQUIRE(what)                                                                                                  \
         do {                                                                                                           \
                 if (!(what))                                                                                           \
@@ -36,14 +36,14 @@ extern struct discovery_config config;
 extern unsigned n_again; /* requests with fewer retries than others, of all walks */
 extern int finished; /* what discovery_finish returned */
 
-/* What a test changes; NULL: nothing. */
+/* Hooks of a test; NULL: none. */
 struct fabric_rules {
         bool (*answer)(const struct mad_request *request, struct mad_result *ret); /* replaces the virtual fabric */
         bool (*lose)(const struct mad_request *request, struct fabsim_place at);
         void (*change)(const struct mad_request *request, struct fabsim_place at, struct mad_result *ret);
         void (*before)(unsigned nth); /* called before the nth request, from 1 on, is answered */
-        unsigned (*rank)(const struct mad_request *request); /* replaces the order: the lowest is answered first */
-        bool (*together)(const struct mad_request *request); /* the next answer comes in the same burst */
+        unsigned (*rank)(const struct mad_request *request); /* determines the order: the lowest is answered first */
+        bool (*together)(const struct mad_request *request); /* the next answer arrives in the same burst */
 };
 extern struct fabric_rules rules;
 
@@ -63,11 +63,11 @@ extern unsigned host_a, host_b, leaf1, leaf2, router;
 /* A checked fixture: this fabric, and no expected links. */
 void setup(void);
 void teardown(void);
-/* As after power-on: no LIDs, no SM. */
+/* The state after power-on: no LIDs, no SM. */
 void forget_lids(void);
 
 bool is_switch(unsigned n);
-/* Tries n_tries times to connect two free ports, perhaps of one node. */
+/* Tries n_tries times to connect two free ports, which may belong to the same node. */
 void connect_any(unsigned n_tries);
 void make_random_fabric(void);
 
@@ -124,6 +124,6 @@ struct subnet_place place(unsigned n, uint8_t number);
 unsigned count_incomplete(void);
 void assert_directed(const struct subnet_port *p, uint8_t hops, const uint8_t *path);
 #define PATH(...) ((const uint8_t[]) { __VA_ARGS__ })
-/* The port's route leads to the agent that answers for the port. */
+/* Checks that the route of the port leads to its agent. */
 void assert_leads_there(const struct subnet_port *p);
 void assert_conflict(uint32_t i, struct guid guid, struct subnet_place first, struct subnet_place second);

@@ -21,9 +21,9 @@ struct fake_fabric {
         struct base_range owns;
         unsigned n_hosts;
         uint32_t host[FAKE_MAX_HOSTS], leaf[FAKE_MAX_HOSTS]; /* ports */
-        struct p_key tables[2 * FAKE_MAX_HOSTS + 1][FAKE_CAPACITY]; /* by port index: what the hardware holds */
+        struct p_key tables[2 * FAKE_MAX_HOSTS + 1][FAKE_CAPACITY]; /* by port index: the tables in the hardware */
         bool enforce_inbound[2 * FAKE_MAX_HOSTS + 1], enforce_outbound[2 * FAKE_MAX_HOSTS + 1];
-        uint16_t m_key_violations; /* of port 0 of the leaf, and of the hosts' ports, as PortInfo has it */
+        uint16_t m_key_violations; /* of port 0 of the leaf, and of the ports of the hosts, in PortInfo */
         unsigned sets, gets, asked_who;
 };
 
@@ -33,19 +33,19 @@ void fake_fabric_init(struct fake_fabric *f, struct arena *a, unsigned n_hosts, 
 /* Writes the entries of `membership` for a base to a table, at the first free indexes. */
 void fake_fabric_put(struct fake_fabric *f, uint32_t port, uint16_t base, enum membership membership);
 
-/* What desired_compute would say for these memberships: membership[host][partition], partition 0 is the default one. */
+/* The result of desired_compute for these memberships: membership[host][partition]; partition 0 is the default one. */
 void fake_fabric_desire(struct fake_fabric *f, struct arena *a, enum membership membership[][4], unsigned n_partitions,
                         struct desired *ret);
 
 /* Reads all tables into a new observed. */
 struct observed *fake_fabric_observe(struct fake_fabric *f, struct arena *a);
 
-/* What host x is in this base as far as anybody else can see: 0 nothing, 1 limited, 2 full member. By its own table and,
- * where its leaf port enforces, that one's. strict: a limited entry of a leaf port lets its host be no more than a limited
- * member (else any entry of the base lets pass). */
+/* The level of host x in this base for other hosts: 0 none, 1 limited, 2 full. By its own table and,
+ * if its leaf port enforces, by that of the leaf port. strict: a limited entry of a leaf port makes its host at most a limited
+ * member (otherwise any entry of the base lets packets pass). */
 int fake_fabric_level(const struct fake_fabric *f, unsigned x, uint16_t base, bool strict);
 
-/* What is known of the fabric and what every Set has to pass, as control has it for an apply. */
+/* The knowledge of the fabric and the gate for every Set, as control has them for an apply. */
 struct fake_wire {
         struct knowledge *knowledge;
         struct gate *gate;
@@ -54,12 +54,12 @@ struct fake_wire {
 void fake_wire_init(struct fake_wire *w, const struct observed *observed, const struct desired *desired,
                     const struct policy *policy);
 void fake_wire_done(struct fake_wire *w);
-/* A request leaves: false: the gate refused it, and it ends MAD_UNSENT. */
+/* Sends a request. False: the gate refused it, and it ends with MAD_UNSENT. */
 bool fake_wire_send(struct fake_wire *w, const struct mad_request *request);
-/* And how it ended. */
+/* The result of a request. */
 void fake_wire_end(struct fake_wire *w, const struct mad_request *request, struct mad_result *result);
 
-/* Carries a request out and makes the result. False: no such port. */
+/* Carries out a request and makes the result. False: no such port. */
 bool fake_fabric_answer(struct fake_fabric *f, const struct mad_request *request, struct mad_result *ret);
-/* The port a request is about. */
+/* The port of a request. */
 uint32_t fake_fabric_port_of(const struct fake_fabric *f, const struct mad_request *request);

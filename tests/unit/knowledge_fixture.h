@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* One switch, whose port i + 1 leads to host i, and what is known of their tables. For tests of knowledge and gate. */
+/* One switch, whose port i + 1 leads to host i, and the knowledge of their tables. For tests of knowledge and gate. */
 
 #include "knowledge/memory.h"
 
@@ -22,19 +22,19 @@ void knowledge_setup(void);
 void knowledge_teardown(void);
 
 struct scene {
-        unsigned there, silent;          /* a bit for each host; silent: its link is up, and it is not there */
-        unsigned filters, outbound;      /* likewise: what it sends is filtered; what it receives */
+        unsigned there, silent;          /* a bit for each host; silent: its link is up, but it is not discovered */
+        unsigned filters, outbound;      /* likewise: filters of what it sends; of what it receives */
         bool incomplete;                 /* the switch did not answer all queries */
-        bool moved;                      /* host 1 is plugged in where host 0 was */
+        bool moved;                      /* host 1 is at the port of host 0 */
 };
 
 uint64_t host_guid(unsigned host);
 struct subnet *make_subnet(const struct scene *s);
-/* KNOWLEDGE_NONE: there is none. */
+/* KNOWLEDGE_NONE: none. */
 uint32_t host_record(unsigned host);
 uint32_t leaf_record(unsigned host);
 uint32_t place_record(unsigned host);
-/* NO_PORT: it is not in this subnet. */
+/* NO_PORT: not in this subnet. */
 uint32_t port_at(const struct subnet *s, uint64_t node, uint8_t number);
 struct subnet *discover(unsigned there, unsigned silent, unsigned filters, usec_t now);
 
@@ -45,7 +45,7 @@ struct subnet *make_chain(unsigned n);
 struct subnet *make_chain_of(unsigned n, unsigned hosts);
 void see_chain(struct subnet *s, usec_t now);
 
-/* Reads the table of one port, which holds one entry; 0: none. */
+/* Reads the table of a port with one entry; 0: none. */
 void read_table(struct subnet *s, uint32_t port, uint16_t key);
 void read_host(struct subnet *s, unsigned host, uint16_t key);
 void read_leaf(struct subnet *s, unsigned host, uint16_t key);
@@ -54,6 +54,6 @@ void read_leaf(struct subnet *s, unsigned host, uint16_t key);
 void want(struct subnet *s, unsigned full);
 /* A block with one entry; 0: none. */
 void block_of(uint16_t key, struct p_key ret[P_KEY_BLOCK_ENTRIES]);
-/* A block is announced, and that is stored; and it is sent, and was not confirmed when its phase ended. */
+/* Announces a block, which is stored; sends it, and ends the phase without confirmation. */
 void announce(uint32_t record, uint16_t number, const struct p_key block[P_KEY_BLOCK_ENTRIES]);
 void send_announced(uint32_t record, uint16_t number, const struct p_key block[P_KEY_BLOCK_ENTRIES]);

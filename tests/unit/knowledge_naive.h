@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The rule by looking at each port by itself, without counts; and any knowledge, by chance. Beside knowledge_fixture.h. */
+/* The rule evaluated port by port, without counts; and random knowledge. For use with knowledge_fixture.h. */
 
 #include "knowledge_fixture.h"
 
 #define BASES 3 /* 1, 2 and 3 */
 
-/* Less than n, from the seed. */
+/* A random number less than n, from the seed. */
 extern uint64_t seed;
 unsigned any(unsigned n);
 
-/* One block of one table, or its filter (block BLOCKS), as it would be. */
+/* A write of one block of a table, or of its filter (block BLOCKS). */
 struct write {
         uint32_t record;
         unsigned block;
@@ -19,7 +19,7 @@ struct write {
         bool filters[N_DIRECTIONS];
 };
 
-/* Of a port (no leaf port); w NULL: as it is. */
+/* The bounds of a port (not a leaf port); w NULL: without a write. */
 struct bounds naive_bounds(uint32_t port, uint16_t base, enum filter_model m, enum direction d);
 /* The bounds of the port around a write whose port is known, in each world: what the rest of the table holds, whether the leaf port
  * filters. Returns how many there are. */
@@ -33,8 +33,8 @@ bool naive_admits(const struct write *w, uint16_t base);
 void any_block(struct p_key ret[P_KEY_BLOCK_ENTRIES]);
 void any_policy(struct subnet *s);
 void any_reads(struct subnet *s);
-/* One that can be written: it was read. */
+/* A block that can be written, because it was read. */
 uint32_t any_record(void);
-/* A block is sent or seen, a filter, or a vouch. */
+/* A random event: a block or a filter is sent or read, or a vouch. */
 void any_event(void);
 struct subnet *any_subnet(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the tests of src/policy share: an arena and findings for each test, a small fabric, ways to ask for findings. */
+/* Fixture of the tests of src/policy: an arena and findings for each test, a small fabric, queries of findings. */
 
 #include <check.h>
 #include <errno.h>
@@ -85,7 +85,7 @@ static inline const char *with_members(const char *lines)
 struct fixture_cable {
         uint64_t ca;
         const char *description;
-        unsigned n_ports; /* port i is plugged into port `number` + i - 1 of the switch */
+        unsigned n_ports; /* port i is connected to port `number` + i - 1 of the switch */
         uint64_t sw;
         uint8_t number;
 };
@@ -121,7 +121,7 @@ static inline void fixture_plug(struct subnet_builder *b, const struct fixture_c
  *                            6 sm1 mlx5_0 (the master SM)
  * leaf02 (0x2000, 36 ports): 1 node0003 mlx5_0; 2 node0003 mlx5_1; 3 router rt1; 4 "twin mlx5_0"; 5 "twin mlx5_0";
  *                            6 an Aggregation Node
- * twins (0x3000, 0x4000): two switches that call themselves "spine", nothing plugged in; 0x5000: leaf03, one host oss02
+ * twins (0x3000, 0x4000): two switches with the name "spine", without hosts; 0x5000: leaf03, one host oss02
  */
 static inline struct subnet *fixture_subnet(void)
 {

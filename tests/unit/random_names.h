@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Random names and hostlists. They are made of few different parts, so that they often begin alike and often match. */
+/* Random names and hostlists, made of few different parts, so that they often match or have the same beginning. */
 
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static inline unsigned random_parts(struct prng *p)
         return (unsigned[]) { 1, 2, 2, 2, 2, 3, 3, 4 }[prng_below(p, 8)];
 }
 
-/* Words that begin alike, and some that come before or after all digits. */
+/* Words with the same beginning, and some that sort before or after all digits. */
 static inline const char *random_word(struct prng *p)
 {
         static const char *const words[] = { "n", "n", "n", "node", "r", "-", "x" };
@@ -25,7 +25,7 @@ static inline const char *random_word(struct prng *p)
         return words[prng_below(p, sizeof(words) / sizeof(words[0]))];
 }
 
-/* 1 to 3 digits, often small, with and without zeros before them. */
+/* 1 to 3 digits, often small, with and without leading zeros. */
 static inline unsigned random_number(struct prng *p, int *ret_width)
 {
         static const unsigned limits[] = { 10, 30, 120 };

@@ -3,5 +3,5 @@
 
 #include "subnet/subnet.h"
 
-/* Invariants of every snapshot that discovery makes. Returns the one that is broken; NULL: none. */
+/* Checks the invariants of a snapshot by discovery. Returns the violated one; NULL: none. */
 const char *snapshot_rules_broken(const struct subnet *s);
