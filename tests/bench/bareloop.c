@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * bareloop WINDOW SMPS LID ...: the least that sending so many SMPs can take. Keeps WINDOW of them in flight with nothing but
- * umad_send and umad_recv; a third of them reads block 0 of each port's P_Key table, a third writes back what was read, a
- * third reads again. No retries, no checks: a lost MAD ends it. Prints the seconds it took.
+ * bareloop WINDOW SMPS LID ...: measures the minimum time for SMPS SMPs. Keeps WINDOW of them in flight with only umad_send and
+ * umad_recv; a third of them reads block 0 of the P_Key table of each port, a third writes it back, a third reads it again. No
+ * retries and no checks: a lost MAD ends it. Prints the time in seconds.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * lastset.so: preloaded into OpenSM, pkeyd or the bare loop, it keeps count in the file LASTSET: how many SMPs the program
- * sent, how many of them were SubnSet(P_KeyTable), and when the last answer to one of those came. So little that it does
- * not change what is measured; the same for all.
+ * lastset.so: preloaded into OpenSM, pkeyd or the bare loop, it counts in the file LASTSET the SMPs of the program, the
+ * SubnSet(P_KeyTable) among them, and the time of the last answer to one of those. It is the same for all programs, and too small to
+ * affect the results.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #include <infiniband/umad.h>
 
-/* What stands in the file, in the machine's byte order; bench.py reads it. */
+/* The contents of the file, in host byte order; bench.py reads it. */
 struct counts {
         uint64_t smps, sets, answers;
         uint64_t last_answer_ns; /* CLOCK_MONOTONIC */
@@ -24,7 +24,7 @@ struct counts {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct counts nowhere, *counts = &nowhere;
-static uint32_t set_tids[1 << 16]; /* of Sets without an answer, by their low bits; an answer says GetResp to a Get as well */
+static uint32_t set_tids[1 << 16]; /* of Sets without an answer, by their low bits, because GetResp also answers a Get */
 static int (*next_send)(int, int, void *, int, int, int);
 static int (*next_recv)(int, void *, int *, int);
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * bridge NODE NAME: plugs an HCA into this kernel (driver/labhca.c) whose port is that of node NODE in a running ibsim, and
- * calls it NAME. It carries MADs both ways until SIGTERM, which unplugs it.
+ * bridge NODE NAME: adds an HCA with this name to this kernel (driver/labhca.c), whose port is that of NODE in a running ibsim. It
+ * forwards MADs in both directions until SIGTERM, which removes the HCA.
  *
- * A line "QP LID MAD" (the MAD in hexadecimal) on its standard input is a MAD that comes from the port with that LID,
- * whatever ibsim says. It tells of each answer to one of those, of each answer to a Report, and of what it does not carry: to
- * queue pair 1 goes only what has a P_Key of the default partition, for that is all that the other ports' tables are sure
- * to have.
+ * A line "QP LID MAD" (the MAD in hexadecimal) on standard input is delivered as a MAD from the port with that LID. The bridge prints
+ * each answer to one of those, each answer to a Report, and each MAD that it drops: to queue pair 1 it forwards only MADs with a P_Key
+ * of the default partition, because the tables of the other ports certainly have only that one.
  *
- * ibsim is who answers for every port, this HCA's own included. What a subnet manager elsewhere sets in it shows by asking:
- * ten times a second, and at once after each Set that was seen on the way.
+ * ibsim answers for all ports, including that of this HCA. The bridge reads the settings of a remote subnet manager for this port from
+ * ibsim ten times a second, and after each Set that it forwards.
  */
 
 #include <endian.h>
@@ -65,7 +64,7 @@ enum { NODE_DESCRIPTION = 0x10, NODE_INFO = 0x11, PORT_INFO = 0x15, P_KEY_TABLE 
 
 #define P_KEY_DEFAULT 0x7fff
 
-#define OWN_TID   0x4c414200u /* of what the bridge itself asks: the low byte says what */
+#define OWN_TID   0x4c414200u /* of the bridge's own queries: the low byte is their kind */
 #define MAX_ASKS  64
 #define REFRESH_MSEC 100
 #define BLOCK     32
@@ -77,7 +76,7 @@ struct bridge {
         uint32_t client;
         struct {
                 uint32_t tid_low, id;
-                uint8_t mad[12]; /* to see a Set that wants clients to register again */
+                uint8_t mad[12]; /* to detect a Set that requests clients to register again */
         } asks[MAX_ASKS];
         unsigned next_ask;
         struct {
@@ -85,10 +84,10 @@ struct bridge {
                 size_t n;
                 bool ended;
         } lines;
-        uint8_t handed_in[8]; /* TID of the last MAD that came as a line */
+        uint8_t handed_in[8]; /* TID of the last MAD from standard input */
         struct labhca_setup setup;
         struct labhca_state state, told;
-        unsigned n_blocks, n_missing; /* answers of the running refresh that are not there yet */
+        unsigned n_blocks, n_missing; /* pending answers of the running refresh */
         bool plugged, refreshing, refresh_again, reregister;
 };
 
@@ -129,7 +128,7 @@ static void put32(uint8_t *p, uint32_t v)
 
 /* --- connecting ---------------------------------------------------------------------------------------------------- */
 
-/* ibsim counts the NUL behind a name as part of it. */
+/* ibsim counts the NUL after a name as part of it. */
 static socklen_t address(struct sockaddr_un *a, const char *kind, long number)
 {
         int n;
@@ -176,7 +175,7 @@ static void control(struct bridge *b, uint32_t type, void *data, size_t size)
         memcpy(data, c.data, size);
 }
 
-/* As a subnet manager: others get no requests. */
+/* Connects as a subnet manager, because other clients get no requests. */
 static void attach(struct bridge *b, const char *node)
 {
         struct sim_identity identity = { .id = (uint32_t) getpid(), .is_sm = 1 };
@@ -203,7 +202,7 @@ static void send_packet(struct bridge *b, const uint8_t *mad, uint32_t dlid, uin
         p.slid = dlid == 0xffff ? 0xffff : 0;
         memcpy(p.mad, mad, sizeof(p.mad));
         if (p.mad[1] == CLASS_DIRECTED)
-                p.mad[HOP_POINTER] = 0; /* so ibsim wants it; the kernel counts the first hop itself */
+                p.mad[HOP_POINTER] = 0; /* as ibsim requires; the kernel counts the first hop itself */
         if (write(b->data, &p, sizeof(p)) != sizeof(p) && errno != EAGAIN)
                 die("sending to ibsim");
 }
@@ -268,7 +267,7 @@ static void take_block(struct bridge *b, unsigned block, const uint8_t *data)
                 b->state.p_keys[block * BLOCK + i] = get16(data + 2 * i);
 }
 
-/* What the bridge itself asked. */
+/* An answer to a query of the bridge. */
 static void take_own(struct bridge *b, const uint8_t *mad)
 {
         const uint8_t *data = mad + DATA;
@@ -298,7 +297,7 @@ static void take_own(struct bridge *b, const uint8_t *mad)
                 send_state(b);
 }
 
-/* Clients are to register again: a bit of a Set(PortInfo). */
+/* The bit of a Set(PortInfo) that requests clients to register again. */
 static void see_set(struct bridge *b, const uint8_t *mad)
 {
         if (mad[METHOD] != (SET | RESPONSE) || (mad[1] != CLASS_DIRECTED && mad[1] != CLASS_LID_ROUTED))
@@ -491,9 +490,9 @@ int main(int argc, char **argv)
                 die("/dev/labhca");
         attach(&b, argv[1]);
         ask_self(&b, OWN_DESCRIPTION, NODE_DESCRIPTION, 0);
-        ask_self(&b, OWN_NODE_INFO, NODE_INFO, 0); /* last: it is what lets the first refresh begin */
+        ask_self(&b, OWN_NODE_INFO, NODE_INFO, 0); /* last, because its answer starts the first refresh */
         run(&b);
-        (void) close(b.hca); /* unplugs; only then ibsim may forget it */
+        (void) close(b.hca); /* removes the HCA before ibsim drops the client */
         control(&b, SIM_DISCONNECT, nothing, 0);
         printf("bridge: %s is unplugged\n", b.setup.name);
         return 0;

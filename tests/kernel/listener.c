@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * listener DEVICE: takes the Reports of the SA that come to port 1, as a program does that is there before pkeyd. Says
- * "listening", and goes on until its standard input ends.
+ * listener DEVICE: receives the Reports of the SA at port 1, as a program that was started before pkeyd. Prints "listening", and runs
+ * until its standard input ends.
  */
 #include <stdio.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * p_keys DEVICE: prints the used entries of the P_Key table of port 1 as libibverbs tells them, "INDEX=0xP_KEY ..." in one
- * line. The tests' own reader: it shares nothing with pkeyd.
+ * p_keys DEVICE: prints the used entries of the P_Key table of port 1 through libibverbs, "INDEX=0xP_KEY ..." in one line. An
+ * independent reader for the tests.
  */
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * verbs_ports: what shell/verbs_port.h tells of the ports of this host, a line for each: "DEVICE PORT COUNTER", where COUNTER is
+ * verbs_ports: prints the ports of this host by shell/verbs_port.h, one line each: "DEVICE PORT COUNTER", where COUNTER is
  * bad_pkey_cntr, or - if the device has none.
  */
 #include <errno.h>

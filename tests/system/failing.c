@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Linked to the objects of pkeyd: test_memory.py says by the file that PKEYD_FAIL_ALLOC names which allocation fails. */
+/* Linked to the objects of pkeyd. test_memory.py chooses the allocation that fails in the file PKEYD_FAIL_ALLOC. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * madtrace-preload.so: preloaded into a program, it appends every subnet management MAD that the program sends and receives to
- * the file in MADTRACE, one line each, in the order in which they pass:
+ * the file in MADTRACE, one line each, in order:
  *
  *     > METHOD ATTRIBUTE MODIFIER TID LID STATUS PATH DATA       sent
  *     < METHOD ATTRIBUTE MODIFIER TID LID STATUS PATH DATA       received
  *
- * all in hex; LID is the destination of what is sent and the source of what is received, PATH a directed route ("-": LID
- * routed), DATA the attribute's 64 bytes. What was sent is written down before it is sent, what was received before the
- * program sees it, so at each line of the trace a write that has no answer yet may or may not be in the hardware.
+ * all in hex; LID is the destination of a sent and the source of a received MAD, PATH a directed route ("-": LID routed), DATA
+ * the 64 bytes of the attribute. The line is written before a MAD is sent, and before the program receives one, so at each line
+ * of the trace a write without an answer may or may not be in the hardware.
  *
- * MADTRACE_DENIED=1: the port cannot be opened, as by a user who may not. MADTRACE_SIGNAL=SIGNAL:N sends the program a signal
- * (a number) right after the Nth SubnSet(P_KeyTable) that it sends. MADTRACE_M_KEYS=1: behind each MAD that is sent a line
- * "k CLASS ATTRIBUTE M_KEY". MADTRACE_M_KEY=LID:M_KEY (in hex): who writes to that LID by LID without that M_Key gets no
- * answer, and writes nothing.
+ * MADTRACE_DENIED=1: the port cannot be opened, as without permission. MADTRACE_SIGNAL=SIGNAL:N sends the program this signal (a
+ * number) right after its Nth SubnSet(P_KeyTable). MADTRACE_M_KEYS=1: each sent MAD is followed by a line "k CLASS ATTRIBUTE
+ * M_KEY". MADTRACE_M_KEY=LID:M_KEY (in hex): writes to this LID by LID without this M_Key are dropped without an answer.
  */
 #include <dlfcn.h>
 #include <endian.h>
@@ -58,7 +57,7 @@ static void start(void)
         next_send = (int (*)(int, int, void *, int, int, int)) dlsym(RTLD_NEXT, "umad_send");
         next_recv = (int (*)(int, void *, int *, int)) dlsym(RTLD_NEXT, "umad_recv");
         next_open = (int (*)(const char *, int)) dlsym(RTLD_NEXT, "umad_open_port");
-        /* Not open(): the library that speaks to the simulator has its own. */
+        /* Not open(), which the library of the simulator replaces. */
         if (path)
                 trace_fd = (int) syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
         if (signal_at && sscanf(signal_at, "%d:%u", &signal_number, &signal_after) != 2)
@@ -68,7 +67,7 @@ static void start(void)
                 m_key_lid = 0;
 }
 
-/* ibsim knows no M_Keys: what it would carry out, and such a port would not, never gets there. */
+/* ibsim ignores M_Keys, so MADs that such a port would drop are not passed to it. */
 static bool lacks_m_key(const void *umad)
 {
         const uint8_t *mad = umad_get_mad((void *) umad);

@@ -11,16 +11,16 @@
 #define MAX_LMC         7
 
 /*
- * What libibnetdisc brought is a graph of nodes and ports with pointers, which a fabric that changes or lies can leave
- * with holes: ports that were named by a peer but never answered, switches whose port 0 did not. What is not there
- * is not read; what did not answer goes into the snapshot without a LID, so that the survey finds it unreachable.
+ * libibnetdisc returns a graph of nodes and ports with pointers, which may have holes if the fabric changes or answers wrongly: ports
+ * that a peer names but that never answered, switches whose port 0 did not answer. Missing parts are not read; ports without an
+ * answer get no LID in the snapshot, so that the survey finds them unreachable.
  */
 struct reader {
         struct arena *arena;
         const ibnd_fabric_t *fabric;
         struct subnet_builder *builder;
         bool may_route_by_lid;   /* our own port has a LID and is up */
-        uint8_t *lid_claims;     /* per unicast LID: how many SMAs say that it is theirs, up to 255 */
+        uint8_t *lid_claims;     /* per unicast LID: the number of SMAs that claim it, up to 255 */
         struct lid sm_lid;
         struct guid sm_node;
         uint8_t sm_number;
@@ -37,7 +37,7 @@ static bool is_switch(const ibnd_node_t *n)
         return n->type == NODE_SWITCH;
 }
 
-/* Port 0 of a switch, the port of another node. NULL: nothing is known of it. */
+/* Port 0 of a switch, or the port of another node. NULL: not known. */
 static const ibnd_port_t *get_port(const ibnd_node_t *n, int number)
 {
         return n->ports && number >= 0 && number <= n->numports ? n->ports[number] : NULL;
@@ -53,7 +53,7 @@ static bool state_is_up(enum port_state s)
         return s == PORT_STATE_ARMED || s == PORT_STATE_ACTIVE;
 }
 
-/* An endport to have: ours, or one that something we know is connected with. */
+/* An endport to include: the local one, or the peer of a known port. */
 static bool is_endport(const struct reader *d, const ibnd_node_t *n, int number)
 {
         const ibnd_port_t *p = get_port(n, number);
@@ -71,8 +71,8 @@ static bool is_endport(const struct reader *d, const ibnd_node_t *n, int number)
 
 /* --- routes ---------------------------------------------------------------------------------------------------------- */
 
-/* Several SMAs may say that a LID is theirs: stale ones of a subnet that was joined to this one. A MAD sent to it would
- * reach any of them. */
+/* Several SMAs may claim the same LID, for example stale ones of a subnet that was joined to this one. A MAD to it would reach any of
+ * them. */
 static void claim_lids(struct reader *d, const ibnd_node_t *n)
 {
         for (int number = 0; number <= n->numports; number++) {
@@ -88,7 +88,7 @@ static void claim_lids(struct reader *d, const ibnd_node_t *n)
         }
 }
 
-/* A switch's port 0 has no cable: it is reached by LID if a subnet manager brought up any of its links. */
+/* Port 0 of a switch has no cable: it is reachable by LID if a subnet manager brought up any link of the switch. */
 static bool switch_is_up(const ibnd_node_t *n)
 {
         for (int number = 1; number <= n->numports; number++) {
@@ -126,7 +126,7 @@ static bool route_to_node(const ibnd_node_t *n, struct mad_route *ret)
         return true;
 }
 
-/* The node's own route may lead to another port of it, so: to the peer and out of the port where the cable is. */
+/* The route of the node may lead to another of its ports, so take the route to the peer and then its port with the cable. */
 static bool route_over_peer(const struct reader *d, const ibnd_port_t *p, struct mad_route *ret)
 {
         const ibnd_port_t *out = p->remoteport;
@@ -134,7 +134,7 @@ static bool route_over_peer(const struct reader *d, const ibnd_port_t *p, struct
 
         if (!out || !out->node || out->portnum < 1 || out->portnum > UINT8_MAX)
                 return false;
-        /* through an adapter no route leads, but for the one out of our own port */
+        /* no route passes through an adapter, except out of the local port */
         if (!is_switch(out->node) && !is_self(d, out->node, out->portnum))
                 return false;
         if (!route_to_node(out->node, &route) || route.hops >= MAD_MAX_HOPS)
@@ -149,7 +149,7 @@ static bool find_route(const struct reader *d, const ibnd_node_t *n, int number,
 {
         const ibnd_port_t *p = get_port(n, number);
 
-        /* the kernel answers for its own port; whether a LID-routed SMP comes back to it is the adapter's matter */
+        /* the kernel answers for the local port; LID-routed SMPs to it depend on the adapter */
         if (is_self(d, n, number)) {
                 *ret = (struct mad_route) { .hops = 0 };
                 return true;
@@ -195,7 +195,7 @@ static int add_endport(struct reader *d, const ibnd_node_t *n, int number)
         return subnet_builder_add_port(d->builder, (struct guid) { n->guid }, &port);
 }
 
-/* The port of a switch that something other than a switch is plugged into. GUID, LID and route are those of port 0. */
+/* A switch port whose peer is not a switch. GUID, LID and route are those of port 0. */
 static int add_external_port(struct reader *d, const ibnd_node_t *n, int number)
 {
         const ibnd_port_t *p = get_port(n, number), *far = p ? p->remoteport : NULL;
@@ -245,7 +245,7 @@ static int add_ports(struct reader *d, const ibnd_node_t *n)
         return 0;
 }
 
-/* Ports that libibnetdisc asked through and got no answer: those of switches, and our own. */
+/* Ports behind which libibnetdisc got no answer: those of switches, and the local one. */
 static void find_silent_ports(const struct reader *d, const ibnd_node_t *n, uint64_t ret[4])
 {
         struct port_info info;
@@ -283,13 +283,13 @@ static int add_node(struct reader *d, const ibnd_node_t *n)
         find_silent_ports(d, n, node.silent_ports);
         r = subnet_builder_add_node(d->builder, &node, n->nodedesc, sizeof(n->nodedesc));
         if (r == -EEXIST || r == -EINVAL)
-                return 0; /* a second node of this GUID, or neither CA, switch nor router: nothing to be done about it */
+                return 0; /* a second node with this GUID, or neither CA, switch nor router: ignored */
         return r < 0 ? r : add_ports(d, n);
 }
 
 /* --- all of it ------------------------------------------------------------------------------------------------------- */
 
-/* What our own port says of itself: by what it sends, and who is the master SM. */
+/* Reads PortInfo of the local port: its LID and the LID of the master SM. */
 static int look_at_self(struct reader *d)
 {
         const ibnd_node_t *n = d->fabric->from_node;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * setpkey LID[/PORT] INDEX=P_KEY ...: writes entries of the P_Key table of a CA's port or a switch's port 0, or with PORT of
- * that external port of a switch; the rest of their blocks stays as it is. The tests' stand-in for "somebody else writes too".
+ * that external port of a switch; the rest of their blocks stays as it is. It stands for other writers in the tests.
  */
 #include <stdbool.h>
 #include <stdio.h>

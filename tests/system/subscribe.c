@@ -2,9 +2,9 @@
 /*
  * subscribe [SM_KEY]
  *
- * What pkeyd asks a subnet administrator, on the port that pkeyd would use: the first P_Key block of this port as the
- * SA has it, then a subscription to notices. Prints one JSON object: how the record ended and what it held, how the
- * subscription stands once it is no longer under way.
+ * Sends pkeyd's queries to the subnet administrator through the port that pkeyd would use: for the first P_Key block of this port, then
+ * a subscription to notices. Prints one JSON object: the result and the contents of the record, and the state of the subscription
+ * after the answer.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 #define LOOK_AGAIN (20 * USEC_PER_MSEC)
 
-/* A stage that asks for one record. */
+/* A stage that queries one record. */
 struct question {
         struct mad_request request;
         struct mad_result result;
@@ -85,7 +85,7 @@ static int ask_record(sd_event *event, const struct opened_port *port, const str
         return 0;
 }
 
-/* Ends the loop when the subscription has come to something. */
+/* Ends the loop when the subscription has a result. */
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct notices_status status;

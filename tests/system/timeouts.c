@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * timeouts-preload.so: preloaded into an OpenSM beside ibsim's library, it does what ib_umad does and that library does not: a MAD
- * that nobody answers is sent again, and comes back with ETIMEDOUT at last. Without it OpenSM waits in its sweep for ever, for
- * example for the TrapRepress of its own trap 144, which ibsim drops.
+ * timeouts-preload.so: preloaded into an OpenSM with ibsim's library, it adds the timeouts of ib_umad that the library lacks: a MAD
+ * without an answer is sent again, and finally returned with ETIMEDOUT. Otherwise OpenSM would wait in its sweep forever, for example
+ * for the TrapRepress of its own trap 144, which ibsim drops.
  */
 #include <dlfcn.h>
 #include <endian.h>
@@ -29,7 +29,7 @@ struct request {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct request requests[4096]; /* what finds no place here has no time-out, as without this library */
+static struct request requests[4096]; /* further requests have no timeout, as without this library */
 static int (*next_send)(int, int, void *, int, int, int);
 static int (*next_recv)(int, void *, int *, int);
 
@@ -47,7 +47,7 @@ static uint64_t now_ms(void)
         return (uint64_t) t.tv_sec * 1000 + (uint64_t) t.tv_nsec / 1000000;
 }
 
-/* The half of the transaction ID that is the program's; ibsim's library writes into the other one. */
+/* The half of the transaction ID that belongs to the program; ibsim's library uses the other one. */
 static uint32_t transaction(const uint8_t *mad)
 {
         uint32_t id;
@@ -81,7 +81,7 @@ static void forget(int fd, const uint8_t *mad)
         pthread_mutex_unlock(&lock);
 }
 
-/* One request whose time is over, as it is now; it waits on if it may be sent again. */
+/* Takes a request that has timed out; it stays pending if it may be sent again. */
 static bool take_due(int fd, struct request *ret_request)
 {
         bool found = false;
@@ -131,7 +131,7 @@ int umad_recv(int fd, void *umad, int *length, int timeout_ms)
                 if (timeout_ms >= 0 && waited >= timeout_ms)
                         return -ETIMEDOUT;
                 agent = next_recv(fd, umad, &room, TICK_MS);
-                /* ibsim's poll() takes a wake-up without a MAD for an error */
+                /* ibsim's poll() treats a wake-up without a MAD as an error */
                 if (agent == -ETIMEDOUT || agent == -EIO)
                         continue;
                 if (agent >= 0 && (mad[3] & METHOD_RESPONSE || mad[3] == METHOD_TRAP_REPRESS || umad_status(umad)))
