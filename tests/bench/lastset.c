@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * lastset.so: preloaded into OpenSM, pkeyd or the bare loop, it counts in the file LASTSET the SMPs of the program, the
- * SubnSet(P_KeyTable) among them, and the time of the last answer to one of those. It is the same for all programs, and too small to
- * affect the results.
+ * SubnSet(P_KeyTable) among them, and the time of the last answer to one of those. It is the same for all programs, and too
+ * small to affect the results.
  */
 #include <dlfcn.h>
 #include <fcntl.h>

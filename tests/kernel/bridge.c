@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * bridge NODE NAME: adds an HCA with this name to this kernel (driver/labhca.c), whose port is that of NODE in a running ibsim. It
- * forwards MADs in both directions until SIGTERM, which removes the HCA.
+ * bridge NODE NAME: adds an HCA with this name to this kernel (driver/labhca.c), whose port is that of NODE in a running ibsim.
+ * It forwards MADs in both directions until SIGTERM, which removes the HCA.
  *
- * A line "QP LID MAD" (the MAD in hexadecimal) on standard input is delivered as a MAD from the port with that LID. The bridge prints
- * each answer to one of those, each answer to a Report, and each MAD that it drops: to queue pair 1 it forwards only MADs with a P_Key
- * of the default partition, because the tables of the other ports certainly have only that one.
+ * A line "QP LID MAD" (the MAD in hexadecimal) on standard input is delivered as a MAD from the port with that LID. The bridge
+ * prints each answer to one of those, each answer to a Report, and each MAD that it drops: to queue pair 1 it forwards only
+ * MADs with a P_Key of the default partition, because the tables of the other ports certainly have only that one.
  *
- * ibsim answers for all ports, including that of this HCA. The bridge reads the settings of a remote subnet manager for this port from
- * ibsim ten times a second, and after each Set that it forwards.
+ * ibsim answers for all ports, including that of this HCA. The bridge reads the settings of a remote subnet manager for this
+ * port from ibsim ten times a second, and after each Set that it forwards.
  */
 
 #include <endian.h>

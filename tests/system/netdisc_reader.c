@@ -11,9 +11,9 @@
 #define MAX_LMC         7
 
 /*
- * libibnetdisc returns a graph of nodes and ports with pointers, which may have holes if the fabric changes or answers wrongly: ports
- * that a peer names but that never answered, switches whose port 0 did not answer. Missing parts are not read; ports without an
- * answer get no LID in the snapshot, so that the survey finds them unreachable.
+ * libibnetdisc returns a graph of nodes and ports with pointers, which may have holes if the fabric changes or answers wrongly:
+ * ports that a peer names but that never answered, switches whose port 0 did not answer. Missing parts are not read; ports
+ * without an answer get no LID in the snapshot, so that the survey finds them unreachable.
  */
 struct reader {
         struct arena *arena;
@@ -71,8 +71,8 @@ static bool is_endport(const struct reader *d, const ibnd_node_t *n, int number)
 
 /* --- routes ---------------------------------------------------------------------------------------------------------- */
 
-/* Several SMAs may claim the same LID, for example stale ones of a subnet that was joined to this one. A MAD to it would reach any of
- * them. */
+/* Several SMAs may claim the same LID, for example stale ones of a subnet that was joined to this one. A MAD to it would reach
+ * any of them. */
 static void claim_lids(struct reader *d, const ibnd_node_t *n)
 {
         for (int number = 0; number <= n->numports; number++) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * readtables: prints the P_Key table of every endport as one JSON object. An independent reader for the tests: it shares no code with
- * pkeyd and sends one query at a time.
+ * readtables: prints the P_Key table of every endport as one JSON object. An independent reader for the tests: it shares no
+ * code with pkeyd and sends one query at a time.
  *
  *     {"ports": [{"node": "0x...", "port_guid": "0x...", "lid": 3, "port": 1, "type": 1, "description": "node0001 mlx5_0",
  *                 "switch": "0x...", "switch_port": 1, "cap": 64, "table": ["0xffff", ...]}]}
  *
- * "switch" and "switch_port" are the switch port that the port is connected to (null without a cable, or on a switch); "table" has all
- * entries up to the capacity, including unused ones, and is null if the port did not answer.
+ * "switch" and "switch_port" are the switch port that the port is connected to (null without a cable, or on a switch); "table"
+ * has all entries up to the capacity, including unused ones, and is null if the port did not answer.
  */
 #include <inttypes.h>
 #include <stdbool.h>

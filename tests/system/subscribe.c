@@ -2,9 +2,9 @@
 /*
  * subscribe [SM_KEY]
  *
- * Sends pkeyd's queries to the subnet administrator through the port that pkeyd would use: for the first P_Key block of this port, then
- * a subscription to notices. Prints one JSON object: the result and the contents of the record, and the state of the subscription
- * after the answer.
+ * Sends pkeyd's queries to the subnet administrator through the port that pkeyd would use: for the first P_Key block of this
+ * port, then a subscription to notices. Prints one JSON object: the result and the contents of the record, and the state of the
+ * subscription after the answer.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * timeouts-preload.so: preloaded into an OpenSM with ibsim's library, it adds the timeouts of ib_umad that the library lacks: a MAD
- * without an answer is sent again, and finally returned with ETIMEDOUT. Otherwise OpenSM would wait in its sweep forever, for example
- * for the TrapRepress of its own trap 144, which ibsim drops.
+ * timeouts-preload.so: preloaded into an OpenSM with ibsim's library, it adds the timeouts of ib_umad that the library lacks: a
+ * MAD without an answer is sent again, and finally returned with ETIMEDOUT. Otherwise OpenSM would wait in its sweep forever,
+ * for example for the TrapRepress of its own trap 144, which ibsim drops.
  */
 #include <dlfcn.h>
 #include <endian.h>
