@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What is on a head node's disk, and outlives pkeyd. */
+/* The files and the store of a head node, which outlive pkeyd. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -126,7 +126,7 @@ static void store_carry_out(struct store *store, const struct store_op *op)
         memmove(r, r + 1, (--store->n - i) * sizeof(*r));
 }
 
-/* What was stored before it was sent may have used these indexes. */
+/* Stored writes that may have used these indexes. */
 static void note_used(struct sim *s, const struct remembered *m)
 {
         size_t n;

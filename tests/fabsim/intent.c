@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Policies at random, their text, and an oracle that says what they mean without asking pkeyd. Lines of equal specificity
- * never meet at a port here; contradictions are the policy tests' matter.
+ * Random policies, their text, and an oracle for their meaning that is independent of pkeyd. Lines of equal specificity never
+ * match the same port here; the tests of the policy cover contradictions.
  */
 
 #include <stdarg.h>

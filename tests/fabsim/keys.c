@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * M_Keys at random: who has which, and what pkeyd's m_key_file says of them, truly or not.
+ * Random M_Keys of the ports, and right and wrong ones in pkeyd's m_key_file.
  *
- * They come from a generator of their own, so that a seed's fabric is what it is without them. What the world does to a
- * port's key on the way (EXTERNAL_M_KEY) ends with all other faults; what is wrong in the file stays wrong.
+ * They come from a separate generator, so that the fabric of a seed is the same as without them. Temporary changes of a port's
+ * key (EXTERNAL_M_KEY) end with all other faults; wrong keys in the file stay.
  */
 
 #include <infiniband/mad.h>

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * OpenSM with its partition file: a process that reads the file when it likes (after a SIGHUP, after a restart, at any heavy
- * sweep of its own), and then writes the tables of all ports, in any order and in its own time. What is written here is what
- * OpenSM does, as far as the promises depend on it; nothing is taken from src/opensm.
+ * OpenSM with its partition file: a process that reads the file at random times (after a SIGHUP, after a restart, at a heavy
+ * sweep of its own), and then writes the tables of all ports in any order and at any speed. It behaves like OpenSM as far as
+ * the promises depend on it, and uses nothing of src/opensm.
  *
- * A switch port that can enforce is given what its peer has, in the same moment (see src/opensm/phases.h for what that
- * leaves out).
+ * A switch port that can enforce gets the entries of its peer at the same time (see src/opensm/phases.h for what this omits).
  */
 
 #include <errno.h>

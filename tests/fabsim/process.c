@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The third shell of control (beside src/pkeyd/daemon.c and src/pkeyctl/session.c): a process of a head node in virtual time.
+ * The third shell of control (besides src/pkeyd/daemon.c and src/pkeyctl/session.c): a process of a head node in virtual time.
  *
- * Each action takes a while, and what it does is done at its beginning or at its end, at random; in between a process may be
- * killed, stopped, told to reload, or hear of anything else. Nothing is known here of the order of actions.
+ * Each action takes some time, and takes effect at its beginning or at its end, at random; in between the process may be
+ * killed, stopped, reloaded, or get other events. The shell does not depend on the order of actions.
  */
 
 #include <errno.h>
@@ -61,7 +61,7 @@ static void close_port(struct sim *s, struct process *p)
         wire_forget(s, p);
 }
 
-/* Whatever was done is done; what is under way goes nowhere. */
+/* Completed actions stay; pending ones are dropped. */
 void process_kill(struct sim *s, struct process *p)
 {
         struct process fresh = { .number = p->number };
@@ -75,7 +75,7 @@ void process_kill(struct sim *s, struct process *p)
         *p = fresh;
 }
 
-/* It was killed, or has ended. A pkeyd comes back. */
+/* It was killed or has ended. A pkeyd is restarted. */
 static void bury(struct sim *s, struct process *p)
 {
         bool serves = p->goal == CONTROL_SERVE;
@@ -235,7 +235,7 @@ static int write_file(struct sim *s, struct process *p, const struct sim_answer 
         return 0;
 }
 
-/* What the action does; its answer. */
+/* Carries out an action; returns its answer. */
 static void carry_out(struct sim *s, struct process *p, struct sim_answer *a)
 {
         struct control_event *e = &a->event;
@@ -423,7 +423,7 @@ static void see_sweeps(struct sim *s, struct process *p)
         }
 }
 
-/* It waits for something, or it would wait for ever. */
+/* Fails if the process waits for nothing, because it would wait forever. */
 static void check_waiting(struct sim *s, const struct process *p)
 {
         enum control_state state = control_get_status(p->control)->state;
@@ -506,7 +506,7 @@ static bool take_stage_end(struct sim *s, struct process *p, struct control_even
         return true;
 }
 
-/* An event, and whatever follows from it at once. */
+/* Gives an event, and carries out its immediate consequences. */
 static void feed(struct sim *s, struct process *p, struct control_event *event)
 {
         struct control_event ended = {};
@@ -538,7 +538,7 @@ usec_t process_due(const struct process *p)
         return p->port ? MIN(due, mad_dispatcher_due(p->port)) : due;
 }
 
-/* What its port has to send may end a stage. */
+/* Frames of its port may end a stage. */
 static void turn(struct sim *s, struct process *p)
 {
         struct control_event ended = {};

@@ -1,45 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What must be true, seen from the fabric: nobody asks here what pkeyd believes, but where the promise is about what it reports
- * (promises_swept).
+ * Checks the promises from the side of the fabric, independently of what pkeyd believes, except for its reports (promises_swept).
  *
- * The tables of the virtual hardware are judged over the whole history. Each time when a write of pkeyd arrives (a Set, or what
- * OpenSM writes by a file of pkeyd's), every pair of endports is looked at, in every base, in both directions, in two models of
- * a switch (lenient, strict), whether the ports can be reached or not:
+ * The tables of the virtual hardware are checked over the whole history. Whenever a write of pkeyd arrives (a Set, or a write by
+ * OpenSM from a file of pkeyd), every pair of endports is checked in every base, in both directions, in two models of a switch
+ * (lenient, strict), whether or not the ports can be reached:
  *
- *     isolation    a pair that comes to talk by the write may talk by the policy that was in force when it was sent. So what
- *                  talks at any time either may talk by a policy that was in force, or somebody else let it talk.
- *     continuity   a pair that ceases to talk by the write may not talk by the policy that was in force when it was sent. So
- *                  what talked, and may talk by every policy in force since, talks on.
- *     ownership    a pair comes to talk, or ceases to, only in a base that is pkeyd's; entries of other bases stay as they are
- *     stability    an entry that is wanted stays at its index; one that somebody else wiped comes back at its index
- *     indexes      no index passes from one base to another while one that was never used is left (for a base that waits, too)
+ *     isolation    a pair that can talk because of the write may talk by the policy in force when it was sent. So two ports that
+ *                  can talk may do so by some policy in force, or another writer let them.
+ *     continuity   a pair that is cut off by the write may not talk by the policy in force when it was sent. So two ports that
+ *                  talked, and may talk by every policy in force since, still talk.
+ *     ownership    a write changes pairs only in bases of pkeyd; entries of other bases stay as they are
+ *     stability    a wanted entry stays at its index; one that another writer removed returns to its index
+ *     indexes      no index passes from one base to another while an unused one is left (also for a base that waits)
  *     identity     a Set goes only to an address that named its port since the stage began
- *     progress     (promises_converged) when all is calm, each table is as the policy says
+ *     progress     (promises_converged) when everything is calm, each table matches the policy
  *
- * How long pkeyd runs, whether it was killed, what it lost, what it was refused, in which mode it was before: none of that
- * excuses anything. These do, and nothing else (observer.c):
+ * Neither the age of pkeyd, nor whether it was killed, what it lost, what it was refused, or its earlier mode excuses a
+ * violation. Only the following does (observer.c):
  *
- *     surprise     somebody else changed one of both ports at this base, after pkeyd read that table and before the write
- *                  arrived. A table that was never read is no surprise.
- *     elsewhere    one of both was plugged in elsewhere since it was discovered, or was renamed, moved or replaced during the
- *                  discovery. What a port is to the policy is what it was when it was discovered last.
- *     expired      (isolation) one of both was gone at the last discovery, and it is longer than absent_hold that it was seen
- *     missing      (continuity) one of both was gone at the last discovery: it talks with nobody. (Here, too, one that was gone and
- *                  came back behind a switch that hangs is gone.)
- *     vouched      a person vouched for one of both that it holds nothing, which is not so, and it was not found since
- *     strayed      (continuity) one of both, or a switch that it is behind, is plugged in elsewhere since it was seen last, and has
- *                  not answered there. OpenSM may write it. For longer than absent_hold, or behind a switch that was silent
- *                  already, it counts as one that talks with nobody
- *     lost         (isolation) likewise, and where it is another port was, which was silent before this one was seen last, or fell
- *                  silent more than absent_hold later; or this one counts as behind the filter of the switch port where it was
- *     unknown      (continuity) one of both was never discovered completely: what the policy gives it is not known
- *     hardware     a table that answers what was sent, and holds something else; (continuity) one that does not take an entry
+ *     surprise     another writer changed one of both ports in this base, after pkeyd read that table and before the write arrived.
+ *                  A table that was never read is no surprise.
+ *     elsewhere    one of both was moved since it was discovered, or was renamed, moved or replaced during the discovery. The
+ *                  policy of a port is that for its state at the last discovery.
+ *     expired      (isolation) one of both was absent at the last discovery, and last seen longer than absent_hold ago
+ *     missing      (continuity) one of both was absent at the last discovery, so it talks to no port. (A port that returned behind
+ *                  a switch that hangs also counts as absent here.)
+ *     vouched      a person vouched wrongly that one of both holds nothing, and it was not found since
+ *     strayed      (continuity) one of both, or a switch before it, was moved since it was last seen, and has not answered there.
+ *                  OpenSM may write it. After absent_hold, or behind a switch that was silent before, it counts as talking to no
+ *                  port
+ *     lost         (isolation) likewise, if another port was at its new place, which was silent before this one was last seen, or
+ *                  fell silent more than absent_hold later; or if this one counts as behind the filter of its old switch port
+ *     unknown      (continuity) one of both was never discovered completely: its policy is not known
+ *     hardware     a table that answers what was sent but holds something else; (continuity) one that does not store an entry
  *     address      the LID, or the cable, moved to another port after that address named its port
  *
- * The pkeyd of the other head node has a memory of its own, and the same policies. What it wrote is a surprise only where a port
- * has more of a base than was read there and than any policy gave it that was in force here since (observer.c). A pkeyctl on the
- * other head node, which may write while pkeyd does, is somebody else: the order of phases holds for each by itself only.
+ * The pkeyd of the other head node has its own state and the same policies. Its writes are a surprise only where a port has
+ * more of a base than was read there and than any policy in force here gave it since (observer.c). A pkeyctl on the other head
+ * node, which may write while pkeyd does, is another writer: each keeps only the order of its own phases.
  */
 
 #include <infiniband/mad.h>
@@ -85,7 +84,7 @@ static bool passes(const struct reach *x, const struct reach *y, int strict)
         return x->sends[strict] && y->receives[strict] && (x->sends[strict] == 2 || y->receives[strict] == 2);
 }
 
-/* The endport at a place, and the one beside it. */
+/* The endport at a place, and the endport at its peer. */
 static void update_reach(struct sim *s, struct fabsim_place at)
 {
         unsigned endport = observer_endport(s, at);
@@ -109,7 +108,7 @@ static void note_entry(struct sim *s, struct table_record *r, unsigned writer, u
                 at[is] = s->now;
 }
 
-/* What is other than it was judged last was changed by this writer. */
+/* Records all changes since the last check for this writer. */
 static void note_changes(struct sim *s, struct fabsim_place at, unsigned writer)
 {
         struct table_record *r = observer_table(s, at);
@@ -184,7 +183,7 @@ static uint8_t level_by_lines(const struct judgement *by, unsigned endport, uint
         return level_of(intent_membership(&by->intent, &by->census, endport, partition));
 }
 
-/* What is certain, or the lower one of what the lines say now and of what it was given before. */
+/* The certain level, or the lower one of the present level by the lines and of the earlier one. */
 static uint8_t level_of_frozen(const struct judgement *by, unsigned endport, unsigned b, uint8_t before)
 {
         unsigned partition = find_partition(by, sim_bases[b]);
@@ -197,7 +196,7 @@ static uint8_t level_of_frozen(const struct judgement *by, unsigned endport, uns
                    MIN(before, level_by_lines(by, endport, sim_bases[b])));
 }
 
-/* What the lines say now, or what it was given before. */
+/* The present level by the lines, or the earlier one. */
 static uint8_t most_of_frozen(const struct judgement *by, unsigned endport, unsigned b, uint8_t before)
 {
         uint8_t lines = level_by_lines(by, endport, sim_bases[b]);
@@ -205,7 +204,7 @@ static uint8_t most_of_frozen(const struct judgement *by, unsigned endport, unsi
         return by->contested >> endport & 1 ? MAX(before, lines) : lines;
 }
 
-/* Up to twice what is wanted may be in a table on the way, besides what is there. */
+/* During a change a table may hold up to twice the wanted entries, in addition to the present ones. */
 static bool may_overflow(const struct sim *s, const struct judgement *by, unsigned endport, struct fabsim_place at)
 {
         const struct fabsim_port *p = &s->f.nodes[at.node].ports[at.port];
@@ -284,7 +283,7 @@ static bool changed_since(const struct sim *s, const struct basis *basis, struct
         return false;
 }
 
-/* pkeyd could not know what this port was in this base. */
+/* pkeyd could not know the level of this port in this base. */
 static bool is_surprise(const struct sim *s, const struct basis *basis, unsigned endport, unsigned b)
 {
         struct fabsim_place leaf;
@@ -325,7 +324,7 @@ static uint8_t wanted_level(const struct sim *s, const struct change *c, unsigne
         return c->line && b == 0 ? MAX(level, (uint8_t) 1) : level;
 }
 
-/* Do they come to talk, or cease to, though they may not by the policy of this write? */
+/* Can they talk now, or are they cut off, against the policy of this write? */
 static bool is_broken(struct sim *s, const struct change *c, unsigned other, unsigned b, bool after)
 {
         uint8_t x = wanted_level(s, c, c->endport, b, after), y = wanted_level(s, c, other, b, after);
@@ -392,7 +391,7 @@ static void check_pairs(struct sim *s, const struct change *c)
         }
 }
 
-/* What a Set was to make of a table, and what is there now. */
+/* The intended and the actual result of a Set. */
 struct written {
         const struct basis *basis;
         struct table_record *record;
@@ -467,7 +466,7 @@ static unsigned count_wanted(const struct sim *s, const struct written *w, struc
         return n_of_base;
 }
 
-/* An entry that is wanted stays at its index; so does a base of one entry that is to have one entry. */
+/* A wanted entry stays at its index; so does a base that has and should have one entry. */
 static void check_stability(struct sim *s, const struct written *w, const struct p_key before[FABSIM_MAX_ENTRIES], unsigned index)
 {
         const struct fabsim_place at = w->record->at;
@@ -491,7 +490,7 @@ static bool is_index0(const struct sim *s, const struct table_record *r, unsigne
         return index == 0 && fabsim_is_endport(&s->f, r->at);
 }
 
-/* A base that was wiped comes back at its index, and no index passes to another base while an unused one is left. */
+/* A removed base returns to its index, and no index passes to another base while an unused one is left. */
 static void check_index(struct sim *s, const struct written *w, unsigned index)
 {
         struct table_record *r = w->record;
@@ -695,8 +694,8 @@ static bool leaf_is_special(const struct sim *s, const struct judgement *by, uns
         return may_overflow(s, by, endport, leaf);
 }
 
-/* A switch port that filters, and cannot hold what is wanted. It stays closed as long as its host has an entry that is not pkeyd's,
- * and others have that, too: nobody said that they may talk. */
+/* A switch port that filters, and cannot hold what is wanted. It stays closed as long as its host has an entry that is not
+ * pkeyd's, and others have that, too: nobody said that they may talk. */
 static bool is_shut(const struct sim *s, const struct judgement *by, unsigned endport, unsigned b)
 {
         const struct fabsim_port *p;
@@ -754,7 +753,7 @@ static void not_right(struct sim *s, const struct judgement *by, unsigned endpor
         sim_fail(s, "node %u port %u (beside node %u port %u) %s", at.node, at.port, leaf.node, leaf.port, what);
 }
 
-/* After a sweep that reports that all is well, all is well that it could know. */
+/* After a sweep that reports success, everything that it could know is right. */
 void promises_swept(struct sim *s, const struct process *p)
 {
         const struct control_status *status = control_get_status(p->control);
@@ -792,7 +791,7 @@ static bool is_left_by_opensm(const struct sim *s, const struct judgement *by, u
         return false;
 }
 
-/* Its SMA does not answer, now and for ever. */
+/* Its SMA never answers. */
 static bool is_silent(const struct sim *s, struct fabsim_place at)
 {
         return fabsim_is_mute(&s->f, at) || keys_are_wrong(s, at);
@@ -807,7 +806,8 @@ static bool is_incomplete(const struct sim *s, struct fabsim_place at)
         return false;
 }
 
-/* The other head node may have carried out any policy, also one that was never in force here, and for any name that a port had. */
+/* The other head node may have carried out any policy, also one that was never in force here, and for any name that a port had.
+ * */
 static bool may_be_given(const struct sim *s, const struct process *p, unsigned endport, uint16_t base)
 {
         if (s->role == ROLE_FOLLOW_SM && s->moved_at[endport] > 0)
@@ -850,7 +850,7 @@ static bool is_anybody_silent(const struct sim *s)
         return false;
 }
 
-/* Its cable may have been moved to where somebody is silent. */
+/* Its cable may have been moved to the place of a silent device. */
 static bool may_be_silent_elsewhere(const struct sim *s, const struct process *p, unsigned endport)
 {
         bool is_gone = !p->judgement->census.entries[endport].is_there || s->is_replaced[s->endports[endport].node];
@@ -913,7 +913,7 @@ static bool is_without_room(const struct sim *s, const struct judgement *by, con
         return keeps;
 }
 
-/* Bases that have to wait, because of silent ports. */
+/* Bases that have to wait because of silent ports. */
 static void find_held(struct sim *s, const struct process *p, bool held[SIM_BASES])
 {
         bool more = true;
@@ -956,7 +956,7 @@ static void converged_without_silent(struct sim *s, const struct process *p)
         }
 }
 
-/* Certainly, and not another one in its place. */
+/* Certainly this one, not another one in its place. */
 static bool was_read(struct sim *s, const struct process *p, struct fabsim_place at)
 {
         const struct table_record *r = observer_table(s, at);
@@ -1041,7 +1041,8 @@ static void all_converged(struct sim *s, const struct judgement *by)
         }
 }
 
-/* A filter waits as long as ports have entries that are not pkeyd's (owns): no port failed, and endports are right all the same. */
+/* A filter waits as long as ports have entries that are not pkeyd's (owns): no port failed, and endports are right all the
+ * same. */
 static bool only_a_filter_waits(const struct process *p, const struct control_status *status)
 {
         size_t n = 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What happens together, in some histories only: a cable that is moved while its host does not answer, two cables that are swapped,
- * the cable of a switch, and a hand-over between two edits of the policy. By chance alone these meet in one history of many
- * thousands.
+ * Combined events, in some histories only: a cable that is moved while its host does not answer, two cables that are swapped,
+ * the cable of a switch, and a hand-over between two edits of the policy. At random these would coincide only once in many
+ * thousands of histories.
  *
- * Which histories these are, and what happens in them, comes from a generator of its own: all others are what they are without.
+ * A separate generator chooses these histories and their events, so that all other histories are the same as without scenes.
  */
 
 #include <limits.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Frames on their way.
+ * Frames in flight.
  *
- * A request is either in the fabric for less than half of the shortest timeout, or lost: switches drop what is old, and
- * pkeyd rests on it (a Set that arrives after the block was read again could undo what came later; nobody can defend
- * against that). Requests are not doubled for the same reason: links do not do that. Answers may be as late and as many as
- * they like, since they wait in this host's queues.
+ * A request is in the fabric for less than half of the shortest timeout, or lost: switches drop old packets, and pkeyd relies
+ * on that (a Set that arrives after the block was read again could undo later writes; no program can defend against that).
+ * Requests are not duplicated, because links do not do that. Answers may be late and duplicated, because they wait in queues of
+ * this host.
  */
 
 #include <infiniband/mad.h>

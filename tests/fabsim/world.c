@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Fabrics at random, and what happens to them by themselves. */
+/* Random fabrics and random external events. */
 
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static uint16_t random_key(struct sim *s)
         return (uint16_t) (base | (prng_permille(&s->rng, 500) ? 0x8000 : 0));
 }
 
-/* Often at the edges of blocks. */
+/* Often at the boundaries of blocks. */
 static unsigned random_index(struct sim *s, uint16_t capacity)
 {
         static const unsigned edges[] = { 1, 2, 3, 30, 31, 32, 33, 63, 64, 65, 95, 96, 127 };
@@ -34,7 +34,7 @@ static unsigned random_index(struct sim *s, uint16_t capacity)
         return i < capacity ? i : capacity - 1U;
 }
 
-/* What was there before pkeyd came: the default partition at index 0 mostly, and this and that. No P_Key stands twice. */
+/* The table before pkeyd starts: mostly the default partition at index 0, and random entries without duplicates. */
 static void fill_table(struct sim *s, struct fabsim_port *p)
 {
         unsigned n = prng_below(&s->rng, prng_permille(&s->rng, 200) ? p->capacity : MIN(6, p->capacity - 1));
@@ -53,10 +53,10 @@ static void fill_table(struct sim *s, struct fabsim_port *p)
                         p->table[i].v = key;
         }
         if (prng_permille(&s->rng, 50))
-                p->table[p->capacity - 1].v = 0x8000; /* unused all the same */
+                p->table[p->capacity - 1].v = 0x8000; /* still unused */
 }
 
-/* A switch port that enforces holds what is plugged in behind it, as whoever turned enforcement on had it. */
+/* A switch port that enforces has the entries of its peer, as set by the program that turned enforcement on. */
 static void fill_enforcing(struct sim *s, struct fabsim_place leaf, const struct fabsim_port *endport)
 {
         struct fabsim_port *p = fabsim_port_at(&s->f, leaf);
@@ -170,7 +170,7 @@ static void choose_faults(struct sim *s)
         s->moves_cables = s->has_rival && !s->use_directed_routes && prng_permille(&s->rng, 500);
 }
 
-/* What stays the same in all of the policy's edits. */
+/* The parts that all edits of the policy have in common. */
 static void choose_settings(struct sim *s)
 {
         s->writer = prng_permille(&s->rng, 200) ? WRITER_OPENSM : WRITER_DIRECT;
@@ -244,7 +244,7 @@ unsigned world_endport_at(const struct sim *s, struct fabsim_place p)
         return UINT32_MAX;
 }
 
-/* As this port was told. */
+/* By the PortInfo of this port. */
 static bool is_sm(const struct sim *s, struct fabsim_place self, struct fabsim_place p)
 {
         struct lid told = s->f.nodes[self.node].ports[self.port].sm_lid;
@@ -291,46 +291,46 @@ void world_take_census(struct sim *s, const struct head *h, usec_t began, struct
         }
 }
 
-/* --- what happens ---------------------------------------------------------------------------------------------------- */
+/* --- external events ------------------------------------------------------------------------------------------------- */
 
 enum external {
         EXTERNAL_EDIT,         /* of the policy: a new one */
-        EXTERNAL_EDIT_BACK,    /* one of before */
+        EXTERNAL_EDIT_BACK,    /* an earlier one */
         EXTERNAL_HANG_UP,      /* nothing changed */
         EXTERNAL_STOP,         /* SIGTERM */
         EXTERNAL_PKEYCTL,      /* pkeyctl apply, while pkeyd runs */
-        EXTERNAL_VERBS,        /* events of a head node's port, some of them about nothing */
-        EXTERNAL_STORE,        /* the disk is full, and after a while is not */
+        EXTERNAL_VERBS,        /* events of a head node's port, some without a reason */
+        EXTERNAL_STORE,        /* the disk is full for a while */
         EXTERNAL_OPENSM,       /* crashes, hangs, reads its file */
         EXTERNAL_HAND_OVER,    /* the master SM moves to the other head node */
         EXTERNAL_VOUCH,        /* pkeyctl forget */
-        EXTERNAL_FORGET,       /* somebody deletes the state directory of a head node */
-        /* from here on only where there is a rival */
+        EXTERNAL_FORGET,       /* the state directory of a head node is deleted */
+        /* the following only with a rival */
         EXTERNAL_WRITE,        /* another writer changes an entry */
-        EXTERNAL_REBOOT,       /* a host, or a switch: tables as they come from the factory */
+        EXTERNAL_REBOOT,       /* a host or a switch, which resets its tables */
         EXTERNAL_DIE,
         EXTERNAL_RENAME,
         EXTERNAL_LID,
         EXTERNAL_M_KEY,
         EXTERNAL_SWALLOW,
-        EXTERNAL_CABLE,        /* pulled, and put elsewhere after a while */
-        EXTERNAL_MUTE,         /* an SMA does not answer, for a moment, for a while, or for ever */
-        EXTERNAL_LIDS,         /* two ports get the LIDs of each other */
-        EXTERNAL_UNPLUG,       /* a host, which comes back as it was, wiped, as another device, or never */
+        EXTERNAL_CABLE,        /* pulled, and connected elsewhere after a while */
+        EXTERNAL_MUTE,         /* an SMA does not answer, for a moment, for a while, or forever */
+        EXTERNAL_LIDS,         /* two ports swap their LIDs */
+        EXTERNAL_UNPLUG,       /* a host, which returns unchanged, wiped, as another device, or never */
         EXTERNAL_CLAIM,        /* a host takes the name of another one */
-        /* what follows from these */
-        EXTERNAL_SM_REWRITES,  /* after a reboot on a leaf: OpenSM writes what it remembers */
+        /* consequences of these */
+        EXTERNAL_SM_REWRITES,  /* after a reboot on a leaf: OpenSM writes its copies */
         EXTERNAL_REVIVE,
         EXTERNAL_PLUG,
         EXTERNAL_SPEAK,
         EXTERNAL_RETURN,
         EXTERNAL_STORE_WORKS,
-        EXTERNAL_SM_TOLD,      /* a port is told where the master SM is */
+        EXTERNAL_SM_TOLD,      /* a port gets the LID of the master SM */
         EXTERNAL_START,        /* a pkeyd */
         N_EXTERNAL,
 };
 
-/* It goes on when faults are over. */
+/* It continues after the end of faults. */
 static bool follows(enum external what)
 {
         return what > EXTERNAL_SM_REWRITES;
@@ -387,7 +387,7 @@ void world_edit(struct sim *s)
         edit(s, false);
 }
 
-/* The host's tables after a reboot: the default partition at index 0. A switch forgets its enforcing tables and bits. */
+/* The tables of a host after a reboot: the default partition at index 0. A switch loses its enforcing tables and bits. */
 static void reboot(struct sim *s, unsigned node)
 {
         struct fabsim_node *n = &s->f.nodes[node];
@@ -401,7 +401,7 @@ static void reboot(struct sim *s, unsigned node)
         }
 }
 
-/* OpenSM, when another host on the same leaf rebooted: it reads again, and what it finds is not what it remembers. */
+/* OpenSM after a reboot of another host on the same leaf: it reads the tables, which differ from its copies. */
 static void sm_rewrites(struct sim *s, unsigned leaf)
 {
         struct fabsim_place peer;
@@ -473,7 +473,7 @@ static void rename_host(struct sim *s, unsigned x)
         node_moved(s, node);
 }
 
-/* Another node has the name of this one, which answers to it still. */
+/* Another node takes the name of this one, which keeps it. */
 static void claim_name(struct sim *s, const struct event *e)
 {
         unsigned node = e->x % s->f.n_nodes, other = e->y % s->f.n_nodes;
@@ -498,7 +498,7 @@ static void new_lid(struct sim *s, unsigned x)
                 set_lid(s, x % s->n_endports, (struct lid) { s->next_lid++ });
 }
 
-/* As after OpenSM started with another guid2lid. Who read the SM's LID before takes the other port for the SM's. */
+/* As if OpenSM started with another guid2lid. Processes that read the LID of the SM before take the other port for the SM's. */
 static void swap_lids(struct sim *s, const struct event *e)
 {
         unsigned x = e->x % s->n_endports, y = e->y % s->n_endports, sm = world_endport_at(s, s->f.sm);
@@ -512,7 +512,7 @@ static void swap_lids(struct sim *s, const struct event *e)
         }
 }
 
-/* Of a switch that is the SMA of all its ports. The port of the master SM answers, or nobody could be the SM. */
+/* Of a switch: the SMA of all its ports. The port of the master SM always answers. */
 static void mute(struct sim *s, const struct event *e)
 {
         static const enum fabsim_mute kinds[] = { FABSIM_MUTE_P_KEYS, FABSIM_MUTE_ANSWERS, FABSIM_MUTE, FABSIM_MUTE };
@@ -545,7 +545,7 @@ static void unplug(struct sim *s, const struct event *e)
         again(s, s->now + prng_below(&s->rng, 100000000), EXTERNAL_RETURN, node)->y = e->y % (FATE_LOST + 1);
 }
 
-/* In its place is a device that nobody has seen, without an M_Key, but with the name of the old one. */
+/* A new device without an M_Key takes its place and its name. */
 static void replace(struct sim *s, unsigned node)
 {
         struct fabsim_node *n = &s->f.nodes[node];
@@ -643,14 +643,14 @@ static void fill_disk(struct sim *s, unsigned head)
         (void) again(s, s->now + prng_below(&s->rng, 40) * USEC_PER_SEC, EXTERNAL_STORE_WORKS, head);
 }
 
-/* What the default partition gives the port of the SM is another thing for who was told and for who was not. */
+/* The membership of the SM's port in the default partition depends on whether its LID is known. */
 static void sm_moved(struct sim *s)
 {
         for (unsigned i = 0; i < s->n_heads; i++)
                 promises_moved(s, s->heads[i].place);
 }
 
-/* Its own port hears of it first, the others within a second. */
+/* Its own port is set first, the others within a second. */
 void world_hand_over(struct sim *s)
 {
         struct lid before = fabsim_port_at(&s->f, s->f.sm)->lid;
@@ -681,7 +681,7 @@ static void sm_told(struct sim *s, unsigned endport)
                 }
 }
 
-/* Two pkeyds follow the master SM: none writes when it has been elsewhere for as long as the other one waits. */
+/* Two pkeyds follow the master SM: none must write after the master has been elsewhere for the hold time of the other one. */
 void world_check_writer(struct sim *s, const struct process *p)
 {
         bool is_here = p->head->place.node == s->f.sm.node && p->head->place.port == s->f.sm.port;
@@ -690,7 +690,7 @@ void world_check_writer(struct sim *s, const struct process *p)
                 sim_fail(s, "a Set of a standby");
 }
 
-/* --- what happens ---------------------------------------------------------------------------------------------------- */
+/* --- external events ------------------------------------------------------------------------------------------------- */
 
 static void happens_to_ports(struct sim *s, const struct event *e)
 {
