@@ -181,10 +181,9 @@ static void make_count(const struct apply *ap, const struct plan_write *w, struc
 /* The switch port that a host is plugged into; NULL: there is none. */
 static const struct subnet_port *link_of(const struct apply *ap, const struct plan_write *w)
 {
-        const struct subnet_port *ports = ap->plan->subnet->ports, *p = &ports[w->port];
+        uint32_t leaf = subnet_leaf_port(ap->plan->subnet, w->port);
 
-        return p->role == PORT_ENDPORT && p->peer != SUBNET_NONE && ports[p->peer].role == PORT_SWITCH_EXTERNAL ? &ports[p->peer]
-                                                                                                                : NULL;
+        return leaf == SUBNET_NONE ? NULL : &ap->plan->subnet->ports[leaf];
 }
 
 static void make_first_identify(const struct apply *ap, uint32_t i, struct mad_request *ret)

@@ -158,29 +158,31 @@ static void add_host(struct text *t, struct violation_port port, const struct vi
                 add_switch_port(t, host->switch_name, host->switch_port);
 }
 
-/* The endport it is about and the switch port beside it; seen_by: which of them counted. */
-static void add_known_port(struct text *t, const struct subnet *s, const struct subnet_port *p, bool host_is_known)
+/* The endport that the counter is about and its leaf port; seen_by: which of them counted. */
+static void add_known_port(struct text *t, const struct subnet *s, uint32_t port, bool host_is_known)
 {
-        const struct subnet_port *beside = p->peer == SUBNET_NONE ? NULL : &s->ports[p->peer];
-        bool at_switch = p->role == PORT_SWITCH_EXTERNAL;
-        const struct subnet_port *endport = at_switch ? beside : p, *external = at_switch ? p : beside;
+        bool at_switch = s->ports[port].role == PORT_SWITCH_EXTERNAL;
+        uint32_t endport = at_switch ? s->ports[port].peer : port, leaf = at_switch ? port : subnet_leaf_port(s, port);
         char name[SUBNET_NAME_SIZE];
 
         add_label(t, "seen_by", at_switch ? "switch" : "endport");
-        if (endport && host_is_known)
-                add_endport(t, subnet_node_name(subnet_port_node(s, endport), name), subnet_port_node(s, endport)->device,
-                            endport->number, endport->guid);
-        if (external && external->role == PORT_SWITCH_EXTERNAL)
-                add_switch_port(t, subnet_node_name(subnet_port_node(s, external), name), external->number);
+        if (endport != SUBNET_NONE && host_is_known) {
+                const struct subnet_port *p = &s->ports[endport];
+                const struct subnet_node *node = subnet_port_node(s, p);
+
+                add_endport(t, subnet_node_name(node, name), node->device, p->number, p->guid);
+        }
+        if (leaf != SUBNET_NONE)
+                add_switch_port(t, subnet_node_name(subnet_port_node(s, &s->ports[leaf]), name), s->ports[leaf].number);
 }
 
-/* A switch port with nothing in it is not in the snapshot. */
-static void add_empty_port(struct text *t, const struct subnet_node *leaf, uint8_t number)
+/* A switch port with nothing in it. */
+static void add_empty_port(struct text *t, const struct subnet_node *leaf_switch, uint8_t number)
 {
         char name[SUBNET_NAME_SIZE];
 
         add_label(t, "seen_by", "switch");
-        add_switch_port(t, subnet_node_name(leaf, name), number);
+        add_switch_port(t, subnet_node_name(leaf_switch, name), number);
 }
 
 /* host: NULL: the one of the snapshot. */
@@ -193,8 +195,8 @@ static void add_port(struct text *t, const struct subnet *s, struct violation_po
         if (host && host->guid.v != 0)
                 add_host(t, port, host);
         else if (p != SUBNET_NONE)
-                add_known_port(t, s, &s->ports[p], !host);
-        else if (node != SUBNET_NONE && s->nodes[node].type == NODE_SWITCH && port.number != 0)
+                add_known_port(t, s, p, !host);
+        else if (s && subnet_node_has_external(s, node, port.number))
                 add_empty_port(t, &s->nodes[node], port.number);
         else
                 text_add(t, ",port=\"%u\"", (unsigned) port.number); /* it is no more in the snapshot */

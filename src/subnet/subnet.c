@@ -106,6 +106,18 @@ uint32_t subnet_next_name(const struct subnet *s, uint32_t from, const char *nam
         return low + LOWER_BOUND(node, s->by_name + low, high - low, strcmp(s->nodes[*node].name, name) < 0);
 }
 
+uint32_t subnet_leaf_port(const struct subnet *s, uint32_t endport)
+{
+        uint32_t peer = s->ports[endport].peer;
+
+        return peer != SUBNET_NONE && s->ports[peer].role == PORT_SWITCH_EXTERNAL ? peer : SUBNET_NONE;
+}
+
+bool subnet_node_has_external(const struct subnet *s, uint32_t node, uint8_t number)
+{
+        return node != SUBNET_NONE && s->nodes[node].type == NODE_SWITCH && number != 0;
+}
+
 uint32_t subnet_first_name(const struct subnet *s, const char *name)
 {
         return subnet_next_name(s, 0, name);

@@ -165,6 +165,11 @@ bool subnet_lacks_endport(const struct subnet *s, const struct subnet_port *p);
 /* Port `number` of a node, given by index or by GUID; SUBNET_NONE: there is none. */
 uint32_t subnet_find_port(const struct subnet *s, uint32_t node, uint8_t number);
 uint32_t subnet_find_port_of(const struct subnet *s, struct guid node_guid, uint8_t number);
+/* The leaf port of an endport, as an index into ports; SUBNET_NONE: it is not plugged into a switch of this snapshot. */
+uint32_t subnet_leaf_port(const struct subnet *s, uint32_t endport);
+/* True if `number` is an external port of this node (SUBNET_NONE: no node). With nothing in it, or a switch, or a device that did
+ * not answer, it is not among the ports of the snapshot. */
+bool subnet_node_has_external(const struct subnet *s, uint32_t node, uint8_t number);
 /* Index into by_name of the first node whose name is >= `name` in strcmp order (n_by_name: none). */
 uint32_t subnet_first_name(const struct subnet *s, const char *name);
 /* The same from index `from` (<= n_by_name) on; its cost grows with the logarithm of the distance. */

@@ -51,7 +51,7 @@ static int open_missing_port(struct attribution_context *s, uint32_t node)
         const struct notice *notice = &s->record->notice;
         const struct subnet *subnet = s->c->subnet;
 
-        if (node != SUBNET_NONE && subnet->nodes[node].type == NODE_SWITCH && port->number != 0) {
+        if (subnet_node_has_external(subnet, node, port->number)) {
                 s->is_switch_port = true; /* with nothing in it, as far as is known */
                 s->check = FILTER_GONE;
                 s->is_silent = subnet_port_is_silent(&subnet->nodes[node], port->number);
@@ -113,7 +113,7 @@ static int fill_fields(struct attribution_context *s)
 {
         const struct subnet *subnet = s->c->subnet;
         struct attribution *out = s->out;
-        const struct subnet_port *p;
+        uint32_t leaf;
 
         out->counted_by = s->counted_label;
         out->node = s->counted_label;
@@ -128,14 +128,11 @@ static int fill_fields(struct attribution_context *s)
                 out->switch_name = s->record->host->at_switch;
         if (s->record->host || s->host.port == SUBNET_NONE)
                 return 0;
-        p = &subnet->ports[s->host.port];
-        if (!s->is_switch_port && p->peer != SUBNET_NONE &&
-            subnet->ports[p->peer].role == PORT_SWITCH_EXTERNAL) {
-                out->switch_name = subnet_port_label(s->arena, subnet, p->peer);
-                if (!out->switch_name)
-                        return -ENOMEM;
-        }
-        return 0;
+        leaf = s->is_switch_port ? SUBNET_NONE : subnet_leaf_port(subnet, s->host.port);
+        if (leaf == SUBNET_NONE)
+                return 0;
+        out->switch_name = subnet_port_label(s->arena, subnet, leaf);
+        return out->switch_name ? 0 : -ENOMEM;
 }
 
 static struct beginning beginning_of(const struct violation_record *r)

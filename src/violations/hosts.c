@@ -23,8 +23,8 @@ static bool is_known_better(const struct violations *v, struct violation_port po
 
 int violation_host_open(struct arena *a, const struct subnet *s, uint32_t endport, struct violation_host *ret)
 {
-        const struct subnet_node *node = subnet_port_node(s, &s->ports[endport]), *leaf;
-        uint32_t beside = s->ports[endport].peer;
+        const struct subnet_node *node = subnet_port_node(s, &s->ports[endport]), *leaf_switch;
+        uint32_t leaf = subnet_leaf_port(s, endport);
         char name[SUBNET_NAME_SIZE], switch_name[SUBNET_NAME_SIZE];
         struct party p;
 
@@ -36,12 +36,12 @@ int violation_host_open(struct arena *a, const struct subnet *s, uint32_t endpor
         };
         if (!ret->node)
                 return -ENOMEM;
-        if (beside == SUBNET_NONE || s->ports[beside].role != PORT_SWITCH_EXTERNAL)
+        if (leaf == SUBNET_NONE)
                 return 0;
-        leaf = subnet_port_node(s, &s->ports[beside]);
-        ret->switch_name = arena_strdup(a, subnet_node_name(leaf, switch_name));
-        ret->switch_port = s->ports[beside].number;
-        ret->at_switch = subnet_port_label(a, s, beside);
+        leaf_switch = subnet_port_node(s, &s->ports[leaf]);
+        ret->switch_name = arena_strdup(a, subnet_node_name(leaf_switch, switch_name));
+        ret->switch_port = s->ports[leaf].number;
+        ret->at_switch = subnet_port_label(a, s, leaf);
         return ret->switch_name && ret->at_switch ? 0 : -ENOMEM;
 }
 
@@ -73,7 +73,7 @@ static int set_host(struct violations *v, struct arena *a, const struct subnet *
 
 static bool is_own_port(const struct port_samples *p)
 {
-        return p->host && violation_port_equal(p->port, (struct violation_port) { p->host->host.node_guid, p->host->host.number });
+        return p->host && violation_port_equal(p->port, violation_host_port(&p->host->host));
 }
 
 /* Those where no host is plugged in, as far as the snapshot goes. What an adapter counted is its own, wherever it was. */

@@ -62,7 +62,7 @@ static void note_first(struct violations *v, struct violation_record *r, usec_t 
         struct port_samples *p = NULL;
 
         if (r->host && r->host->guid.v != 0 && !violation_source_is_notice(r->source))
-                p = counter_samples_find(&v->samples, (struct violation_port) { r->host->node_guid, r->host->number });
+                p = counter_samples_find(&v->samples, violation_host_port(r->host));
         if (p)
                 of_host = violation_port_equal(p->port, r->port) ? &p->own[r->source] : &p->beside[r->source];
         if (of_host->first == 0)

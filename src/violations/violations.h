@@ -105,6 +105,11 @@ struct violation_host {
         uint8_t switch_port;
 };
 
+static inline struct violation_port violation_host_port(const struct violation_host *host)
+{
+        return (struct violation_port) { host->node_guid, host->number };
+}
+
 /* Who sent the packet that a notice is about, and who was to receive it, as far as that was known when the notice came: later,
  * another host may have the LID. An end whose GUID is 0 has a label only: what the packet says of it. */
 struct violation_ends {
