@@ -5,35 +5,25 @@
 
 #include "violations/attribution_internal.h"
 
-/* Changes of so long ago are compared for what the worst of a storm have in common. */
-#define STORM_HISTORY (3600 * USEC_PER_SEC)
+/* pkeyd says nothing of the past of an endport that it has known for less time than this. */
+#define WORTH_SAYING (60 * USEC_PER_SEC)
 
-/* The name that the standard, or the kernel, has for what counted, and of counters what an endport did with these packets. */
-static const struct {
-        const char *name, *verb, *tail;
-} sources[VIOLATION_N_SOURCES] = {
-        [VIOLATION_P_KEY_VIOLATIONS] = { "PortInfo:P_KeyViolations", "received",
-                                         "with a P_Key that matches none of its own" },
-        [VIOLATION_RCV_CONSTRAINT] = { "PortRcvConstraintErrors", "refused", "that came in" },
-        [VIOLATION_XMIT_CONSTRAINT] = { "PortXmitConstraintErrors", "refused", "going out" },
-        [VIOLATION_BAD_PKEY_CNTR] = { "bad_pkey_cntr", "received", "with a P_Key that matches none of its own" },
-        [VIOLATION_NOTICE_257] = { .name = "notice 257, P_Key mismatch" },
-        [VIOLATION_NOTICE_258] = { .name = "notice 258, Q_Key mismatch" },
-        [VIOLATION_NOTICE_259] = { .name = "notice 259, P_Key mismatch at a switch" },
-};
+/* Violations that began this long after a change are probably, or perhaps, its consequence. */
+#define PROBABLY (24 * 3600 * USEC_PER_SEC)
+#define PERHAPS  (7 * PROBABLY)
 
-/* --- who takes part --------------------------------------------------------------------------------------------- */
+/* --- the ports ---------------------------------------------------------------------------------------------------- */
 
-/* Whether the switch port checks P_Keys in the direction that its counter is about: as apply left it, else as seen. */
-static enum switch_filter check_of(const struct attribution_context *s)
+/* As apply left it, else as discovery saw it. */
+static enum switch_filter filter_of(const struct facts *f)
 {
-        const struct attribution_input *c = s->c;
-        const struct subnet_port *p = &c->subnet->ports[s->counted];
-        bool outbound = s->record->source == VIOLATION_XMIT_CONSTRAINT;
+        const struct attribution_input *in = f->input;
+        const struct subnet_port *p = &in->subnet->ports[f->counted];
+        bool outbound = f->record->source == VIOLATION_XMIT_CONSTRAINT;
         bool checks = outbound ? p->enforce_outbound : p->enforce_inbound;
 
-        if (c->observed && c->observed->subnet == c->subnet) {
-                const struct observed_table *t = &c->observed->tables[s->counted];
+        if (in->observed && in->observed->subnet == in->subnet) {
+                const struct observed_table *t = &in->observed->tables[f->counted];
 
                 if (t->enforcement_doubted)
                         return FILTER_UNCONFIRMED;
@@ -41,98 +31,145 @@ static enum switch_filter check_of(const struct attribution_context *s)
         }
         if (checks)
                 return FILTER_ON;
-        return subnet_port_can_enforce(c->subnet, p) ? FILTER_OFF : FILTER_UNSUPPORTED;
+        return subnet_port_can_enforce(in->subnet, p) ? FILTER_OFF : FILTER_UNSUPPORTED;
+}
+
+static void add_remark(struct facts *f, enum remark remark)
+{
+        f->remarks |= UINT32_C(1) << remark;
 }
 
 /* A port that is not in the snapshot, by what its node is called if that is, or by what the notice says of it. */
-static int open_missing_port(struct attribution_context *s, uint32_t node)
+static const char *label_of_missing(const struct facts *f, uint32_t node)
 {
-        const struct violation_port *port = &s->record->port;
-        const struct notice *notice = &s->record->notice;
-        const struct subnet *subnet = s->c->subnet;
+        const struct violation_port *port = &f->record->port;
+        const struct notice *notice = &f->record->notice;
+        const struct subnet_node *n;
 
-        if (subnet_node_has_external(subnet, node, port->number)) {
-                s->is_switch_port = true; /* with nothing in it, as far as is known */
-                s->check = FILTER_GONE;
-                s->is_silent = subnet_port_is_silent(&subnet->nodes[node], port->number);
-        }
         if (port->node_guid.v == 0 && notice->has_switch_port)
-                s->counted_label = arena_printf(s->arena, "port %u of the switch with LID %u", notice->switch_port,
-                                                notice->switch_lid.v);
-        else if (port->node_guid.v == 0)
-                s->counted_label = arena_printf(s->arena, "LID %u", notice->issuer.v);
-        else if (node == SUBNET_NONE)
-                s->counted_label = arena_printf(s->arena, "port %u of node 0x%016" PRIx64, port->number,
-                                                port->node_guid.v);
+                return arena_printf(f->arena, "port %u of the switch with LID %u", notice->switch_port, notice->switch_lid.v);
+        if (port->node_guid.v == 0)
+                return arena_printf(f->arena, "LID %u", notice->issuer.v);
+        if (node == SUBNET_NONE)
+                return arena_printf(f->arena, "port %u of node 0x%016" PRIx64, port->number, port->node_guid.v);
+        n = &f->input->subnet->nodes[node];
+        return arena_printf(f->arena, "%s/%u", n->name[0] ? n->name : n->description, port->number);
+}
+
+static void remark_missing(struct facts *f, uint32_t node)
+{
+        const struct violation_port *port = &f->record->port;
+
+        if (node == SUBNET_NONE)
+                add_remark(f, port->node_guid.v != 0 ? REMARK_GONE : REMARK_UNKNOWN_PORT);
+        else if (f->is_switch_port && subnet_port_is_silent(&f->input->subnet->nodes[node], port->number))
+                add_remark(f, REMARK_SILENT);
         else
-                s->counted_label = arena_printf(s->arena, "%s/%u", subnet->nodes[node].name[0]
-                                                                   ? subnet->nodes[node].name
-                                                                   : subnet->nodes[node].description,
-                                                port->number);
-        return s->counted_label ? 0 : -ENOMEM;
+                add_remark(f, REMARK_EMPTY);
 }
 
-/* The host as it was known then, whatever is plugged in there now. */
-static void open_host(struct attribution_context *s, const struct violation_host *host)
+static int find_counted_port(struct facts *f)
 {
-        if (host->guid.v == 0) {
-                s->host = (struct party) { .port = SUBNET_NONE, .name = "the host" };
+        const struct subnet *s = f->input->subnet;
+        const struct violation_port *port = &f->record->port;
+        uint32_t node = s ? subnet_find_node(s, port->node_guid) : SUBNET_NONE;
+
+        f->is_switch_port = s && subnet_node_has_external(s, node, port->number);
+        f->filter = FILTER_GONE;
+        f->counted = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(s, node, port->number);
+        if (f->counted != SUBNET_NONE) {
+                f->out->counted_by = subnet_port_label(f->arena, s, f->counted);
+                if (f->is_switch_port)
+                        f->filter = filter_of(f);
+        } else {
+                f->out->counted_by = label_of_missing(f, node);
+                if (s)
+                        remark_missing(f, node);
+        }
+        return f->out->counted_by ? 0 : -ENOMEM;
+}
+
+/* As it was known when the counter was read, whatever is plugged in there now; without that as the snapshot has it. */
+static int find_host(struct facts *f)
+{
+        const struct violation_host *then = f->record->host;
+        uint32_t endport = f->counted;
+
+        if (then) {
+                if (!host_is_known(then))
+                        return 0;
+                f->host = *then;
+                if (f->counted == SUBNET_NONE && then->node_guid.v != f->record->port.node_guid.v)
+                        f->is_switch_port = true;
+                if (!f->is_switch_port || then->at_switch)
+                        f->out->counted_by = f->is_switch_port ? then->at_switch : then->label;
+                return 0;
+        }
+        if (f->counted != SUBNET_NONE && f->is_switch_port)
+                endport = f->input->subnet->ports[f->counted].peer;
+        return endport == SUBNET_NONE ? 0 : violation_host_open(f->arena, f->input->subnet, endport, &f->host);
+}
+
+/* --- fields ------------------------------------------------------------------------------------------------------- */
+
+static void set_endport(struct facts *f, const struct violation_host *host)
+{
+        f->out->node = host->label;
+        f->out->port_guid = host->guid;
+        f->out->lid = host->lid;
+        f->out->port = host->number;
+}
+
+static void fill_fields(struct facts *f)
+{
+        struct attribution *out = f->out;
+
+        out->node = out->counted_by;
+        if (host_is_known(&f->host)) {
+                set_endport(f, &f->host);
+                out->switch_name = f->host.at_switch;
+                out->names_sender =
+                                f->record->source == VIOLATION_RCV_CONSTRAINT && f->is_switch_port && f->filter == FILTER_ON;
+        } else if (f->is_switch_port) {
+                out->switch_name = out->counted_by;
+        }
+}
+
+static bool has_p_key(const struct violation_record *r)
+{
+        return r->source != VIOLATION_NOTICE_258 && r->notice.key <= UINT16_MAX &&
+               p_key_base((struct p_key) { (uint16_t) r->notice.key }) != 0;
+}
+
+static void fill_notice_fields(struct facts *f)
+{
+        const struct memberships *m = f->input->memberships;
+        struct attribution *out = f->out;
+        const struct violation_host *host = &f->host;
+        bool from_is_known, to_is_known;
+        int i;
+
+        f->from = *f->record->from;
+        f->to = *f->record->to;
+        from_is_known = host_is_known(&f->from);
+        to_is_known = host_is_known(&f->to);
+        out->names_sender = from_is_known;
+        /* what passes a leaf port comes from the endport that is plugged in or goes to it */
+        if (f->is_switch_port && host_is_known(host) && f->from.guid.v != host->guid.v && f->to.guid.v != host->guid.v) {
+                out->names_sender = false;
+                add_remark(f, from_is_known && to_is_known ? REMARK_WIRING_CONFLICT : REMARK_WIRING);
+        }
+        if (out->names_sender)
+                host = &f->from;
+        else if (!host_is_known(host))
+                host = &f->to;
+        if (host_is_known(host))
+                set_endport(f, host);
+        if (!has_p_key(f->record))
                 return;
-        }
-        s->host = party_of_host(s->c->subnet, host);
-        if (s->counted == SUBNET_NONE && host->node_guid.v != s->record->port.node_guid.v) {
-                s->is_switch_port = true;
-                s->check = FILTER_GONE;
-        }
-        s->counted_label = !s->is_switch_port ? host->label : host->at_switch ?: s->counted_label;
-}
-
-static int open_port(struct attribution_context *s)
-{
-        const struct subnet *subnet = s->c->subnet;
-        const struct subnet_port *p;
-        uint32_t node = subnet ? subnet_find_node(subnet, s->record->port.node_guid) : SUBNET_NONE, host;
-
-        s->host = (struct party) { .port = SUBNET_NONE, .name = "the host" };
-        s->node_is_there = node != SUBNET_NONE;
-        s->counted = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(subnet, node, s->record->port.number);
-        if (s->counted == SUBNET_NONE)
-                return open_missing_port(s, node);
-        s->counted_label = subnet_port_label(s->arena, subnet, s->counted);
-        if (!s->counted_label)
-                return -ENOMEM;
-        p = &subnet->ports[s->counted];
-        s->is_switch_port = p->role == PORT_SWITCH_EXTERNAL;
-        if (s->is_switch_port)
-                s->check = check_of(s);
-        host = s->is_switch_port ? p->peer : s->counted;
-        return host == SUBNET_NONE ? 0 : party_open(s->arena, subnet, host, &s->host);
-}
-
-static int fill_fields(struct attribution_context *s)
-{
-        const struct subnet *subnet = s->c->subnet;
-        struct attribution *out = s->out;
-        uint32_t leaf;
-
-        out->counted_by = s->counted_label;
-        out->node = s->counted_label;
-        if (s->is_switch_port)
-                out->switch_name = s->counted_label;
-        if (!party_is_known(&s->host))
-                return 0;
-        attribution_set_endport(s, &s->host);
-        out->names_sender =
-                        s->record->source == VIOLATION_RCV_CONSTRAINT && s->is_switch_port && s->check == FILTER_ON;
-        if (s->record->host)
-                out->switch_name = s->record->host->at_switch;
-        if (s->record->host || s->host.port == SUBNET_NONE)
-                return 0;
-        leaf = s->is_switch_port ? SUBNET_NONE : subnet_leaf_port(subnet, s->host.port);
-        if (leaf == SUBNET_NONE)
-                return 0;
-        out->switch_name = subnet_port_label(s->arena, subnet, leaf);
-        return out->switch_name ? 0 : -ENOMEM;
+        out->p_key.v = (uint16_t) f->record->notice.key;
+        i = m ? policy_find_base(m->policy, p_key_base(out->p_key)) : -1;
+        out->partition = i < 0 ? NULL : m->policy->partitions[i].name;
 }
 
 static struct beginning beginning_of(const struct violation_record *r)
@@ -144,427 +181,261 @@ static struct beginning beginning_of(const struct violation_record *r)
         return (struct beginning) { since ?: latest, latest, MAX(r->episode_began, latest) };
 }
 
-static int attribution_open(struct attribution_context *s)
+int attribution_open(struct facts *f)
 {
-        int r = open_port(s);
+        int r = find_counted_port(f);
 
-        s->began = beginning_of(s->record);
-        if (r >= 0 && s->record->host)
-                open_host(s, s->record->host);
+        f->began = beginning_of(f->record);
         if (r >= 0)
-                r = fill_fields(s);
-        if (r >= 0 && violation_source_is_notice(s->record->source))
-                notice_open(s);
-        return r;
-}
-
-/* --- counters --------------------------------------------------------------------------------------------------- */
-
-static int switch_headline(struct attribution_context *s, struct headline *ret)
-{
-        bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
-        const char *host = party_is_known(&s->host) ? s->host.label
-                           : s->record->host        ? "a host that is not certain (one was plugged in or out then)"
-                                                    : "its host";
-
-        if (s->check == FILTER_ON && in && party_is_known(&s->host)) {
-                ret->subject = host;
-                ret->verb = "sent";
-                ret->tail = arena_printf(s->arena, "with a P_Key that its switch port %s does not let in",
-                                         s->counted_label);
-        } else {
-                ret->subject = arena_printf(s->arena, "switch port %s", s->counted_label);
-                ret->verb = in ? "dropped" : "held back";
-                if (s->check == FILTER_ON)
-                        ret->tail = arena_printf(s->arena, "%s %s with a P_Key that it does not let %s",
-                                                 in ? "from" : "for", host, in ? "in" : "out");
-                else
-                        ret->tail = arena_printf(s->arena, "%s %s", in ? "from" : "for", host);
-        }
-        return ret->subject && ret->tail ? 0 : -ENOMEM;
-}
-
-static int make_headline(struct attribution_context *s, struct headline *ret)
-{
-        enum violation_source source = s->record->source;
-
-        ret->source = sources[source].name;
-        if (violation_source_is_notice(source))
-                return notice_headline(s, ret);
-        if (s->is_switch_port && (source == VIOLATION_RCV_CONSTRAINT || source == VIOLATION_XMIT_CONSTRAINT))
-                return switch_headline(s, ret);
-        ret->subject = s->counted_label;
-        ret->verb = sources[source].verb;
-        ret->tail = sources[source].tail;
+                r = find_host(f);
+        if (r < 0)
+                return r;
+        fill_fields(f);
+        if (violation_source_is_notice(f->record->source))
+                fill_notice_fields(f);
         return 0;
 }
 
-/* A port that does not check P_Keys should count only raw packets that it filters. But what a switch says of itself need
- * not be so, nor what was so a moment ago. */
-static void add_unchecked(struct attribution_context *s, struct text *w)
-{
-        bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
-        const char *direction = in ? "comes in" : "goes out", *filter = in ? "FilterRawInbound" : "FilterRawOutbound";
+/* --- memberships and their changes ---------------------------------------------------------------------------------- */
 
-        if (s->check == FILTER_UNSUPPORTED)
-                text_add(w,
-                         "; raw packets that it filters (%s) count, too: the likelier cause, as that switch says that it "
-                         "cannot check P_Keys",
-                         filter);
-        else if (s->check == FILTER_GONE)
+uint32_t attribution_find_host(const struct attribution_input *input, const struct violation_host *host)
+{
+        const struct memberships *m = input->memberships;
+
+        return m && host_is_known(host) ? subnet_find_endport(m->subnet, host->guid) : SUBNET_NONE;
+}
+
+/* What the policy in force gives it in the partition of the P_Key; *ret only if that is known. */
+static bool find_membership(const struct facts *f, const struct violation_host *host, enum membership *ret)
+{
+        uint32_t port = attribution_find_host(f->input, host);
+        const struct port_membership *found;
+
+        if (port == SUBNET_NONE)
+                return false;
+        found = memberships_find(f->input->memberships, port, p_key_base(f->out->p_key));
+        *ret = found ? found->membership : MEMBERSHIP_NONE;
+        return true;
+}
+
+/* Both is no more than full: the limited key lets a port talk to nobody to whom the full one does not. */
+static int level_of(enum membership m)
+{
+        return membership_has_full(m) ? 2 : membership_has_limited(m) ? 1 : 0;
+}
+
+bool membership_change_is_loss(const struct membership_change *change)
+{
+        return level_of(change->after) < level_of(change->before);
+}
+
+static enum certainty certainty_of(const struct facts *f, const struct membership_change *change, enum role role)
+{
+        const struct beginning *began = &f->began;
+
+        if (role == ROLE_NONE || began->latest == USEC_INFINITY || !membership_change_is_loss(change))
+                return CAUSE_UNRELATED;
+        if (change->when > began->again)
+                return CAUSE_LATER;
+        if (change->when > began->latest)
+                return CAUSE_REPEATED;
+        if (began->latest - change->when > PERHAPS)
+                return CAUSE_UNRELATED;
+        if (change->when > began->earliest)
+                return CAUSE_SIMULTANEOUS;
+        return began->latest - change->when > PROBABLY ? CAUSE_POSSIBLE : CAUSE_PROBABLE;
+}
+
+static void set_changed(struct facts *f, const struct violation_host *host, enum role role, const struct membership_change *change)
+{
+        f->subject = (struct subject) {
+                .host = host, .role = role, .past = PAST_CHANGED, .change = change, .changes = change, .n_changes = 1,
+                .certainty = certainty_of(f, change, role),
+        };
+}
+
+/* The subject is this endport if its membership in the partition of the P_Key changed; false: no change is known. */
+static bool take_change(struct facts *f, const struct violation_host *host, enum role role)
+{
+        const struct membership_change *change = NULL;
+
+        if (f->input->history && host_is_known(host))
+                change = membership_history_find(f->input->history, host->guid, p_key_base(f->out->p_key));
+        if (change)
+                set_changed(f, host, role, change);
+        return change;
+}
+
+/* Of the two ends of a packet, the one that changed, first the sender. */
+static bool take_change_of_end(struct facts *f, enum role from, enum role to)
+{
+        return take_change(f, &f->from, from) || take_change(f, &f->to, to);
+}
+
+static usec_t known_for(const struct facts *f, const struct violation_host *host)
+{
+        usec_t since = f->input->history ? membership_history_known_since(f->input->history, host->guid) : USEC_INFINITY;
+
+        return elapsed(since, f->input->now);
+}
+
+/* An endport that is no member of the partition of the P_Key. */
+static void take_outsider(struct facts *f, const struct violation_host *host, enum role role)
+{
+        if (!take_change(f, host, role)) {
+                usec_t known = known_for(f, host);
+
+                f->subject = (struct subject) { .host = host, .past = known < WORTH_SAYING ? PAST_NO_MEMBER : PAST_NEVER,
+                                                .known_for = known };
+        }
+        f->subject.lists_memberships = true;
+}
+
+static const struct membership_change *newest(const struct membership_change *changes, uint32_t n, bool only_losses)
+{
+        const struct membership_change *found = NULL;
+
+        for (uint32_t i = 0; i < n; i++)
+                if ((!only_losses || membership_change_is_loss(&changes[i])) && (!found || changes[i].when > found->when))
+                        found = &changes[i];
+        return found;
+}
+
+/* What this endport lost last in any partition; if that is long ago, or nothing, its last change. */
+static void take_last_change(struct facts *f, const struct violation_host *host, enum role role)
+{
+        const struct membership_change *changes, *change;
+        uint32_t n;
+
+        if (!f->input->history || !host_is_known(host))
                 return;
-        else if (s->check == FILTER_OFF)
-                text_add(w, "; raw packets that it filters (%s) count, too: the likelier cause, as it does not check P_Keys "
-                            "of what %s now", filter, direction);
-        else
-                text_add(w, "; whether it checks P_Keys of what %s is not certain now: a write was not confirmed",
-                         direction);
-}
-
-static void add_memberships(struct attribution_context *s, struct text *w, enum party_role role)
-{
-        bool has_change = membership_text_add_last_change(w, s->c, &s->host, role, s->began);
-
-        membership_text_add_all(w, s->c, &s->host, has_change);
-}
-
-/* Counters of who was hit. */
-static void add_unknown_sender(struct text *w)
-{
-        text_add(w, "; the counter does not say who sent them: look for an entry of the same time that names a sender "
-                    "(notice 257 or 259, or PortRcvConstraintErrors)");
-}
-
-static void add_counter_reasons(struct attribution_context *s, struct text *w)
-{
-        bool in = s->record->source == VIOLATION_RCV_CONSTRAINT;
-
-        if (s->is_switch_port && s->check != FILTER_ON) {
-                add_unchecked(s, w);
-                add_memberships(s, w, in ? PARTY_SENDER : PARTY_RECEIVER);
-        } else if (s->is_switch_port) {
-                add_memberships(s, w, in ? PARTY_SENDER : PARTY_RECEIVER);
-                if (!in)
-                        add_unknown_sender(w);
-        } else if (in || s->record->source == VIOLATION_XMIT_CONSTRAINT) {
-                text_add(w, "; the standard (IBA 16.1.3.5) defines this counter for switch ports only: what an "
-                            "adapter counts in it is its vendor's choice");
-                add_memberships(s, w, in ? PARTY_RECEIVER : PARTY_SENDER);
-        } else {
-                add_memberships(s, w, PARTY_RECEIVER);
-                add_unknown_sender(w);
+        changes = membership_history_of(f->input->history, host->guid, &n);
+        change = newest(changes, n, true);
+        if (!change || elapsed(change->when, f->input->now) > PERHAPS)
+                change = newest(changes, n, false);
+        if (change) {
+                set_changed(f, host, role, change);
+                f->subject.changes = changes;
+                f->subject.n_changes = n;
+        } else if (known_for(f, host) >= WORTH_SAYING) {
+                f->subject = (struct subject) { .host = host, .past = PAST_UNCHANGED, .known_for = known_for(f, host) };
         }
 }
 
-static void add_reasons(struct attribution_context *s, struct text *w)
+/* --- why a counter moved -------------------------------------------------------------------------------------------- */
+
+/* A switch port that does not check P_Keys should count only raw packets that it filters. But what a switch reports of itself need
+ * not be true, and may have been different a moment ago. */
+static void remark_filter(struct facts *f)
 {
-        if (violation_source_is_notice(s->record->source))
-                notice_add_reasons(s, w);
-        else if (s->counted != SUBNET_NONE || party_is_known(&s->host))
-                add_counter_reasons(s, w);
-        if (s->counted != SUBNET_NONE || !s->c->subnet)
-                return;
-        if (s->is_silent)
-                text_add(w, "; what is plugged into %s did not answer", s->counted_label);
-        else if (s->node_is_there)
-                text_add(w, "; no host is plugged into %s", s->counted_label);
-        else if (s->record->port.node_guid.v != 0)
-                text_add(w, "; %s is not in the fabric any more", s->counted_label);
-        else
-                text_add(w, "; pkeyd does not know %s (yet)", s->counted_label);
+        if (f->filter == FILTER_OFF)
+                add_remark(f, REMARK_DOES_NOT_FILTER);
+        else if (f->filter == FILTER_UNSUPPORTED)
+                add_remark(f, REMARK_CANNOT_FILTER);
+        else if (f->filter == FILTER_UNCONFIRMED)
+                add_remark(f, REMARK_MAY_FILTER);
 }
 
-/* --- kinds of reports ------------------------------------------------------------------------------------------- */
-
-/* Each notice is about one packet, but not every packet leads to a notice. */
-static const char *at_least(const struct attribution_context *s, uint64_t n)
+static void add_counter_reasons(struct facts *f)
 {
-        return violation_source_is_notice(s->record->source) && n > 1 ? "at least " : "";
+        bool in = f->record->source == VIOLATION_RCV_CONSTRAINT, constraint = source_is_constraint(f->record->source);
+        /* what comes into a switch port its host sent; what comes into an adapter the adapter received */
+        bool is_sender = constraint && in == f->is_switch_port;
+
+        if (f->is_switch_port)
+                remark_filter(f);
+        else if (constraint)
+                add_remark(f, REMARK_ADAPTER);
+        if (!constraint || (f->is_switch_port && !in && f->filter == FILTER_ON))
+                add_remark(f, REMARK_UNKNOWN_SENDER);
+        take_last_change(f, &f->host, is_sender ? ROLE_SENDER : ROLE_RECEIVER);
+        f->subject.host = &f->host;
+        f->subject.lists_memberships = true;
 }
 
-static void add_span(struct text *w, const struct attribution_input *c, usec_t since)
+/* --- why a packet of a notice was refused --------------------------------------------------------------------------- */
+
+/* A partition that the policy does not have, perhaps not any more. */
+static void judge_no_partition(struct facts *f)
 {
-        if (since != 0 && elapsed(since, c->now) >= USEC_PER_SEC)
-                text_add(w, " in the last %s", phrase_duration(elapsed(since, c->now)).text);
+        bool owned = policy_owns(f->input->memberships->policy, p_key_base(f->out->p_key));
+
+        add_remark(f, owned ? REMARK_NO_PARTITION : REMARK_NOT_OWNED);
+        if (!take_change_of_end(f, ROLE_SENDER, ROLE_RECEIVER))
+                f->subject = (struct subject) { .host = &f->from, .lists_memberships = true };
 }
 
-static void add_first(struct attribution_context *s, struct text *w, const struct violation_report *report,
-                      const struct headline *h)
+static void judge_memberships(struct facts *f)
 {
-        bool more = report->kind == VIOLATION_MORE;
+        enum membership from = MEMBERSHIP_NONE, to = MEMBERSHIP_NONE;
+        bool knows_from = find_membership(f, &f->from, &from), knows_to = find_membership(f, &f->to, &to);
+        bool full_key = p_key_is_full(f->out->p_key);
 
-        text_add(w, "%s %s %s%s", h->subject, h->verb, at_least(s, report->count),
-                 phrase_count(report->count, more ? "more packet" : "packet", more ? "more packets" : "packets").text);
-        add_span(w, s->c, report->since);
-        text_add(w, " %s (%s)", h->tail, h->source);
-        if (more && s->record->episode > report->count)
-                text_add(w, "; %s since it began %s ago", phrase_number(s->record->episode).text,
-                         phrase_duration(elapsed(s->record->episode_began, s->c->now)).text);
-}
+        if (knows_from && from == MEMBERSHIP_NONE) {
+                take_outsider(f, &f->from, ROLE_SENDER);
+        } else if (knows_to && to == MEMBERSHIP_NONE) {
+                take_outsider(f, &f->to, ROLE_RECEIVER);
+        } else if (knows_from && full_key && !membership_has_full(from)) {
+                add_remark(f, REMARK_FULL_KEY_OF_LIMITED);
+                (void) take_change(f, &f->from, ROLE_SENDER);
+        } else if (knows_from && knows_to && !full_key && !membership_has_full(to)) {
+                bool both = from == MEMBERSHIP_LIMITED && to == MEMBERSHIP_LIMITED;
 
-static void add_quiet(struct attribution_context *s, struct text *w, const struct violation_report *report,
-                      const struct headline *h)
-{
-        text_add(w, "quiet again after %s, %s in all, the last %s ago%s: packets that %s %s %s (%s)",
-                 phrase_duration(elapsed(report->since, s->record->last)).text, phrase_number(report->count).text,
-                 phrase_duration(elapsed(s->record->last, s->c->now)).text,
-                 s->record->saturated ? " (but the counter is at its maximum: more are not seen until it is cleared)"
-                                      : "",
-                 h->subject, h->verb, h->tail, h->source);
-}
-
-/* What a counter of this many bits holds at most. */
-static uint64_t maximum_of(const struct violation_record *r)
-{
-        if (r->source == VIOLATION_P_KEY_VIOLATIONS)
-                return UINT16_MAX; /* PortInfo has no other */
-        return r->bits == 0 || r->bits > 64 ? 0 : UINT64_MAX >> (64 - r->bits);
-}
-
-/* How to clear it: with the very words to type where the port is known. */
-static void add_clearing(struct attribution_context *s, struct text *w)
-{
-        if (s->c->clears_saturated) {
-                text_add(w, " (pkeyd does it now)");
-                return;
+                add_remark(f, both ? REMARK_BOTH_LIMITED : REMARK_LIMITED_KEY_USED);
+                (void) take_change_of_end(f, ROLE_SENDER, ROLE_RECEIVER);
+        } else if (knows_from && knows_to) {
+                add_remark(f, REMARK_ALLOWED);
+                add_remark(f, REMARK_VERIFY);
+                (void) take_change_of_end(f, ROLE_NONE, ROLE_NONE);
+        } else if (knows_from || knows_to) {
+                add_remark(f, knows_from ? REMARK_SENDER_IS_MEMBER : REMARK_RECEIVER_IS_MEMBER);
+                f->member = knows_from ? from : to;
         }
-        text_add(w, " (pkeyd does it with violations: clear_saturated: true; by hand: perfquery -R");
-        if (s->counted != SUBNET_NONE && s->c->subnet->ports[s->counted].lid.v != 0)
-                text_add(w, " %u %u", s->c->subnet->ports[s->counted].lid.v, s->record->port.number);
-        text_add(w, ")");
 }
 
-/* count: what was not reported before; since: as in the report */
-static void add_saturated(struct attribution_context *s, struct text *w, uint64_t count, usec_t since, const struct headline *h)
+static void add_notice_reasons(struct facts *f)
 {
-        uint64_t maximum = maximum_of(s->record);
+        uint32_t key = f->record->notice.key;
 
-        text_add(w, "%s of %s%s is at its maximum", sources[s->record->source].name,
-                 s->is_switch_port ? "switch port " : "", s->counted_label);
-        if (maximum > 0)
-                text_add(w, ", %s", phrase_number(maximum).text);
-        text_add(w, ": there may have been more, and no more are seen until it is cleared");
-        if (s->record->source == VIOLATION_RCV_CONSTRAINT || s->record->source == VIOLATION_XMIT_CONSTRAINT)
-                add_clearing(s, w);
-        text_add(w, "; it counts packets that %s %s %s", h->subject, h->verb, h->tail);
-        if (count == 0)
-                return;
-        text_add(w, ", %s%s", phrase_number(count).text, s->record->episode > count ? " more" : "");
-        add_span(w, s->c, since);
+        if (f->record->from_conflicts)
+                add_remark(f, REMARK_ADDRESS_CONFLICT);
+        if (f->record->source == VIOLATION_NOTICE_258) {
+                add_remark(f, REMARK_Q_KEY);
+        } else if (key > UINT16_MAX) {
+                add_remark(f, REMARK_LONG_KEY);
+        } else if (!has_p_key(f->record)) {
+                add_remark(f, REMARK_EMPTY_ENTRY);
+                take_last_change(f, &f->from, ROLE_SENDER);
+        } else if (f->out->names_sender || !host_is_known(&f->from)) {
+                if (f->out->partition)
+                        judge_memberships(f);
+                else if (f->input->memberships)
+                        judge_no_partition(f);
+        }
 }
 
-static int finish(struct attribution_context *s, const struct text *w)
+void attribution_add_reasons(struct facts *f)
 {
-        s->out->text = text_copy(s->arena, w);
-        return s->out->text ? 0 : -ENOMEM;
+        if (violation_source_is_notice(f->record->source))
+                add_notice_reasons(f);
+        else if (f->counted != SUBNET_NONE || host_is_known(&f->host))
+                add_counter_reasons(f);
 }
 
-/* A record as it is now. */
-static void add_all(struct attribution_context *s, struct text *w, const struct headline *h)
+/* --- both ways in --------------------------------------------------------------------------------------------------- */
+
+static int explain(struct arena *a, const struct violation_report *report, const struct violation_record *record,
+                   const struct attribution_input *input, struct attribution *ret)
 {
-        const struct violation_record *r = s->record;
+        struct attribution out = {};
+        struct facts f = { .arena = a, .input = input, .record = record, .out = &out };
+        int r = attribution_open(&f);
 
-        text_add(w, "%s %s %s%s %s (%s); the first %s ago, the last %s ago%s", h->subject, h->verb,
-                 at_least(s, r->total), phrase_count(r->total, "packet", "packets").text, h->tail, h->source,
-                 phrase_duration(elapsed(r->first, s->c->now)).text, phrase_duration(elapsed(r->last, s->c->now)).text,
-                 r->saturated ? "; the counter is at its maximum: there may have been more" : "");
-}
-
-/* A report of one record, or (NULL) the record. */
-static int explain_one(struct attribution_context *s, const struct violation_report *report)
-{
-        _cleanup_text_ struct text w = {};
-        struct headline h;
-        int r = attribution_open(s);
-
-        if (r >= 0)
-                r = make_headline(s, &h);
         if (r < 0)
                 return r;
-        if (report && report->kind == VIOLATION_QUIET)
-                add_quiet(s, &w, report, &h);
-        else if (report && report->kind == VIOLATION_SATURATED)
-                add_saturated(s, &w, report->count, report->since, &h);
-        else if (report)
-                add_first(s, &w, report, &h);
-        else if (s->record->total == 0)
-                add_saturated(s, &w, 0, 0, &h);
-        else
-                add_all(s, &w, &h);
         if (!report || report->kind != VIOLATION_QUIET)
-                add_reasons(s, &w);
-        return finish(s, &w);
-}
-
-/* --- a storm ---------------------------------------------------------------------------------------------------- */
-
-/* The change of one of the worst that the most others share: of the same partition, with the same generation. */
-struct shared {
-        const struct membership_change *change;
-        uint32_t n;
-        bool is_between; /* some of them had perhaps begun before */
-};
-
-/* One of the worst. */
-struct worst {
-        struct guid guid;
-        struct beginning began;
-};
-
-/* A cause is a loss before the first sample with violations. */
-static bool may_be_cause(const struct worst *one, const struct membership_change *change)
-{
-        return membership_text_is_loss(change) && change->away_since == 0 && change->when <= one->began.latest;
-}
-
-/* A later loss of the same host is the likelier cause. */
-static bool lost_more_later(const struct attribution_input *c, const struct worst *one, const struct membership_change *change)
-{
-        const struct membership_change *changes;
-        uint32_t n;
-
-        changes = membership_history_of(c->history, one->guid, &n);
-        for (uint32_t i = 0; i < n; i++)
-                if (may_be_cause(one, &changes[i]) && changes[i].when > change->when)
-                        return true;
-        return false;
-}
-
-static bool has_part(const struct attribution_input *c, const struct worst *one, const struct membership_change *change)
-{
-        const struct membership_change *own;
-
-        own = membership_history_find(c->history, one->guid, change->base);
-        return own && own->generation == change->generation && own->when == change->when && own->after == change->after &&
-               may_be_cause(one, own) && !lost_more_later(c, one, own);
-}
-
-static void find_shared(const struct attribution_input *c, const struct worst *worst, uint32_t n,
-                        struct shared *ret)
-{
-        *ret = (struct shared) {};
-        for (uint32_t i = 0; i < n; i++) {
-                const struct membership_change *changes;
-                uint32_t n_changes;
-
-                changes = membership_history_of(c->history, worst[i].guid, &n_changes);
-                for (uint32_t j = 0; j < n_changes; j++) {
-                        bool is_between = false;
-                        uint32_t with = 0;
-
-                        if (elapsed(changes[j].when, c->now) > STORM_HISTORY)
-                                continue;
-                        for (uint32_t k = 0; k < n; k++)
-                                if (has_part(c, &worst[k], &changes[j])) {
-                                        with++;
-                                        is_between = is_between || changes[j].when > worst[k].began.earliest;
-                                }
-                        if (with > ret->n)
-                                *ret = (struct shared) { &changes[j], with, is_between };
-                }
-        }
-}
-
-static void add_shared(struct text *w, const struct attribution_input *c, const struct worst *worst, uint32_t n)
-{
-        struct shared shared;
-
-        if (!c->history)
-                return;
-        find_shared(c, worst, n, &shared);
-        if (shared.n < 2 || shared.n * 2 <= n)
-                return;
-        if (shared.n == n)
-                text_add(w, "; all of these were ");
-        else
-                text_add(w, "; %u of these %u were ", shared.n, n);
-        text_add(w, shared.change->after == MEMBERSHIP_NONE ? "taken out of" : "made limited members of");
-        text_add(w, " %s (0x%04x) ", shared.change->partition, (unsigned) shared.change->base);
-        membership_text_add_when(w, c, shared.change);
-        /* that all of them began between the same two samples as the edit is no accident */
-        if (shared.n == n)
-                text_add(w, ": probably this is the one cause");
-        else
-                text_add(w, "%s this is the cause there", shared.is_between ? ", about when this began: perhaps" : ": probably");
-}
-
-static const char *storm_verb(const struct attribution_context *s)
-{
-        if (s->out->names_sender)
-                return "sent";
-        if (s->record->source == VIOLATION_P_KEY_VIOLATIONS || s->record->source == VIOLATION_BAD_PKEY_CNTR)
-                return "received";
-        if (s->record->source == VIOLATION_XMIT_CONSTRAINT && s->is_switch_port)
-                return "was to receive";
-        return "counted";
-}
-
-/* What a switch port counted that does not check P_Keys, as far as is known, its host may not have sent. */
-static void add_worst(struct text *w, const struct attribution_context *s)
-{
-        struct phrase n = phrase_number(s->record->unreported);
-
-        if (s->record->source == VIOLATION_RCV_CONSTRAINT && s->is_switch_port && !s->out->names_sender && party_is_known(&s->host))
-                text_add(w, "switch port %s counted %s from %s", s->counted_label, n.text, s->out->node);
-        else
-                text_add(w, "%s %s %s", s->out->node, storm_verb(s), n.text);
-}
-
-static void add_storm(struct text *w, const struct violation_report *report, const struct attribution_input *c)
-{
-        text_add(w, "%s counted %s", phrase_count(report->n_ports, "port", "ports").text,
-                 phrase_count(report->count, "violation", "violations").text);
-        add_span(w, c, report->since);
-        if (report->n_saturated > 0)
-                text_add(w, "; %s: there may have been more",
-                         phrase_count(report->n_saturated, "counter is at its maximum", "counters are at their maximum")
-                                         .text);
-}
-
-static void add_storm_ends(struct text *w, const struct violation_report *report, const struct attribution_input *c)
-{
-        text_add(w, "quiet again after %s, %s in all at %s", phrase_duration(elapsed(report->since, c->now)).text,
-                 phrase_number(report->count).text, phrase_count(report->n_ports, "port", "ports").text);
-}
-
-static int explain_storm(struct attribution_context *s, const struct violation_report *report)
-{
-        uint32_t n = MIN(report->n_worst, (uint32_t) VIOLATIONS_WORST);
-        bool quiet = report->kind == VIOLATION_ALL_QUIET;
-        struct worst worst[VIOLATIONS_WORST];
-        _cleanup_text_ struct text w = {};
-
-        if (quiet)
-                add_storm_ends(&w, report, s->c);
-        else
-                add_storm(&w, report, s->c);
-        for (uint32_t i = 0; i < n; i++) {
-                struct attribution one = {};
-                struct attribution_context one_context = { .arena = s->arena, .c = s->c, .record = &report->worst[i], .out = &one };
-                int r = attribution_open(&one_context);
-
-                if (r < 0)
-                        return r;
-                worst[i] = (struct worst) { one.port_guid, one_context.began };
-                text_add(&w, i == 0 ? "; the worst: " : ", ");
-                add_worst(&w, &one_context);
-        }
-        if (!quiet)
-                add_shared(&w, s->c, worst, n);
-        return finish(s, &w);
-}
-
-/* --- both ways in ----------------------------------------------------------------------------------------------- */
-
-/* report: NULL: of the record as it is. */
-static int explain(struct arena *a, const struct violation_report *report, const struct violation_record *record,
-                   const struct attribution_input *c, struct attribution *ret)
-{
-        bool sums_up = report && (report->kind == VIOLATION_STORM || report->kind == VIOLATION_ALL_QUIET);
-        struct attribution out = {};
-        struct attribution_context s = { .arena = a, .c = c, .record = record, .out = &out };
-        int r = sums_up ? explain_storm(&s, report) : explain_one(&s, report);
-
+                attribution_add_reasons(&f);
+        r = attribution_write(&f, report);
         if (r >= 0)
                 *ret = out;
         return r;
@@ -573,11 +444,13 @@ static int explain(struct arena *a, const struct violation_report *report, const
 int attribution_explain(struct arena *a, const struct violation_report *report, const struct attribution_input *c,
                         struct attribution *ret)
 {
+        if (report->kind == VIOLATION_STORM || report->kind == VIOLATION_ALL_QUIET)
+                return attribution_write_sum(a, report, c, ret);
         return explain(a, report, &report->record, c, ret);
 }
 
-int attribution_explain_record(struct arena *a, const struct violation_record *record,
-                               const struct attribution_input *c, struct attribution *ret)
+int attribution_explain_record(struct arena *a, const struct violation_record *record, const struct attribution_input *c,
+                               struct attribution *ret)
 {
         return explain(a, NULL, record, c, ret);
 }

@@ -2,48 +2,118 @@
 #pragma once
 
 /*
- * What attribution.c (the kinds of reports, counters) and attribution_notice.c (notices) share: one record, and who
- * takes part in it.
+ * attribution.c works out the facts of one record, attribution_text.c puts them into a sentence, attribution_storm.c sums up many
+ * records. A sentence is a headline (which port dropped what), then clauses: remarks, and in their midst what the policy gives and
+ * gave to one endport, the subject.
  */
 
-#include "violations/membership_text.h"
+#include "util/text.h"
+#include "violations/attribution.h"
+#include "violations/phrase.h"
 
-/* Does a switch port compare the P_Keys of what goes through it, in the direction that the counter is about? */
+/* Whether a switch port compares P_Keys in the direction that its counter is about. */
 enum switch_filter {
         FILTER_ON,
         FILTER_OFF,
         FILTER_UNSUPPORTED,
         FILTER_UNCONFIRMED, /* a write of it was not confirmed */
-        FILTER_GONE,        /* it is not in the snapshot any more */
+        FILTER_GONE,        /* the port is not in the snapshot any more */
 };
 
-struct attribution_context {
+/* In the order in which a sentence has them. */
+enum remark {
+#define REMARK(name, text) REMARK_##name,
+#include "violations/attribution_remarks.def"
+#undef REMARK
+        N_REMARKS,
+};
+
+/* When the first violations of a host came, as far as the samples show: after the last one without them, until the first one with
+ * them. 0 and USEC_INFINITY: not known. `again`: when those came that this is about, if it was quiet in between. */
+struct beginning {
+        usec_t earliest, latest, again;
+};
+
+/* What the subject did. */
+enum role {
+        ROLE_SENDER,
+        ROLE_RECEIVER,
+        ROLE_NONE, /* nothing follows from its change */
+};
+
+/* What is known of the past of the subject. */
+enum past {
+        PAST_NOT_SHOWN,
+        PAST_CHANGED,
+        PAST_UNCHANGED, /* for known_for */
+        PAST_NEVER,     /* it was no member of the partition for known_for */
+        PAST_NO_MEMBER, /* ... now; pkeyd has not known it for long */
+};
+
+/* Whether a change of the subject is the cause of the violations. */
+enum certainty {
+        CAUSE_UNRELATED,    /* it is no loss, too long ago, or nothing is known of when they began */
+        CAUSE_LATER,        /* they had begun before */
+        CAUSE_REPEATED,     /* they came again after it, but the first ones came before */
+        CAUSE_SIMULTANEOUS, /* it came between the last sample without violations and the first one with them */
+        CAUSE_POSSIBLE,
+        CAUSE_PROBABLE,
+};
+
+struct subject {
+        const struct violation_host *host; /* NULL: the sentence has none */
+        enum role role;
+        enum past past;
+        const struct membership_change *change, *changes; /* the change, and those from which the ones like it are listed */
+        uint32_t n_changes;
+        enum certainty certainty;
+        usec_t known_for;
+        bool lists_memberships;
+};
+
+struct facts {
         struct arena *arena;
-        const struct attribution_input *c;
+        const struct attribution_input *input;
         const struct violation_record *record;
-        struct attribution *out;
-        struct beginning began;   /* when the first came that this is about */
-        uint32_t counted;         /* the port that counted or refused, an index into the subnet's ports, or SUBNET_NONE */
-        bool node_is_there;       /* its node is in the subnet */
-        bool is_switch_port;      /* it is an external one, or was */
-        bool is_silent;           /* likewise, and its link is up, and what is there did not answer */
-        const char *counted_label;
-        struct party host;        /* the endport: itself, or what is plugged into the switch port */
-        enum switch_filter check; /* of a switch port */
-        struct party from, to;    /* of a notice */
-        bool wiring_conflicts;    /* neither end of a packet that passed a switch port is what is plugged in there */
+        struct attribution *out;          /* all but the text */
+        struct beginning began;
+        uint32_t counted;                 /* the port that counted or refused, an index into the subnet's ports, or SUBNET_NONE */
+        bool is_switch_port;              /* it is an external one, or was */
+        enum switch_filter filter;        /* of a switch port */
+        struct violation_host host;       /* the endport: itself, or what is or was plugged into it; GUID 0: not known */
+        struct violation_host from, to;   /* of a notice */
+        enum membership member;           /* of REMARK_..._IS_MEMBER */
+        uint32_t remarks;                 /* a bit for each */
+        struct subject subject;
 };
 
-/* "SUBJECT VERB 3 packets TAIL (SOURCE)", "packets that SUBJECT VERB TAIL (SOURCE)" */
-struct headline {
-        const char *subject, *verb, *tail, *source;
-};
+static inline bool host_is_known(const struct violation_host *host)
+{
+        return host->guid.v != 0;
+}
 
-/* The fields say that it is about this endport, which is known. */
-void attribution_set_endport(struct attribution_context *s, const struct party *p);
+static inline bool source_is_constraint(enum violation_source source)
+{
+        return source == VIOLATION_RCV_CONSTRAINT || source == VIOLATION_XMIT_CONSTRAINT;
+}
 
-/* Of notices. Opens the two ends and fills the fields. */
-void notice_open(struct attribution_context *s);
-/* ret->source is the name of the notice. */
-int notice_headline(struct attribution_context *s, struct headline *ret);
-void notice_add_reasons(struct attribution_context *s, struct text *w);
+/* A membership became less: from full to limited, or to none. */
+bool membership_change_is_loss(const struct membership_change *change);
+/* The endport as an index of input->memberships; SUBNET_NONE: its memberships are not known. */
+uint32_t attribution_find_host(const struct attribution_input *input, const struct violation_host *host);
+
+/* Where it was counted, by whom and about whom; facts->arena, input, record and out are set. 0 or -ENOMEM. */
+int attribution_open(struct facts *f);
+/* Why: the remarks and the subject. */
+void attribution_add_reasons(struct facts *f);
+
+/* Makes out->text of all that. report: NULL: of the record as it is. 0 or -ENOMEM. */
+int attribution_write(struct facts *f, const struct violation_report *report);
+/* "3 minutes ago by generation 42", or what else made it. */
+void attribution_add_when(struct text *w, const struct attribution_input *input, const struct membership_change *change);
+/* " in the last 60 seconds"; since: 0: nothing. */
+void attribution_add_span(struct text *w, const struct attribution_input *input, usec_t since);
+
+/* The text of a report that sums up many records. 0 or -ENOMEM. */
+int attribution_write_sum(struct arena *a, const struct violation_report *report, const struct attribution_input *input,
+                          struct attribution *out);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Who is behind each port of a snapshot, for the violation table. */
 #include <errno.h>
+#include <string.h>
 
 #include "util/arena.h"
-#include "violations/membership_text.h"
 #include "violations/violation_table.h"
 
 static struct violation_port port_at(const struct subnet *s, uint32_t port)
@@ -21,21 +21,35 @@ static bool is_known_better(const struct violations *v, struct violation_port po
                p->host->host.guid.v == s->ports[endport].guid.v;
 }
 
+/* What is known of one port of a host need not be true of the others. */
+static bool is_only_port(const struct subnet *s, uint32_t port)
+{
+        const struct subnet_port *p = &s->ports[port];
+        const struct subnet_node *node = subnet_port_node(s, p);
+        uint32_t i = subnet_first_name(s, node->name);
+
+        if (i + 1 < s->n_by_name && strcmp(s->nodes[s->by_name[i + 1]].name, node->name) == 0)
+                return false; /* another adapter */
+        if (node->type == NODE_SWITCH)
+                return true;
+        return (port == 0 || p[-1].node != p->node) && (port + 1 == s->n_ports || p[1].node != p->node);
+}
+
 int violation_host_open(struct arena *a, const struct subnet *s, uint32_t endport, struct violation_host *ret)
 {
-        const struct subnet_node *node = subnet_port_node(s, &s->ports[endport]), *leaf_switch;
+        const struct subnet_port *p = &s->ports[endport];
+        const struct subnet_node *node = subnet_port_node(s, p), *leaf_switch;
         uint32_t leaf = subnet_leaf_port(s, endport);
         char name[SUBNET_NAME_SIZE], switch_name[SUBNET_NAME_SIZE];
-        struct party p;
 
-        if (party_open(a, s, endport, &p) < 0)
-                return -ENOMEM;
         *ret = (struct violation_host) {
-                .node_guid = node->guid, .guid = p.guid, .lid = p.lid, .number = p.number,
-                .label = p.label, .name = p.name, .node = arena_strdup(a, subnet_node_name(node, name)), .device = node->device,
+                .node_guid = node->guid, .guid = p->guid, .lid = p->lid, .number = p->number,
+                .label = subnet_port_label(a, s, endport), .node = arena_strdup(a, subnet_node_name(node, name)),
+                .device = node->device,
         };
-        if (!ret->node)
+        if (!ret->label || !ret->node)
                 return -ENOMEM;
+        ret->name = node->name[0] && is_only_port(s, endport) ? node->name : ret->label;
         if (leaf == SUBNET_NONE)
                 return 0;
         leaf_switch = subnet_port_node(s, &s->ports[leaf]);

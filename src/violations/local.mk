@@ -3,7 +3,9 @@ libpkeyd_core_la_SOURCES += \
 	src/violations/attribution.c \
 	src/violations/attribution.h \
 	src/violations/attribution_internal.h \
-	src/violations/attribution_notice.c \
+	src/violations/attribution_remarks.def \
+	src/violations/attribution_storm.c \
+	src/violations/attribution_text.c \
 	src/violations/counter.c \
 	src/violations/counter.h \
 	src/violations/counter_samples.c \
@@ -14,8 +16,6 @@ libpkeyd_core_la_SOURCES += \
 	src/violations/lids.c \
 	src/violations/lids.h \
 	src/violations/list.h \
-	src/violations/membership_text.c \
-	src/violations/membership_text.h \
 	src/violations/phrase.c \
 	src/violations/phrase.h \
 	src/violations/poll.c \

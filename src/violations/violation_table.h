@@ -63,8 +63,6 @@ struct shared_host *shared_host_ref(struct shared_host *h);
 struct shared_host *shared_host_unref(struct shared_host *h);
 DEFINE_CLEANUP(struct shared_host *, shared_host_unref)
 #define _cleanup_host_ _cleanup_(shared_host_unref_p)
-/* An endport of a snapshot. Strings live in the arena or in the subnet. 0 or -ENOMEM. */
-int violation_host_open(struct arena *a, const struct subnet *s, uint32_t endport, struct violation_host *ret);
 /* The entry takes over these references for those that it had; each may be NULL. */
 void violation_entry_set_hosts(struct violation_entry *e, struct shared_host *host, struct shared_host *from,
                                struct shared_host *to);

@@ -110,6 +110,9 @@ static inline struct violation_port violation_host_port(const struct violation_h
         return (struct violation_port) { host->node_guid, host->number };
 }
 
+/* An endport of a snapshot (hosts.c). Strings live in the arena or in the subnet. 0 or -ENOMEM. */
+int violation_host_open(struct arena *a, const struct subnet *s, uint32_t endport, struct violation_host *ret);
+
 /* Who sent the packet that a notice is about, and who was to receive it, as far as that was known when the notice came: later,
  * another host may have the LID. An end whose GUID is 0 has a label only: what the packet says of it. */
 struct violation_ends {

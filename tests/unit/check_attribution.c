@@ -3,7 +3,6 @@
 
 #include "../fabsim/prng.h"
 #include "violations/attribution.h"
-#include "violations/membership_text.h"
 #include "violations/phrase.h"
 
 #define SECOND USEC_PER_SEC
