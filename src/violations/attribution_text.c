@@ -47,7 +47,7 @@ struct value {
 struct sentence {
         const struct facts *facts;
         struct text text;
-        struct value values[9];
+        struct value values[10];
         char base[16]; /* "0x0101" */
         struct headline headline;
 };
@@ -86,7 +86,7 @@ static void set_values(struct sentence *s)
         bool in = f->record->source != VIOLATION_XMIT_CONSTRAINT;
         const struct value values[] = {
                 { "{host}", host_is_known(&f->host) ? f->host.label
-                            : f->record->host       ? "a host that is not certain (one was plugged in or out then)"
+                            : f->record->host       ? "an uncertain host (a cable may have been moved)"
                                                     : "its host" },
                 { "{port}", f->out->counted_by },
                 { "{sender}", f->from.name },
@@ -94,7 +94,8 @@ static void set_values(struct sentence *s)
                 { "{partition}", f->out->partition },
                 { "{base}", s->base },
                 { "{member}", membership_word(f->member) },
-                { "{direction}", in ? "comes in" : "goes out" },
+                { "{way}", in ? "from" : "to" },
+                { "{direction}", in ? "incoming" : "outgoing" },
                 { "{raw}", in ? "FilterRawInbound" : "FilterRawOutbound" },
         };
 
@@ -120,13 +121,11 @@ static int make_counter_headline(struct sentence *s)
         struct headline h;
 
         if (f->out->names_sender)
-                h = (struct headline) { "{host}", "sent", "with a P_Key that its switch port {port} does not let in" };
+                h = (struct headline) { "{host}", "sent", "with a P_Key that its switch port {port} does not accept" };
         else if (constraint && f->is_switch_port && f->filter == FILTER_ON)
-                h = (struct headline) { "switch port {port}", in ? "dropped" : "held back",
-                                        in ? "from {host} with a P_Key that it does not let in"
-                                           : "for {host} with a P_Key that it does not let out" };
+                h = (struct headline) { "switch port {port}", "dropped", "{way} {host} with a P_Key that the port does not accept" };
         else if (constraint && f->is_switch_port)
-                h = (struct headline) { "switch port {port}", in ? "dropped" : "held back", in ? "from {host}" : "for {host}" };
+                h = (struct headline) { "switch port {port}", "dropped", "{way} {host}" };
         else if (constraint)
                 h = (struct headline) { "{port}", "refused", in ? "that came in" : "going out" };
         else
@@ -141,7 +140,7 @@ static const char *make_key(const struct facts *f)
         uint32_t key = f->record->notice.key;
 
         if (f->record->source == VIOLATION_NOTICE_258)
-                return "with another Q_Key than it expects";
+                return "with a Q_Key that it does not expect";
         if (!f->out->partition)
                 return arena_printf(f->arena, "with P_Key 0x%04" PRIx32, key);
         return arena_printf(f->arena, "with P_Key 0x%04" PRIx32 " (the %s key of %s)", key,
@@ -222,7 +221,7 @@ static void add_memberships(struct text *w, const struct attribution_input *in, 
         const char *separator = "";
 
         if (m->first[port] == m->first[port + 1]) {
-                text_add(w, "; the policy lets %s into no partition", name);
+                text_add(w, "; the policy makes %s a member of no partition", name);
                 return;
         }
         text_add(w, "; %s is", name);
@@ -404,10 +403,10 @@ static void add_clearing(struct sentence *s)
         const struct facts *f = s->facts;
 
         if (f->input->clears_saturated) {
-                text_add(&s->text, " (pkeyd does it now)");
+                text_add(&s->text, " (pkeyd clears it now)");
                 return;
         }
-        text_add(&s->text, " (pkeyd does it with violations: clear_saturated: true; by hand: perfquery -R");
+        text_add(&s->text, " (pkeyd clears it with violations: clear_saturated: true; by hand: perfquery -R");
         if (f->counted != SUBNET_NONE && f->input->subnet->ports[f->counted].lid.v != 0)
                 text_add(&s->text, " %u %u", f->input->subnet->ports[f->counted].lid.v, f->record->port.number);
         text_add(&s->text, ")");

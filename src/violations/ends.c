@@ -28,7 +28,7 @@ static int open_stranger(const struct finder *f, struct lid lid, const struct gi
         else if (lid.v != 0)
                 ret->label = arena_printf(f->arena, "LID %u%s", lid.v, remark);
         else
-                ret->label = arena_strdup(f->arena, "somebody");
+                ret->label = arena_strdup(f->arena, "an unknown port");
         return ret->label ? 0 : -ENOMEM;
 }
 
@@ -46,7 +46,7 @@ static int open_conflict(const struct finder *f, uint32_t by_gid, uint32_t by_li
                 r = violation_host_open(f->arena, f->subnet, by_lid, &lid_host);
         if (r < 0)
                 return r;
-        ret->label = arena_printf(f->arena, "somebody who is %s by GID but %s by LID", gid_host.label, lid_host.label);
+        ret->label = arena_printf(f->arena, "a port that is %s by GID but %s by LID", gid_host.label, lid_host.label);
         *ret_conflict = true;
         return ret->label ? 0 : -ENOMEM;
 }

@@ -492,12 +492,12 @@ static void judge_headline(struct world *w, const struct message *m, const struc
                 break;
         case VIOLATION_RCV_CONSTRAINT:
                 head = arena_printf(w->arena, "%s sent %s", from, count);
-                tail = arena_printf(w->arena, " with a P_Key that its switch port %s does not let in "
-                                              "(PortRcvConstraintErrors)", leaf_label(w, c->from));
+                tail = arena_printf(w->arena, " with a P_Key that its switch port %s does not accept (PortRcvConstraintErrors)",
+                                    leaf_label(w, c->from));
                 break;
         case VIOLATION_XMIT_CONSTRAINT:
-                head = arena_printf(w->arena, "switch port %s held back %s", leaf_label(w, c->to), count);
-                tail = arena_printf(w->arena, " for %s with a P_Key that it does not let out (PortXmitConstraintErrors)", to);
+                head = arena_printf(w->arena, "switch port %s dropped %s", leaf_label(w, c->to), count);
+                tail = arena_printf(w->arena, " to %s with a P_Key that the port does not accept (PortXmitConstraintErrors)", to);
                 break;
         case VIOLATION_NOTICE_257:
                 head = arena_printf(w->arena, "%s sent %s%s", from, n > 1 ? "at least " : "", count);
@@ -573,7 +573,7 @@ static void judge_counter(struct world *w, const struct message *m, const struct
         is_same(m, m->words.switch_name, leaf_label(w, end));
         MUST(m->words.names_sender == in);
         if (!in)
-                has(m, "; the counter does not say who sent them");
+                has(m, "; this counter does not show the sender");
         for (unsigned k = 0; k < PARTITIONS; k++) {
                 if (g->changed[k] && g->now[k] < g->before[k])
                         lost = MAX(lost, g->changed[k]);
@@ -974,15 +974,15 @@ START_TEST(just_taken_out)
                     "switch port leaf01/2 (notice 259, P_Key mismatch at a switch); node05 was taken out of tenant-a (0x0101) 3 "
                     "minutes ago by generation 2: probably other members still send to it; it is a full member of default");
         expect_last(w, VIOLATION_FIRST, VIOLATION_XMIT_CONSTRAINT,
-                    "switch port leaf01/2 held back 2 packets in the last 60 seconds for node05 mlx5_0/1 with a P_Key that it "
-                    "does not let out (PortXmitConstraintErrors); node05 was taken out of tenant-a (0x0101) 4 minutes ago by "
-                    "generation 2: probably other members still send to it; it is a full member of default; the counter does not "
-                    "say who sent them: look for an entry of the same time that names a sender (notice 257 or 259, or "
-                    "PortRcvConstraintErrors)");
+                    "switch port leaf01/2 dropped 2 packets in the last 60 seconds to node05 mlx5_0/1 with a P_Key that "
+                    "the port does not accept (PortXmitConstraintErrors); node05 was taken out of tenant-a (0x0101) 4 "
+                    "minutes ago by generation 2: probably other members still send to it; it is a full member of "
+                    "default; this counter does not show the sender: check for an entry of the same time that names one "
+                    "(notice 257 or 259, or PortRcvConstraintErrors)");
         expect_last(w, VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT,
-                    "node05 mlx5_0/1 sent 1 packet in the last 60 seconds with a P_Key that its switch port leaf01/2 does not let "
-                    "in (PortRcvConstraintErrors); node05 was taken out of tenant-a (0x0101) 4 minutes ago by generation 2: "
-                    "probably its jobs still use the old key; it is a full member of default");
+                    "node05 mlx5_0/1 sent 1 packet in the last 60 seconds with a P_Key that its switch port leaf01/2 "
+                    "does not accept (PortRcvConstraintErrors); node05 was taken out of tenant-a (0x0101) 4 minutes ago "
+                    "by generation 2: probably its jobs still use the old key; it is a full member of default");
         judge_all(w);
         world_done(w);
 }

@@ -46,20 +46,19 @@ def baseline(daemon):
     return len(violations(daemon))
 
 
-SOURCES = {"dropped": "port_rcv_constraint_errors", "held back": "port_xmit_constraint_errors",
-           "PortRcvConstraintErrors": "port_rcv_constraint_errors", "PortXmitConstraintErrors": "port_xmit_constraint_errors"}
+SOURCES = {"PortRcvConstraintErrors": "port_rcv_constraint_errors", "PortXmitConstraintErrors": "port_xmit_constraint_errors"}
 
 
 def in_journal(daemon):
     """{(switch port, source): sum of the reports}, without quiet lines, which repeat the sum."""
     sums = {}
     for line in violations(daemon):
-        match = re.search(r"warning: switch port (\S+) (dropped|held back) ([\d,]+) ", line)
+        match = re.search(r"warning: switch port (\S+) dropped ([\d,]+) .*? \((Port\w+ConstraintErrors)\)", line)
         if match:
-            key, n = (match.group(1), SOURCES[match.group(2)]), match.group(3)
+            key, n = (match.group(1), SOURCES[match.group(3)]), match.group(2)
         else:
             match = re.search(r"warning: (\S+) of switch port (\S+) is at its maximum, 255: .*?, ([\d,]+)(?: more)?"
-                              r"(?: in the last [^;]+)?; raw packets", line)
+                              r"(?: in the last [^;]+)?; the port also counts raw packets", line)
             if not match:
                 check("quiet again" in line, "an unknown line:", line)
                 continue

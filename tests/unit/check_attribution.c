@@ -153,40 +153,39 @@ struct situation {
 
 static const struct situation situations[] = {
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 12, 3, 60 * SECOND, 0, 0, {}, 8,
-          "node0042 mlx5_0/1 sent 3 packets in the last 60 seconds with a P_Key that its switch port leaf07/12 does "
-          "not let in (PortRcvConstraintErrors); node0042 was taken out of tenant-a (0x0101) 3 minutes ago by "
-          "generation 42: probably its jobs still use the old key; it is a limited member of default and lustre" },
+          "node0042 mlx5_0/1 sent 3 packets in the last 60 seconds with a P_Key that its switch port leaf07/12 does not "
+          "accept (PortRcvConstraintErrors); node0042 was taken out of tenant-a (0x0101) 3 minutes ago by generation "
+          "42: probably its jobs still use the old key; it is a limited member of default and lustre" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 12, 1, 0, 0, 0, {}, 8,
-          "node0042 mlx5_0/1 sent 1 packet with a P_Key that its switch port leaf07/12 does not let in "
+          "node0042 mlx5_0/1 sent 1 packet with a P_Key that its switch port leaf07/12 does not accept "
           "(PortRcvConstraintErrors); node0042 was taken out of tenant-a (0x0101) 3 minutes ago by generation 42: "
           "probably its jobs still use the old key; it is a limited member of default and lustre" },
         { VIOLATION_MORE, VIOLATION_RCV_CONSTRAINT, LEAF07, 12, 42, 60 * SECOND, 12345, 2 * MINUTE, {}, 8,
           "node0042 mlx5_0/1 sent 42 more packets in the last 60 seconds with a P_Key that its switch port leaf07/12 "
-          "does not let in (PortRcvConstraintErrors); 12,345 since it began 2 minutes ago; node0042 was taken out of "
+          "does not accept (PortRcvConstraintErrors); 12,345 since it began 2 minutes ago; node0042 was taken out of "
           "tenant-a (0x0101) 3 minutes ago by generation 42: probably its jobs still use the old key; it is a limited "
           "member of default and lustre" },
         /* it had begun before the change */
         { VIOLATION_MORE, VIOLATION_RCV_CONSTRAINT, LEAF07, 12, 1, 60 * SECOND, 9, 2 * HOUR, {}, 8,
-          "node0042 mlx5_0/1 sent 1 more packet in the last 60 seconds with a P_Key that its switch port leaf07/12 "
-          "does not let in (PortRcvConstraintErrors); 9 since it began 2 hours ago; node0042 was taken out of "
-          "tenant-a (0x0101) 3 minutes ago by generation 42, after this had begun; it is a limited member of default "
-          "and lustre" },
+          "node0042 mlx5_0/1 sent 1 more packet in the last 60 seconds with a P_Key that its switch port leaf07/12 does "
+          "not accept (PortRcvConstraintErrors); 9 since it began 2 hours ago; node0042 was taken out of tenant-a "
+          "(0x0101) 3 minutes ago by generation 42, after this had begun; it is a limited member of default and lustre" },
         /* no check of P_Keys, nothing changed, a switch that cannot check, ports that are gone */
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 6, 5, 60 * SECOND, 0, 0, {}, 8,
           "switch port leaf07/6 dropped 5 packets in the last 60 seconds from node0043 mlx5_0/1 "
-          "(PortRcvConstraintErrors); raw packets that it filters (FilterRawInbound) count, too: the likelier cause, "
-          "as it does not check P_Keys of what comes in now; node0043 was changed from a full to a limited member of "
-          "tenant-a (0x0101) 3 minutes ago by generation 42: probably because of that; it is a full and limited "
-          "member of tenant-b, a limited member of default, lustre and tenant-a" },
+          "(PortRcvConstraintErrors); the port also counts raw packets that it filters (FilterRawInbound): the likelier "
+          "cause, because it does not check P_Keys of incoming packets now; node0043 was changed from a full to a "
+          "limited member of tenant-a (0x0101) 3 minutes ago by generation 42: probably because of that; it is a full "
+          "and limited member of tenant-b, a limited member of default, lustre and tenant-a" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 4, 5, 60 * SECOND, 0, 0, {}, 8,
           "oss01 mlx5_0/1 sent 5 packets in the last 60 seconds with a P_Key that its switch port leaf07/4 does not "
-          "let in (PortRcvConstraintErrors); the partitions of oss01 did not change in the 5 days that pkeyd "
-          "remembers; it is a full member of default and lustre, a limited member of tenant-b" },
+          "accept (PortRcvConstraintErrors); the partitions of oss01 did not change in the 5 days that pkeyd remembers; "
+          "it is a full member of default and lustre, a limited member of tenant-b" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF08, 1, 5, 60 * SECOND, 0, 0, {}, 8,
           "switch port leaf08/1 dropped 5 packets in the last 60 seconds from node0050 mlx5_0/1 "
-          "(PortRcvConstraintErrors); raw packets that it filters (FilterRawInbound) count, too: the likelier cause, "
-          "as that switch says that it cannot check P_Keys; the partitions of node0050 did not change in the 5 days "
-          "that pkeyd remembers; it is a full member of tenant-b, a limited member of default and lustre" },
+          "(PortRcvConstraintErrors); the port also counts raw packets that it filters (FilterRawInbound): the likelier "
+          "cause, because the switch reports that it cannot check P_Keys; the partitions of node0050 did not change in "
+          "the 5 days that pkeyd remembers; it is a full member of tenant-b, a limited member of default and lustre" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, LEAF07, 20, 5, 60 * SECOND, 0, 0, {}, 8,
           "switch port leaf07/20 dropped 5 packets in the last 60 seconds from its host (PortRcvConstraintErrors); no "
           "host is plugged into leaf07/20" },
@@ -194,22 +193,23 @@ static const struct situation situations[] = {
           "port 2 of node 0x000000000000dead refused 5 packets in the last 60 seconds that came in "
           "(PortRcvConstraintErrors); port 2 of node 0x000000000000dead is not in the fabric any more" },
         { VIOLATION_FIRST, VIOLATION_XMIT_CONSTRAINT, LEAF07, 12, 3, 60 * SECOND, 0, 0, {}, 8,
-          "switch port leaf07/12 held back 3 packets in the last 60 seconds for node0042 mlx5_0/1 with a P_Key that "
-          "it does not let out (PortXmitConstraintErrors); node0042 was taken out of tenant-a (0x0101) 3 minutes ago "
+          "switch port leaf07/12 dropped 3 packets in the last 60 seconds to node0042 mlx5_0/1 with a P_Key that the "
+          "port does not accept (PortXmitConstraintErrors); node0042 was taken out of tenant-a (0x0101) 3 minutes ago "
           "by generation 42: probably other members still send to it; it is a limited member of default and lustre; "
-          "the counter does not say who sent them: look for an entry of the same time that names a sender (notice 257 "
-          "or 259, or PortRcvConstraintErrors)" },
+          "this counter does not show the sender: check for an entry of the same time that names one (notice 257 or "
+          "259, or PortRcvConstraintErrors)" },
         { VIOLATION_FIRST, VIOLATION_XMIT_CONSTRAINT, LEAF07, 6, 3, 60 * SECOND, 0, 0, {}, 8,
-          "switch port leaf07/6 held back 3 packets in the last 60 seconds for node0043 mlx5_0/1 "
-          "(PortXmitConstraintErrors); raw packets that it filters (FilterRawOutbound) count, too: the likelier "
-          "cause, as it does not check P_Keys of what goes out now; node0043 was changed from a full to a limited "
-          "member of tenant-a (0x0101) 3 minutes ago by generation 42: probably because of that; it is a full and "
-          "limited member of tenant-b, a limited member of default, lustre and tenant-a" },
+          "switch port leaf07/6 dropped 3 packets in the last 60 seconds to node0043 mlx5_0/1 "
+          "(PortXmitConstraintErrors); the port also counts raw packets that it filters (FilterRawOutbound): the "
+          "likelier cause, because it does not check P_Keys of outgoing packets now; node0043 was changed from a full "
+          "to a limited member of tenant-a (0x0101) 3 minutes ago by generation 42: probably because of that; it is a "
+          "full and limited member of tenant-b, a limited member of default, lustre and tenant-a" },
         { VIOLATION_FIRST, VIOLATION_XMIT_CONSTRAINT, LEAF08, 1, 1, 60 * SECOND, 0, 0, {}, 8,
-          "switch port leaf08/1 held back 1 packet in the last 60 seconds for node0050 mlx5_0/1 "
-          "(PortXmitConstraintErrors); raw packets that it filters (FilterRawOutbound) count, too: the likelier "
-          "cause, as that switch says that it cannot check P_Keys; the partitions of node0050 did not change in the 5 "
-          "days that pkeyd remembers; it is a full member of tenant-b, a limited member of default and lustre" },
+          "switch port leaf08/1 dropped 1 packet in the last 60 seconds to node0050 mlx5_0/1 "
+          "(PortXmitConstraintErrors); the port also counts raw packets that it filters (FilterRawOutbound): the "
+          "likelier cause, because the switch reports that it cannot check P_Keys; the partitions of node0050 did not "
+          "change in the 5 days that pkeyd remembers; it is a full member of tenant-b, a limited member of default and "
+          "lustre" },
         { VIOLATION_FIRST, VIOLATION_RCV_CONSTRAINT, NODE0042, 1, 3, 60 * SECOND, 0, 0, {}, 64,
           "node0042 mlx5_0/1 refused 3 packets in the last 60 seconds that came in (PortRcvConstraintErrors); the "
           "standard (IBA 16.1.3.5) defines this counter for switch ports only: what an adapter counts in it is its "
@@ -223,50 +223,48 @@ static const struct situation situations[] = {
         { VIOLATION_FIRST, VIOLATION_P_KEY_VIOLATIONS, NODE0042, 1, 3, 60 * SECOND, 0, 0, {}, 16,
           "node0042 mlx5_0/1 received 3 packets in the last 60 seconds with a P_Key that matches none of its own "
           "(PortInfo:P_KeyViolations); node0042 was taken out of tenant-a (0x0101) 3 minutes ago by generation 42: "
-          "probably other members still send to it; it is a limited member of default and lustre; the counter does "
-          "not say who sent them: look for an entry of the same time that names a sender (notice 257 or 259, or "
+          "probably other members still send to it; it is a limited member of default and lustre; this counter does not "
+          "show the sender: check for an entry of the same time that names one (notice 257 or 259, or "
           "PortRcvConstraintErrors)" },
         { VIOLATION_FIRST, VIOLATION_P_KEY_VIOLATIONS, LEAF07, 0, 3, 60 * SECOND, 0, 0, {}, 16,
           "leaf07/0 received 3 packets in the last 60 seconds with a P_Key that matches none of its own "
           "(PortInfo:P_KeyViolations); the partitions of leaf07 did not change in the 5 days that pkeyd remembers; it "
-          "is a limited member of default; the counter does not say who sent them: look for an entry of the same time "
-          "that names a sender (notice 257 or 259, or PortRcvConstraintErrors)" },
+          "is a limited member of default; this counter does not show the sender: check for an entry of the same time "
+          "that names one (notice 257 or 259, or PortRcvConstraintErrors)" },
         { VIOLATION_FIRST, VIOLATION_BAD_PKEY_CNTR, OSS01, 1, 3, 60 * SECOND, 0, 0, {}, 0,
           "oss01 mlx5_0/1 received 3 packets in the last 60 seconds with a P_Key that matches none of its own "
           "(bad_pkey_cntr); the partitions of oss01 did not change in the 5 days that pkeyd remembers; it is a full "
-          "member of default and lustre, a limited member of tenant-b; the counter does not say who sent them: look "
-          "for an entry of the same time that names a sender (notice 257 or 259, or PortRcvConstraintErrors)" },
+          "member of default and lustre, a limited member of tenant-b; this counter does not show the sender: check for "
+          "an entry of the same time that names one (notice 257 or 259, or PortRcvConstraintErrors)" },
         { VIOLATION_SATURATED, VIOLATION_RCV_CONSTRAINT, LEAF07, 12, 10, 60 * SECOND, 0, 0, {}, 8,
           "PortRcvConstraintErrors of switch port leaf07/12 is at its maximum, 255: there may have been more, and no "
-          "more are seen until it is cleared (pkeyd does it with violations: clear_saturated: true; by hand: "
-          "perfquery -R 70 12); it counts packets that node0042 mlx5_0/1 sent with a P_Key that its switch port leaf07/12 "
-          "does not let in, 10 in the last 60 seconds; node0042 was taken out of tenant-a (0x0101) 3 "
-          "minutes ago by generation 42: probably its jobs still use the old key; it is a limited member of default "
-          "and lustre" },
+          "more are seen until it is cleared (pkeyd clears it with violations: clear_saturated: true; by hand: "
+          "perfquery -R 70 12); it counts packets that node0042 mlx5_0/1 sent with a P_Key that its switch port "
+          "leaf07/12 does not accept, 10 in the last 60 seconds; node0042 was taken out of tenant-a (0x0101) 3 minutes "
+          "ago by generation 42: probably its jobs still use the old key; it is a limited member of default and lustre" },
         { VIOLATION_SATURATED, VIOLATION_XMIT_CONSTRAINT, LEAF07, 12, 0, 60 * SECOND, 5, 0, {}, 0,
           "PortXmitConstraintErrors of switch port leaf07/12 is at its maximum: there may have been more, and no more "
-          "are seen until it is cleared (pkeyd does it with violations: clear_saturated: true; by hand: perfquery "
-          "-R 70 12); it counts packets that switch port leaf07/12 held back for node0042 mlx5_0/1 with a P_Key that it "
-          "does not let out; node0042 was taken out of tenant-a (0x0101) 3 minutes ago by generation 42: probably "
-          "other members still send to it; it is a limited member of default and lustre; the counter does not say who "
-          "sent them: look for an entry of the same time that names a sender (notice 257 or 259, or "
-          "PortRcvConstraintErrors)" },
+          "are seen until it is cleared (pkeyd clears it with violations: clear_saturated: true; by hand: perfquery -R "
+          "70 12); it counts packets that switch port leaf07/12 dropped to node0042 mlx5_0/1 with a P_Key that the port "
+          "does not accept; node0042 was taken out of tenant-a (0x0101) 3 minutes ago by generation 42: probably other "
+          "members still send to it; it is a limited member of default and lustre; this counter does not show the "
+          "sender: check for an entry of the same time that names one (notice 257 or 259, or PortRcvConstraintErrors)" },
         { VIOLATION_SATURATED, VIOLATION_P_KEY_VIOLATIONS, NODE0050, 1, 1, 60 * SECOND, 0, 0, {}, 0,
           "PortInfo:P_KeyViolations of node0050 mlx5_0/1 is at its maximum, 65,535: there may have been more, and no "
-          "more are seen until it is cleared; it counts "
-          "packets that node0050 mlx5_0/1 received with a P_Key that matches none of its own, 1 in the last 60 "
-          "seconds; the partitions of node0050 did not change in the 5 days that pkeyd remembers; it is a full "
-          "member of tenant-b, a limited member of default and lustre; the counter does not say who sent them: look "
-          "for an entry of the same time that names a sender (notice 257 or 259, or PortRcvConstraintErrors)" },
+          "more are seen until it is cleared; it counts packets that node0050 mlx5_0/1 received with a P_Key that "
+          "matches none of its own, 1 in the last 60 seconds; the partitions of node0050 did not change in the 5 days "
+          "that pkeyd remembers; it is a full member of tenant-b, a limited member of default and lustre; this counter "
+          "does not show the sender: check for an entry of the same time that names one (notice 257 or 259, or "
+          "PortRcvConstraintErrors)" },
         { VIOLATION_SATURATED, VIOLATION_BAD_PKEY_CNTR, OSS01, 1, 0, 60 * SECOND, 0, 0, {}, 0,
           "bad_pkey_cntr of oss01 mlx5_0/1 is at its maximum: there may have been more, and no more are seen until it "
           "is cleared; it counts packets that oss01 mlx5_0/1 received with a P_Key that matches none of its own; the "
           "partitions of oss01 did not change in the 5 days that pkeyd remembers; it is a full member of default and "
-          "lustre, a limited member of tenant-b; the counter does not say who sent them: look for an entry of the "
-          "same time that names a sender (notice 257 or 259, or PortRcvConstraintErrors)" },
+          "lustre, a limited member of tenant-b; this counter does not show the sender: check for an entry of the same "
+          "time that names one (notice 257 or 259, or PortRcvConstraintErrors)" },
         { VIOLATION_QUIET, VIOLATION_RCV_CONSTRAINT, LEAF07, 12, 345, 17 * MINUTE, 0, 17 * MINUTE, {}, 8,
-          "quiet again after 12 minutes, 345 in all, the last 5 minutes ago: packets that node0042 mlx5_0/1 sent with "
-          "a P_Key that its switch port leaf07/12 does not let in (PortRcvConstraintErrors)" },
+          "quiet again after 12 minutes, 345 in all, the last 5 minutes ago: packets that node0042 mlx5_0/1 sent with a "
+          "P_Key that its switch port leaf07/12 does not accept (PortRcvConstraintErrors)" },
         { VIOLATION_QUIET, VIOLATION_P_KEY_VIOLATIONS, NODE0042, 1, 1, 5 * MINUTE, 0, 5 * MINUTE, {}, 8,
           "quiet again after a moment, 1 in all, the last 5 minutes ago: packets that node0042 mlx5_0/1 received with "
           "a P_Key that matches none of its own (PortInfo:P_KeyViolations)" },
@@ -310,25 +308,24 @@ static const struct situation situations[] = {
           "probably because of that" },
         { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0007, 1, 1, 0, 0, 0, { .key = 0x0101, ENDS(43, 16) }, 0,
           "node0043 mlx5_0/1 sent 1 packet to node0007 mlx5_0/1 with P_Key 0x0101 (the limited key of tenant-a), "
-          "refused there (notice 257, P_Key mismatch); the policy lets them talk; node0043 was changed from a full to "
-          "a limited member of tenant-a (0x0101) 3 minutes ago by generation 42; look whether their P_Key tables are "
-          "as it says (pkeyctl verify)" },
+          "refused there (notice 257, P_Key mismatch); the policy lets them talk; node0043 was changed from a full to a "
+          "limited member of tenant-a (0x0101) 3 minutes ago by generation 42; check their P_Key tables with pkeyctl "
+          "verify" },
         { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0050, 1, 1, 0, 0, 0, { .key = 0x8010, ENDS(30, 60) }, 0,
-          "oss01 mlx5_0/1 sent 1 packet to node0050 mlx5_0/1 with P_Key 0x8010 (the full key of lustre), refused "
-          "there (notice 257, P_Key mismatch); the policy lets them talk; look whether their P_Key tables are as it "
-          "says (pkeyctl verify)" },
+          "oss01 mlx5_0/1 sent 1 packet to node0050 mlx5_0/1 with P_Key 0x8010 (the full key of lustre), refused there "
+          "(notice 257, P_Key mismatch); the policy lets them talk; check their P_Key tables with pkeyctl verify" },
         { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0007, 1, 1, 0, 0, 0, { .key = 0x8333, ENDS(42, 16) }, 0,
           "node0042 mlx5_0/1 sent 1 packet to node0007 mlx5_0/1 with P_Key 0x8333, refused there (notice 257, P_Key "
           "mismatch); no partition of the policy has 0x0333; node0042 is a limited member of default and lustre" },
         { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0007, 1, 1, 0, 0, 0, { .key = 0x9333, ENDS(42, 16) }, 0,
           "node0042 mlx5_0/1 sent 1 packet to node0007 mlx5_0/1 with P_Key 0x9333, refused there (notice 257, P_Key "
-          "mismatch); no partition of the policy has 0x1333 (owns: leaves it to others); node0042 is a limited member "
+          "mismatch); no partition of the policy has 0x1333 (owns: does not include it); node0042 is a limited member "
           "of default and lustre" },
         { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0007, 1, 1, 0, 0, 0, { .key = 0x8000, ENDS(42, 16) }, 0,
           "node0042 mlx5_0/1 sent 1 packet to node0007 mlx5_0/1 with P_Key 0x8000, refused there (notice 257, P_Key "
-          "mismatch); that is no P_Key but an empty table entry: probably a queue pair whose entry was removed; "
-          "node0042 was taken out of tenant-a (0x0101) 3 minutes ago by generation 42: probably its jobs still use "
-          "the old key" },
+          "mismatch); this is not a P_Key but an empty table entry: probably the entry that the queue pair used was "
+          "removed; node0042 was taken out of tenant-a (0x0101) 3 minutes ago by generation 42: probably its jobs still "
+          "use the old key" },
         { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0007, 1, 1, 0, 0, 0, { .key = 0x18101, ENDS(42, 16) }, 0,
           "node0042 mlx5_0/1 sent 1 packet to node0007 mlx5_0/1 with P_Key 0x18101, refused there (notice 257, P_Key "
           "mismatch); no P_Key has more than 16 bits" },
@@ -357,12 +354,12 @@ static const struct situation situations[] = {
           "of tenant-a" },
         { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0007, 1, 1, 0, 0, 0, { .key = 0x8101, ENDS(60, 16), GID1(NODE0042
           + 1) }, 0,
-          "somebody who is node0042 mlx5_0/1 by GID but node0050 mlx5_0/1 by LID sent 1 packet to node0007 mlx5_0/1 "
-          "with P_Key 0x8101 (the full key of tenant-a), refused there (notice 257, P_Key mismatch); one of the two "
-          "is not true; node0007 is a full member of tenant-a" },
+          "a port that is node0042 mlx5_0/1 by GID but node0050 mlx5_0/1 by LID sent 1 packet to node0007 mlx5_0/1 with "
+          "P_Key 0x8101 (the full key of tenant-a), refused there (notice 257, P_Key mismatch); one of the two "
+          "addresses is false; node0007 is a full member of tenant-a" },
         { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0007, 1, 1, 0, 0, 0, { .key = 0x8101, ENDS(0, 0xffff) }, 0,
-          "somebody sent 1 packet to LID 65535 (no port of this fabric has it) with P_Key 0x8101 (the full key of "
-          "tenant-a), refused by node0007 mlx5_0/1 (notice 257, P_Key mismatch)" },
+          "an unknown port sent 1 packet to LID 65535 (no port of this fabric has it) with P_Key 0x8101 (the full key "
+          "of tenant-a), refused by node0007 mlx5_0/1 (notice 257, P_Key mismatch)" },
         { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0007, 1, 1, 0, 0, 0, { .key = 0x8101, ENDS(43, 42) }, 0,
           "node0043 mlx5_0/1 sent 1 packet to node0042 mlx5_0/1 with P_Key 0x8101 (the full key of tenant-a), refused "
           "by node0007 mlx5_0/1 (notice 257, P_Key mismatch); node0042 was taken out of tenant-a (0x0101) 3 minutes "
@@ -382,9 +379,9 @@ static const struct situation situations[] = {
         /* 258 */
         { VIOLATION_MORE, VIOLATION_NOTICE_258, NODE0007, 1, 2, 60 * SECOND, 5, 3 * MINUTE, { .key = 0x11111111,
           ENDS(42, 16), .qp1 = 0x48, .qp2 = 1 }, 0,
-          "node0042 mlx5_0/1 sent at least 2 more packets in the last 60 seconds to node0007 mlx5_0/1 with another "
-          "Q_Key than it expects, refused there (notice 258, Q_Key mismatch, queue pair 0x48 to 0x1); 5 since it "
-          "began 3 minutes ago; no matter of partitions: the two programs do not agree on the Q_Key, the key between "
+          "node0042 mlx5_0/1 sent at least 2 more packets in the last 60 seconds to node0007 mlx5_0/1 with a Q_Key that "
+          "it does not expect, refused there (notice 258, Q_Key mismatch, queue pair 0x48 to 0x1); 5 since it began 3 "
+          "minutes ago; this does not concern partitions: the two programs do not agree on the Q_Key, the key between "
           "datagram queue pairs" },
         /* 259 */
         { VIOLATION_FIRST, VIOLATION_NOTICE_259, LEAF07, 12, 1, 0, 0, 0, { .key = 0x8101, ENDS(42, 16), AT(70, 12) },
@@ -415,7 +412,7 @@ static const struct situation situations[] = {
           0,
           "node0050 mlx5_0/1 sent 1 packet to node0007 mlx5_0/1 with P_Key 0x8101 (the full key of tenant-a), refused "
           "at switch port leaf07/12 (notice 259, P_Key mismatch at a switch); only node0042 mlx5_0/1 is plugged into "
-          "leaf07/12, so not both of these addresses are true" },
+          "leaf07/12, so at least one of these addresses is false" },
         { VIOLATION_FIRST, VIOLATION_NOTICE_259, LEAF07, 12, 1, 0, 0, 0, { .key = 0x8101, ENDS(777, 16), AT(70, 12) },
           0,
           "LID 777 (no port of this fabric has it) sent 1 packet to node0007 mlx5_0/1 with P_Key 0x8101 (the full key "
@@ -572,7 +569,7 @@ START_TEST(test_less_is_known)
 
         c.history = NULL;
         ck_assert_str_eq(sentence(&c, &counter),
-                         "node0042 mlx5_0/1 sent 3 packets with a P_Key that its switch port leaf07/12 does not let in "
+                         "node0042 mlx5_0/1 sent 3 packets with a P_Key that its switch port leaf07/12 does not accept "
                          "(PortRcvConstraintErrors); node0042 is a limited member of default and lustre");
         ck_assert_str_eq(sentence(&c, &notice), "node0042 mlx5_0/1 sent at least 3 packets to node0007 mlx5_0/1 with "
                                                 "P_Key 0x8101 (the full key of "
@@ -581,7 +578,7 @@ START_TEST(test_less_is_known)
                                                 "is a limited member of default and lustre");
         c.memberships = NULL;
         ck_assert_str_eq(sentence(&c, &counter),
-                         "node0042 mlx5_0/1 sent 3 packets with a P_Key that its switch port leaf07/12 does not let in "
+                         "node0042 mlx5_0/1 sent 3 packets with a P_Key that its switch port leaf07/12 does not accept "
                          "(PortRcvConstraintErrors)");
         ck_assert_str_eq(sentence(&c, &notice), "node0042 mlx5_0/1 sent at least 3 packets to node0007 mlx5_0/1 with "
                                                 "P_Key 0x8101, refused there "
@@ -597,10 +594,9 @@ START_TEST(test_less_is_known)
         c = everything();
         c.memberships = NULL;
         ck_assert_str_eq(sentence(&c, &counter),
-                         "node0042 mlx5_0/1 sent 3 packets with a P_Key that its switch port leaf07/12 does not let in "
+                         "node0042 mlx5_0/1 sent 3 packets with a P_Key that its switch port leaf07/12 does not accept "
                          "(PortRcvConstraintErrors); node0042 was taken out of tenant-a (0x0101) 3 minutes ago by "
-                         "generation "
-                         "42: probably its jobs still use the old key");
+                         "generation 42: probably its jobs still use the old key");
 }
 END_TEST
 
@@ -617,18 +613,17 @@ START_TEST(test_enforcement_as_applied)
         c.observed = observed;
         observed->tables[port].enforce_inbound = true;
         expect_text(sentence(&c, &s),
-                    "node0043 mlx5_0/1 sent 3 packets with a P_Key that its switch port leaf07/6 does not let in");
+                    "node0043 mlx5_0/1 sent 3 packets with a P_Key that its switch port leaf07/6 does not accept");
         s.source = VIOLATION_XMIT_CONSTRAINT;
-        expect_text(sentence(&c, &s), "it does not check P_Keys of what goes out");
+        expect_text(sentence(&c, &s), "it does not check P_Keys of outgoing packets");
         observed->tables[port].enforce_outbound = true;
         expect_text(sentence(&c, &s),
-                    "switch port leaf07/6 held back 3 packets for node0043 mlx5_0/1 with a P_Key that it does "
-                    "not let out");
+                    "switch port leaf07/6 dropped 3 packets to node0043 mlx5_0/1 with a P_Key that the port does not accept");
         observed->tables[port].enforcement_doubted = true;
-        expect_text(sentence(&c, &s), "whether it checks P_Keys of what goes out is not certain now");
+        expect_text(sentence(&c, &s), "pkeyd does not know whether the port checks P_Keys of outgoing packets");
         /* of another snapshot: it says nothing of this one */
         observed->subnet = NULL;
-        expect_text(sentence(&c, &s), "it does not check P_Keys of what goes out");
+        expect_text(sentence(&c, &s), "it does not check P_Keys of outgoing packets");
 }
 END_TEST
 
@@ -655,7 +650,7 @@ START_TEST(test_hosts)
 
         /* node0042 is there now */
         expect_text(explain_of(&was, (struct violation_port) { { LEAF07 }, 12 }, VIOLATION_RCV_CONSTRAINT, &a),
-                    "node0099 mlx5_0/1 sent 2 packets with a P_Key that its switch port leaf07/12 does not let in ");
+                    "node0099 mlx5_0/1 sent 2 packets with a P_Key that its switch port leaf07/12 does not accept ");
         ck_assert_ptr_null(strstr(a.text, "node0042"));
         ck_assert_str_eq(a.node, "node0099 mlx5_0/1");
         ck_assert_str_eq(a.switch_name, "leaf07/12");
@@ -669,16 +664,16 @@ START_TEST(test_hosts)
         expect_text(a.text, "; no host is plugged into leaf07/20");
         ck_assert_str_eq(a.node, "node0099 mlx5_0/1");
         expect_text(explain_of(&was, (struct violation_port) { { VANISHED }, 20 }, VIOLATION_XMIT_CONSTRAINT, &a),
-                    "switch port leaf07/20 held back 2 packets for node0099 mlx5_0/1 (PortXmitConstraintErrors)");
+                    "switch port leaf07/20 dropped 2 packets to node0099 mlx5_0/1 (PortXmitConstraintErrors)");
         expect_text(a.text, "; leaf07/20 is not in the fabric any more");
         /* it is not known who; the switch port is */
         expect_text(explain_of(&nobody, (struct violation_port) { { LEAF07 }, 20 }, VIOLATION_RCV_CONSTRAINT, &a),
-                    "switch port leaf07/20 dropped 2 packets from a host that is not certain (one was plugged in or out then)");
+                    "switch port leaf07/20 dropped 2 packets from an uncertain host (a cable may have been moved)");
         ck_assert_str_eq(a.switch_name, "leaf07/20");
         leaf = subnet_find_node(subnet, (struct guid) { LEAF07 });
         subnet->nodes[leaf].silent_ports[0] |= 1u << 20;
         expect_text(explain_of(&nobody, (struct violation_port) { { LEAF07 }, 20 }, VIOLATION_RCV_CONSTRAINT, &a),
-                    "; what is plugged into leaf07/20 did not answer");
+                    "; the device plugged into leaf07/20 did not answer");
         /* its own counter, under the name that it had */
         was.node_guid.v = NODE0042;
         was.guid.v = NODE0042 + 1;
@@ -688,8 +683,8 @@ START_TEST(test_hosts)
         ck_assert_str_eq(a.switch_name, "leaf07/20");
         /* it may have been either of two */
         expect_text(explain_of(&nobody, (struct violation_port) { { LEAF07 }, 12 }, VIOLATION_RCV_CONSTRAINT, &a),
-                    "switch port leaf07/12 dropped 2 packets from a host that is not certain (one was plugged in or out then) "
-                    "with a P_Key that it does not let in (PortRcvConstraintErrors)");
+                    "switch port leaf07/12 dropped 2 packets from an uncertain host (a cable may have been moved) with "
+                    "a P_Key that the port does not accept (PortRcvConstraintErrors)");
         ck_assert_ptr_null(strstr(a.text, "node0042"));
         ck_assert_uint_eq(a.port_guid.v, 0);
         ck_assert(!a.names_sender);
@@ -868,11 +863,9 @@ START_TEST(test_record)
         ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
         ck_assert_str_eq(
                         a.text,
-                        "node0042 mlx5_0/1 sent 345 packets with a P_Key that its switch port leaf07/12 does not let "
-                        "in "
+                        "node0042 mlx5_0/1 sent 345 packets with a P_Key that its switch port leaf07/12 does not accept "
                         "(PortRcvConstraintErrors); the first 2 hours ago, the last 30 seconds ago; node0042 was taken "
-                        "out of tenant-a (0x0101) 3 minutes ago by generation 42, after this had begun; it is a "
-                        "limited "
+                        "out of tenant-a (0x0101) 3 minutes ago by generation 42, after this had begun; it is a limited "
                         "member of default and lustre");
         ck_assert_str_eq(a.node, "node0042 mlx5_0/1");
         ck_assert(a.names_sender);
@@ -882,14 +875,15 @@ START_TEST(test_record)
         /* at its maximum when pkeyd saw it first: since when, and so why, is not known */
         record.total = record.first = record.last = 0;
         ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
-        ck_assert_str_eq(a.text, "PortRcvConstraintErrors of switch port leaf07/12 is at its maximum: there may have been more, "
-                                 "and no more are seen until it is cleared (pkeyd does it with violations: clear_saturated: "
-                                 "true; by hand: perfquery -R 70 12); it counts packets that node0042 mlx5_0/1 sent with a P_Key "
-                                 "that its switch port leaf07/12 does not let in; node0042 was taken out of tenant-a (0x0101) 3 "
-                                 "minutes ago by generation 42; it is a limited member of default and lustre");
+        ck_assert_str_eq(a.text, "PortRcvConstraintErrors of switch port leaf07/12 is at its maximum: there may have "
+                                 "been more, and no more are seen until it is cleared (pkeyd clears it with violations: "
+                                 "clear_saturated: true; by hand: perfquery -R 70 12); it counts packets that node0042 "
+                                 "mlx5_0/1 sent with a P_Key that its switch port leaf07/12 does not accept; node0042 "
+                                 "was taken out of tenant-a (0x0101) 3 minutes ago by generation 42; it is a limited "
+                                 "member of default and lustre");
         c.clears_saturated = true;
         ck_assert_int_eq(attribution_explain_record(arena, &record, &c, &a), 0);
-        expect_text(a.text, "no more are seen until it is cleared (pkeyd does it now); it counts");
+        expect_text(a.text, "no more are seen until it is cleared (pkeyd clears it now); it counts");
 }
 END_TEST
 
