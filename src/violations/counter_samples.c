@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "violations/violation_table.h"
+#include "violations/counter_samples.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "util/vector.h"
 
@@ -57,7 +58,7 @@ static int grow(struct counter_samples *l)
         return 0;
 }
 
-/* A place for a port that is not there. */
+/* A place for one more port. */
 static uint32_t make_room(struct counter_samples *l)
 {
         uint32_t i;

@@ -4,7 +4,6 @@
 
 #include "util/arena.h"
 #include "violations/lids.h"
-#include "violations/violation_table.h"
 
 struct finder {
         struct arena *arena;

@@ -1,24 +1,62 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who is behind each port of a snapshot, for the violation table. */
+#include "violations/hosts.h"
+
+#include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "util/arena.h"
-#include "violations/violation_table.h"
 
-static struct violation_port port_at(const struct subnet *s, uint32_t port)
+const struct violation_host violation_unknown_host = {};
+
+struct shared_host *shared_host_new(const struct violation_host *host)
 {
-        return (struct violation_port) { .node_guid = subnet_port_node(s, &s->ports[port])->guid,
-                                         .number = s->ports[port].number };
+        struct violation_host copy = *host;
+        const char **strings[] = { &copy.label, &copy.name, &copy.node, &copy.device, &copy.at_switch, &copy.switch_name };
+        struct shared_host *h;
+        size_t size = sizeof(*h);
+        char *end;
+
+        for (size_t i = 0; i < ELEMENTS(strings); i++)
+                size += *strings[i] ? strlen(*strings[i]) + 1 : 0;
+        h = calloc(1, size);
+        if (!h)
+                return NULL;
+        end = h->strings;
+        for (size_t i = 0; i < ELEMENTS(strings); i++)
+                if (*strings[i]) {
+                        const char *from = *strings[i];
+
+                        *strings[i] = end;
+                        end = stpcpy(end, from) + 1;
+                }
+        h->host = copy;
+        h->n_refs = 1;
+        return h;
 }
 
-/* A node that did not answer everything keeps the name that it had. */
-static bool is_known_better(const struct violations *v, struct violation_port port, const struct subnet *s, uint32_t endport)
+struct shared_host *shared_host_ref(struct shared_host *h)
 {
-        const struct port_samples *p = counter_samples_find(&v->samples, port);
+        if (h)
+                h->n_refs++;
+        return h;
+}
 
-        return subnet_port_is_incomplete(s, &s->ports[endport]) && p && p->host &&
-               p->host->host.guid.v == s->ports[endport].guid.v;
+struct shared_host *shared_host_unref(struct shared_host *h)
+{
+        assert(!h || h->n_refs > 0);
+        if (h && --h->n_refs == 0)
+                free(h);
+        return NULL;
+}
+
+int violation_compare_hosts(const struct violation_host *a, const struct violation_host *b)
+{
+        if (!a || !b)
+                return ORDER(!!a, !!b);
+        return ORDER(a->guid.v, b->guid.v) ?: strcmp(a->label ?: "", b->label ?: "") ?:
+               strcmp(a->at_switch ?: "", b->at_switch ?: "");
 }
 
 /* What is known of one port of a host need not be true of the others. */
@@ -38,9 +76,9 @@ static bool is_only_port(const struct subnet *s, uint32_t port)
 int violation_host_open(struct arena *a, const struct subnet *s, uint32_t endport, struct violation_host *ret)
 {
         const struct subnet_port *p = &s->ports[endport];
-        const struct subnet_node *node = subnet_port_node(s, p), *leaf_switch;
+        const struct subnet_node *node = subnet_port_node(s, p);
         uint32_t leaf = subnet_leaf_port(s, endport);
-        char name[SUBNET_NAME_SIZE], switch_name[SUBNET_NAME_SIZE];
+        char name[SUBNET_NAME_SIZE];
 
         *ret = (struct violation_host) {
                 .node_guid = node->guid, .guid = p->guid, .lid = p->lid, .number = p->number,
@@ -52,71 +90,9 @@ int violation_host_open(struct arena *a, const struct subnet *s, uint32_t endpor
         ret->name = node->name[0] && is_only_port(s, endport) ? node->name : ret->label;
         if (leaf == SUBNET_NONE)
                 return 0;
-        leaf_switch = subnet_port_node(s, &s->ports[leaf]);
-        ret->switch_name = arena_strdup(a, subnet_node_name(leaf_switch, switch_name));
+        node = subnet_port_node(s, &s->ports[leaf]);
+        ret->switch_name = arena_strdup(a, subnet_node_name(node, name));
         ret->switch_port = s->ports[leaf].number;
         ret->at_switch = subnet_port_label(a, s, leaf);
         return ret->switch_name && ret->at_switch ? 0 : -ENOMEM;
-}
-
-static void keep_switch(const struct violations *v, struct violation_port port, struct violation_host *host)
-{
-        const struct port_samples *p = counter_samples_find(&v->samples, port);
-
-        if (!p || !p->host || p->host->host.guid.v != host->guid.v)
-                return;
-        host->at_switch = p->host->host.at_switch;
-        host->switch_name = p->host->host.switch_name;
-        host->switch_port = p->host->host.switch_port;
-}
-
-static int set_host(struct violations *v, struct arena *a, const struct subnet *s, uint32_t port, uint32_t endport)
-{
-        struct violation_host host;
-        int r;
-
-        if (is_known_better(v, port_at(s, port), s, endport))
-                return 0;
-        r = violation_host_open(a, s, endport, &host);
-        if (r < 0)
-                return r;
-        if (!host.at_switch) /* the switch did not answer; it is no news of the host */
-                keep_switch(v, port_at(s, port), &host);
-        return violations_set_host(v, port_at(s, port), &host);
-}
-
-static bool is_own_port(const struct port_samples *p)
-{
-        return p->host && violation_port_equal(p->port, violation_host_port(&p->host->host));
-}
-
-/* Those where no host is plugged in, as far as the snapshot goes. What an adapter counted is its own, wherever it was. */
-static void doubt_empty(struct violations *v, const struct subnet *s)
-{
-        for (uint32_t i = 0; i < v->samples.n; i++) {
-                struct port_samples *p = &v->samples.ports[i];
-                uint32_t port = subnet_find_port_of(s, p->port.node_guid, p->port.number);
-
-                if (is_own_port(p))
-                        continue;
-                if (port == SUBNET_NONE ||
-                    (s->ports[port].role == PORT_SWITCH_EXTERNAL && s->ports[port].peer == SUBNET_NONE))
-                        counter_samples_doubt(p);
-        }
-}
-
-int violations_set_subnet(struct violations *v, const struct subnet *subnet)
-{
-        _cleanup_arena_ struct arena *a = arena_new();
-        int r = a ? 0 : -ENOMEM;
-
-        for (uint32_t i = 0; i < subnet->n_ports && r == 0; i++) {
-                const struct subnet_port *p = &subnet->ports[i];
-                uint32_t endport = p->role == PORT_SWITCH_EXTERNAL ? p->peer : i;
-
-                if (endport != SUBNET_NONE)
-                        r = set_host(v, a, subnet, i, endport);
-        }
-        doubt_empty(v, subnet);
-        return r;
 }

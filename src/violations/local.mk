@@ -9,10 +9,12 @@ libpkeyd_core_la_SOURCES += \
 	src/violations/counter.c \
 	src/violations/counter.h \
 	src/violations/counter_samples.c \
+	src/violations/counter_samples.h \
 	src/violations/ends.c \
 	src/violations/history.c \
 	src/violations/history.h \
 	src/violations/hosts.c \
+	src/violations/hosts.h \
 	src/violations/lids.c \
 	src/violations/lids.h \
 	src/violations/list.h \
@@ -23,6 +25,7 @@ libpkeyd_core_la_SOURCES += \
 	src/violations/poll_targets.c \
 	src/violations/poll_targets.h \
 	src/violations/report_scheduler.c \
+	src/violations/report_scheduler.h \
 	src/violations/violation_table.c \
 	src/violations/violation_table.h \
 	src/violations/violations.c \

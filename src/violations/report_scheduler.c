@@ -1,80 +1,93 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Which reports come when. See violations.h for the rules, violation_table.h for the lists. */
+#include "violations/report_scheduler.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#include "violations/violation_table.h"
-
-static usec_t usec_add(usec_t a, usec_t b)
+static struct violation_entry *entry_at(const struct report_scheduler *s, uint32_t entry)
 {
-        return a > USEC_INFINITY - b ? USEC_INFINITY : a + b;
+        return entry == VIOLATION_NONE ? NULL : &s->table->entries[entry];
 }
 
-static usec_t cool_at(const struct violations *v, const struct violation_entry *e)
+static uint32_t first_of(const struct report_scheduler *s, enum report_state state)
 {
-        return usec_add(e->reported_at, v->config.interval);
+        return s->table->reports[state].first;
 }
 
-static usec_t calm_at(const struct violations *v, const struct violation_entry *e)
+static usec_t cool_at(const struct report_scheduler *s, const struct violation_entry *e)
 {
-        if (v->config.interval > USEC_INFINITY / VIOLATIONS_QUIET_INTERVALS)
-                return USEC_INFINITY;
-        return usec_add(e->record.last, v->config.interval * VIOLATIONS_QUIET_INTERVALS);
+        return e->reported_at + s->config.interval;
 }
 
-static usec_t window_ends(const struct violations *v)
+/* --- what is new ------------------------------------------------------------------------------------------------------ */
+
+void report_scheduler_count(struct report_scheduler *s, usec_t now, uint32_t entry, uint64_t n, usec_t since)
 {
-        return v->window_open ? usec_add(v->window_began, v->config.interval) : USEC_INFINITY;
+        struct violation_entry *e = entry_at(s, entry);
+        struct violation_record *r = &e->record;
+
+        if (r->episode == 0) {
+                r->episode_began = now;
+                e->is_reported = e->in_sum = false;
+        }
+        if (r->episode == 0 || now - e->interval_began >= s->config.interval) {
+                e->interval_began = now;
+                e->in_interval = 0;
+        }
+        if (r->unreported == 0)
+                e->since = e->is_reported ? e->reported_at : since;
+        e->in_interval = add_capped(e->in_interval, n);
+        r->unreported = add_capped(r->unreported, n);
+        r->episode = add_capped(r->episode, n);
+        violation_table_set_life(s->table, entry, LIFE_ACTIVE);
 }
 
-static void open_window(struct violations *v, usec_t now)
+void report_scheduler_update(struct report_scheduler *s, uint32_t entry)
 {
-        if (v->window_open)
+        const struct violation_entry *e = entry_at(s, entry);
+        bool exceeds_threshold = e->record.unreported > 0 && e->in_interval >= s->config.threshold;
+        bool is_free = e->report_state == REPORT_NONE ||
+                       (e->report_state == REPORT_COOLING && (!e->is_reported || e->report_saturated));
+
+        if (is_free && (e->report_saturated || exceeds_threshold))
+                violation_table_set_report_state(s->table, entry, REPORT_DUE);
+}
+
+void report_scheduler_end_stay(struct report_scheduler *s, uint32_t entry)
+{
+        const struct violation_entry *e = entry_at(s, entry);
+
+        if (e->life != LIFE_ACTIVE)
                 return;
-        v->window_open = true;
-        v->window_began = now;
-        v->n_reported = v->n_calm_reported = 0;
+        violation_table_set_life(s->table, entry, LIFE_MOVED);
+        if (e->is_reported && e->report_state == REPORT_COOLING && e->record.unreported > 0)
+                violation_table_set_report_state(s->table, entry, REPORT_DUE);
 }
 
-static bool is_ripe(const struct violations *v, const struct violation_entry *e)
+static void cool_down(struct report_scheduler *s, usec_t now)
 {
-        return e->record.unreported > 0 && e->in_interval >= v->config.threshold;
-}
+        uint32_t i;
 
-void report_scheduler_update(struct violations *v, uint32_t entry)
-{
-        const struct violation_entry *e = &v->entries[entry];
-        bool is_free = e->report_state == REPORT_NONE || (e->report_state == REPORT_COOLING && !e->is_reported);
-
-        if (e->report_saturated && e->report_state == REPORT_COOLING)
-                is_free = true;
-        if (is_free && (e->report_saturated || is_ripe(v, e)))
-                violation_table_set_report_state(v, entry, REPORT_DUE);
-}
-
-static struct violation_entry *first_of(const struct violations *v, enum report_state state)
-{
-        uint32_t i = v->report_lists[state].first;
-
-        return i == VIOLATION_NONE ? NULL : &v->entries[i];
-}
-
-static void cool_down(struct violations *v, usec_t now)
-{
-        const struct violation_entry *e;
-
-        while ((e = first_of(v, REPORT_COOLING)) && cool_at(v, e) <= now) {
-                uint32_t i = v->report_lists[REPORT_COOLING].first;
-
-                violation_table_set_report_state(v, i, REPORT_NONE);
-                report_scheduler_update(v, i);
+        while ((i = first_of(s, REPORT_COOLING)) != VIOLATION_NONE && cool_at(s, entry_at(s, i)) <= now) {
+                violation_table_set_report_state(s->table, i, REPORT_NONE);
+                report_scheduler_update(s, i);
         }
 }
 
-/* What is new with the entry was reported. */
-static void set_reported(struct violations *v, usec_t now, uint32_t entry, bool in_sum)
+/* --- one entry -------------------------------------------------------------------------------------------------------- */
+
+static void open_interval(struct report_scheduler *s, usec_t now)
 {
-        struct violation_entry *e = &v->entries[entry];
+        if (s->ends != USEC_INFINITY)
+                return;
+        s->ends = now + s->config.interval;
+        s->n_reported = s->n_quiet = 0;
+}
+
+/* What is new about the entry was reported. */
+static void set_reported(struct report_scheduler *s, usec_t now, uint32_t entry, bool in_sum)
+{
+        struct violation_entry *e = entry_at(s, entry);
 
         e->record.unreported = 0;
         e->report_saturated = false;
@@ -82,257 +95,227 @@ static void set_reported(struct violations *v, usec_t now, uint32_t entry, bool 
         e->in_sum = in_sum;
         e->reported_at = e->interval_began = now;
         e->in_interval = 0;
-        violation_table_set_report_state(v, entry, REPORT_COOLING);
+        violation_table_set_report_state(s->table, entry, REPORT_COOLING);
 }
 
-static void end_episode(struct violations *v, uint32_t entry)
+static void end_episode(struct report_scheduler *s, uint32_t entry)
 {
-        struct violation_record *r = &v->entries[entry].record;
+        struct violation_record *r = &entry_at(s, entry)->record;
 
         r->episode = r->unreported = 0;
-        violation_table_set_life(v, entry, LIFE_IDLE);
+        violation_table_set_life(s->table, entry, LIFE_IDLE);
 }
 
-static void report_alone(struct violations *v, usec_t now, uint32_t entry, struct violation_report *ret)
+static void report_alone(struct report_scheduler *s, usec_t now, uint32_t entry, struct violation_report *ret)
 {
-        struct violation_entry *e = &v->entries[entry];
+        struct violation_entry *e = entry_at(s, entry);
 
         memset(ret, 0, sizeof(*ret));
         ret->kind = e->report_saturated ? VIOLATION_SATURATED : e->is_reported ? VIOLATION_MORE : VIOLATION_FIRST;
         ret->count = e->record.unreported;
         ret->since = e->record.unreported > 0 ? e->since : 0;
         ret->n_ports = 1;
-        set_reported(v, now, entry, false);
+        set_reported(s, now, entry, false);
         ret->record = e->record;
-        open_window(v, now);
-        v->n_reported++;
+        open_interval(s, now);
+        s->n_reported++;
 }
 
-static void report_quiet(struct violations *v, usec_t now, uint32_t entry, struct violation_report *ret)
+static void report_quiet(struct report_scheduler *s, usec_t now, uint32_t entry, struct violation_report *ret)
 {
-        struct violation_entry *e = &v->entries[entry];
+        struct violation_entry *e = entry_at(s, entry);
 
         memset(ret, 0, sizeof(*ret));
         ret->kind = VIOLATION_QUIET;
         ret->count = e->record.episode;
         ret->since = e->record.episode_began;
         ret->n_ports = 1;
-        end_episode(v, entry);
+        end_episode(s, entry);
         ret->record = e->record;
-        open_window(v, now);
-        v->n_calm_reported++;
+        open_interval(s, now);
+        s->n_quiet++;
 }
 
-/* --- sums ------------------------------------------------------------------------------------------------------------ */
+/* --- summaries -------------------------------------------------------------------------------------------------------- */
 
-/* Keeps the worst, the most first; equal ones in the order of records, whatever the order they come in. */
-static void add_worst(struct violation_report *report, const struct violation_record *r)
-{
-        uint32_t i;
-
-        for (i = report->n_worst; i > 0; i--) {
-                const struct violation_record *other = &report->worst[i - 1];
-
-                if (other->unreported > r->unreported ||
-                    (other->unreported == r->unreported && violation_compare_records(other, r) < 0))
-                        break;
-                if (i < VIOLATIONS_WORST)
-                        report->worst[i] = *other;
-        }
-        if (i == VIOLATIONS_WORST)
-                return;
-        report->worst[i] = *r;
-        report->n_worst = MIN(report->n_worst + 1, (uint32_t) VIOLATIONS_WORST);
-}
-
-static void add_to_sum(struct violations *v, struct violation_report *report, const struct violation_record *r,
-                       usec_t since)
+/* Until the summary is finished, n_ports is the number of records, which are in table->sorted. */
+static void add_to_sum(struct report_scheduler *s, struct violation_report *report, const struct violation_record *r, usec_t since)
 {
         report->count = add_capped(report->count, r->unreported);
         if (since != 0 && (report->since == 0 || since < report->since))
                 report->since = since;
-        add_worst(report, r);
-        /* ports are counted when all of them are there */
-        v->ports[report->n_ports++] = r->port;
+        s->table->sorted[report->n_ports++] = *r;
 }
 
-static void count_ports(struct violations *v, struct violation_report *report)
+static int compare_worst_first(const void *a, const void *b)
 {
-        uint32_t n = 0;
+        const struct violation_record *x = a, *y = b;
 
-        qsort(v->ports, report->n_ports, sizeof(*v->ports), violation_port_compare);
-        for (uint32_t i = 0; i < report->n_ports; i++)
-                n += i == 0 || !violation_port_equal(v->ports[i - 1], v->ports[i]);
-        report->n_ports = n;
+        return ORDER(y->unreported, x->unreported) ?: violation_compare_records(x, y);
 }
 
-static void sum_held(struct violations *v, usec_t now, struct violation_report *ret)
+static void finish_sum(struct report_scheduler *s, struct violation_report *report)
 {
-        struct violation_entry *e;
+        struct violation_record *all = s->table->sorted;
+        uint32_t n = report->n_ports;
 
-        memset(ret, 0, sizeof(*ret));
-        ret->kind = VIOLATION_STORM;
-        while ((e = first_of(v, REPORT_HELD))) {
-                add_to_sum(v, ret, &e->record, e->record.unreported > 0 ? e->since : 0);
-                ret->n_saturated += e->report_saturated;
-                set_reported(v, now, v->report_lists[REPORT_HELD].first, true);
-        }
-        count_ports(v, ret);
+        qsort(all, n, sizeof(*all), compare_worst_first);
+        report->n_worst = MIN(n, (uint32_t) VIOLATIONS_WORST);
+        memcpy(report->worst, all, report->n_worst * sizeof(*all));
+        qsort(all, n, sizeof(*all), violation_compare_records);
+        report->n_ports = 0;
+        for (uint32_t i = 0; i < n; i++)
+                report->n_ports += i == 0 || !violation_port_equal(all[i - 1].port, all[i].port);
 }
 
-static void sum_calmed(struct violations *v, struct violation_report *ret)
-{
-        memset(ret, 0, sizeof(*ret));
-        ret->kind = VIOLATION_ALL_QUIET;
-        while (v->lives[LIFE_CALMED].n > 0) {
-                uint32_t i = v->lives[LIFE_CALMED].first;
-                struct violation_record *r = &v->entries[i].record;
-
-                r->unreported = r->episode;
-                add_to_sum(v, ret, r, r->episode_began);
-                end_episode(v, i);
-        }
-        count_ports(v, ret);
-}
-
-/* --- the interval's end ---------------------------------------------------------------------------------------------- */
-
-static bool is_storm(uint32_t n_reported, uint32_t n_held)
-{
-        return n_held > 1 && n_reported + n_held > VIOLATIONS_STORM_PORTS;
-}
-
-static void release_held(struct violations *v)
-{
-        while (v->report_lists[REPORT_HELD].n > 0)
-                violation_table_set_report_state(v, v->report_lists[REPORT_HELD].first, REPORT_RELEASED);
-}
-
-/* One step of closing the window that has ended. True: with a report. False: it is closed, or the next one is open. */
-static bool close_window(struct violations *v, usec_t now, struct violation_report *ret)
-{
-        bool storm = is_storm(v->n_reported, v->report_lists[REPORT_HELD].n);
-
-        if (is_storm(v->n_calm_reported, v->lives[LIFE_CALMED].n)) {
-                sum_calmed(v, ret);
-                return true;
-        }
-        v->window_open = false;
-        v->in_storm = storm;
-        v->n_calm_released = v->lives[LIFE_CALMED].n;
-        if (!storm) {
-                release_held(v);
-                return false;
-        }
-        sum_held(v, now, ret);
-        open_window(v, now);
-        return true;
-}
-
-/* --- the next report ------------------------------------------------------------------------------------------------- */
-
-/* In a storm only what is new. */
-static bool has_room(const struct violations *v, const struct violation_entry *e)
-{
-        bool is_new = e->report_saturated || !e->is_reported;
-
-        return (!v->window_open || v->n_reported < VIOLATIONS_STORM_PORTS) && (is_new || !v->in_storm);
-}
-
-static bool report_due(struct violations *v, usec_t now, struct violation_report *ret)
-{
-        const struct violation_entry *e;
-
-        if (first_of(v, REPORT_RELEASED)) {
-                report_alone(v, now, v->report_lists[REPORT_RELEASED].first, ret);
-                return true;
-        }
-        while ((e = first_of(v, REPORT_DUE))) {
-                uint32_t i = v->report_lists[REPORT_DUE].first;
-
-                if (has_room(v, e)) {
-                        report_alone(v, now, i, ret);
-                        return true;
-                }
-                violation_table_set_report_state(v, i, REPORT_HELD);
-                open_window(v, now);
-        }
-        return false;
-}
-
-/* Whose episode is to end first. A move ends it at once; what is held is reported before that. */
-static uint32_t first_to_calm(const struct violations *v)
-{
-        uint32_t moved = v->lives[LIFE_MOVED].first;
-
-        return moved != VIOLATION_NONE && v->entries[moved].report_state != REPORT_HELD ? moved : v->lives[LIFE_ACTIVE].first;
-}
-
-static usec_t calm_due(const struct violations *v, uint32_t entry)
-{
-        const struct violation_entry *e = &v->entries[entry];
-
-        if (e->report_state == REPORT_HELD)
-                return USEC_INFINITY;
-        return e->life == LIFE_MOVED ? 0 : calm_at(v, e);
-}
-
-/* One whose episode is over is reported alone, or held back, or (of which nothing was reported) forgotten. */
-static bool report_calm(struct violations *v, usec_t now, struct violation_report *ret)
+static void sum_held(struct report_scheduler *s, usec_t now, struct violation_report *ret)
 {
         uint32_t i;
 
-        while ((i = first_to_calm(v)) != VIOLATION_NONE) {
-                const struct violation_entry *e = &v->entries[i];
+        memset(ret, 0, sizeof(*ret));
+        ret->kind = VIOLATION_STORM;
+        while ((i = first_of(s, REPORT_HELD)) != VIOLATION_NONE) {
+                const struct violation_entry *e = entry_at(s, i);
 
-                if (calm_due(v, i) > now)
+                add_to_sum(s, ret, &e->record, e->record.unreported > 0 ? e->since : 0);
+                ret->n_saturated += e->report_saturated;
+                set_reported(s, now, i, true);
+        }
+        finish_sum(s, ret);
+}
+
+static void sum_quiet(struct report_scheduler *s, struct violation_report *ret)
+{
+        uint32_t i;
+
+        memset(ret, 0, sizeof(*ret));
+        ret->kind = VIOLATION_ALL_QUIET;
+        while ((i = s->table->lives[LIFE_QUIET].first) != VIOLATION_NONE) {
+                struct violation_record *r = &entry_at(s, i)->record;
+
+                r->unreported = r->episode;
+                add_to_sum(s, ret, r, r->episode_began);
+                end_episode(s, i);
+        }
+        finish_sum(s, ret);
+}
+
+/* --- the interval's end ----------------------------------------------------------------------------------------------- */
+
+static bool exceeds_limit(uint32_t n_reported, uint32_t n_waiting)
+{
+        return n_waiting > 1 && n_reported + n_waiting > VIOLATIONS_STORM_PORTS;
+}
+
+/* The next report of those that wait for the end of the interval. False: there is none, and the interval is over. */
+static bool report_waiting(struct report_scheduler *s, usec_t now, struct violation_report *ret)
+{
+        const struct record_list *held = &s->table->reports[REPORT_HELD], *quiet = &s->table->lives[LIFE_QUIET];
+
+        if (exceeds_limit(s->n_quiet, quiet->n)) {
+                sum_quiet(s, ret);
+        } else if (quiet->n > 0) {
+                report_quiet(s, now, quiet->first, ret);
+        } else if (exceeds_limit(s->n_reported, held->n)) {
+                s->in_storm = true;
+                sum_held(s, now, ret);
+                s->ends = USEC_INFINITY;
+                open_interval(s, now);
+        } else if (held->n > 0) {
+                report_alone(s, now, held->first, ret);
+        } else {
+                s->in_storm = false;
+                s->ends = USEC_INFINITY;
+                return false;
+        }
+        return true;
+}
+
+/* --- the next report -------------------------------------------------------------------------------------------------- */
+
+/* In a storm only for what is new. */
+static bool has_room(const struct report_scheduler *s, const struct violation_entry *e)
+{
+        bool is_new = e->report_saturated || !e->is_reported;
+
+        return (s->ends == USEC_INFINITY || s->n_reported < VIOLATIONS_STORM_PORTS) && (is_new || !s->in_storm);
+}
+
+static bool report_due(struct report_scheduler *s, usec_t now, struct violation_report *ret)
+{
+        uint32_t i;
+
+        while ((i = first_of(s, REPORT_DUE)) != VIOLATION_NONE) {
+                if (has_room(s, entry_at(s, i))) {
+                        report_alone(s, now, i, ret);
+                        return true;
+                }
+                violation_table_set_report_state(s->table, i, REPORT_HELD);
+                open_interval(s, now);
+        }
+        return false;
+}
+
+/* When the episode is over. A move ends it at once; what waits is reported before that. */
+static usec_t quiet_at(const struct report_scheduler *s, const struct violation_entry *e)
+{
+        if (e->report_state == REPORT_HELD)
+                return USEC_INFINITY;
+        return e->life == LIFE_MOVED ? 0 : e->record.last + s->config.interval * VIOLATIONS_QUIET_INTERVALS;
+}
+
+static uint32_t first_to_be_quiet(const struct report_scheduler *s)
+{
+        const struct violation_entry *moved = entry_at(s, s->table->lives[LIFE_MOVED].first);
+
+        return s->table->lives[moved && quiet_at(s, moved) == 0 ? LIFE_MOVED : LIFE_ACTIVE].first;
+}
+
+/* An entry whose episode is over is reported alone or waits for the summary; one of which nothing was reported is not mentioned. */
+static bool report_ended(struct report_scheduler *s, usec_t now, struct violation_report *ret)
+{
+        uint32_t i;
+
+        while ((i = first_to_be_quiet(s)) != VIOLATION_NONE) {
+                const struct violation_entry *e = entry_at(s, i);
+
+                if (quiet_at(s, e) > now)
                         return false;
                 if (!e->is_reported) {
-                        end_episode(v, i);
-                } else if (e->in_sum || (v->window_open && v->n_calm_reported >= VIOLATIONS_STORM_PORTS)) {
-                        violation_table_set_life(v, i, LIFE_CALMED);
-                        open_window(v, now);
+                        end_episode(s, i);
+                } else if (e->in_sum || (s->ends != USEC_INFINITY && s->n_quiet >= VIOLATIONS_STORM_PORTS)) {
+                        violation_table_set_life(s->table, i, LIFE_QUIET);
+                        open_interval(s, now);
                 } else {
-                        report_quiet(v, now, i, ret);
+                        report_quiet(s, now, i, ret);
                         return true;
                 }
         }
         return false;
 }
 
-/* Those that were held back and were too few for a sum. */
-static bool report_released_calm(struct violations *v, usec_t now, struct violation_report *ret)
+bool report_scheduler_next(struct report_scheduler *s, usec_t now, struct violation_report *ret)
 {
-        if (v->lives[LIFE_CALMED].n == 0 || v->n_calm_released == 0)
-                return false;
-        v->n_calm_released--;
-        report_quiet(v, now, v->lives[LIFE_CALMED].first, ret);
-        return true;
+        cool_down(s, now);
+        /* What goes on in a storm belongs to the summary that is due now; else it is the first of the next interval. */
+        if (s->in_storm && report_due(s, now, ret))
+                return true;
+        if (s->ends <= now && report_waiting(s, now, ret))
+                return true;
+        return report_due(s, now, ret) || report_ended(s, now, ret);
 }
 
-bool violations_next_report(struct violations *v, usec_t now, struct violation_report *ret)
+usec_t report_scheduler_due(const struct report_scheduler *s)
 {
-        cool_down(v, now);
-        /* What goes on in a storm belongs to the sum that is due now; else it is the first of the next interval. */
-        if (v->in_storm && report_due(v, now, ret))
-                return true;
-        if (window_ends(v) <= now && close_window(v, now, ret))
-                return true;
-        return report_due(v, now, ret) || report_released_calm(v, now, ret) || report_calm(v, now, ret);
-}
+        const struct violation_entry *cooling = entry_at(s, first_of(s, REPORT_COOLING));
+        const struct violation_entry *ending = entry_at(s, first_to_be_quiet(s));
+        usec_t due = s->ends;
 
-usec_t violations_due(const struct violations *v)
-{
-        const struct violation_entry *e;
-        usec_t due = window_ends(v);
-
-        if (v->report_lists[REPORT_DUE].n > 0 || v->report_lists[REPORT_RELEASED].n > 0 ||
-            (v->n_calm_released > 0 && v->lives[LIFE_CALMED].n > 0))
+        if (first_of(s, REPORT_DUE) != VIOLATION_NONE)
                 return 0;
-        e = first_of(v, REPORT_COOLING);
-        if (e)
-                due = MIN(due, cool_at(v, e));
-        if (first_to_calm(v) != VIOLATION_NONE)
-                due = MIN(due, calm_due(v, first_to_calm(v)));
+        if (cooling)
+                due = MIN(due, cool_at(s, cooling));
+        if (ending)
+                due = MIN(due, quiet_at(s, ending));
         return due;
 }

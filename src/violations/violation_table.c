@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "violations/violation_table.h"
+
 #include <errno.h>
+#include <stdlib.h>
 
 #include "util/vector.h"
-#include "violations/violation_table.h"
 
 #define AT_START 64
 
-void violation_table_init(struct violations *v)
+void violation_table_init(struct violation_table *t)
 {
         for (size_t i = 0; i < LIFE_N; i++)
-                record_list_init(&v->lives[i]);
+                record_list_init(&t->lives[i]);
         for (size_t i = 0; i < REPORT_N_STATES; i++)
-                record_list_init(&v->report_lists[i]);
-        counter_samples_init(&v->samples);
+                record_list_init(&t->reports[i]);
 }
 
-void violation_table_done(struct violations *v)
+void violation_table_done(struct violation_table *t)
 {
-        for (uint32_t i = 0; i < v->n; i++)
-                violation_entry_set_hosts(&v->entries[i], NULL, NULL, NULL);
-        free(v->entries);
-        free(v->life_links);
-        free(v->report_links);
-        free(v->sorted);
-        free(v->ports);
-        hash_index_done(&v->index);
-        counter_samples_done(&v->samples);
+        for (uint32_t i = 0; i < t->n; i++)
+                violation_entry_set_hosts(&t->entries[i], NULL, NULL, NULL);
+        free(t->entries);
+        free(t->life_links);
+        free(t->report_links);
+        free(t->sorted);
+        hash_index_done(&t->index);
 }
 
-/* With one key between the same two ends. QPs are not looked at: they come and go with each job. */
+/* With one key between the same two ends, whatever the QPs: they come and go with each job. */
 static int compare_notices(const struct notice *a, const struct notice *b)
 {
         const uint64_t x[] = { a->key, a->lid1.v, a->lid2.v, a->gid1.prefix, a->gid1.id, a->gid2.prefix, a->gid2.id };
@@ -63,6 +62,21 @@ static uint64_t hash_of(const struct violation_record *r)
         return hash_mix(hash_mix(h, n->gid1.id), n->gid2.id);
 }
 
+static const struct violation_host *set_host(struct shared_host **to, struct shared_host *host)
+{
+        shared_host_unref(*to);
+        *to = host;
+        return host ? &host->host : NULL;
+}
+
+void violation_entry_set_hosts(struct violation_entry *e, struct shared_host *host, struct shared_host *from,
+                               struct shared_host *to)
+{
+        e->record.host = set_host(&e->host, host);
+        e->record.from = set_host(&e->from, from);
+        e->record.to = set_host(&e->to, to);
+}
+
 static struct violation_record identity(const struct violation_key *key)
 {
         struct violation_record r = {
@@ -74,40 +88,40 @@ static struct violation_record identity(const struct violation_key *key)
         return r;
 }
 
-static uint32_t find(const struct violations *v, const struct violation_record *who)
+static uint32_t find(const struct violation_table *t, const struct violation_record *wanted)
 {
-        uint32_t i = hash_index_first(&v->index, hash_of(who));
+        uint32_t i = hash_index_first(&t->index, hash_of(wanted));
 
-        while (i != VIOLATION_NONE && violation_compare_records(&v->entries[i].record, who) != 0)
-                i = hash_index_next(&v->index, i);
+        while (i != VIOLATION_NONE && violation_compare_records(&t->entries[i].record, wanted) != 0)
+                i = hash_index_next(&t->index, i);
         return i;
 }
 
-uint32_t violation_table_find(const struct violations *v, const struct violation_key *key)
+uint32_t violation_table_find(const struct violation_table *t, const struct violation_key *key)
 {
-        const struct violation_record who = identity(key);
+        const struct violation_record wanted = identity(key);
 
-        return find(v, &who);
+        return find(t, &wanted);
 }
 
-void violation_table_set_life(struct violations *v, uint32_t entry, enum life life)
+void violation_table_set_life(struct violation_table *t, uint32_t entry, enum life life)
 {
-        struct violation_entry *e = &v->entries[entry];
+        struct violation_entry *e = &t->entries[entry];
 
-        record_list_remove(&v->lives[e->life], v->life_links, entry);
+        record_list_remove(&t->lives[e->life], t->life_links, entry);
         e->life = life;
-        record_list_append(&v->lives[life], v->life_links, entry);
+        record_list_append(&t->lives[life], t->life_links, entry);
 }
 
-void violation_table_set_report_state(struct violations *v, uint32_t entry, enum report_state state)
+void violation_table_set_report_state(struct violation_table *t, uint32_t entry, enum report_state state)
 {
-        struct violation_entry *e = &v->entries[entry];
+        struct violation_entry *e = &t->entries[entry];
 
         if (e->report_state != REPORT_NONE)
-                record_list_remove(&v->report_lists[e->report_state], v->report_links, entry);
+                record_list_remove(&t->reports[e->report_state], t->report_links, entry);
         e->report_state = state;
         if (state != REPORT_NONE)
-                record_list_append(&v->report_lists[state], v->report_links, entry);
+                record_list_append(&t->reports[state], t->report_links, entry);
 }
 
 /* One array of the entries' kind, with room for n. */
@@ -118,53 +132,49 @@ static int grow_array(void *array, size_t size, uint32_t n)
         return vector_reserve(NULL, array, size, 0, &allocated, n);
 }
 
-static int grow(struct violations *v)
+static int grow(struct violation_table *t)
 {
-        uint32_t n = v->allocated ? v->allocated * 2 : AT_START;
+        uint32_t n = t->allocated ? t->allocated * 2 : AT_START;
 
-        if (grow_array(&v->entries, sizeof(*v->entries), n) < 0 ||
-            grow_array(&v->life_links, sizeof(*v->life_links), n) < 0 ||
-            grow_array(&v->report_links, sizeof(*v->report_links), n) < 0 ||
-            grow_array(&v->sorted, sizeof(*v->sorted), n) < 0 || grow_array(&v->ports, sizeof(*v->ports), n) < 0 ||
-            hash_index_reserve(&v->index, n) < 0)
+        if (grow_array(&t->entries, sizeof(*t->entries), n) < 0 ||
+            grow_array(&t->life_links, sizeof(*t->life_links), n) < 0 ||
+            grow_array(&t->report_links, sizeof(*t->report_links), n) < 0 ||
+            grow_array(&t->sorted, sizeof(*t->sorted), n) < 0 || hash_index_reserve(&t->index, n) < 0)
                 return -ENOMEM;
-        v->allocated = n;
+        t->allocated = n;
         return 0;
 }
 
 /* Takes the entry that was quiet longest out of everything. */
-static uint32_t evict(struct violations *v)
+static uint32_t evict(struct violation_table *t)
 {
-        uint32_t i = v->lives[LIFE_IDLE].first;
+        static const enum life order[] = { LIFE_IDLE, LIFE_QUIET, LIFE_MOVED, LIFE_ACTIVE };
+        uint32_t i = VIOLATION_NONE;
 
-        if (i == VIOLATION_NONE)
-                i = v->lives[LIFE_CALMED].first;
-        if (i == VIOLATION_NONE)
-                i = v->lives[LIFE_MOVED].first;
-        if (i == VIOLATION_NONE)
-                i = v->lives[LIFE_ACTIVE].first;
-        violation_entry_set_hosts(&v->entries[i], NULL, NULL, NULL);
-        violation_table_set_report_state(v, i, REPORT_NONE);
-        record_list_remove(&v->lives[v->entries[i].life], v->life_links, i);
-        hash_index_remove(&v->index, i);
+        for (size_t k = 0; i == VIOLATION_NONE; k++)
+                i = t->lives[order[k]].first;
+        violation_entry_set_hosts(&t->entries[i], NULL, NULL, NULL);
+        violation_table_set_report_state(t, i, REPORT_NONE);
+        record_list_remove(&t->lives[t->entries[i].life], t->life_links, i);
+        hash_index_remove(&t->index, i);
         return i;
 }
 
-uint32_t violation_table_take(struct violations *v, const struct violation_key *key)
+uint32_t violation_table_take(struct violation_table *t, const struct violation_key *key)
 {
-        const struct violation_record who = identity(key);
-        uint32_t i = find(v, &who);
+        const struct violation_record wanted = identity(key);
+        uint32_t i = find(t, &wanted);
 
         if (i != VIOLATION_NONE)
                 return i;
-        if (v->n == VIOLATIONS_MAX_RECORDS)
-                i = evict(v);
-        else if (v->n == v->allocated && grow(v) < 0)
+        if (t->n == VIOLATIONS_MAX_RECORDS)
+                i = evict(t);
+        else if (t->n == t->allocated && grow(t) < 0)
                 return VIOLATION_NONE;
         else
-                i = v->n++;
-        v->entries[i] = (struct violation_entry) { .record = who, .life = LIFE_IDLE, .report_state = REPORT_NONE };
-        hash_index_add(&v->index, i, hash_of(&who));
-        record_list_append(&v->lives[LIFE_IDLE], v->life_links, i);
+                i = t->n++;
+        t->entries[i] = (struct violation_entry) { .record = wanted, .life = LIFE_IDLE, .report_state = REPORT_NONE };
+        hash_index_add(&t->index, i, hash_of(&wanted));
+        record_list_append(&t->lives[LIFE_IDLE], t->life_links, i);
         return i;
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <assert.h>
+#include "violations/violations.h"
+
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "violations/violation_table.h"
+#include "util/arena.h"
+#include "violations/counter_samples.h"
+#include "violations/report_scheduler.h"
 
 const char *violation_source_to_string(enum violation_source s)
 {
@@ -20,11 +24,17 @@ const char *violation_source_to_string(enum violation_source s)
         return s < VIOLATION_N_SOURCES ? names[s] : "unknown";
 }
 
+struct violations {
+        struct violation_table table;
+        struct counter_samples samples;
+        struct report_scheduler scheduler;
+        uint64_t totals[VIOLATION_N_SOURCES];
+};
+
 void violations_set_config(struct violations *v, const struct violations_config *config)
 {
-        v->config = *config;
-        v->config.interval = MAX(config->interval, UINT64_C(1));
-        v->config.threshold = MAX(config->threshold, UINT64_C(1));
+        v->scheduler.config.interval = MAX(config->interval, UINT64_C(1));
+        v->scheduler.config.threshold = MAX(config->threshold, UINT64_C(1));
 }
 
 struct violations *violations_new(const struct violations_config *config)
@@ -33,7 +43,9 @@ struct violations *violations_new(const struct violations_config *config)
 
         if (!v)
                 return NULL;
-        violation_table_init(v);
+        violation_table_init(&v->table);
+        counter_samples_init(&v->samples);
+        v->scheduler = (struct report_scheduler) { .table = &v->table, .ends = USEC_INFINITY };
         violations_set_config(v, config);
         return v;
 }
@@ -41,22 +53,17 @@ struct violations *violations_new(const struct violations_config *config)
 struct violations *violations_free(struct violations *v)
 {
         if (v) {
-                violation_table_done(v);
+                violation_table_done(&v->table);
+                counter_samples_done(&v->samples);
                 free(v);
         }
         return NULL;
 }
 
-static void begin_episode(struct violation_entry *e, usec_t now)
-{
-        e->record.episode_began = now;
-        e->interval_began = now;
-        e->in_interval = 0;
-        e->is_reported = e->in_sum = false;
-}
+/* --- counting ------------------------------------------------------------------------------------------------------- */
 
 /* The first time of a record may not be the host's: it may have another name now, or be plugged in elsewhere. */
-static void note_first(struct violations *v, struct violation_record *r, usec_t now, usec_t since)
+static void set_first(struct violations *v, struct violation_record *r, usec_t now, usec_t since)
 {
         struct first_counted this = { now, since }, *of_host = &this;
         struct port_samples *p = NULL;
@@ -64,7 +71,7 @@ static void note_first(struct violations *v, struct violation_record *r, usec_t 
         if (r->host && r->host->guid.v != 0 && !violation_source_is_notice(r->source))
                 p = counter_samples_find(&v->samples, violation_host_port(r->host));
         if (p)
-                of_host = violation_port_equal(p->port, r->port) ? &p->own[r->source] : &p->beside[r->source];
+                of_host = violation_port_equal(p->port, r->port) ? &p->own[r->source] : &p->at_leaf[r->source];
         if (of_host->first == 0)
                 *of_host = this;
         r->first = now;
@@ -76,50 +83,39 @@ static void note_first(struct violations *v, struct violation_record *r, usec_t 
 /* since: when it was last sampled without these. */
 static void count(struct violations *v, usec_t now, uint32_t entry, uint64_t n, usec_t since)
 {
-        struct violation_entry *e = &v->entries[entry];
-        struct violation_record *r = &e->record;
+        struct violation_record *r = &v->table.entries[entry].record;
 
-        if (r->episode == 0)
-                begin_episode(e, now);
-        if (now - e->interval_began >= v->config.interval) {
-                e->interval_began = now;
-                e->in_interval = 0;
-        }
-        if (r->unreported == 0)
-                e->since = e->is_reported ? e->reported_at : since;
-        e->in_interval = add_capped(e->in_interval, n);
-        r->unreported = add_capped(r->unreported, n);
-        r->episode = add_capped(r->episode, n);
+        report_scheduler_count(&v->scheduler, now, entry, n, since);
         if (r->total == 0)
-                note_first(v, r, now, since);
+                set_first(v, r, now, since);
         r->total = add_capped(r->total, n);
         r->last = now;
         v->totals[r->source] = add_capped(v->totals[r->source], n);
-        violation_table_set_life(v, entry, LIFE_ACTIVE);
 }
 
-/* Whose record the next sample of this counter goes to. */
+/* The record that the next sample of this counter belongs to. */
 static struct violation_key key_of(const struct port_samples *p, enum violation_source source)
 {
         return (struct violation_key) {
                 .port = p->port,
                 .source = source,
-                .host = !p->host ? NULL : p->doubted[source] ? &violation_nobody : &p->host->host,
+                .host = !p->host ? NULL : p->doubted[source] ? &violation_unknown_host : &p->host->host,
         };
 }
 
-/* What a sample changes in the record. It is made only if there is something to say. 0 or -ENOMEM. */
-static int note_change(struct violations *v, usec_t now, const struct port_samples *p, enum violation_source source,
+/* What a sample changes in the record, which is added only if something was counted or the counter came to its maximum. 0 or
+ * -ENOMEM. */
+static int update_record(struct violations *v, usec_t now, const struct port_samples *p, enum violation_source source,
                        unsigned bits, const struct counter_change *change)
 {
         const struct violation_key key = key_of(p, source);
         bool is_news = change->count > 0 || change->newly_saturated;
-        uint32_t entry = is_news ? violation_table_take(v, &key) : violation_table_find(v, &key);
+        uint32_t entry = is_news ? violation_table_take(&v->table, &key) : violation_table_find(&v->table, &key);
         struct violation_entry *e;
 
         if (entry == VIOLATION_NONE)
                 return is_news ? -ENOMEM : 0;
-        e = &v->entries[entry];
+        e = &v->table.entries[entry];
         if (is_news && !p->doubted[source])
                 violation_entry_set_hosts(e, shared_host_ref(p->host), NULL, NULL);
         if (change->count > 0)
@@ -128,7 +124,7 @@ static int note_change(struct violations *v, usec_t now, const struct port_sampl
         e->record.bits = bits;
         e->report_saturated = e->report_saturated || change->newly_saturated;
         if (is_news)
-                report_scheduler_update(v, entry);
+                report_scheduler_update(&v->scheduler, entry);
         return 0;
 }
 
@@ -147,7 +143,7 @@ int violations_see_counter(struct violations *v, usec_t now, struct violation_po
                 return -ENOMEM;
         c = p->counters[source];
         violation_counter_see(&c, now, bits, value, &change);
-        r = note_change(v, now, p, source, bits, &change);
+        r = update_record(v, now, p, source, bits, &change);
         if (r < 0)
                 return r;
         p->counters[source] = c;
@@ -165,95 +161,24 @@ void violations_counter_cleared(struct violations *v, struct violation_port port
                 return;
         violation_counter_cleared(&p->counters[source]);
         key = key_of(p, source);
-        entry = violation_table_find(v, &key);
+        entry = violation_table_find(&v->table, &key);
         if (entry != VIOLATION_NONE)
-                v->entries[entry].record.saturated = false;
+                v->table.entries[entry].record.saturated = false;
 }
 
-/* --- who is behind a port -------------------------------------------------------------------------------------------- */
+/* --- hosts ---------------------------------------------------------------------------------------------------------- */
 
-const struct violation_host violation_nobody = {};
-
-struct shared_host *shared_host_new(const struct violation_host *host)
-{
-        struct violation_host copy = *host;
-        const char **strings[] = { &copy.label, &copy.name, &copy.node, &copy.device, &copy.at_switch, &copy.switch_name };
-        struct shared_host *h;
-        size_t size = sizeof(*h);
-        char *end;
-
-        for (size_t i = 0; i < ELEMENTS(strings); i++)
-                size += *strings[i] ? strlen(*strings[i]) + 1 : 0;
-        h = calloc(1, size);
-        if (!h)
-                return NULL;
-        end = h->strings;
-        for (size_t i = 0; i < ELEMENTS(strings); i++)
-                if (*strings[i]) {
-                        const char *from = *strings[i];
-
-                        *strings[i] = end;
-                        end = stpcpy(end, from) + 1;
-                }
-        h->host = copy;
-        h->n_refs = 1;
-        return h;
-}
-
-struct shared_host *shared_host_ref(struct shared_host *h)
-{
-        if (h)
-                h->n_refs++;
-        return h;
-}
-
-struct shared_host *shared_host_unref(struct shared_host *h)
-{
-        assert(!h || h->n_refs > 0);
-        if (h && --h->n_refs == 0)
-                free(h);
-        return NULL;
-}
-
-static const struct violation_host *set_host(struct shared_host **to, struct shared_host *host)
-{
-        shared_host_unref(*to);
-        *to = host;
-        return host ? &host->host : NULL;
-}
-
-void violation_entry_set_hosts(struct violation_entry *e, struct shared_host *host, struct shared_host *from,
-                               struct shared_host *to)
-{
-        e->record.host = set_host(&e->host, host);
-        e->record.from = set_host(&e->from, from);
-        e->record.to = set_host(&e->to, to);
-}
-
-int violation_compare_hosts(const struct violation_host *a, const struct violation_host *b)
-{
-        if (!a || !b)
-                return ORDER(!!a, !!b);
-        return ORDER(a->guid.v, b->guid.v) ?: strcmp(a->label ?: "", b->label ?: "") ?:
-               strcmp(a->at_switch ?: "", b->at_switch ?: "");
-}
-
-/* The host that was there has moved away: what it sent is reported, and then its episodes are over. */
+/* The host of this port has moved away: what it sent is reported, and then its episodes are over. */
 static void end_stay(struct violations *v, struct port_samples *p)
 {
         for (enum violation_source s = 0; s < VIOLATION_N_COUNTERS; s++) {
-                uint32_t entry = violation_table_find(v, &(struct violation_key) { p->port, s, &p->host->host, NULL });
-                struct violation_entry *e;
+                const struct violation_key key = { .port = p->port, .source = s, .host = &p->host->host };
+                uint32_t entry = violation_table_find(&v->table, &key);
 
                 if (entry == VIOLATION_NONE)
                         continue;
-                e = &v->entries[entry];
-                e->record.saturated = false;
-                if (e->life != LIFE_ACTIVE)
-                        continue;
-                violation_table_set_life(v, entry, LIFE_MOVED);
-                if (e->is_reported && e->report_state == REPORT_COOLING && e->record.unreported > 0)
-                        violation_table_set_report_state(v, entry, REPORT_DUE);
+                v->table.entries[entry].record.saturated = false;
+                report_scheduler_end_stay(&v->scheduler, entry);
         }
 }
 
@@ -297,6 +222,76 @@ int violations_set_host(struct violations *v, struct violation_port port, const 
         return h ? 0 : -ENOMEM;
 }
 
+/* A node that did not answer everything keeps the name that it had. */
+static bool is_known_better(const struct port_samples *known, const struct subnet *s, uint32_t endport)
+{
+        return known && known->host && subnet_port_is_incomplete(s, &s->ports[endport]) &&
+               known->host->host.guid.v == s->ports[endport].guid.v;
+}
+
+static void keep_switch(const struct port_samples *known, struct violation_host *host)
+{
+        if (!known || !known->host || known->host->host.guid.v != host->guid.v)
+                return;
+        host->at_switch = known->host->host.at_switch;
+        host->switch_name = known->host->host.switch_name;
+        host->switch_port = known->host->host.switch_port;
+}
+
+static int set_host_of_snapshot(struct violations *v, struct arena *a, const struct subnet *s, uint32_t port, uint32_t endport)
+{
+        const struct violation_port at = { subnet_port_node(s, &s->ports[port])->guid, s->ports[port].number };
+        const struct port_samples *known = counter_samples_find(&v->samples, at);
+        struct violation_host host;
+        int r;
+
+        if (is_known_better(known, s, endport))
+                return 0;
+        r = violation_host_open(a, s, endport, &host);
+        if (r < 0)
+                return r;
+        if (!host.at_switch) /* the switch did not answer, which means nothing for the host */
+                keep_switch(known, &host);
+        return violations_set_host(v, at, &host);
+}
+
+static bool is_own_port(const struct port_samples *p)
+{
+        return p->host && violation_port_equal(p->port, violation_host_port(&p->host->host));
+}
+
+/* Ports without a host in this snapshot. What an adapter counted is its own, wherever it was. */
+static void doubt_empty(struct violations *v, const struct subnet *s)
+{
+        for (uint32_t i = 0; i < v->samples.n; i++) {
+                struct port_samples *p = &v->samples.ports[i];
+                uint32_t port = subnet_find_port_of(s, p->port.node_guid, p->port.number);
+
+                if (is_own_port(p))
+                        continue;
+                if (port == SUBNET_NONE || (s->ports[port].role == PORT_SWITCH_EXTERNAL && s->ports[port].peer == SUBNET_NONE))
+                        counter_samples_doubt(p);
+        }
+}
+
+int violations_set_subnet(struct violations *v, const struct subnet *subnet)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        int r = a ? 0 : -ENOMEM;
+
+        for (uint32_t i = 0; i < subnet->n_ports && r == 0; i++) {
+                const struct subnet_port *p = &subnet->ports[i];
+                uint32_t endport = p->role == PORT_SWITCH_EXTERNAL ? p->peer : i;
+
+                if (endport != SUBNET_NONE)
+                        r = set_host_of_snapshot(v, a, subnet, i, endport);
+        }
+        doubt_empty(v, subnet);
+        return r;
+}
+
+/* --- notices -------------------------------------------------------------------------------------------------------- */
+
 int violations_see_notice(struct violations *v, usec_t now, struct violation_port port, const struct notice *notice,
                           const struct violation_ends *ends)
 {
@@ -313,30 +308,43 @@ int violations_see_notice(struct violations *v, usec_t now, struct violation_por
         key.source = (enum violation_source) (VIOLATION_NOTICE_257 + notice->trap - 257);
         key.from = &from->host;
         key.to = &to->host;
-        entry = violation_table_take(v, &key);
+        entry = violation_table_take(&v->table, &key);
         if (entry == VIOLATION_NONE)
                 return -ENOMEM;
-        e = &v->entries[entry];
+        e = &v->table.entries[entry];
         e->record.notice = *notice;
         e->record.from_conflicts = ends->from_conflicts;
         violation_entry_set_hosts(e, p ? shared_host_ref(p->host) : NULL, shared_host_ref(from), shared_host_ref(to));
         count(v, now, entry, 1, 0);
-        report_scheduler_update(v, entry);
+        report_scheduler_update(&v->scheduler, entry);
         return 0;
 }
 
+/* --- what comes out ------------------------------------------------------------------------------------------------- */
+
 const struct violation_record *violations_records(struct violations *v, uint32_t *ret_n)
 {
-        *ret_n = v->n;
-        if (v->n == 0)
-                return v->sorted;
-        for (uint32_t i = 0; i < v->n; i++)
-                v->sorted[i] = v->entries[i].record;
-        qsort(v->sorted, v->n, sizeof(*v->sorted), violation_compare_records);
-        return v->sorted;
+        struct violation_table *t = &v->table;
+
+        *ret_n = t->n;
+        for (uint32_t i = 0; i < t->n; i++)
+                t->sorted[i] = t->entries[i].record;
+        if (t->n > 0)
+                qsort(t->sorted, t->n, sizeof(*t->sorted), violation_compare_records);
+        return t->sorted;
 }
 
 uint64_t violations_total(const struct violations *v, enum violation_source source)
 {
         return source < VIOLATION_N_SOURCES ? v->totals[source] : 0;
+}
+
+bool violations_next_report(struct violations *v, usec_t now, struct violation_report *ret)
+{
+        return report_scheduler_next(&v->scheduler, now, ret);
+}
+
+usec_t violations_due(const struct violations *v)
+{
+        return report_scheduler_due(&v->scheduler);
 }

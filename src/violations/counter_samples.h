@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The last sample of each counter of each port, with the host behind the port. The port that was sampled longest ago makes room. */
+
+#include "violations/counter.h"
+#include "violations/hosts.h"
+#include "violations/list.h"
+
+/* More than a subnet can have: 49151 endports, each with a leaf port. */
+#define VIOLATION_MAX_PORTS 131072
+
+/* As violation_record.first; 0: never. */
+struct first_counted {
+        usec_t first, since;
+};
+
+struct port_samples {
+        struct violation_port port;
+        struct violation_counter counters[VIOLATION_N_COUNTERS];
+        struct shared_host *host;           /* referenced; NULL: the table was not told of any */
+        bool doubted[VIOLATION_N_COUNTERS]; /* what the next sample finds may be another host's */
+        /* Of an endport: when it first counted violations of it, and when its leaf port did, whichever that was. */
+        struct first_counted own[VIOLATION_N_COUNTERS], at_leaf[VIOLATION_N_COUNTERS];
+};
+
+struct counter_samples {
+        struct port_samples *ports;
+        struct violation_link *links;
+        uint32_t n, allocated;
+        struct hash_index index;
+        struct record_list by_age;
+};
+
+void counter_samples_init(struct counter_samples *l);
+void counter_samples_done(struct counter_samples *l);
+/* Borrowed until the next _take. NULL: never sampled. */
+struct port_samples *counter_samples_find(const struct counter_samples *l, struct violation_port port);
+/* The same of a port that is sampled now, which is added if it is not there. NULL: memory is out. */
+struct port_samples *counter_samples_take(struct counter_samples *l, struct violation_port port);
+
+/* What the next sample of each counter finds may be another host's. */
+void counter_samples_doubt(struct port_samples *p);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Decides what is reported when; violations.h has the rules. A rate limit: in each interval VIOLATIONS_STORM_PORTS entries are
+ * reported one by one, and as many that they are quiet. The others wait for the end of the interval, when one summary has all of
+ * them; if they are so few that the limit was not exceeded, they are reported one by one then.
+ */
+
+#include "violations/violation_table.h"
+
+struct report_scheduler {
+        struct violations_config config;
+        struct violation_table *table;      /* borrows */
+        usec_t ends;                        /* the interval in which lines are counted; USEC_INFINITY: there is none */
+        uint32_t n_reported, n_quiet;       /* lines in it */
+        bool in_storm;                      /* the last one ended with a summary */
+};
+
+/* The entry counted n more violations; since: when it was last sampled without them. */
+void report_scheduler_count(struct report_scheduler *s, usec_t now, uint32_t entry, uint64_t n, usec_t since);
+/* There is something new about this entry. */
+void report_scheduler_update(struct report_scheduler *s, uint32_t entry);
+/* The host of this entry is not at its port any more: the episode ends as soon as all of it was reported. */
+void report_scheduler_end_stay(struct report_scheduler *s, uint32_t entry);
+/* As violations_next_report() and violations_due(). */
+bool report_scheduler_next(struct report_scheduler *s, usec_t now, struct violation_report *ret);
+usec_t report_scheduler_due(const struct report_scheduler *s);
