@@ -12,17 +12,17 @@
 #define MAX_QUEUED    262144
 #define ONCE_RETRIES  2
 #define CHECK_RETRIES 2
-/* Of the places that the dispatcher gives to background tasks, those that may wait for who did not answer before. */
+/* Requests at a time to ports that did not answer before, of those that the dispatcher gives to background tasks. */
 #define SILENT_FLIGHTS 2
-/* What is late by less is made up for; the rest makes the round longer. */
+/* Turns that are late by less are made up for; what is more makes the round longer. */
 #define LATE_SLOTS    8
 #define LATE_MAX      USEC_PER_SEC
-#define LATE_MIN      (100 * USEC_PER_MSEC) /* who sends may collect what is due for a moment */
+#define LATE_MIN      (100 * USEC_PER_MSEC) /* the sender may collect requests for a moment */
 #define SLOW_PERCENT  150 /* of the interval: a round that takes longer does not keep it */
 #define GSI_QP        1
 #define FIRST_MULTICAST_LID 0xc000
 
-/* Why a request is under way. */
+/* Requests in flight. */
 enum flight_kind {
         FLIGHT_PORT_INFO,
         FLIGHT_CLASS_PORT_INFO,
@@ -34,18 +34,18 @@ enum flight_kind {
 
 struct flight {
         bool is_used;
-        bool is_silent;              /* of who did not answer before */
+        bool is_silent;              /* to a port that did not answer before */
         uint64_t cookie;
         enum flight_kind kind;
         struct violation_port port;  /* of FLIGHT_CLASS_PORT_INFO: that of the agent */
         bool is_extended;
         enum pma_counter counter;    /* of FLIGHT_CLEAR */
-        struct lid lid;              /* of FLIGHT_FORWARDING: whose way is asked for */
+        struct lid lid;              /* of FLIGHT_FORWARDING: the host's */
         enum poll_block block;       /* of FLIGHT_IDENTITY: what waits for the answer */
 };
 
-/* What came, counters to be cleared, or targets that may ask now, or whose host is to be checked (only their
- * ports count). */
+/* Samples that were read; or counters to clear, targets that wait to send, or targets whose host is to be checked, of which only
+ * the port and the source are set. */
 struct queue {
         struct violation_sample *items;
         uint32_t first, end, allocated; /* items[first..end) */
@@ -55,31 +55,31 @@ struct violation_poll {
         struct violation_poll_config config;
         struct poll_targets t;
 
-        /* The round: items before `position` had their turn. That of item i comes (i - from) n-ths of an interval after
+        /* The round: items before `position` had their turn. The turn of item i is (i - from) n-ths of an interval after
          * `began`. */
         uint32_t position, from;
         usec_t began;
         uint64_t n_rounds;
         uint32_t once_position;
-        uint8_t retries;      /* of what is asked now */
+        uint8_t retries;      /* of the next request */
 
         struct flight flights[MAX_FLIGHTS];
         unsigned n_flights, n_silent_flights;
         uint64_t silent_cycle;  /* in one, each silent port has one turn; it is as long as it takes */
-        bool is_behind;         /* in this round one had to wait for its turn */
+        bool is_behind;         /* in this round a silent port had to wait for another one */
         usec_t cycle_began;     /* 0: not known, or there was no session or another interval in between */
         usec_t cycle_duration;  /* of the last one; 0: not known */
         unsigned cycle_rounds;  /* finished ones of this cycle */
         bool is_slow;           /* and its rounds, not only the silent ports, took longer than the interval */
-        unsigned n_late_rounds; /* of cycles longer than a round, or slow; n_kept_rounds sets it back */
-        unsigned n_kept_rounds; /* that were a cycle each, in a row */
+        unsigned n_late_rounds; /* of cycles that were longer than a round, or slow */
+        unsigned n_kept_rounds; /* in a row that were a cycle each; VIOLATIONS_QUIET_INTERVALS of them reset n_late_rounds */
         uint64_t next_serial;
         struct queue events, clears, ready, checks;
 };
 
 /* --- queues ---------------------------------------------------------------------------------------------------------- */
 
-/* What does not fit (false) is no loss: the next sample of that counter says it all, and one that went down was cleared. */
+/* What does not fit (false) is no loss: the next sample of that counter has it, and a counter that went down was cleared. */
 static bool queue_push(struct queue *q, const struct violation_sample *s)
 {
         if (q->first == q->end)
@@ -98,36 +98,31 @@ static bool queue_pop(struct queue *q, struct violation_sample *ret)
         return true;
 }
 
-static void push_sample(struct violation_poll *p, const struct violation_sample *s)
-{
-        (void) queue_push(&p->events, s);
-}
-
 /* --- rounds ---------------------------------------------------------------------------------------------------------- */
 
-/* When it is the turn of the next item, or the round is over. */
+/* When the next item has its turn, or the round is over. */
 static usec_t turn_at(const struct violation_poll *p)
 {
         return p->began + (p->position - p->from) * p->config.interval / p->t.n_items;
 }
 
-/* From now on turns are counted from here. */
-static void go_on_at(struct violation_poll *p, usec_t when, uint32_t position)
+/* The item at this position has its turn now, and the others after it. */
+static void set_turns(struct violation_poll *p, usec_t when, uint32_t position)
 {
         p->began = when;
         p->from = p->position = position;
 }
 
-/* What was missed for good moves all that follows. */
-static void forget_what_is_late(struct violation_poll *p, usec_t now)
+/* Turns that were missed move all that follow. */
+static void skip_missed_turns(struct violation_poll *p, usec_t now)
 {
         usec_t late = MAX(MIN(LATE_SLOTS * p->config.interval / p->t.n_items, LATE_MAX), LATE_MIN);
 
         if (now > turn_at(p) && now - turn_at(p) > late)
-                go_on_at(p, now, p->position);
+                set_turns(p, now, p->position);
 }
 
-/* No silent port had to wait in the last round: since the last cycle each polled port was asked. */
+/* No silent port had to wait in the last round: since the last cycle ended each polled port had a request. */
 static void end_cycle(struct violation_poll *p, usec_t when)
 {
         unsigned n_rounds = MAX(p->cycle_rounds, 1u);
@@ -157,7 +152,7 @@ bool violation_poll_is_late(const struct violation_poll *p)
         return p->n_late_rounds >= VIOLATIONS_QUIET_INTERVALS;
 }
 
-/* The item whose turn it is; NULL: none now. */
+/* The item whose turn has come; NULL: none. */
 static const struct poll_item *take_turn(struct violation_poll *p, usec_t now)
 {
         if (p->t.n_items == 0)
@@ -168,7 +163,7 @@ static const struct poll_item *take_turn(struct violation_poll *p, usec_t now)
                 if (!p->is_behind)
                         end_cycle(p, turn_at(p));
                 p->is_behind = false;
-                go_on_at(p, turn_at(p), 0);
+                set_turns(p, turn_at(p), 0);
         }
         return turn_at(p) <= now ? &p->t.items[p->position++] : NULL;
 }
@@ -191,20 +186,26 @@ static struct flight *take_flight(struct violation_poll *p, enum flight_kind kin
         return &p->flights[i];
 }
 
-static void ask_port_info(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
+static struct mad_request smp_request(const struct violation_poll *p, const struct poll_target *t, const struct flight *flight,
+                                      uint16_t attribute, uint32_t modifier)
 {
-        t->is_asked[BLOCK_PORT_INFO] = true;
-        *ret = (struct mad_request) {
+        return (struct mad_request) {
                 .mgmt_class = MAD_CLASS_SMP,
                 .route = t->route,
                 .destination = t->destination,
-                .cookie = take_flight(p, FLIGHT_PORT_INFO, t->port)->cookie,
+                .cookie = flight->cookie,
                 .method = MAD_GET,
-                .attribute = SMP_ATTR_PORT_INFO,
-                .modifier = t->port.number,
+                .attribute = attribute,
+                .modifier = modifier,
                 .key = m_keys_get(p->config.m_keys, t->port_guid),
                 .retries = p->retries,
         };
+}
+
+static void request_port_info(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
+{
+        t->blocks[BLOCK_PORT_INFO].is_pending = true;
+        *ret = smp_request(p, t, take_flight(p, FLIGHT_PORT_INFO, t->port), SMP_ATTR_PORT_INFO, t->port.number);
 }
 
 static struct mad_request pma_request(const struct violation_poll *p, const struct poll_target *t,
@@ -222,21 +223,21 @@ static struct mad_request pma_request(const struct violation_poll *p, const stru
         };
 }
 
-static void ask_class_port_info(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
+static void request_class_port_info(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
 {
         struct poll_agent *agent = &p->t.agents[t->agent];
 
-        agent->state = AGENT_ASKED;
+        agent->state = AGENT_QUERIED;
         t->wait = WAIT_FOR_AGENT;
-        *ret = pma_request(p, t, take_flight(p, FLIGHT_CLASS_PORT_INFO, agent->who));
+        *ret = pma_request(p, t, take_flight(p, FLIGHT_CLASS_PORT_INFO, agent->port));
         ret->attribute = PMA_ATTR_CLASS_PORT_INFO;
 }
 
-static void ask_for_counters(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
+static void request_counters_now(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
 {
         struct flight *flight = take_flight(p, FLIGHT_COUNTERS, t->port);
 
-        t->is_asked[BLOCK_COUNTERS] = true;
+        t->blocks[BLOCK_COUNTERS].is_pending = true;
         flight->is_extended = p->t.agents[t->agent].is_extended;
         *ret = pma_request(p, t, flight);
         ret->attribute = flight->is_extended ? PMA_ATTR_PORT_COUNTERS_EXTENDED : PMA_ATTR_PORT_COUNTERS;
@@ -244,88 +245,88 @@ static void ask_for_counters(struct violation_poll *p, struct poll_target *t, st
 }
 
 /* True: there is a request. */
-static bool ask_counters(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
+static bool request_counters(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
 {
         const struct poll_agent *agent = &p->t.agents[t->agent];
 
-        if (agent->state == AGENT_ASKED) {
+        if (agent->state == AGENT_QUERIED) {
                 t->wait = WAIT_FOR_AGENT;
                 return false;
         }
         if (agent->state == AGENT_UNKNOWN) {
-                ask_class_port_info(p, t, ret);
+                request_class_port_info(p, t, ret);
                 return true;
         }
-        if (agent->is_elsewhere) {
-                t->is_silent[BLOCK_COUNTERS] = true;
+        if (agent->is_unreachable) {
+                t->blocks[BLOCK_COUNTERS].is_silent = true;
                 return false;
         }
-        ask_for_counters(p, t, ret);
+        request_counters_now(p, t, ret);
         return true;
 }
 
-/* Nothing of this kind is under way, and it has not said that it does not know it. */
-static bool may_ask(const struct poll_target *t, enum poll_block block)
+/* The block has no request in flight, and was not refused. */
+static bool may_request(const struct poll_target *t, enum poll_block block)
 {
-        return !t->is_asked[block] && !t->is_refused[block] && (block != BLOCK_COUNTERS || t->wait == WAIT_NONE);
+        return !t->blocks[block].is_pending && !t->blocks[block].is_refused && (block != BLOCK_COUNTERS || t->wait == WAIT_NONE);
 }
 
-static bool ask(struct violation_poll *p, const struct poll_item *item, struct mad_request *ret)
+static bool request(struct violation_poll *p, const struct poll_item *item, struct mad_request *ret)
 {
         struct poll_target *t = &p->t.targets[item->target];
 
-        if (!may_ask(t, item->block))
+        if (!may_request(t, item->block))
                 return false;
         if (item->block == BLOCK_COUNTERS)
-                return ask_counters(p, t, ret);
-        ask_port_info(p, t, ret);
+                return request_counters(p, t, ret);
+        request_port_info(p, t, ret);
         return true;
 }
 
-/* A port of this agent that is not known to be silent has been asked for its counters, and did not answer yet. */
-static bool is_waited_for(const struct violation_poll *p, const struct poll_agent *agent)
+/* A port of this agent that is not known to be silent has not answered the request for its counters yet. */
+static bool has_pending_counters(const struct violation_poll *p, const struct poll_agent *agent)
 {
         for (uint32_t i = agent->first; i < agent->end; i++)
-                if (p->t.targets[i].is_asked[BLOCK_COUNTERS] && !p->t.targets[i].is_silent[BLOCK_COUNTERS])
+                if (p->t.targets[i].blocks[BLOCK_COUNTERS].is_pending && !p->t.targets[i].blocks[BLOCK_COUNTERS].is_silent)
                         return true;
         return false;
 }
 
-static void note_silent_flight(struct violation_poll *p, const struct mad_request *request)
+static void mark_silent_flight(struct violation_poll *p, const struct mad_request *request)
 {
         p->flights[request->cookie % MAX_FLIGHTS].is_silent = true;
         p->n_silent_flights++;
 }
 
-/* The same in the background, where who did not answer before may have to wait. The ports of one agent are asked for their counters
- * one after the other: behind one that does not answer, the others would take all places. */
-static bool ask_in_turn(struct violation_poll *p, const struct poll_item *item, struct mad_request *ret)
+/* The same in the background, where a port that did not answer before may have to wait. Counters of the ports of one agent are
+ * read one after the other: if it stops answering, all requests in flight would be to it. */
+static bool request_in_turn(struct violation_poll *p, const struct poll_item *item, struct mad_request *ret)
 {
         struct poll_target *t = &p->t.targets[item->target];
         const struct poll_agent *agent = &p->t.agents[t->agent];
-        bool is_silent = t->is_silent[item->block] || (item->block == BLOCK_COUNTERS && agent->is_silent), has_asked;
+        bool is_silent = t->blocks[item->block].is_silent || (item->block == BLOCK_COUNTERS && agent->is_silent), has_request;
 
-        if (!may_ask(t, item->block))
+        if (!may_request(t, item->block))
                 return false;
-        if (item->block == BLOCK_COUNTERS && is_waited_for(p, agent)) {
+        if (item->block == BLOCK_COUNTERS && has_pending_counters(p, agent)) {
                 t->wait = WAIT_FOR_AGENT;
                 return false;
         }
-        if (is_silent && t->cycle[item->block] == p->silent_cycle)
+        if (is_silent && t->blocks[item->block].cycle == p->silent_cycle)
                 return false;
         if (is_silent && p->n_silent_flights >= SILENT_FLIGHTS) {
                 p->is_behind = true;
                 return false;
         }
-        has_asked = ask(p, item, ret);
-        if (has_asked && is_silent) {
-                t->cycle[item->block] = p->silent_cycle;
-                note_silent_flight(p, ret);
+        has_request = request(p, item, ret);
+        if (has_request && is_silent) {
+                t->blocks[item->block].cycle = p->silent_cycle;
+                mark_silent_flight(p, ret);
         }
-        return has_asked;
+        return has_request;
 }
 
-static bool ask_ready(struct violation_poll *p, struct mad_request *ret)
+static bool request_ready(struct violation_poll *p, struct mad_request *ret)
 {
         struct violation_sample s;
 
@@ -335,10 +336,10 @@ static bool ask_ready(struct violation_poll *p, struct mad_request *ret)
                 if (!t || t->wait != WAIT_TO_SEND)
                         continue;
                 t->wait = WAIT_NONE;
-                if (!t->has[BLOCK_COUNTERS] || !ask_counters(p, t, ret))
+                if (!t->blocks[BLOCK_COUNTERS].exists || !request_counters(p, t, ret))
                         continue;
-                if (t->is_silent[BLOCK_COUNTERS]) /* it takes the place of the request for ClassPortInfo, which was answered */
-                        note_silent_flight(p, ret);
+                if (t->blocks[BLOCK_COUNTERS].is_silent) /* it replaces the request for ClassPortInfo, which was answered */
+                        mark_silent_flight(p, ret);
                 return true;
         }
         return false;
@@ -359,8 +360,8 @@ static enum poll_block block_of(enum violation_source source)
         return source == VIOLATION_P_KEY_VIOLATIONS ? BLOCK_PORT_INFO : BLOCK_COUNTERS;
 }
 
-/* Never sent again: had only the answer been lost, the second one would clear what came in between. */
-static void ask_to_clear(struct violation_poll *p, struct poll_target *t, enum pma_counter counter,
+/* Without retries: if only the answer was lost, the second request would clear what was counted in between. */
+static void request_clear(struct violation_poll *p, struct poll_target *t, enum pma_counter counter,
                          struct mad_request *ret)
 {
         struct flight *flight = take_flight(p, FLIGHT_CLEAR, t->port);
@@ -374,7 +375,7 @@ static void ask_to_clear(struct violation_poll *p, struct poll_target *t, enum p
         pma_clear_encode(t->port.number, flight->is_extended, counter, ret->data);
 }
 
-static bool ask_clears(struct violation_poll *p, struct mad_request *ret)
+static bool request_queued_clear(struct violation_poll *p, struct mad_request *ret)
 {
         struct violation_sample s;
 
@@ -384,8 +385,8 @@ static bool ask_clears(struct violation_poll *p, struct mad_request *ret)
 
                 if (!t)
                         continue;
-                if (p->t.agents[t->agent].state == AGENT_KNOWN && t->has[BLOCK_COUNTERS]) {
-                        ask_to_clear(p, t, counter, ret);
+                if (p->t.agents[t->agent].state == AGENT_KNOWN && t->blocks[BLOCK_COUNTERS].exists) {
+                        request_clear(p, t, counter, ret);
                         return true;
                 }
                 t->is_clearing[counter] = false;
@@ -393,28 +394,25 @@ static bool ask_clears(struct violation_poll *p, struct mad_request *ret)
         return false;
 }
 
-/* Through which port the switch forwards to the host that is beside this one. */
-static void ask_forwarding(struct violation_poll *p, const struct poll_target *t, struct mad_request *ret)
+/* The port through which the switch forwards to the host that is plugged into this one. */
+static void request_forwarding(struct violation_poll *p, const struct poll_target *t, struct mad_request *ret)
 {
         struct flight *flight = take_flight(p, FLIGHT_FORWARDING, t->port);
 
         flight->lid = t->host_lid;
-        ret->cookie = flight->cookie;
-        ret->attribute = SMP_ATTR_LINEAR_FORWARDING_TABLE;
-        ret->modifier = t->host_lid.v / LINEAR_FORWARDING_BLOCK;
+        *ret = smp_request(p, t, flight, SMP_ATTR_LINEAR_FORWARDING_TABLE, t->host_lid.v / LINEAR_FORWARDING_BLOCK);
 }
 
-/* Who is at the LID of this endport. */
-static void ask_identity(struct violation_poll *p, const struct poll_target *t, enum poll_block block, struct mad_request *ret)
+/* The port that is at the LID of this endport. */
+static void request_identity(struct violation_poll *p, const struct poll_target *t, enum poll_block block, struct mad_request *ret)
 {
         struct flight *flight = take_flight(p, FLIGHT_IDENTITY, t->port);
 
         flight->block = block;
-        ret->cookie = flight->cookie;
-        ret->attribute = SMP_ATTR_NODE_INFO;
+        *ret = smp_request(p, t, flight, SMP_ATTR_NODE_INFO, 0);
 }
 
-static bool ask_checks(struct violation_poll *p, struct mad_request *ret)
+static bool request_queued_check(struct violation_poll *p, struct mad_request *ret)
 {
         struct violation_sample s;
 
@@ -423,21 +421,27 @@ static bool ask_checks(struct violation_poll *p, struct mad_request *ret)
 
                 if (!t)
                         continue;
-                *ret = (struct mad_request) {
-                        .mgmt_class = MAD_CLASS_SMP,
-                        .route = t->route,
-                        .destination = t->destination,
-                        .method = MAD_GET,
-                        .key = m_keys_get(p->config.m_keys, t->port_guid),
-                        .retries = CHECK_RETRIES,
-                };
                 if (poll_target_is_endport(t))
-                        ask_identity(p, t, block_of(s.source), ret);
+                        request_identity(p, t, block_of(s.source), ret);
                 else
-                        ask_forwarding(p, t, ret);
+                        request_forwarding(p, t, ret);
+                ret->retries = CHECK_RETRIES;
                 return true;
         }
         return false;
+}
+
+/* Requests beside those of the round. */
+static bool request_queued(struct violation_poll *p, uint8_t retries, struct mad_request *ret)
+{
+        p->retries = retries;
+        return p->n_flights < MAX_FLIGHTS &&
+               (request_queued_check(p, ret) || request_queued_clear(p, ret) || request_ready(p, ret));
+}
+
+static bool has_queued_requests(const struct violation_poll *p)
+{
+        return p->clears.first < p->clears.end || p->ready.first < p->ready.end || p->checks.first < p->checks.end;
 }
 
 static bool poll_next(void *state, usec_t now, struct mad_request *ret)
@@ -445,23 +449,16 @@ static bool poll_next(void *state, usec_t now, struct mad_request *ret)
         struct violation_poll *p = state;
         const struct poll_item *item;
 
+        if (request_queued(p, 0, ret))
+                return true;
         if (p->n_flights == MAX_FLIGHTS)
                 return false;
-        p->retries = 0;
-        if (ask_checks(p, ret) || ask_clears(p, ret) || ask_ready(p, ret))
-                return true;
         if (p->t.n_items > 0)
-                forget_what_is_late(p, now);
+                skip_missed_turns(p, now);
         while ((item = take_turn(p, now)))
-                if (ask_in_turn(p, item, ret))
+                if (request_in_turn(p, item, ret))
                         return true;
         return false;
-}
-
-/* Beside what has its turn. */
-static bool has_asked_for_more(const struct violation_poll *p)
-{
-        return p->clears.first < p->clears.end || p->ready.first < p->ready.end || p->checks.first < p->checks.end;
 }
 
 static usec_t poll_due(const void *state)
@@ -470,47 +467,48 @@ static usec_t poll_due(const void *state)
 
         if (p->n_flights == MAX_FLIGHTS)
                 return USEC_INFINITY;
-        if (has_asked_for_more(p))
+        if (has_queued_requests(p))
                 return 0;
         return p->t.n_items > 0 ? turn_at(p) : USEC_INFINITY;
 }
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
 
-/* An agent that answers after it did not may be another one than before: it is asked anew what it knows. */
+/* An agent that answers again may be another one than before: its ClassPortInfo is read anew. */
 static void agent_answered(struct violation_poll *p, struct poll_agent *agent)
 {
         if (!agent->is_silent)
                 return;
         agent->is_silent = false;
-        if (agent->state != AGENT_ASKED)
+        if (agent->state != AGENT_QUERIED)
                 agent->state = AGENT_UNKNOWN;
         agent->redirect_lid.v = 0;
-        agent->is_elsewhere = false;
+        agent->is_unreachable = false;
         for (uint32_t i = agent->first; i < agent->end; i++)
-                memset(p->t.targets[i].is_refused, 0, sizeof(p->t.targets[i].is_refused));
+                for (unsigned b = 0; b < N_BLOCKS; b++)
+                        p->t.targets[i].blocks[b].is_refused = false;
 }
 
-/* What an outcome says of who answers; true: there is an answer, perhaps a refusal. */
+/* What an outcome means for the port and its agent; true: there is an answer, perhaps a refusal. */
 static bool take_outcome(struct violation_poll *p, struct poll_target *t, enum poll_block block, enum mad_outcome o)
 {
         struct poll_agent *agent = &p->t.agents[t->agent];
 
-        t->is_asked[block] = false;
+        t->blocks[block].is_pending = false;
         switch (o) {
         case MAD_ANSWERED:
         case MAD_REFUSED:
                 agent_answered(p, agent);
-                t->is_silent[block] = false;
+                t->blocks[block].is_silent = false;
                 return true;
         case MAD_TIMED_OUT:
                 agent->is_silent = true;
-                t->is_silent[block] = true;
+                t->blocks[block].is_silent = true;
                 return false;
         case MAD_BUSY:
-                t->is_silent[block] = true;
+                t->blocks[block].is_silent = true;
                 return false;
-        case MAD_UNSENT: /* says nothing of the port */
+        case MAD_UNSENT: /* means nothing for the port */
                 return false;
         }
         return false;
@@ -519,58 +517,59 @@ static bool take_outcome(struct violation_poll *p, struct poll_target *t, enum p
 static void push_counters(struct violation_poll *p, const struct poll_target *t, bool is_doubted)
 {
         for (unsigned c = 0; c < PMA_N_COUNTERS; c++)
-                push_sample(p, &(struct violation_sample) { .port = t->port, .source = source_of((enum pma_counter) c),
-                                                            .is_doubted = is_doubted, .bits = t->bits,
-                                                            .value = t->counters[c] });
+                (void) queue_push(&p->events, &(struct violation_sample) {
+                        .port = t->port, .source = source_of((enum pma_counter) c), .is_doubted = is_doubted,
+                        .bits = t->bits, .value = t->counters[c],
+                });
 }
 
 static void push_block(struct violation_poll *p, struct poll_target *t, enum poll_block block, bool is_doubted)
 {
-        t->is_unchecked[block] = false;
+        t->blocks[block].is_unconfirmed = false;
         if (block == BLOCK_COUNTERS)
                 push_counters(p, t, is_doubted);
         else
-                push_sample(p, &(struct violation_sample) { .port = t->port, .source = VIOLATION_P_KEY_VIOLATIONS, .bits = 16,
-                                                            .value = t->p_key_violations });
+                (void) queue_push(&p->events, &(struct violation_sample) {
+                        .port = t->port, .source = VIOLATION_P_KEY_VIOLATIONS, .bits = 16, .value = t->p_key_violations,
+                });
 }
 
-/* The answer is in the target. Before what moved comes out, who is there is checked. */
-static void check_first(struct violation_poll *p, struct poll_target *t, enum violation_source source)
+/* A counter moved: its new value is in the target, and comes out after a check of the host. */
+static void queue_check(struct violation_poll *p, struct poll_target *t, enum violation_source source)
 {
         enum poll_block block = block_of(source);
         const struct violation_sample s = { .port = t->port, .source = source };
 
-        t->is_unchecked[block] = true;
-        t->is_asked[block] = queue_push(&p->checks, &s);
-        if (!t->is_asked[block] && !poll_target_is_endport(t))
+        t->blocks[block].is_unconfirmed = true;
+        t->blocks[block].is_pending = queue_push(&p->checks, &s);
+        if (!t->blocks[block].is_pending && !poll_target_is_endport(t))
                 push_block(p, t, block, true);
 }
 
-static void forwarding_came(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
+static void handle_forwarding(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
                             const struct mad_result *result)
 {
         bool is_forwarded = result->outcome == MAD_ANSWERED &&
                             result->data[flight->lid.v % LINEAR_FORWARDING_BLOCK] == t->port.number;
 
-        t->is_asked[BLOCK_COUNTERS] = false;
+        t->blocks[BLOCK_COUNTERS].is_pending = false;
         push_block(p, t, BLOCK_COUNTERS, !is_forwarded && result->outcome != MAD_REFUSED);
 }
 
-/* What another port answered says nothing of this one, and is forgotten; what nobody vouches for is looked at once more in its
- * turn. */
-static void identity_came(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
+/* What another port answered is no value of this one, and is dropped. Without an answer the block is read again in its turn. */
+static void handle_identity(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
                           const struct mad_result *result)
 {
         struct node_info info = {};
 
-        t->is_asked[flight->block] = false;
+        t->blocks[flight->block].is_pending = false;
         if (result->outcome == MAD_ANSWERED)
                 node_info_decode(result->data, &info);
         if (result->outcome == MAD_REFUSED || (result->outcome == MAD_ANSWERED && info.port_guid.v == t->port_guid.v))
                 push_block(p, t, flight->block, false);
 }
 
-static void port_info_came(struct violation_poll *p, struct poll_target *t, const struct mad_result *result)
+static void handle_port_info(struct violation_poll *p, struct poll_target *t, const struct mad_result *result)
 {
         struct port_info info;
         bool has_moved;
@@ -578,43 +577,44 @@ static void port_info_came(struct violation_poll *p, struct poll_target *t, cons
         if (!take_outcome(p, t, BLOCK_PORT_INFO, result->outcome))
                 return;
         if (result->outcome == MAD_REFUSED) {
-                t->is_refused[BLOCK_PORT_INFO] = true;
+                t->blocks[BLOCK_PORT_INFO].is_refused = true;
                 return;
         }
         port_info_decode(result->data, &info);
-        has_moved = t->is_unchecked[BLOCK_PORT_INFO] || !t->has_p_key_violations || t->p_key_violations != info.p_key_violations;
+        has_moved = t->blocks[BLOCK_PORT_INFO].is_unconfirmed || !t->has_p_key_violations ||
+                    t->p_key_violations != info.p_key_violations;
         t->p_key_violations = info.p_key_violations;
         t->has_p_key_violations = true;
         if (has_moved && p->config.check_hosts)
-                check_first(p, t, VIOLATION_P_KEY_VIOLATIONS);
+                queue_check(p, t, VIOLATION_P_KEY_VIOLATIONS);
         else
                 push_block(p, t, BLOCK_PORT_INFO, false);
 }
 
-/* 64-bit counters that are refused after all: there are always those of 8 bits, from the next interval on. */
-static void counters_refused(struct violation_poll *p, struct poll_target *t, bool was_extended)
+/* Where the 64-bit counters are refused, those of 8 bits are read, from the next interval on. */
+static void handle_refused_counters(struct violation_poll *p, struct poll_target *t, bool was_extended)
 {
         if (was_extended)
                 p->t.agents[t->agent].is_extended = false;
         else
-                t->is_refused[BLOCK_COUNTERS] = true;
+                t->blocks[BLOCK_COUNTERS].is_refused = true;
 }
 
-/* It is elsewhere now: ClassPortInfo will say where, in the next interval. */
-static void counters_redirected(struct violation_poll *p, struct poll_target *t)
+/* The PMA is at another LID now: ClassPortInfo has it, in the next interval. */
+static void handle_redirect(struct violation_poll *p, struct poll_target *t)
 {
         struct poll_agent *agent = &p->t.agents[t->agent];
 
-        t->is_silent[BLOCK_COUNTERS] = true;
+        t->blocks[BLOCK_COUNTERS].is_silent = true;
         agent->redirect_lid.v = 0;
         if (agent->state == AGENT_KNOWN)
                 agent->state = AGENT_UNKNOWN;
 }
 
-static void counters_came(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
+static void handle_counters(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
                           const struct mad_result *result)
 {
-        bool has_moved = t->is_unchecked[BLOCK_COUNTERS], is_first;
+        bool has_moved = t->blocks[BLOCK_COUNTERS].is_unconfirmed, is_first;
         unsigned bits = flight->is_extended ? PMA_PORT_COUNTERS_EXTENDED_BITS : PMA_PORT_COUNTERS_BITS;
         uint64_t values[PMA_N_COUNTERS];
 
@@ -622,9 +622,9 @@ static void counters_came(struct violation_poll *p, struct poll_target *t, const
                 return;
         if (result->outcome == MAD_REFUSED) {
                 if (mad_status_is_redirect(result->mad_status))
-                        counters_redirected(p, t);
+                        handle_redirect(p, t);
                 else
-                        counters_refused(p, t, flight->is_extended);
+                        handle_refused_counters(p, t, flight->is_extended);
                 return;
         }
         pma_counters_decode(result->data, flight->is_extended, values);
@@ -633,15 +633,15 @@ static void counters_came(struct violation_poll *p, struct poll_target *t, const
         is_first = t->bits != bits;
         memcpy(t->counters, values, sizeof(t->counters));
         t->bits = bits;
-        /* a first sample counts for nobody; but it must be one at this port */
+        /* the first sample of a leaf port counts nothing; that of an endport must be confirmed to be of this port */
         has_moved = poll_target_is_endport(t) ? has_moved || is_first : has_moved && !is_first && t->host_lid.v != 0;
         if (has_moved && p->config.check_hosts)
-                check_first(p, t, VIOLATION_RCV_CONSTRAINT);
+                queue_check(p, t, VIOLATION_RCV_CONSTRAINT);
         else
                 push_block(p, t, BLOCK_COUNTERS, false);
 }
 
-static void clear_came(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
+static void handle_clear(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
                        const struct mad_result *result)
 {
         const struct violation_sample s = {
@@ -655,7 +655,7 @@ static void clear_came(struct violation_poll *p, struct poll_target *t, const st
                 (void) queue_push(&p->events, &s);
 }
 
-/* Whoever waited for this agent may ask, or must do without. */
+/* Targets that waited for this agent have their turn, or miss it. */
 static void end_waiting(struct violation_poll *p, const struct poll_agent *agent, bool has_answered)
 {
         struct violation_sample s = {};
@@ -670,13 +670,13 @@ static void end_waiting(struct violation_poll *p, const struct poll_agent *agent
                         t->wait = WAIT_TO_SEND;
                 } else {
                         t->wait = WAIT_NONE;
-                        t->is_silent[BLOCK_COUNTERS] = true;
+                        t->blocks[BLOCK_COUNTERS].is_silent = true;
                 }
         }
 }
 
-/* A PMA may be at another LID (IBA 1.5, 13.4.8.1: RedirectLID); that one is asked for its own ClassPortInfo, once. */
-static void class_port_info_decoded(struct violation_poll *p, struct poll_agent *agent,
+/* A PMA may be at another LID (IBA 1.5, 13.4.8.1: RedirectLID), whose ClassPortInfo is read then, once. */
+static void set_class_port_info(struct violation_poll *p, struct poll_agent *agent,
                                     const struct pma_class_port_info *info)
 {
         struct lid own = p->t.targets[agent->first].lid;
@@ -684,18 +684,18 @@ static void class_port_info_decoded(struct violation_poll *p, struct poll_agent 
 
         agent->state = AGENT_KNOWN;
         agent->is_extended = info->has_extended_errors;
-        agent->is_elsewhere = false;
+        agent->is_unreachable = false;
         if (!is_redirected)
                 return;
         if (info->redirect_lid.v >= FIRST_MULTICAST_LID || info->redirect_qp != GSI_QP) {
-                agent->is_elsewhere = true;
+                agent->is_unreachable = true;
                 return;
         }
         agent->redirect_lid = info->redirect_lid;
         agent->state = AGENT_UNKNOWN;
 }
 
-static void class_port_info_came(struct violation_poll *p, struct poll_agent *agent, const struct mad_result *result)
+static void handle_class_port_info(struct violation_poll *p, struct poll_agent *agent, const struct mad_result *result)
 {
         struct pma_class_port_info info = {}; /* refused: what every PMA has, PortCounters */
         bool has_answered = result->outcome == MAD_ANSWERED || result->outcome == MAD_REFUSED;
@@ -705,39 +705,40 @@ static void class_port_info_came(struct violation_poll *p, struct poll_agent *ag
                 agent_answered(p, agent);
                 if (result->outcome == MAD_ANSWERED)
                         pma_class_port_info_decode(result->data, &info);
-                class_port_info_decoded(p, agent, &info);
+                set_class_port_info(p, agent, &info);
         } else if (result->outcome == MAD_TIMED_OUT) {
                 agent->is_silent = true;
         }
         end_waiting(p, agent, has_answered);
 }
 
-/* The next ports of an agent may be asked; those of one that did not answer have their turn as silent ones. */
+/* The next ports of an agent have their turn; those of one that did not answer have it as silent ones. */
 static void end_waiting_for_counters(struct violation_poll *p, const struct poll_agent *agent)
 {
-        if (agent->state != AGENT_ASKED && !is_waited_for(p, agent))
+        if (agent->state != AGENT_QUERIED && !has_pending_counters(p, agent))
                 end_waiting(p, agent, !agent->is_silent);
 }
 
-static void flight_landed(struct violation_poll *p, const struct flight *flight, const struct mad_result *result)
+static void handle_result(struct violation_poll *p, const struct flight *flight, const struct mad_result *result)
 {
         struct poll_agent *agent = poll_targets_find_agent(&p->t, flight->port);
         struct poll_target *t = poll_targets_find(&p->t, flight->port);
 
         if (flight->kind == FLIGHT_CLASS_PORT_INFO && agent)
-                class_port_info_came(p, agent, result);
-        else if (flight->kind == FLIGHT_PORT_INFO && t)
-                port_info_came(p, t, result);
-        else if (flight->kind == FLIGHT_COUNTERS && t)
-                counters_came(p, t, flight, result);
-        else if (flight->kind == FLIGHT_CLEAR && t)
-                clear_came(p, t, flight, result);
-        else if (flight->kind == FLIGHT_FORWARDING && t)
-                forwarding_came(p, t, flight, result);
-        else if (flight->kind == FLIGHT_IDENTITY && t)
-                identity_came(p, t, flight, result);
-        if (t)
-                end_waiting_for_counters(p, &p->t.agents[t->agent]);
+                handle_class_port_info(p, agent, result);
+        if (!t)
+                return;
+        if (flight->kind == FLIGHT_PORT_INFO)
+                handle_port_info(p, t, result);
+        else if (flight->kind == FLIGHT_COUNTERS)
+                handle_counters(p, t, flight, result);
+        else if (flight->kind == FLIGHT_CLEAR)
+                handle_clear(p, t, flight, result);
+        else if (flight->kind == FLIGHT_FORWARDING)
+                handle_forwarding(p, t, flight, result);
+        else if (flight->kind == FLIGHT_IDENTITY)
+                handle_identity(p, t, flight, result);
+        end_waiting_for_counters(p, &p->t.agents[t->agent]);
 }
 
 static void poll_result(void *state, usec_t now, const struct mad_result *result)
@@ -751,7 +752,7 @@ static void poll_result(void *state, usec_t now, const struct mad_result *result
         f->is_used = false;
         p->n_flights--;
         p->n_silent_flights -= f->is_silent;
-        flight_landed(p, &flight, result);
+        handle_result(p, &flight, result);
 }
 
 static void poll_reset(void *state, usec_t now)
@@ -769,11 +770,12 @@ static void poll_reset(void *state, usec_t now)
                 struct poll_target *t = &p->t.targets[i];
 
                 t->wait = WAIT_NONE;
-                memset(t->is_asked, 0, sizeof(t->is_asked));
+                for (unsigned b = 0; b < N_BLOCKS; b++)
+                        t->blocks[b].is_pending = false;
                 memset(t->is_clearing, 0, sizeof(t->is_clearing));
         }
         for (uint32_t i = 0; i < p->t.n_agents; i++)
-                if (p->t.agents[i].state == AGENT_ASKED)
+                if (p->t.agents[i].state == AGENT_QUERIED)
                         p->t.agents[i].state = AGENT_UNKNOWN;
 }
 
@@ -795,13 +797,10 @@ static bool once_next(void *state, usec_t now, struct mad_request *ret)
         struct violation_poll *p = state;
 
         (void) now;
-        if (p->n_flights == MAX_FLIGHTS)
-                return false;
-        p->retries = ONCE_RETRIES;
-        if (ask_checks(p, ret) || ask_clears(p, ret) || ask_ready(p, ret))
+        if (request_queued(p, ONCE_RETRIES, ret))
                 return true;
-        while (p->once_position < p->t.n_items)
-                if (ask(p, &p->t.items[p->once_position++], ret))
+        while (p->n_flights < MAX_FLIGHTS && p->once_position < p->t.n_items)
+                if (request(p, &p->t.items[p->once_position++], ret))
                         return true;
         return false;
 }
@@ -810,7 +809,7 @@ static bool once_done(const void *state)
 {
         const struct violation_poll *p = state;
 
-        return p->once_position >= p->t.n_items && p->n_flights == 0 && !has_asked_for_more(p);
+        return p->once_position >= p->t.n_items && p->n_flights == 0 && !has_queued_requests(p);
 }
 
 static void once_progress(const void *state, uint64_t *ret_done, uint64_t *ret_total)
@@ -853,7 +852,7 @@ struct violation_poll *violation_poll_new(const struct violation_poll_config *co
         if (!p)
                 return NULL;
         set_config(p, config);
-        p->silent_cycle = 1; /* nobody was asked in it */
+        p->silent_cycle = 1; /* blocks start with 0: no request in this cycle */
         return p;
 }
 
@@ -880,22 +879,22 @@ void violation_poll_set_config(struct violation_poll *p, usec_t now, const struc
                 forget_cycle(p);
         if (p->t.n_items > 0)
                 then = MIN(then, now + p->config.interval / p->t.n_items);
-        go_on_at(p, then, p->position);
+        set_turns(p, then, p->position);
 }
 
-/* The first item behind those that had their turn: items stand in the order of their hash. */
-static uint32_t position_behind(const struct poll_targets *t, uint64_t hash)
+/* The first item after those that had their turn, in the order of hashes. */
+static uint32_t position_after(const struct poll_targets *t, uint64_t hash)
 {
         return LOWER_BOUND(item, t->items, t->n_items, item->hash <= hash);
 }
 
-/* Unless the agent is asked what it knows: it may be another one now, or the port that was asked is gone. */
+/* Unless the agent has a request for ClassPortInfo: it may be another one now, or the port that had a request is gone. */
 static void stop_waiting(struct violation_poll *p)
 {
         for (uint32_t i = 0; i < p->t.n_targets; i++) {
                 struct poll_target *t = &p->t.targets[i];
 
-                if (t->wait == WAIT_FOR_AGENT && p->t.agents[t->agent].state != AGENT_ASKED)
+                if (t->wait == WAIT_FOR_AGENT && p->t.agents[t->agent].state != AGENT_QUERIED)
                         t->wait = WAIT_NONE;
         }
 }
@@ -913,10 +912,10 @@ int violation_poll_set_subnet(struct violation_poll *p, usec_t now, const struct
         if (p->t.n_items == 0)
                 p->cycle_began = now;
         if (p->position > 0)
-                position = position_behind(&t, p->t.items[p->position - 1].hash);
+                position = position_after(&t, p->t.items[p->position - 1].hash);
         poll_targets_done(&p->t);
         p->t = t;
-        go_on_at(p, then, position);
+        set_turns(p, then, position);
         stop_waiting(p);
         return 0;
 }
@@ -963,6 +962,6 @@ void violation_poll_get_counters(const struct violation_poll *p, struct violatio
                 .cycle_duration = p->cycle_duration, .is_slow = p->is_slow, .is_late = violation_poll_is_late(p),
         };
         for (uint32_t i = 0; i < p->t.n_targets; i++)
-                ret->n_silent += p->t.targets[i].is_silent[BLOCK_PORT_INFO] ||
-                                 p->t.targets[i].is_silent[BLOCK_COUNTERS];
+                ret->n_silent += p->t.targets[i].blocks[BLOCK_PORT_INFO].is_silent ||
+                                 p->t.targets[i].blocks[BLOCK_COUNTERS].is_silent;
 }

@@ -2,34 +2,33 @@
 #pragma once
 
 /*
- * The poll: asks for the counters that violations move, spread over the interval, as a background task; or once, all of them, as
- * fast as the engine likes, as a stage (pkeyctl violations --once).
+ * The poll reads the counters that violations move: as a background task, spread over the interval; or once, all of them, as fast
+ * as the MAD engine allows, as a stage (pkeyctl violations --once).
  *
- * What is asked of whom (design, section 9): PortInfo of every managed endport (P_KeyViolations, 16 bits); PortCounters of
- * endports and of every switch port next to an endport (8 bits), or PortCountersExtended where the PMA's ClassPortInfo says
- * that it has these counters (64 bits). A PMA is asked for its ClassPortInfo once, and again when its node came back, or
- * answers again. One MAD for each port and counter block and interval: with n of them, one in each n-th of an interval, in an
- * order that jumps from node to node and stays the same from round to round, whoever comes and goes. What could not be sent
- * in time, because a stage ran, makes the round longer; it is not made up for in a burst.
+ * It reads PortInfo of every managed endport (P_KeyViolations, 16 bits), and PortCounters (8 bits) of endports and of every leaf
+ * port, or PortCountersExtended (64 bits) where ClassPortInfo of the PMA reports these counters. ClassPortInfo is read once, and
+ * again when the node came back or answers again. The poll sends one MAD for each port and block of counters in an interval: the
+ * turns of n of them are an n-th of the interval apart, in an order that jumps from node to node and stays the same from round to
+ * round, whichever nodes come and go. Turns that passed while a stage ran make the round longer; they are not made up for in a
+ * burst.
  *
- * A port that says it does not know an attribute is not asked for it again until its node comes back; one that does not answer
- * is asked once in an interval, without retries; of such ports SILENT_FLIGHTS are asked at a time, each in its turn, so that
- * waiting for many of them takes no places from those that answer. The ports of one PMA are asked one after the other: a switch
- * that falls silent costs one place, and its ports have their turn as silent ones then. A PMA that ClassPortInfo says is at another
- * LID is asked there; one that is at another QP, too, counts as silent.
+ * A port that refuses an attribute as unknown is not queried for it again until its node comes back. A port that does not answer
+ * is queried once in an interval, without retries; SILENT_FLIGHTS of such ports are queried at a time, so that waiting for many
+ * of them takes no room from the others. The ports of one PMA are queried one after the other: a switch that stops answering
+ * takes the room of one request, and then its ports are silent ones. If ClassPortInfo redirects to another LID, the poll queries
+ * that one; if it redirects to another queue pair, the PMA counts as silent.
  *
- * A switch port's counter that moved says nothing of who is plugged in now, which may have changed since the snapshot. So, with
- * check_hosts, the switch is asked at once where it forwards to the host's LID, before the sample comes out: a subnet manager
- * sets that before a link carries data. Where that is not the port, or the switch does not answer, the sample says that the
- * host is doubted; where the switch refuses to answer, the snapshot is all there is.
+ * When the counter of a switch port moved, another host than that of the snapshot may be plugged in. So, with check_hosts, before
+ * the sample comes out, the poll reads from the switch through which port it forwards to the host's LID: a subnet manager sets
+ * that before a link carries data. If it is another port, or the switch does not answer, the sample is marked as doubted; if the
+ * switch refuses to answer, the snapshot is trusted.
  *
- * Likewise an endport whose counters moved, or were never read, is asked who it is (NodeInfo): its LID may be another port's by
- * now, and that port's counters are no news of this one. What another one answered is dropped; what nobody says anything about
- * waits for the next turn.
+ * When counters of an endport moved, or are read for the first time, the poll reads its NodeInfo: another port may have its LID
+ * by now. Counters of another port are dropped; without an answer the block is read again in its next turn.
  *
- * Clearing: the only thing that is ever written is a single counter of PortCounters or PortCountersExtended, which
- * CounterSelect can choose. P_KeyViolations is never cleared: a Set(PortInfo) has no way to say "only this", it would write
- * the LID, the M_Key and whatever else is the subnet manager's as they were a moment ago.
+ * The only thing that the poll writes is a single counter of PortCounters or PortCountersExtended, which CounterSelect can
+ * choose, to clear it. It never clears P_KeyViolations: a Set(PortInfo) cannot write only that, but would write the LID, the
+ * M_Key and all else that belongs to the subnet manager as it was a moment ago.
  *
  * Samples come out as data; the caller gives them to the violation table.
  */
@@ -43,8 +42,8 @@ struct violation_poll;
 struct violation_poll_config {
         usec_t interval;
         bool clear_saturated;
-        bool check_hosts;      /* who is plugged in, before what moved comes out: for a violation table that knows the hosts */
-        struct m_keys *m_keys; /* for PortInfo; the poll becomes one more owner; NULL: none */
+        bool check_hosts;      /* before a counter that moved comes out: for a violation table that knows the hosts */
+        struct m_keys *m_keys; /* for SMPs; the poll takes a reference; NULL: none */
 };
 
 /* One sample of one counter, or that pkeyd cleared it. */
@@ -63,20 +62,20 @@ struct violation_poll *violation_poll_free(struct violation_poll *p);
 DEFINE_CLEANUP(struct violation_poll *, violation_poll_free)
 void violation_poll_set_config(struct violation_poll *p, usec_t now, const struct violation_poll_config *config);
 
-/* The fabric as it is now; what is copied is all that is needed of it. What was learned of ports that are still there
- * stays; the round goes on where it is. 0 or -ENOMEM (then the old targets stay). */
+/* A new snapshot, of which the poll copies what it needs. What it learned of ports that are still there stays; the round goes on
+ * where it is. 0 or -ENOMEM (then the old targets stay). */
 int violation_poll_set_subnet(struct violation_poll *p, usec_t now, const struct subnet *subnet);
 
 struct mad_background_task violation_poll_task(struct violation_poll *p);
 /* One round from its beginning, all at once, with a few retries; done when every port answered or was given up. */
 struct mad_stage violation_poll_once(struct violation_poll *p);
 
-/* The next sample, in the order in which they happened; false: none. A counter at its maximum may be handed to
- * violation_poll_clear: with clear_saturated one MAD is sent that clears only that counter (nothing else is done with one that
- * cannot be cleared so), and when it was taken there is a sample of that. */
+/* The next sample, in the order in which they were read; false: none. A counter at its maximum may be given to
+ * violation_poll_clear(): with clear_saturated the poll sends one MAD that clears only that counter, if it can be cleared, and
+ * when it was accepted there is a sample with is_cleared. */
 bool violation_poll_next_sample(struct violation_poll *p, struct violation_sample *ret);
 void violation_poll_clear(struct violation_poll *p, struct violation_port port, enum violation_source source);
-/* One sample that is no clearing, as violations_see_counter(). */
+/* One sample without is_cleared, as violations_see_counter(). */
 int violations_see_sample(struct violations *violations, usec_t now, const struct violation_sample *s);
 /* All samples that wait, into the violation table; counters at their maximum may be cleared. */
 void violations_take_samples(struct violations *violations, usec_t now, struct violation_poll *poll);
@@ -86,12 +85,11 @@ struct violation_poll_counters {
         uint32_t n_silent;     /* of them: did not answer the last time */
         uint64_t n_rounds;     /* finished */
         usec_t interval;       /* as configured */
-        usec_t cycle_duration; /* of the last cycle: the time in which each polled port was asked; 0: not known */
-        bool is_slow;          /* in that cycle the interval was not kept, not even for the ports that answer */
+        usec_t cycle_duration; /* of the last cycle, in which each polled port was queried; 0: not known */
+        bool is_slow;          /* in that cycle the interval was exceeded even for the ports that answer */
         bool is_late;          /* as violation_poll_is_late() */
 };
 void violation_poll_get_counters(const struct violation_poll *p, struct violation_poll_counters *ret);
-/* Not each port is asked once in an interval: silent ones wait for each other, or all of them wait for answers that are slow. True
- * after VIOLATIONS_QUIET_INTERVALS rounds of that kind, false again after as many in a row of the other kind: hosts that reboot are
- * no news. */
+/* Some ports are not queried once in an interval: silent ones wait for each other, or all of them for slow answers. True after
+ * VIOLATIONS_QUIET_INTERVALS such rounds, false again after as many others in a row: hosts that reboot are not worth a report. */
 bool violation_poll_is_late(const struct violation_poll *p);

@@ -17,11 +17,11 @@ struct poll_target *poll_targets_find(const struct poll_targets *t, struct viola
         return i < t->n_targets && violation_port_equal(t->targets[i].port, port) ? &t->targets[i] : NULL;
 }
 
-struct poll_agent *poll_targets_find_agent(const struct poll_targets *t, struct violation_port who)
+struct poll_agent *poll_targets_find_agent(const struct poll_targets *t, struct violation_port port)
 {
-        uint32_t i = LOWER_BOUND(agent, t->agents, t->n_agents, violation_port_compare(&agent->who, &who) < 0);
+        uint32_t i = LOWER_BOUND(agent, t->agents, t->n_agents, violation_port_compare(&agent->port, &port) < 0);
 
-        return i < t->n_agents && violation_port_equal(t->agents[i].who, who) ? &t->agents[i] : NULL;
+        return i < t->n_agents && violation_port_equal(t->agents[i].port, port) ? &t->agents[i] : NULL;
 }
 
 void poll_targets_done(struct poll_targets *t)
@@ -32,7 +32,7 @@ void poll_targets_done(struct poll_targets *t)
         *t = (struct poll_targets) {};
 }
 
-/* What was learned of a port that was there before; where it is now the snapshot says. */
+/* What was learned of a port stays; where it is comes from the snapshot. */
 static void add_target(struct poll_targets *t, const struct subnet *s, const struct subnet_port *p,
                        const struct poll_targets *old)
 {
@@ -51,8 +51,8 @@ static void add_target(struct poll_targets *t, const struct subnet *s, const str
         target->host_lid.v = 0;
         if (p->role == PORT_SWITCH_EXTERNAL && p->peer != SUBNET_NONE)
                 target->host_lid = s->ports[p->peer].lid;
-        target->has[BLOCK_PORT_INFO] = p->role == PORT_ENDPORT;
-        target->has[BLOCK_COUNTERS] = p->lid.v != 0;
+        target->blocks[BLOCK_PORT_INFO].exists = p->role == PORT_ENDPORT;
+        target->blocks[BLOCK_COUNTERS].exists = p->lid.v != 0;
 }
 
 static void add_agent(struct poll_targets *t, enum node_type type, const struct poll_targets *old)
@@ -64,12 +64,12 @@ static void add_agent(struct poll_targets *t, enum node_type type, const struct 
 
         if (type == NODE_SWITCH)
                 who.number = 0;
-        if (t->n_agents == 0 || !violation_port_equal(t->agents[t->n_agents - 1].who, who)) {
+        if (t->n_agents == 0 || !violation_port_equal(t->agents[t->n_agents - 1].port, who)) {
                 agent = &t->agents[t->n_agents++];
                 known = poll_targets_find_agent(old, who);
                 if (known)
                         *agent = *known;
-                agent->who = who;
+                agent->port = who;
                 agent->first = t->n_targets - 1;
         }
         target->agent = t->n_agents - 1;
@@ -82,7 +82,7 @@ static void add_items(struct poll_targets *t)
         uint64_t hash = violation_port_hash(target->port);
 
         for (unsigned b = 0; b < N_BLOCKS; b++)
-                if (target->has[b])
+                if (target->blocks[b].exists)
                         t->items[t->n_items++] = (struct poll_item) {
                                 .hash = hash_mix(hash, b),
                                 .target = t->n_targets - 1,

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Whom the poll asks. A target is a port, an agent who answers for it: one for all ports of a switch, one for each port of
- * a channel adapter. Items are what is asked in a round: a target and one of its blocks, in the order of a hash of both, so
- * that what follows in the round is elsewhere in the fabric, and an item keeps its place when others come and go.
+ * What the poll reads. A target is a port. An agent answers for it: one for all ports of a switch, one for each port of a channel
+ * adapter. An item is a target and one of its blocks, which is read once in a round. Items are in the order of a hash of both, so
+ * that consecutive ones are in different places of the fabric, and an item keeps its place when others come and go.
  */
 
 #include "ib/pma.h"
@@ -18,24 +18,34 @@ enum poll_block {
 
 enum poll_agent_state {
         AGENT_UNKNOWN,
-        AGENT_ASKED, /* for ClassPortInfo */
+        AGENT_QUERIED, /* for ClassPortInfo */
         AGENT_KNOWN,
 };
 
 struct poll_agent {
-        struct violation_port who;   /* number 0: of a switch, for all its ports */
+        struct violation_port port;  /* number 0: of a switch, for all its ports */
         uint32_t first, end;         /* targets */
         enum poll_agent_state state;
         bool is_extended;            /* has PortCountersExtended with errors */
-        bool is_elsewhere;           /* where we cannot ask */
+        bool is_unreachable;         /* it is at a queue pair that pkeyd cannot address */
         struct lid redirect_lid;     /* 0: the port's own */
-        bool is_silent;              /* did not answer something; when it answers again, it is asked anew what it knows */
+        bool is_silent;              /* did not answer a request; when it answers again, its ClassPortInfo is read anew */
 };
 
 enum poll_wait {
         WAIT_NONE,
-        WAIT_FOR_AGENT, /* its turn came while ClassPortInfo was asked for */
+        WAIT_FOR_AGENT, /* its turn came while the agent had a request */
         WAIT_TO_SEND,   /* that has been answered */
+};
+
+/* What pkeyd knows of one block of a port. */
+struct poll_block_state {
+        bool exists;
+        bool is_refused;
+        bool is_silent;      /* the last time */
+        bool is_pending;     /* an answer is to come, or a check after it */
+        bool is_unconfirmed; /* it moved, and is not checked yet */
+        uint64_t cycle;      /* in which it was last requested while it was silent */
 };
 
 struct poll_target {
@@ -43,27 +53,22 @@ struct poll_target {
         struct mad_route route;
         uint32_t destination;
         struct lid lid;
-        struct lid host_lid;             /* of a switch's port: of the endport beside it; 0: it is not known */
+        struct lid host_lid;             /* of a leaf port: of the endport plugged into it; 0: it is not known */
         struct guid port_guid;           /* of a switch's ports: of its port 0 */
         uint32_t agent;
         enum poll_wait wait;
-        bool has[N_BLOCKS];
-        bool is_refused[N_BLOCKS];
-        bool is_silent[N_BLOCKS];        /* the last time */
-        uint64_t cycle[N_BLOCKS];        /* in which it was last asked while it was silent */
-        bool is_asked[N_BLOCKS];         /* an answer is to come, or who is plugged in is checked after it */
+        struct poll_block_state blocks[N_BLOCKS];
         uint64_t counters[PMA_N_COUNTERS]; /* as they were read last */
         unsigned bits;                   /* of them; 0: never */
         uint16_t p_key_violations;       /* likewise, of PortInfo */
         bool has_p_key_violations;
-        bool is_unchecked[N_BLOCKS];     /* it moved, and did not come out yet */
         bool is_clearing[PMA_N_COUNTERS];
 };
 
 /* Else it is a switch's external port. */
 static inline bool poll_target_is_endport(const struct poll_target *t)
 {
-        return t->has[BLOCK_PORT_INFO];
+        return t->blocks[BLOCK_PORT_INFO].exists;
 }
 
 struct poll_item {
@@ -79,11 +84,11 @@ struct poll_targets {
         uint32_t n_targets, n_agents, n_items;
 };
 
-/* Those of a snapshot, with what `old` knows of those that were there before. Returns 0 or -ENOMEM; to be given to
- * poll_targets_done. */
+/* The targets of a snapshot, with what `old` knows of those that were there before. Returns 0 or -ENOMEM; *ret is to be given to
+ * poll_targets_done(). */
 int poll_targets_make(const struct subnet *subnet, const struct poll_targets *old, struct poll_targets *ret);
 void poll_targets_done(struct poll_targets *t);
 
 /* NULL: there is none. */
 struct poll_target *poll_targets_find(const struct poll_targets *t, struct violation_port port);
-struct poll_agent *poll_targets_find_agent(const struct poll_targets *t, struct violation_port who);
+struct poll_agent *poll_targets_find_agent(const struct poll_targets *t, struct violation_port port);
