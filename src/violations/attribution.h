@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A report in words: what happened, where, who, since when, how often, and what to make of it; one line that a tired
- * admin understands.
+ * A report as a sentence, one line that a tired admin understands: what happened, at which port, how often and since when, and the
+ * likely cause.
  */
 
 #include "policy/policy.h"
@@ -19,28 +19,28 @@ struct attribution_input {
         const struct memberships *memberships;     /* in force, of that subnet */
         const struct membership_history *history;
         usec_t now;
-        const struct observed *observed;           /* of that subnet: whether a switch port checks P_Keys after what was
-                                                      written since discovery; without it the subnet's own bits count */
-        bool clears_saturated;      /* pkeyd clears what came to its maximum by itself */
+        const struct observed *observed;           /* of that subnet: whether switch ports check P_Keys, after writes since
+                                                      discovery; without it the bits of the subnet count */
+        bool clears_saturated;                     /* pkeyd clears counters at their maximum */
 };
 
-/* The parts that become fields, and the sentence. Strings live in the arena, NULL: not known. */
+/* The fields of a journal entry, and the sentence. Strings live in the arena; NULL: not known. */
 struct attribution {
         const char *text;
-        const char *node; /* label of the endport it is about: the sender where known, else the one that counted */
+        const char *node; /* label of the endport: the sender if it is known, else the one that counted */
         struct guid port_guid;    /* of that endport; 0: not known */
         struct lid lid;
         uint8_t port;
         const char *counted_by;   /* label of the port whose counter moved, or that raised the notice */
-        const char *switch_name;  /* label of the switch port beside it */
+        const char *switch_name;  /* label of the leaf port */
         const char *partition;    /* name */
         struct p_key p_key;       /* base 0: not known */
-        bool names_sender;        /* node is who sent it; else it is the victim's counter */
+        bool names_sender;        /* node sent the packets; else it is the endport that was to receive them */
 };
 
 /* Returns 0 or -ENOMEM. */
 int attribution_explain(struct arena *a, const struct violation_report *report, const struct attribution_input *c,
                         struct attribution *ret);
-/* The same for a record, for lists: all of it, and when it began and when the last came. */
+/* The same for a record, for lists: all that it counted, and when it counted first and last. */
 int attribution_explain_record(struct arena *a, const struct violation_record *record,
                                const struct attribution_input *c, struct attribution *ret);

@@ -8,8 +8,8 @@ static uint64_t maximum(unsigned bits)
         return bits >= 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
 }
 
-/* How near to the end a wide counter must have been, and how near to 0 it must be, to have gone round rather than to have
- * been reset. Taken for the former by mistake it would cry of thousands of millions. */
+/* A wide counter that was closer than this to its maximum and is closer than this to 0 wrapped around; else it was reset. A reset
+ * taken for a wrap would be reported as thousands of millions of violations. */
 static uint64_t wrap_margin(unsigned bits)
 {
         return maximum(bits) >> 8;
@@ -33,7 +33,7 @@ void violation_counter_see(struct violation_counter *c, usec_t now, unsigned bit
 
         value = MIN(value, maximum(bits));
         saturated = bits <= VIOLATION_COUNTER_SATURATING_BITS && value == maximum(bits);
-        /* One of another width is another counter. */
+        /* With another width it is another counter. */
         if (c->bits != bits)
                 *c = (struct violation_counter) { .bits = (uint8_t) bits };
         *ret = (struct counter_change) {

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * One counter of one port: what two samples of it say.
+ * One counter of one port: how many violations are between two samples.
  *
- * Counters of 8 and 16 bits are those of PortCounters and PortInfo: they stop at their maximum (IBA 1.5, 16.1.3.5, 14.2.5.6)
- * and stay there until they are cleared. Wider ones are counted on, round and round: at a maximum they say nothing special,
- * and one that was just below its end and is just above 0 went round. Any other that went down was reset.
+ * Counters of 8 and 16 bits are those of PortCounters and PortInfo: they stop at their maximum (IBA 1.5, 16.1.3.5, 14.2.5.6) and
+ * stay there until they are cleared. Wider ones wrap around: their maximum means nothing, and one that was just below it and is
+ * just above 0 wrapped around. Any other that went down was reset.
  */
 
 #include "ib/types.h"
@@ -17,7 +17,7 @@ struct violation_counter {
         uint64_t value;  /* at the last sample */
         usec_t when;     /* of it */
         uint8_t bits;
-        bool seen;       /* else there was none yet: the next one is a baseline */
+        bool seen;       /* false: there was no sample yet, the next one is a baseline */
         bool saturated;  /* it was at its maximum */
 };
 
@@ -31,5 +31,5 @@ struct counter_change {
 /* bits is 1 to 64. A value that does not fit counts as the greatest that does. */
 void violation_counter_see(struct violation_counter *c, usec_t now, unsigned bits, uint64_t value,
                            struct counter_change *ret);
-/* It is 0 now, because we brought it there. */
+/* pkeyd set it to 0. */
 void violation_counter_cleared(struct violation_counter *c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who the two ends of a notice are, by the LIDs and GIDs that it has of them. */
+/* Finds the two ends of a notice by their LIDs and GIDs. */
 #include <errno.h>
 
 #include "util/arena.h"
@@ -9,10 +9,10 @@ struct finder {
         struct arena *arena;
         const struct subnet *subnet; /* NULL: nothing is known of the fabric */
         const struct lid_map *lids;
-        uint32_t plugged_in; /* into the switch port that refused the packet; SUBNET_NONE: nothing, or no switch port did */
+        uint32_t plugged_in; /* into the switch port that refused the packet; SUBNET_NONE: nothing, or it was no switch port */
 };
 
-/* No port of the snapshot: what the packet says of itself. */
+/* No port of the snapshot: the addresses in the packet. */
 static int open_stranger(const struct finder *f, struct lid lid, const struct gid *gid, uint32_t by_lid,
                          struct violation_host *ret)
 {
@@ -31,8 +31,8 @@ static int open_stranger(const struct finder *f, struct lid lid, const struct gi
         return ret->label ? 0 : -ENOMEM;
 }
 
-/* LID and GID disagree. The GUID in a GID stays with its port where a LID may have a new owner, but a sender writes
- * both itself: so both are said, and neither is blamed unless it is plugged in where the packet came by. */
+/* LID and GID belong to two ports. A GUID stays with its port, while a LID may have a new owner, but a sender writes both itself.
+ * So the label has both, and none is named as the sender unless it is plugged into the switch port that refused the packet. */
 static int open_conflict(const struct finder *f, uint32_t by_gid, uint32_t by_lid, struct violation_host *ret, bool *ret_conflict)
 {
         struct violation_host gid_host, lid_host;
@@ -65,8 +65,7 @@ static int open_end(const struct finder *f, struct lid lid, const struct gid *gi
         r = violation_host_open(f->arena, f->subnet, by_gid != SUBNET_NONE ? by_gid : by_lid, ret);
         if (r < 0 || by_gid != SUBNET_NONE || !gid)
                 return r;
-        /* A GID of another subnet comes through a router, whose LID the packet then has: it is not the router's own
-         * doing. */
+        /* A packet with a GID of another subnet has the LID of the router that forwarded it. */
         if (subnet_port_node(f->subnet, &f->subnet->ports[by_lid])->type == NODE_ROUTER)
                 *ret = (struct violation_host) {
                         .label = arena_printf(f->arena, "port GUID 0x%016" PRIx64 " behind router %s", gid->id, ret->label),

@@ -6,7 +6,7 @@
 
 #include "util/vector.h"
 
-/* What an endport was last known to be in one partition. `name` is an index into names. */
+/* The last known membership of an endport in one partition. `name` is an index into names. */
 struct item {
         uint16_t base;
         uint16_t membership;
@@ -23,7 +23,7 @@ struct known_port {
         uint32_t first, n;
 };
 
-/* All that is known at one moment. */
+/* All that is known at one time. */
 struct memory {
         struct arena *arena;               /* owned; all the rest but the changes lives in it */
         struct known_port *ports;          /* ascending GUID */
@@ -34,7 +34,7 @@ struct memory {
         uint32_t n_names;
         struct membership_change *changes; /* owned; ascending (GUID, base) */
         uint32_t n_changes, allocated;
-        uint64_t n_learned;                /* how often it was made anew */
+        uint64_t n_learned;                /* how often it was built anew */
         usec_t forgotten;                  /* the newest change that had to make room; 0: none had to */
 };
 
@@ -42,7 +42,7 @@ struct membership_history {
         struct memory m;
 };
 
-/* One learning: the old memory, the new one, and what came. */
+/* One learning: from the old memory and new memberships to the new memory. */
 struct learning {
         const struct memory *old;
         struct memory *to;
@@ -101,7 +101,7 @@ static int copy_policy_names(struct learning *l)
         return 0;
 }
 
-/* A name of the old memory, which ends with its arena. */
+/* Copies a name of the old memory, once. */
 static int keep_name(struct learning *l, uint32_t old_name, uint32_t *ret)
 {
         struct memory *to = l->to;
@@ -145,7 +145,7 @@ static int add_change(struct memory *to, const struct membership_change *change,
         return 0;
 }
 
-/* Old changes stay, but those of a membership that has changed again. */
+/* Old changes stay, except those of a membership that has changed again. */
 static int keep_changes(struct learning *l)
 {
         struct memory *to = l->to;
@@ -191,7 +191,7 @@ static int note_change(struct learning *l, const struct known_port *old_port, co
         return r < 0 ? r : add_change(l->to, &change, name);
 }
 
-/* What one endport was and what it is now. */
+/* Notes what changed for one endport. */
 static int compare_port(struct learning *l, const struct known_port *before, const struct known_port *after)
 {
         const struct item *b = l->old->items + before->first, *b_end = b + before->n;
@@ -208,7 +208,7 @@ static int compare_port(struct learning *l, const struct known_port *before, con
         return r;
 }
 
-/* The oldest make room. Of those of one moment that do not all fit, the ones of the lowest GUIDs stay. */
+/* The oldest make room. Of changes of the same time those of the lowest GUIDs stay. */
 static void drop_oldest_changes(struct memory *m)
 {
         if (m->n_changes <= HISTORY_MAX_CHANGES)
@@ -221,7 +221,7 @@ static void drop_oldest_changes(struct memory *m)
 
 /* --- endports --------------------------------------------------------------------------------------------------- */
 
-/* What the policy gives endport `index` of the subnet. */
+/* The memberships of endport `index` of the subnet. */
 static void learn_port(struct learning *l, uint32_t index, const struct known_port *before)
 {
         const struct memberships *given = l->given;
@@ -249,7 +249,7 @@ static void learn_port(struct learning *l, uint32_t index, const struct known_po
         qsort(&to->items[port->first], port->n, sizeof(*to->items), compare_items);
 }
 
-/* An endport that is not there stays as it was. */
+/* An endport that is not in the subnet stays as it was. */
 static int keep_port(struct learning *l, const struct known_port *before)
 {
         struct memory *to = l->to;
@@ -314,7 +314,7 @@ static int merge_ports(struct learning *l)
 
 /* --- bounds ----------------------------------------------------------------------------------------------------- */
 
-/* An endport that is not there any more, and where it stands in the old memory. */
+/* An endport that is not in the subnet any more, and its index in the old memory. */
 struct gone {
         usec_t seen;
         uint32_t port, n_items;
@@ -327,7 +327,7 @@ static int compare_gone(const void *pa, const void *pb)
         return ORDER(b->seen, a->seen) ?: ORDER(a->port, b->port);
 }
 
-/* Marks those that are gone longest, as many as there are too many. */
+/* Marks those that are gone longest, as many as exceed the limits. */
 static int choose_forgotten(struct learning *l)
 {
         const struct memory *old = l->old;
@@ -350,7 +350,7 @@ static int choose_forgotten(struct learning *l)
         return 0;
 }
 
-/* Room for all endports, and all that they are and were. */
+/* Room for all endports and their memberships, old and new. */
 static int make_room(struct learning *l)
 {
         const struct memory *old = l->old;
@@ -394,7 +394,7 @@ int membership_history_learn(struct membership_history *h, usec_t now, uint64_t 
         return 0;
 }
 
-/* --- asking ----------------------------------------------------------------------------------------------------- */
+/* --- queries ---------------------------------------------------------------------------------------------------- */
 
 const struct membership_change *membership_history_of(const struct membership_history *h, struct guid port_guid,
                                                       uint32_t *ret_n)

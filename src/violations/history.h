@@ -2,18 +2,17 @@
 #pragma once
 
 /*
- * What a policy gave to whom before: for each endport and base the last change, and the generation and time it came
- * with. Fed with the memberships of each generation that comes in force and of each new snapshot.
+ * The membership history: for each endport and base the last change of its membership, with the generation and the time. It learns
+ * the memberships of each generation that comes in force and of each new snapshot.
  *
- * What was last known of an endport is compared with what it is given now. An endport that was never seen before has no
- * past, so it gives no change; one that vanished and comes back is compared with what it was when it was last there. A
- * new snapshot of the same generation with the same memberships changes nothing; where a host was renamed or plugged in
- * elsewhere it may be given something else by the same policy, and that is a change too, marked as such: else "it was
- * never a member" would be said of a host that was one ten minutes ago.
+ * The memberships of an endport are compared with those that it had when it was last seen. An endport that is seen for the first
+ * time has no change. A new snapshot of the same generation with the same memberships changes nothing. If a host was renamed or
+ * plugged in elsewhere, the same policy may give it other memberships; that is a change, too, marked as such: else a report would
+ * claim that a host was never a member which was one ten minutes ago.
  *
- * Bounded: HISTORY_MAX_CHANGES changes, the oldest go first, and HISTORY_MAX_GONE endports (HISTORY_MAX_GONE_ITEMS of
- * their memberships) that are not there any more, those gone longest go first. Each learning makes all of it anew, so
- * a failed one leaves the old.
+ * Bounded: HISTORY_MAX_CHANGES changes, of which the oldest go first, and HISTORY_MAX_GONE endports (HISTORY_MAX_GONE_ITEMS of
+ * their memberships) that are not in the fabric any more, of which those gone longest go first. Each learning builds all of it
+ * anew, so that a failed one leaves the old.
  */
 
 #include "policy/policy.h"
@@ -30,22 +29,22 @@ struct membership_change {
         struct guid port_guid;
         uint16_t base;
         enum membership before, after;
-        uint64_t generation;          /* with which it changed */
+        uint64_t generation;          /* that changed it */
         bool same_policy;             /* the generation was in force before: the fabric changed, not the policy */
-        usec_t away_since;            /* it was not in the fabric since then, and more than one generation was in force: which
-                                         of them it was is not known. 0: it was there */
-        usec_t when;                  /* monotonic; the latest that it can have been */
+        usec_t away_since;            /* the endport was not in the fabric since then, and several generations were in force: any
+                                         of them may have changed it. 0: it was in the fabric */
+        usec_t when;                  /* monotonic; the latest possible time */
         const char *partition;        /* the name it had; borrowed until the next membership_history_learn */
-        uint32_t name;                /* where the history keeps that; of no interest to others */
+        uint32_t name;                /* index of that; private to the history */
 };
 
 struct membership_history *membership_history_new(void);
 struct membership_history *membership_history_free(struct membership_history *h);
 DEFINE_CLEANUP(struct membership_history *, membership_history_free)
 
-/* What is in force from now on; `now` never goes back. Where both the snapshot and the generation are new, first the generation
- * before, with the new snapshot: else a host that was plugged in elsewhere changed by the new generation. 0 or -ENOMEM (then
- * nothing was learned). */
+/* The memberships from now on; `now` never goes back. If both the snapshot and the generation are new, call it first for the old
+ * generation with the new snapshot: else a host that was plugged in elsewhere would be changed by the new generation. 0 or -ENOMEM
+ * (then nothing was learned). */
 int membership_history_learn(struct membership_history *h, usec_t now, uint64_t generation,
                              const struct memberships *m);
 
@@ -55,6 +54,6 @@ const struct membership_change *membership_history_find(const struct membership_
 /* All that are known of an endport, ascending base. */
 const struct membership_change *membership_history_of(const struct membership_history *h, struct guid port_guid,
                                                       uint32_t *ret_n);
-/* Since when every change of this endport is known: then it was first seen, or the last of its changes that had to
- * make room came. USEC_INFINITY: it was never seen. */
+/* Since when every change of this endport is known: since it was first seen, or since the newest change that had to make room.
+ * USEC_INFINITY: it was never seen. */
 usec_t membership_history_known_since(const struct membership_history *h, struct guid port_guid);

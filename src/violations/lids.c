@@ -8,7 +8,7 @@
 #define LMC_MASK   7
 
 struct lid_map {
-        uint32_t ports[LIDS]; /* index + 1; 0: nobody */
+        uint32_t ports[LIDS]; /* index + 1; 0: no port */
 };
 
 int lid_map_new(struct arena *a, const struct subnet *s, struct lid_map **ret)

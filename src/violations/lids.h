@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Which endport has a LID: a port with LMC n answers to 2^n of them. LIDs of a snapshot are as hostile as the rest. */
+/* Which endport has a LID: a port with LMC n has 2^n of them. LIDs of a snapshot are untrusted, like all of it. */
 
 #include "violations/violations.h"
 
@@ -10,16 +10,17 @@
 
 struct lid_map;
 
-/* Returns 0 or -ENOMEM. Lives in the arena, does not need the subnet any more. */
+/* Returns 0 or -ENOMEM. *ret lives in the arena and does not need the subnet. */
 int lid_map_new(struct arena *a, const struct subnet *s, struct lid_map **ret);
 /* The endport (an index into s->ports), SUBNET_NONE, or LID_SEVERAL. */
 uint32_t lid_map_find(const struct lid_map *m, struct lid lid);
 
-/* The port that a notice is about: of 259 the switch port that refused the packet, else the endport that did. What nobody knows
- * is counted all the same, at a port that is none (node GUID 0). Both may be NULL: nothing is known of the fabric. */
+/* The port that refused the packet of a notice: for 259 a switch port, else an endport; node GUID 0 if it is not known. subnet and
+ * lids may be NULL: nothing is known of the fabric. */
 struct violation_port violation_port_of_notice(const struct subnet *subnet, const struct lid_map *lids,
                                                const struct notice *notice);
 
-/* Who sent that packet, and to whom (ends.c). Both may be NULL likewise. Strings live in the arena. 0 or -ENOMEM. */
+/* The sender and the receiver of that packet (ends.c). subnet and lids may be NULL likewise. Strings live in the arena. 0 or
+ * -ENOMEM. */
 int violation_ends_of_notice(struct arena *a, const struct subnet *subnet, const struct lid_map *lids,
                              const struct notice *notice, struct violation_ends *ret);

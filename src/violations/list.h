@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Double chains through items 0, 1, 2, ...: an item is in at most one list of those that share an array of links. */
+/* Doubly linked lists of items 0, 1, 2, ...: an item is in at most one of the lists that share an array of links. */
 
 #include "util/hash_index.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Pieces of a sentence. How long that becomes is bounded by what it is made of: lists name a few, whatever the fabric. */
+/* Numbers, durations and lists for a sentence. */
 
 #include "ib/types.h"
 #include "util/text.h"
 
-/* What goes between the first items, the last two, as in "a, b and c": call before item i of n. */
+/* ", " or " and ", as in "a, b and c": call it before item i of n. */
 void phrase_add_separator(struct text *w, uint32_t i, uint32_t n);
 
 /* For the arguments of text_add(): phrase_number(n).text. */

@@ -190,14 +190,14 @@ void violations_doubt_host(struct violations *v, struct violation_port port, enu
                 p->doubted[source] = p->counters[source].seen;
 }
 
-/* Nothing of it is new; a new LID is not worth a new record, but is shown from then on. */
+/* Nothing is new. A new LID is not worth a new record, but is shown from then on. */
 static bool is_same(const struct violation_host *a, const struct violation_host *b)
 {
         return violation_compare_hosts(a, b) == 0 && a->lid.v == b->lid.v && a->number == b->number &&
                strcmp(a->name ?: "", b->name ?: "") == 0;
 }
 
-/* It is another host, or it is plugged in elsewhere. */
+/* Another host, or the same plugged in elsewhere. */
 static bool has_moved(const struct violation_host *from, const struct violation_host *to)
 {
         return from->guid.v != to->guid.v || strcmp(from->at_switch ?: "", to->at_switch ?: "") != 0;

@@ -2,39 +2,40 @@
 #pragma once
 
 /*
- * violations/: who tries to cross a partition boundary.
+ * violations/: packets that were dropped because their P_Key does not match, and who sent them.
  *
  *     counters (poll.h) --.
  *                          >--> violation table --> reports --> sentences (attribution.h)
  *     notices ------------'
  *
- * The fabric drops a packet whose P_Key does not match and counts it. The *poll* asks for these counters, a few MADs at a
- * time; *counter.h* turns what two samples of a counter say into how often it moved. The *violation table* keeps one record for
- * each port and source, and is the only place where violations are counted: the journal, the metrics, the bus and pkeyctl all
- * show its numbers, so they are the same numbers. *history.h* remembers what a policy gave to whom before the last changes, and
- * *attribution.h* joins all that to a sentence.
+ * The fabric drops a packet whose P_Key does not match and counts it. The *poll* reads these counters, a few MADs at a time;
+ * *counter.h* computes from two samples of a counter by how much it moved. The *violation table* keeps one record for each port
+ * and source, and is the only place where violations are counted: the journal, the metrics, the bus and pkeyctl all show its
+ * numbers. *history.h* keeps the memberships that endports had before the last changes, and *attribution.h* writes a sentence
+ * from all that.
  *
- * What is reported, and when: the first violation of an episode at once; then one report for each record and interval in
- * which there were more; when nothing came for QUIET_INTERVALS intervals, that it is quiet again. A counter that comes to
- * its maximum is reported at once, too. When more than STORM_PORTS records would be reported in one interval, those beyond are
- * held back to its end, and one report sums them up, with the worst ten; what is in it is not reported once more. While a
- * storm goes on, only what is new is reported between two sums; and those that were reported in a sum become quiet in a sum.
- * Below `threshold` in an interval nothing is reported, but all is counted. So the sum of `count` over all reports of a record
- * but those of quiet (which say the whole episode once more) never exceeds its total, and equals it with a threshold of 1
- * once it is quiet.
+ * When pkeyd reports: the first violation of an episode at once; then once in an interval for each record, if there were more;
+ * and that it is quiet again, when nothing came for QUIET_INTERVALS intervals. A counter that comes to its maximum is reported at
+ * once, too. In an interval STORM_PORTS records are reported one by one. The others wait for its end; if the limit was exceeded,
+ * one report sums them up, with the worst ten, and they are not reported again. While a storm goes on, only what is new is
+ * reported between two summaries; and the records of a summary become quiet in a summary. Fewer than `threshold` violations in an
+ * interval are counted but not reported. So the sum of `count` over all reports of a record, without those of quiet (which repeat
+ * the whole episode), never exceeds its total, and equals it with a threshold of 1 once it is quiet.
  *
- * A record belongs to the host that was behind the port when the counter was read, and keeps the name that it had then. At a move
- * its episode ends, and the first sample after it counts for no host. A notice belongs to the hosts that had its LIDs when it came.
+ * A record belongs to the host that was behind the port when the counter was read, and keeps the name that it had then. When the
+ * host moves, its episode ends, and the first sample after that counts for no host. A notice belongs to the hosts that had its
+ * LIDs when it came.
  *
- * Invariants: a first sample at a counter is a baseline and no violation; a counter that went down was reset (its new value
- * counts); one of 8 or 16 bits at its maximum is saturated: it says so once, and counts no more until it is cleared (wider
- * ones go round). Ports are known by node GUID and number, so that records outlive snapshots. Everything is bounded: records
- * by VIOLATIONS_MAX_RECORDS, the one that was quiet longest makes room (and what it had counted stays in the grand totals).
- * Numbers stop at their maximum.
+ * Invariants: the first sample of a counter is a baseline and no violation; a counter that went down was reset (its new value
+ * counts); one of 8 or 16 bits at its maximum is saturated: that is reported once, and it counts no more until it is cleared
+ * (wider ones wrap around). Ports are identified by node GUID and number, so that records outlive snapshots. Everything is
+ * bounded: there are at most VIOLATIONS_MAX_RECORDS records, the one that was quiet longest makes room (its violations stay in
+ * the totals of the sources). Numbers stop at their maximum.
  *
- * One step costs the same however many records there are, but for a storm's sum (once in an interval) and the list of all.
+ * The cost of a step does not depend on the number of records, but for a summary (once in an interval) and the list of all
+ * records.
  *
- * Sans I/O: `now` is monotonic and an argument. This folder refuses to know who logs, who asks, and what time it is.
+ * Sans I/O: `now` is monotonic and an argument. This folder refuses to know who logs, who queries, and what time it is.
  */
 
 #include "ib/sa.h"
@@ -48,14 +49,14 @@
 #define VIOLATIONS_QUIET_INTERVALS 5
 
 enum violation_source {
-        VIOLATION_P_KEY_VIOLATIONS,  /* PortInfo:P_KeyViolations of an endport: it was sent what it may not receive */
-        VIOLATION_RCV_CONSTRAINT,    /* PortRcvConstraintErrors: a switch port: of what came in; an endport: likewise */
-        VIOLATION_XMIT_CONSTRAINT,   /* PortXmitConstraintErrors: of what was to go out */
+        VIOLATION_P_KEY_VIOLATIONS,  /* PortInfo:P_KeyViolations of an endport: received packets */
+        VIOLATION_RCV_CONSTRAINT,    /* PortRcvConstraintErrors of a switch port or endport: incoming packets */
+        VIOLATION_XMIT_CONSTRAINT,   /* PortXmitConstraintErrors: outgoing packets */
         VIOLATION_BAD_PKEY_CNTR,     /* bad_pkey_cntr of a port of this host, as its kernel has it */
-        VIOLATION_N_COUNTERS,        /* those above are counters; those below come as notices: */
-        VIOLATION_NOTICE_257 = VIOLATION_N_COUNTERS, /* P_Key mismatch, reported by an endport */
-        VIOLATION_NOTICE_258,        /* Q_Key mismatch, reported by an endport */
-        VIOLATION_NOTICE_259,        /* P_Key mismatch, reported by a switch port */
+        VIOLATION_N_COUNTERS,        /* those above are counters, those below are notices */
+        VIOLATION_NOTICE_257 = VIOLATION_N_COUNTERS, /* P_Key mismatch at an endport */
+        VIOLATION_NOTICE_258,        /* Q_Key mismatch at an endport */
+        VIOLATION_NOTICE_259,        /* P_Key mismatch at a switch port */
         VIOLATION_N_SOURCES,
 };
 
@@ -67,7 +68,7 @@ static inline bool violation_source_is_notice(enum violation_source s)
 /* "p_key_violations", "port_rcv_constraint_errors", ..., "trap_257"; a static string: PKEYD_SOURCE, labels of metrics. */
 const char *violation_source_to_string(enum violation_source s);
 
-/* A port, whatever snapshot it is in. */
+/* A port, independent of a snapshot. */
 struct violation_port {
         struct guid node_guid;
         uint8_t number;
@@ -92,16 +93,16 @@ static inline uint64_t violation_port_hash(struct violation_port port)
 }
 
 /* The endport that a counter is about, as it was known when the counter was read: the port itself, or what was plugged into the
- * switch port. Whatever is plugged in there later, and whatever it is called. */
+ * switch port, whatever is plugged in there later and whatever its name is then. */
 struct violation_host {
-        struct guid node_guid, guid; /* of the node and of the port; 0: it is not known which host it was, and the rest is empty
-                                        (but for the label of an end of a notice) */
+        struct guid node_guid, guid; /* of the node and of the port; 0: the host is not known, and the rest is empty (but for the
+                                        label of an end of a notice) */
         struct lid lid;
         uint8_t number;
         const char *label, *name; /* "node0042 mlx5_0/1", and "node0042" for later in a sentence */
         const char *node, *device; /* "node0042" (the description, if that names no host) and "mlx5_0", which may be "" */
         const char *at_switch;    /* label of the switch port that it is plugged into; NULL: it is not known */
-        const char *switch_name;  /* of its two parts; NULL and 0 likewise */
+        const char *switch_name;  /* its two parts; NULL and 0 likewise */
         uint8_t switch_port;
 };
 
@@ -113,18 +114,18 @@ static inline struct violation_port violation_host_port(const struct violation_h
 /* An endport of a snapshot (hosts.c). Strings live in the arena or in the subnet. 0 or -ENOMEM. */
 int violation_host_open(struct arena *a, const struct subnet *s, uint32_t endport, struct violation_host *ret);
 
-/* Who sent the packet that a notice is about, and who was to receive it, as far as that was known when the notice came: later,
- * another host may have the LID. An end whose GUID is 0 has a label only: what the packet says of it. */
+/* The sender and the receiver of the packet that a notice is about, as far as they were known when the notice came: later,
+ * another host may have the LID. An end whose GUID is 0 has a label only: the addresses in the packet. */
 struct violation_ends {
         struct violation_host from, to;
-        bool from_conflicts; /* the sender's LID is another port's than its GID */
+        bool from_conflicts; /* the sender's LID and GID belong to two ports */
 };
 
 /* All of one source at one port and of one host (and for notices: with one key between the same two ends). */
 struct violation_record {
         struct violation_port port;
         enum violation_source source;
-        const struct violation_host *host; /* NULL: the table does not know who is behind the port. Borrowed as long as
+        const struct violation_host *host; /* NULL: violations_set_host() was never called for the port. Borrowed as long as
                                               violations_records() */
         struct notice notice;     /* the last one, of VIOLATION_NOTICE_*: key, LIDs, GIDs, QPs */
         const struct violation_host *from, *to; /* of a notice: its ends, as in violation_ends; borrowed likewise */
@@ -133,42 +134,42 @@ struct violation_record {
         uint64_t episode;         /* since the episode began; 0: quiet */
         uint64_t unreported;      /* counted and not in a report yet */
         usec_t first_since;       /* the last sample before `first`; 0: not known */
-        usec_t first, last;       /* when it first and last counted something; 0: it never did, it only is saturated */
+        usec_t first, last;       /* when it first and last counted a violation; 0: it never did, it only is saturated */
         usec_t host_first, host_first_since; /* the same of the host and this source, at whatever port and under whatever name;
                                                 0: not known */
         usec_t episode_began;
         bool saturated;           /* the counter is at its maximum: there may have been more */
-        unsigned bits;            /* of the counter; 0: it is none, or nobody said */
+        unsigned bits;            /* of the counter; 0: a notice, or not known */
 };
 
 enum violation_kind {
         VIOLATION_FIRST,     /* the first of an episode */
         VIOLATION_MORE,      /* more in an interval */
-        VIOLATION_SATURATED, /* the counter is at its maximum: no more will be seen until it is cleared */
+        VIOLATION_SATURATED, /* the counter is at its maximum: it counts no more until it is cleared */
         VIOLATION_QUIET,     /* the episode is over */
         VIOLATION_STORM,     /* many ports; `worst` has the records */
         VIOLATION_ALL_QUIET, /* many ports, in whose episodes nothing more came; `worst` as well */
 };
 
-/* What is worth a line in the journal. Of VIOLATION_STORM and VIOLATION_ALL_QUIET: count is all of it, n_ports how many
- * ports, `record` is unused. */
+/* An entry of the journal. Of VIOLATION_STORM and VIOLATION_ALL_QUIET: count is the sum, n_ports how many ports, `record` is
+ * unused. */
 struct violation_report {
         enum violation_kind kind;
-        struct violation_record record; /* as it is, with this report made */
-        uint64_t count;                 /* what this report is about, of SATURATED perhaps 0; of QUIET and ALL_QUIET
-                                           the whole episodes, which is no news */
-        /* When that began to come, at the earliest. Of the first report of an episode: the last sample without it (0: unknown);
-         * of later ones: the last report; STORM: the earliest of these; QUIET, ALL_QUIET: the (first) episode's begin. */
+        struct violation_record record; /* as it is after this report */
+        uint64_t count;                 /* violations that were not reported before; SATURATED: perhaps 0; QUIET and ALL_QUIET:
+                                           those of the whole episodes, again */
+        /* The earliest time at which they may have come. First report of an episode: the last sample without them (0: unknown);
+         * later ones: the last report; STORM: the earliest of these; QUIET, ALL_QUIET: the (first) episode's begin. */
         usec_t since;
         uint32_t n_ports;
         uint32_t n_saturated;           /* records of a STORM that came to their maximum */
-        /* the most first; `unreported` is what each has in this report */
+        /* the largest first; `unreported` is what each has in this report */
         struct violation_record worst[VIOLATIONS_WORST];
         uint32_t n_worst;
 };
 
 struct violations_config {
-        usec_t interval;    /* one report for each port, source and this */
+        usec_t interval;    /* at most one report of a record in it; at most a day */
         uint64_t threshold; /* of violations in an interval, below which nothing is reported; at least 1 */
 };
 
@@ -178,37 +179,37 @@ struct violations;
 struct violations *violations_new(const struct violations_config *config);
 struct violations *violations_free(struct violations *v);
 DEFINE_CLEANUP(struct violations *, violations_free)
-/* Of new settings; records stay. */
+/* Records stay. */
 void violations_set_config(struct violations *v, const struct violations_config *config);
 
 /* A sample of a counter of `bits` bits (1 to 64) at a port. Returns 1 if it is at its maximum (it may be cleared), 0, -EINVAL
  * (no counter), or -ENOMEM (then the next sample counts what this one saw). */
 int violations_see_counter(struct violations *v, usec_t now, struct violation_port port, enum violation_source source,
                            unsigned bits, uint64_t value);
-/* The counter was cleared by us: its next value counts from 0. */
+/* pkeyd cleared the counter: its next value counts from 0. */
 void violations_counter_cleared(struct violations *v, struct violation_port port, enum violation_source source);
 
-/* Who is behind this port from now on; copied. Another host than before (by GUID) is a move: the episodes of the old one end, and
- * what the next sample of each counter finds counts for no host, because either may have sent it. A new name is a new record. 0,
- * or -ENOMEM (then it is as if the call was never made). */
+/* The host behind this port from now on; copied. Another host than before (by GUID) is a move: the episodes of the old one end,
+ * and the next sample of each counter counts for no host, because either may have sent the packets. A new name is a new record.
+ * 0, or -ENOMEM (then the port has no host). */
 int violations_set_host(struct violations *v, struct violation_port port, const struct violation_host *host);
-/* The same for all ports of a snapshot (hosts.c). Where nobody is plugged in now, the host that was there last stays, but what the
- * next sample finds counts for no host: another one may have come and gone. 0 or -ENOMEM. */
+/* The same for all ports of a snapshot. Where no host is plugged in now, the last one stays, but the next sample counts for no
+ * host: another one may have come and gone. 0 or -ENOMEM. */
 int violations_set_subnet(struct violations *v, const struct subnet *subnet);
-/* Another host may be plugged in than the table knows of: what the next sample of this counter finds counts for no host. */
+/* Another host than the known one may be plugged in: the next sample of this counter counts for no host. */
 void violations_doubt_host(struct violations *v, struct violation_port port, enum violation_source source);
 
-/* A notice, about this port: of 257 and 258 the endport that was hit, of 259 the switch port that refused it. The ends (see
+/* A notice about this port: for 257 and 258 the endport, for 259 the switch port that refused the packet. The ends (see
  * violation_ends_of_notice()) are copied. 0, -EINVAL (none of the three), or -ENOMEM. */
 int violations_see_notice(struct violations *v, usec_t now, struct violation_port port, const struct notice *notice,
                           const struct violation_ends *ends);
 
 /* The next report that is due at `now`; false: none. */
 bool violations_next_report(struct violations *v, usec_t now, struct violation_report *ret);
-/* When there may be one, if nothing comes before; USEC_INFINITY: none. */
+/* When the next report may be due, if nothing is counted before; USEC_INFINITY: none. */
 usec_t violations_due(const struct violations *v);
 
 /* All records, ascending (node GUID, number, source, ...). Borrowed until the next call that sees or reports something. */
 const struct violation_record *violations_records(struct violations *v, uint32_t *ret_n);
-/* Of a source, since pkeyd was started; those of records that had to make room too. */
+/* All violations of a source since pkeyd was started, with those of records that had to make room. */
 uint64_t violations_total(const struct violations *v, enum violation_source source);
