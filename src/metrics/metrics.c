@@ -14,7 +14,7 @@ struct series {
         const struct violation_record *first;
         uint64_t total;
         usec_t last;
-        bool rest; /* of more than one port: what there is no room for */
+        bool rest; /* of all ports beyond the limit */
 };
 
 /* --- lines ------------------------------------------------------------------------------------------------------ */
@@ -30,8 +30,8 @@ static void one(struct text *t, const char *name, const char *type, const char *
         text_add(t, "%s %" PRIu64 "\n", name, value);
 }
 
-/* A moment that never was is left out. */
-static void moment(struct text *t, const char *name, const char *help, uint64_t seconds)
+/* seconds: 0: never, and left out. */
+static void timestamp(struct text *t, const char *name, const char *help, uint64_t seconds)
 {
         if (seconds > 0)
                 one(t, name, GAUGE, help, seconds);
@@ -74,8 +74,7 @@ static bool same_series(const struct violation_record *a, const struct violation
                strcmp(a->host && a->host->label ? a->host->label : "", b->host && b->host->label ? b->host->label : "") == 0;
 }
 
-/* Those that are kept apart by P_Key and peer follow each other. Where nothing was counted there is no series: a fabric has
- * tens of thousands of counters. */
+/* Records of one series follow each other. Without violations there is no series: a fabric has tens of thousands of counters. */
 static int make_series(struct arena *a, const struct metrics *m, struct series **ret, uint32_t *ret_n)
 {
         struct series *all = arena_new_array(a, struct series, m->n_records);
@@ -87,7 +86,7 @@ static int make_series(struct arena *a, const struct metrics *m, struct series *
                 const struct violation_record *r = &m->records[i];
 
                 if (r->total == 0)
-                        continue; /* a baseline */
+                        continue;
                 if (n == 0 || !same_series(all[n - 1].first, r))
                         all[n++] = (struct series) { .first = r };
                 all[n - 1].total += r->total;
@@ -112,7 +111,7 @@ static int by_total(const void *x, const void *y)
         return ORDER(b->total, a->total) ?: by_record(a, b);
 }
 
-/* The largest stay, in their order; behind them, for each source, one of all that is left. */
+/* The largest stay, in their order; after them, for each source, one of all others. */
 static uint32_t cut_series(struct series *all, uint32_t n)
 {
         struct series rest[VIOLATION_N_SOURCES] = {};
@@ -128,7 +127,7 @@ static uint32_t cut_series(struct series *all, uint32_t n)
                                        .last = MAX(s->last, all[i].last), .rest = true };
         }
         qsort(all, METRICS_MAX_SERIES, sizeof(*all), by_record);
-        /* there is room: no more rests than series that they stand for */
+        /* there is room: no more of these than series that they replace */
         for (int source = 0; source < VIOLATION_N_SOURCES; source++)
                 if (rest[source].rest)
                         all[left++] = rest[source];
@@ -199,7 +198,7 @@ static void add_port(struct text *t, const struct subnet *s, struct violation_po
         else if (s && subnet_node_has_external(s, node, port.number))
                 add_empty_port(t, &s->nodes[node], port.number);
         else
-                text_add(t, ",port=\"%u\"", (unsigned) port.number); /* it is no more in the snapshot */
+                text_add(t, ",port=\"%u\"", (unsigned) port.number); /* it is not in the snapshot any more */
 }
 
 static void add_series_labels(struct text *t, const struct metrics *m, const struct series *s)
@@ -305,7 +304,7 @@ static void add_daemon(struct text *t, const struct metrics *m)
 
         family(t, info, GAUGE, "1; the label is the version of pkeyd.");
         text_add(t, "%s{version=\"%s\"} 1\n", info, m->version);
-        moment(t, "pkeyd_start_time_seconds", "When pkeyd was started.", m->started);
+        timestamp(t, "pkeyd_start_time_seconds", "When pkeyd was started.", m->started);
         one(t, "pkeyd_audit_mode", GAUGE, "1 if pkeyd compares and never writes (mode: audit).", m->audit);
         one(t, "pkeyd_standing_by", GAUGE, "1 if pkeyd stands by, because the master SM is on another host (role: follow-sm).",
             m->is_standby);
@@ -319,7 +318,7 @@ static void add_daemon(struct text *t, const struct metrics *m)
 
 static void add_ports(struct text *t, const struct metrics *m)
 {
-        if (m->looked) {
+        if (m->knows_ports) {
                 one(t, "pkeyd_ports_managed", GAUGE, "Ports whose P_Key tables pkeyd manages.", m->n_managed);
                 one(t, "pkeyd_ports_verified", GAUGE, "Managed ports that were read and are as the policy says.",
                     m->n_verified);
@@ -340,7 +339,7 @@ static void add_ports(struct text *t, const struct metrics *m)
         one(t, "pkeyd_drifts_total", COUNTER, "Tables that were as the policy says and later were not.", m->n_drifts);
 }
 
-static void add_passes(struct text *t, const struct metrics *m)
+static void add_sweeps(struct text *t, const struct metrics *m)
 {
         static const char name[] = "pkeyd_passes_total";
 
@@ -359,11 +358,11 @@ static void add_passes(struct text *t, const struct metrics *m)
         if (m->applied)
                 duration(t, "pkeyd_apply_duration_seconds", "How long it took to carry out the last plan that was not empty.",
                          m->apply_duration);
-        moment(t, "pkeyd_last_pass_timestamp_seconds", "When a sweep last came to its end, also if ports failed.", m->last_sweep);
-        moment(t, "pkeyd_last_success_timestamp_seconds",
+        timestamp(t, "pkeyd_last_pass_timestamp_seconds", "When a sweep last came to its end, also if ports failed.", m->last_sweep);
+        timestamp(t, "pkeyd_last_success_timestamp_seconds",
                "When a sweep last ended with every table as the policy says, also in audit mode and on a standby.",
                m->last_success);
-        moment(t, "pkeyd_last_apply_timestamp_seconds", "When a plan was last carried out in full.", m->last_apply);
+        timestamp(t, "pkeyd_last_apply_timestamp_seconds", "When a plan was last carried out in full.", m->last_apply);
 }
 
 static void add_mads(struct text *t, const struct metrics *m)
@@ -390,7 +389,7 @@ int metrics_print(const struct metrics *m, char **ret, size_t *ret_n)
 
         add_daemon(&t, m);
         add_ports(&t, m);
-        add_passes(&t, m);
+        add_sweeps(&t, m);
         add_mads(&t, m);
         r = add_violations(&t, m);
         if (r < 0)

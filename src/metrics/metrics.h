@@ -6,18 +6,18 @@
  *
  *     struct metrics --metrics_print--> the text format 0.0.4, for the textfile collector of node_exporter
  *
- * The text is what that collector reads, which is not OpenMetrics: there the TYPE line of a counter must have its name
- * with _total, in OpenMetrics without. Where both can be had they are: units in names, no time stamps, HELP before TYPE,
- * families in one piece, and `# EOF` as the last line, which the one wants and the other takes for a comment.
+ * This format differs from OpenMetrics: the TYPE line of a counter has the name with _total, in OpenMetrics without. Otherwise the
+ * text follows both: units in names, no time stamps, HELP before TYPE, families in one piece, and `# EOF` as the last line, which
+ * OpenMetrics requires and the collector takes for a comment.
  *
  * Numbers of violations are those of the violation table (violations/violations.h), never counted a second time here, so that
- * journal, bus and metrics say the same. What the violation table keeps apart by P_Key and peer is one series here: of one port
- * and source. A series tells whose counter it is (node_guid, seen_by), and which endport it is about, if the snapshot knows: at a
- * switch port that is what is plugged into it.
+ * journal, bus and metrics show the same. Records of one port and source that differ in P_Key and peer are one series here. The
+ * labels of a series name the port that counted (node_guid, seen_by), and the endport that it is about, if that is known: for a
+ * switch port what is plugged into it.
  *
- * Invariants: the same numbers give the same bytes; no two series are the same, whatever a fabric says of itself; at most
- * METRICS_MAX_SERIES series of violations by port, the largest, and for each source one of what is not shown
- * (rest="true"), so that sums stay right. A number that is not known is left out, never 0.
+ * Invariants: the same numbers give the same bytes; no two series have the same labels, whatever the names in a fabric; at most
+ * METRICS_MAX_SERIES series of violations by port, the largest, and for each source one of the others (rest="true"), so that sums
+ * are right. A number that is not known is left out, never 0.
  *
  * This folder refuses to know where the text goes, and what time it is.
  */
@@ -29,7 +29,7 @@
 
 #define METRICS_MAX_SERIES 5000
 
-/* Sweeps since the start, by how they ended. */
+/* Sweeps since the start, by result. */
 struct metrics_sweeps {
         uint64_t done, partial, refused, failed;
 };
@@ -37,22 +37,22 @@ struct metrics_sweeps {
 struct metrics {
         const char *version;
         uint64_t started;      /* this and `last_...`: seconds since 1970; 0: never */
-        uint64_t last_sweep;   /* that came to its end: the fabric was read, and what could be repaired was */
+        uint64_t last_sweep;   /* that ended: the fabric was read, and what could be repaired was */
         uint64_t last_success; /* likewise, and every table was as the policy says */
         uint64_t last_apply;   /* all writes were confirmed */
 
         uint64_t generation;      /* in force; 0: none */
-        uint64_t n_policy_errors; /* of what was last loaded; 0: it was accepted */
+        uint64_t n_policy_errors; /* of the files that were last loaded; 0: they were accepted */
         bool audit;
-        bool is_standby;          /* the other one of two head nodes writes */
+        bool is_standby;          /* the other head node writes */
 
-        bool looked;                 /* the following five are known */
+        bool knows_ports;            /* the following six are known */
         uint32_t n_managed, n_verified, n_drifted, n_unreachable, n_silent_links;
         uint32_t n_frozen;           /* endports; each with its switch port is neither verified nor drifted */
-        uint64_t n_drifts;           /* tables that were right and then were not, since the start */
+        uint64_t n_drifts;           /* tables that were as the policy says and later were not, since the start */
 
         bool knows_held;             /* the following two are known */
-        uint32_t n_held_bases, n_held_ports; /* bases in which a change waits; ports that it waits for */
+        uint32_t n_held_bases, n_held_ports; /* bases in which a change waits; ports that changes wait for */
 
         bool planned, applied, swept;
         usec_t plan_duration, apply_duration, sweep_duration; /* of the last one */
@@ -60,15 +60,15 @@ struct metrics {
         uint64_t n_writes, n_writes_failed, n_refused_by_gate;
         struct mad_engine_counters mads;
 
-        const struct notices_status *notices;        /* borrows; NULL: nobody subscribes */
-        const struct violation_poll_counters *poll;  /* borrows; NULL: nobody polls */
+        const struct notices_status *notices;        /* borrows; NULL: there is no subscription */
+        const struct violation_poll_counters *poll;  /* borrows; NULL: there is no poll */
 
         bool has_violations;                         /* there is a violation table */
         const struct violation_record *records;      /* borrows; as violations_records() gives them */
         uint32_t n_records;
         uint64_t violations[VIOLATION_N_SOURCES];    /* as violations_total() gives them */
-        const struct subnet *subnet;                 /* borrows; whose ports get names; NULL: none */
-        usec_t now;                                  /* by the clock of the records; and the same moment ... */
+        const struct subnet *subnet;                 /* borrows; has the names of ports; NULL: none */
+        usec_t now;                                  /* by the clock of the records; and the same time ... */
         usec_t realtime;                             /* ... in microseconds since 1970 */
 };
 

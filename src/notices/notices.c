@@ -5,15 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define REFRESH          (600 * USEC_PER_SEC)
-#define FIRST_WAIT       (5 * USEC_PER_SEC)
-#define LONGEST_WAIT     REFRESH
-#define RETRIES_TO_LEAVE 2   /* of what is taken back ... */
-#define ROUNDS_TO_LEAVE  5   /* ... and in so many rounds: nobody answers for ever to a wrong SM_Key */
-#define RECENT           256 /* Reports that are remembered, to know them again, */
-#define RECENT_FOR       (30 * USEC_PER_SEC) /* and for how long: an SA gives up after some tries, a second or so apart */
+#define REFRESH      (600 * USEC_PER_SEC)
+#define FIRST_WAIT   (5 * USEC_PER_SEC)
+#define LONGEST_WAIT REFRESH
+#define RECENT       256 /* Reports that are kept, to recognize repeated ones */
+#define RECENT_FOR   (30 * USEC_PER_SEC) /* an SA gives up after some tries, a second or so apart */
+/* In so many rounds: a request with a wrong SM_Key is never answered. */
+#define UNSUBSCRIBE_ROUNDS  5
+#define UNSUBSCRIBE_RETRIES 2
 
-/* What can be subscribed. */
+/* What pkeyd can subscribe to. */
 enum kind {
         KIND_P_KEY,
         KIND_Q_KEY,
@@ -33,11 +34,11 @@ static const struct inform_info kinds[N_KINDS] = {
         [KIND_SECURITY] = { INFORM_ANY, INFORM_TYPE_SECURITY, true },
 };
 
-/* What the SA has, or may have, for us: its answer may be lost. */
-struct held {
-        bool is;
-        uint64_t key;      /* with which it was asked for; without it, it is not taken back */
-        unsigned n_leaves; /* times that nobody answered when it was to be taken back */
+/* A subscription that the SA has, or may have: its answer may be lost. */
+struct subscription {
+        bool exists;
+        uint64_t key;          /* the SM_Key of the request, which is needed to unsubscribe */
+        unsigned n_unanswered; /* requests to unsubscribe */
 };
 
 struct recent {
@@ -49,20 +50,20 @@ struct notices {
         struct notices_sa sa;
         struct notices_status status;
 
-        /* A round: all that is wanted, then what is not wanted any more. */
+        /* A round: subscribes to all that is wanted, then unsubscribes from the rest. */
         unsigned wanted;      /* kinds: BY_NUMBER or BY_TYPE */
-        unsigned settled;     /* kinds that this round is done with */
-        struct held held[N_KINDS];
+        unsigned settled;     /* kinds that are done in this round */
+        struct subscription subscriptions[N_KINDS];
         usec_t next_at, wait;
 
-        /* The request under way. */
+        /* The request in flight. */
         bool in_flight;
-        uint64_t cookie;      /* of the last request; 0 in `expected`: its answer is of no interest any more */
+        uint64_t cookie;      /* of the last request; 0 in `expected`: its answer is ignored */
         uint64_t expected;
         enum kind kind;
-        struct inform_info asked;
+        struct inform_info request;
         uint64_t key;
-        bool was_held;        /* before it */
+        bool had_existed;     /* the subscription, before the request */
 
         struct recent recent[RECENT]; /* a ring */
         unsigned n_recent;            /* ever */
@@ -118,9 +119,9 @@ void notices_set_sa(struct notices *n, usec_t now, const struct notices_sa *sa, 
         n->expected = 0;
         n->wait = 0;
         if (moved) {
-                memset(n->held, 0, sizeof(n->held));
-                /* by an earlier process of this port that had no SM_Key */
-                n->held[KIND_SECURITY].is = true;
+                memset(n->subscriptions, 0, sizeof(n->subscriptions));
+                /* perhaps of an earlier process of this port that had no SM_Key */
+                n->subscriptions[KIND_SECURITY].exists = true;
         }
         n->status.mad_status = 0;
         n->status.key_unanswered = false;
@@ -128,13 +129,13 @@ void notices_set_sa(struct notices *n, usec_t now, const struct notices_sa *sa, 
         begin_round(n, is_there ? now : USEC_INFINITY, BY_NUMBER);
 }
 
-/* Taken back is what is not wanted any more. */
+/* Subscriptions that are not wanted any more. */
 static unsigned unwanted(const struct notices *n)
 {
         unsigned ret = 0;
 
         for (enum kind k = 0; k < N_KINDS; k++)
-                if (n->held[k].is && !(n->wanted & BIT(k)))
+                if (n->subscriptions[k].exists && !(n->wanted & BIT(k)))
                         ret |= BIT(k);
         return ret;
 }
@@ -155,14 +156,14 @@ static enum kind next_kind(const struct notices *n, bool *ret_subscribe)
 static uint64_t key_for(const struct notices *n, enum kind kind, bool subscribe)
 {
         if (!subscribe)
-                return n->held[kind].key;
+                return n->subscriptions[kind].key;
         return n->status.key_unanswered ? 0 : n->sa.sm_key;
 }
 
 static bool next(void *state, usec_t now, struct mad_request *ret)
 {
         struct notices *n = state;
-        struct held *held;
+        struct subscription *subscription;
         bool subscribe;
         enum kind kind;
 
@@ -171,17 +172,17 @@ static bool next(void *state, usec_t now, struct mad_request *ret)
         kind = next_kind(n, &subscribe);
         if (kind == N_KINDS)
                 return false;
-        held = &n->held[kind];
+        subscription = &n->subscriptions[kind];
         n->kind = kind;
         n->key = key_for(n, kind, subscribe);
-        n->was_held = held->is;
-        if (!held->is)
-                *held = (struct held) { .is = true, .key = n->key };
-        n->asked = kinds[kind];
-        n->asked.subscribe = subscribe;
-        inform_info_request(&n->asked, n->sa.lid, n->sa.sl, n->key, ret);
+        n->had_existed = subscription->exists;
+        if (!subscription->exists)
+                *subscription = (struct subscription) { .exists = true, .key = n->key };
+        n->request = kinds[kind];
+        n->request.subscribe = subscribe;
+        inform_info_request(&n->request, n->sa.lid, n->sa.sl, n->key, ret);
         ret->cookie = n->expected = ++n->cookie;
-        ret->retries = subscribe ? STAGE_RETRIES : RETRIES_TO_LEAVE;
+        ret->retries = subscribe ? STAGE_RETRIES : UNSUBSCRIBE_RETRIES;
         n->in_flight = true;
         return true;
 }
@@ -202,7 +203,7 @@ static void fail(struct notices *n, usec_t now, enum notices_state state, uint16
         begin_round(n, now + n->wait, BY_NUMBER);
 }
 
-/* One kind is done with, for good or bad: on, or the round is over. */
+/* One kind is done, with or without success: the next one, or the round is over. */
 static void settle(struct notices *n, usec_t now)
 {
         bool ignored;
@@ -219,8 +220,8 @@ static void settle(struct notices *n, usec_t now)
 
 static void refused(struct notices *n, usec_t now, uint16_t mad_status)
 {
-        if (!n->was_held)
-                n->held[n->kind].is = false;
+        if (!n->had_existed)
+                n->subscriptions[n->kind].exists = false;
         if (n->wanted == BY_NUMBER)
                 begin_round(n, now, BY_TYPE);
         else
@@ -241,8 +242,8 @@ static void subscribe_ended(struct notices *n, usec_t now, const struct mad_resu
 {
         switch (result->outcome) {
         case MAD_ANSWERED:
-                if (inform_info_is_taken(&n->asked, result->data)) {
-                        n->held[n->kind] = (struct held) { .is = true, .key = n->key };
+                if (inform_info_is_taken(&n->request, result->data)) {
+                        n->subscriptions[n->kind] = (struct subscription) { .exists = true, .key = n->key };
                         settle(n, now);
                 } else {
                         refused(n, now, 0);
@@ -259,13 +260,14 @@ static void subscribe_ended(struct notices *n, usec_t now, const struct mad_resu
         }
 }
 
-/* Refused: the SA had forgotten it. Unanswered: the next time. */
-static void leave_ended(struct notices *n, usec_t now, const struct mad_result *result)
+/* Refused: the SA did not have it any more. Unanswered: again in the next round. */
+static void unsubscribe_ended(struct notices *n, usec_t now, const struct mad_result *result)
 {
-        struct held *held = &n->held[n->kind];
+        struct subscription *subscription = &n->subscriptions[n->kind];
 
-        if (result->outcome == MAD_ANSWERED || result->outcome == MAD_REFUSED || ++held->n_leaves == ROUNDS_TO_LEAVE)
-                held->is = false;
+        if (result->outcome == MAD_ANSWERED || result->outcome == MAD_REFUSED ||
+            ++subscription->n_unanswered == UNSUBSCRIBE_ROUNDS)
+                subscription->exists = false;
         settle(n, now);
 }
 
@@ -277,12 +279,12 @@ static void result(void *state, usec_t now, const struct mad_result *result)
                 return;
         n->in_flight = false;
         if (n->expected != n->cookie)
-                return; /* the SA is another one since, or may have forgotten us: all begins anew */
+                return; /* the SA is another one since, or may have lost the subscription: the round began anew */
         n->expected = 0;
-        if (n->asked.subscribe)
+        if (n->request.subscribe)
                 subscribe_ended(n, now, result);
         else
-                leave_ended(n, now, result);
+                unsubscribe_ended(n, now, result);
 }
 
 static void reset(void *state, usec_t now)

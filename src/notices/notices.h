@@ -2,32 +2,30 @@
 #pragma once
 
 /*
- * notices/: what the subnet administrator tells without being asked.
+ * notices/: the subscription to notices of the subnet administrator (SA).
  *
  *     InformInfo (subscribe) -> SA ... SA -> Report(Notice) -> struct notice
  *
- * Whoever wants to hear of traps 257 (P_Key mismatch at an endport), 258 (Q_Key mismatch there) and 259 (P_Key
- * mismatch at a switch's external port) asks the SA with one InformInfo for each. An SA need not tell of them to who
- * does not have its SM_Key, and one that is given a wrong SM_Key keeps silent. So where single trap numbers are
- * refused, or nobody answers to our SM_Key, all notices of the type "security" are asked for (OpenSM refuses the
- * numbers without its sa_key, but not the type), and what is none of the three is passed over. What the SA took before
- * and is asked for in the other way now is given back: otherwise each notice would come twice. So is what an earlier process
- * on this port may have asked for by type: an SA knows a subscriber by its port, and forgets none that answers.
+ * A subscriber to traps 257 (P_Key mismatch at an endport), 258 (Q_Key mismatch at an endport) and 259 (P_Key mismatch at an
+ * external port of a switch) sends the SA one InformInfo for each. An SA may refuse these to a subscriber without its SM_Key, and
+ * does not answer one with a wrong SM_Key. So where trap numbers are refused, or a request with the SM_Key is not answered, pkeyd
+ * subscribes to all notices of the type "security" (OpenSM refuses the numbers without its sa_key, but not the type), and drops
+ * those of other traps. It unsubscribes from what it subscribed to in the other way before: else each notice would come twice;
+ * and from what an earlier process on this port may have subscribed to by type: an SA identifies a subscriber by its port, and
+ * keeps all that answer.
  *
- * The SA forgets subscribers when it restarts, and another one never knew them: so the subscription is a state machine
- * that is kept alive. It subscribes anew when the SM's LID changes, when the SM asks for client reregistration, and
- * every ten minutes anyway; what the SA refuses or does not answer is tried again with growing patience. One request
- * is under way at a time. Nothing is taken back at the end: an SA that finds no listener gives up by itself.
+ * The SA loses its subscribers when it restarts, and another SA never had them. So the subscription is a state machine that
+ * renews it: when the SM's LID changes, when the SM requests client reregistration, and every ten minutes. If the SA refuses or
+ * does not answer, pkeyd tries again after waits that double. One request is in flight at a time. pkeyd does not unsubscribe at
+ * its end: an SA that does not reach a subscriber drops it.
  *
- * Sans I/O: the subscription is a background task (mad_engine/stage.h), `now` is an argument, what is to be told comes out as
- * data.
+ * Sans I/O: the subscription is a background task (mad_engine/stage.h), `now` is an argument, notices come out as data.
  *
- * Reports are hostile input: only those from the very LID that is asked are taken (a channel adapter writes the LID of
- * who sends, so another host cannot speak for the SA), and a frame is a notice only if every field that is used says
- * so. What the SA sends is answered even if it is no such notice, so that it does not send it again for ever; what
- * others send is not.
+ * Reports are hostile input: only those from the LID of the SA are accepted (a channel adapter writes the sender's LID, so another
+ * host cannot pretend to be the SA), and a frame is a notice only if every field that is used is valid. Any Report of the SA is
+ * answered, so that it does not send it again for ever; those of others are not.
  *
- * This folder refuses to know whom a LID belongs to, what a violation is, and who logs.
+ * This folder refuses to know which port has a LID, what a violation is, and who logs.
  */
 
 #include "ib/sa.h"
@@ -38,9 +36,9 @@
 
 struct notices;
 
-/* Where the SA is, and how to ask it. */
+/* The address of the SA, and how requests reach it. */
 struct notices_sa {
-        struct lid lid;  /* PortInfo:MasterSMLID of our port; 0: there is none, nothing is asked */
+        struct lid lid;  /* PortInfo:MasterSMLID of the local port; 0: there is none, nothing is sent */
         uint8_t sl;      /* PortInfo:MasterSMSL */
         uint64_t sm_key; /* 0: none; never shown */
 };
@@ -48,9 +46,9 @@ struct notices_sa {
 enum notices_state {
         NOTICES_OFF,         /* no SA */
         NOTICES_SUBSCRIBING,
-        NOTICES_SUBSCRIBED,  /* the SA took all of it */
-        NOTICES_REFUSED,     /* it answered with a status; tried again later */
-        NOTICES_UNANSWERED,  /* nobody answered; tried again later */
+        NOTICES_SUBSCRIBED,
+        NOTICES_REFUSED,     /* the SA answered with a status; pkeyd tries again later */
+        NOTICES_UNANSWERED,  /* pkeyd tries again later */
         NOTICES_N_STATES,
 };
 
@@ -59,15 +57,15 @@ const char *notices_state_to_string(enum notices_state s);
 
 struct notices_status {
         enum notices_state state;
-        uint16_t mad_status;   /* of NOTICES_REFUSED; 0: it answered without one, but did not subscribe us */
-        bool by_type;          /* asked for by type, not by number */
-        bool key_unanswered;   /* ... since nobody answered to our SM_Key: it may be wrong */
-        uint64_t n_reports;    /* Reports that held a notice that we asked for */
-        uint64_t n_malformed;  /* ... that held what cannot be */
-        uint64_t n_others;     /* ... of another trap */
-        uint64_t n_repeated;   /* the same Report again: the SA had not seen our answer */
-        uint64_t n_foreign;    /* from somebody else than the SA; not answered */
-        uint64_t n_lost;       /* no room was left; they count as reports */
+        uint16_t mad_status;   /* of NOTICES_REFUSED; 0: the SA answered without one, but did not accept the subscription */
+        bool by_type;          /* subscribed by type, not by number */
+        bool key_unanswered;   /* ... because the SA did not answer a request with the SM_Key, which may be wrong */
+        uint64_t n_reports;    /* Reports with a notice of the three traps */
+        uint64_t n_malformed;  /* Reports with invalid content */
+        uint64_t n_others;     /* Reports of another trap */
+        uint64_t n_repeated;   /* the same Report again: the SA did not get the answer */
+        uint64_t n_foreign;    /* Reports of another sender than the SA; not answered */
+        uint64_t n_lost;       /* dropped because the queue was full; n_reports has them, too */
 };
 
 /* Returns owned, or NULL when memory is out. */
@@ -75,8 +73,7 @@ struct notices *notices_new(void);
 struct notices *notices_free(struct notices *n);
 DEFINE_CLEANUP(struct notices *, notices_free)
 
-/* Tells where the SA is. One that differs from before is subscribed at anew; so is any when `again` (client
- * reregistration, SM change). */
+/* Sets the SA. Subscribes anew if it is another one, or with `again` (client reregistration, SM change). */
 void notices_set_sa(struct notices *n, usec_t now, const struct notices_sa *sa, bool again);
 
 /* Borrows n. */
