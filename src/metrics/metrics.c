@@ -134,80 +134,54 @@ static uint32_t cut_series(struct series *all, uint32_t n)
         return left;
 }
 
-static void add_endport(struct text *t, const char *node, const char *device, uint8_t number, struct guid guid)
+/* host: as it was when the counter was read; GUID 0: another one may have been there. NULL: the one of the snapshot. */
+static void add_port(struct text *t, struct arena *a, const struct subnet *s, struct violation_port port,
+                     const struct violation_host *host)
 {
-        add_label(t, "node", node);
-        if (device[0])
-                add_label(t, "device", device);
-        text_add(t, ",port=\"%u\",port_guid=\"0x%016" PRIx64 "\"", (unsigned) number, guid.v);
-}
-
-static void add_switch_port(struct text *t, const char *node, uint8_t number)
-{
-        add_label(t, "switch", node);
-        text_add(t, ",switch_port=\"%u\"", (unsigned) number);
-}
-
-/* The host as it was when the counter was read. */
-static void add_host(struct text *t, struct violation_port port, const struct violation_host *host)
-{
-        add_label(t, "seen_by", port.node_guid.v == host->node_guid.v ? "endport" : "switch");
-        add_endport(t, host->node, host->device, host->number, host->guid);
-        if (host->switch_name)
-                add_switch_port(t, host->switch_name, host->switch_port);
-}
-
-/* The endport that the counter is about and its leaf port; seen_by: which of them counted. */
-static void add_known_port(struct text *t, const struct subnet *s, uint32_t port, bool host_is_known)
-{
-        bool at_switch = s->ports[port].role == PORT_SWITCH_EXTERNAL;
-        uint32_t endport = at_switch ? s->ports[port].peer : port, leaf = at_switch ? port : subnet_leaf_port(s, port);
-        char name[SUBNET_NAME_SIZE];
-
-        add_label(t, "seen_by", at_switch ? "switch" : "endport");
-        if (endport != SUBNET_NONE && host_is_known) {
-                const struct subnet_port *p = &s->ports[endport];
-                const struct subnet_node *node = subnet_port_node(s, p);
-
-                add_endport(t, subnet_node_name(node, name), node->device, p->number, p->guid);
-        }
-        if (leaf != SUBNET_NONE)
-                add_switch_port(t, subnet_node_name(subnet_port_node(s, &s->ports[leaf]), name), s->ports[leaf].number);
-}
-
-/* A switch port with nothing in it. */
-static void add_empty_port(struct text *t, const struct subnet_node *leaf_switch, uint8_t number)
-{
-        char name[SUBNET_NAME_SIZE];
-
-        add_label(t, "seen_by", "switch");
-        add_switch_port(t, subnet_node_name(leaf_switch, name), number);
-}
-
-/* host: NULL: the one of the snapshot. */
-static void add_port(struct text *t, const struct subnet *s, struct violation_port port, const struct violation_host *host)
-{
-        uint32_t p = s ? subnet_find_port_of(s, port.node_guid, port.number) : SUBNET_NONE;
         uint32_t node = s ? subnet_find_node(s, port.node_guid) : SUBNET_NONE;
+        uint32_t endport = node == SUBNET_NONE ? SUBNET_NONE : subnet_find_port(s, node, port.number);
+        bool is_switch_port = s && subnet_node_has_external(s, node, port.number);
+        bool has_endport = host && host->guid.v != 0;
+        struct violation_host h = {};
+        char name[SUBNET_NAME_SIZE];
 
+        if (endport != SUBNET_NONE && is_switch_port)
+                endport = s->ports[endport].peer;
+        if (has_endport) {
+                h = *host;
+                is_switch_port = port.node_guid.v != host->node_guid.v;
+        } else if (endport != SUBNET_NONE) {
+                has_endport = !host;
+                t->failed = violation_host_open(a, s, endport, &h) < 0 || t->failed;
+        } else if (is_switch_port) {
+                h.switch_name = subnet_node_name(&s->nodes[node], name);
+                h.switch_port = port.number;
+        }
         text_add(t, ",node_guid=\"0x%016" PRIx64 "\"", port.node_guid.v);
-        if (host && host->guid.v != 0)
-                add_host(t, port, host);
-        else if (p != SUBNET_NONE)
-                add_known_port(t, s, p, !host);
-        else if (s && subnet_node_has_external(s, node, port.number))
-                add_empty_port(t, &s->nodes[node], port.number);
-        else
-                text_add(t, ",port=\"%u\"", (unsigned) port.number); /* it is not in the snapshot any more */
+        if (t->failed || (!has_endport && !h.switch_name)) {
+                text_add(t, ",port=\"%u\"", (unsigned) port.number);
+                return;
+        }
+        add_label(t, "seen_by", is_switch_port ? "switch" : "endport");
+        if (has_endport) {
+                add_label(t, "node", h.node);
+                if (h.device[0])
+                        add_label(t, "device", h.device);
+                text_add(t, ",port=\"%u\",port_guid=\"0x%016" PRIx64 "\"", (unsigned) h.number, h.guid.v);
+        }
+        if (h.switch_name) {
+                add_label(t, "switch", h.switch_name);
+                text_add(t, ",switch_port=\"%u\"", (unsigned) h.switch_port);
+        }
 }
 
-static void add_series_labels(struct text *t, const struct metrics *m, const struct series *s)
+static void add_series_labels(struct text *t, struct arena *a, const struct metrics *m, const struct series *s)
 {
         text_add(t, "{source=\"%s\"", violation_source_to_string(s->first->source));
         if (s->rest)
                 text_add(t, ",rest=\"true\"");
         else
-                add_port(t, m->subnet, s->first->port, s->first->host);
+                add_port(t, a, m->subnet, s->first->port, s->first->host);
         text_add(t, "} ");
 }
 
@@ -218,7 +192,7 @@ static uint64_t to_unix(const struct metrics *m, usec_t when)
         return m->realtime > ago ? (m->realtime - ago) / USEC_PER_SEC : 0;
 }
 
-static void add_by_port(struct text *t, const struct metrics *m, const struct series *all, uint32_t n)
+static void add_by_port(struct text *t, struct arena *a, const struct metrics *m, const struct series *all, uint32_t n)
 {
         static const char total[] = "pkeyd_violations_total", last[] = "pkeyd_violations_last_timestamp_seconds";
 
@@ -227,13 +201,13 @@ static void add_by_port(struct text *t, const struct metrics *m, const struct se
         family(t, total, COUNTER, "Membership violations since pkeyd was started, by port and source, as in the journal.");
         for (uint32_t i = 0; i < n; i++) {
                 text_add(t, "%s", total);
-                add_series_labels(t, m, &all[i]);
+                add_series_labels(t, a, m, &all[i]);
                 text_add(t, "%" PRIu64 "\n", all[i].total);
         }
         family(t, last, GAUGE, "When membership violations were last seen, by port and source.");
         for (uint32_t i = 0; i < n; i++) {
                 text_add(t, "%s", last);
-                add_series_labels(t, m, &all[i]);
+                add_series_labels(t, a, m, &all[i]);
                 text_add(t, "%" PRIu64 "\n", to_unix(m, all[i].last));
         }
 }
@@ -256,7 +230,7 @@ static int add_violations(struct text *t, const struct metrics *m)
         for (int source = 0; source < VIOLATION_N_SOURCES; source++)
                 labelled(t, name, "source", violation_source_to_string((enum violation_source) source),
                          m->violations[source]);
-        add_by_port(t, m, all, cut_series(all, n));
+        add_by_port(t, a, m, all, cut_series(all, n));
         for (uint32_t i = 0; i < m->n_records; i++)
                 saturated += m->records[i].saturated;
         one(t, "pkeyd_saturated_counters", GAUGE,
