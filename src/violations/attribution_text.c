@@ -47,7 +47,7 @@ struct value {
 struct sentence {
         const struct facts *facts;
         struct text text;
-        struct value values[10];
+        const struct value *values; /* up to one without a name */
         char base[16]; /* "0x0101" */
         struct headline headline;
 };
@@ -59,9 +59,9 @@ static void sentence_done(struct sentence *s)
 
 static const struct value *find_value(const struct sentence *s, const char *template)
 {
-        for (size_t i = 0; i < ELEMENTS(s->values); i++)
-                if (strncmp(template, s->values[i].name, strlen(s->values[i].name)) == 0)
-                        return &s->values[i];
+        for (const struct value *v = s->values; v->name; v++)
+                if (strncmp(template, v->name, strlen(v->name)) == 0)
+                        return v;
         return NULL;
 }
 
@@ -78,30 +78,6 @@ static void add_template(struct text *w, const struct sentence *s, const char *t
 static const char *membership_word(enum membership m)
 {
         return m == MEMBERSHIP_BOTH ? "full and limited" : membership_to_string(m);
-}
-
-static void set_values(struct sentence *s)
-{
-        const struct facts *f = s->facts;
-        bool in = f->record->source != VIOLATION_XMIT_CONSTRAINT;
-        const struct value values[] = {
-                { "{host}", host_is_known(&f->host) ? f->host.label
-                            : f->record->host       ? "an uncertain host (a cable may have been moved)"
-                                                    : "its host" },
-                { "{port}", f->out->counted_by },
-                { "{sender}", f->from.name },
-                { "{receiver}", f->to.name },
-                { "{partition}", f->out->partition },
-                { "{base}", s->base },
-                { "{member}", membership_word(f->member) },
-                { "{way}", in ? "from" : "to" },
-                { "{direction}", in ? "incoming" : "outgoing" },
-                { "{raw}", in ? "FilterRawInbound" : "FilterRawOutbound" },
-        };
-
-        static_assert(sizeof(values) == sizeof(s->values));
-        (void) snprintf(s->base, sizeof(s->base), "0x%04x", (unsigned) p_key_base(f->out->p_key));
-        memcpy(s->values, values, sizeof(values));
 }
 
 /* --- the headline ------------------------------------------------------------------------------------------------- */
@@ -446,10 +422,27 @@ static void add_headline(struct sentence *s, const struct violation_report *repo
 
 int attribution_write(struct facts *f, const struct violation_report *report)
 {
+        bool in = f->record->source != VIOLATION_XMIT_CONSTRAINT;
         _cleanup_(sentence_done) struct sentence s = { .facts = f };
+        const struct value values[] = {
+                { "{host}", host_is_known(&f->host) ? f->host.label
+                            : f->record->host       ? "an uncertain host (a cable may have been moved)"
+                                                    : "its host" },
+                { "{port}", f->out->counted_by },
+                { "{sender}", f->from.name },
+                { "{receiver}", f->to.name },
+                { "{partition}", f->out->partition },
+                { "{base}", s.base },
+                { "{member}", membership_word(f->member) },
+                { "{way}", in ? "from" : "to" },
+                { "{direction}", in ? "incoming" : "outgoing" },
+                { "{raw}", in ? "FilterRawInbound" : "FilterRawOutbound" },
+                {},
+        };
         int r;
 
-        set_values(&s);
+        s.values = values;
+        (void) snprintf(s.base, sizeof(s.base), "0x%04x", (unsigned) p_key_base(f->out->p_key));
         r = violation_source_is_notice(f->record->source) ? make_notice_headline(&s) : make_counter_headline(&s);
         if (r < 0)
                 return r;
