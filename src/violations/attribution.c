@@ -5,8 +5,8 @@
 
 #include "violations/attribution_internal.h"
 
-/* pkeyd says nothing of the past of an endport that it has known for less time than this. */
-#define WORTH_SAYING (60 * USEC_PER_SEC)
+/* How long pkeyd must have known an endport before a sentence states that its memberships did not change. */
+#define WORTH_STATING (60 * USEC_PER_SEC)
 
 /* Violations that began this long after a change are probably, or perhaps, its consequence. */
 #define PROBABLY (24 * 3600 * USEC_PER_SEC)
@@ -39,7 +39,7 @@ static void add_remark(struct facts *f, enum remark remark)
         f->remarks |= UINT32_C(1) << remark;
 }
 
-/* A port that is not in the snapshot, by what its node is called if that is, or by what the notice says of it. */
+/* The label of a port that is not in the snapshot: with the name of its node if that is in it, else from the notice. */
 static const char *label_of_missing(const struct facts *f, uint32_t node)
 {
         const struct violation_port *port = &f->record->port;
@@ -176,7 +176,7 @@ static struct beginning beginning_of(const struct violation_record *r)
 {
         usec_t latest = r->host_first ?: r->first, since = r->host_first ? r->host_first_since : r->first_since;
 
-        if (r->total == 0) /* it only is saturated, for nobody knows how long */
+        if (r->total == 0) /* it is only saturated, and since when is not known */
                 return (struct beginning) { 0, USEC_INFINITY, USEC_INFINITY };
         return (struct beginning) { since ?: latest, latest, MAX(r->episode_began, latest) };
 }
@@ -218,7 +218,7 @@ static bool find_membership(const struct facts *f, const struct violation_host *
         return true;
 }
 
-/* Both is no more than full: the limited key lets a port talk to nobody to whom the full one does not. */
+/* Both counts as full: with the limited key a port reaches no member that it does not reach with the full one. */
 static int level_of(enum membership m)
 {
         return membership_has_full(m) ? 2 : membership_has_limited(m) ? 1 : 0;
@@ -254,7 +254,7 @@ static void set_changed(struct facts *f, const struct violation_host *host, enum
         };
 }
 
-/* The subject is this endport if its membership in the partition of the P_Key changed; false: no change is known. */
+/* Makes this endport the subject if its membership in the partition of the P_Key changed; false: no change is known. */
 static bool take_change(struct facts *f, const struct violation_host *host, enum role role)
 {
         const struct membership_change *change = NULL;
@@ -266,7 +266,7 @@ static bool take_change(struct facts *f, const struct violation_host *host, enum
         return change;
 }
 
-/* Of the two ends of a packet, the one that changed, first the sender. */
+/* The same of the two ends of a packet, first the sender. */
 static bool take_change_of_end(struct facts *f, enum role from, enum role to)
 {
         return take_change(f, &f->from, from) || take_change(f, &f->to, to);
@@ -285,7 +285,7 @@ static void take_outsider(struct facts *f, const struct violation_host *host, en
         if (!take_change(f, host, role)) {
                 usec_t known = known_for(f, host);
 
-                f->subject = (struct subject) { .host = host, .past = known < WORTH_SAYING ? PAST_NO_MEMBER : PAST_NEVER,
+                f->subject = (struct subject) { .host = host, .past = known < WORTH_STATING ? PAST_NO_MEMBER : PAST_NEVER,
                                                 .known_for = known };
         }
         f->subject.lists_memberships = true;
@@ -301,7 +301,8 @@ static const struct membership_change *newest(const struct membership_change *ch
         return found;
 }
 
-/* What this endport lost last in any partition; if that is long ago, or nothing, its last change. */
+/* Makes this endport the subject, with its last loss in any partition; if that is long ago, or there is none, with its last
+ * change. */
 static void take_last_change(struct facts *f, const struct violation_host *host, enum role role)
 {
         const struct membership_change *changes, *change;
@@ -317,7 +318,7 @@ static void take_last_change(struct facts *f, const struct violation_host *host,
                 set_changed(f, host, role, change);
                 f->subject.changes = changes;
                 f->subject.n_changes = n;
-        } else if (known_for(f, host) >= WORTH_SAYING) {
+        } else if (known_for(f, host) >= WORTH_STATING) {
                 f->subject = (struct subject) { .host = host, .past = PAST_UNCHANGED, .known_for = known_for(f, host) };
         }
 }
@@ -339,7 +340,7 @@ static void remark_filter(struct facts *f)
 static void add_counter_reasons(struct facts *f)
 {
         bool in = f->record->source == VIOLATION_RCV_CONSTRAINT, constraint = source_is_constraint(f->record->source);
-        /* what comes into a switch port its host sent; what comes into an adapter the adapter received */
+        /* the host sent what comes into its switch port, and received what comes into its adapter */
         bool is_sender = constraint && in == f->is_switch_port;
 
         if (f->is_switch_port)
@@ -422,7 +423,7 @@ void attribution_add_reasons(struct facts *f)
                 add_counter_reasons(f);
 }
 
-/* --- both ways in --------------------------------------------------------------------------------------------------- */
+/* --- the interface -------------------------------------------------------------------------------------------------- */
 
 static int explain(struct arena *a, const struct violation_report *report, const struct violation_record *record,
                    const struct attribution_input *input, struct attribution *ret)
@@ -441,16 +442,16 @@ static int explain(struct arena *a, const struct violation_report *report, const
         return r;
 }
 
-int attribution_explain(struct arena *a, const struct violation_report *report, const struct attribution_input *c,
+int attribution_explain(struct arena *a, const struct violation_report *report, const struct attribution_input *input,
                         struct attribution *ret)
 {
         if (report->kind == VIOLATION_STORM || report->kind == VIOLATION_ALL_QUIET)
-                return attribution_write_sum(a, report, c, ret);
-        return explain(a, report, &report->record, c, ret);
+                return attribution_write_sum(a, report, input, ret);
+        return explain(a, report, &report->record, input, ret);
 }
 
-int attribution_explain_record(struct arena *a, const struct violation_record *record, const struct attribution_input *c,
+int attribution_explain_record(struct arena *a, const struct violation_record *record, const struct attribution_input *input,
                                struct attribution *ret)
 {
-        return explain(a, NULL, record, c, ret);
+        return explain(a, NULL, record, input, ret);
 }

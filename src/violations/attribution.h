@@ -39,8 +39,8 @@ struct attribution {
 };
 
 /* Returns 0 or -ENOMEM. */
-int attribution_explain(struct arena *a, const struct violation_report *report, const struct attribution_input *c,
+int attribution_explain(struct arena *a, const struct violation_report *report, const struct attribution_input *input,
                         struct attribution *ret);
 /* The same for a record, for lists: all that it counted, and when it counted first and last. */
 int attribution_explain_record(struct arena *a, const struct violation_record *record,
-                               const struct attribution_input *c, struct attribution *ret);
+                               const struct attribution_input *input, struct attribution *ret);

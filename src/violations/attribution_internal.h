@@ -3,8 +3,8 @@
 
 /*
  * attribution.c works out the facts of one record, attribution_text.c puts them into a sentence, attribution_storm.c sums up many
- * records. A sentence is a headline (which port dropped what), then clauses: remarks, and in their midst what the policy gives and
- * gave to one endport, the subject.
+ * records. A sentence is a headline (which port dropped what), then clauses: remarks, and in their midst the memberships of one
+ * endport, the subject, with its last change.
  */
 
 #include "util/text.h"
@@ -20,7 +20,7 @@ enum switch_filter {
         FILTER_GONE,        /* the port is not in the snapshot any more */
 };
 
-/* In the order in which a sentence has them. */
+/* In the order of the sentence. */
 enum remark {
 #define REMARK(name, text) REMARK_##name,
 #include "violations/attribution_remarks.def"
@@ -28,8 +28,8 @@ enum remark {
         N_REMARKS,
 };
 
-/* When the first violations of a host came, as far as the samples show: after the last one without them, until the first one with
- * them. 0 and USEC_INFINITY: not known. `again`: when those came that this is about, if it was quiet in between. */
+/* When the first violations of a host came: after the last sample without them (earliest), before the first one with them
+ * (latest). 0 and USEC_INFINITY: not known. again: the begin of this episode, if the host was quiet since the first ones. */
 struct beginning {
         usec_t earliest, latest, again;
 };
@@ -52,10 +52,10 @@ enum past {
 
 /* Whether a change of the subject is the cause of the violations. */
 enum certainty {
-        CAUSE_UNRELATED,    /* it is no loss, too long ago, or nothing is known of when they began */
-        CAUSE_LATER,        /* they had begun before */
-        CAUSE_REPEATED,     /* they came again after it, but the first ones came before */
-        CAUSE_SIMULTANEOUS, /* it came between the last sample without violations and the first one with them */
+        CAUSE_UNRELATED,    /* it is no loss, or too long ago; or it is not known when they began */
+        CAUSE_LATER,        /* they began before it */
+        CAUSE_REPEATED,     /* this episode began after it, but the first one before */
+        CAUSE_SIMULTANEOUS, /* it is between the last sample without violations and the first one with them */
         CAUSE_POSSIBLE,
         CAUSE_PROBABLE,
 };
@@ -102,14 +102,14 @@ bool membership_change_is_loss(const struct membership_change *change);
 /* The endport as an index of input->memberships; SUBNET_NONE: its memberships are not known. */
 uint32_t attribution_find_host(const struct attribution_input *input, const struct violation_host *host);
 
-/* Where it was counted, by whom and about whom; facts->arena, input, record and out are set. 0 or -ENOMEM. */
+/* Finds the port that counted and the endports, and fills `out`; arena, input, record and out are set. 0 or -ENOMEM. */
 int attribution_open(struct facts *f);
-/* Why: the remarks and the subject. */
+/* Sets the remarks and the subject. */
 void attribution_add_reasons(struct facts *f);
 
-/* Makes out->text of all that. report: NULL: of the record as it is. 0 or -ENOMEM. */
+/* Writes out->text. report: NULL: of the record as it is. 0 or -ENOMEM. */
 int attribution_write(struct facts *f, const struct violation_report *report);
-/* "3 minutes ago by generation 42", or what else made it. */
+/* "3 minutes ago by generation 42" */
 void attribution_add_when(struct text *w, const struct attribution_input *input, const struct membership_change *change);
 /* " in the last 60 seconds"; since: 0: nothing. */
 void attribution_add_span(struct text *w, const struct attribution_input *input, usec_t since);

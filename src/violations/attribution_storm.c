@@ -100,7 +100,7 @@ static void add_shared(struct text *w, const struct attribution_input *in, struc
         text_add(w, shared.change->after == MEMBERSHIP_NONE ? "taken out of" : "made limited members of");
         text_add(w, " %s (0x%04x) ", shared.change->partition, (unsigned) shared.change->base);
         attribution_add_when(w, in, shared.change);
-        /* that all of them began between the same two samples as the edit is no accident */
+        /* it is no accident if all of them began between the same two samples as the edit */
         if (shared.n == n)
                 text_add(w, ": probably this is the one cause");
         else
@@ -118,7 +118,7 @@ static const char *storm_verb(const struct facts *f)
         return "counted";
 }
 
-/* What a switch port counted that does not check P_Keys, as far as is known, its host may not have sent. */
+/* A switch port that does not check P_Keys may count packets that its host did not send. */
 static void add_worst(struct text *w, const struct facts *f)
 {
         struct phrase n = phrase_number(f->record->unreported);

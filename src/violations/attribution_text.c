@@ -19,7 +19,7 @@ struct headline {
         const char *subject, *verb, *tail, *source;
 };
 
-/* The name that the standard, or the kernel, has for what counted. */
+/* Names of the standard and the kernel. */
 static const char *const sources[VIOLATION_N_SOURCES] = {
         [VIOLATION_P_KEY_VIOLATIONS] = "PortInfo:P_KeyViolations",
         [VIOLATION_RCV_CONSTRAINT] = "PortRcvConstraintErrors",
@@ -155,15 +155,15 @@ static int make_notice_headline(struct sentence *s)
         return s->headline.tail && s->headline.source ? 0 : -ENOMEM;
 }
 
-/* --- the subject: what the policy gives and gave to it ---------------------------------------------------------------- */
+/* --- the subject ---------------------------------------------------------------------------------------------------- */
 
-/* "A, B (0x0101) and 3 others". "and 1 other" would be no shorter than its name. */
+/* "A, B (0x0101) and 3 others", but never "and 1 other", which is no shorter than a name. */
 struct names {
         struct {
                 const char *name;
                 uint16_t base; /* 0: without it */
         } items[MAX_NAMES + 1];
-        uint32_t n; /* of them all; the first are in items */
+        uint32_t n; /* of all; the first are in items */
 };
 
 static void take_name(struct names *l, const char *name, uint16_t base)
@@ -230,7 +230,7 @@ void attribution_add_when(struct text *w, const struct attribution_input *input,
                 text_add(w, " by generation %" PRIu64, change->generation);
 }
 
-/* Those that came with `change` and are of its kind. */
+/* Of the same time and kind. */
 static bool is_like(const struct membership_change *a, const struct membership_change *b)
 {
         if (a->when != b->when || a->generation != b->generation)
@@ -317,7 +317,7 @@ void attribution_add_span(struct text *w, const struct attribution_input *input,
                 text_add(w, " in the last %s", phrase_duration(elapsed(since, input->now)).text);
 }
 
-/* "node0042 sent 3 packets"; report: NULL: of the record. Each notice is about one packet, but not every packet leads to one. */
+/* "node0042 sent 3 packets"; report: NULL: of the record. Not every packet leads to a notice. */
 static void add_packets(struct sentence *s, const struct violation_report *report)
 {
         const struct facts *f = s->facts;

@@ -18,7 +18,7 @@ struct first_counted {
 struct port_samples {
         struct violation_port port;
         struct violation_counter counters[VIOLATION_N_COUNTERS];
-        struct shared_host *host;           /* referenced; NULL: the table was not told of any */
+        struct shared_host *host;           /* referenced; NULL: none was set */
         bool doubted[VIOLATION_N_COUNTERS]; /* what the next sample finds may be another host's */
         /* Of an endport: when it first counted violations of it, and when its leaf port did, whichever that was. */
         struct first_counted own[VIOLATION_N_COUNTERS], at_leaf[VIOLATION_N_COUNTERS];

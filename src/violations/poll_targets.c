@@ -58,18 +58,18 @@ static void add_target(struct poll_targets *t, const struct subnet *s, const str
 static void add_agent(struct poll_targets *t, enum node_type type, const struct poll_targets *old)
 {
         struct poll_target *target = &t->targets[t->n_targets - 1];
-        struct violation_port who = target->port;
+        struct violation_port port = target->port;
         const struct poll_agent *known;
         struct poll_agent *agent;
 
         if (type == NODE_SWITCH)
-                who.number = 0;
-        if (t->n_agents == 0 || !violation_port_equal(t->agents[t->n_agents - 1].port, who)) {
+                port.number = 0;
+        if (t->n_agents == 0 || !violation_port_equal(t->agents[t->n_agents - 1].port, port)) {
                 agent = &t->agents[t->n_agents++];
-                known = poll_targets_find_agent(old, who);
+                known = poll_targets_find_agent(old, port);
                 if (known)
                         *agent = *known;
-                agent->port = who;
+                agent->port = port;
                 agent->first = t->n_targets - 1;
         }
         target->agent = t->n_agents - 1;

@@ -243,7 +243,7 @@ WRONGS = [
     Wrong("apply-asks-more-often", "src/apply/apply.c", "ret->retries -= MIN(ret->retries, RETRIES_BEFORE_LINK + 1);", ";"),
     Wrong("apply-the-link-is-asked-for-ever", "src/apply/apply.c", "        ap->tasks[i].link_asked = true;\n", ""),
     Wrong("metrics-an-empty-port-has-no-switch", "src/metrics/metrics.c", "        } else if (is_switch_port) {\n", "        } else if (false) {\n"),
-    Wrong("violations-a-port-is-another", "src/violations/poll_targets.c", "                who.number = 0;\n", ""),
+    Wrong("violations-a-port-is-another", "src/violations/poll_targets.c", "                port.number = 0;\n", ""),
     Wrong("violations-nothing-is-remembered", "src/violations/poll_targets.c", "        if (known)\n                *target = *known;\n", "        (void) known;\n"),
 
     # verify
