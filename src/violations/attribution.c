@@ -44,7 +44,7 @@ static const char *label_of_missing(const struct facts *f, uint32_t node)
 {
         const struct violation_port *port = &f->record->port;
         const struct notice *notice = &f->record->notice;
-        const struct subnet_node *n;
+        const char *label;
 
         if (port->node_guid.v == 0 && notice->has_switch_port)
                 return arena_printf(f->arena, "port %u of the switch with LID %u", notice->switch_port, notice->switch_lid.v);
@@ -52,8 +52,8 @@ static const char *label_of_missing(const struct facts *f, uint32_t node)
                 return arena_printf(f->arena, "LID %u", notice->issuer.v);
         if (node == SUBNET_NONE)
                 return arena_printf(f->arena, "port %u of node 0x%016" PRIx64, port->number, port->node_guid.v);
-        n = &f->input->subnet->nodes[node];
-        return arena_printf(f->arena, "%s/%u", n->name[0] ? n->name : n->description, port->number);
+        label = subnet_node_label(f->arena, &f->input->subnet->nodes[node]);
+        return label ? arena_printf(f->arena, "%s/%u", label, port->number) : NULL;
 }
 
 static void remark_missing(struct facts *f, uint32_t node)

@@ -674,6 +674,11 @@ START_TEST(test_hosts)
         subnet->nodes[leaf].silent_ports[0] |= 1u << 20;
         expect_text(explain_of(&nobody, (struct violation_port) { { LEAF07 }, 20 }, VIOLATION_RCV_CONSTRAINT, &a),
                     "; the device plugged into leaf07/20 did not answer");
+        /* of a director the label has the board, as if the port were in the snapshot */
+        subnet->nodes[leaf].description = "MF0;leaf07:CS8500/L20/U2";
+        expect_text(explain_of(&nobody, (struct violation_port) { { LEAF07 }, 20 }, VIOLATION_RCV_CONSTRAINT, &a),
+                    "switch port leaf07:L20/U2/20 dropped 2 packets");
+        subnet->nodes[leaf].description = "MF0;leaf07:MQM8700/U1";
         /* its own counter, under the name that it had */
         was.node_guid.v = NODE0042;
         was.guid.v = NODE0042 + 1;
