@@ -23,8 +23,7 @@ struct known_port {
         uint32_t first, n;
 };
 
-/* All that is known at one time. */
-struct memory {
+struct membership_history {
         struct arena *arena;               /* owned; all the rest but the changes lives in it */
         struct known_port *ports;          /* ascending GUID */
         uint32_t n_ports;
@@ -38,26 +37,21 @@ struct memory {
         usec_t forgotten;                  /* the newest change that had to make room; 0: none had to */
 };
 
-struct membership_history {
-        struct memory m;
-};
-
-/* One learning: from the old memory and new memberships to the new memory. */
+/* One learning: from the old history and new memberships to the new history. */
 struct learning {
-        const struct memory *old;
-        struct memory *to;
+        const struct membership_history *old;
+        struct membership_history *to;
         const struct memberships *given;
         usec_t now;
         uint64_t generation;
-        uint32_t *names; /* index in the old memory -> in the new one, plus 1; 0: not copied */
-        bool *forget;    /* ports of the old memory */
+        uint32_t *names; /* index in the old history -> in the new one, plus 1; 0: not copied */
+        bool *forget;    /* ports of the old history */
 };
 
-static void memory_done(struct memory *m)
+static void release(struct membership_history *h)
 {
-        arena_free(m->arena);
-        free(m->changes);
-        *m = (struct memory) {};
+        arena_free(h->arena);
+        free(h->changes);
 }
 
 struct membership_history *membership_history_new(void)
@@ -68,7 +62,7 @@ struct membership_history *membership_history_new(void)
 struct membership_history *membership_history_free(struct membership_history *h)
 {
         if (h) {
-                memory_done(&h->m);
+                release(h);
                 free(h);
         }
         return NULL;
@@ -87,7 +81,7 @@ static int compare_items(const void *pa, const void *pb)
 static int copy_policy_names(struct learning *l)
 {
         const struct policy *p = l->given->policy;
-        struct memory *to = l->to;
+        struct membership_history *to = l->to;
 
         to->names = arena_new_array(to->arena, const char *, (size_t) p->n_partitions + l->old->n_names);
         l->names = arena_new_array(to->arena, uint32_t, l->old->n_names);
@@ -101,10 +95,10 @@ static int copy_policy_names(struct learning *l)
         return 0;
 }
 
-/* Copies a name of the old memory, once. */
+/* Copies a name of the old history, once. */
 static int keep_name(struct learning *l, uint32_t old_name, uint32_t *ret)
 {
-        struct memory *to = l->to;
+        struct membership_history *to = l->to;
 
         if (l->names[old_name] == 0) {
                 to->names[to->n_names] = arena_strdup(to->arena, l->old->names[old_name]);
@@ -132,7 +126,7 @@ static int compare_newest_first(const void *pa, const void *pb)
         return ORDER(b->when, a->when) ?: compare_changes(a, b);
 }
 
-static int add_change(struct memory *to, const struct membership_change *change, uint32_t name)
+static int add_change(struct membership_history *to, const struct membership_change *change, uint32_t name)
 {
         struct membership_change *added;
 
@@ -148,7 +142,7 @@ static int add_change(struct memory *to, const struct membership_change *change,
 /* Old changes stay, except those of a membership that has changed again. */
 static int keep_changes(struct learning *l)
 {
-        struct memory *to = l->to;
+        struct membership_history *to = l->to;
         uint32_t n_new = to->n_changes;
 
         for (uint32_t i = 0; i < l->old->n_changes; i++) {
@@ -209,7 +203,7 @@ static int compare_port(struct learning *l, const struct known_port *before, con
 }
 
 /* The oldest make room. Of changes of the same time those of the lowest GUIDs stay. */
-static void drop_oldest_changes(struct memory *m)
+static void drop_oldest_changes(struct membership_history *m)
 {
         if (m->n_changes <= HISTORY_MAX_CHANGES)
                 return;
@@ -225,7 +219,7 @@ static void drop_oldest_changes(struct memory *m)
 static void learn_port(struct learning *l, uint32_t index, const struct known_port *before)
 {
         const struct memberships *given = l->given;
-        struct memory *to = l->to;
+        struct membership_history *to = l->to;
         struct known_port *port = &to->ports[to->n_ports++];
 
         *port = (struct known_port) {
@@ -252,7 +246,7 @@ static void learn_port(struct learning *l, uint32_t index, const struct known_po
 /* An endport that is not in the subnet stays as it was. */
 static int keep_port(struct learning *l, const struct known_port *before)
 {
-        struct memory *to = l->to;
+        struct membership_history *to = l->to;
         struct known_port *port = &to->ports[to->n_ports++];
 
         *port = *before;
@@ -283,7 +277,7 @@ static uint32_t next_endport(const struct subnet *s, uint32_t *i)
 
 static int merge_ports(struct learning *l)
 {
-        const struct memory *old = l->old;
+        const struct membership_history *old = l->old;
         const struct subnet *s = l->given->subnet;
         uint32_t i = 0, j = 0;
         int r = 0;
@@ -314,7 +308,7 @@ static int merge_ports(struct learning *l)
 
 /* --- bounds ----------------------------------------------------------------------------------------------------- */
 
-/* An endport that is not in the subnet any more, and its index in the old memory. */
+/* An endport that is not in the subnet any more, and its index in the old history. */
 struct gone {
         usec_t seen;
         uint32_t port, n_items;
@@ -330,7 +324,7 @@ static int compare_gone(const void *pa, const void *pb)
 /* Marks those that are gone longest, as many as exceed the limits. */
 static int choose_forgotten(struct learning *l)
 {
-        const struct memory *old = l->old;
+        const struct membership_history *old = l->old;
         _cleanup_free_ struct gone *gone = malloc(MAX(old->n_ports, 1u) * sizeof(*gone));
         uint32_t n = 0, n_items = 0;
 
@@ -353,9 +347,9 @@ static int choose_forgotten(struct learning *l)
 /* Room for all endports and their memberships, old and new. */
 static int make_room(struct learning *l)
 {
-        const struct memory *old = l->old;
+        const struct membership_history *old = l->old;
         const struct subnet *s = l->given->subnet;
-        struct memory *to = l->to;
+        struct membership_history *to = l->to;
 
         to->ports = arena_new_array(to->arena, struct known_port, (size_t) old->n_ports + s->n_by_port_guid);
         to->items = arena_new_array(to->arena, struct item, (size_t) old->n_items + l->given->first[s->n_ports]);
@@ -380,16 +374,16 @@ static int learn(struct learning *l)
 
 int membership_history_learn(struct membership_history *h, usec_t now, uint64_t generation, const struct memberships *m)
 {
-        _cleanup_(memory_done) struct memory to = {
-                .arena = arena_new(), .n_learned = h->m.n_learned + 1, .forgotten = h->m.forgotten,
+        _cleanup_(release) struct membership_history to = {
+                .arena = arena_new(), .n_learned = h->n_learned + 1, .forgotten = h->forgotten,
         };
-        struct learning l = { .old = &h->m, .to = &to, .given = m, .now = now, .generation = generation };
-        struct memory old = h->m;
+        struct learning l = { .old = h, .to = &to, .given = m, .now = now, .generation = generation };
+        struct membership_history old = *h;
         int r = to.arena ? learn(&l) : -ENOMEM;
 
         if (r < 0)
                 return r;
-        h->m = to;
+        *h = to;
         to = old; /* which ends here */
         return 0;
 }
@@ -399,36 +393,29 @@ int membership_history_learn(struct membership_history *h, usec_t now, uint64_t 
 const struct membership_change *membership_history_of(const struct membership_history *h, struct guid port_guid,
                                                       uint32_t *ret_n)
 {
-        uint32_t first = LOWER_BOUND(change, h->m.changes, h->m.n_changes, change->port_guid.v < port_guid.v),
+        uint32_t first = LOWER_BOUND(change, h->changes, h->n_changes, change->port_guid.v < port_guid.v),
                  end = first;
 
-        while (end < h->m.n_changes && h->m.changes[end].port_guid.v == port_guid.v)
+        while (end < h->n_changes && h->changes[end].port_guid.v == port_guid.v)
                 end++;
         *ret_n = end - first;
-        return end > first ? &h->m.changes[first] : NULL;
+        return end > first ? &h->changes[first] : NULL;
 }
 
 const struct membership_change *membership_history_find(const struct membership_history *h, struct guid port_guid,
                                                         uint16_t base)
 {
-        const struct membership_change *changes, *newest = NULL;
-        uint32_t n;
+        const struct membership_change wanted = { .port_guid = port_guid, .base = base };
+        uint32_t i = LOWER_BOUND(change, h->changes, h->n_changes, compare_changes(change, &wanted) < 0);
 
-        changes = membership_history_of(h, port_guid, &n);
-        for (uint32_t i = 0; i < n; i++) {
-                if (base != 0 && changes[i].base != base)
-                        continue;
-                if (!newest || changes[i].when > newest->when)
-                        newest = &changes[i];
-        }
-        return newest;
+        return i < h->n_changes && compare_changes(&h->changes[i], &wanted) == 0 ? &h->changes[i] : NULL;
 }
 
 usec_t membership_history_known_since(const struct membership_history *h, struct guid port_guid)
 {
-        uint32_t i = LOWER_BOUND(port, h->m.ports, h->m.n_ports, port->guid.v < port_guid.v);
+        uint32_t i = LOWER_BOUND(port, h->ports, h->n_ports, port->guid.v < port_guid.v);
 
-        if (i == h->m.n_ports || h->m.ports[i].guid.v != port_guid.v)
+        if (i == h->n_ports || h->ports[i].guid.v != port_guid.v)
                 return USEC_INFINITY;
-        return MAX(h->m.ports[i].since, h->m.forgotten);
+        return MAX(h->ports[i].since, h->forgotten);
 }

@@ -48,7 +48,7 @@ DEFINE_CLEANUP(struct membership_history *, membership_history_free)
 int membership_history_learn(struct membership_history *h, usec_t now, uint64_t generation,
                              const struct memberships *m);
 
-/* Base 0: the last change in any partition. NULL: none is known. */
+/* NULL: no change is known. */
 const struct membership_change *membership_history_find(const struct membership_history *h, struct guid port_guid,
                                                         uint16_t base);
 /* All that are known of an endport, ascending base. */
