@@ -415,7 +415,7 @@ static void add_notice_reasons(struct facts *f)
         }
 }
 
-void attribution_add_reasons(struct facts *f)
+static void add_reasons(struct facts *f)
 {
         if (violation_source_is_notice(f->record->source))
                 add_notice_reasons(f);
@@ -435,7 +435,7 @@ static int explain(struct arena *a, const struct violation_report *report, const
         if (r < 0)
                 return r;
         if (!report || report->kind != VIOLATION_QUIET)
-                attribution_add_reasons(&f);
+                add_reasons(&f);
         r = attribution_write(&f, report);
         if (r >= 0)
                 *ret = out;

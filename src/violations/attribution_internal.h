@@ -104,8 +104,6 @@ uint32_t attribution_find_host(const struct attribution_input *input, const stru
 
 /* Finds the port that counted and the endports, and fills `out`; arena, input, record and out are set. 0 or -ENOMEM. */
 int attribution_open(struct facts *f);
-/* Sets the remarks and the subject. */
-void attribution_add_reasons(struct facts *f);
 
 /* Writes out->text. report: NULL: of the record as it is. 0 or -ENOMEM. */
 int attribution_write(struct facts *f, const struct violation_report *report);

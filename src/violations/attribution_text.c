@@ -157,36 +157,18 @@ static int make_notice_headline(struct sentence *s)
 
 /* --- the subject ---------------------------------------------------------------------------------------------------- */
 
-/* "A, B (0x0101) and 3 others", but never "and 1 other", which is no shorter than a name. */
-struct names {
-        struct {
-                const char *name;
-                uint16_t base; /* 0: without it */
-        } items[MAX_NAMES + 1];
-        uint32_t n; /* of all; the first are in items */
-};
-
-static void take_name(struct names *l, const char *name, uint16_t base)
+/* Name i of n, in "A, B (0x0101) and 3 others", but never "and 1 other", which is no shorter than a name. base: 0: without it. */
+static void add_name(struct text *w, uint32_t i, uint32_t n, const char *name, uint16_t base)
 {
-        if (l->n < ELEMENTS(l->items)) {
-                l->items[l->n].name = name;
-                l->items[l->n].base = base;
-        }
-        l->n++;
-}
+        uint32_t shown = n > MAX_NAMES + 1 ? MAX_NAMES : n;
 
-static void add_names(struct text *w, const struct names *l)
-{
-        uint32_t shown = l->n > ELEMENTS(l->items) ? MAX_NAMES : l->n;
-
-        for (uint32_t i = 0; i < shown; i++) {
-                phrase_add_separator(w, i, shown < l->n ? shown + 1 : shown);
-                text_add(w, "%s", l->items[i].name);
-                if (l->items[i].base != 0)
-                        text_add(w, " (0x%04x)", (unsigned) l->items[i].base);
-        }
-        if (shown < l->n)
-                text_add(w, " and %s others", phrase_number(l->n - shown).text);
+        if (i == shown)
+                text_add(w, " and %s others", phrase_number(n - shown).text);
+        if (i >= shown)
+                return;
+        text_add(w, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", name);
+        if (base != 0)
+                text_add(w, " (0x%04x)", (unsigned) base);
 }
 
 /* "; it is a full member of A, B and 3 others, a limited member of C" */
@@ -202,15 +184,16 @@ static void add_memberships(struct text *w, const struct attribution_input *in, 
         }
         text_add(w, "; %s is", name);
         for (size_t k = 0; k < ELEMENTS(kinds); k++) {
-                struct names names = {};
+                uint32_t n = 0, i = 0;
 
                 for (uint32_t j = m->first[port]; j < m->first[port + 1]; j++)
-                        if (m->items[j].membership == kinds[k])
-                                take_name(&names, m->policy->partitions[m->items[j].partition].name, 0);
-                if (names.n == 0)
+                        n += m->items[j].membership == kinds[k];
+                if (n == 0)
                         continue;
                 text_add(w, "%s a %s member of ", separator, membership_word(kinds[k]));
-                add_names(w, &names);
+                for (uint32_t j = m->first[port]; j < m->first[port + 1]; j++)
+                        if (m->items[j].membership == kinds[k])
+                                add_name(w, i++, n, m->policy->partitions[m->items[j].partition].name, 0);
                 separator = ",";
         }
 }
@@ -259,7 +242,7 @@ static void add_change(struct text *w, const struct facts *f)
 {
         const struct subject *s = &f->subject;
         const struct membership_change *change = s->change;
-        struct names names = {};
+        uint32_t n = 0, k = 0;
 
         text_add(w, "; %s was ", s->host->name);
         if (change->after == MEMBERSHIP_NONE)
@@ -270,9 +253,10 @@ static void add_change(struct text *w, const struct facts *f)
                 text_add(w, "changed from a %s to a %s member of ", membership_word(change->before),
                          membership_word(change->after));
         for (uint32_t i = 0; i < s->n_changes; i++)
+                n += is_like(&s->changes[i], change);
+        for (uint32_t i = 0; i < s->n_changes; i++)
                 if (is_like(&s->changes[i], change))
-                        take_name(&names, s->changes[i].partition, s->changes[i].base);
-        add_names(w, &names);
+                        add_name(w, k++, n, s->changes[i].partition, s->changes[i].base);
         text_add(w, " ");
         attribution_add_when(w, f->input, change);
         add_consequence(w, f);

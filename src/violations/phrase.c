@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "violations/phrase.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "util/cleanup.h"
+
 struct phrase phrase_number(uint64_t n)
 {
         struct phrase ret;
@@ -45,10 +50,4 @@ struct phrase phrase_duration(usec_t duration)
                                             units[i].many);
         }
         return (struct phrase) { "a moment" };
-}
-
-void phrase_add_separator(struct text *w, uint32_t i, uint32_t n)
-{
-        if (i > 0)
-                text_add(w, "%s", i + 1 == n ? " and " : ", ");
 }

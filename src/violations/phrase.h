@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Numbers, durations and lists for a sentence. */
+/* Numbers and durations in words. */
 
 #include "ib/types.h"
-#include "util/text.h"
 
-/* ", " or " and ", as in "a, b and c": call it before item i of n. */
-void phrase_add_separator(struct text *w, uint32_t i, uint32_t n);
-
-/* For the arguments of text_add(): phrase_number(n).text. */
+/* For arguments of text_add() and printf(): phrase_number(n).text. */
 struct phrase {
         char text[64];
 };
@@ -18,6 +14,7 @@ struct phrase {
 struct phrase phrase_number(uint64_t n);
 /* "1 packet", "12,345 packets" */
 struct phrase phrase_count(uint64_t n, const char *one, const char *many);
+
 static inline usec_t elapsed(usec_t from, usec_t to)
 {
         return to > from ? to - from : 0;
