@@ -178,7 +178,7 @@ static bool compare(struct control *c)
         reload_announce(c);
         describe_outcome(c, &report);
         g->carried_out = true;
-        verbs_check_expect(c->verbs, c->now, g, c->sweep.decision.desired, c->snapshot, c->host_guids, c->n_host_guids);
+        verbs_check_expect(c->verbs, c->now, g, c->sweep.decision.desired, c->snapshot->observed, c->host_guids, c->n_host_guids);
         if (first)
                 log_add(c->log, LOG_EVENT_VERIFIED, &(struct log_about) { .generation = g->number }, "%s", c->text);
         return true;

@@ -87,16 +87,17 @@ static const struct expected_port *find_port(const struct expected_port *ports, 
 }
 
 /* before: of the expectation that this one replaces; NULL: the port was not in it. */
-static int expect_port(struct arena *a, const struct desired *desired, const struct snapshot *s, uint32_t port,
+static int expect_port(struct arena *a, const struct desired *desired, const struct observed *observed, uint32_t port,
                        const struct expected_port *before, struct expected_port *ret)
 {
-        const struct observed_table *t = &s->observed->tables[port];
-        const struct subnet_port *p = &s->subnet->ports[port];
+        const struct observed_table *t = &observed->tables[port];
+        const struct subnet_port *p = &observed->subnet->ports[port];
         const struct desired_port *want = &desired->ports[port];
 
         *ret = (struct expected_port) {
                 .about = {
-                        .node = subnet_port_label(a, s->subnet, port), .port_guid = p->guid, .lid = p->lid, .port = p->number,
+                        .node = subnet_port_label(a, observed->subnet, port), .port_guid = p->guid, .lid = p->lid,
+                        .port = p->number,
                 },
                 .want = { copy_keys(a, want->wanted, want->n_wanted), want->n_wanted },
                 .asked = before ? before->asked : 0,
@@ -112,18 +113,18 @@ static int expect_port(struct arena *a, const struct desired *desired, const str
 }
 
 void verbs_check_expect(struct verbs_check *v, usec_t now, struct generation *g, const struct desired *desired,
-                        const struct snapshot *snapshot, const struct guid *guids, size_t n)
+                        const struct observed *observed, const struct guid *guids, size_t n)
 {
         _cleanup_arena_ struct arena *a = arena_new();
         struct expected_port *ports = a ? arena_new_array(a, struct expected_port, n) : NULL;
         uint32_t n_ports = 0;
 
         for (size_t i = 0; i < n && ports; i++) {
-                uint32_t port = subnet_find_endport(snapshot->subnet, guids[i]);
+                uint32_t port = subnet_find_endport(observed->subnet, guids[i]);
 
                 if (port == SUBNET_NONE)
                         continue;
-                if (expect_port(a, desired, snapshot, port, find_port(v->ports, v->n_ports, guids[i]), &ports[n_ports++]) < 0)
+                if (expect_port(a, desired, observed, port, find_port(v->ports, v->n_ports, guids[i]), &ports[n_ports++]) < 0)
                         ports = NULL;
         }
         verbs_check_forget(v);

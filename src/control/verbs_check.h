@@ -17,8 +17,8 @@
 
 #include "control/generation.h"
 #include "control/log.h"
-#include "control/snapshot.h"
 #include "desired/desired.h"
+#include "subnet/observed.h"
 
 struct verbs_check;
 
@@ -33,11 +33,11 @@ struct local_table {
 struct verbs_check *verbs_check_new(void);
 struct verbs_check *verbs_check_free(struct verbs_check *v);
 
-/* From now on the ports with these GUIDs should hold what `desired` says (on the subnet of the snapshot), and what their
+/* From now on the ports with these GUIDs should hold what `desired` says (on the subnet of `observed`), and what their
  * SMAs answered; all of it is copied, the generation is referenced. The tables are wanted at once. Where memory is out
  * nothing is expected: the next sweep expects it. */
 void verbs_check_expect(struct verbs_check *v, usec_t now, struct generation *g, const struct desired *desired,
-                        const struct snapshot *snapshot, const struct guid *guids, size_t n);
+                        const struct observed *observed, const struct guid *guids, size_t n);
 /* Another policy came in force: nothing is expected. */
 void verbs_check_forget(struct verbs_check *v);
 

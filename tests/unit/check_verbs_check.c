@@ -62,7 +62,7 @@ static void expect_head(void)
 
         ck_assert_int_eq(policy_resolve(arena, g->policy, status()->snapshot->subnet, &findings, &memberships), 0);
         ck_assert_int_eq(desired_compute(arena, memberships, &desired), 0);
-        verbs_check_expect(v, now, g, desired, status()->snapshot, guids, 2);
+        verbs_check_expect(v, now, g, desired, status()->snapshot->observed, guids, 2);
         ck_assert_uint_eq(verbs_check_due(v), now);
 }
 
