@@ -9,8 +9,8 @@
  * are valid until the answer was given.
  */
 
-#include "control/generation.h"
 #include "control/log.h"
+#include "generation/generation.h"
 #include "mad_engine/stage.h"
 #include "store/store.h"
 

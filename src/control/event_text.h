@@ -2,8 +2,8 @@
 #pragma once
 
 #include "apply/apply.h"
-#include "control/generation.h"
 #include "control/log.h"
+#include "generation/generation.h"
 #include "knowledge/held.h"
 #include "subnet/known.h"
 #include "watch/watch.h"

@@ -11,8 +11,6 @@ libpkeyd_core_la_SOURCES += \
 	src/control/events.def \
 	src/control/freezer.c \
 	src/control/freezer.h \
-	src/control/generation.c \
-	src/control/generation.h \
 	src/control/held_text.c \
 	src/control/held_text.h \
 	src/control/log.c \

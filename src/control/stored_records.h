@@ -27,7 +27,7 @@
  * and if it is of the highest generation, no policy is known to be in force.
  */
 
-#include "control/generation.h"
+#include "generation/generation.h"
 #include "knowledge/memory.h"
 #include "plan/index_memory.h"
 #include "store/store.h"

@@ -15,9 +15,9 @@
  * This file refuses to know how the kernel is asked.
  */
 
-#include "control/generation.h"
 #include "control/log.h"
 #include "desired/desired.h"
+#include "generation/generation.h"
 #include "subnet/observed.h"
 
 struct verbs_check;

@@ -3,7 +3,7 @@
 
 /* Loads both files, and the secrets that the settings name, as a generation. */
 
-#include "control/generation.h"
+#include "generation/generation.h"
 #include "pkeyd/pkeyd_options.h"
 
 /* Appends the findings about both files. Returns 0, -EBADMSG, -ENOMEM; *ret is owned and has number 0. */

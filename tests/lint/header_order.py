@@ -13,6 +13,7 @@ FLOW["mad_engine"] = {"util", "ib"}
 FLOW["subnet"] = {"util", "ib", "mad_engine"}
 FLOW["discovery"] = FLOW["policy"] = FLOW["subnet"] | {"subnet"}
 FLOW["settings"] = FLOW["policy"] | {"policy"}  # it uses the YAML reader of the policy
+FLOW["generation"] = FLOW["settings"] | {"settings"}
 FLOW["desired"] = FLOW["policy"] | {"policy", "settings"}
 FLOW["knowledge"] = FLOW["desired"] | {"desired", "store"}
 FLOW["gate"] = FLOW["knowledge"] | {"knowledge"}
@@ -23,7 +24,7 @@ FLOW["import"] = FLOW["opensm"] | {"opensm"}
 FLOW["apply"] = FLOW["plan"] | {"plan", "knowledge"}
 FLOW["verify"] = FLOW["apply"] | {"apply"}
 FLOW["doctor"] = FLOW["watch"] = FLOW["verify"] | {"verify"}
-FLOW["control"] = FLOW["watch"] | {"watch", "discovery", "gate", "opensm", "", "store"}
+FLOW["control"] = FLOW["watch"] | {"watch", "generation", "discovery", "gate", "opensm", "", "store"}
 FLOW["notices"] = FLOW["subnet"] | {"subnet"}
 FLOW["violations"] = FLOW["policy"] | {"policy"}
 FLOW["metrics"] = FLOW["violations"] | {"violations", "notices"}
@@ -32,7 +33,7 @@ FLOW["shell"] = CORE
 FLOW["pkeyd"] = FLOW["pkeyctl"] = CORE | {"shell"}
 
 # The public headers of control/: events, actions, status, and the data in them. The others are internal.
-CONTROL_INTERFACE = {"control/" + name for name in ("action.h", "backoff.h", "control.h", "events.def", "generation.h",
+CONTROL_INTERFACE = {"control/" + name for name in ("action.h", "backoff.h", "control.h", "events.def",
                                                     "held_text.h", "log.h", "sm_follow.h", "snapshot.h", "stored_records.h",
                                                     "verbs_check.h")}
 

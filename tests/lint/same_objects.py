@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The simulation runs the same object files as the daemon: every function of src/control in pkeyd is also in tests/fabsim/simulate,
-with the same size, and no test has its own definition. The same holds for the parts of the core that both contain."""
+"""The simulation runs the same object files as the daemon: every function of src/control, and of the folders that only it uses
+(CONTROL), in pkeyd is also in tests/fabsim/simulate, with the same size, and no test has its own definition. The same holds for the
+parts of the core that both contain."""
 
 import os
 from collections import Counter
@@ -9,6 +10,7 @@ from lint import BUILD, files, finish, problem, program, sized_symbols, skip, sy
 
 DAEMON, SIMULATION = "pkeyd", "tests/fabsim/simulate"
 FUNCTION = "tT"
+CONTROL = ("src/control/", "src/generation/")
 
 
 def built_object(source):
@@ -42,7 +44,7 @@ daemon, simulation = Counter(sized_symbols(program(DAEMON))), Counter(sized_symb
 n_control = n_core = 0
 control_names = {}
 for source, built in core_objects():
-    in_control = source.startswith("src/control/")
+    in_control = source.startswith(CONTROL)
     own = sized_symbols(built)
     if in_control:
         control_names.update({name: source for name, kind, _ in own if kind == "T"})

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "control/generation.h"
+#include "generation/generation.h"
 
 #include <assert.h>
 #include <errno.h>
