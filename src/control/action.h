@@ -9,7 +9,7 @@
  * are valid until the answer was given.
  */
 
-#include "control/log.h"
+#include "events/log.h"
 #include "generation/generation.h"
 #include "mad_engine/stage.h"
 #include "store/store.h"

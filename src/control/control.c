@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/event_text.h"
 #include "control/reload.h"
 #include "control/sweep.h"
+#include "events/event_text.h"
 #include "util/text.h"
 
 #define OVERDUE_READING (3 * USEC_PER_SEC) /* for so long a reload does not interrupt a sweep that is overdue */

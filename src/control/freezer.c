@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/event_text.h"
+#include "events/event_text.h"
 
 #define MAX_GIVEN 200000 /* ports that are gone are remembered up to here */
 

@@ -10,7 +10,7 @@
  * matter: that is stored.
  */
 
-#include "control/log.h"
+#include "events/log.h"
 #include "knowledge/knowledge.h"
 #include "reconcile.h"
 

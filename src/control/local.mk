@@ -6,15 +6,8 @@ libpkeyd_core_la_SOURCES += \
 	src/control/control.h \
 	src/control/control_internal.c \
 	src/control/control_internal.h \
-	src/control/event_text.c \
-	src/control/event_text.h \
-	src/control/events.def \
 	src/control/freezer.c \
 	src/control/freezer.h \
-	src/control/held_text.c \
-	src/control/held_text.h \
-	src/control/log.c \
-	src/control/log.h \
 	src/control/opensm_writer.c \
 	src/control/opensm_writer.h \
 	src/control/port_query.c \

@@ -7,7 +7,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "control/event_text.h"
+#include "events/event_text.h"
 #include "opensm/admission.h"
 #include "opensm/unmanaged.h"
 #include "util/hash.h"

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "control/event_text.h"
+#include "events/event_text.h"
 #include "util/text.h"
 
 #define MAX_FINDINGS 256 /* for each answer */

@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/event_text.h"
 #include "control/reload.h"
 #include "control/sweep_steps.h"
+#include "events/event_text.h"
 #include "util/text.h"
 
 /* --- compare ------------------------------------------------------------------------------------------------------- */

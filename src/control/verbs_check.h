@@ -15,8 +15,8 @@
  * This file refuses to know how the kernel is asked.
  */
 
-#include "control/log.h"
 #include "desired/desired.h"
+#include "events/log.h"
 #include "generation/generation.h"
 #include "subnet/observed.h"
 

@@ -8,13 +8,13 @@
  */
 
 #include "apply/apply.h"
-#include "control/held_text.h"
 #include "doctor/doctor.h"
+#include "events/held_text.h"
 #include "pkeyctl/bus_client.h"
-#include "verify/changes.h"
 #include "pkeyctl/context.h"
 #include "pkeyctl/host_tables.h"
 #include "util/text.h"
+#include "verify/changes.h"
 #include "verify/explain.h"
 #include "verify/verify.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "config.h"
-#include "control/held_text.h"
+#include "events/held_text.h"
 #include "pkeyd/bus_message.h"
 #include "shell/shell.h"
 

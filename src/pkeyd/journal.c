@@ -20,7 +20,7 @@ static const struct {
         int priority;
 } events[LOG_N_EVENTS] = {
 #define X(name, id, priority) [LOG_EVENT_##name] = { id, priority },
-#include "control/events.def"
+#include "events/events.def"
 #undef X
 };
 

@@ -3,10 +3,10 @@
 
 /*
  * The only place that logs. Under systemd an entry goes to the journal with its MESSAGE_ID and fields; otherwise it is
- * a line on stderr. The kinds of entries are in control/events.def, their meanings in systemd/pkeyd.catalog.
+ * a line on stderr. The kinds of entries are in events/events.def, their meanings in systemd/pkeyd.catalog.
  */
 
-#include "control/log.h"
+#include "events/log.h"
 
 struct journal {
         bool native;  /* stderr is connected to the journal, so entries go there with fields */

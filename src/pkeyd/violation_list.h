@@ -6,7 +6,7 @@
  * monitor fills a struct violation_list; the bus reads it and knows nothing else of violations.
  */
 
-#include "control/log.h"
+#include "events/log.h"
 #include "util/arena.h"
 
 /* Strings are borrowed; NULL: unknown. A GUID, LID or P_Key of 0 is unknown, too. A boolean is an int, as sd-bus reads it. */

@@ -294,7 +294,7 @@ def fill_share(build, driver, scenarios):
     shutil.rmtree(os.path.join(share, "results"), ignore_errors=True)
     os.makedirs(os.path.join(share, "results"))
     shutil.copy(driver, share)
-    for path in ("tests/kernel/guest.py", "src/control/events.def", "contrib/slurm/prolog-pkeyd", "contrib/nhc/pkeyd.nhc"):
+    for path in ("tests/kernel/guest.py", "src/events/events.def", "contrib/slurm/prolog-pkeyd", "contrib/nhc/pkeyd.nhc"):
         shutil.copy(os.path.join(TOP, path), share)
     write(os.path.join(share, "prepare"), PREPARE)
     write(os.path.join(share, "off"), OFF, 0o755)

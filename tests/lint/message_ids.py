@@ -5,7 +5,7 @@ import re
 
 from lint import files, finish, numbered_lines, problem, read, x_macros
 
-EVENTS, CATALOG = "src/control/events.def", "systemd/pkeyd.catalog"
+EVENTS, CATALOG = "src/events/events.def", "systemd/pkeyd.catalog"
 
 events = {}
 for line, (name, message_id, *_) in x_macros(EVENTS):

@@ -367,12 +367,12 @@ SWEEP_WRITE = "src/control/sweep_write.c"
 RELOAD = "src/control/reload.c"
 SCHEDULE = "src/control/schedule.c"
 WRITER = "src/control/opensm_writer.c"
-EVENT_TEXT = "src/control/event_text.c"
+EVENT_TEXT = "src/events/event_text.c"
 VERBS = "src/control/verbs_check.c"
 CONTROL_INTERNAL = "src/control/control_internal.c"
 GENERATION = "src/generation/generation.c"
 CONTROL_SNAPSHOT = "src/control/snapshot.c"
-CONTROL_LOG = "src/control/log.c"
+CONTROL_LOG = "src/events/log.c"
 QUERY = "src/control/port_query.c"
 
 WRONGS += [
@@ -1092,7 +1092,7 @@ WRONGS += [
     Wrong("reconcile-beside-refuses-nothing", "src/reconcile.c", "return refuses ? -EBADMSG : 0;", "return 0;"),
     Wrong("sweep-beside-audits-while-it-runs", SWEEP_DECIDE, "s->generation->audits |= subnet", "s->generation->audits = subnet"),
     Wrong("sweep-beside-apply-is-told", SWEEP_DECIDE, "s->options.beside_sm = BESIDE_SM_REFUSED;", ";"),
-    Wrong("event-beside-sm-is-any-finding", "src/control/event_text.c", "                return LOG_EVENT_BESIDE_SM;\n", "                return LOG_EVENT_FINDING;\n"),
+    Wrong("event-beside-sm-is-any-finding", "src/events/event_text.c", "                return LOG_EVENT_BESIDE_SM;\n", "                return LOG_EVENT_FINDING;\n"),
     Wrong("sweep-number-of-two-policies", SWEEP_DECIDE, "        if (!has_lost_number)\n                return;\n", "        if (has_lost_number || !has_lost_number)\n                return;\n"),
     Wrong("sweep-number-changes-by-itself", SWEEP_DECIDE, "changed->policy &&\n                               !generation_has_policy(g, changed->policy, changed->n_policy);", "changed->policy;"),
     Wrong("plan-index0-gives-way", PORT_PLAN, "n == 1 && gives_way_to_index0(pp, key) ? 0 :", "false ? 0 :"),
@@ -1149,7 +1149,7 @@ WRONGS += [
     Wrong("opensm-late-file-is-forgotten", ADMISSION, "(opensm_phases_reached(p, OPENSM_GRANT, i, seen) != OPENSM_MISSING &&", "("),
     Wrong("opensm-held-first-file-is-new", "src/opensm/phases.c", "                        before = p->in_place;\n", "                        ;\n"),
     Wrong("reconcile-twin-of-a-guid-is-silent", "src/reconcile.c", "        if (!c) {\n                item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT", "        if (c || !c) {\n                item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT"),
-    Wrong("held-text-twin-of-a-guid-is-silent", "src/control/held_text.c", "                if (add_conflict(words, by->name, t))\n                        break;\n", "                (void) add_conflict;\n"),
+    Wrong("held-text-twin-of-a-guid-is-silent", "src/events/held_text.c", "                if (add_conflict(words, by->name, t))\n                        break;\n", "                (void) add_conflict;\n"),
     Wrong("subnet-conflict-of-whoever-answers", "src/subnet/subnet.c", "n != SUBNET_NONE && subnet_port_is_silent(&s->nodes[n], number) && i", "n != SUBNET_NONE && i"),
     Wrong("subnet-conflict-of-the-first-place", "src/subnet/subnet.c", "if (s->conflicts[i].places[1].node.v == node.v && s->conflicts[i].places[1].number == number)", "if (s->conflicts[i].places[0].node.v == node.v && s->conflicts[i].places[0].number == number)"),
     Wrong("control-reload-waits-for-a-sweep", "src/control/control.c", "        interrupt_reading(c);\n", ""),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What stands in log entries about a look, an apply and a standby, and in their fields. */
 
-#include "control/event_text.h"
 #include "control_fixture.h"
+#include "events/event_text.h"
 
 static struct log *l;
 static struct generation *g;

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control/event_text.h"
 #include "control/freezer.h"
+#include "events/event_text.h"
 
 #define MAX_HOSTS 40
 #define WALL      1700000000

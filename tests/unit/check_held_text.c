@@ -4,8 +4,8 @@
 #include <check.h>
 #include <string.h>
 
-#include "control/event_text.h"
-#include "control/held_text.h"
+#include "events/event_text.h"
+#include "events/held_text.h"
 #include "knowledge_fixture.h"
 
 #define NOW UINT64_C(1800000000)

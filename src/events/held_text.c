@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "control/held_text.h"
+#include "events/held_text.h"
 
 #include <errno.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 
 enum log_event {
 #define X(name, id, priority) LOG_EVENT_##name,
-#include "control/events.def"
+#include "events/events.def"
 #undef X
         LOG_N_EVENTS,
         LOG_EVENT_DEBUG, /* shown with -v only, without an identifier */

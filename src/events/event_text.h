@@ -2,7 +2,7 @@
 #pragma once
 
 #include "apply/apply.h"
-#include "control/log.h"
+#include "events/log.h"
 #include "generation/generation.h"
 #include "knowledge/held.h"
 #include "subnet/known.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "control/log.h"
+#include "events/log.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "control/event_text.h"
+#include "events/event_text.h"
 
 #include <stdarg.h>
 #include <string.h>
 
-#include "control/held_text.h"
+#include "events/held_text.h"
 #include "util/hash.h"
 #include "util/text.h"
 #include "watch/rewrites.h"
