@@ -52,7 +52,7 @@
 #include "control/freezer.h"
 #include "control/snapshot.h"
 #include "control/stored_records.h"
-#include "control/verbs_check.h"
+#include "host/verbs_check.h"
 #include "mad_engine/dispatcher.h"
 #include "reconcile.h"
 

@@ -22,9 +22,9 @@
 #include "control/freezer.h"
 #include "control/opensm_writer.h"
 #include "control/schedule.h"
-#include "control/sm_follow.h"
 #include "discovery/discovery.h"
 #include "gate/gate.h"
+#include "host/sm_follow.h"
 #include "watch/watch.h"
 
 #define MAX_ACTIONS  32 /* that one event can cause; log entries stand in the log */

@@ -10,16 +10,12 @@ libpkeyd_core_la_SOURCES += \
 	src/control/freezer.h \
 	src/control/opensm_writer.c \
 	src/control/opensm_writer.h \
-	src/control/port_query.c \
-	src/control/port_query.h \
 	src/control/stored_records.c \
 	src/control/stored_records.h \
 	src/control/reload.c \
 	src/control/reload.h \
 	src/control/schedule.c \
 	src/control/schedule.h \
-	src/control/sm_follow.c \
-	src/control/sm_follow.h \
 	src/control/snapshot.c \
 	src/control/snapshot.h \
 	src/control/sweep.c \
@@ -27,6 +23,4 @@ libpkeyd_core_la_SOURCES += \
 	src/control/sweep_steps.c \
 	src/control/sweep_steps.h \
 	src/control/sweep.h \
-	src/control/sweep_write.c \
-	src/control/verbs_check.c \
-	src/control/verbs_check.h
+	src/control/sweep_write.c

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "control/sm_follow.h"
+#include "host/sm_follow.h"
 #include "pkeyctl/ask.h"
 #include "pkeyctl/bus_client.h"
 #include "pkeyctl/commands.h"

@@ -35,7 +35,7 @@ struct settings {
         enum settings_mode mode;
         enum settings_writer writer;
         bool beside_opensm;               /* write with WRITER_DIRECT although the SM may write tables, too */
-        enum settings_role role;          /* write always, or while the master SM is on this host (control/sm_follow.h) */
+        enum settings_role role;          /* write always, or while the master SM is on this host (host/sm_follow.h) */
         enum settings_unmanaged unmanaged;
         enum settings_enforcement enforcement;
         enum settings_overflow enforcement_overflow;

@@ -25,7 +25,8 @@ FLOW["apply"] = FLOW["plan"] | {"plan", "knowledge"}
 FLOW["verify"] = FLOW["apply"] | {"apply"}
 FLOW["doctor"] = FLOW["watch"] = FLOW["verify"] | {"verify"}
 FLOW["events"] = FLOW["watch"] | {"watch", "generation"}
-FLOW["control"] = FLOW["events"] | {"events", "discovery", "gate", "opensm", "", "store"}
+FLOW["host"] = FLOW["events"] | {"events"}
+FLOW["control"] = FLOW["host"] | {"host", "discovery", "gate", "opensm", "", "store"}
 FLOW["notices"] = FLOW["subnet"] | {"subnet"}
 FLOW["violations"] = FLOW["policy"] | {"policy"}
 FLOW["metrics"] = FLOW["violations"] | {"violations", "notices"}
@@ -34,8 +35,7 @@ FLOW["shell"] = CORE
 FLOW["pkeyd"] = FLOW["pkeyctl"] = CORE | {"shell"}
 
 # The public headers of control/: events, actions, status, and the data in them. The others are internal.
-CONTROL_INTERFACE = {"control/" + name for name in ("action.h", "backoff.h", "control.h", "sm_follow.h", "snapshot.h",
-                                                    "stored_records.h", "verbs_check.h")}
+CONTROL_INTERFACE = {"control/" + name for name in ("action.h", "backoff.h", "control.h", "snapshot.h", "stored_records.h")}
 
 # pkeyd/: the units that may handle more than one source of events; and those that use a source of the shell.
 ALL_SOURCES = {"daemon", "pkeyd"}

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "control/backoff.h"
-#include "control/port_query.h"
 #include "control/schedule.h"
 #include "control_fixture.h"
+#include "host/port_query.h"
 
 #define S USEC_PER_SEC
 #define T0 (1000 * S)

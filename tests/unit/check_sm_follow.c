@@ -4,7 +4,7 @@
 #include <check.h>
 #include <infiniband/mad.h>
 
-#include "control/sm_follow.h"
+#include "host/sm_follow.h"
 
 #define HOLD (3 * USEC_PER_SEC)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The verbs check: this host's own tables against the policy and the SMA's answers. */
 
-#include "control/verbs_check.h"
 #include "control_fixture.h"
+#include "host/verbs_check.h"
 
 #define S USEC_PER_SEC
 

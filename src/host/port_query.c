@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "control/port_query.h"
+#include "host/port_query.h"
 
 #define MAX_RETRIES 2
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "control/sm_follow.h"
+#include "host/sm_follow.h"
 
 #define LMC_MASK 7 /* three bits */
 

@@ -20,7 +20,7 @@
  * This file refuses to know what a standby does with its time.
  */
 
-#include "control/port_query.h"
+#include "host/port_query.h"
 #include "subnet/subnet.h"
 
 /* How long the other one is given, beyond the answer to one MAD, to hear of a new master SM: a subnet manager sets

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "control/verbs_check.h"
+#include "host/verbs_check.h"
 
 #include <errno.h>
 #include <string.h>
