@@ -38,8 +38,7 @@ enum step {
 /* What the file that is being written is for. */
 enum purpose {
         FOR_PHASE,      /* OpenSM is to carry it out */
-        FOR_CONTENT,    /* nothing changes in the tables; OpenSM should know the rest of it */
-        FOR_MIRROR,
+        FOR_CONTENT,    /* nothing changes in the tables; OpenSM should know the rest of it. The purpose of a mirror */
         TO_PUT_BACK,    /* OpenSM dropped its file, and opened the fabric */
 };
 
@@ -80,15 +79,11 @@ struct opensm_writer {
         bool takes_over;         /* ... which is not in the journal yet */
         usec_t began, phase_began, delay, due;
         unsigned n_files;
-        uint32_t n_missing, first_missing; /* ports that are not as the phase has them, and one of them */
 
         struct arena *read_arena; /* of one read of the tables */
         struct observed *seen;
         struct survey *survey;
         struct mad_stage stage;   /* of the survey */
-
-        uint16_t held[P_KEY_BASE_MASK]; /* of the last job, ascending */
-        uint32_t n_held;
 };
 
 struct opensm_writer *opensm_writer_new(struct log *log)
@@ -146,45 +141,38 @@ static void go_to(struct opensm_writer *w, enum step step)
         w->due = USEC_INFINITY;
 }
 
-static void list_held(struct opensm_writer *w)
+static bool has_held(const struct opensm_writer *w)
 {
-        w->n_held = 0;
-        for (uint32_t base = 1; base <= P_KEY_BASE_MASK; base++)
-                if (opensm_bases_have(&w->phases.held, (uint16_t) base))
-                        w->held[w->n_held++] = (uint16_t) base;
+        static const struct opensm_bases none;
+
+        return memcmp(&w->phases.held, &none, sizeof(none)) != 0;
 }
 
-/* "0x0010, 0x0011 and 7 more" */
-static const char *name_held(const struct opensm_writer *w)
-{
-        const char *text = "";
-
-        for (uint32_t i = 0; text && i < MIN(w->n_held, (uint32_t) MAX_NAMED); i++)
-                text = arena_printf(w->arena, "%s%s0x%04x", text, i ? ", " : "", w->held[i]);
-        if (text && w->n_held > MAX_NAMED)
-                text = arena_printf(w->arena, "%s and %u more", text, w->n_held - MAX_NAMED);
-        return text ? text : "some";
-}
-
-/* The sweep goes on all the same. Logged once. */
 static void report_held(struct opensm_writer *w)
 {
+        _cleanup_text_ struct text names = {};
+        uint32_t n = 0;
+
+        for (uint32_t base = 1; base <= P_KEY_BASE_MASK; base++)
+                if (opensm_bases_have(&w->phases.held, (uint16_t) base) && n++ < MAX_NAMED)
+                        text_add(&names, "%s0x%04x", n > 1 ? ", " : "", base);
+        if (n > MAX_NAMED)
+                text_add(&names, " and %u more", n - MAX_NAMED);
         report(w, LOG_EVENT_APPLY_PARTIAL,
                "generation %" PRIu64 ": held back: partition%s %s; it is not known what some ports hold, and the change could "
                "let ports talk that may not, or cut off ports that may; the rest is carried out; 'pkeyctl show held' lists the "
                "ports",
-               w->job.generation->number, text_plural(w->n_held), name_held(w));
+               w->job.generation->number, text_plural(n), names.failed ? "some" : names.bytes);
 }
 
 static void end(struct opensm_writer *w, int r)
 {
-        list_held(w);
         knowledge_settle_expected(w->job.knowledge, false); /* no file says it */
-        if (r == 0 && w->n_held == 0) {
+        if (r == 0 && has_held(w)) {
+                report_held(w);
+        } else if (r == 0) {
                 w->reported = 0;
                 w->problem[0] = '\0';
-        } else if (r == 0) {
-                report_held(w);
         }
         w->r = r;
         go_to(w, STEP_ENDED);
@@ -238,12 +226,6 @@ const char *opensm_writer_phase(const struct opensm_writer *w)
 usec_t opensm_writer_due(const struct opensm_writer *w)
 {
         return w->due;
-}
-
-const uint16_t *opensm_writer_held_bases(const struct opensm_writer *w, uint32_t *ret_n)
-{
-        *ret_n = w->n_held;
-        return w->held;
 }
 
 /* --- the file in place -------------------------------------------------------------------------------------------- */
@@ -343,12 +325,6 @@ static void report_damage(struct opensm_writer *w, const char *what)
                        "policy says; pkeyd writes it again", w->path, what);
 }
 
-static void put_aside(struct opensm_writer *w, struct file_bytes f)
-{
-        w->file = f;
-        go_to(w, STEP_PUTTING_ASIDE);
-}
-
 /* --- files of phases ---------------------------------------------------------------------------------------------- */
 
 /* The last file of all has no phase: it is that of the policy. */
@@ -436,7 +412,7 @@ static struct file_bytes body_of(struct file_bytes f)
 }
 
 /* Nothing changes in the tables; the file has to say the same. */
-static void write_content(struct opensm_writer *w, enum purpose purpose)
+static void write_content(struct opensm_writer *w)
 {
         struct file_bytes f;
         int r = render(w, OPENSM_GRANT, &f);
@@ -444,7 +420,7 @@ static void write_content(struct opensm_writer *w, enum purpose purpose)
         if (r < 0 || same_bytes(f, w->in_place))
                 end(w, r);
         else
-                write_file(w, purpose, f);
+                write_file(w, FOR_CONTENT, f);
 }
 
 /* The next file, or the survey of all tables that ends it. */
@@ -460,7 +436,7 @@ static void next_phase(struct opensm_writer *w, usec_t now, enum opensm_phase fr
         else if (w->stopping || w->n_files > 0)
                 survey_at_the_end(w, now);
         else
-                write_content(w, FOR_CONTENT);
+                write_content(w);
 }
 
 /* The last file that was carried out is put back. Without one, that of the tables as they were. */
@@ -482,14 +458,16 @@ static void put_back(struct opensm_writer *w)
  * give back what was revoked since. */
 static void give_up(struct opensm_writer *w)
 {
-        const char *label = subnet_port_label(w->arena, w->job.snapshot->subnet, w->first_missing), *reads_it = "";
+        const char *label, *reads_it = "";
+        uint32_t first, n = opensm_phases_missing(&w->phases, w->phase, w->seen, &first);
 
+        label = subnet_port_label(w->arena, w->job.snapshot->subnet, first);
         if (!w->job.generation->settings->opensm_config) /* else that was checked */
                 reads_it = arena_printf(w->arena, "; check that OpenSM reads %s (partition_config_file in opensm.conf)", w->path) ?: "";
         report(w, LOG_EVENT_OPENSM_NOT_DONE,
                "OpenSM did not carry out its partition file (%s): %u port%s not as it says, among them %s; the file stays, "
                "and the next sweep goes on from there%s",
-               opensm_phase_to_string(w->phase), w->n_missing, w->n_missing == 1 ? " is" : "s are", label ? label : "?", reads_it);
+               opensm_phase_to_string(w->phase), n, n == 1 ? " is" : "s are", label ?: "?", reads_it);
         end(w, -ETIMEDOUT);
 }
 
@@ -666,7 +644,7 @@ static void write_mirror(struct opensm_writer *w)
         if (r < 0)
                 end(w, r);
         else
-                write_content(w, FOR_MIRROR);
+                write_content(w);
 }
 
 /* All tables that were read are as the file is to say. */
@@ -674,7 +652,7 @@ static void as_it_says(struct opensm_writer *w)
 {
         if (w->in_place.bytes)
                 remember(w, w->in_place, true);
-        write_content(w, FOR_CONTENT);
+        write_content(w);
 }
 
 /* No phase changes anything. What differs all the same is of no use to anybody; OpenSM has to read the file again to take it
@@ -682,10 +660,11 @@ static void as_it_says(struct opensm_writer *w)
 static void write_again(struct opensm_writer *w)
 {
         int r = admit(w, OPENSM_ADOPT, OPENSM_ADOPT);
+        uint32_t first;
 
         if (r < 0)
                 end(w, r);
-        else if (opensm_phases_missing(&w->phases, OPENSM_GRANT, w->job.snapshot->observed, &w->first_missing) > 0)
+        else if (opensm_phases_missing(&w->phases, OPENSM_GRANT, w->job.snapshot->observed, &first) > 0)
                 write_phase(w, OPENSM_GRANT);
         else
                 as_it_says(w);
@@ -757,20 +736,16 @@ static bool was_given(const struct control_file *copy, struct file_bytes f)
         return copy->r == 0 && same_bytes((struct file_bytes) { copy->bytes, copy->n }, f);
 }
 
-static int keep_bytes(struct opensm_writer *w, const struct control_file *file, struct file_bytes *ret)
+/* May the file in place be replaced? */
+static void judge_file(struct opensm_writer *w, usec_t now, struct file_bytes f, const struct control_file *copy)
 {
-        ret->n = file->n;
-        ret->bytes = arena_strndup(w->arena, file->bytes, file->n);
-        return ret->bytes ? 0 : -ENOMEM;
-}
-
-/* A file that is not as pkeyd left it. */
-static void judge_foreign(struct opensm_writer *w, usec_t now, struct file_bytes f, const struct control_file *copy,
-                          enum partitions_file_owner owner)
-{
+        enum partitions_file_owner owner = partitions_file_recognise(f.bytes, f.n, &w->is_phase);
         struct partitions_conf *conf;
 
-        if (was_cut_short(w, f)) {
+        if (owner == PARTITIONS_FILE_INTACT) {
+                w->in_place = f;
+                begin(w, now);
+        } else if (was_cut_short(w, f)) {
                 report_damage(w, "was cut short");
                 begin(w, now);
         } else if (was_given(copy, f)) {
@@ -779,7 +754,8 @@ static void judge_foreign(struct opensm_writer *w, usec_t now, struct file_bytes
                 w->others = w->given ? conf : NULL;
                 begin(w, now);
         } else if (owner == PARTITIONS_FILE_EDITED && parse_file(w, f, &conf) == -EBADMSG) {
-                put_aside(w, f);
+                w->file = f;
+                go_to(w, STEP_PUTTING_ASIDE);
         } else {
                 refuse_file(w, owner == PARTITIONS_FILE_EDITED);
         }
@@ -788,9 +764,10 @@ static void judge_foreign(struct opensm_writer *w, usec_t now, struct file_bytes
 static void files_read(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
         const struct control_file *files = event->files;
-        enum partitions_file_owner owner;
-        struct file_bytes f;
+        struct file_bytes f = {};
 
+        if (files[0].r == 0)
+                f = (struct file_bytes) { arena_strndup(w->arena, files[0].bytes, files[0].n), files[0].n };
         if (files[0].r == -ENOENT || (files[0].r == 0 && files[0].n == 0)) {
                 report_damage(w, files[0].r == 0 ? "is empty" : "is gone");
                 begin(w, now);
@@ -798,16 +775,10 @@ static void files_read(struct opensm_writer *w, usec_t now, const struct control
                 report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be read: %s; %s", w->path, strerror(-files[0].r),
                        what_of_tables(w));
                 end(w, files[0].r);
-        } else if (keep_bytes(w, &files[0], &f) < 0) {
+        } else if (!f.bytes) {
                 end(w, -ENOMEM);
         } else {
-                owner = partitions_file_recognise(f.bytes, f.n, &w->is_phase);
-                if (owner != PARTITIONS_FILE_INTACT) {
-                        judge_foreign(w, now, f, &files[1], owner);
-                        return;
-                }
-                w->in_place = f;
-                begin(w, now);
+                judge_file(w, now, f, &files[1]);
         }
 }
 
@@ -926,7 +897,7 @@ static void file_written(struct opensm_writer *w, usec_t now, const struct contr
         report_taken(w);
         report_lost_groups(w);
         /* what is not in the tables, as the parameters of IPoIB, should not wait for OpenSM's next heavy sweep */
-        if (w->purpose == FOR_MIRROR || (w->purpose == FOR_CONTENT && same_bytes(body_of(w->file), body_of(w->in_place))))
+        if (w->purpose == FOR_CONTENT && (w->job.mirror || same_bytes(body_of(w->file), body_of(w->in_place))))
                 end(w, 0);
         else
                 go_to(w, STEP_SIGNALLING);
@@ -1026,10 +997,9 @@ static bool has_fallen_back(struct opensm_writer *w)
 static void end_well(struct opensm_writer *w, usec_t now)
 {
         const struct generation *g = w->job.generation;
-        uint32_t n = opensm_phases_missing(&w->phases, OPENSM_GRANT, w->seen, &w->first_missing);
+        uint32_t first;
 
-        list_held(w);
-        if (n == 0 && w->n_files > 0 && w->n_held == 0)
+        if (w->n_files > 0 && !has_held(w) && opensm_phases_missing(&w->phases, OPENSM_GRANT, w->seen, &first) == 0)
                 log_add(w->log, LOG_EVENT_APPLIED, &(struct log_about) { .generation = g->number },
                         "generation %" PRIu64 ": carried out by OpenSM with %u partition file%s in %.1f s", g->number, w->n_files,
                         text_plural(w->n_files), (double) (now - w->began) / (double) USEC_PER_SEC);
@@ -1066,8 +1036,9 @@ static void phase_ends(struct opensm_writer *w, usec_t now)
 /* To stop on the way would leave OpenSM writing what the next policy does not know of. */
 static void judge_phase(struct opensm_writer *w, usec_t now)
 {
-        w->n_missing = opensm_phases_missing(&w->phases, w->phase, w->seen, &w->first_missing);
-        if (w->n_missing > 0)
+        uint32_t first;
+
+        if (opensm_phases_missing(&w->phases, w->phase, w->seen, &first) > 0)
                 go_to(w, STEP_PROBING);
         else
                 phase_ends(w, now);

@@ -77,8 +77,6 @@ void opensm_writer_stop(struct opensm_writer *w);
 /* What it borrows goes away: it is idle from now on. */
 void opensm_writer_drop(struct opensm_writer *w);
 
-/* Bases in which something waits, of the last job; ascending. */
-const uint16_t *opensm_writer_held_bases(const struct opensm_writer *w, uint32_t *ret_n);
 /* "revoke", ...: the phase that runs. */
 const char *opensm_writer_phase(const struct opensm_writer *w);
 /* What went wrong last; "" if the last job went well. */
