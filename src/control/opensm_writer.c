@@ -10,7 +10,6 @@
 #include "events/event_text.h"
 #include "opensm/admission.h"
 #include "opensm/unmanaged.h"
-#include "util/hash.h"
 #include "util/text.h"
 
 #define FIRST_DELAY (50 * USEC_PER_MSEC)
@@ -47,15 +46,18 @@ struct file_bytes {
         size_t n;
 };
 
+/* The file that this process wrote last, to recognise it when it was cut short. */
+struct written_file {
+        char *path, *bytes;   /* malloc'ed; NULL: there is none, or memory was out */
+        size_t n;
+        bool is_done;         /* the tables were as it says, or OpenSM had the time for that */
+        bool is_after_open;   /* before it every table held 0xffff and nothing else */
+};
+
 struct opensm_writer {
         struct log *log;
-        char *last;              /* the bytes that were written last, to know a file that was cut short; malloc'ed */
-        size_t n_last;
-        char *last_path;         /* where; malloc'ed */
-        bool last_is_done;       /* and the tables were as it says, or OpenSM had the time for that */
-        bool last_is_after_open; /* before it every table held 0xffff and nothing else */
-        uint64_t reported;       /* digest of the problem that was logged last */
-        char problem[CONTROL_TEXT_MAX];
+        struct written_file last;
+        char problem[CONTROL_TEXT_MAX]; /* that was logged last; "": it is over */
 
         struct opensm_job job;
         struct arena *arena;
@@ -102,8 +104,8 @@ struct opensm_writer *opensm_writer_free(struct opensm_writer *w)
         if (!w)
                 return NULL;
         opensm_writer_drop(w);
-        free(w->last);
-        free(w->last_path);
+        free(w->last.bytes);
+        free(w->last.path);
         free(w);
         return NULL;
 }
@@ -115,16 +117,16 @@ __attribute__((format(printf, 3, 4))) static void report(struct opensm_writer *w
                                                          ...)
 {
         struct log_about about = { .generation = w->job.generation->number };
-        uint64_t digest;
+        char text[sizeof(w->problem)];
         va_list ap;
 
         va_start(ap, format);
-        (void) vsnprintf(w->problem, sizeof(w->problem), format, ap);
+        (void) vsnprintf(text, sizeof(text), format, ap);
         va_end(ap);
-        digest = hash_bytes(HASH_START, w->problem, strlen(w->problem));
-        if (w->reported != digest)
-                log_add(w->log, event, &about, "%s", w->problem);
-        w->reported = digest;
+        if (strcmp(text, w->problem) == 0)
+                return;
+        (void) strcpy(w->problem, text);
+        log_add(w->log, event, &about, "%s", text);
 }
 
 const char *opensm_writer_problem(const struct opensm_writer *w)
@@ -168,12 +170,10 @@ static void report_held(struct opensm_writer *w)
 static void end(struct opensm_writer *w, int r)
 {
         knowledge_settle_expected(w->job.knowledge, false); /* no file says it */
-        if (r == 0 && has_held(w)) {
+        if (r == 0 && has_held(w))
                 report_held(w);
-        } else if (r == 0) {
-                w->reported = 0;
+        else if (r == 0)
                 w->problem[0] = '\0';
-        }
         w->r = r;
         go_to(w, STEP_ENDED);
 }
@@ -187,6 +187,7 @@ static void wait_until(struct opensm_writer *w, usec_t at)
 static void survey_at_the_end(struct opensm_writer *w, usec_t now)
 {
         w->at_the_end = true;
+        w->phase = OPENSM_GRANT;
         wait_until(w, now);
 }
 
@@ -237,12 +238,12 @@ static bool same_bytes(struct file_bytes x, struct file_bytes y)
 
 static bool is_last_path(const struct opensm_writer *w)
 {
-        return w->last_path && strcmp(w->last_path, w->path) == 0;
+        return w->last.path && strcmp(w->last.path, w->path) == 0;
 }
 
 static bool was_cut_short(const struct opensm_writer *w, struct file_bytes f)
 {
-        return is_last_path(w) && f.n < w->n_last && memcmp(f.bytes, w->last, f.n) == 0;
+        return is_last_path(w) && f.n < w->last.n && memcmp(f.bytes, w->last.bytes, f.n) == 0;
 }
 
 /* The new path has its file. */
@@ -250,10 +251,10 @@ static void report_path(const struct opensm_writer *w)
 {
         const struct log_about about = { .generation = w->job.generation->number };
 
-        if (w->last_path && !is_last_path(w))
+        if (w->last.path && !is_last_path(w))
                 log_add(w->log, LOG_EVENT_OPENSM_FILE_MOVED, &about,
                         "pkeyd writes OpenSM's partition file to %s from now on, and leaves %s as it is; check that OpenSM reads "
-                        "the new one (partition_config_file in opensm.conf)", w->path, w->last_path);
+                        "the new one (partition_config_file in opensm.conf)", w->path, w->last.path);
 }
 
 /* To know it again. Where memory is out, a file that is cut short later is taken for somebody's. */
@@ -262,21 +263,20 @@ static void remember(struct opensm_writer *w, struct file_bytes f, bool is_done)
         char *copy = malloc(MAX(f.n, (size_t) 1)), *path = strdup(w->path);
 
         report_path(w);
-        free(w->last);
-        free(w->last_path);
-        w->last = copy;
-        w->n_last = copy ? f.n : 0;
-        w->last_path = path;
-        w->last_is_done = is_done && copy;
-        w->last_is_after_open = opensm_phases_are_open(&w->phases, w->job.snapshot->observed);
+        free(w->last.bytes);
+        free(w->last.path);
         if (copy)
                 memcpy(copy, f.bytes, f.n);
+        w->last = (struct written_file) {
+                .path = path, .bytes = copy, .n = copy ? f.n : 0, .is_done = is_done && copy,
+                .is_after_open = opensm_phases_are_open(&w->phases, w->job.snapshot->observed),
+        };
 }
 
 /* As this process wrote it last. */
 static bool is_last_file(const struct opensm_writer *w, struct file_bytes f)
 {
-        return is_last_path(w) && same_bytes(f, (struct file_bytes) { w->last, w->n_last });
+        return is_last_path(w) && same_bytes(f, (struct file_bytes) { w->last.bytes, w->last.n });
 }
 
 /* Returns 0; -EBADMSG: OpenSM would drop it, and open the fabric; -ENOMEM. */
@@ -554,7 +554,7 @@ static int read_in_place(struct opensm_writer *w, struct opensm_tables *tables, 
 
         *ret = NULL;
         if (!f.bytes && !w->given && is_last_path(w))
-                f = (struct file_bytes) { w->last, w->n_last };
+                f = (struct file_bytes) { w->last.bytes, w->last.n };
         if (!f.bytes) {
                 r = w->given ? 0 : partitions_conf_fallback(w->arena, w->path, &w->others);
                 w->replaced = w->others;
@@ -568,7 +568,7 @@ static int read_in_place(struct opensm_writer *w, struct opensm_tables *tables, 
                 return 0;
         *ret = tables;
         r = opensm_tables_of_file(w->arena, conf, tables);
-        tables->is_done = w->last_is_done && is_last_file(w, w->in_place);
+        tables->is_done = w->last.is_done && is_last_file(w, w->in_place);
         return r;
 }
 
@@ -611,7 +611,7 @@ static int admit_at_once(struct opensm_writer *w)
 static bool were_open_before(const struct opensm_writer *w)
 {
         if (is_last_file(w, w->in_place))
-                return w->last_is_after_open && !w->last_is_done;
+                return w->last.is_after_open && !w->last.is_done;
         return w->is_phase;
 }
 
@@ -935,7 +935,7 @@ static void signalled(struct opensm_writer *w, usec_t now, const struct control_
         int r = event->opensm.r;
 
         if (w->purpose == TO_PUT_BACK) {
-                w->last_is_done = r >= 0;
+                w->last.is_done = r >= 0;
                 report_put_back(w, r >= 0);
                 return;
         }
@@ -983,15 +983,14 @@ static int prepare_survey(struct opensm_writer *w)
 static bool has_fallen_back(struct opensm_writer *w)
 {
         const struct observed *known = w->job.snapshot->observed;
-        enum opensm_phase phase = w->at_the_end ? OPENSM_GRANT : w->phase;
         struct observed *before;
 
-        if (!opensm_phases_fell_back(&w->phases, phase, w->seen) || observed_new(w->read_arena, known->subnet, &before) < 0)
+        if (!opensm_phases_fell_back(&w->phases, w->phase, w->seen) || observed_new(w->read_arena, known->subnet, &before) < 0)
                 return false;
         for (uint32_t i = 0; i < known->subnet->n_ports; i++)
                 if (w->seen->tables[i].source == TABLE_READ)
                         before->tables[i] = known->tables[i];
-        return !opensm_phases_fell_back(&w->phases, phase, before);
+        return !opensm_phases_fell_back(&w->phases, w->phase, before);
 }
 
 static void end_well(struct opensm_writer *w, usec_t now)
@@ -1006,20 +1005,13 @@ static void end_well(struct opensm_writer *w, usec_t now)
         end(w, 0);
 }
 
-static void fall_back(struct opensm_writer *w)
-{
-        if (w->at_the_end)
-                w->phase = OPENSM_GRANT;
-        put_back(w);
-}
-
 /* Each table that could be read is as the file says. */
 static void phase_ends(struct opensm_writer *w, usec_t now)
 {
         struct file_bytes f;
         int r;
 
-        w->last_is_done = true;
+        w->last.is_done = true;
         opensm_confirm(&w->phases, w->phase, w->seen, w->job.knowledge);
         r = opensm_phases_see_unread(w->arena, &w->phases, w->phase, w->seen);
         if (r < 0) {
@@ -1079,7 +1071,7 @@ static void surveyed(struct opensm_writer *w, usec_t now, const struct control_e
         if (w->at_the_end && w->stopping)
                 end(w, -ECANCELED);
         else if (fallen_back)
-                fall_back(w);
+                put_back(w);
         else if (w->at_the_end)
                 end_well(w, now);
         else
@@ -1106,63 +1098,48 @@ static const char *written_path(struct opensm_writer *w)
         return w->step == STEP_PUTTING_ASIDE ? arena_printf(w->arena, "%s.refused", w->path) : w->path;
 }
 
-static struct control_action make_action(struct opensm_writer *w)
-{
-        const struct settings *settings = w->job.generation->settings;
-        const struct control_file written = { .path = written_path(w), .bytes = w->file.bytes, .n = w->file.n };
-
-        switch (w->step) {
-        case STEP_READING:
-                return (struct control_action) {
-                        .kind = CONTROL_READ_FILES,
-                        .files = { { .path = w->path }, { .path = w->copy_path } },
-                };
-        case STEP_STORING:
-                return (struct control_action) { .kind = CONTROL_STORE };
-        case STEP_PUTTING_ASIDE:
-        case STEP_WRITING:
-                return (struct control_action) { .kind = CONTROL_WRITE_FILE, .files = { written } };
-        case STEP_SIGNALLING:
-                return (struct control_action) { .kind = CONTROL_SIGNAL_OPENSM, .settings = settings, .signal = SIGHUP };
-        case STEP_PROBING:
-                return (struct control_action) { .kind = CONTROL_SIGNAL_OPENSM, .settings = settings };
-        case STEP_SURVEYING:
-        case STEP_WAITING:
-        case STEP_IDLE:
-        case STEP_ENDED:
-                break;
-        }
-        return (struct control_action) { .kind = CONTROL_RUN_STAGE, .stage = &w->stage };
-}
-
-/* How the action of a step is answered. The other steps wait for nothing. */
+/* The action of each step and its answer. Steps without an action wait for nothing. */
 static const struct {
+        enum control_action_kind action;
         enum control_event_kind answer;
         void (*answered)(struct opensm_writer *w, usec_t now, const struct control_event *event);
-} answers[] = {
-        [STEP_READING] = { CONTROL_EVENT_FILES_READ, files_read },
-        [STEP_PUTTING_ASIDE] = { CONTROL_EVENT_FILE_WRITTEN, aside_written },
-        [STEP_STORING] = { CONTROL_EVENT_STORED, stored },
-        [STEP_WRITING] = { CONTROL_EVENT_FILE_WRITTEN, file_written },
-        [STEP_SIGNALLING] = { CONTROL_EVENT_OPENSM_SIGNALLED, signalled },
-        [STEP_SURVEYING] = { CONTROL_EVENT_STAGE_ENDED, surveyed },
-        [STEP_PROBING] = { CONTROL_EVENT_OPENSM_SIGNALLED, probed },
+} steps[] = {
+        [STEP_READING] = { CONTROL_READ_FILES, CONTROL_EVENT_FILES_READ, files_read },
+        [STEP_PUTTING_ASIDE] = { CONTROL_WRITE_FILE, CONTROL_EVENT_FILE_WRITTEN, aside_written },
+        [STEP_STORING] = { CONTROL_STORE, CONTROL_EVENT_STORED, stored },
+        [STEP_WRITING] = { CONTROL_WRITE_FILE, CONTROL_EVENT_FILE_WRITTEN, file_written },
+        [STEP_SIGNALLING] = { CONTROL_SIGNAL_OPENSM, CONTROL_EVENT_OPENSM_SIGNALLED, signalled },
+        [STEP_SURVEYING] = { CONTROL_RUN_STAGE, CONTROL_EVENT_STAGE_ENDED, surveyed },
+        [STEP_PROBING] = { CONTROL_SIGNAL_OPENSM, CONTROL_EVENT_OPENSM_SIGNALLED, probed },
         [STEP_ENDED] = {},
 };
 
 bool opensm_writer_next_action(struct opensm_writer *w, struct control_action *ret)
 {
-        if (w->asked || !answers[w->step].answered)
+        struct control_action action = { .kind = steps[w->step].action };
+
+        if (w->asked || !steps[w->step].answered)
                 return false;
+        if (action.kind == CONTROL_READ_FILES) {
+                action.files[0].path = w->path;
+                action.files[1].path = w->copy_path;
+        } else if (action.kind == CONTROL_WRITE_FILE) {
+                action.files[0] = (struct control_file) { .path = written_path(w), .bytes = w->file.bytes, .n = w->file.n };
+        } else if (action.kind == CONTROL_SIGNAL_OPENSM) {
+                action.settings = w->job.generation->settings;
+                action.signal = w->step == STEP_SIGNALLING ? SIGHUP : 0;
+        } else if (action.kind == CONTROL_RUN_STAGE) {
+                action.stage = &w->stage;
+        }
         w->asked = true;
-        *ret = make_action(w);
+        *ret = action;
         return true;
 }
 
 void opensm_writer_answer(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
-        assert(event->kind == answers[w->step].answer);
-        answers[w->step].answered(w, now, event);
+        assert(event->kind == steps[w->step].answer);
+        steps[w->step].answered(w, now, event);
 }
 
 /* --- the judge ---------------------------------------------------------------------------------------------------- */
