@@ -15,7 +15,7 @@
 #define FIRST_DELAY (50 * USEC_PER_MSEC)
 #define MAX_DELAY   (1 * USEC_PER_SEC)
 #define MAX_NAMED   16
-/* How long a phase may take, and how long OpenSM is given to read a file that changes nothing in the tables. */
+/* How long OpenSM may take to carry out a phase, and to read a file that changes no table. */
 #define PATIENCE          (20 * USEC_PER_SEC)
 #define PATIENCE_PER_PORT (10 * USEC_PER_MSEC)
 #define SETTLE            (1 * USEC_PER_SEC)
@@ -23,67 +23,69 @@
 
 enum step {
         STEP_IDLE,
-        STEP_READING,       /* the file in place, and the copy of it */
-        STEP_PUTTING_ASIDE, /* a file that OpenSM would drop */
-        STEP_STORING,       /* what the file may make OpenSM write */
-        STEP_WRITING,       /* the file of a phase, or of the policy */
+        STEP_READING,       /* the file in place, and PATH.before-pkeyd */
+        STEP_PUTTING_ASIDE, /* a copy of a file that OpenSM cannot parse */
+        STEP_STORING,       /* the writes that the next file may make OpenSM send */
+        STEP_WRITING,       /* the partition file */
         STEP_SIGNALLING,
-        STEP_WAITING,       /* for OpenSM; see due */
+        STEP_WAITING,       /* until `due`: OpenSM reads the file and writes tables */
         STEP_SURVEYING,
-        STEP_PROBING,       /* whether OpenSM runs, for the tables are not as the phase has them */
+        STEP_PROBING,       /* tables differ from the phase: does OpenSM still run? */
         STEP_ENDED,
 };
 
-/* What the file that is being written is for. */
+/* Why a file is written. */
 enum purpose {
-        FOR_PHASE,      /* OpenSM is to carry it out */
-        FOR_CONTENT,    /* nothing changes in the tables; OpenSM should know the rest of it. The purpose of a mirror */
-        TO_PUT_BACK,    /* OpenSM dropped its file, and opened the fabric */
+        FOR_PHASE,      /* OpenSM carries the phase out */
+        FOR_CONTENT,    /* no table changes, only the file: IPoIB parameters, names, comments; always so for a mirror */
+        TO_PUT_BACK,    /* OpenSM fell back to its default partitions */
 };
 
 struct file_bytes {
-        const char *bytes; /* NULL: there is none, or nothing that counts */
+        const char *bytes; /* NULL: there is no file, or one that is not used */
         size_t n;
 };
 
 /* The file that this process wrote last, to recognise it when it was cut short. */
 struct written_file {
-        char *path, *bytes;   /* malloc'ed; NULL: there is none, or memory was out */
+        char *path, *bytes;   /* malloc'ed; NULL: no file was written, or memory was out */
         size_t n;
-        bool is_done;         /* the tables were as it says, or OpenSM had the time for that */
-        bool is_after_open;   /* before it every table held 0xffff and nothing else */
+        bool is_done;         /* every table matched it, or OpenSM had enough time to carry it out */
+        bool is_after_open;   /* when it was written, every table held 0xffff and nothing else */
 };
 
 struct opensm_writer {
         struct log *log;
         struct written_file last;
-        char problem[CONTROL_TEXT_MAX]; /* that was logged last; "": it is over */
+        char problem[CONTROL_TEXT_MAX]; /* logged last; "": solved */
 
         struct opensm_job job;
         struct arena *arena;
         enum step step;
-        bool asked;              /* the action of this step was given out */
-        int r;                   /* of STEP_ENDED */
+        bool asked;              /* control has the action of this step */
+        int r;                   /* result of the job, in STEP_ENDED */
         enum purpose purpose;
         struct opensm_phases phases;
-        enum opensm_phase phase; /* the one whose file stands there */
+        enum opensm_phase phase; /* the phase whose file is in place; in the last survey OPENSM_GRANT */
         struct file_bytes in_place;
         struct file_bytes good;  /* the file of the last phase that was carried out */
-        const struct partitions_file_port *good_tables; /* what it gives; NULL: there is none */
-        struct file_bytes file;  /* what is being written */
+        const struct partitions_file_port *good_tables; /* the tables of `good`; NULL: there is no such file */
+        struct file_bytes file;  /* to write */
         const char *path;        /* of the partition file */
         const char *copy_path;   /* PATH.before-pkeyd */
-        struct partitions_conf *others; /* what OpenSM was told of partitions that the policy does not have; NULL: nothing */
-        const struct partitions_conf *replaced; /* the same before pkeyd's first file; NULL: pkeyd wrote the file in place */
-        bool stopping, at_the_end;
-        bool is_phase;           /* the file in place is not the last one of its generation */
-        bool given;              /* that is from a file that a person gave to pkeyd just now */
-        bool takes_over;         /* ... which is not in the journal yet */
+        struct partitions_conf *conf_in_place; /* the file in place, or OpenSM's fallback. New files repeat what it has of
+                                                * partitions that the policy does not manage. NULL: nothing is known */
+        const struct partitions_conf *conf_before_pkeyd; /* the same, if pkeyd did not write the file in place; else NULL */
+        bool stopping;           /* no further phase begins */
+        bool is_last_survey;     /* of all tables, after the last file */
+        bool is_phase;           /* the file in place belongs to a phase before the last one of its generation */
+        bool handed_over;        /* an admin handed the file in place over to pkeyd, and it could be parsed */
+        bool handover_unreported;
         usec_t began, phase_began, delay, due;
         unsigned n_files;
 
-        struct arena *read_arena; /* of one read of the tables */
-        struct observed *seen;
+        struct arena *read_arena; /* for one survey */
+        struct observed *seen;    /* its result */
         struct survey *survey;
         struct mad_stage stage;   /* of the survey */
 };
@@ -112,7 +114,7 @@ struct opensm_writer *opensm_writer_free(struct opensm_writer *w)
 
 /* --- problems ----------------------------------------------------------------------------------------------------- */
 
-/* The same problem is logged once until it is over. */
+/* Logs a problem, unless it is the one that was logged last. */
 __attribute__((format(printf, 3, 4))) static void report(struct opensm_writer *w, enum log_event event, const char *format,
                                                          ...)
 {
@@ -161,15 +163,15 @@ static void report_held(struct opensm_writer *w)
         if (n > MAX_NAMED)
                 text_add(&names, " and %u more", n - MAX_NAMED);
         report(w, LOG_EVENT_APPLY_PARTIAL,
-               "generation %" PRIu64 ": held back: partition%s %s; it is not known what some ports hold, and the change could "
-               "let ports talk that may not, or cut off ports that may; the rest is carried out; 'pkeyctl show held' lists the "
-               "ports",
+               "generation %" PRIu64 ": held back: partition%s %s; pkeyd does not know what some ports hold, so the change could "
+               "connect ports that must not talk, or cut off ports that may; OpenSM carries out the rest; 'pkeyctl show held' lists "
+               "the ports",
                w->job.generation->number, text_plural(n), names.failed ? "some" : names.bytes);
 }
 
 static void end(struct opensm_writer *w, int r)
 {
-        knowledge_settle_expected(w->job.knowledge, false); /* no file says it */
+        knowledge_settle_expected(w->job.knowledge, false); /* writes of a file that was not put in place */
         if (r == 0 && has_held(w))
                 report_held(w);
         else if (r == 0)
@@ -184,9 +186,9 @@ static void wait_until(struct opensm_writer *w, usec_t at)
         w->due = at;
 }
 
-static void survey_at_the_end(struct opensm_writer *w, usec_t now)
+static void begin_last_survey(struct opensm_writer *w, usec_t now)
 {
-        w->at_the_end = true;
+        w->is_last_survey = true;
         w->phase = OPENSM_GRANT;
         wait_until(w, now);
 }
@@ -205,11 +207,11 @@ void opensm_writer_drop(struct opensm_writer *w)
         go_to(w, STEP_IDLE);
         w->read_arena = arena_free(w->read_arena);
         w->arena = arena_free(w->arena);
-        w->stopping = w->at_the_end = w->given = w->takes_over = w->is_phase = false;
+        w->stopping = w->is_last_survey = w->handed_over = w->handover_unreported = w->is_phase = false;
         w->in_place = w->good = w->file = (struct file_bytes) {};
         w->good_tables = NULL;
-        w->others = NULL;
-        w->replaced = NULL;
+        w->conf_in_place = NULL;
+        w->conf_before_pkeyd = NULL;
         w->job = (struct opensm_job) {};
         w->path = NULL;
 }
@@ -246,8 +248,7 @@ static bool was_cut_short(const struct opensm_writer *w, struct file_bytes f)
         return is_last_path(w) && f.n < w->last.n && memcmp(f.bytes, w->last.bytes, f.n) == 0;
 }
 
-/* The new path has its file. */
-static void report_path(const struct opensm_writer *w)
+static void report_new_path(const struct opensm_writer *w)
 {
         const struct log_about about = { .generation = w->job.generation->number };
 
@@ -257,12 +258,12 @@ static void report_path(const struct opensm_writer *w)
                         "the new one (partition_config_file in opensm.conf)", w->path, w->last.path);
 }
 
-/* To know it again. Where memory is out, a file that is cut short later is taken for somebody's. */
-static void remember(struct opensm_writer *w, struct file_bytes f, bool is_done)
+/* Where memory is out, a file that is cut short later counts as one that pkeyd did not write. */
+static void remember_file(struct opensm_writer *w, struct file_bytes f, bool is_done)
 {
         char *copy = malloc(MAX(f.n, (size_t) 1)), *path = strdup(w->path);
 
-        report_path(w);
+        report_new_path(w);
         free(w->last.bytes);
         free(w->last.path);
         if (copy)
@@ -273,13 +274,12 @@ static void remember(struct opensm_writer *w, struct file_bytes f, bool is_done)
         };
 }
 
-/* As this process wrote it last. */
 static bool is_last_file(const struct opensm_writer *w, struct file_bytes f)
 {
         return is_last_path(w) && same_bytes(f, (struct file_bytes) { w->last.bytes, w->last.n });
 }
 
-/* Returns 0; -EBADMSG: OpenSM would drop it, and open the fabric; -ENOMEM. */
+/* Returns 0; -EBADMSG: OpenSM would drop the file and fall back to its default partitions; -ENOMEM. */
 static int parse_file(struct opensm_writer *w, struct file_bytes f, struct partitions_conf **ret)
 {
         _cleanup_findings_ struct findings ignored = {};
@@ -290,13 +290,13 @@ static int parse_file(struct opensm_writer *w, struct file_bytes f, struct parti
         return r == 0 && (*ret)->discarded ? -EBADMSG : r;
 }
 
-/* With a mirror the tables do not wait for the file. */
-static const char *what_of_tables(const struct opensm_writer *w)
+/* What follows from a file that pkeyd cannot write. */
+static const char *describe_consequence(const struct opensm_writer *w)
 {
         if (!w->job.mirror)
                 return "nothing is written";
-        return w->job.in_force ? "the policy is in force without it, and OpenSM may undo that at its next heavy sweep"
-                               : "OpenSM goes by it, not by the policy, when this host takes over";
+        return w->job.in_force ? "pkeyd carries out the policy without it, and OpenSM may undo that at its next heavy sweep"
+                               : "when this host takes over, OpenSM will follow this file, not the policy";
 }
 
 static void refuse_file(struct opensm_writer *w, bool edited)
@@ -305,29 +305,29 @@ static void refuse_file(struct opensm_writer *w, bool edited)
 
         if (edited)
                 report(w, LOG_EVENT_OPENSM_FILE_FOREIGN,
-                       "%s was changed by somebody since pkeyd wrote it, and is left as it is; %s: put the change into the policy, "
-                       "then let pkeyd have the file with: cp --backup=numbered %s %s.before-pkeyd", path, what_of_tables(w), path,
-                       path);
+                       "%s was edited after pkeyd wrote it, so pkeyd does not replace it; %s; to resolve this, put the change into the "
+                       "policy, then hand the file over to pkeyd: cp --backup=numbered %s %s.before-pkeyd", path,
+                       describe_consequence(w), path, path);
         else
                 report(w, LOG_EVENT_OPENSM_FILE_FOREIGN,
-                       "%s was not written by pkeyd, and is left as it is; %s: make a policy of it with "
-                       "pkeyctl import %s, then let pkeyd have the file with: cp --backup=numbered %s %s.before-pkeyd", path,
-                       what_of_tables(w), path, path, path);
+                       "%s was not written by pkeyd, so pkeyd does not replace it; %s; to resolve this, make a policy of it with "
+                       "pkeyctl import %s, then hand the file over to pkeyd: cp --backup=numbered %s %s.before-pkeyd", path,
+                       describe_consequence(w), path, path, path);
         end(w, -EEXIST);
 }
 
-/* Of a file that this process wrote before. */
-static void report_damage(struct opensm_writer *w, const char *what)
+/* Reports damage to a file that this process wrote. */
+static void report_damaged_file(struct opensm_writer *w, const char *what)
 {
         if (is_last_path(w))
                 report(w, LOG_EVENT_OPENSM_FILE_BROKEN,
-                       "%s, which pkeyd wrote, %s: from its next heavy sweep on OpenSM would not make of the fabric what the "
-                       "policy says; pkeyd writes it again", w->path, what);
+                       "%s, which pkeyd wrote, %s: at its next heavy sweep OpenSM would set tables that do not match the policy; "
+                       "pkeyd writes the file again", w->path, what);
 }
 
 /* --- files of phases ---------------------------------------------------------------------------------------------- */
 
-/* The last file of all has no phase: it is that of the policy. */
+/* No later phase changes anything, so that the file of this one is that of the policy. */
 static bool is_last(const struct opensm_writer *w, enum opensm_phase phase)
 {
         for (enum opensm_phase p = phase + 1; p < OPENSM_N_PHASES; p++)
@@ -343,8 +343,8 @@ static int render(struct opensm_writer *w, enum opensm_phase phase, struct file_
         int r;
 
         findings_init(&findings, w->arena);
-        r = partitions_file_from_ports(w->arena, w->job.generation->policy, w->others, w->phases.tables[phase], w->phases.n_ports,
-                                       &file);
+        r = partitions_file_from_ports(w->arena, w->job.generation->policy, w->conf_in_place, w->phases.tables[phase],
+                                       w->phases.n_ports, &file);
         if (r < 0)
                 return r;
         file.generation = w->job.generation->number;
@@ -362,12 +362,12 @@ static void write_file(struct opensm_writer *w, enum purpose purpose, struct fil
                 go_to(w, STEP_STORING);
                 return;
         }
-        report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s would have %zu bytes, more than pkeyd reads again (%u); nothing is written",
-               w->path, f.n, PARTITIONS_CONF_MAX_SIZE);
+        report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s would have %zu bytes, but pkeyd could not read back more than %u; nothing is "
+               "written", w->path, f.n, PARTITIONS_CONF_MAX_SIZE);
         end(w, -EFBIG);
 }
 
-/* Holds what is not admitted of a phase; the rest may be written from now on. */
+/* Holds the bases of a phase that the rule does not admit, and announces the rest to the knowledge. */
 static int admit(struct opensm_writer *w, enum opensm_phase phase, enum opensm_phase hold_from)
 {
         return opensm_admit(w->arena, &w->phases, phase, hold_from, w->job.snapshot->subnet, w->job.knowledge);
@@ -385,7 +385,7 @@ static void write_phase(struct opensm_writer *w, enum opensm_phase phase)
                 write_file(w, FOR_PHASE, f);
 }
 
-/* The next phase of which something is admitted; OPENSM_N_PHASES: there is none. Returns 0 or -ENOMEM. */
+/* The next phase in which the rule admits a change; OPENSM_N_PHASES: there is none. Returns 0 or -ENOMEM. */
 static int find_phase(struct opensm_writer *w, enum opensm_phase from, enum opensm_phase *ret)
 {
         for (*ret = from; *ret < OPENSM_N_PHASES; (*ret)++) {
@@ -399,7 +399,7 @@ static int find_phase(struct opensm_writer *w, enum opensm_phase from, enum open
         return 0;
 }
 
-/* What follows the two lines of the head. */
+/* Without the two header lines, which have the generation and the phase. */
 static struct file_bytes body_of(struct file_bytes f)
 {
         for (int line = 0; line < 2; line++) {
@@ -411,7 +411,7 @@ static struct file_bytes body_of(struct file_bytes f)
         return f;
 }
 
-/* Nothing changes in the tables; the file has to say the same. */
+/* The tables match the policy; only the file may have to change. */
 static void write_content(struct opensm_writer *w)
 {
         struct file_bytes f;
@@ -423,7 +423,7 @@ static void write_content(struct opensm_writer *w)
                 write_file(w, FOR_CONTENT, f);
 }
 
-/* The next file, or the survey of all tables that ends it. */
+/* Writes the file of the next phase, or begins the survey of all tables that ends the job. */
 static void next_phase(struct opensm_writer *w, usec_t now, enum opensm_phase from)
 {
         enum opensm_phase phase = OPENSM_N_PHASES;
@@ -434,12 +434,12 @@ static void next_phase(struct opensm_writer *w, usec_t now, enum opensm_phase fr
         else if (phase < OPENSM_N_PHASES)
                 write_phase(w, phase);
         else if (w->stopping || w->n_files > 0)
-                survey_at_the_end(w, now);
+                begin_last_survey(w, now);
         else
                 write_content(w);
 }
 
-/* The last file that was carried out is put back. Without one, that of the tables as they were. */
+/* Puts the last file that was carried out back in place; without one, a file of the tables as they were. */
 static void put_back(struct opensm_writer *w)
 {
         const struct partitions_file_port *tables = w->good_tables ? w->good_tables : w->phases.tables[OPENSM_ADOPT];
@@ -454,8 +454,7 @@ static void put_back(struct opensm_writer *w)
                 write_file(w, TO_PUT_BACK, f);
 }
 
-/* The file stays. That it was not carried out says a read from before now, and OpenSM may be writing still: the file before would
- * give back what was revoked since. */
+/* The file stays: OpenSM may still be writing, and the file before it would give back what was revoked since. */
 static void give_up(struct opensm_writer *w)
 {
         const char *label, *reads_it = "";
@@ -465,19 +464,18 @@ static void give_up(struct opensm_writer *w)
         if (!w->job.generation->settings->opensm_config) /* else that was checked */
                 reads_it = arena_printf(w->arena, "; check that OpenSM reads %s (partition_config_file in opensm.conf)", w->path) ?: "";
         report(w, LOG_EVENT_OPENSM_NOT_DONE,
-               "OpenSM did not carry out its partition file (%s): %u port%s not as it says, among them %s; the file stays, "
-               "and the next sweep goes on from there%s",
-               opensm_phase_to_string(w->phase), n, n == 1 ? " is" : "s are", label ?: "?", reads_it);
+               "OpenSM did not carry out its partition file (%s): %u P_Key table%s from it, for example that of %s; the file stays, "
+               "and pkeyd continues with the next sweep%s",
+               opensm_phase_to_string(w->phase), n, n == 1 ? " differs" : "s differ", label ?: "?", reads_it);
         end(w, -ETIMEDOUT);
 }
 
-/* told: OpenSM was signalled to read it. */
-static void report_put_back(struct opensm_writer *w, bool told)
+static void report_put_back(struct opensm_writer *w, bool signalled)
 {
         report(w, LOG_EVENT_OPENSM_FELL_BACK,
                "OpenSM dropped its partition file (%s): every port is a full member of the default partition, and every "
-               "other entry is gone; the last good file was put back%s", opensm_phase_to_string(w->phase),
-               told ? " and OpenSM told to read it" : ", but OpenSM could not be told");
+               "other entry is gone; pkeyd put the last good file back%s", opensm_phase_to_string(w->phase),
+               signalled ? " and signalled OpenSM to read it" : ", but could not signal OpenSM to read it");
         end(w, -EIO);
 }
 
@@ -488,10 +486,10 @@ static struct opensm_manager manager_of(const struct opensm_writer *w)
         return (struct opensm_manager) { w->job.generation->policy, w->job.generation->settings->unmanaged == UNMANAGED_KEEP };
 }
 
-/* Those that are down, by the names and places they had, and those that the policy, or a partition of others, names by a GUID that
- * was never seen. A policy that says two things of one of them is refused when it is back; until then they keep what they
- * have. */
-static int find_absent(struct opensm_writer *w, struct opensm_absent *ret)
+/* Endports that are not in the snapshot: those that are down, by the names and places that they had, and those that the policy, or
+ * a partition that it does not manage, names by a GUID that was never seen. If the policy is ambiguous about one of them, all of
+ * them keep what they have. */
+static int resolve_absent(struct opensm_writer *w, struct opensm_absent *ret)
 {
         const struct subnet *subnet = w->job.snapshot->subnet;
         const struct opensm_manager manager = manager_of(w);
@@ -505,11 +503,11 @@ static int find_absent(struct opensm_writer *w, struct opensm_absent *ret)
         int r;
 
         findings_init(&ignored, w->arena);
-        r = opensm_named_guids(w->arena, &manager, w->others, &named, &n_named);
+        r = opensm_named_guids(w->arena, &manager, w->conf_in_place, &named, &n_named);
         if (r == 0)
                 r = known_extend_named(w->arena, w->job.known, subnet, named, n_named, &larger);
-        if (r == 0 && w->given)
-                r = opensm_unmanaged_of_absent(w->arena, &manager, w->others, larger, subnet, w->job.conf->allow_both_pkeys,
+        if (r == 0 && w->handed_over)
+                r = opensm_unmanaged_of_absent(w->arena, &manager, w->conf_in_place, larger, subnet, w->job.conf->allow_both_pkeys,
                                                &given);
         if (r < 0)
                 return r;
@@ -524,12 +522,12 @@ static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_pl
                       uint32_t *n)
 {
         struct opensm_transition *absent, *all;
-        struct opensm_absent who;
+        struct opensm_absent known;
         uint32_t n_absent;
-        int r = find_absent(w, &who);
+        int r = resolve_absent(w, &known);
 
         if (r == 0)
-                r = opensm_transitions_of_absent(w->arena, &who, w->job.snapshot->subnet, w->job.knowledge, in_place, &absent,
+                r = opensm_transitions_of_absent(w->arena, &known, w->job.snapshot->subnet, w->job.knowledge, in_place, &absent,
                                                  &n_absent);
         if (r < 0)
                 return r;
@@ -543,9 +541,9 @@ static int add_absent(struct opensm_writer *w, const struct opensm_tables *in_pl
         return 0;
 }
 
-/* What the file in place gives to whom; NULL if it says nothing that counts. One that is damaged is known from when it was
- * written. Where there never was one, or OpenSM drops it, OpenSM's fallback is what others have, and its broadcast group would go
- * with OpenSM's next restart if the file did not name it. */
+/* *ret: the tables of the file in place; NULL: there is no usable file. Then conf_in_place is the last file that this process
+ * wrote, if it was damaged since, or else OpenSM's fallback: its broadcast group would be gone after OpenSM's next restart if the
+ * new file did not have it. */
 static int read_in_place(struct opensm_writer *w, struct opensm_tables *tables, const struct opensm_tables **ret)
 {
         struct file_bytes f = w->in_place;
@@ -553,17 +551,17 @@ static int read_in_place(struct opensm_writer *w, struct opensm_tables *tables, 
         int r;
 
         *ret = NULL;
-        if (!f.bytes && !w->given && is_last_path(w))
+        if (!f.bytes && !w->handed_over && is_last_path(w))
                 f = (struct file_bytes) { w->last.bytes, w->last.n };
         if (!f.bytes) {
-                r = w->given ? 0 : partitions_conf_fallback(w->arena, w->path, &w->others);
-                w->replaced = w->others;
+                r = w->handed_over ? 0 : partitions_conf_fallback(w->arena, w->path, &w->conf_in_place);
+                w->conf_before_pkeyd = w->conf_in_place;
                 return r;
         }
         r = parse_file(w, f, &conf);
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
-        w->others = conf;
+        w->conf_in_place = conf;
         if (!w->in_place.bytes)
                 return 0;
         *ret = tables;
@@ -572,7 +570,7 @@ static int read_in_place(struct opensm_writer *w, struct opensm_tables *tables, 
         return r;
 }
 
-/* All files, from what is there to what was decided. */
+/* Computes the files of all phases, from the tables as they are to those of the decision. */
 static int prepare(struct opensm_writer *w)
 {
         _cleanup_findings_ struct findings findings = {};
@@ -597,7 +595,7 @@ static int prepare(struct opensm_writer *w)
         return r;
 }
 
-/* Without phases: from the tables as they are to the file of the policy. What is held stays as the tables have it. */
+/* Goes from the tables as they are to the file of the policy in one step. Held bases stay as the tables have them. */
 static int admit_at_once(struct opensm_writer *w)
 {
         int r = admit(w, OPENSM_GRANT, OPENSM_REVOKE);
@@ -606,37 +604,37 @@ static int admit_at_once(struct opensm_writer *w)
         return r;
 }
 
-/* OpenSM has not read the file in place yet, and the tables were open when that was written. Who wrote it ended since: then it may
- * have been so where others were to follow. */
-static bool were_open_before(const struct opensm_writer *w)
+/* Were the tables open already when the file in place was written, and has OpenSM not read it yet? If another process wrote it,
+ * that is possible where the file is not the last one of its generation. */
+static bool were_open_before_file(const struct opensm_writer *w)
 {
         if (is_last_file(w, w->in_place))
                 return w->last.is_after_open && !w->last.is_done;
         return w->is_phase;
 }
 
-/* Did OpenSM take its defaults since the last sweep, or while pkeyd did not run? */
+/* Did OpenSM fall back to its default partitions since the last sweep, or while pkeyd did not run? */
 static bool had_fallen_back(const struct opensm_writer *w)
 {
-        return !w->given && !were_open_before(w) && opensm_phases_had_fallen_back(&w->phases, w->job.snapshot->observed);
+        return !w->handed_over && !were_open_before_file(w) && opensm_phases_had_fallen_back(&w->phases, w->job.snapshot->observed);
 }
 
-/* OpenSM took its defaults before: there is no time for steps, what is open is closed at once. */
-static void close_at_once(struct opensm_writer *w)
+/* OpenSM has fallen back to its default partitions: the fabric is open, so the file of the policy is written at once. */
+static void answer_fallback(struct opensm_writer *w)
 {
         int r = admit_at_once(w);
 
-        if (is_last_path(w) || w->in_place.bytes || w->job.generation->number > 1) /* else it never had any others */
+        if (is_last_path(w) || w->in_place.bytes || w->job.generation->number > 1) /* else it never had other partitions */
                 report(w, LOG_EVENT_OPENSM_FELL_BACK,
                        "OpenSM has taken its default partitions: every port is a full member of the default partition, and "
-                       "every other entry is gone; it is given the file of the policy again");
+                       "every other entry is gone; pkeyd writes the file of the policy again");
         if (r < 0)
                 end(w, r);
         else
                 write_phase(w, OPENSM_GRANT);
 }
 
-/* OpenSM reads it at any heavy sweep. */
+/* No phases: OpenSM reads a mirror at any heavy sweep. */
 static void write_mirror(struct opensm_writer *w)
 {
         int r = admit_at_once(w);
@@ -647,17 +645,17 @@ static void write_mirror(struct opensm_writer *w)
                 write_content(w);
 }
 
-/* All tables that were read are as the file is to say. */
-static void as_it_says(struct opensm_writer *w)
+/* Every table that was read matches the policy. */
+static void accept_file_in_place(struct opensm_writer *w)
 {
         if (w->in_place.bytes)
-                remember(w, w->in_place, true);
+                remember_file(w, w->in_place, true);
         write_content(w);
 }
 
-/* No phase changes anything. What differs all the same is of no use to anybody; OpenSM has to read the file again to take it
- * away. */
-static void write_again(struct opensm_writer *w)
+/* No phase changes anything. If tables differ nevertheless, they have entries without an effect, which OpenSM removes when it reads
+ * the file again. */
+static void write_without_phases(struct opensm_writer *w)
 {
         int r = admit(w, OPENSM_ADOPT, OPENSM_ADOPT);
         uint32_t first;
@@ -667,11 +665,11 @@ static void write_again(struct opensm_writer *w)
         else if (opensm_phases_missing(&w->phases, OPENSM_GRANT, w->job.snapshot->observed, &first) > 0)
                 write_phase(w, OPENSM_GRANT);
         else
-                as_it_says(w);
+                accept_file_in_place(w);
 }
 
-/* Whatever the first file says of this port, it could cut it off, or open the switch port to it. NULL: there is none such, or not
- * the first file. */
+/* A port that the first file could cut off, or let through its switch port, whatever the file gives it. NULL: there is none, or
+ * this is not the first file. */
 static const struct opensm_transition *find_undecided(const struct opensm_writer *w)
 {
         for (uint32_t i = 0; !w->phases.in_place && i < w->phases.n_ports; i++)
@@ -680,16 +678,16 @@ static const struct opensm_transition *find_undecided(const struct opensm_writer
         return NULL;
 }
 
-static void refuse_first(struct opensm_writer *w, const struct opensm_transition *undecided)
+static void refuse_undecided(struct opensm_writer *w, const struct opensm_transition *undecided)
 {
         report(w, LOG_EVENT_OPENSM_NOT_DONE,
-               "%s is not written yet: the switch of %s did not answer all queries of discovery, so it is not known whether it filters "
-               "by P_Key, and its table lacks entries of that port; by any file OpenSM could cut the port off or let others in; it is "
-               "written when the switch answers", w->path, undecided->label);
+               "%s is not written yet: the switch of %s did not answer all queries of discovery, so pkeyd does not know whether it "
+               "filters by P_Key, and its table lacks entries of that port; with any file OpenSM could cut the port off or let others "
+               "in; pkeyd writes the file when the switch answers", w->path, undecided->label);
         end(w, -EAGAIN);
 }
 
-/* The file in place is known, and may be replaced. */
+/* The file in place was read, and may be replaced. */
 static void begin(struct opensm_writer *w, usec_t now)
 {
         int r = prepare(w);
@@ -698,16 +696,16 @@ static void begin(struct opensm_writer *w, usec_t now)
         if (r < 0) {
                 end(w, r);
         } else if (!w->job.mirror && had_fallen_back(w)) {
-                close_at_once(w);
+                answer_fallback(w);
         } else if (undecided) {
-                refuse_first(w, undecided);
+                refuse_undecided(w, undecided);
         } else if (w->job.mirror) {
                 write_mirror(w);
         } else {
                 w->good = w->in_place;
                 w->good_tables = w->phases.in_place;
                 if (is_last(w, OPENSM_ADOPT))
-                        write_again(w);
+                        write_without_phases(w);
                 else
                         next_phase(w, now, OPENSM_ADOPT);
         }
@@ -730,8 +728,8 @@ void opensm_writer_start(struct opensm_writer *w, usec_t now, const struct opens
                 end(w, -ENOMEM);
 }
 
-/* A copy of it was made, and with that it was given away. */
-static bool was_given(const struct control_file *copy, struct file_bytes f)
+/* The copy with the same content is the sign by which an admin hands the file over. */
+static bool was_handed_over(const struct control_file *copy, struct file_bytes f)
 {
         return copy->r == 0 && same_bytes((struct file_bytes) { copy->bytes, copy->n }, f);
 }
@@ -746,12 +744,12 @@ static void judge_file(struct opensm_writer *w, usec_t now, struct file_bytes f,
                 w->in_place = f;
                 begin(w, now);
         } else if (was_cut_short(w, f)) {
-                report_damage(w, "was cut short");
+                report_damaged_file(w, "was cut short");
                 begin(w, now);
-        } else if (was_given(copy, f)) {
-                w->takes_over = true;
-                w->given = parse_file(w, f, &conf) == 0;
-                w->others = w->given ? conf : NULL;
+        } else if (was_handed_over(copy, f)) {
+                w->handover_unreported = true;
+                w->handed_over = parse_file(w, f, &conf) == 0;
+                w->conf_in_place = w->handed_over ? conf : NULL;
                 begin(w, now);
         } else if (owner == PARTITIONS_FILE_EDITED && parse_file(w, f, &conf) == -EBADMSG) {
                 w->file = f;
@@ -769,11 +767,11 @@ static void files_read(struct opensm_writer *w, usec_t now, const struct control
         if (files[0].r == 0)
                 f = (struct file_bytes) { arena_strndup(w->arena, files[0].bytes, files[0].n), files[0].n };
         if (files[0].r == -ENOENT || (files[0].r == 0 && files[0].n == 0)) {
-                report_damage(w, files[0].r == 0 ? "is empty" : "is gone");
+                report_damaged_file(w, files[0].r == 0 ? "is empty" : "is gone");
                 begin(w, now);
         } else if (files[0].r < 0) {
                 report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be read: %s; %s", w->path, strerror(-files[0].r),
-                       what_of_tables(w));
+                       describe_consequence(w));
                 end(w, files[0].r);
         } else if (!f.bytes) {
                 end(w, -ENOMEM);
@@ -792,11 +790,11 @@ static void aside_written(struct opensm_writer *w, usec_t now, const struct cont
         }
         report(w, LOG_EVENT_OPENSM_FILE_BROKEN,
                "%s was changed so that OpenSM cannot read it and would make every port a full member of the default partition; "
-               "the changed file is kept as %s.refused, and pkeyd puts its own in place again", w->path, w->path);
+               "pkeyd keeps the changed file as %s.refused, and puts its own back in place", w->path, w->path);
         begin(w, now);
 }
 
-/* What may be written and is not known after a crash could be given to others: so there is no file. */
+/* Without the record pkeyd would not know after a crash what OpenSM may have written, so no file is written. */
 static void stored(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
         (void) now;
@@ -804,31 +802,31 @@ static void stored(struct opensm_writer *w, usec_t now, const struct control_eve
                 go_to(w, STEP_WRITING);
                 return;
         }
-        report(w, LOG_EVENT_STATE_DIR, "state.db: %s; what OpenSM would write next could not be stored, so %s stays as it is until that "
-               "works", strerror(-event->r), w->path);
+        report(w, LOG_EVENT_STATE_DIR, "state.db: %s; pkeyd could not store what OpenSM would write next, so %s stays as it is until "
+               "that works", strerror(-event->r), w->path);
         end(w, event->r);
 }
 
-/* "; it had ...", or "" */
+/* "; the old file gave ...", or "" */
 static const char *describe_lost_all(struct opensm_writer *w)
 {
         const struct opensm_manager manager = manager_of(w);
-        const struct partitions_conf_partition *p = w->given ? opensm_find_unmanaged_all(&manager, w->others) : NULL;
+        const struct partitions_conf_partition *p = w->handed_over ? opensm_find_unmanaged_all(&manager, w->conf_in_place) : NULL;
 
         if (!p)
                 return "";
-        return arena_printf(w->arena, "; it gave partition %s (0x%04x), which the policy leaves to others, to ALL ports, and gives it now "
-                            "to those that are known: put it into the policy if hosts that come later are to have it",
+        return arena_printf(w->arena, "; the old file gave partition %s (0x%04x), which the policy leaves to others, to ALL ports; the "
+                            "new one gives it to the ports that are known now: add it to the policy if hosts that come later need it",
                             p->name, p->base) ?: "";
 }
 
-/* The first file in place of one that was given to pkeyd. */
-static void report_taken(struct opensm_writer *w)
+/* The first file of pkeyd is in place of one that was handed over. */
+static void report_handover(struct opensm_writer *w)
 {
-        if (w->takes_over)
+        if (w->handover_unreported)
                 log_add(w->log, LOG_EVENT_OPENSM_FILE_TAKEN, &(struct log_about) { .generation = w->job.generation->number },
-                        "%s is pkeyd's from now on; what it said before stands in %s%s", w->path, w->copy_path, describe_lost_all(w));
-        w->takes_over = false;
+                        "pkeyd manages %s from now on; its previous content is in %s%s", w->path, w->copy_path, describe_lost_all(w));
+        w->handover_unreported = false;
 }
 
 static bool loses_group(const struct opensm_writer *w, const struct partitions_conf_partition *p)
@@ -846,8 +844,8 @@ static const char *name_lost_groups(struct opensm_writer *w, uint32_t *ret_n)
         const char *text = "";
         uint32_t n = 0;
 
-        for (uint32_t i = 0; text && i < w->replaced->n_partitions; i++) {
-                const struct partitions_conf_partition *p = &w->replaced->partitions[i];
+        for (uint32_t i = 0; text && i < w->conf_before_pkeyd->n_partitions; i++) {
+                const struct partitions_conf_partition *p = &w->conf_before_pkeyd->partitions[i];
 
                 if (loses_group(w, p) && n++ < MAX_NAMED)
                         text = arena_printf(w->arena, "%s%s%s (0x%04x)", text, n > 1 ? ", " : "",
@@ -859,23 +857,23 @@ static const char *name_lost_groups(struct opensm_writer *w, uint32_t *ret_n)
         return text;
 }
 
-/* A first policy often says nothing of what OpenSM's fallback has. OpenSM keeps a group as long as it runs, so that hosts would
- * lose it without any change, weeks later. */
+/* A first policy often does not mention the broadcast group of OpenSM's fallback. OpenSM keeps a group as long as it runs, so that
+ * hosts would lose IPoIB weeks later, without any change. */
 static void report_lost_groups(struct opensm_writer *w)
 {
         const struct policy_partition *first = w->job.generation->policy->partitions; /* the default partition */
         const char *names, *line = "";
         uint32_t n = 0;
 
-        names = w->replaced ? name_lost_groups(w, &n) : NULL;
-        if (names && first->where.line == 0 && loses_group(w, &w->replaced->partitions[0]))
-                line = " ('default: {pkey: 0x7fff, ipoib: true}', for the policy does not name that yet)";
+        names = w->conf_before_pkeyd ? name_lost_groups(w, &n) : NULL;
+        if (names && first->where.line == 0 && loses_group(w, &w->conf_before_pkeyd->partitions[0]))
+                line = " ('default: {pkey: 0x7fff, ipoib: true}', because the policy does not name it yet)";
         if (names && n > 0)
                 log_add(w->log, LOG_EVENT_OPENSM_GROUPS_END, &(struct log_about) { .generation = w->job.generation->number },
-                        "OpenSM made a broadcast group in partition%s %s; the policy has no ipoib there, so the group is gone after "
-                        "OpenSM's next restart, and IPoIB with it; to keep it, add 'ipoib: true' to %s%s",
+                        "OpenSM made a broadcast group in partition%s %s; the policy has no ipoib there, so the group, and IPoIB with "
+                        "it, will be gone after OpenSM's next restart; to keep it, add 'ipoib: true' to %s%s",
                         text_plural(n), names, n == 1 ? "that partition" : "these partitions", line);
-        w->replaced = NULL;
+        w->conf_before_pkeyd = NULL;
 }
 
 static void file_written(struct opensm_writer *w, usec_t now, const struct control_event *event)
@@ -883,33 +881,32 @@ static void file_written(struct opensm_writer *w, usec_t now, const struct contr
         int r = event->r;
 
         (void) now;
-        knowledge_settle_expected(w->job.knowledge, true); /* after an error, too: OpenSM may find the file there */
+        knowledge_settle_expected(w->job.knowledge, true); /* after an error, too: the file may be in place */
         if (r < 0) {
                 report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written: %s%s%s", w->path, strerror(-r),
-                       w->job.mirror ? "; " : "", w->job.mirror ? what_of_tables(w) : "");
+                       w->job.mirror ? "; " : "", w->job.mirror ? describe_consequence(w) : "");
                 if (w->purpose == TO_PUT_BACK)
                         report_put_back(w, false);
                 else
                         end(w, r);
                 return;
         }
-        remember(w, w->file, false);
-        report_taken(w);
+        remember_file(w, w->file, false);
+        report_handover(w);
         report_lost_groups(w);
-        /* what is not in the tables, as the parameters of IPoIB, should not wait for OpenSM's next heavy sweep */
+        /* what is in no table, such as IPoIB parameters, should not wait for OpenSM's next heavy sweep */
         if (w->purpose == FOR_CONTENT && (w->job.mirror || same_bytes(body_of(w->file), body_of(w->in_place))))
                 end(w, 0);
         else
                 go_to(w, STEP_SIGNALLING);
 }
 
-/* OpenSM was given the file of a phase. */
 static void phase_begins(struct opensm_writer *w, usec_t now)
 {
         w->n_files++;
         w->phase_began = now;
         w->delay = FIRST_DELAY;
-        log_debug(w->log, "OpenSM was given its partition file: %s", opensm_phase_to_string(w->phase));
+        log_debug(w->log, "OpenSM was signalled to read its partition file: %s", opensm_phase_to_string(w->phase));
         wait_until(w, now + (opensm_phases_show(&w->phases, w->phase) ? FIRST_DELAY
                                                                       : SETTLE + w->phases.n_ports * SETTLE_PER_PORT));
 }
@@ -920,7 +917,7 @@ static void probed(struct opensm_writer *w, usec_t now, const struct control_eve
 
         if (event->opensm.r < 0) {
                 report(w, LOG_EVENT_OPENSM_NOT_NOTIFIED, "OpenSM ended before it had carried out its partition file (%s): %s; the file "
-                       "stays, and it goes on from there when OpenSM runs again", opensm_phase_to_string(w->phase), event->opensm.why);
+                       "stays, and pkeyd continues when OpenSM runs again", opensm_phase_to_string(w->phase), event->opensm.why);
                 end(w, event->opensm.r);
         } else if (now - w->phase_began > patience) {
                 give_up(w);
@@ -941,7 +938,7 @@ static void signalled(struct opensm_writer *w, usec_t now, const struct control_
         }
         if (r < 0)
                 report(w, LOG_EVENT_OPENSM_NOT_NOTIFIED,
-                       "OpenSM could not be told to read its partition file: %s; it will be tried again", event->opensm.why);
+                       "OpenSM could not be signalled to read its partition file: %s; pkeyd tries again", event->opensm.why);
         if (r < 0 || w->purpose == FOR_CONTENT)
                 end(w, r);
         else
@@ -950,7 +947,7 @@ static void signalled(struct opensm_writer *w, usec_t now, const struct control_
 
 /* --- the tables --------------------------------------------------------------------------------------------------- */
 
-/* Reads the tables that the phase changes, in the end all. Returns 1 if there are any. */
+/* Reads the tables that the phase changes; in the last survey all. Returns 1, 0: there is no table to read, or -ENOMEM. */
 static int prepare_survey(struct opensm_writer *w)
 {
         struct survey_options options = {
@@ -966,10 +963,10 @@ static int prepare_survey(struct opensm_writer *w)
         if (!w->read_arena)
                 return -ENOMEM;
         r = observed_new(w->read_arena, subnet, &w->seen);
-        if (r == 0 && !w->at_the_end)
+        if (r == 0 && !w->is_last_survey)
                 r = opensm_phases_changed(w->read_arena, &w->phases, w->phase, subnet, &options.ports, &options.n_ports);
         if (r == 0 && options.ports && options.n_ports == 0)
-                return 0; /* all of them are down */
+                return 0; /* all these ports are down */
         if (r == 0)
                 r = survey_new(w->read_arena, w->seen, &options, &w->survey);
         if (r < 0)
@@ -978,8 +975,8 @@ static int prepare_survey(struct opensm_writer *w)
         return 1;
 }
 
-/* OpenSM took its defaults since the last read. Tables that looked like that before say nothing: they are of ports that only
- * the file gives something else, and OpenSM has not read it yet. */
+/* Did OpenSM fall back to its default partitions since the last read? If the tables looked like that before, no: then OpenSM has
+ * not read the file yet that changes them. */
 static bool has_fallen_back(struct opensm_writer *w)
 {
         const struct observed *known = w->job.snapshot->observed;
@@ -993,7 +990,7 @@ static bool has_fallen_back(struct opensm_writer *w)
         return !opensm_phases_fell_back(&w->phases, w->phase, before);
 }
 
-static void end_well(struct opensm_writer *w, usec_t now)
+static void finish(struct opensm_writer *w, usec_t now)
 {
         const struct generation *g = w->job.generation;
         uint32_t first;
@@ -1005,7 +1002,7 @@ static void end_well(struct opensm_writer *w, usec_t now)
         end(w, 0);
 }
 
-/* Each table that could be read is as the file says. */
+/* Each table that could be read matches the file. */
 static void phase_ends(struct opensm_writer *w, usec_t now)
 {
         struct file_bytes f;
@@ -1025,7 +1022,7 @@ static void phase_ends(struct opensm_writer *w, usec_t now)
         next_phase(w, now, w->phase + 1);
 }
 
-/* To stop on the way would leave OpenSM writing what the next policy does not know of. */
+/* Does not stop before the phase is carried out: OpenSM would go on writing what the next plan does not expect. */
 static void judge_phase(struct opensm_writer *w, usec_t now)
 {
         uint32_t first;
@@ -1036,7 +1033,7 @@ static void judge_phase(struct opensm_writer *w, usec_t now)
                 phase_ends(w, now);
 }
 
-/* A port that could not be read is tried again soon. The sweep goes on with what was read of all tables at the end. */
+/* A port that could not be read is tried again soon. The last survey goes into the knowledge, with which the sweep continues. */
 static int take_seen(struct opensm_writer *w, usec_t wall)
 {
         struct snapshot *snapshot = w->job.snapshot;
@@ -1044,7 +1041,7 @@ static int take_seen(struct opensm_writer *w, usec_t wall)
         snapshot_merge(snapshot, w->seen);
         for (uint32_t i = 0; i < snapshot->subnet->n_ports; i++)
                 snapshot->failed[i] |= w->seen->tables[i].failure != MAD_ANSWERED;
-        if (!w->at_the_end)
+        if (!w->is_last_survey)
                 return 0;
         opensm_doubt_open(&w->phases, w->seen, w->job.knowledge, snapshot->failed);
         opensm_confirm(&w->phases, OPENSM_GRANT, w->seen, w->job.knowledge);
@@ -1068,12 +1065,12 @@ static void surveyed(struct opensm_writer *w, usec_t now, const struct control_e
                 end(w, r);
                 return;
         }
-        if (w->at_the_end && w->stopping)
+        if (w->is_last_survey && w->stopping)
                 end(w, -ECANCELED);
         else if (fallen_back)
                 put_back(w);
-        else if (w->at_the_end)
-                end_well(w, now);
+        else if (w->is_last_survey)
+                finish(w, now);
         else
                 judge_phase(w, now);
 }
@@ -1092,7 +1089,7 @@ void opensm_writer_tick(struct opensm_writer *w, usec_t now)
 
 /* --- actions ------------------------------------------------------------------------------------------------------ */
 
-/* PATH.refused holds what was put aside. */
+/* PATH.refused: the file that was put aside. */
 static const char *written_path(struct opensm_writer *w)
 {
         return w->step == STEP_PUTTING_ASIDE ? arena_printf(w->arena, "%s.refused", w->path) : w->path;
@@ -1152,7 +1149,7 @@ static bool has_both(const struct desired_port *port)
         return false;
 }
 
-/* One example is enough: the remedy is the same for all. */
+/* Names one port as an example: the remedy is the same for all. */
 static void check_both(const struct desired *desired, const struct opensm_conf *conf, struct findings *findings)
 {
         const struct subnet *s = desired->subnet;
@@ -1162,7 +1159,7 @@ static void check_both(const struct desired *desired, const struct opensm_conf *
                 if (s->ports[i].role != PORT_ENDPORT || !has_both(&desired->ports[i]))
                         continue;
                 item = findings_add(findings, FINDING_ERROR, FINDING_OPENSM_BOTH, NULL,
-                                    "%s is to be both a full and a limited member of a partition, which OpenSM makes full only",
+                                    "%s should be both a full and a limited member of a partition, but OpenSM makes it a full member only",
                                     subnet_port_label(findings->arena, s, i) ?: "a port");
                 if (item)
                         finding_set_hint(findings, item, "add the line `allow_both_pkeys TRUE` to opensm.conf, restart OpenSM, and "

@@ -219,7 +219,7 @@ def test_foreign_and_edited_files():
         wait_for(lambda: "phase" not in read_file(site.conf).splitlines()[1], "the file of the policy")
         edited = read_file(site.conf).replace("=limited", "=full", 1)
         site.fabric.write("partitions.conf", edited)
-        d.wait_text("was changed by somebody since pkeyd wrote it")
+        d.wait_text("was edited after pkeyd wrote it")
         check_equal(read_file(site.conf), edited, "the edited file")
 
 

@@ -312,8 +312,8 @@ START_TEST(hung)
         ck_assert_int_eq(state(), CONTROL_IDLE);
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         expect_logged(LOG_EVENT_OPENSM_NOT_DONE,
-                      "OpenSM did not carry out its partition file (grant): 1 port is not as it says, "
-                      "among them node2 mlx5_0/1; the file stays, and the next sweep goes on from there; check that OpenSM reads "
+                      "OpenSM did not carry out its partition file (grant): 1 P_Key table differs from it, "
+                      "for example that of node2 mlx5_0/1; the file stays, and pkeyd continues with the next sweep; check that OpenSM reads "
                       FILE_CONF " (partition_config_file in opensm.conf)");
         ck_assert_str_eq(status()->text, last_logged(LOG_EVENT_OPENSM_NOT_DONE)->text);
         ck_assert_uint_eq(noted.n_unlocked > 0, true);
@@ -335,8 +335,8 @@ START_TEST(hung_half_way)
         give_up_on_opensm();
         take_nothing(); /* the file stays */
         expect_logged(LOG_EVENT_OPENSM_NOT_DONE,
-                      "OpenSM did not carry out its partition file (grant): 1 port is not as it says, among them node3 mlx5_0/1; the "
-                      "file stays");
+                      "OpenSM did not carry out its partition file (grant): 1 P_Key table differs from it, for example that of node3 "
+                      "mlx5_0/1; the file stays");
         out_of_reach = UINT32_MAX;
 }
 END_TEST
@@ -371,7 +371,7 @@ START_TEST(does_not_run)
                 ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_NOT_NOTIFIED), 1);
         }
         expect_logged(LOG_EVENT_OPENSM_NOT_NOTIFIED,
-                      "OpenSM could not be told to read its partition file: there is no OpenSM; it will be");
+                      "OpenSM could not be signalled to read its partition file: there is no OpenSM; pkeyd tries again");
         ck_assert_uint_eq(control_due(c), now + 10 * S);
 }
 END_TEST
@@ -425,8 +425,8 @@ START_TEST(falls_back)
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         expect_logged(LOG_EVENT_OPENSM_FELL_BACK,
                       "OpenSM dropped its partition file (grant): every port is a full member of the "
-                      "default partition, and every other entry is gone; the last good file was put back and OpenSM "
-                      "told");
+                      "default partition, and every other entry is gone; pkeyd put the last good file back and "
+                      "signalled OpenSM to read it");
 }
 END_TEST
 
@@ -464,7 +464,7 @@ START_TEST(falls_back_from_the_first_file)
         ck_assert(has(write_file(), "adopt"));
         expect_signal(SIGHUP);
         give_signalled(-ESRCH);
-        expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "the last good file was put back, but OpenSM could not be told");
+        expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "pkeyd put the last good file back, but could not signal OpenSM to read it");
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
 }
 END_TEST
@@ -500,7 +500,7 @@ START_TEST(had_fallen_back)
         until(CONTROL_WRITING_OPENSM);
         read_files();
         expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "OpenSM has taken its default partitions");
-        expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "it is given the file of the policy again");
+        expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "pkeyd writes the file of the policy again");
         ck_assert(has(write_file(), "=0x0010"));
         signal_opensm();
         opensm_reads_file();
@@ -638,7 +638,7 @@ START_TEST(open_by_the_given_file)
         ck_assert(has(write_file(), " phase adopt "));
         ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FELL_BACK), 0);
         expect_logged(LOG_EVENT_OPENSM_FILE_TAKEN,
-                      FILE_CONF " is pkeyd's from now on; what it said before stands in " COPY);
+                      "pkeyd manages " FILE_CONF " from now on; its previous content is in " COPY);
         until(CONTROL_IDLE);
         ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_TAKEN), 1);
 }
@@ -675,7 +675,7 @@ START_TEST(foreign_file)
                 ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_FOREIGN), 1); /* not again */
                 take_nothing();
         }
-        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, FILE_CONF " was not written by pkeyd, and is left as it is");
+        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, FILE_CONF " was not written by pkeyd, so pkeyd does not replace it");
         expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, "cp --backup=numbered " FILE_CONF " " COPY);
 }
 END_TEST
@@ -753,7 +753,7 @@ START_TEST(foreign_partition_keeps_who_is_not_there)
                 ck_assert(!has(file_at(FILE_CONF)->bytes, "0x0002c9030bad0002")); /* of its own the policy decides */
                 give_candidate(OPENSM, OWNS_SOME "  q:\n    pkey: 0x0011\n    members: {node1: full}\n", 0);
         }
-        expect_logged(LOG_EVENT_OPENSM_FILE_TAKEN, "it gave partition all (0x0e02), which the policy leaves to others, to ALL ports");
+        expect_logged(LOG_EVENT_OPENSM_FILE_TAKEN, "the old file gave partition all (0x0e02), which the policy leaves to others, to ALL ports");
 }
 END_TEST
 
@@ -868,7 +868,7 @@ START_TEST(edited_file)
         edit("=full", "=limited");
         read_files();
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
-        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, FILE_CONF " was changed by somebody since pkeyd wrote it");
+        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, FILE_CONF " was edited after pkeyd wrote it");
         /* the copy that is there may be the only one of the file before pkeyd */
         expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, "cp --backup=numbered " FILE_CONF " " COPY);
         take_nothing();
@@ -889,7 +889,7 @@ START_TEST(file_that_opens_the_fabric)
         ck_assert_int_eq(memcmp(a->files[0].bytes, file_at(FILE_CONF)->bytes, a->files[0].n), 0);
         ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_BROKEN), 0);
         give_file_written(0);
-        expect_logged(LOG_EVENT_OPENSM_FILE_BROKEN, "the changed file is kept as " FILE_CONF ".refused");
+        expect_logged(LOG_EVENT_OPENSM_FILE_BROKEN, "pkeyd keeps the changed file as " FILE_CONF ".refused");
         ck_assert(!has(write_file(), "node1, 0x"));
 }
 END_TEST
@@ -1112,7 +1112,7 @@ START_TEST(mute_before_the_sweep)
         ck_assert(holds(hosts[0], 0x8010) && holds(hosts[1], 0x8010) && !holds(hosts[2], 0x8010));
         ck_assert(holds(hosts[1], 0x8011));
         expect_held(0x0010);
-        expect_logged(LOG_EVENT_APPLY_PARTIAL, "generation 2: held back: partition 0x0010; it is not known what some ports hold");
+        expect_logged(LOG_EVENT_APPLY_PARTIAL, "generation 2: held back: partition 0x0010; pkeyd does not know what some ports hold");
         ck_assert_uint_eq(count_logged(LOG_EVENT_APPLIED), 0);
         for (unsigned i = 0; i < 2; i++) {
                 until(CONTROL_WRITING_OPENSM);
@@ -1272,7 +1272,7 @@ START_TEST(mute_when_it_fell_back)
                 give_candidate(OPENSM, AFTER, 0);
                 until(CONTROL_WRITING_OPENSM);
                 read_files();
-                expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "it is given the file of the policy again");
+                expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "pkeyd writes the file of the policy again");
                 text = write_file();
                 ck_assert_int_eq(names_full(text, hosts[2]), !is_mute);
                 ck_assert(has(text, "=0x0011"));
@@ -1349,7 +1349,7 @@ START_TEST(store_fails)
         ck_assert_uint_gt(status()->ports.differ, 0);
         ck_assert_uint_eq(status()->ports.right + status()->ports.differ, status()->ports.managed);
         ck_assert(
-                strstr(status()->text, "No space left on device; what OpenSM would write next could not be stored, so " FILE_CONF));
+                strstr(status()->text, "No space left on device; pkeyd could not store what OpenSM would write next, so " FILE_CONF));
         for (uint32_t i = 0; i < knowledge_n_records(c->knowledge); i++)
                 ck_assert_uint_eq(knowledge_get(c->knowledge, i)->n_writes, 0);
         until(CONTROL_WRITING_OPENSM);
@@ -1448,7 +1448,7 @@ START_TEST(mirror_of_a_foreign_file)
         until(CONTROL_MIRRORING);
         read_files();
         ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_FOREIGN), 1);
-        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, "the policy is in force without it, and OpenSM may undo that");
+        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, "pkeyd carries out the policy without it, and OpenSM may undo that");
         ck_assert_int_eq(status()->last_result, SWEEP_PARTIAL);
         ck_assert(has(status()->text, "OpenSM's file is behind: " FILE_CONF) && has(status()->text, "ports verified"));
         ck_assert(holds(hosts[0], 0x8010));
@@ -1475,7 +1475,7 @@ START_TEST(mirror_with_the_longest_path)
 
         memset(path + 1, 'p', sizeof(path) - 2);
         settings = arena_printf(arena, "mode: enforce\nopensm: {mirror: %s}\n", path);
-        command = arena_printf(arena, "pkeyctl import %s, then let pkeyd have the file with: cp --backup=numbered %s %s.before-pkeyd; ",
+        command = arena_printf(arena, "pkeyctl import %s, then hand the file over to pkeyd: cp --backup=numbered %s %s.before-pkeyd; ",
                                path, path, path);
         start(ENFORCE, POLICY_1);
         sweep();
@@ -1535,7 +1535,7 @@ START_TEST(standby_with_a_foreign_file)
         until(CONTROL_MIRRORING);
         read_files();
         ck_assert_uint_gt(status()->ports.differ, 0);
-        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, "OpenSM goes by it, not by the policy, when this host takes over: make a policy");
+        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, "when this host takes over, OpenSM will follow this file, not the policy; to resolve this, make a policy");
         ck_assert(!has(status()->text, "in force"));
 }
 END_TEST
@@ -1585,7 +1585,7 @@ START_TEST(both_without_the_option)
         start(OPENSM, BOTH);
         sweep();
         ck_assert_int_eq(status()->last_result, SWEEP_REFUSED);
-        expect_logged(LOG_EVENT_FINDING, "node1 mlx5_0/1 is to be both a full and a limited member of a partition");
+        expect_logged(LOG_EVENT_FINDING, "node1 mlx5_0/1 should be both a full and a limited member of a partition");
         ck_assert_uint_eq(count_logged(LOG_EVENT_FINDING), 1);
 }
 END_TEST
