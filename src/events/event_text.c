@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "events/event_text.h"
 
-#include <stdarg.h>
 #include <string.h>
 
 #include "events/held_text.h"
@@ -10,25 +9,13 @@
 #include "watch/rewrites.h"
 
 #define EXAMPLES   4
-#define TEXT_SIZE  512
 #define MAX_P_KEYS 8
 
-/* A line of bounded length that is put together piece by piece. */
-struct line {
-        char text[TEXT_SIZE];
-        size_t n;
-};
-
-__attribute__((format(printf, 2, 3))) static void line_add(struct line *l, const char *format, ...)
+/* Where memory is out there is no entry. */
+static void log_text(struct log *l, enum log_event event, const struct log_about *about, const struct text *t)
 {
-        va_list ap;
-        int n;
-
-        va_start(ap, format);
-        n = vsnprintf(l->text + l->n, sizeof(l->text) - l->n, format, ap);
-        va_end(ap);
-        if (n > 0)
-                l->n = MIN(l->n + (size_t) n, sizeof(l->text) - 1);
+        if (!t->failed)
+                log_add(l, event, about, "%s", t->bytes);
 }
 
 /* --- findings --------------------------------------------------------------------------------------------------- */
@@ -55,7 +42,7 @@ void event_text_plan_findings(struct log *l, struct generation *g, const struct 
         for (size_t i = 0; i < findings->n; i++) {
                 const struct finding *f = &findings->items[i];
 
-                /* the watch says which ports do not answer, and the freezer which are frozen, once for each time */
+                /* event_text_watch() and the freezer report each of these ports once */
                 if (f->code != FINDING_PLAN_UNREACHABLE && f->code != FINDING_PORT_FROZEN && generation_reports(g, f))
                         log_add_finding(l, event_of_finding(f), g->number, f);
         }
@@ -63,23 +50,23 @@ void event_text_plan_findings(struct log *l, struct generation *g, const struct 
 
 /* --- what a sweep found ----------------------------------------------------------------------------------------- */
 
-static void add_p_keys(struct line *l, const char *word, const struct p_key *keys, uint32_t n)
+static void add_p_keys(struct text *t, const char *word, const struct p_key *keys, uint32_t n)
 {
         if (n == 0)
                 return;
-        line_add(l, "%s%s", l->n > 0 ? ", " : "", word);
+        text_add(t, "%s%s", t->n > 0 ? ", " : "", word);
         for (uint32_t i = 0; i < n && i < MAX_P_KEYS; i++)
-                line_add(l, " 0x%04x", (unsigned) keys[i].v);
+                text_add(t, " 0x%04x", (unsigned) keys[i].v);
         if (n > MAX_P_KEYS)
-                line_add(l, " and %u more", n - MAX_P_KEYS);
+                text_add(t, " and %u more", n - MAX_P_KEYS);
 }
 
-static void add_difference(struct line *l, const struct discrepancy *d)
+static void add_difference(struct text *t, const struct discrepancy *d)
 {
-        add_p_keys(l, "lacks", d->missing, d->n_missing);
-        add_p_keys(l, "has unexpected", d->unexpected, d->n_unexpected);
+        add_p_keys(t, "lacks", d->missing, d->n_missing);
+        add_p_keys(t, "has unexpected", d->unexpected, d->n_unexpected);
         if (d->enforcement_differs)
-                line_add(l, "%sits enforcement bits differ", l->n > 0 ? ", " : "");
+                text_add(t, "%sits enforcement bits differ", t->n > 0 ? ", " : "");
 }
 
 static struct log_about about_event(const struct generation *g, const struct watch_event *e)
@@ -93,7 +80,7 @@ static struct log_about about_event(const struct generation *g, const struct wat
         };
 }
 
-/* What is worth an entry, and in which mode. */
+/* Which events are logged, and in which mode. */
 struct log_kind {
         enum watch_kind kind;
         enum log_event event;
@@ -113,7 +100,7 @@ static const struct log_kind kinds_to_log[] = {
         { WATCH_REPAIRED, LOG_EVENT_DRIFT_REPAIRED, true, true, false, "its P_Key table is as the policy says again" },
 };
 
-/* What M_Keys have to do with it. */
+/* Where the M_Key came from that this port did not answer to. */
 static const char *m_key_of_silent(const struct generation *g, struct guid port_guid)
 {
         return m_key_source_to_string(m_keys_source(g ? g->m_keys : NULL, port_guid));
@@ -123,7 +110,7 @@ static void log_one(struct log *l, const struct log_kind *k, const struct genera
 {
         struct log_about about = about_event(g, e);
         struct p_key keys[2 * MAX_P_KEYS];
-        struct line detail = {};
+        _cleanup_text_ struct text detail = {};
 
         if (e->differs) {
                 uint32_t n_missing = MIN(e->differs->n_missing, (uint32_t) MAX_P_KEYS);
@@ -138,27 +125,30 @@ static void log_one(struct log *l, const struct log_kind *k, const struct genera
                 about.n_p_keys = n_missing + n_unexpected;
         }
         if (e->incomplete)
-                line_add(&detail, "not asked: %s did not answer all of discovery", e->incomplete);
+                text_add(&detail, "not asked: %s did not answer all of discovery", e->incomplete);
         else if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_REFUSED)
-                line_add(&detail, "status 0x%04x, %s", (unsigned) e->mad_status, mad_status_to_string(e->mad_status));
+                text_add(&detail, "status 0x%04x, %s", (unsigned) e->mad_status, mad_status_to_string(e->mad_status));
         else if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_TIMED_OUT)
-                line_add(&detail, "%s: " M_KEY_SILENCE_FORMAT, mad_outcome_to_string(e->failure),
+                text_add(&detail, "%s: " M_KEY_SILENCE_FORMAT, mad_outcome_to_string(e->failure),
                          m_key_of_silent(g, e->port_guid));
         else if (e->kind == WATCH_UNREACHABLE)
-                line_add(&detail, "%s", mad_outcome_to_string(e->failure));
-        log_add(l, k->event, &about, "%s (0x%016" PRIx64 "): %s%s%s%s", e->label, e->port_guid.v, k->sentence,
-                detail.n > 0 ? " (" : "", detail.text, detail.n > 0 ? ")" : "");
+                text_add(&detail, "%s", mad_outcome_to_string(e->failure));
+        if (!detail.failed)
+                log_add(l, k->event, &about, "%s (0x%016" PRIx64 "): %s%s%s%s", e->label, e->port_guid.v, k->sentence,
+                        detail.n > 0 ? " (" : "", detail.bytes ?: "", detail.n > 0 ? ")" : "");
 }
 
 static void log_many(struct log *l, const struct log_kind *k, const struct generation *g, const struct watch_event *events,
                      uint32_t n)
 {
         struct log_about about = { .generation = g ? g->number : 0 };
-        struct line examples = {};
+        _cleanup_text_ struct text t = {};
 
+        text_add(&t, "%u ports, among them ", n);
         for (uint32_t i = 0; i < n && i < EXAMPLES; i++)
-                line_add(&examples, "%s%s", i > 0 ? ", " : "", events[i].label);
-        log_add(l, k->event, &about, "%u ports, among them %s: each %s", n, examples.text, k->sentence);
+                text_add(&t, "%s%s", i > 0 ? ", " : "", events[i].label);
+        text_add(&t, ": each %s", k->sentence);
+        log_text(l, k->event, &about, &t);
 }
 
 static void log_kind(struct log *l, const struct log_kind *k, const struct generation *g, const struct watch_event *events,
@@ -172,25 +162,26 @@ static void log_kind(struct log *l, const struct log_kind *k, const struct gener
                 log_one(l, k, g, &events[i]);
 }
 
-/* What another partition manager did to a switch: one thing, and what it is most likely. */
+/* All that another partition manager changed on one switch is one entry. */
 static void log_rewrite(struct log *l, const struct generation *g, const struct subnet *subnet,
                         const struct watch_rewrite *w)
 {
         const struct subnet_node *node = &subnet->nodes[w->node];
         char name[SUBNET_NAME_SIZE];
         struct log_about about = { .generation = g->number, .switch_name = subnet_node_name(node, name) };
-        struct line what = {};
+        _cleanup_text_ struct text what = {};
 
         add_p_keys(&what, "lost", w->lost, MIN(w->n_lost, (uint32_t) REWRITE_MAX_KEYS));
         add_p_keys(&what, "gained", w->gained, MIN(w->n_gained, (uint32_t) REWRITE_MAX_KEYS));
         if (w->n_lost > REWRITE_MAX_KEYS || w->n_gained > REWRITE_MAX_KEYS)
-                line_add(&what, " and others");
-        log_add(l, LOG_EVENT_TABLES_REWRITTEN, &about,
-                      "%u ports on %s %s from one sweep to the next: another partition manager is at work, most likely OpenSM after "
-                      "a reboot on that leaf; see pkeyd-opensm(7)", w->n_ports, about.switch_name, what.text);
+                text_add(&what, " and others");
+        if (!what.failed)
+                log_add(l, LOG_EVENT_TABLES_REWRITTEN, &about,
+                        "%u ports on %s %s from one sweep to the next: another partition manager is at work, most likely OpenSM after "
+                        "a reboot on that leaf; see pkeyd-opensm(7)", w->n_ports, about.switch_name, what.bytes ?: "");
 }
 
-/* Returns false if that is no matter here, and the ports are to be named one by one. */
+/* Returns false if no switch was rewritten, or memory is out: then each port gets an entry of its own. */
 static bool log_rewrites(struct log *l, const struct log_kind *drifted, const struct generation *g,
                          const struct subnet *subnet, const struct watch_report *report)
 {
@@ -215,13 +206,13 @@ static bool log_rewrites(struct log *l, const struct log_kind *drifted, const st
                 log_rewrite(l, g, subnet, &rewrites[i]);
         if (n_rewrites > EVENT_TEXT_MAX)
                 log_add(l, LOG_EVENT_TABLES_REWRITTEN, &(struct log_about) { .generation = g->number },
-                              "the same on %u more switches", n_rewrites - EVENT_TEXT_MAX);
+                        "the same on %u more switches", n_rewrites - EVENT_TEXT_MAX);
         log_kind(l, drifted, g, rest, n_rest);
         return true;
 }
 
-void event_text_watch(struct log *l, const struct generation *g, const struct watch_report *report,
-              const struct subnet *subnet, bool standby)
+void event_text_watch(struct log *l, const struct generation *g, const struct watch_report *report, const struct subnet *subnet,
+                      bool standby)
 {
         bool audit = g && g->audits;
         const struct watch_event *events;
@@ -241,12 +232,12 @@ void event_text_watch(struct log *l, const struct generation *g, const struct wa
 
 /* --- standing by ------------------------------------------------------------------------------------------------ */
 
-/* How many ports lack a partition, or have it unexpectedly. */
+/* How many ports lack a base, or have an unexpected entry of it. */
 struct base_count {
         uint32_t lack, unexpected;
 };
 
-/* By what ports are called for good, not by their place in a snapshot. */
+/* By the GUIDs of ports, not by their indexes: the same in each snapshot. */
 static uint64_t digest_verification(const struct subnet *s, const struct verification *v)
 {
         uint64_t h = HASH_START;
@@ -265,7 +256,7 @@ static uint64_t digest_verification(const struct subnet *s, const struct verific
         return v->n_differ > 0 ? h : 0;
 }
 
-/* A raise or a lower is both: the one entry is missing, the other unexpected. */
+/* An entry with the wrong membership counts as both: one entry is missing, the other is unexpected. */
 static struct base_count *count_bases(struct arena *a, const struct verification *v, uint32_t *ret_enforcement)
 {
         struct base_count *counts = arena_new_array(a, struct base_count, P_KEY_BASE_MASK + 1u);
@@ -283,18 +274,18 @@ static struct base_count *count_bases(struct arena *a, const struct verification
         return counts;
 }
 
-static void add_partition(struct line *l, const struct policy *policy, uint16_t base, const struct base_count *c)
+static void add_partition(struct text *t, const struct policy *policy, uint16_t base, const struct base_count *c)
 {
         int p = policy_find_base(policy, base);
 
-        line_add(l, "; 0x%04x%s%s", (unsigned) base, p >= 0 ? " " : "", p >= 0 ? policy->partitions[p].name : "");
+        text_add(t, "; 0x%04x%s%s", (unsigned) base, p >= 0 ? " " : "", p >= 0 ? policy->partitions[p].name : "");
         if (c->lack > 0)
-                line_add(l, " missing on %u port%s", c->lack, text_plural(c->lack));
+                text_add(t, " missing on %u port%s", c->lack, text_plural(c->lack));
         if (c->unexpected > 0)
-                line_add(l, "%s unexpected on %u port%s", c->lack > 0 ? "," : "", c->unexpected, text_plural(c->unexpected));
+                text_add(t, "%s unexpected on %u port%s", c->lack > 0 ? "," : "", c->unexpected, text_plural(c->unexpected));
 }
 
-static void add_differences(struct line *l, struct arena *a, const struct generation *g, const struct subnet *s,
+static void add_differences(struct text *t, struct arena *a, const struct generation *g, const struct subnet *s,
                             const struct verification *v)
 {
         uint32_t n = 0, n_enforcement;
@@ -303,18 +294,18 @@ static void add_differences(struct line *l, struct arena *a, const struct genera
         for (uint32_t i = 0; i < v->n_differ && i < EXAMPLES; i++) {
                 const char *label = subnet_port_label(a, s, v->differ[i].port);
 
-                line_add(l, "%s%s", i == 0 ? v->n_differ > EXAMPLES ? ", among them " : ": " : ", ", label ? label : "?");
+                text_add(t, "%s%s", i == 0 ? v->n_differ > EXAMPLES ? ", among them " : ": " : ", ", label ?: "?");
         }
         for (uint32_t base = 0; counts && base <= P_KEY_BASE_MASK; base++) {
                 if (counts[base].lack + counts[base].unexpected == 0)
                         continue;
                 if (++n <= MAX_P_KEYS)
-                        add_partition(l, g->policy, (uint16_t) base, &counts[base]);
+                        add_partition(t, g->policy, (uint16_t) base, &counts[base]);
         }
         if (n > MAX_P_KEYS)
-                line_add(l, "; and %u more partitions", n - MAX_P_KEYS);
+                text_add(t, "; and %u more partitions", n - MAX_P_KEYS);
         if (n_enforcement > 0)
-                line_add(l, "; enforcement bits of %u port%s", n_enforcement, text_plural(n_enforcement));
+                text_add(t, "; enforcement bits of %u port%s", n_enforcement, text_plural(n_enforcement));
 }
 
 /* Tables that were not read, and devices that did not answer discovery behind links that are up. */
@@ -328,42 +319,41 @@ static uint32_t count_unread(const struct subnet *s, const struct verification *
         return n;
 }
 
-/* What differed may differ still where nothing was read. Where nothing differed before, it is no news of the standby. */
-static uint64_t digest_standby(const struct subnet *s, const struct verification *v, uint32_t n_unread, uint64_t said)
+/* Ports that were not read may still differ, if any did before. If none did, the standby has nothing new to report. */
+static uint64_t digest_standby(const struct subnet *s, const struct verification *v, uint32_t n_unread, uint64_t reported)
 {
-        if (v->n_differ == 0 && n_unread > 0 && said != 0)
+        if (v->n_differ == 0 && n_unread > 0 && reported != 0)
                 return hash_mix(HASH_START, 0);
         return digest_verification(s, v);
 }
 
-void event_text_standby(struct log *l, const struct generation *g, const struct subnet *subnet,
-                 const struct verification *v, uint64_t *said)
+void event_text_standby(struct log *l, const struct generation *g, const struct subnet *subnet, const struct verification *v,
+                        uint64_t *reported)
 {
         struct log_about about = { .generation = g->number };
         uint32_t n_unread = count_unread(subnet, v);
-        uint64_t digest = digest_standby(subnet, v, n_unread, *said);
+        uint64_t digest = digest_standby(subnet, v, n_unread, *reported);
         _cleanup_arena_ struct arena *a = arena_new();
-        struct line line = {};
+        _cleanup_text_ struct text t = {};
 
-        if (digest == *said || !a)
+        if (digest == *reported || !a)
                 return;
-        *said = digest;
+        *reported = digest;
         if (digest == 0) {
                 log_add(l, LOG_EVENT_STANDBY_AGREES, &about,
-                              "standing by: the fabric is as the policy of this host says (generation %" PRIu64 ")",
-                              g->number);
+                        "standing by: the fabric matches the policy of this host (generation %" PRIu64 ")", g->number);
                 return;
         }
         if (v->n_differ == 0) {
                 log_add(l, LOG_EVENT_STANDBY_DIFFERS, &about,
-                        "standing by: it is not known whether the fabric is as the policy of this host says (generation %" PRIu64
-                        "): %u port%s not answer, all others are", g->number, n_unread, n_unread == 1 ? " does" : "s do");
+                        "standing by: it is not known whether the fabric matches the policy of this host (generation %" PRIu64
+                        "): %u port%s not answer, all others match", g->number, n_unread, n_unread == 1 ? " does" : "s do");
                 return;
         }
-        line_add(&line, "standing by: the policy of this host (generation %" PRIu64 ") is not what the fabric has, on %u "
-                 "port%s", g->number, v->n_differ, text_plural(v->n_differ));
-        add_differences(&line, a, g, subnet, v);
-        log_add(l, LOG_EVENT_STANDBY_DIFFERS, &about, "%s", line.text);
+        text_add(&t, "standing by: the policy of this host (generation %" PRIu64 ") is not what the fabric has, on %u port%s",
+                 g->number, v->n_differ, text_plural(v->n_differ));
+        add_differences(&t, a, g, subnet, v);
+        log_text(l, LOG_EVENT_STANDBY_DIFFERS, &about, &t);
 }
 
 /* --- an apply --------------------------------------------------------------------------------------------------- */
@@ -377,21 +367,21 @@ static void log_failed_write(struct log *l, const struct generation *g, const st
         struct log_about about = {
                 .generation = g->number, .node = label, .port_guid = p->guid, .lid = p->lid, .port = p->number,
         };
-        struct line what = {}, reason = {};
+        _cleanup_text_ struct text t = {};
 
-        line_add(&reason, "%s", apply_reason_to_string(o->reason));
-        if (o->reason == APPLY_STATUS)
-                line_add(&reason, " 0x%04x, %s", (unsigned) o->mad_status, mad_status_to_string(o->mad_status));
-        if (o->reason == APPLY_SET_UNANSWERED)
-                line_add(&reason, "; it %s", m_key_source_of_reader(m_keys_source(g->m_keys, p->guid), o->m_key_counted));
-        if (o->reason == APPLY_TIMEOUT)
-                line_add(&reason, ": " M_KEY_SILENCE_FORMAT, m_key_of_silent(g, p->guid));
         if (w->kind == WRITE_BLOCK)
-                line_add(&what, "block %u of its P_Key table", (unsigned) w->block);
+                text_add(&t, "%s: block %u of its P_Key table", label ?: "?", (unsigned) w->block);
         else
-                line_add(&what, "its enforcement bits");
-        log_add(l, LOG_EVENT_WRITE_FAILED, &about, "%s: %s could not be written (%s: %s)", label ? label : "?", what.text,
-                plan_phase_to_string(phase), reason.text);
+                text_add(&t, "%s: its enforcement bits", label ?: "?");
+        text_add(&t, " could not be written (%s: %s", plan_phase_to_string(phase), apply_reason_to_string(o->reason));
+        if (o->reason == APPLY_STATUS)
+                text_add(&t, " 0x%04x, %s", (unsigned) o->mad_status, mad_status_to_string(o->mad_status));
+        if (o->reason == APPLY_SET_UNANSWERED)
+                text_add(&t, "; it %s", m_key_source_of_reader(m_keys_source(g->m_keys, p->guid), o->m_key_counted));
+        if (o->reason == APPLY_TIMEOUT)
+                text_add(&t, ": " M_KEY_SILENCE_FORMAT, m_key_of_silent(g, p->guid));
+        text_add(&t, ")");
+        log_text(l, LOG_EVENT_WRITE_FAILED, &about, &t);
 }
 
 static uint64_t digest_outcome(uint64_t h, const struct plan_write *w, const struct apply_outcome *o)
@@ -399,16 +389,15 @@ static uint64_t digest_outcome(uint64_t h, const struct plan_write *w, const str
         return hash_mix(hash_mix(hash_mix(h, w->port), w->block), o->reason);
 }
 
-/* Ports that could not be read were named by the watch. */
-static bool is_failure_to_name(const struct observed *observed, const struct plan_write *w,
-                               const struct apply_outcome *o)
+/* Ports that could not be read have an entry of event_text_watch(). */
+static bool is_failure_to_log(const struct observed *observed, const struct plan_write *w, const struct apply_outcome *o)
 {
         return o->state == APPLY_FAILED && o->reason != APPLY_ABORTED && observed->tables[w->port].source == TABLE_READ;
 }
 
 struct failures {
         uint64_t digest;  /* 0: none */
-        uint32_t to_name;
+        uint32_t to_log;
 };
 
 static struct failures count_failures(const struct plan *plan, const struct observed *observed,
@@ -423,7 +412,7 @@ static struct failures count_failures(const struct plan *plan, const struct obse
 
                         if (o->state == APPLY_FAILED)
                                 f.digest = digest_outcome(f.digest ? f.digest : 1, w, o);
-                        f.to_name += is_failure_to_name(observed, w, o);
+                        f.to_log += is_failure_to_log(observed, w, o);
                 }
         return f;
 }
@@ -431,53 +420,52 @@ static struct failures count_failures(const struct plan *plan, const struct obse
 static void log_failed_writes(struct log *l, const struct generation *g, const struct plan *plan,
                               const struct observed *observed, const struct apply *apply)
 {
-        uint32_t said = 0;
+        uint32_t n = 0;
 
         for (int phase = 0; phase < PLAN_N_PHASES; phase++)
-                for (uint32_t i = 0; i < plan->steps[phase].n_writes && said < EVENT_TEXT_MAX; i++) {
+                for (uint32_t i = 0; i < plan->steps[phase].n_writes && n < EVENT_TEXT_MAX; i++) {
                         const struct plan_write *w = &plan->steps[phase].writes[i];
                         const struct apply_outcome *o = apply_outcome(apply, (enum plan_phase) phase, i);
 
-                        if (!is_failure_to_name(observed, w, o))
+                        if (!is_failure_to_log(observed, w, o))
                                 continue;
                         log_failed_write(l, g, plan, w, (enum plan_phase) phase, o);
-                        said++;
+                        n++;
                 }
 }
 
-/* The bases that are held are named one by one, see event_text_held. */
 void event_text_apply(struct log *l, struct generation *g, const struct plan *plan, const struct observed *observed,
-               const struct apply *apply, usec_t duration, uint64_t *failures)
+                      const struct apply *apply, usec_t duration, uint64_t *failures)
 {
         struct log_about about = { .generation = g->number };
         struct failures now = count_failures(plan, observed, apply);
         struct apply_summary summary;
-        struct line line = {};
+        _cleanup_text_ struct text t = {};
 
         apply_get_summary(apply, &summary);
-        line_add(&line, "generation %" PRIu64 ": %u write%s done on %u port%s in %.2f s", g->number, summary.written,
+        text_add(&t, "generation %" PRIu64 ": %u write%s done on %u port%s in %.2f s", g->number, summary.written,
                  text_plural(summary.written), plan->n_ports_affected, text_plural(plan->n_ports_affected),
                  (double) duration / (double) USEC_PER_SEC);
         if (summary.failed + summary.held == 0) {
                 *failures = 0;
-                log_add(l, LOG_EVENT_APPLIED, &about, "%s", line.text);
+                log_text(l, LOG_EVENT_APPLIED, &about, &t);
                 return;
         }
         if (now.digest == *failures && summary.written == 0) {
-                log_debug(l, "%s, the same %u failed and %u held back again", line.text, summary.failed, summary.held);
+                log_debug(l, "%s, the same %u failed and %u held back again", t.bytes ?: "", summary.failed, summary.held);
                 return;
         }
         *failures = now.digest;
         log_failed_writes(l, g, plan, observed, apply);
-        line_add(&line, ", %u failed, %u held back", summary.failed, summary.held);
-        if (now.to_name > EVENT_TEXT_MAX)
-                line_add(&line, " (%u are named above)", EVENT_TEXT_MAX);
-        log_add(l, LOG_EVENT_APPLY_PARTIAL, &about, "%s", line.text);
+        text_add(&t, ", %u failed, %u held back", summary.failed, summary.held);
+        if (now.to_log > EVENT_TEXT_MAX)
+                text_add(&t, " (%u are named above)", EVENT_TEXT_MAX);
+        log_text(l, LOG_EVENT_APPLY_PARTIAL, &about, &t);
 }
 
 /* --- held bases -------------------------------------------------------------------------------------------------- */
 
-/* Who waits for whom and why, not since when; 0: no base is held. */
+/* Of all held bases with the ports that wait, those that they wait for, and the reasons, but without times; 0: no base is held. */
 static uint64_t digest_held(const struct held *const *items, size_t n)
 {
         uint64_t h = n;
@@ -493,7 +481,7 @@ static uint64_t digest_held(const struct held *const *items, size_t n)
         return h;
 }
 
-/* Its fields are about the first port that holds it. */
+/* The fields of the entry are those of the first port that the base waits for. */
 static void log_held_base(struct log *l, const struct generation *g, const struct held_words *words, const struct held *h)
 {
         const struct p_key key = p_key_make(h->base, false);
@@ -509,8 +497,7 @@ static void log_held_base(struct log *l, const struct generation *g, const struc
                 about.port = h->by[0].name.number;
         }
         held_add_line(words, h, &t);
-        if (!t.failed)
-                log_add(l, LOG_EVENT_BASE_HELD, &about, "%s", t.bytes);
+        log_text(l, LOG_EVENT_BASE_HELD, &about, &t);
 }
 
 void event_text_held(struct log *l, const struct generation *g, const struct subnet *subnet, const struct known *known,

@@ -8,7 +8,12 @@
 #include "subnet/known.h"
 #include "watch/watch.h"
 
-/* Results of the stages as log entries. More than EVENT_TEXT_MAX ports of a kind become one summary with examples. */
+/*
+ * Results of the stages as log entries. Entries of one kind about more than EVENT_TEXT_MAX ports become one, with examples.
+ *
+ * What was logged already is not logged again. Where this depends on the last entry, the caller keeps its digest (`reported`,
+ * `failures`; at first 0).
+ */
 #define EVENT_TEXT_MAX 16
 
 /* All findings about files. */
@@ -16,24 +21,22 @@ void event_text_findings(struct log *l, const struct findings *findings);
 /* Findings of the planner, each once for each generation. */
 void event_text_plan_findings(struct log *l, struct generation *g, const struct findings *findings);
 
-/* What a sweep found. In audit mode every table that differs is news, else only those that drifted: the
- * others are about to be written, and event_text_apply has what came of it. standby: only who is there and who answers;
- * event_text_standby
- * has the rest. */
+/* Changes since the last sweep. Tables that differ are logged in audit mode only: in enforce mode they are about to be written, and
+ * event_text_apply() logs the result. Drift is logged in both. standby: only ports that came, went or do not answer; for tables see
+ * event_text_standby(). g may be NULL. */
 void event_text_watch(struct log *l, const struct generation *g, const struct watch_report *report, const struct subnet *subnet,
-               bool standby);
+                      bool standby);
 
-/* How the tables differ from the policy of a standby, summed up in one entry. `reported` is the digest of what was logged
- * last (0: nothing): the same again is not logged again, and the end of it once; while ports are not read, that the end is not
- * known. */
+/* How the tables differ from the policy of a standby, as one entry whenever that changes, and once when they match again. While
+ * ports are not read, the entry is that it is not known whether they match. */
 void event_text_standby(struct log *l, const struct generation *g, const struct subnet *subnet, const struct verification *v,
-                 uint64_t *reported);
+                        uint64_t *reported);
 
-/* Which bases are held, each with what waits for what, why, and the way out; once when that changes, and when it ends. `now` is
- * seconds since 1970, `reported` the digest of what was logged last (0: nothing). Names of ports come from subnet and known. */
+/* Each held base with the ports that wait, those that they wait for, why, and the way out; again when that changes, and once when
+ * no base is held any more. `now`: seconds since 1970. Names of ports come from subnet and known. */
 void event_text_held(struct log *l, const struct generation *g, const struct subnet *subnet, const struct known *known,
                      const struct held_list *held, uint64_t now, uint64_t *reported);
 
-/* What an apply did. `failures` is the digest of what the last one could not do: the same again is not logged again. */
+/* The result of an apply. The same failures as before are not logged again. */
 void event_text_apply(struct log *l, struct generation *g, const struct plan *plan, const struct observed *observed,
-               const struct apply *apply, usec_t duration, uint64_t *failures);
+                      const struct apply *apply, usec_t duration, uint64_t *failures);

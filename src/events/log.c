@@ -10,7 +10,7 @@ struct item {
         struct item *next;
 };
 
-/* One arena for a run of entries: when all were taken, the next one begins another. */
+/* Entries share an arena. The first entry after all were taken begins another one. */
 struct log {
         struct arena *arena;
         struct item *first, **end;
@@ -48,7 +48,7 @@ static struct item *add_item(struct log *l, enum log_event event)
         return item;
 }
 
-/* Only what is complete is shown. */
+/* An entry whose text could not be copied is dropped. */
 static void append(struct log *l, struct item *item)
 {
         if (!item->entry.text)

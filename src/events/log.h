@@ -2,10 +2,16 @@
 #pragma once
 
 /*
- * Log entries as data: what kind of event, what it is about, and its text. The shell puts them into the journal or on
- * stderr. What kinds there are is in events.def, what each means in systemd/pkeyd.catalog.
+ * events/: the journal entries of the daemon, as data.
  *
- * A log is a queue. An entry that does not fit into memory is dropped: what it reports has happened all the same.
+ *     results of a sweep, findings, held bases --event_text_*--> entries in a log --log_next--> the shell: journal, or stderr
+ *
+ * An entry has a kind (events.def; systemd/pkeyd.catalog explains each), the objects that it is about (fields of the journal), and
+ * one sentence. held_text.h has the sentences about held bases, which pkeyctl and the bus show, too.
+ *
+ * A log is a queue. An entry that does not fit into memory is dropped: the event itself is not undone by that.
+ *
+ * This folder refuses to know the journal and when something happens.
  */
 
 #include "ib/types.h"
@@ -19,7 +25,7 @@ enum log_event {
         LOG_EVENT_DEBUG, /* shown with -v only, without an identifier */
 };
 
-/* What an entry is about: a field for each member that is not 0. */
+/* What an entry is about. Each member that is not 0 becomes a field of the journal. */
 struct log_about {
         uint64_t generation;
         const char *node;           /* label of a port */
@@ -30,7 +36,7 @@ struct log_about {
         uint32_t n_p_keys;
         const struct location *where;
         /* of a violation */
-        const char *switch_name;    /* label of the switch port beside it */
+        const char *switch_name;    /* label of its leaf port */
         const char *partition;
         const char *source;         /* violation_source_to_string */
         struct p_key p_key;
@@ -41,7 +47,7 @@ struct log_entry {
         enum log_event event;
         struct log_about about;
         const char *text;
-        const struct finding *finding; /* NULL: none. Else its own severity and place count */
+        const struct finding *finding; /* NULL: none. Else its severity and place take the place of those of the event */
 };
 
 struct log;
@@ -50,11 +56,11 @@ struct log;
 struct log *log_new(void);
 struct log *log_free(struct log *l);
 
-/* Appends; everything is copied. about may be NULL. */
+/* Appends an entry; everything is copied. about may be NULL. */
 void log_add(struct log *l, enum log_event event, const struct log_about *about, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
 void log_add_finding(struct log *l, enum log_event event, uint64_t generation, const struct finding *finding);
 void log_debug(struct log *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The next entry, valid until the log is used again; NULL: none. */
+/* Takes the next entry, which is valid until the log is used again; NULL: there is none. */
 const struct log_entry *log_next(struct log *l);

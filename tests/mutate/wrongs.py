@@ -514,7 +514,7 @@ WRONGS += [
     Wrong("text-standby-names-drift", EVENT_TEXT, "{ WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, true, false, ", "{ WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, true, true, "),
     Wrong("text-one-more-is-many", EVENT_TEXT, "        if (n > EVENT_TEXT_MAX) {", "        if (n >= EVENT_TEXT_MAX) {"),
     Wrong("text-p-keys-of-one-kind", EVENT_TEXT, "about.n_p_keys = n_missing + n_unexpected;", "about.n_p_keys = n_missing;"),
-    Wrong("text-standby-again", EVENT_TEXT, "        *said = digest;\n", ""),
+    Wrong("text-standby-again", EVENT_TEXT, "        *reported = digest;\n        if (digest == 0) {\n", "        if (digest == 0) {\n"),
     Wrong("text-failures-again", EVENT_TEXT, "        *failures = now.digest;\n", ""),
     Wrong("text-failures-forgotten-too-late", EVENT_TEXT, "                *failures = 0;\n", ""),
     Wrong("text-switch-is-no-switch", EVENT_TEXT, ".switch_name = subnet_node_name(node, name) }", ".switch_name = node->description }"),

@@ -14,7 +14,7 @@ PRIORITY = {"node0001": 15, "node0008": 5}
 WRITES = "writing: the master SM is on this host"
 STANDS_BY = "standing by: the master SM is at LID"
 DIFFERS = "is not what the fabric has"
-AGREES = "the fabric is as the policy of this host says"
+AGREES = "the fabric matches the policy of this host"
 
 
 class Pair:

@@ -440,15 +440,15 @@ START_TEST(standby_differs)
         v.n_differ = 0;
         v.n_unreachable = 1;
         event_text_standby(l, g, snapshot->subnet, &v, &reported);
-        next(LOG_EVENT_STANDBY_DIFFERS, "standing by: it is not known whether the fabric is as the policy of this host says "
-                                        "(generation 42): 1 port does not answer, all others are");
+        next(LOG_EVENT_STANDBY_DIFFERS, "standing by: it is not known whether the fabric matches the policy of this host "
+                                        "(generation 42): 1 port does not answer, all others match");
         v.n_unreachable = 0;
         snapshot->subnet->nodes[0].silent_ports[0] = 6; /* nor are these devices known to agree */
         event_text_standby(l, g, snapshot->subnet, &v, &reported);
         nothing_more();
         snapshot->subnet->nodes[0].silent_ports[0] = 0;
         event_text_standby(l, g, snapshot->subnet, &v, &reported);
-        next(LOG_EVENT_STANDBY_AGREES, "standing by: the fabric is as the policy of this host says (generation 42)");
+        next(LOG_EVENT_STANDBY_AGREES, "standing by: the fabric matches the policy of this host (generation 42)");
         event_text_standby(l, g, snapshot->subnet, &v, &reported);
         nothing_more();
         v.n_unreachable = 1; /* which is logged as such */
