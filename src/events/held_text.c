@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define MAX_LABELS 3 /* of ports in one sentence */
-#define MAX_PORTS  4 /* that stand in the way, in one line */
+#define MAX_PORTS  4 /* that a base waits for, in one line */
 
 #define FIRST_DATE UINT64_C(1577836800) /* 2020-01-01, in seconds since 1970 */
 
@@ -19,7 +19,7 @@ static const struct known_port *find_known(const struct known *known, struct kno
         return NULL;
 }
 
-/* The node as it is in the snapshot, or was when it was seen last. A port may be gone while its node is there. */
+/* The node as it is in the snapshot, or as it was last seen. A port may be gone while its node is still there. */
 static int find_node(const struct held_words *words, struct knowledge_name name, struct subnet_node *ret, struct guid *ret_port)
 {
         uint32_t i = words->subnet ? subnet_find_node(words->subnet, name.node) : SUBNET_NONE, port;
@@ -41,7 +41,7 @@ static int find_node(const struct held_words *words, struct knowledge_name name,
                                       &ret->device);
 }
 
-/* GUIDs only: a name may mean other ports, too, and a host chooses its own name, which a person may paste into a shell. */
+/* GUIDs only: a name may match other ports, too, and it is chosen by the host, while the command is pasted into a shell. */
 static const char *forget_of(struct arena *a, struct knowledge_name name, struct guid port)
 {
         if (name.kind == KNOWLEDGE_ENDPORT && port.v)
@@ -107,7 +107,7 @@ static void add_time(const struct held_words *words, const char *word, uint64_t 
         text_add(t, " %s %s", word, time ?: "?");
 }
 
-/* " since ..." or " for ..."; nothing if it is not known. */
+/* " since ..." or " for ..."; nothing if `since` is not known. */
 static void add_since(const struct held_words *words, uint64_t since, struct text *t)
 {
         int64_t age = (int64_t) (words->now - since); /* `since` may be before 1970 (knowledge.h) */
@@ -137,21 +137,38 @@ static void add_until(const struct held_words *words, uint64_t until, struct tex
 
 /* --- what waits ---------------------------------------------------------------------------------------------------------- */
 
-static const char *change_of(const struct held_waiting *w, bool many)
-{
-        bool more = w->to > w->from || (w->to == w->from && w->to != LEVEL_NONE);
+enum change {
+        CHANGE_FILTER,
+        CHANGE_PASS, /* of a switch port: what is plugged in gets the entry through */
+        CHANGE_BLOCK,
+        CHANGE_LOSE,
+        CHANGE_GET,
+        CHANGE_RAISE,
+        CHANGE_LOWER,
+};
 
+/* Of one port, of several. */
+static const char *const changes[][2] = {
+        [CHANGE_FILTER] = { "changes its filter", "change their filters" },
+        [CHANGE_PASS] = { "lets it through", "let it through" },
+        [CHANGE_BLOCK] = { "stops it", "stop it" },
+        [CHANGE_LOSE] = { "loses it", "lose it" },
+        [CHANGE_GET] = { "gets it", "get it" },
+        [CHANGE_RAISE] = { "becomes a full member", "become full members" },
+        [CHANGE_LOWER] = { "becomes a limited member", "become limited members" },
+};
+
+static enum change change_of(const struct held_waiting *w)
+{
         if (w->is_filter)
-                return many ? "change their filters" : "changes its filter";
+                return CHANGE_FILTER;
         if (w->name.kind == KNOWLEDGE_LEAF && w->to != LEVEL_LIMITED)
-                return more ? (many ? "let it through" : "lets it through") : many ? "stop it" : "stops it";
+                return w->to > w->from || (w->to == w->from && w->to != LEVEL_NONE) ? CHANGE_PASS : CHANGE_BLOCK;
         if (w->to == LEVEL_NONE)
-                return many ? "lose it" : "loses it";
+                return CHANGE_LOSE;
         if (w->from == LEVEL_NONE || w->from == w->to)
-                return many ? "get it" : "gets it";
-        if (w->to == LEVEL_FULL)
-                return many ? "become full members" : "becomes a full member";
-        return many ? "become limited members" : "becomes a limited member";
+                return CHANGE_GET;
+        return w->to == LEVEL_FULL ? CHANGE_RAISE : CHANGE_LOWER;
 }
 
 static void add_condition(const struct held_words *words, const struct held *h, enum rule_verdict rule, struct text *t)
@@ -177,10 +194,10 @@ static void add_condition(const struct held_words *words, const struct held *h, 
 
 static bool is_alike(const struct held_waiting *x, const struct held_waiting *y)
 {
-        return x->rule == y->rule && change_of(x, false) == change_of(y, false);
+        return x->rule == y->rule && change_of(x) == change_of(y);
 }
 
-/* Ports of which the same is to become, by the same rule, are one sentence. */
+/* Ports with the same change, which waits by the same rule, are one sentence. */
 static void add_alike(const struct held_words *words, const struct held *h, uint32_t first, struct text *t)
 {
         uint32_t n = 0;
@@ -193,7 +210,7 @@ static void add_alike(const struct held_words *words, const struct held *h, uint
         }
         if (n > MAX_LABELS)
                 text_add(t, " and %u more", n - MAX_LABELS);
-        text_add(t, " %s", change_of(&h->waiting[first], n > 1));
+        text_add(t, " %s", changes[change_of(&h->waiting[first])][n > 1]);
         add_condition(words, h, h->waiting[first].rule, t);
 }
 
@@ -234,7 +251,7 @@ static void add_switch(const struct held_words *words, struct guid node, struct 
                 text_add(t, "%s%s0x%016" PRIx64 "%s", port.node, port.node[0] ? " (" : "", node.v, port.node[0] ? ")" : "");
 }
 
-/* It did answer. */
+/* A device that answered, but with the GUID of another one. False: it is not such a device. */
 static bool add_conflict(const struct held_words *words, struct knowledge_name name, struct text *t)
 {
         const struct subnet_conflict *c = NULL;
@@ -246,12 +263,12 @@ static bool add_conflict(const struct held_words *words, struct knowledge_name n
                 return false;
         first = subnet_place_label(words->arena, words->subnet, c->places[0]);
         t->failed |= !first;
-        text_add(t, " has the same GUID 0x%016" PRIx64 " as %s (give one of the two another), and nothing is known of it", c->guid.v,
-                 first ?: "?");
+        text_add(t, " has the same GUID 0x%016" PRIx64 " as %s, so nothing is known of it (give one of the two another GUID)",
+                 c->guid.v, first ?: "?");
         return true;
 }
 
-/* It was not asked for its table. */
+/* A port whose table was not queried, because its node or its switch is incomplete. False: it is not such a port. */
 static bool add_incomplete(const struct held_words *words, struct knowledge_name name, struct text *t)
 {
         uint32_t port = words->subnet ? subnet_find_port_of(words->subnet, name.node, name.number) : SUBNET_NONE;
@@ -263,12 +280,58 @@ static bool add_incomplete(const struct held_words *words, struct knowledge_name
                 return false;
         label = subnet_node_label(words->arena, incomplete);
         t->failed |= !label;
-        text_add(t, " was not asked for its P_Key table, for %s did not answer all of discovery (link up)", label ?: "?");
+        text_add(t, " was not asked for its P_Key table, because %s did not answer all of discovery (link up)", label ?: "?");
         return true;
+}
+
+/* Parts that sentences have in common. */
+#define REPAIR       "repair or unplug "
+#define UNPLUGGED    " (what is unplugged counts for absent_hold)"
+#define BEHIND       ": it is behind a switch that does not answer, "
+#define MAY_BE       ", and may be a device elsewhere that does not answer: it counts as holding"
+#define MAY_BE_UNTIL " until that answers or is unplugged"
+#define OWN_CHANGE   ": its own change failed or waits, or the port is frozen"
+#define TRIES_AGAIN  "pkeyd tries again; the journal has the reason if that change failed, pkeyctl show held what it waits for"
+
+/* Sentences about a port that stands in the way, and the way out. */
+static const struct {
+        const char *state;          /* after the port */
+        bool has_since;             /* after the state */
+        const char *rest, *unread;  /* after that; `unread` if its table was never read, NULL: also `rest` */
+        const char *way_out, *them; /* before and after "it" or "them"; `them` NULL: without either */
+        bool can_vouch;
+} reasons[HELD_N_REASONS] = {
+        [HELD_NEVER_READ] = { " has never answered for its P_Key table", false, " (link up)", NULL, REPAIR, UNPLUGGED, true },
+        [HELD_UNANSWERED] = { " has not answered for its P_Key table", true, " (link up)", NULL, REPAIR, UNPLUGGED, true },
+        [HELD_UNCONFIRMED] = { " has not confirmed a write to its P_Key table", true, "", NULL, REPAIR, UNPLUGGED, true },
+        [HELD_SILENT] = { " has not answered", true, " (link up)", " (link up), and its P_Key table was never read", REPAIR,
+                          UNPLUGGED, true },
+        [HELD_BEHIND] = { " has not answered", true, BEHIND, ", and its P_Key table was never read" BEHIND,
+                          "repair the switch, or plug ", " in elsewhere", true },
+        [HELD_ABSENT] = { " is not in the fabric", true, ", and counts as holding what it held", ", and counts as holding anything",
+                          "wait, or plug ", " in again", true },
+        [HELD_MOVED] = { " is not in the fabric", true, MAY_BE " what it held" MAY_BE_UNTIL, MAY_BE " anything" MAY_BE_UNTIL,
+                         "repair or unplug the device that does not answer, or plug ", " in again", true },
+        [HELD_FROZEN] = { " is frozen, and its P_Key table is not what the policy may give it", false, "", NULL,
+                          "pkeyctl plan names the error that froze ", ", and what to do", false },
+        [HELD_EXCESS] = { " still has more than the policy gives it", false, OWN_CHANGE, NULL, TRIES_AGAIN, NULL, false },
+        [HELD_LACK] = { " does not have yet what the policy gives it", false, OWN_CHANGE, NULL, TRIES_AGAIN, NULL, false },
+        [HELD_EARLIER] = { ": an earlier change of its P_Key table failed or waits", false, "", NULL, TRIES_AGAIN, NULL, false },
+        [HELD_NOBODY] = { ": it is not known what is plugged into it", false, "", NULL,
+                          "pkeyd goes on when discovery finds a port there", NULL, false },
+};
+
+/* What a survey or discovery found out about it in particular. False: nothing. */
+static bool add_special_reason(const struct held_words *words, const struct held_by *by, struct text *t)
+{
+        if (by->reason == HELD_NEVER_READ || by->reason == HELD_UNANSWERED)
+                return add_incomplete(words, by->name, t);
+        return by->reason == HELD_SILENT && add_conflict(words, by->name, t);
 }
 
 void held_add_reason(const struct held_words *words, const struct held_by *by, struct text *t)
 {
+        const char *unread = by->read_at ? NULL : reasons[by->reason].unread;
         struct held_port port;
 
         if (held_port_find(words, by->name, &port) < 0) {
@@ -278,72 +341,21 @@ void held_add_reason(const struct held_words *words, const struct held_by *by, s
         text_add(t, "%s", port.label);
         if (port.port_guid.v)
                 text_add(t, " (0x%016" PRIx64 ")", port.port_guid.v);
-        switch (by->reason) {
-        case HELD_NEVER_READ:
-                if (add_incomplete(words, by->name, t))
-                        break;
-                text_add(t, " has never answered for its P_Key table (link up)");
-                break;
-        case HELD_UNANSWERED:
-                if (add_incomplete(words, by->name, t))
-                        break;
-                text_add(t, " has not answered for its P_Key table");
+        if (add_special_reason(words, by, t))
+                return;
+        text_add(t, "%s", reasons[by->reason].state);
+        if (reasons[by->reason].has_since)
                 add_since(words, by->since, t);
-                text_add(t, " (link up)");
-                break;
-        case HELD_UNCONFIRMED:
-                text_add(t, " has not confirmed a write to its P_Key table");
-                add_since(words, by->since, t);
-                break;
-        case HELD_SILENT:
-                if (add_conflict(words, by->name, t))
-                        break;
-                text_add(t, " has not answered at all");
-                add_since(words, by->since, t);
-                text_add(t, " (link up)%s", by->read_at ? "" : ", and its P_Key table was never read");
-                break;
-        case HELD_BEHIND:
-                text_add(t, " has not answered at all");
-                add_since(words, by->since, t);
-                text_add(t, ": it is behind the switch ");
+        text_add(t, "%s", unread ?: reasons[by->reason].rest);
+        if (by->reason == HELD_BEHIND)
                 add_switch(words, by->behind, t);
-                text_add(t, ", which does not answer%s", by->read_at ? "" : "; and its P_Key table was never read");
-                break;
-        case HELD_ABSENT:
-                text_add(t, " is not in the fabric");
-                add_since(words, by->since, t);
-                text_add(t, ", and counts%s", by->read_at ? " as holding what it held" : " as holding anything");
+        if (by->reason == HELD_ABSENT)
                 add_until(words, by->until, t);
-                break;
-        case HELD_MOVED:
-                text_add(t, " is not in the fabric");
-                add_since(words, by->since, t);
-                text_add(t, ", and may be a device elsewhere that does not answer: it counts%s until that answers or is unplugged",
-                         by->read_at ? " as holding what it held" : " as holding anything");
-                break;
-        case HELD_FROZEN:
-                text_add(t, " is frozen, and its P_Key table is not what the policy may give it");
-                break;
-        case HELD_EXCESS:
-                text_add(t, " still has more than the policy gives it: its own change failed or waits, or the port is frozen");
-                break;
-        case HELD_LACK:
-                text_add(t, " does not have yet what the policy gives it: its own change failed or waits, or the port is frozen");
-                break;
-        case HELD_EARLIER:
-                text_add(t, ": an earlier change of its P_Key table failed or waits");
-                break;
-        case HELD_NOBODY:
-                text_add(t, ": it is not known what is plugged into it");
-                break;
-        case HELD_N_REASONS:
-                break;
-        }
 }
 
 /* --- the way out ------------------------------------------------------------------------------------------------------------- */
 
-/* The ports with this reason that a vouch can end, as arguments. */
+/* The ports with this reason that a vouch can end, as arguments of pkeyctl forget. Returns how many. */
 static uint32_t add_forget(const struct held_words *words, const struct held *h, enum held_reason reason, struct text *t)
 {
         struct held_port port;
@@ -382,45 +394,14 @@ static uint32_t count_reason(const struct held *h, enum held_reason reason)
 
 void held_add_way_out(const struct held_words *words, const struct held *h, enum held_reason reason, struct text *t)
 {
-        const char *them = count_reason(h, reason) > 1 ? "them" : "it";
-
-        switch (reason) {
-        case HELD_NEVER_READ:
-        case HELD_UNANSWERED:
-        case HELD_UNCONFIRMED:
-        case HELD_SILENT:
-                text_add(t, "repair or unplug %s (what is unplugged counts for absent_hold)", them);
+        text_add(t, "%s", reasons[reason].way_out);
+        if (reasons[reason].them)
+                text_add(t, "%s%s", count_reason(h, reason) > 1 ? "them" : "it", reasons[reason].them);
+        if (reasons[reason].can_vouch)
                 add_vouch(words, h, reason, t);
-                break;
-        case HELD_BEHIND:
-                text_add(t, "repair the switch, or plug %s in elsewhere", them);
-                add_vouch(words, h, reason, t);
-                break;
-        case HELD_ABSENT:
-                text_add(t, "wait, or plug %s in again", them);
-                add_vouch(words, h, reason, t);
-                break;
-        case HELD_MOVED:
-                text_add(t, "repair or unplug the device that does not answer, or plug %s in again", them);
-                add_vouch(words, h, reason, t);
-                break;
-        case HELD_FROZEN:
-                text_add(t, "pkeyctl plan says why %s frozen, and what to do", count_reason(h, reason) > 1 ? "they are" : "it is");
-                break;
-        case HELD_EXCESS:
-        case HELD_LACK:
-        case HELD_EARLIER:
-                text_add(t, "pkeyd tries again; the journal names what that change failed at, pkeyctl show held what it waits for");
-                break;
-        case HELD_NOBODY:
-                text_add(t, "pkeyd goes on when discovery finds a port there");
-                break;
-        case HELD_N_REASONS:
-                break;
-        }
 }
 
-/* A person vouches only for what was named. */
+/* The way out names only ports that the line names: nobody should vouch for others. */
 void held_add_line(const struct held_words *words, const struct held *h, struct text *t)
 {
         struct held named = *h;

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Held bases (knowledge/held.h) in words, the same in the journal, on the terminal and on the bus: which base waits for which
+ * Held bases (knowledge/held.h) as text, the same in the journal, on the terminal and on the bus: which base waits for which
  * port, since when, why, and the way out.
  */
 
@@ -11,50 +11,51 @@
 #include "subnet/known.h"
 #include "util/text.h"
 
-/* What the words are made with. Borrowed. */
+/* What the texts are made of. Borrowed. */
 struct held_words {
         struct arena *arena;
-        const struct subnet *subnet; /* names of ports that are there; NULL: there is none */
-        const struct known *known;   /* names of endports that are gone; NULL: there is none */
-        const struct policy *policy; /* names of partitions; NULL: there is none */
+        const struct subnet *subnet; /* names of ports in the fabric; NULL: not known */
+        const struct known *known;   /* names of endports that are gone; NULL: not known */
+        const struct policy *policy; /* names of partitions; NULL: not known */
         uint64_t now;                /* seconds since 1970 */
         /* "2026-11-20 23:14" in the arena. NULL: times are durations before and after `now` */
         const char *(*time)(struct arena *a, uint64_t seconds);
 };
 
-/* A port as a person knows it. Strings are in the arena. */
+/* Names of a port. Strings are in the arena. */
 struct held_port {
         const char *label;           /* "nodeA mlx5_0/1", "leaf07/12", "the device at leaf07/12" */
         const char *node;            /* its name or description; "": not known */
         struct guid node_guid, port_guid; /* port_guid 0: not known */
-        const char *place;           /* "@leaf07/12"; NULL: it is not a place */
-        /* What `pkeyctl forget` takes for this port and no other, without a name from the fabric: "0xPORTGUID", "0xNODEGUID/1",
-         * "@0xSWITCHGUID/12". NULL: a vouch for it ends nothing */
+        const char *place;           /* "@leaf07/12": a device that did not name itself; NULL: any other port */
+        /* The argument of `pkeyctl forget` that means this port only, with GUIDs instead of names from the fabric: "0xPORTGUID",
+         * "0xNODEGUID/1", "@0xSWITCHGUID/12". NULL: a vouch for it has no effect */
         const char *forget;
 };
 
 /* Returns 0 or -ENOMEM. */
 int held_port_find(const struct held_words *words, struct knowledge_name name, struct held_port *ret);
 
-/* Can times be given as dates? Not by a clock that shows a time from before pkeyd was written: it is not set. */
+/* Can times be given as dates? A clock before 2020 is not set. */
 bool held_has_dates(const struct held_words *words);
 
-/* The name of the partition of this base; "": there is none. */
+/* The name of the partition with this base; "": there is none. */
 const char *held_partition(const struct held_words *words, uint16_t base);
 
 /* `base 0x0010 (partition "storage") is held: node7/1 gets it when nodeA/1 is known not to hold it` */
 void held_add_headline(const struct held_words *words, const struct held *h, struct text *t);
 /* "nodeA/1 (0x...) has not answered for its P_Key table since 2026-11-20 23:14 (link up)" */
 void held_add_reason(const struct held_words *words, const struct held_by *by, struct text *t);
-/* "repair or unplug it; or, if you are certain that it holds nothing: pkeyctl forget 0x..." One for all ports of this base
- * with this reason. */
+/* "repair or unplug it; or, if you are certain that it holds nothing: pkeyctl forget 0x...", for all ports of this base with
+ * this reason. */
 void held_add_way_out(const struct held_words *words, const struct held *h, enum held_reason reason, struct text *t);
 /* All of that in one line, with the first few ports. */
 void held_add_line(const struct held_words *words, const struct held *h, struct text *t);
-/* The ports of this base are by[0] to by[n - 1]. */
+
+/* How many of n ports are in the arrays of a base. */
 static inline uint32_t held_n_kept(uint32_t n)
 {
         return MIN(n, (uint32_t) HELD_MAX);
 }
-/* By which promise a write waits: "isolation", "continuity", "order"; a static string, also in JSON. */
+/* The promise for which a write waits: "isolation", "continuity", "order"; a static string, also in JSON. */
 const char *held_rule_to_string(enum rule_verdict rule);

@@ -244,7 +244,7 @@ def test_a_switch_that_hangs():
         s.sweeps()
         check(not s.holds(C), "%s got the P_Key while %s may still hold it" % (C, far))
         text = s.daemon.text()
-        check("it is behind the switch leaf02" in text, "the switch is not named:", text)
+        check("it is behind a switch that does not answer, leaf02" in text, "the switch is not named:", text)
         s.unmute("leaf02", NODE_INFO)
         wait_for(lambda: s.holds(C), "%s to get the P_Key after leaf02 answered" % C)
         check(not s.holds(far), "%s holds what was taken from it" % far)

@@ -201,11 +201,10 @@ START_TEST(reasons)
                   " has not answered for its P_Key table for 1 h 1 min (link up)" },
                 { HELD_UNCONFIRMED, " has not confirmed a write to its P_Key table since T1799996339",
                   " has not confirmed a write to its P_Key table for 1 h 1 min" },
-                { HELD_SILENT, " has not answered at all since T1799996339 (link up)",
-                  " has not answered at all for 1 h 1 min (link up)" },
-                { HELD_BEHIND, " has not answered at all since T1799996339: it is behind the switch leaf (0x0000000000000010), which does "
-                               "not answer",
-                  " has not answered at all for 1 h 1 min: it is behind the switch leaf (0x0000000000000010), which does not answer" },
+                { HELD_SILENT, " has not answered since T1799996339 (link up)",
+                  " has not answered for 1 h 1 min (link up)" },
+                { HELD_BEHIND, " has not answered since T1799996339: it is behind a switch that does not answer, leaf (0x0000000000000010)",
+                  " has not answered for 1 h 1 min: it is behind a switch that does not answer, leaf (0x0000000000000010)" },
                 { HELD_ABSENT, " is not in the fabric since T1799996339, and counts as holding what it held until T1800000065",
                   " is not in the fabric for 1 h 1 min, and counts as holding what it held for 1 min more" },
                 { HELD_MOVED, " is not in the fabric since T1799996339, and may be a device elsewhere that does not answer: it counts as "
@@ -248,10 +247,10 @@ START_TEST(guid_in_two_places)
         s.conflicts = &conflict;
         s.n_conflicts = 1;
         words.subnet = &s;
-        check_reason(&by, "the device at leaf/9 has the same GUID 0x0000000000000077 as the device at leaf/3 (give one of the two "
-                          "another), and nothing is known of it");
+        check_reason(&by, "the device at leaf/9 has the same GUID 0x0000000000000077 as the device at leaf/3, so nothing is known "
+                          "of it (give one of the two another GUID)");
         by.name = host(3);
-        check_reason(&by, "gone mlx5_0/1 (0x0000000000000401) has not answered at all since T1700000000 (link up), and its P_Key table "
+        check_reason(&by, "gone mlx5_0/1 (0x0000000000000401) has not answered since T1700000000 (link up), and its P_Key table "
                           "was never read");
 }
 END_TEST
@@ -272,12 +271,12 @@ START_TEST(never_known)
 {
         words.time = NULL;
         check_reason(&(struct held_by) { .name = place, .reason = HELD_SILENT, .since = NOW - 2 * 86400 - 7200 },
-                     "the device at leaf/9 has not answered at all for 2 d 2 h (link up), and its P_Key table was never read");
+                     "the device at leaf/9 has not answered for 2 d 2 h (link up), and its P_Key table was never read");
         check_reason(&(struct held_by) { .name = place, .reason = HELD_SILENT },
-                     "the device at leaf/9 has not answered at all (link up), and its P_Key table was never read");
+                     "the device at leaf/9 has not answered (link up), and its P_Key table was never read");
         check_reason(&(struct held_by) { .name = place, .reason = HELD_BEHIND, .behind = { 0x77 } },
-                     "the device at leaf/9 has not answered at all: it is behind the switch 0x0000000000000077, which does not answer; "
-                     "and its P_Key table was never read");
+                     "the device at leaf/9 has not answered, and its P_Key table was never read: it is behind a switch that does not "
+                     "answer, 0x0000000000000077");
         check_reason(&(struct held_by) { .name = host(3), .reason = HELD_ABSENT, .since = NOW + 5 },
                      "gone mlx5_0/1 (0x0000000000000401) is not in the fabric for 0 s, and counts as holding anything for ever "
                      "(absent_hold: forever)");
@@ -309,9 +308,9 @@ START_TEST(ways_out)
         check_way_out(HELD_SILENT, "repair or unplug them (what is unplugged counts for absent_hold); or, if you are certain that they "
                                    "hold nothing: pkeyctl forget 0x0000000000000101 0x0000000000000401");
         block_by(host(2), HELD_FROZEN, 1);
-        check_way_out(HELD_FROZEN, "pkeyctl plan says why it is frozen, and what to do");
+        check_way_out(HELD_FROZEN, "pkeyctl plan names the error that froze it, and what to do");
         block_by(leaf, HELD_LACK, 1);
-        check_way_out(HELD_LACK, "pkeyd tries again; the journal names what that change failed at, pkeyctl show held what it waits for");
+        check_way_out(HELD_LACK, "pkeyd tries again; the journal has the reason if that change failed, pkeyctl show held what it waits for");
         block_by(leaf, HELD_NOBODY, 1);
         check_way_out(HELD_NOBODY, "pkeyd goes on when discovery finds a port there");
         held.n_by = 0;
