@@ -3,7 +3,7 @@
 
 #define MAX_RETRIES 2
 
-/* A directed route without a hop ends where it begins; modifier 0 is the port that the question comes in through. */
+/* A directed route without hops ends at the local port; modifier 0 is the port that receives the request. */
 static bool port_query_next(void *state, usec_t now, struct mad_request *ret)
 {
         struct port_query *q = state;
@@ -62,8 +62,8 @@ const char *port_query_problem(const struct port_query *q)
         if (q->info.state == PORT_STATE_NONE || q->info.state == PORT_STATE_DOWN)
                 return "its link is down";
         if (q->info.state == PORT_STATE_INIT)
-                return "no subnet manager brought it up yet";
+                return "no subnet manager has brought it up yet";
         if (q->info.lid.v == 0 || q->info.sm_lid.v == 0)
-                return "no subnet manager gave it a LID yet";
+                return "no subnet manager has given it a LID yet";
         return NULL;
 }

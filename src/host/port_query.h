@@ -2,8 +2,16 @@
 #pragma once
 
 /*
- * The PortInfo query: a stage of one question, what the local port says of itself. sysfs knows most of it too, but the
- * port's own SMA decides, and under a simulator it is the only one that is up to date.
+ * host/: what pkeyd asks the ports of its own host.
+ *
+ *     port_query.h    PortInfo of the local port: can pkeyd work through it?
+ *     sm_follow.h     SM tracking: is the master SM on this host, so that this pkeyd writes?
+ *     verbs_check.h   does the kernel have the P_Key tables that the SMA has and the policy wants?
+ *
+ * The PortInfo query is a stage with one request. sysfs has most of PortInfo, too, but the port's SMA decides, and under a
+ * simulator only the SMA is up to date.
+ *
+ * The folder refuses to know when a sweep asks, and what follows from the answers.
  */
 
 #include "ib/smp.h"
@@ -16,7 +24,7 @@ struct port_query {
         struct port_info info; /* if outcome is MAD_ANSWERED */
 };
 
-/* Borrows q, which need not be initialised. m_key: of the local port. */
+/* Borrows q, and initialises it. m_key: of the local port. */
 struct mad_stage port_query_stage(struct port_query *q, uint64_t m_key);
-/* Why nothing can be done through this port yet; NULL: it works. A static string. */
+/* Why pkeyd cannot work through this port yet; NULL: it can. A static string. */
 const char *port_query_problem(const struct port_query *q);

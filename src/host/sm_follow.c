@@ -74,7 +74,7 @@ void sm_follow_describe(const struct sm_follow *f, const char *sm_name, char *re
 
         switch (f->state) {
         case SM_FOLLOW_UNKNOWN:
-                (void) snprintf(ret, size, "standing by: where the master SM is was not asked yet");
+                (void) snprintf(ret, size, "standing by: it is not known yet where the master SM is");
                 return;
         case SM_FOLLOW_STANDBY:
                 (void) snprintf(ret, size, "standing by: the master SM is at LID %u%s%s%s", lid, *sm_name ? " (node " : "",
@@ -82,7 +82,7 @@ void sm_follow_describe(const struct sm_follow *f, const char *sm_name, char *re
                 return;
         case SM_FOLLOW_TAKING_OVER:
                 (void) snprintf(ret, size, "taking over: the master SM is on this host (LID %u), waiting until the other "
-                                "head node has heard of it", lid);
+                                "head node has noticed that", lid);
                 return;
         case SM_FOLLOW_WRITER:
                 break;
@@ -92,13 +92,13 @@ void sm_follow_describe(const struct sm_follow *f, const char *sm_name, char *re
 
 /* --- the guard ------------------------------------------------------------------------------------------------------ */
 
-#define GUARD_COOKIE UINT64_MAX /* no stage has so many requests */
+#define GUARD_COOKIE UINT64_MAX /* not a cookie of `inner`: no stage has so many requests */
 
 static bool guard_next(void *state, usec_t now, struct mad_request *ret)
 {
         struct sm_guard *g = state;
 
-        /* even after a long wait for a port that does not answer nothing is sent before it is known */
+        /* nothing is sent before the answer, however long that takes */
         if (g->asking)
                 return false;
         if (now < g->asked_at + SM_ASK || g->inner.done(g->inner.state)) {

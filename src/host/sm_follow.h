@@ -2,31 +2,31 @@
 #pragma once
 
 /*
- * SM tracking: which of two head nodes writes (role: follow-sm). It is the one that the master SM is on.
+ * SM tracking: which of two head nodes writes (role: follow-sm). It is the one that the master SM runs on.
  *
- *     where the master SM is, LIDs of this host, an SM change event, now --sm_follow_see--> standby, taking over, writer
+ *     LID of the master SM, LIDs of this host, SM change events, now --sm_follow_see--> standby, taking over, writer
  *
- * There is no lock between hosts. What keeps two pkeyds from writing at once is that both follow the same thing: a master
- * SM tells every port its own LID (PortInfo:MasterSMLID), its own port first. So the pkeyd that finds the SM on its host
- * waits (`hold`) until the other one must have heard of it, too, and has ended what it wrote; only then it reads the tables
- * and writes. The pkeyd that is not on the master's host any more stops writing at once.
+ * There is no lock between hosts. Two pkeyds do not write at the same time because both follow the master SM, which sets its own
+ * LID in PortInfo:MasterSMLID of every port, beginning with its own. The pkeyd that finds the SM on its host waits (`hold`) until
+ * the other one must have noticed that and must have ended its writes; only then does it read the tables and write. The pkeyd
+ * whose host the master SM has left stops writing at once.
  *
- * An SM change event says that the SM may have gone and come back between two queries; the other one may have written then,
- * so the wait begins anew.
+ * After an SM change event the SM may have moved to the other host and back between two queries. The other pkeyd may have written
+ * then, so the wait begins again.
  *
- * The guard is a stage around an apply: while the apply runs, it queries again and again where the SM is, and ends the apply
- * when that is not here any more.
+ * The guard is a stage around an apply. While the apply runs, it queries again and again where the SM is, and ends the apply when
+ * the SM is not on this host any more.
  *
- * This file refuses to know what a standby does with its time.
+ * This file refuses to know what a standby does.
  */
 
 #include "host/port_query.h"
 #include "subnet/subnet.h"
 
-/* How long the other one is given, beyond the answer to one MAD, to hear of a new master SM: a subnet manager sets
+/* How long the other pkeyd may take to notice a new master SM, in addition to the timeout of one MAD: a subnet manager sets
  * PortInfo of all ports within a second or two on the largest fabrics. */
 #define SM_HOLD (2 * USEC_PER_SEC)
-/* How often the writer asks, while it writes, whether the SM is still there. Far below SM_HOLD. */
+/* How often the writer queries, while it writes, whether the SM is still on this host. Far below SM_HOLD. */
 #define SM_ASK  (250 * USEC_PER_MSEC)
 
 /* LIDs of one port: LMC low bits are free (IBA 1.5, 3.5.10). */
@@ -35,7 +35,8 @@ struct sm_port {
         uint8_t lmc;
 };
 
-/* A host is not expected to have more ports than this in one subnet; others are left out, which writes less. */
+/* No host is expected to have more ports than this in one subnet. With more, pkeyd may not find the SM on this host, and then does
+ * not write. */
 #define SM_MAX_PORTS 64
 
 struct sm_view {
@@ -45,9 +46,9 @@ struct sm_view {
 };
 
 enum sm_follow_state {
-        SM_FOLLOW_UNKNOWN,     /* nobody looked yet */
-        SM_FOLLOW_STANDBY,     /* the master SM is elsewhere, or nobody knows where */
-        SM_FOLLOW_TAKING_OVER, /* it is here, and the other one may not know that yet */
+        SM_FOLLOW_UNKNOWN,     /* not queried yet */
+        SM_FOLLOW_STANDBY,     /* the master SM is on another host, or its place is not known */
+        SM_FOLLOW_TAKING_OVER, /* it is on this host, and the other pkeyd may not have noticed that yet */
         SM_FOLLOW_WRITER,
 };
 
@@ -60,29 +61,28 @@ struct sm_follow {
 
 /* Adds a port to the view, if there is room and it has a LID. */
 void sm_view_add(struct sm_view *v, struct lid lid, uint8_t lmc);
-/* Those ports of this host that are in the subnet. GUIDs and not LIDs find them: a port of another fabric may have the
- * same LIDs. */
+/* Adds the ports with these GUIDs that are in the subnet. GUIDs, not LIDs: a port in another fabric may have the same LID. */
 void sm_view_add_known(struct sm_view *v, const struct subnet *s, const struct guid *guids, size_t n);
-/* True if one of them has the master SM's LID. */
+/* True if a port of this host has the master SM's LID. */
 bool sm_is_here(const struct sm_view *v);
 
-/* An answer. True if the state, or where the SM of a standby is, is another than before. */
+/* Takes the answer to a query. True if the state changed, or the LID of the SM while standing by. */
 bool sm_follow_see(struct sm_follow *f, const struct sm_view *v, usec_t hold, usec_t now);
-/* An event: the master SM may have moved. */
+/* An SM change event came: the master SM may have moved. */
 void sm_follow_doubt(struct sm_follow *f);
-/* When one that is taking over is to query again. */
+/* When to query again while taking over. */
 usec_t sm_follow_due(const struct sm_follow *f, usec_t hold);
 
-/* One line: "standing by: the master SM is at LID 5 (node head2)". sm_name: of the node that the master SM is on; "": not
- * known. */
+/* One line: "standing by: the master SM is at LID 5 (node head2)". sm_name: of the node that the master SM runs on; "": not known.
+ * */
 void sm_follow_describe(const struct sm_follow *f, const char *sm_name, char *ret, size_t size);
 
-/* No Set of `inner` is sent later than SM_ASK after the last question whose answer was that the SM is here (asked_at, to begin
- * with), however long it waits behind others. When it is not here any more, or the port does not answer, end(userdata) is
- * called, which is to end inner. */
+/* No Set of `inner` is sent later than SM_ASK after the last query that found the SM on this host (asked_at before the first one),
+ * however long the Set waits behind others. When the SM is not here any more, or the port does not answer, end(userdata) is called,
+ * which must end inner. */
 struct sm_guard {
         struct mad_stage inner;
-        struct sm_view others;  /* ports of this host but the local port, which answers for itself */
+        struct sm_view others;  /* ports of this host except the local port, which the query covers */
         uint64_t m_key;         /* of the local port */
         usec_t asked_at;
         void (*end)(void *userdata);

@@ -9,27 +9,27 @@
 #include "verify/verbs_tables.h"
 
 #define GRACE    USEC_PER_SEC          /* how long the kernel may lag behind the SMA */
-#define SETTLE   (200 * USEC_PER_MSEC) /* changes that come together are read together */
-#define ASK_GAP  USEC_PER_SEC          /* between two questions to an SMA because of an event */
+#define SETTLE   (200 * USEC_PER_MSEC) /* for changes that come together */
+#define ASK_GAP  USEC_PER_SEC          /* between two reads of SMAs */
 #define SHOWN    8                     /* entries in one message */
 
 struct expected_port {
         struct log_about about; /* node, port_guid, lid, port */
         struct desired_port want;
-        struct p_key *sma;   /* NULL: it was not read */
+        struct p_key *sma;   /* the SMA's table; NULL: it was not read */
         uint32_t n_sma;
-        bool changed;        /* its kernel said so since its table was read */
-        bool ask;            /* its SMA is to be asked again */
-        uint64_t asked;      /* digest of the difference about which it was asked; 0: none */
-        uint64_t reported;   /* of the one that was logged */
+        bool changed;        /* the kernel reported a change since its table was read */
+        bool ask;            /* its SMA must be read again */
+        uint64_t asked;      /* digest of the difference because of which it was read last; 0: none */
+        uint64_t reported;   /* digest of the difference that was logged last; 0: none */
 };
 
 struct verbs_check {
-        struct arena *arena;           /* of what is expected */
+        struct arena *arena;           /* of the ports */
         struct generation *generation; /* NULL: nothing is expected */
         struct expected_port *ports;
         uint32_t n_ports;
-        uint64_t confirmed;            /* number of the generation that the kernel was logged to agree with */
+        uint64_t confirmed;            /* number of the generation for which the agreement was logged */
         usec_t expected_at, asked_at;
         usec_t due;
         bool any_reported;
@@ -86,7 +86,7 @@ static const struct expected_port *find_port(const struct expected_port *ports, 
         return NULL;
 }
 
-/* before: of the expectation that this one replaces; NULL: the port was not in it. */
+/* before: the same port after the sweep before; NULL: it was not in the fabric then. */
 static int expect_port(struct arena *a, const struct desired *desired, const struct observed *observed, uint32_t port,
                        const struct expected_port *before, struct expected_port *ret)
 {
@@ -153,7 +153,7 @@ static bool is_right(const struct discrepancy *d)
         return d->n_missing == 0 && d->n_unexpected == 0 && d->n_kernel == 0;
 }
 
-/* Returns 0, -EAGAIN: there is no table to judge now; -ENOMEM. */
+/* Returns 0, -EAGAIN: the port has no valid table now; -ENOMEM. */
 static int judge(const struct verbs_check *v, struct arena *a, const struct expected_port *p,
                  const struct local_table *tables, size_t n, struct discrepancy *ret)
 {
@@ -268,16 +268,15 @@ bool verbs_check_next_port(struct verbs_check *v, struct guid *ret, usec_t *ret_
         return false;
 }
 
-/* Not more often than once in a while. */
+/* At most once in ASK_GAP, all ports together. */
 static void ask_sma(struct verbs_check *v, struct expected_port *p, usec_t now)
 {
-        if (v->asked_at <= now) /* else a question is on its way */
+        if (v->asked_at <= now) /* else a read is due already */
                 v->asked_at = MAX(now, v->asked_at + ASK_GAP);
         p->ask = true;
 }
 
-/* A port of which the kernel said that its table changed: pkeyd wrote it itself, and the rest of the kernel's table may
- * follow its event; or somebody else did. */
+/* The kernel reported a change. If pkeyd made it, the rest of the kernel's table may follow in a moment; else the SMA is read. */
 static void see_changed(struct verbs_check *v, usec_t now, struct expected_port *p, bool wrong, struct log *log)
 {
         if (wrong && now >= v->expected_at + GRACE) {
@@ -297,7 +296,7 @@ static void see_wrong(struct verbs_check *v, usec_t now, struct expected_port *p
                 return;
         }
         if (d->n_kernel == 0 && p->sma)
-                return; /* what both of them have differently from the policy, the sweep reported */
+                return; /* kernel and SMA agree: the sweep reported how they differ from the policy */
         if (!p->sma || p->asked == difference)
                 report(v, p, d, log);
         else
@@ -313,19 +312,20 @@ void verbs_check_see(struct verbs_check *v, usec_t now, const struct local_table
         v->due = USEC_INFINITY;
         for (uint32_t i = 0; a && i < v->n_ports; i++) {
                 struct expected_port *p = &v->ports[i];
-                bool changed = p->changed;
+                bool changed = p->changed, right;
                 struct discrepancy d;
 
                 p->changed = false;
                 if (judge(v, a, p, tables, n, &d) < 0)
                         continue;
-                n_right += is_right(&d);
-                n_wrong += !is_right(&d);
-                if (is_right(&d))
+                right = is_right(&d);
+                n_right += right;
+                n_wrong += !right;
+                if (right)
                         p->asked = 0;
                 if (changed)
-                        see_changed(v, now, p, !is_right(&d), log);
-                else if (!is_right(&d))
+                        see_changed(v, now, p, !right, log);
+                else if (!right)
                         see_wrong(v, now, p, &d, log);
         }
         if (n_wrong == 0 && n_right > 0)

@@ -523,7 +523,7 @@ WRONGS += [
     Wrong("verbs-asked-once-for-all", VERBS, "        if (!p->sma || p->asked == difference)", "        if (!p->sma || p->asked != 0)"),
     Wrong("verbs-asked-without-end", VERBS, "                ask_sma(v, p, now);\n        p->asked = difference;", "                ask_sma(v, p, now);"),
     Wrong("verbs-asked-is-lost-with-the-sweep", VERBS, ".asked = before ? before->asked : 0,", ".asked = 0,"),
-    Wrong("verbs-asked-before-it-was-right", VERBS, "                if (is_right(&d))\n                        p->asked = 0;\n", ""),
+    Wrong("verbs-asked-before-it-was-right", VERBS, "                if (right)\n                        p->asked = 0;\n", ""),
     Wrong("verbs-reported-each-time", VERBS, "        if (p->reported == difference)\n                return;\n", ""),
     Wrong("verbs-any-port-changed", VERBS, "if (port_guid.v == 0 || v->ports[i].about.port_guid.v == port_guid.v) {", "if (true) {"),
     Wrong("verbs-asks-all-the-time", VERBS, "v->asked_at = MAX(now, v->asked_at + ASK_GAP);", "v->asked_at = now;"),

@@ -514,7 +514,7 @@ START_TEST(port_without_a_lid)
         answer();
         ck_assert_int_eq(state(), CONTROL_IDLE);
         ck_assert(status()->waiting);
-        expect_logged(LOG_EVENT_WAITING_FOR_PORT, "no subnet manager gave it a LID yet");
+        expect_logged(LOG_EVENT_WAITING_FOR_PORT, "no subnet manager has given it a LID yet");
         ck_assert_ptr_null(status()->port_info);
         ck_assert_uint_eq(noted.n_closed, 1);
 }
@@ -1076,7 +1076,7 @@ START_TEST(described_in_each_state)
                         [CONTROL_SURVEYING] = "reading P_Key tables, 0 % done",
                         [CONTROL_CONFIRMING] = "starting",
                         [CONTROL_LOCKING] = "waiting for another process that writes P_Key tables",
-                        [CONTROL_FINDING_SM] = "standing by: where the master SM is was not asked yet",
+                        [CONTROL_FINDING_SM] = "standing by: it is not known yet where the master SM is",
                         [CONTROL_TAKING_OVER] = "taking over: the master SM is on this host (LID 1), waiting until",
                         [CONTROL_READING_CONF] = "starting",
                         [CONTROL_APPLYING] = "generation 1: writing P_Key tables (",

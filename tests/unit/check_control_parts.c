@@ -583,9 +583,9 @@ START_TEST(query_problems)
                         {PORT_STATE_ARMED, 1, 2, NULL},
                         {PORT_STATE_DOWN, 1, 2, "its link is down"},
                         {PORT_STATE_NONE, 1, 2, "its link is down"},
-                        {PORT_STATE_INIT, 1, 2, "no subnet manager brought it up yet"},
-                        {PORT_STATE_ACTIVE, 0, 2, "no subnet manager gave it a LID yet"},
-                        {PORT_STATE_ACTIVE, 1, 0, "no subnet manager gave it a LID yet"},
+                        {PORT_STATE_INIT, 1, 2, "no subnet manager has brought it up yet"},
+                        {PORT_STATE_ACTIVE, 0, 2, "no subnet manager has given it a LID yet"},
+                        {PORT_STATE_ACTIVE, 1, 0, "no subnet manager has given it a LID yet"},
         };
 
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
