@@ -8,21 +8,6 @@
 
 /* --- what was read ------------------------------------------------------------------------------------------------- */
 
-/* What the generation in force gives the ports of this subnet; left as it was if there is none. */
-static int desired_in_force(const struct control *c, const struct subnet *subnet, struct desired **ret)
-{
-        _cleanup_findings_ struct findings ignored = {};
-        struct arena *a = c->sweep.arena;
-        struct memberships *memberships;
-        int r;
-
-        findings_init(&ignored, a);
-        if (!c->in_force)
-                return 0;
-        r = policy_resolve_in_force(a, c->in_force->policy, subnet, &ignored, &memberships);
-        return r < 0 ? r : desired_compute(a, memberships, ret);
-}
-
 /* What open writes may have put at indexes that are free was used, for all that is known. */
 static int learn_open(struct control *c, const struct observed *before, const struct observed *now)
 {
@@ -47,14 +32,18 @@ static int learn_open(struct control *c, const struct observed *before, const st
 }
 
 /* What somebody else freed was used, too. If that is the pkeyd of the other head node, it did what the policy says. */
-static int learn(struct control *c, const struct observed *now, const struct desired *desired)
+static int learn(struct control *c, const struct observed *now)
 {
         bool other_sm = c->snapshot && c->snapshot->subnet->sm_lid.v != now->subnet->sm_lid.v;
-        bool by_other_pkeyd = c->in_force && c->in_force->settings->role == ROLE_FOLLOW_SM &&
+        bool by_other_pkeyd = control_serves(c) && c->in_force && c->in_force->settings->role == ROLE_FOLLOW_SM &&
                               (other_sm || !control_may_write(c, c->in_force));
+        struct memberships *memberships;
+        struct desired *desired = NULL;
         struct observed *before;
         int r = observed_new(c->sweep.arena, now->subnet, &before);
 
+        if (r == 0 && by_other_pkeyd)
+                r = sweep_resolve(c, c->in_force->policy, now->subnet, &memberships, &desired);
         if (r < 0)
                 return r;
         knowledge_recall(c->knowledge, before);
@@ -63,7 +52,7 @@ static int learn(struct control *c, const struct observed *now, const struct des
                         before->tables[i].source = TABLE_READ; /* some time ago */
         r = sweep_learn_heard(c);
         if (r == 0)
-                r = index_memory_learn_written(c->indexes, before, now, by_other_pkeyd ? desired : NULL);
+                r = index_memory_learn_written(c->indexes, before, now, desired);
         return r < 0 ? r : learn_open(c, before, now);
 }
 
@@ -84,15 +73,10 @@ static int adopt_snapshot(struct control *c)
 {
         usec_t wall = c->wall / USEC_PER_SEC, absent_hold = control_wanted(c)->settings->absent_hold;
         struct snapshot *new = c->sweep.new_snapshot;
-        struct desired *desired = NULL;
-        int r = 0;
+        int r = knowledge_see_subnet(c->knowledge, new->subnet, c->now, wall, absent_hold);
 
-        if (control_follows_sm(c))
-                r = desired_in_force(c, new->subnet, &desired);
         if (r == 0)
-                r = knowledge_see_subnet(c->knowledge, new->subnet, c->now, wall, absent_hold);
-        if (r == 0)
-                r = learn(c, new->observed, desired);
+                r = learn(c, new->observed);
         if (r == 0)
                 r = snapshot_learn(new, c->knowledge, new->observed, wall);
         if (r < 0)
@@ -109,11 +93,8 @@ static int adopt_snapshot(struct control *c)
  * after this the difference is gone. */
 static int adopt_seen(struct control *c)
 {
-        struct desired *desired = NULL;
-        int r = control_follows_sm(c) ? desired_in_force(c, c->snapshot->subnet, &desired) : 0;
+        int r = learn(c, c->sweep.seen);
 
-        if (r == 0)
-                r = learn(c, c->sweep.seen, desired);
         if (r < 0)
                 return r;
         snapshot_merge(c->snapshot, c->sweep.seen);

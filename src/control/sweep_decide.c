@@ -52,16 +52,10 @@ static bool is_missed(const struct knowledge *k, const struct subnet *s)
 static int resolve_for_all(struct control *c, const struct policy *policy, struct memberships **ret_memberships,
                            struct desired **ret)
 {
-        _cleanup_findings_ struct findings ignored = {};
-        struct arena *a = c->sweep.arena;
         struct subnet *larger;
-        int r;
+        int r = known_extend(c->sweep.arena, &c->known, c->snapshot->subnet, &larger);
 
-        findings_init(&ignored, a);
-        r = known_extend(a, &c->known, c->snapshot->subnet, &larger);
-        if (r == 0)
-                r = policy_resolve_in_force(a, policy, larger, &ignored, ret_memberships);
-        return r < 0 ? r : desired_compute(a, *ret_memberships, ret);
+        return r < 0 ? r : sweep_resolve(c, policy, larger, ret_memberships, ret);
 }
 
 /* NULL: nobody is missing. */

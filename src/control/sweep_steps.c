@@ -45,6 +45,17 @@ void sweep_unlock(struct control *c)
         c->sweep.locked = false;
 }
 
+int sweep_resolve(struct control *c, const struct policy *policy, const struct subnet *subnet, struct memberships **ret_memberships,
+                  struct desired **ret)
+{
+        _cleanup_findings_ struct findings ignored = {};
+        int r;
+
+        findings_init(&ignored, c->sweep.arena);
+        r = policy_resolve_in_force(c->sweep.arena, policy, subnet, &ignored, ret_memberships);
+        return r < 0 ? r : desired_compute(c->sweep.arena, *ret_memberships, ret);
+}
+
 /* --- the store ----------------------------------------------------------------------------------------------------- */
 
 int sweep_learn_heard(struct control *c)

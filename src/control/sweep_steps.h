@@ -17,6 +17,9 @@ void sweep_end_with(struct control *c, enum sweep_result result, int error);
 /* Ends the sweep with a problem of this host: nothing that a policy could be blamed for. error: negative errno. */
 void sweep_fail(struct control *c, const char *what, int error);
 void sweep_unlock(struct control *c);
+/* What a policy in force gives the ports of a subnet. Returns 0, -EBADMSG, -ENOMEM; both live in the arena of the sweep. */
+int sweep_resolve(struct control *c, const struct policy *policy, const struct subnet *subnet, struct memberships **ret_memberships,
+                  struct desired **ret);
 void sweep_run_stage(struct control *c, enum control_state state, struct mad_stage stage);
 /* PortInfo of the local port. */
 void sweep_query_port(struct control *c, enum control_state state);

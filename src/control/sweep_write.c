@@ -91,32 +91,40 @@ static const char *describe_audit(const struct control *c, const struct generati
                                                         "; that lasts until they change or pkeyd is restarted)";
 }
 
+static size_t n_held(const struct control *c)
+{
+        size_t n = 0;
+
+        if (c->status.held)
+                (void) held_list_items(c->status.held, &n);
+        return n;
+}
+
 static void describe_outcome(struct control *c, const struct watch_report *report)
 {
         const struct generation *g = c->sweep.generation;
-        char differ[64] = "", unreachable[64] = "", silent[64] = "", held[64] = "", errors[96] = "", role[192] = "";
-        size_t n_held = 0;
-        size_t n_errors = c->status.n_errors;
-        bool may_write = control_may_write(c, g);
+        uint32_t n_silent = c->status.ports.silent;
+        size_t held = n_held(c), n_errors = c->status.n_errors;
+        _cleanup_text_ struct text t = {};
+        char role[192];
 
-        if (report->n_differ > 0)
-                (void) snprintf(differ, sizeof(differ), ", %u differ%s", report->n_differ, report->n_differ == 1 ? "s" : "");
-        if (report->n_unreachable > 0)
-                (void) snprintf(unreachable, sizeof(unreachable), ", %u unreachable", report->n_unreachable);
-        if (c->status.ports.silent > 0)
-                (void) snprintf(silent, sizeof(silent), ", %u silent link%s", c->status.ports.silent,
-                                text_plural(c->status.ports.silent));
-        if (c->status.held)
-                (void) held_list_items(c->status.held, &n_held);
-        if (n_held > 0)
-                (void) snprintf(held, sizeof(held), ", %zu base%s held", n_held, text_plural(n_held));
-        if (n_errors > 0)
-                (void) snprintf(errors, sizeof(errors), "; the policy has %zu error%s on this fabric: pkeyctl plan lists %s", n_errors,
-                                n_errors == 1 ? "" : "s", n_errors == 1 ? "it" : "them");
-        if (!may_write)
+        if (!control_may_write(c, g)) {
                 sm_follow_describe(&c->sm, c->sm_name, role, sizeof(role));
-        control_set_status(c, "%s%sgeneration %" PRIu64 "%s: %u ports verified%s%s%s%s%s", role, may_write ? "" : "; ", g->number,
-                           describe_audit(c, g), report->n_right, differ, unreachable, silent, held, errors);
+                text_add(&t, "%s; ", role);
+        }
+        text_add(&t, "generation %" PRIu64 "%s: %u ports verified", g->number, describe_audit(c, g), report->n_right);
+        if (report->n_differ > 0)
+                text_add(&t, ", %u differ%s", report->n_differ, report->n_differ == 1 ? "s" : "");
+        if (report->n_unreachable > 0)
+                text_add(&t, ", %u unreachable", report->n_unreachable);
+        if (n_silent > 0)
+                text_add(&t, ", %u silent link%s", n_silent, text_plural(n_silent));
+        if (held > 0)
+                text_add(&t, ", %zu base%s held", held, text_plural(held));
+        if (n_errors > 0)
+                text_add(&t, "; the policy has %zu error%s on this fabric: pkeyctl plan lists %s", n_errors, text_plural(n_errors),
+                         n_errors == 1 ? "it" : "them");
+        control_set_status(c, "%s", t.bytes ?: "out of memory");
 }
 
 /* Only a policy that is wholly in force is remembered as such. */
@@ -139,25 +147,15 @@ static void store_policy(struct control *c)
         control_will_store(c, g);
 }
 
-/* In audit mode, and on a standby, no write waits: what is held there only would be. */
-static bool writes_wait(const struct control *c)
-{
-        const struct generation *g = c->sweep.generation;
-        size_t n = 0;
-
-        if (c->status.held)
-                (void) held_list_items(c->status.held, &n);
-        return n > 0 && control_writes(c, g);
-}
-
 static void finish(struct control *c)
 {
         bool failed = snapshot_n_failed(c->snapshot) > 0;
+        bool waits = n_held(c) > 0 && control_writes(c, c->sweep.generation); /* in audit mode, and on a standby, no write waits */
 
         if (c->config.goal == CONTROL_APPLY)
                 store_policy(c);
         c->sweep.only_waits = !failed;
-        sweep_end(c, failed || writes_wait(c) ? SWEEP_PARTIAL : SWEEP_DONE);
+        sweep_end(c, failed || waits ? SWEEP_PARTIAL : SWEEP_DONE);
 }
 
 /* True: the tables were compared. False: the sweep has ended with a problem. */
