@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * What control asks its shell to do. Each action but the last six is answered by one event (control/control.h); the next
- * action of its kind comes only after that.
+ * The actions that a shell carries out for control. Each but the last six is answered by one event (control/control.h); the next
+ * action of that kind comes only after the answer.
  *
  * Pointers are valid until the shell calls control again, with these exceptions: a stage, a transaction and the bytes of a file
- * are valid until the answer was given.
+ * are valid until the answer.
  */
 
 #include "events/log.h"
@@ -25,33 +25,33 @@ enum control_action_kind {
         CONTROL_SIGNAL_OPENSM,     /* or only check whether it runs                   -> CONTROL_EVENT_OPENSM_SIGNALLED */
         CONTROL_CHOOSE_TABLES,     /* pkeyctl: which tables of the snapshot to read   -> CONTROL_EVENT_TABLES_CHOSEN */
         CONTROL_CONFIRM,           /* pkeyctl: ask a person whether to apply the plan -> CONTROL_EVENT_CONFIRMED */
-        CONTROL_ABANDON_STAGE,     /* it is not waited for: CONTROL_EVENT_STAGE_ENDED comes with -ECANCELED */
+        CONTROL_ABANDON_STAGE,     /* CONTROL_EVENT_STAGE_ENDED then has -ECANCELED */
         CONTROL_CLOSE_PORT,
         CONTROL_UNLOCK,
         CONTROL_LOG,
-        CONTROL_ANSWER,            /* to those who asked for a reload, and to everybody */
-        CONTROL_EXIT,              /* the last one */
+        CONTROL_ANSWER,            /* a reload ended: answer its requests, and signal it on the bus */
+        CONTROL_EXIT,              /* the last action */
 };
 #define CONTROL_N_ACTIONS (CONTROL_EXIT + 1)
 
 /* How a reload ended. */
 enum reload_outcome {
-        RELOAD_CARRIED_OUT, /* in force; every table was written and read as the policy says (audit: only compared) */
-        RELOAD_UNCHANGED,   /* both files are as they were; the fabric was swept */
+        RELOAD_CARRIED_OUT, /* in force; every table was read and matches the policy (audit: was compared) */
+        RELOAD_UNCHANGED,   /* both files are unchanged; the fabric was swept */
         RELOAD_PARTIAL,     /* in force, but some ports or devices did not answer, or refused; they are tried again */
-        RELOAD_WAITS,       /* the files are good, but the fabric cannot be reached yet */
-        RELOAD_REFUSED,     /* what was in force stays in force */
+        RELOAD_WAITS,       /* the files are valid, but the fabric cannot be reached yet */
+        RELOAD_REFUSED,     /* the generation that was in force stays in force */
 };
 
-/* With its NUL, a line of the status or of an answer: the longest names OpenSM's file, a path of 4095 bytes, four times. */
+/* Size of a status line or an answer, with its NUL: the longest one has the path of OpenSM's file, up to 4095 bytes, four times. */
 #define CONTROL_TEXT_MAX (18u << 10)
 
 struct reload_end {
         enum reload_outcome outcome;
         uint64_t generation;             /* in force; 0: none */
         const char *text;                /* one line */
-        const struct findings *findings; /* why it was refused, or what else is worth knowing */
-        const uint64_t *requests;        /* those that this answers */
+        const struct findings *findings; /* why it was refused, and warnings */
+        const uint64_t *requests;        /* that this answers */
         size_t n_requests;
 };
 
@@ -59,7 +59,7 @@ struct control_file {
         const char *path;
         const char *bytes;
         size_t n;
-        int r;                           /* of one that was read: 0 or negative errno (-ENOENT: there is none) */
+        int r;                           /* of reading: 0 or negative errno (-ENOENT: there is no such file) */
 };
 
 #define CONTROL_MAX_FILES 3

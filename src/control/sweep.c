@@ -50,7 +50,7 @@ static int learn(struct control *c, const struct observed *now)
         for (uint32_t i = 0; i < now->subnet->n_ports; i++)
                 if (before->tables[i].source == TABLE_ASSUMED)
                         before->tables[i].source = TABLE_READ; /* some time ago */
-        r = sweep_learn_heard(c);
+        r = sweep_learn_freed(c);
         if (r == 0)
                 r = index_memory_learn_written(c->indexes, before, now, desired);
         return r < 0 ? r : learn_open(c, before, now);

@@ -58,7 +58,7 @@ int sweep_resolve(struct control *c, const struct policy *policy, const struct s
 
 /* --- the store ----------------------------------------------------------------------------------------------------- */
 
-int sweep_learn_heard(struct control *c)
+int sweep_learn_freed(struct control *c)
 {
         const struct subnet *s = c->snapshot ? c->snapshot->subnet : NULL;
         int r = 0;
@@ -78,7 +78,7 @@ int sweep_learn_heard(struct control *c)
 
 static void put_all(struct control *c, struct store_transaction *t)
 {
-        (void) sweep_learn_heard(c); /* memory being out loses a hint */
+        (void) sweep_learn_freed(c); /* memory being out loses a hint */
         knowledge_store(c->knowledge, c->boot, t);
         records_put_indexes(t, c->indexes);
         records_put_known(t, &c->known);
@@ -171,7 +171,7 @@ usec_t sweep_sm_hold(const struct control *c)
 
 /* --- held bases ----------------------------------------------------------------------------------------------------- */
 
-void sweep_see_held(struct control *c, const struct apply *apply)
+void sweep_set_held(struct control *c, const struct apply *apply)
 {
         struct arena *a = arena_new();
         struct held_list *l = a ? held_list_new(a) : NULL;
@@ -204,7 +204,7 @@ void sweep_foresee_held(struct control *c)
                 if (!copy || pretend(c, copy, &apply) < 0)
                         return;
         }
-        sweep_see_held(c, apply);
+        sweep_set_held(c, apply);
 }
 
 /* --- discovery ----------------------------------------------------------------------------------------------------- */

@@ -21,7 +21,7 @@ static void count_ports(struct control *c, const struct watch_report *report, bo
                 return;
         ports->right = report->n_right;
         ports->differ = report->n_differ;
-        c->status.numbers.looked = true;
+        c->status.numbers.compared = true;
         c->status.numbers.n_drifts += report->n_of[WATCH_DRIFTED];
 }
 
@@ -335,7 +335,7 @@ static void applied(struct control *c, int r, const char *why)
                 sweep_end(c, SWEEP_STALE);
         } else {
                 mark_failed_ports(c);
-                sweep_see_held(c, s->apply);
+                sweep_set_held(c, s->apply);
                 event_text_apply(c->log, s->generation, s->decision.plan, c->snapshot->observed, s->apply,
                                  c->now - s->apply_began, &c->apply_failures);
                 sweep_verify(c);

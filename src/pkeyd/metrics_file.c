@@ -41,7 +41,7 @@ static void collect_numbers(const struct control_numbers *n, struct metrics *m)
         m->n_writes_failed = n->n_writes_failed;
         m->n_refused_by_gate = n->n_refused_by_gate;
         m->n_drifts = n->n_drifts;
-        m->knows_ports = n->looked;
+        m->knows_ports = n->compared;
         m->applied = n->apply_duration > 0;
         m->apply_duration = n->apply_duration;
         m->swept = n->sweep_duration > 0;

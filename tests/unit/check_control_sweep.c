@@ -965,7 +965,7 @@ START_TEST(first_policy_refused)
         ck_assert_uint_eq(noted.n_unlocked, 1);
         ck_assert_uint_eq(noted.n_generations, 0);
         ck_assert_uint_eq(status()->ports.managed, 9); /* who is there and who answers was looked at */
-        ck_assert(!status()->numbers.looked);
+        ck_assert(!status()->numbers.compared);
         until(CONTROL_OPENING_PORT);
         sweep();
         ck_assert_uint_eq(count_logged(LOG_EVENT_POLICY_REFUSED), 1);
@@ -1465,7 +1465,7 @@ START_TEST(numbers)
         ck_assert_uint_eq(status()->numbers.last_sweep, UINT64_C(1700000000) * S + now);
         ck_assert_uint_eq(status()->numbers.last_success, status()->numbers.last_sweep);
         ck_assert_uint_eq(status()->numbers.last_apply, status()->numbers.last_sweep);
-        ck_assert(status()->numbers.looked);
+        ck_assert(status()->numbers.compared);
         expect_logged(LOG_EVENT_APPLIED, " in 3.00 s");
 }
 END_TEST
