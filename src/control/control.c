@@ -10,12 +10,12 @@
 #include "events/event_text.h"
 #include "util/text.h"
 
-#define OVERDUE_READING (3 * USEC_PER_SEC) /* for so long a reload does not interrupt a sweep that is overdue */
-#define BLIND           (30 * USEC_PER_SEC) /* beyond two intervals: a standby that discovered nothing may have missed a policy */
+#define OVERDUE_READING (3 * USEC_PER_SEC)  /* how long a reload does not interrupt a sweep that is overdue */
+#define BLIND           (30 * USEC_PER_SEC) /* and two intervals without discovery: a standby may have missed a policy */
 
 /* --- the end -------------------------------------------------------------------------------------------------------- */
 
-/* The results of one that does not serve stay until it is freed. */
+/* Without CONTROL_SERVE the data of the sweep stays until control is freed: the results borrow it. */
 static void end(struct control *c, int r)
 {
         if (control_serves(c))
@@ -31,7 +31,7 @@ static void stopped(struct control *c)
         end(c, 0);
 }
 
-/* --- the first answer ----------------------------------------------------------------------------------------------- */
+/* --- the local port ----------------------------------------------------------------------------------------------- */
 
 static const char *start_problem(int r)
 {
@@ -47,7 +47,7 @@ static const char *start_problem(int r)
         return strerror(-r);
 }
 
-/* A device that is not there at the start, or may not be used, is not waited for: an admin sees the message now. */
+/* At the start pkeyd does not wait for a device that is missing or may not be used: an admin sees the message now. */
 static void on_port(struct control *c, const struct control_event *event)
 {
         const struct generation *g = control_wanted(c);
@@ -73,8 +73,8 @@ static bool snapshot_is_of_wanted_port(const struct control *c)
         return c->snapshot && port_key_is_of(&c->port, control_wanted(c)->settings);
 }
 
-/* What was discovered is as good as the last discovery: if that one failed, nobody knows where the master SM is now; and who is
- * absent was judged by the absent_hold of then, which a longer one calls in question. */
+/* The known fabric is not used after a discovery that failed: the place of the master SM is not known then. Nor with a longer
+ * absent_hold than that by which the last discovery judged which ports are absent. */
 static enum sweep_kind next_kind(const struct control *c)
 {
         bool known = snapshot_is_of_wanted_port(c) && !c->status.waiting && !c->discovery_failed &&
@@ -83,7 +83,7 @@ static enum sweep_kind next_kind(const struct control *c)
         return schedule_kind(&c->schedule, c->now, known);
 }
 
-/* The other head node may have written by a policy that this one never looked at the fabric with. */
+/* May the other head node have written by a policy that this one never planned with? */
 static bool missed_policy(const struct control *c, usec_t interval)
 {
         bool is_blind = c->now - c->discovered > 2 * interval + BLIND;
@@ -103,13 +103,13 @@ static void begin_sweep(struct control *c)
         sweep_begin(c, kind);
 }
 
-/* Else the next sweep is part of it. */
+/* False: the next sweep continues this one. */
 static bool is_settled(enum sweep_result result)
 {
         return result != SWEEP_STOPPED && result != SWEEP_STALE;
 }
 
-/* In audit mode, and on a standby, a sweep may be done and the tables are as somebody else wants them. */
+/* In audit mode, and on a standby, a sweep may be done although tables differ from the policy. */
 static bool is_right(const struct port_counts *ports)
 {
         return ports->differ == 0 && ports->unreachable == 0 && ports->silent == 0;
@@ -131,7 +131,7 @@ static void count_sweep(struct control *c, enum sweep_result result)
                 c->status.last_result = result;
 }
 
-/* A held base waits for what a sweep finds, such as a host that comes back: sweeps are no more frequent for it. */
+/* A held base is no reason for a retry: it waits for a change in the fabric, such as a host that returns. */
 static enum sweep_result get_result_to_schedule(const struct sweep *s)
 {
         return s->result == SWEEP_PARTIAL && s->only_waits ? SWEEP_DONE : s->result;
@@ -164,7 +164,7 @@ static void sweep_ended(struct control *c)
         sweep_free(c);
         c->state = CONTROL_IDLE;
         schedule_ended(&c->schedule, c->now, to_schedule, control_wanted(c)->settings->sweep_interval);
-        if (result == SWEEP_WAITS) /* the next sweep may find another */
+        if (result == SWEEP_WAITS) /* the next sweep may find another port */
                 control_do(c, &(struct control_action) { .kind = CONTROL_CLOSE_PORT });
 }
 
@@ -178,7 +178,7 @@ static void take_start(struct control *c, const struct control_start *start)
         if (!control_serves(c) || !c->in_force || !c->candidate ||
             !generation_has_policy(c->candidate, c->in_force->policy_bytes, c->in_force->n_policy_bytes))
                 return;
-        /* the same policy, from now on by the file's own name in messages */
+        /* the same policy: the candidate has the name of the file for messages */
         c->candidate->number = c->in_force->number;
         generation_unref(c->in_force);
         c->in_force = STEAL(c->candidate);
@@ -190,7 +190,7 @@ static void on_start(struct control *c, const struct control_event *event)
         size_t n = start->findings->n_errors;
 
         take_start(c, start);
-        /* the other head node may have had policies that this one never saw; but a plan foresees what the pkeyd here will do */
+        /* the other head node may have had policies that this one never saw; a plan of pkeyctl is what the daemon here would do */
         if (control_follows_sm(c) || (c->config.goal == CONTROL_APPLY && control_is_of_pair(c)))
                 knowledge_stop_following(c->knowledge);
         event_text_findings(c->log, start->findings);
@@ -212,9 +212,8 @@ static void on_start(struct control *c, const struct control_event *event)
 static void on_candidate(struct control *c, const struct control_event *event)
 {
         reload_candidate(c, &event->candidate);
-        if (!c->schedule.reload_due)
-                return;
-        sweep_stop_writing(c);
+        if (c->schedule.reload_due)
+                sweep_stop_writing(c);
 }
 
 static void read_local_tables(struct control *c)
@@ -225,7 +224,7 @@ static void read_local_tables(struct control *c)
         control_do(c, &(struct control_action) { .kind = CONTROL_READ_LOCAL_TABLES });
 }
 
-/* Beside the sweeps: while one runs, what it writes is not yet what is expected, and the check follows at its end. */
+/* The verbs check runs between sweeps only: a sweep changes tables, and a check follows at its end. */
 static void on_due(struct control *c, const struct control_event *event)
 {
         (void) event;
@@ -248,7 +247,7 @@ static void on_local_tables(struct control *c, const struct control_event *event
         if (c->state != CONTROL_IDLE)
                 return;
         verbs_check_see(c->verbs, c->now, event->local.tables, event->local.n, c->log);
-        /* a subnet manager that was started again writes every table, so the whole fabric is next */
+        /* a subnet manager that was restarted writes every table, so a sweep of the whole fabric is next */
         while (verbs_check_next_port(c->verbs, &guid, &at)) {
                 uint32_t port = subnet_find_endport(c->snapshot->subnet, guid);
 
@@ -275,7 +274,7 @@ static const char *verbs_event_to_string(enum verbs_event_kind kind)
         return WORD(words, kind, "?");
 }
 
-/* The master SM may be another one. An apply that follows it ends, to ask where it is. */
+/* The master SM may have moved. A writer that follows it stops, and queries where it is. */
 static void sm_changed(struct control *c)
 {
         sm_follow_doubt(&c->sm);
@@ -289,7 +288,7 @@ static void on_verbs(struct control *c, const struct control_event *event)
 
         log_debug(c->log, "%s/%u: %s", e->device, e->number, verbs_event_to_string(e->kind));
         if (e->kind == VERBS_P_KEY_CHANGE) {
-                if (c->state == CONTROL_IDLE) /* else the sweep checks at its end */
+                if (c->state == CONTROL_IDLE) /* else a check follows at the end of the sweep */
                         verbs_check_changed(c->verbs, c->now, e->port_guid);
                 return;
         }
@@ -302,7 +301,7 @@ static void on_verbs(struct control *c, const struct control_event *event)
         schedule_event(&c->schedule, c->now);
 }
 
-/* What was not stored is stored with the next sweep, or before the next write. */
+/* Records that could not be stored are stored with the next sweep, or before the next write. */
 static void on_stored_at_end(struct control *c, const struct control_event *event)
 {
         int r = sweep_take_stored(c, event);
@@ -340,7 +339,7 @@ static const handler notices[CONTROL_N_EVENTS] = {
         [CONTROL_EVENT_STOP] = on_stop,
 };
 
-/* Which answers a state waits for. What is not here is not expected. */
+/* The answers that each state waits for. Others are not expected. */
 static const handler answers[CONTROL_N_STATES][CONTROL_N_EVENTS] = {
         [CONTROL_OPENING_PORT] = { [CONTROL_EVENT_PORT] = on_port },
         [CONTROL_QUERYING_PORT] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_queried },
@@ -397,8 +396,8 @@ static void update_status(struct control *c)
         s->frozen = freezer_ports(c->freezer, &s->n_frozen);
 }
 
-/* True: the sweep ends when that is stored, whatever happens until then. Only who has the lock may store: what another process
- * stored meanwhile would be lost. */
+/* True: the sweep ends when its records are stored. Only the holder of the lock may store: else records that another process stored
+ * meanwhile would be lost. */
 static bool stores_at_end(struct control *c, const struct control_event *event)
 {
         if (c->state == CONTROL_STORING_END)
@@ -406,9 +405,10 @@ static bool stores_at_end(struct control *c, const struct control_event *event)
         return c->sweep.locked && sweep_store(c, CONTROL_STORING_END) > 0; /* out of memory: with the next sweep */
 }
 
-/* A reload does not wait for ports that do not answer a sweep: the fabric as it is known is written, and swept after that. What was
- * interrupted has learned who is silent, so that the next one is short. Where reloads come so fast that even that would not come
- * to its end for two intervals, they wait a moment. USEC_INFINITY: there is nothing to interrupt. */
+/* When a reload interrupts a sweep that reads. A reload does not wait for ports that do not answer: pkeyd writes the known fabric,
+ * and sweeps after that. The interrupted sweep has found out which ports are silent, so that the next one is short. If no full
+ * sweep has ended for two intervals, because of many reloads, they wait for OVERDUE_READING. USEC_INFINITY: there is nothing to
+ * interrupt. */
 static usec_t interruption_due(const struct control *c)
 {
         bool reads = c->state == CONTROL_DISCOVERING || c->state == CONTROL_SURVEYING;
@@ -488,7 +488,7 @@ usec_t control_due(const struct control *c)
         return MIN(sweep_due(c), interruption_due(c)); /* USEC_INFINITY at the end */
 }
 
-/* --- what it knows -------------------------------------------------------------------------------------------------- */
+/* --- status --------------------------------------------------------------------------------------------------------- */
 
 const struct control_status *control_get_status(const struct control *c)
 {
@@ -511,11 +511,11 @@ static unsigned percent(const struct mad_stage *stage)
 void control_describe(const struct control *c, char *ret, size_t size)
 {
         static const char *const words[] = {
-                [CONTROL_OPENING_PORT] = "looking at the local port",
-                [CONTROL_QUERYING_PORT] = "looking at the local port",
+                [CONTROL_OPENING_PORT] = "querying the local port",
+                [CONTROL_QUERYING_PORT] = "querying the local port",
                 [CONTROL_DISCOVERING] = "discovering the fabric",
-                [CONTROL_STORING] = "storing what is about to be written",
-                [CONTROL_STORING_END] = "storing what was learned",
+                [CONTROL_STORING] = "storing what pkeyd is about to write",
+                [CONTROL_STORING_END] = "storing what is known of the fabric",
                 [CONTROL_LOCKING] = "waiting for another process that writes P_Key tables",
         };
         const struct sweep *s = &c->sweep;

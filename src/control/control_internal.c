@@ -31,7 +31,7 @@ void control_take_remembered(struct control *c, struct remembered *m)
 void control_unstore(struct control *c)
 {
         knowledge_unstore(c->knowledge);
-        (void) index_memory_unstore(c->indexes); /* out of memory loses a hint */
+        (void) index_memory_unstore(c->indexes); /* where memory is out, some freed indexes are not stored */
         known_unstore(&c->known);
         generation_history_done(&c->history);
         if (c->in_force && c->in_force->number > 0 && !c->in_force->audits)

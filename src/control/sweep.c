@@ -6,9 +6,9 @@
 
 #include "control/sweep_steps.h"
 
-/* --- what was read ------------------------------------------------------------------------------------------------- */
+/* --- tables ------------------------------------------------------------------------------------------------- */
 
-/* What open writes may have put at indexes that are free was used, for all that is known. */
+/* Records indexes as freed that are free now, and where a write that is not confirmed may have put an entry. */
 static int learn_open(struct control *c, const struct observed *before, const struct observed *now)
 {
         const struct subnet *s = now->subnet;
@@ -31,7 +31,7 @@ static int learn_open(struct control *c, const struct observed *before, const st
         return r;
 }
 
-/* What somebody else freed was used, too. If that is the pkeyd of the other head node, it did what the policy says. */
+/* Records indexes that another writer freed. If that may have been the pkeyd of the other head node, it followed the policy. */
 static int learn(struct control *c, const struct observed *now)
 {
         bool other_sm = c->snapshot && c->snapshot->subnet->sm_lid.v != now->subnet->sm_lid.v;
@@ -49,14 +49,14 @@ static int learn(struct control *c, const struct observed *now)
         knowledge_recall(c->knowledge, before);
         for (uint32_t i = 0; i < now->subnet->n_ports; i++)
                 if (before->tables[i].source == TABLE_ASSUMED)
-                        before->tables[i].source = TABLE_READ; /* some time ago */
+                        before->tables[i].source = TABLE_READ; /* at an earlier time */
         r = sweep_learn_freed(c);
         if (r == 0)
                 r = index_memory_learn_written(c->indexes, before, now, desired);
         return r < 0 ? r : learn_open(c, before, now);
 }
 
-/* What a person was shown, and the results, are of the old one. */
+/* The old snapshot stays until the end in pkeyctl: a person was asked about it, and the results borrow from it. */
 static void replace_snapshot(struct control *c)
 {
         struct snapshot *old = c->snapshot;
@@ -83,14 +83,14 @@ static int adopt_snapshot(struct control *c)
                 return r;
         c->discovered_hold = absent_hold;
         replace_snapshot(c);
-        /* who reads only stores nothing; out of memory: a policy knows less of those that are not there */
+        /* pkeyctl stores nothing when it only reads. Where memory is out fewer absent ports have a name */
         if (control_serves(c) || c->config.goal == CONTROL_APPLY)
                 (void) known_learn(&c->known, c->snapshot->subnet, c->now, wall);
         return 0;
 }
 
-/* A part of the known snapshot was read again. What went there is to be put back where it was, so that must be learned, too:
- * after this the difference is gone. */
+/* A part of the known snapshot was read again. Entries that are gone must be recorded before the merge, so that they can be put
+ * back at the same index. */
 static int adopt_seen(struct control *c)
 {
         int r = learn(c, c->sweep.seen);
@@ -101,9 +101,9 @@ static int adopt_seen(struct control *c)
         return snapshot_learn(c->snapshot, c->knowledge, c->sweep.seen, c->wall / USEC_PER_SEC);
 }
 
-/* LIDs moved since the discovery: nothing that was read counts. But a device that never is who it was, or a LID that leads
- * elsewhere, keeps pkeyd from no other port: once the fabric was discovered again for that, such ports count as not read. Where
- * there is no other sweep, they do at once. */
+/* A LID belongs to another port than at discovery, so that nothing that was read is valid. But one such port must not stop all
+ * others: if that is so again right after another discovery, these ports count as not read. In pkeyctl, which has one sweep, they
+ * do at once. */
 static bool is_stale(const struct control *c)
 {
         return survey_is_stale(c->sweep.survey) && (!c->sweep.new_snapshot || (control_serves(c) && !c->schedule.is_stale));
@@ -167,7 +167,7 @@ static int take_discovered(struct control *c)
                 return r;
         /* where memory is out, the M_Keys of the next discovery are worse guesses */
         (void) discovery_learn_links(s->discovery, c->links);
-        /* the master SM's port is missing: answers were lost, see reconcile.c */
+        /* the port of the master SM is missing: answers were lost, see reconcile.c */
         if (control_serves(c) && new->subnet->sm_lid.v && new->subnet->sm == SUBNET_NONE)
                 return -ENODATA;
         knowledge_complete_subnet(c->knowledge, new->subnet);
@@ -182,11 +182,11 @@ static const char *discovery_problem(const struct control *c, int r)
                                              : "this host's own port did not answer discovery";
 }
 
-/* What is stored of the other one would be stored as gone. */
+/* Else the ports of the other fabric would be stored as absent. */
 static void refuse_fabric(struct control *c)
 {
         (void) findings_error(c->config.findings, FINDING_HOST_STATE_DIR, "give each fabric a state directory of its own: --state-dir DIR",
-                              "what the state directory knows is of another fabric: none of its ports is in this one");
+                              "the state directory belongs to another fabric: none of its ports is in this one");
         sweep_end_with(c, SWEEP_REFUSED, -EBADMSG);
 }
 
@@ -211,8 +211,8 @@ void sweep_discovered(struct control *c, const struct control_event *event)
         c->discovered = c->now;
         c->discovery_failed = false;
         c->results.subnet = subnet;
-        log_debug(c->log, "discovered: %u nodes, %u ports that matter", subnet->n_nodes, subnet->n_ports);
-        if (c->sweep.abandoned) { /* it was done when that was said */
+        log_debug(c->log, "discovered: %u nodes, %u ports", subnet->n_nodes, subnet->n_ports);
+        if (c->sweep.abandoned) { /* the stage ended before the action reached it */
                 sweep_interrupted(c);
                 return;
         }
@@ -250,7 +250,7 @@ static const char *port_problem(int r)
         return strerror(-r);
 }
 
-/* Of another port the snapshot says nothing. */
+/* The snapshot is dropped if it is of another port. */
 static void use_port(struct control *c, const struct control_port *port)
 {
         if (c->snapshot && port->guid.v != c->port_guid.v) {
@@ -281,7 +281,7 @@ void sweep_port(struct control *c, const struct control_event *event)
         else if (c->sweep.kind == SWEEP_FULL)
                 sweep_discover(c);
         else if (c->sweep.kind == SWEEP_RETRY || control_wanted(c)->settings->writer == WRITER_OPENSM)
-                sweep_survey(c); /* OpenSM does not read a table before it writes it, so that is done here */
+                sweep_survey(c); /* OpenSM does not read a table before it writes it, so pkeyd does */
         else
                 sweep_lock(c);
 }
@@ -320,7 +320,7 @@ void sweep_tick(struct control *c)
         if (c->state == CONTROL_LOCKING) {
                 sweep_lock(c);
         } else if (c->state == CONTROL_TAKING_OVER) {
-                sweep_end(c, SWEEP_STALE); /* what was read is from before the other one stopped */
+                sweep_end(c, SWEEP_STALE); /* the tables were read before the other pkeyd stopped */
         } else if (c->state == CONTROL_WRITING_OPENSM) {
                 opensm_writer_tick(c->writer, c->now);
                 sweep_follow_writer(c);

@@ -15,7 +15,7 @@ void sweep_end(struct control *c, enum sweep_result result)
         c->sweep.ended = true;
         c->sweep.result = result;
         if (result == SWEEP_STALE && !control_serves(c))
-                note_error(c, -ESTALE); /* there is no other sweep */
+                note_error(c, -ESTALE); /* no other sweep follows */
 }
 
 void sweep_end_with(struct control *c, enum sweep_result result, int error)
@@ -78,7 +78,7 @@ int sweep_learn_freed(struct control *c)
 
 static void put_all(struct control *c, struct store_transaction *t)
 {
-        (void) sweep_learn_freed(c); /* memory being out loses a hint */
+        (void) sweep_learn_freed(c); /* where memory is out, index memory is less complete */
         knowledge_store(c->knowledge, c->boot, t);
         records_put_indexes(t, c->indexes);
         records_put_known(t, &c->known);
@@ -131,7 +131,7 @@ void sweep_free(struct control *c)
 
         sweep_unlock(c);
         gate_close(c->gate);
-        knowledge_drop_policy(c->knowledge); /* it borrows from the arena */
+        knowledge_drop_policy(c->knowledge); /* borrowed from the arena */
         opensm_writer_drop(c->writer);
         findings_done(&s->conf_findings);
         s->discovery = discovery_free(s->discovery);
@@ -183,7 +183,7 @@ void sweep_set_held(struct control *c, const struct apply *apply)
         c->status.held = c->results.held = l;
 }
 
-static int pretend(struct control *c, struct knowledge *copy, struct apply **ret)
+static int pretend_apply(struct control *c, struct knowledge *copy, struct apply **ret)
 {
         struct sweep *s = &c->sweep;
         const struct apply_options options = { .knowledge = copy };
@@ -198,10 +198,10 @@ void sweep_foresee_held(struct control *c)
         _cleanup_(knowledge_free_p) struct knowledge *copy = NULL;
         struct apply *apply = NULL;
 
-        /* with full knowledge nothing waits for long */
+        /* if every table is known for certain, no base is held */
         if (!plan_is_empty(c->sweep.decision.plan) && !knowledge_is_certain(c->knowledge)) {
                 copy = knowledge_copy(c->knowledge);
-                if (!copy || pretend(c, copy, &apply) < 0)
+                if (!copy || pretend_apply(c, copy, &apply) < 0)
                         return;
         }
         sweep_set_held(c, apply);
@@ -209,7 +209,7 @@ void sweep_foresee_held(struct control *c)
 
 /* --- discovery ----------------------------------------------------------------------------------------------------- */
 
-/* Once for each generation; where memory is out, with the next sweep. What is wrong with them makes the M_Keys worse guesses. */
+/* Once for each generation; where memory is out, with the next sweep. Lines that cannot be used are ignored. */
 static void take_neighbors(struct control *c, struct generation *g)
 {
         uint32_t n_ignored;
@@ -241,7 +241,7 @@ void sweep_discover(struct control *c)
 
 /* --- survey -------------------------------------------------------------------------------------------------------- */
 
-/* Of what was read at the last sweep, and is certain since. Out of memory: nothing, and more is asked. */
+/* Tables that are known for certain need not be read again. Where memory is out, all are read. */
 static struct observed *recall_certain(const struct control *c)
 {
         const struct sweep *s = &c->sweep;
@@ -337,7 +337,7 @@ bool sweep_port_works(struct control *c, int r)
         const char *problem;
 
         if (r < 0) {
-                sweep_fail(c, "the port could not be asked for its state", r);
+                sweep_fail(c, "PortInfo of the local port could not be queried", r);
                 return false;
         }
         problem = port_query_problem(&c->sweep.query);

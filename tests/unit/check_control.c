@@ -1069,8 +1069,8 @@ START_TEST(described_in_each_state)
 {
         static const char *const texts[CONTROL_N_STATES] = {
                         [CONTROL_IDLE] = "generation 1: 9 ports verified",
-                        [CONTROL_OPENING_PORT] = "looking at the local port",
-                        [CONTROL_QUERYING_PORT] = "looking at the local port",
+                        [CONTROL_OPENING_PORT] = "querying the local port",
+                        [CONTROL_QUERYING_PORT] = "querying the local port",
                         [CONTROL_DISCOVERING] = "discovering the fabric",
                         [CONTROL_CHOOSING] = "starting",
                         [CONTROL_SURVEYING] = "reading P_Key tables, 0 % done",

@@ -853,7 +853,7 @@ START_TEST(stage_fails)
                 enum control_state state;
                 const char *text;
         } cases[] = {
-                        {CONTROL_QUERYING_PORT, "the port could not be asked for its state: "},
+                        {CONTROL_QUERYING_PORT, "PortInfo of the local port could not be queried: "},
                         {CONTROL_SURVEYING, "the P_Key tables could not be read: "},
                         {CONTROL_APPLYING, "writing was cut short: "},
         };
