@@ -735,7 +735,7 @@ static bool was_handed_over(const struct control_file *copy, struct file_bytes f
 }
 
 /* May the file in place be replaced? */
-static void judge_file(struct opensm_writer *w, usec_t now, struct file_bytes f, const struct control_file *copy)
+static void check_file_in_place(struct opensm_writer *w, usec_t now, struct file_bytes f, const struct control_file *copy)
 {
         enum partitions_file_owner owner = partitions_file_recognise(f.bytes, f.n, &w->is_phase);
         struct partitions_conf *conf;
@@ -776,7 +776,7 @@ static void files_read(struct opensm_writer *w, usec_t now, const struct control
         } else if (!f.bytes) {
                 end(w, -ENOMEM);
         } else {
-                judge_file(w, now, f, &files[1]);
+                check_file_in_place(w, now, f, &files[1]);
         }
 }
 
@@ -1023,7 +1023,7 @@ static void phase_ends(struct opensm_writer *w, usec_t now)
 }
 
 /* Does not stop before the phase is carried out: OpenSM would go on writing what the next plan does not expect. */
-static void judge_phase(struct opensm_writer *w, usec_t now)
+static void check_phase(struct opensm_writer *w, usec_t now)
 {
         uint32_t first;
 
@@ -1072,7 +1072,7 @@ static void surveyed(struct opensm_writer *w, usec_t now, const struct control_e
         else if (w->is_last_survey)
                 finish(w, now);
         else
-                judge_phase(w, now);
+                check_phase(w, now);
 }
 
 void opensm_writer_tick(struct opensm_writer *w, usec_t now)
@@ -1139,7 +1139,7 @@ void opensm_writer_answer(struct opensm_writer *w, usec_t now, const struct cont
         steps[w->step].answered(w, now, event);
 }
 
-/* --- the judge ---------------------------------------------------------------------------------------------------- */
+/* --- can OpenSM carry it out? -------------------------------------------------------------------------------------- */
 
 static bool has_both(const struct desired_port *port)
 {
@@ -1168,7 +1168,7 @@ static void check_both(const struct desired *desired, const struct opensm_conf *
         }
 }
 
-int opensm_writer_judge(const struct generation *g, const struct opensm_conf *conf, const struct reconciled *decision,
+int opensm_writer_check(const struct generation *g, const struct opensm_conf *conf, const struct reconciled *decision,
                         struct findings *findings)
 {
         const char *file = settings_opensm_file(g->settings);

@@ -42,7 +42,7 @@ struct opensm_writer *opensm_writer_new(struct log *log);
 struct opensm_writer *opensm_writer_free(struct opensm_writer *w);
 
 /* Can OpenSM carry out the decision? Findings say why not. Returns 0, -EBADMSG, -ENOMEM. */
-int opensm_writer_judge(const struct generation *g, const struct opensm_conf *conf, const struct reconciled *decision,
+int opensm_writer_check(const struct generation *g, const struct opensm_conf *conf, const struct reconciled *decision,
                         struct findings *findings);
 
 /* The decision to carry out or to mirror. Everything is borrowed until the end. */

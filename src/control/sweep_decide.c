@@ -7,13 +7,13 @@
 #include "events/event_text.h"
 #include "util/text.h"
 
-/* From now on who was absent may be back: others took so long to answer for their tables. */
+/* How long after discovery a port that was absent counts as absent: reading the tables of others may take longer. */
 #define DISCOVERY_GETS_OLD (8 * USEC_PER_SEC)
 #define LOCK_RETRY         USEC_PER_SEC
 
-/* --- judge --------------------------------------------------------------------------------------------------------- */
+/* --- plan --------------------------------------------------------------------------------------------------------- */
 
-/* Nothing can be in force on this fabric; the next sweep may find another one. */
+/* No generation can be carried out on this fabric; the next sweep may find it changed. */
 static void refuse(struct control *c, const struct findings *findings)
 {
         struct generation *g = c->sweep.generation;
@@ -31,13 +31,14 @@ static void refuse(struct control *c, const struct findings *findings)
         sweep_end(c, SWEEP_REFUSED);
 }
 
-/* The generation to decide by on the port that the sweep works through; NULL: what is wanted is for another port. */
+/* The generation to decide by on the port that the sweep works through; NULL: the candidate is for another port, and no generation
+ * is in force. */
 static struct generation *to_decide(const struct control *c)
 {
         return c->candidate && port_key_is_of(&c->sweep.port, c->candidate->settings) ? c->candidate : c->in_force;
 }
 
-static bool is_missed(const struct knowledge *k, const struct subnet *s)
+static bool has_missing_ports(const struct knowledge *k, const struct subnet *s)
 {
         for (uint32_t i = 0; i < knowledge_n_records(k); i++)
                 if (knowledge_get(k, i)->presence != KNOWLEDGE_THERE && !knowledge_get(k, i)->expired)
@@ -48,7 +49,7 @@ static bool is_missed(const struct knowledge *k, const struct subnet *s)
         return false;
 }
 
-/* What a policy gives to those that are not in the snapshot, or not completely, too. */
+/* What a policy gives all ports, also those that are not in the snapshot, or incomplete there. */
 static int resolve_for_all(struct control *c, const struct policy *policy, struct memberships **ret_memberships,
                            struct desired **ret)
 {
@@ -58,13 +59,13 @@ static int resolve_for_all(struct control *c, const struct policy *policy, struc
         return r < 0 ? r : sweep_resolve(c, policy, larger, ret_memberships, ret);
 }
 
-/* NULL: nobody is missing. */
-static int give_all(struct control *c, struct memberships **ret_memberships, struct desired **ret)
+/* The same for the generation to decide by; NULL: no port is missing. */
+static int resolve_missing(struct control *c, struct memberships **ret_memberships, struct desired **ret)
 {
         int r;
 
         *ret = NULL;
-        if (!is_missed(c->knowledge, c->snapshot->subnet))
+        if (!has_missing_ports(c->knowledge, c->snapshot->subnet))
                 return 0;
         r = resolve_for_all(c, c->sweep.generation->policy, ret_memberships, ret);
         if (r == 0)
@@ -82,13 +83,13 @@ static int set_policy(struct control *c)
         knowledge_hold_absent(c->knowledge, c->now, c->sweep.generation->settings->absent_hold);
         if (c->sweep.kind != SWEEP_FULL || c->now - c->discovered > DISCOVERY_GETS_OLD)
                 knowledge_doubt_absence(c->knowledge);
-        r = give_all(c, &memberships, &all);
+        r = resolve_missing(c, &memberships, &all);
         if (r == 0)
                 r = freezer_limit(c->freezer, c->sweep.arena, &c->sweep.decision, memberships, all, &limited);
         return r < 0 ? r : knowledge_set_policy(c->knowledge, limited);
 }
 
-/* Does this generation have the policy that is in force? For one that serves that is the one in force, and no candidate. */
+/* Is the policy of this generation in force? With CONTROL_SERVE that of a candidate is not, even if it is equal. */
 static bool is_in_force(const struct control *c, const struct generation *g)
 {
         if (control_serves(c))
@@ -96,7 +97,7 @@ static bool is_in_force(const struct control *c, const struct generation *g)
         return c->in_force && generation_has_policy(c->in_force, g->policy_bytes, g->n_policy_bytes);
 }
 
-static int judge_as(struct control *c, bool in_force, struct findings *findings)
+static int plan_as(struct control *c, bool in_force, struct findings *findings)
 {
         struct sweep *s = &c->sweep;
         int r;
@@ -106,7 +107,7 @@ static int judge_as(struct control *c, bool in_force, struct findings *findings)
                 findings_append(findings, &s->conf_findings.items[i]);
         r = reconcile(s->arena, s->generation->policy, c->snapshot->observed, c->indexes, &s->options, findings, &s->decision);
         if (r == 0 && control_serves(c) && !s->generation->audits)
-                r = opensm_writer_judge(s->generation, &s->conf, &s->decision, findings);
+                r = opensm_writer_check(s->generation, &s->conf, &s->decision, findings);
         if (r == -ENOMEM || findings->out_of_memory)
                 return -ENOMEM;
         return s->conf_findings.n_errors > 0 ? -EBADMSG : r;
@@ -122,14 +123,14 @@ static bool has_text(const struct findings *findings, const struct finding *f)
         return false;
 }
 
-/* Errors that freeze ports: these are compared by port. The others are about ports that are not there. */
+/* Errors that freeze ports are compared by port. The others are about ports that are not in the fabric. */
 static bool is_error_of_frozen(const struct finding *f)
 {
         return f->code == FINDING_POLICY_AMBIGUOUS || f->code == FINDING_PLAN_CAPACITY ||
                f->code == FINDING_PLAN_CAPACITY_TRANSITION || f->code == FINDING_PORT_FROZEN;
 }
 
-/* A port of which another has the name is frozen without refusing a new policy. */
+/* Not counting ports whose name another port has, too: they are frozen, but refuse no new policy. */
 static bool has_new_frozen(const struct plan *candidate, const struct plan *in_force)
 {
         for (uint32_t i = 0; i < candidate->subnet->n_ports; i++)
@@ -147,10 +148,10 @@ static bool has_new_errors(const struct findings *candidate, const struct findin
         return false;
 }
 
-/* The candidate is refused, but is the policy in force any better? One hostile host must not keep every edit out: errors that the
- * policy in force has too, for the same ports, are no reason to refuse. Returns 0: there are no others, and `findings` are those of
- * the candidate with these ports frozen; -EBADMSG; -ENOMEM. */
-static int judge_beside_in_force(struct control *c, struct findings *findings)
+/* The candidate has errors, but perhaps no other ones than the policy in force: one hostile host must not refuse every edit. Errors
+ * that the policy in force has, too, for the same ports, are no reason to refuse. Returns 0: there are no others, and `findings`
+ * are those of the candidate with these ports frozen; -EBADMSG; -ENOMEM. */
+static int plan_like_in_force(struct control *c, struct findings *findings)
 {
         _cleanup_findings_ struct findings others = {};
         struct sweep *s = &c->sweep;
@@ -159,11 +160,11 @@ static int judge_beside_in_force(struct control *c, struct findings *findings)
         struct reconciled decision;
         int r;
 
-        r = judge_as(c, true, findings);
+        r = plan_as(c, true, findings);
         if (r < 0)
                 return r;
         findings_init(&others, s->arena);
-        if (control_serves(c)) /* else what is remembered of it is the policy alone */
+        if (control_serves(c)) /* else only its policy is known, from the store */
                 plan_options_from_settings(g->settings, &options);
         options.in_force = true;
         options.known = &c->known;
@@ -173,8 +174,8 @@ static int judge_beside_in_force(struct control *c, struct findings *findings)
         return has_new_frozen(s->decision.plan, decision.plan) || has_new_errors(findings, &others) ? -EBADMSG : 0;
 }
 
-/* Its errors refuse a new policy. */
-static int judge_new(struct control *c, struct findings *findings)
+/* Errors refuse a new policy. */
+static int plan_new(struct control *c, struct findings *findings)
 {
         _cleanup_findings_ struct findings strict = {}, frozen = {};
         const struct findings *out = &strict;
@@ -182,9 +183,9 @@ static int judge_new(struct control *c, struct findings *findings)
 
         findings_init(&strict, c->sweep.arena);
         findings_init(&frozen, c->sweep.arena);
-        r = judge_as(c, false, &strict);
+        r = plan_as(c, false, &strict);
         if (r == -EBADMSG && c->in_force && port_key_is_of(&c->sweep.port, c->in_force->settings)) {
-                r = judge_beside_in_force(c, &frozen);
+                r = plan_like_in_force(c, &frozen);
                 if (r == 0)
                         out = &frozen;
         }
@@ -193,7 +194,7 @@ static int judge_new(struct control *c, struct findings *findings)
         return findings->out_of_memory ? -ENOMEM : r;
 }
 
-/* Who seems to have gone may be back, so a generation that once saw the SM does not write any more. */
+/* A generation that saw a master SM stays in audit mode: an SM that is gone may return at any time. */
 static void check_beside_sm(struct control *c)
 {
         struct sweep *s = &c->sweep;
@@ -209,7 +210,7 @@ static void check_beside_sm(struct control *c)
                 s->options.beside_sm = BESIDE_SM_AUDITED;
 }
 
-static int judge(struct control *c, struct findings *findings)
+static int make_plan(struct control *c, struct findings *findings)
 {
         struct sweep *s = &c->sweep;
         int r;
@@ -218,14 +219,14 @@ static int judge(struct control *c, struct findings *findings)
         s->options.known = &c->known;
         check_beside_sm(c);
         c->status.numbers.n_plans++;
-        r = is_in_force(c, s->generation) ? judge_as(c, true, findings) : judge_new(c, findings);
+        r = is_in_force(c, s->generation) ? plan_as(c, true, findings) : plan_new(c, findings);
         return r < 0 ? r : set_policy(c);
 }
 
 /* --- decide -------------------------------------------------------------------------------------------------------- */
 
-/* One try with one generation. Returns 0, -EAGAIN: it was a candidate and is refused, what is in force is next; -EBADMSG:
- * refused; -ENOMEM. */
+/* Plans with one generation. Returns 0, -EAGAIN: a candidate was refused, the generation in force is next; -EBADMSG: refused;
+ * -ENOMEM. */
 static int decide_by(struct control *c, struct generation *g, struct findings *findings)
 {
         struct sweep *s = &c->sweep;
@@ -234,7 +235,7 @@ static int decide_by(struct control *c, struct generation *g, struct findings *f
 
         generation_unref(s->generation);
         s->generation = generation_ref(g);
-        r = judge(c, findings);
+        r = make_plan(c, findings);
         if (r == -ENOMEM)
                 return r;
         if (!control_serves(c))
@@ -265,7 +266,7 @@ void sweep_lock(struct control *c)
         control_do(c, &(struct control_action) { .kind = CONTROL_LOCK });
 }
 
-/* An answer that stands: the same writes as those that were confirmed. */
+/* Does the plan have exactly the writes that a person confirmed? */
 static bool is_confirmed(const struct control *c)
 {
         const struct plan *now = c->sweep.decision.plan, *then = c->sweep.confirmed;
@@ -279,14 +280,14 @@ static bool is_confirmed(const struct control *c)
 
 static void confirm(struct control *c)
 {
-        /* nobody else has to wait for a person */
+        /* other processes need not wait for a person */
         if (c->config.confirm)
                 sweep_unlock(c);
         c->state = CONTROL_CONFIRMING;
         control_do(c, &(struct control_action) { .kind = CONTROL_CONFIRM });
 }
 
-/* What a second plan has to be told, the first one had, unless it is another plan. */
+/* Findings of a second plan are those of the first one, unless it is a different plan. */
 static int plan_once(struct control *c)
 {
         _cleanup_findings_ struct findings again = {};
@@ -348,7 +349,7 @@ static void decide_to_serve(struct control *c)
         const char *conf = g ? g->settings->opensm_config : NULL;
         int r = -EAGAIN;
 
-        /* what is in force may be about another opensm.conf than the candidate that was refused */
+        /* the settings in force may name another opensm.conf than those of a candidate that was refused */
         while (r == -EAGAIN && g && same_text(conf, g->settings->opensm_config)) {
                 _cleanup_findings_ struct findings findings = {};
 
@@ -395,7 +396,7 @@ void sweep_read_conf(struct control *c, const struct control_event *event)
                 decide(c);
 }
 
-/* What OpenSM will make of a partition file depends on it. Its defaults are in force where none is named. */
+/* opensm.conf decides how OpenSM carries out a partition file. Where none is named, OpenSM's defaults count. */
 void sweep_decide(struct control *c)
 {
         const struct generation *g = to_decide(c);
@@ -433,14 +434,15 @@ static void report_sm(struct control *c)
 
         sm_follow_describe(&c->sm, c->sm_name, text, sizeof(text));
         if (c->sm.state == SM_FOLLOW_STANDBY)
-                log_add(c->log, LOG_EVENT_STANDS_BY, &about, "%s; nothing is written from here", text);
+                log_add(c->log, LOG_EVENT_STANDS_BY, &about, "%s; this host writes nothing", text);
         else if (c->sm.state == SM_FOLLOW_WRITER)
                 log_add(c->log, LOG_EVENT_WRITES, &about, "%s", text);
         else
                 log_debug(c->log, "%s", text);
 }
 
-/* What this policy gives to everybody, there or not. If it can be carried out: the other one refuses it like this one. */
+/* Notes what this policy gives all ports, in the fabric or not. A policy that cannot be carried out is refused by the other head
+ * node, too. */
 static int suspect_policy(struct control *c, const struct policy *policy)
 {
         struct memberships *memberships;
@@ -455,8 +457,8 @@ static int suspect_policy(struct control *c, const struct policy *policy)
         return r == -EBADMSG ? 0 : r;
 }
 
-/* The other head node wrote until now, by the policy that is in force here or by the next one, also if no sweep of a standby ended
- * meanwhile. */
+/* The other head node has written until now, by the policy that is in force here or by the candidate, also if no sweep of this
+ * standby ended meanwhile. */
 static int suspect_other(struct control *c)
 {
         int r = c->in_force ? suspect_policy(c, c->in_force->policy) : 0;
@@ -524,8 +526,8 @@ static void wait_for_lock(struct control *c, int pid)
         control_set_status(c, "waiting for another process that writes P_Key tables");
 }
 
-/* Another process wrote, and stored more than what is known here. A policy that is only looked at has its number in no store: if
- * another one got it, this one gets a new one. */
+/* Another process has written tables and stored more than what is known here. The number of a generation that only audits is not in
+ * the store: if another generation has got it, this one gets a new number. */
 static void take_changed(struct control *c, struct remembered *changed)
 {
         struct generation *g = c->in_force;
@@ -562,9 +564,9 @@ void sweep_locked(struct control *c, const struct control_event *event)
         if (event->lock.changed)
                 take_changed(c, event->lock.changed);
         if (s->waited_for_lock || (event->lock.changed && control_serves(c)))
-                sweep_end(c, SWEEP_STALE); /* what was read before is what the other process changed */
+                sweep_end(c, SWEEP_STALE); /* the tables were read before the other process changed them */
         else if (!control_serves(c) && (c->config.confirm || event->lock.changed))
-                sweep_discover(c); /* filters, too, may be others by now */
+                sweep_discover(c); /* filters may have changed, too */
         else if (control_follows_sm(c))
                 sweep_query_port(c, CONTROL_FINDING_SM);
         else

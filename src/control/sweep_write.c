@@ -9,15 +9,15 @@
 
 /* --- compare ------------------------------------------------------------------------------------------------------- */
 
-/* Without a judgement, what was known of the tables that could be read stays. */
-static void count_ports(struct control *c, const struct watch_report *report, bool judged)
+/* Without a comparison the former numbers of tables that match or differ stay. */
+static void count_ports(struct control *c, const struct watch_report *report, bool compared)
 {
         struct port_counts *ports = &c->status.ports;
 
         ports->managed = report->n_ports;
         ports->unreachable = report->n_unreachable;
         ports->silent = subnet_count_silent(c->snapshot->subnet);
-        if (!judged)
+        if (!compared)
                 return;
         ports->right = report->n_right;
         ports->differ = report->n_differ;
@@ -35,14 +35,14 @@ static void report_standby(struct control *c, const struct verification *v)
                 event_text_standby(c->log, g, c->snapshot->subnet, v, &c->standby_reported);
 }
 
-int sweep_watch(struct control *c, bool judge, struct watch_report *ret)
+int sweep_watch(struct control *c, bool compare, struct watch_report *ret)
 {
         struct sweep *s = &c->sweep;
         bool same_policy = s->generation && c->watched_generation == s->generation->number;
         struct verification *v = NULL;
         int r;
 
-        if (judge) {
+        if (compare) {
                 r = verify_compare(s->arena, s->decision.desired, c->snapshot->observed, &s->options, &v);
                 if (r < 0)
                         return r;
@@ -52,18 +52,18 @@ int sweep_watch(struct control *c, bool judge, struct watch_report *ret)
         if (r < 0)
                 return r;
         known_reported(&c->known);
-        count_ports(c, ret, judge);
-        if (judge)
+        count_ports(c, ret, compare);
+        if (compare)
                 c->watched_generation = s->generation->number;
-        if (judge && s->kind == SWEEP_FULL) /* one moment of the whole fabric */
+        if (compare && s->kind == SWEEP_FULL) /* the whole fabric at one time */
                 report_standby(c, v);
         event_text_watch(c->log, s->generation ? s->generation : c->in_force, ret, c->snapshot->subnet,
                          s->generation && !control_may_write(c, s->generation));
         return 0;
 }
 
-/* Nothing was written, or not all: the policy is in force all the same, and the tables are counted by it. */
-static void judge_unwritten(struct control *c)
+/* Nothing was written, or not everything: tables are compared with the policy nevertheless, because it is in force. */
+static void compare_unwritten(struct control *c)
 {
         struct watch_report report;
 
@@ -73,13 +73,13 @@ static void judge_unwritten(struct control *c)
 
 static void fail_to_write(struct control *c, const char *what, int error)
 {
-        judge_unwritten(c);
+        compare_unwritten(c);
         sweep_fail(c, what, error);
 }
 
 #define NEITHER "and pkeyd.yaml has neither writer: opensm, opensm.mirror nor beside_opensm"
 
-/* A subnet manager that ended may be back at any time: the generation that saw one does not write any more. */
+/* "", or why nothing is written. */
 static const char *describe_audit(const struct control *c, const struct generation *g)
 {
         if (!g->audits)
@@ -127,7 +127,7 @@ static void describe_outcome(struct control *c, const struct watch_report *repor
         control_set_status(c, "%s", t.bytes ?: "out of memory");
 }
 
-/* Only a policy that is wholly in force is remembered as such. */
+/* A policy is stored as in force only after it was carried out completely. */
 static void store_policy(struct control *c)
 {
         const struct verification *v = c->results.verification;
@@ -158,8 +158,8 @@ static void finish(struct control *c)
         sweep_end(c, failed || waits ? SWEEP_PARTIAL : SWEEP_DONE);
 }
 
-/* True: the tables were compared. False: the sweep has ended with a problem. */
-static bool compare(struct control *c)
+/* False: the sweep has ended with a problem. */
+static bool compare_and_report(struct control *c)
 {
         struct generation *g = c->sweep.generation;
         struct watch_report report;
@@ -184,7 +184,7 @@ static bool compare(struct control *c)
 
 /* --- OpenSM's file ------------------------------------------------------------------------------------------------- */
 
-/* What the writer expects of OpenSM is in the knowledge. */
+/* The knowledge has the writes that the writer expects of OpenSM. */
 static void store_for_writer(struct control *c)
 {
         int r = sweep_store(c, c->state);
@@ -193,7 +193,7 @@ static void store_for_writer(struct control *c)
                 opensm_writer_answer(c->writer, c->now, &(struct control_event) { .kind = CONTROL_EVENT_STORED, .r = r });
 }
 
-/* The tables are as they should be, but OpenSM does not know of it. It is tried again like a port that failed. */
+/* The tables match the policy, but not the file of OpenSM. It is written again like a port that failed. */
 static void mirror_is_behind(struct control *c, int r)
 {
         const char *problem = opensm_writer_problem(c->writer);
@@ -219,13 +219,13 @@ void sweep_follow_writer(struct control *c)
                 return;
         if (r < 0 && c->state == CONTROL_WRITING_OPENSM) {
                 if (r != -ECANCELED && r != -ESTALE)
-                        judge_unwritten(c);
+                        compare_unwritten(c);
                 if (*opensm_writer_problem(c->writer))
                         control_set_status(c, "%s", opensm_writer_problem(c->writer));
                 sweep_end(c, r == -ECANCELED ? SWEEP_STOPPED : r == -ESTALE ? SWEEP_STALE : SWEEP_FAILED);
         } else if (c->state == CONTROL_MIRRORING && r < 0) {
                 mirror_is_behind(c, r);
-        } else if (c->state == CONTROL_MIRRORING || compare(c)) {
+        } else if (c->state == CONTROL_MIRRORING || compare_and_report(c)) {
                 finish(c);
         }
 }
@@ -265,7 +265,7 @@ static bool mirrors(const struct control *c)
 
 void sweep_verify(struct control *c)
 {
-        if (!compare(c))
+        if (!compare_and_report(c))
                 return;
         if (mirrors(c))
                 start_writer(c, CONTROL_MIRRORING);
@@ -313,7 +313,7 @@ static void report_gate(struct control *c)
                 (void) findings_add(c->config.findings, FINDING_ERROR, FINDING_BUG, NULL, "%s", text);
 }
 
-/* All phases are through, or it was cut short: r, and why. */
+/* All phases have ended. r < 0: writing was cut short, and why. */
 static void applied(struct control *c, int r, const char *why)
 {
         struct sweep *s = &c->sweep;
@@ -358,7 +358,7 @@ void sweep_stop_writing(struct control *c)
                 opensm_writer_stop(c->writer);
 }
 
-/* Writing ends when this host is not the master SM's any more. */
+/* The apply ends when the master SM leaves this host. */
 static void prepare_guard(struct control *c)
 {
         struct sweep *s = &c->sweep;
@@ -380,7 +380,7 @@ static void run_phase(struct control *c)
         sweep_run_stage(c, CONTROL_APPLYING, is_guarded ? sm_guard_stage(&s->guard) : apply_stage(s->apply));
 }
 
-/* What the next phase may send is stored before its first MAD leaves. */
+/* The possible writes of the next phase are stored before its first MAD is sent. */
 static void next_phase(struct control *c)
 {
         int r = apply_prepare(c->sweep.apply);
@@ -404,7 +404,7 @@ void sweep_stored(struct control *c, const struct control_event *event)
         if (r == 0)
                 run_phase(c);
         else
-                applied(c, r, "what would be written next could not be stored in state.db, so it is not written");
+                applied(c, r, "the next writes could not be stored in state.db, so they are not sent");
 }
 
 void sweep_phase_applied(struct control *c, const struct control_event *event)
@@ -442,18 +442,18 @@ void sweep_carry_out(struct control *c)
 {
         struct sweep *s = &c->sweep;
         const struct settings *settings = s->generation->settings;
-        bool judged_before = c->watched_generation == s->generation->number, may_write, by_itself;
+        bool compared_before = c->watched_generation == s->generation->number, may_write, by_itself;
         struct watch_report report;
         int r = 0;
 
-        /* drift is reported before it is repaired; what a new policy changes did not drift */
+        /* drift is reported before it is repaired; a difference to a new policy is no drift */
         if (s->surveyed)
-                r = sweep_watch(c, judged_before, &report);
+                r = sweep_watch(c, compared_before, &report);
         if (r < 0) {
                 sweep_fail(c, "tables could not be compared with the policy", r);
                 return;
         }
-        /* while this one stands by the other head node carries out the policy, and who hangs then was perhaps written to before */
+        /* while this host stands by the other head node carries out the policy: ports that do not answer may have been written */
         if (!control_may_write(c, s->generation) && knowledge_suspect_policy(c->knowledge) < 0) {
                 sweep_fail(c, "what the other head node may write could not be noted", -ENOMEM);
                 return;
@@ -461,7 +461,7 @@ void sweep_carry_out(struct control *c)
         may_write = control_writes(c, s->generation);
         by_itself = settings->writer == WRITER_DIRECT;
         if (may_write && s->locked && by_itself && !plan_is_empty(s->decision.plan)) {
-                sweep_apply(c); /* says what it holds at its end */
+                sweep_apply(c); /* sets the held bases at its end */
                 return;
         }
         sweep_foresee_held(c);
