@@ -63,20 +63,15 @@ bool daemon_is(const struct daemon_status *s, const char *state)
         return s->state && strcmp(s->state, state) == 0;
 }
 
-uint64_t bus_field_number(const struct bus_field *f, const void *object)
+const char *bus_next_line(const char **rest, int *length)
 {
-        uint64_t value;
+        const char *line = *rest;
 
-        memcpy(&value, (const char *) object + f->offset, sizeof(value));
-        return value;
-}
-
-const char *bus_field_text(const struct bus_field *f, const void *object)
-{
-        const char *value;
-
-        memcpy(&value, (const char *) object + f->offset, sizeof(value));
-        return value;
+        if (!line || *line == '\0')
+                return NULL;
+        *length = (int) strcspn(line, "\n");
+        *rest = line + *length + (line[*length] == '\n');
+        return line;
 }
 
 /* --- calls ----------------------------------------------------------------------------------------------------------- */
@@ -167,53 +162,34 @@ int bus_client_find(struct context *ctx, struct daemon_status *ret)
 
 /* --- dictionaries ---------------------------------------------------------------------------------------------------- */
 
-static int read_text(struct context *ctx, sd_bus_message *m, const struct bus_field *f, void *object)
+/* The value of one key, if its type is what it should be. */
+static int read_value(struct context *ctx, sd_bus_message *m, const struct bus_field *f, void *object)
 {
-        const char *text, *copy;
-        int r = sd_bus_message_read_basic(m, 's', &text);
-
-        if (r < 0)
-                return r;
-        copy = arena_strdup(ctx->arena, text);
-        if (!copy)
-                return -ENOMEM;
-        memcpy((char *) object + f->offset, &copy, sizeof(copy));
-        return 0;
-}
-
-static int read_number(sd_bus_message *m, const char *type, const struct bus_field *f, void *object)
-{
+        void *member = (char *) object + f->offset;
         union {
+                const char *s;
                 uint8_t y;
                 uint16_t q;
                 uint32_t u;
                 uint64_t t;
                 int b;
         } v = {};
-        uint64_t value;
-        int r = sd_bus_message_read_basic(m, *type, &v);
-
-        if (r < 0)
-                return r;
-        value = *type == 'y' ? v.y : *type == 'q' ? v.q : *type == 'u' ? v.u : *type == 'b' ? v.b != 0 : v.t;
-        memcpy((char *) object + f->offset, &value, sizeof(value));
-        return 0;
-}
-
-/* The value of one key, if its type is what it should be. */
-static int read_value(struct context *ctx, sd_bus_message *m, const struct bus_field *f, void *object)
-{
         const char *type;
         int r = sd_bus_message_peek_type(m, NULL, &type);
 
         if (r < 0)
                 return r;
-        if (f->kind == FIELD_TEXT ? strcmp(type, "s") != 0 : strlen(type) != 1 || !strchr("yqutb", *type))
+        if (strlen(type) != 1 || !strchr(f->kind == FIELD_TEXT ? "s" : "yqutb", *type))
                 return sd_bus_message_skip(m, "v");
-        r = sd_bus_message_enter_container(m, 'v', type);
-        if (r >= 0)
-                r = f->kind == FIELD_TEXT ? read_text(ctx, m, f, object) : read_number(m, type, f, object);
-        return r < 0 ? r : sd_bus_message_exit_container(m);
+        r = sd_bus_message_read(m, "v", type, &v);
+        if (r < 0)
+                return r;
+        if (f->kind != FIELD_TEXT) {
+                *(uint64_t *) member = *type == 'y' ? v.y : *type == 'q' ? v.q : *type == 'u' ? v.u : *type == 'b' ? v.b != 0 : v.t;
+                return 0;
+        }
+        *(const char **) member = arena_strdup(ctx->arena, v.s);
+        return *(const char **) member ? 0 : -ENOMEM;
 }
 
 static int read_entry(struct context *ctx, sd_bus_message *m, const struct bus_field *fields, size_t n, void *object,
@@ -250,6 +226,48 @@ int bus_client_read_fields(struct context *ctx, sd_bus_message *m, const struct 
         if (ret_seen)
                 *ret_seen = seen;
         return r < 0 ? bus_client_complain(ctx, r) : 0;
+}
+
+/* --- dictionaries as JSON --------------------------------------------------------------------------------------------- */
+
+static json_t *field_value(const struct bus_field *f, const void *object)
+{
+        uint64_t number = f->kind == FIELD_TEXT ? 0 : bus_field_number(f, object);
+
+        switch (f->kind) {
+        case FIELD_TEXT:
+                return doc_text(bus_field_text(f, object));
+        case FIELD_NUMBER:
+                return json_integer((json_int_t) number);
+        case FIELD_BOOL:
+                return json_boolean(number);
+        case FIELD_GUID:
+                return number ? doc_guid((struct guid) { number }) : json_null();
+        case FIELD_P_KEY:
+                return number ? json_sprintf("0x%04x", (unsigned) number) : json_null();
+        case FIELD_TIME:
+                return doc_time(number);
+        }
+        return NULL;
+}
+
+json_t *bus_fields_object(struct doc *d, const struct bus_field *fields, size_t n, const void *object, uint64_t which)
+{
+        json_t *o = json_object();
+
+        for (size_t i = 0; i < n; i++)
+                if (which & UINT64_C(1) << i)
+                        doc_add(d, o, "{s:o}", fields[i].json_key, field_value(&fields[i], object));
+        return o;
+}
+
+json_t *violation_object(struct doc *d, const struct seen_violation *v)
+{
+        json_t *o = bus_fields_object(d, seen_violation_fields, n_seen_violation_fields, v, UINT64_MAX);
+
+        if (!v->kind && json_object_del(o, "kind") + json_object_del(o, "count") + json_object_del(o, "ports") != 0)
+                d->failed = true;
+        return o;
 }
 
 /* --- findings -------------------------------------------------------------------------------------------------------- */

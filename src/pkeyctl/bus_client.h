@@ -10,7 +10,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "pkeyctl/context.h"
+#include "pkeyctl/doc.h"
 
 #define BUS_NAME      "org.pkeyd1"
 #define BUS_PATH      "/org/pkeyd1"
@@ -55,9 +55,24 @@ extern const size_t n_seen_violation_fields;
 /* Is that its state ("right", "failed", ...)? */
 bool daemon_is(const struct daemon_status *s, const char *state);
 
-/* The value of a field in the struct that it is of. */
-uint64_t bus_field_number(const struct bus_field *f, const void *object);
-const char *bus_field_text(const struct bus_field *f, const void *object);
+/* The value of a field of the struct that has it. */
+static inline uint64_t bus_field_number(const struct bus_field *f, const void *object)
+{
+        return *(const uint64_t *) ((const char *) object + f->offset);
+}
+
+static inline const char *bus_field_text(const struct bus_field *f, const void *object)
+{
+        return *(const char *const *) ((const char *) object + f->offset);
+}
+
+/* The next line of a text of several lines (NULL: none), and its length; NULL at the end. */
+const char *bus_next_line(const char **rest, int *length);
+
+/* Those of the fields whose bits `which` has, as an object. */
+json_t *bus_fields_object(struct doc *d, const struct bus_field *fields, size_t n, const void *object, uint64_t which);
+/* Only reports have a kind and a count of their own. */
+json_t *violation_object(struct doc *d, const struct seen_violation *v);
 
 /* Functions return 0, -EBADMSG (findings say why) or -ENOMEM; strings live in the context's arena. */
 

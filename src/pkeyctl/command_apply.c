@@ -14,6 +14,152 @@
 #include "shell/file.h"
 #include "util/text.h"
 
+struct apply_result {
+        const struct plan_result *plan;
+        const struct apply *apply;     /* NULL: there was nothing to write */
+        const struct held_list *held;  /* what waits; NULL: not known */
+        struct apply_summary summary;
+        const struct verification *verification;
+        bool verified;
+        bool interrupted;
+        uint64_t generation;           /* of the policy, now in force; 0: not all of it is */
+};
+
+/* --- JSON --------------------------------------------------------------------------------------------------------------- */
+
+static json_t *failed_write(struct doc *d, const struct plan_step *step, const struct plan_write *w,
+                            const struct apply_outcome *outcome)
+{
+        json_t *o = json_write(d, w);
+
+        doc_add(d, o, "{s:s, s:s, s:o}", "phase", plan_phase_to_string(step->phase), "reason",
+                outcome->state == APPLY_HELD ? "held-back" : apply_reason_to_string(outcome->reason), "detail",
+                doc_text(output_reason(d->ctx, w->port, outcome)));
+        return o;
+}
+
+/* Writes that are not confirmed, then ports of which nothing could be planned. */
+static json_t *failed_writes(struct doc *d, const struct apply_result *r)
+{
+        json_t *array = json_array();
+
+        for (size_t s = 0; r->apply && s < PLAN_N_PHASES; s++) {
+                const struct plan_step *step = &d->ctx->plan->steps[s];
+
+                for (uint32_t w = 0; w < step->n_writes; w++) {
+                        const struct apply_outcome *outcome = apply_outcome(r->apply, step->phase, w);
+
+                        if (outcome->state != APPLY_WRITTEN && outcome->state != APPLY_PRESENT)
+                                doc_append(d, array, failed_write(d, step, &step->writes[w], outcome));
+                }
+        }
+        for (uint32_t i = 0; i < r->plan->n_unreachable; i++) {
+                uint32_t port = r->plan->unreachable[i];
+
+                if (!d->ctx->plan->final_tables[port])
+                        doc_append(d, array,
+                                   doc_port(d, port, "{s:s, s:o}", "reason", apply_reason_to_string(APPLY_UNREACHABLE),
+                                            "detail", doc_text(output_failure(d->ctx, port))));
+        }
+        return array;
+}
+
+static json_t *held_back(struct doc *d, const struct apply *apply)
+{
+        json_t *array = json_array();
+        uint32_t n = 0;
+        const uint16_t *bases = apply ? apply_held_bases(apply, &n) : NULL;
+
+        for (uint32_t i = 0; i < n; i++)
+                doc_append(d, array, doc_base(bases[i]));
+        return array;
+}
+
+static void json_apply(struct doc *d, const void *result)
+{
+        const struct apply_result *r = result;
+
+        json_put_plan(d, r->plan, r->held);
+        doc_add(d, d->root, "{s:i, s:i, s:o, s:o, s:b, s:b, s:o}", "written", r->summary.written, "sets_sent",
+                r->summary.sets_sent, "failed", failed_writes(d, r), "held_back", held_back(d, r->apply),
+                "interrupted", r->interrupted, "verified", r->verified, "generation",
+                r->generation ? json_integer((json_int_t) r->generation) : json_null());
+}
+
+/* --- text --------------------------------------------------------------------------------------------------------------- */
+
+static void add_failure(struct context *ctx, struct text_table *t, const struct plan_step *step, const struct plan_write *w,
+                        const struct apply_outcome *outcome)
+{
+        char block[8] = "-";
+
+        if (w->kind == WRITE_BLOCK)
+                (void) snprintf(block, sizeof(block), "%u", w->block);
+        text_table_row(t, "red", "%s\t%s\t%s\t%s\t%s", plan_phase_to_string(step->phase), output_label(ctx, w->port), block,
+                       outcome->state == APPLY_HELD ? "held back" : apply_reason_to_string(outcome->reason),
+                       output_reason(ctx, w->port, outcome));
+}
+
+static void print_failures(struct context *ctx, const struct apply *apply)
+{
+        struct text_table t;
+
+        text_table_begin(&t, "PHASE|PORT|>BLOCK|REASON|*WHY", 0);
+        for (size_t s = 0; s < PLAN_N_PHASES; s++) {
+                const struct plan_step *step = &ctx->plan->steps[s];
+
+                for (uint32_t w = 0; w < step->n_writes; w++) {
+                        const struct apply_outcome *outcome = apply_outcome(apply, step->phase, w);
+
+                        if (outcome->state != APPLY_WRITTEN && outcome->state != APPLY_PRESENT)
+                                add_failure(ctx, &t, step, &step->writes[w], outcome);
+                }
+        }
+        text_table_print(ctx, &t);
+}
+
+static void print_summary(const struct apply_summary *s)
+{
+        printf("%u write%s confirmed (%u SubnSet%s sent)", s->written, text_plural(s->written), s->sets_sent,
+               text_plural(s->sets_sent));
+        if (s->failed > 0)
+                printf(", %u failed", s->failed);
+        if (s->held > 0)
+                printf(", %u held back", s->held);
+        printf("; ");
+}
+
+/* The last line says what is in force. */
+static void print_state(const struct apply_result *r)
+{
+        if (r->interrupted)
+                puts("interrupted: the policy is in force in part");
+        else if (!r->verified)
+                puts("the policy is in force in part");
+        else if (r->generation > 0)
+                printf("verified, the policy is in force (generation %" PRIu64 ")\n", r->generation);
+        else
+                puts("verified, the policy is in force");
+}
+
+static void text_apply(struct context *ctx, const void *result)
+{
+        const struct apply_result *r = result;
+
+        if (ctx->options->quiet && ctx->status == EXIT_DONE)
+                return;
+        if (!r->apply) {
+                printf("nothing to do; ");
+        } else {
+                print_failures(ctx, r->apply);
+                text_held(ctx, r->held);
+                print_summary(&r->summary);
+        }
+        print_state(r);
+}
+
+/* --- the command -------------------------------------------------------------------------------------------------------- */
+
 /* A run that can be interrupted: while it writes, a signal ends it in order; before, it just ends it. */
 struct run {
         struct context *ctx;
@@ -223,7 +369,7 @@ static int confirm(struct context *ctx, void *userdata)
 
         if (r < 0)
                 return r;
-        output_proposal(ctx, &run->plan);
+        plan_propose(ctx, &run->plan);
         r = ctx->output_r < 0 ? ctx->output_r : ask(ctx);
         return r < 0 ? r : check_no_daemon(ctx);
 }
@@ -238,7 +384,7 @@ static int confirm_reload(struct context *ctx, struct run *run)
                 r = describe_plan(ctx, run);
         if (r < 0 || plan_is_empty(ctx->plan))
                 return r;
-        output_proposal(ctx, &run->plan);
+        plan_propose(ctx, &run->plan);
         return ctx->output_r < 0 ? ctx->output_r : ask_person(ctx, "Have pkeyd carry out %s now?", ctx->policy_path);
 }
 
@@ -304,7 +450,9 @@ int command_apply(struct context *ctx)
 {
         _cleanup_(run_done) struct run run = { .ctx = ctx };
         const struct session_hooks hooks = { .confirm = confirm, .userdata = &run };
-        struct result result = { .kind = RESULT_APPLY };
+        static const struct printer printer = { text_apply, json_apply, OK_IF_DONE };
+        struct apply_result result;
+        enum exit_status status;
         bool is_the_daemons;
         int r;
 
@@ -319,6 +467,6 @@ int command_apply(struct context *ctx)
                 r = describe_own_plan(ctx, &run);
         if (r < 0)
                 return r;
-        result.status = collect(ctx, &run, &result.apply);
-        return output(ctx, &result);
+        status = collect(ctx, &run, &result);
+        return output(ctx, &printer, status, &result);
 }

@@ -4,6 +4,49 @@
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
+#include "shell/findings_print.h"
+
+struct check_result {
+        struct member_count *counts;   /* per partition of the policy; NULL: no topology was given */
+};
+
+static void json_check(struct doc *d, const void *result)
+{
+        const struct check_result *r = result;
+        json_t *partitions = json_array();
+
+        for (uint32_t i = 0; i < d->ctx->policy->n_partitions; i++) {
+                const struct policy_partition *p = &d->ctx->policy->partitions[i];
+
+                doc_append(d, partitions,
+                           doc_pack(d, "{s:o, s:o, s:b, s:i, s:o}", "partition", doc_text(p->name), "p_key",
+                                    doc_base(p->base), "index0", p->index0, "lines", p->n_rules, "members",
+                                    r->counts ? json_member_count(d, &r->counts[i]) : json_null()));
+        }
+        doc_add(d, d->root, "{s:o, s:i, s:o}", "file", doc_text(d->ctx->policy->file), "groups", d->ctx->policy->n_groups,
+                "partitions", partitions);
+}
+
+static void text_check(struct context *ctx, const void *result)
+{
+        const struct check_result *r = result;
+        const struct policy *policy = ctx->policy;
+        struct text_table t;
+        char count[64];
+
+        text_table_begin(&t, "PARTITION|P_KEY|>LINES|>FULL|>LIMITED|>BOTH", r->counts ? 0 : 3);
+        for (uint32_t i = 0; i < policy->n_partitions; i++) {
+                const struct policy_partition *p = &policy->partitions[i];
+                const struct member_count none = {}, *c = r->counts ? &r->counts[i] : &none;
+
+                text_table_row(&t, NULL, "%s\t0x%04x\t%u\t%u\t%u\t%u", p->name, p->base, p->n_rules, c->full, c->limited,
+                               c->both);
+        }
+        text_table_print(ctx, &t);
+        findings_print_count(&ctx->findings, count, sizeof(count));
+        printf("%s: %u partition%s, %u group%s; %s\n", policy->file, policy->n_partitions,
+               text_plural(policy->n_partitions), policy->n_groups, text_plural(policy->n_groups), count);
+}
 
 static int count_members(struct context *ctx, struct check_result *result)
 {
@@ -24,7 +67,8 @@ static int count_members(struct context *ctx, struct check_result *result)
 
 int command_check(struct context *ctx)
 {
-        struct result result = { .kind = RESULT_CHECK };
+        static const struct printer printer = { text_check, json_check, QUIET };
+        struct check_result result = {};
         int files, topology = 0, r;
 
         ctx->named_files_only = true;
@@ -36,9 +80,9 @@ int command_check(struct context *ctx)
         if (files < 0 || topology < 0)
                 return topology < 0 ? topology : files;
         if (ctx->subnet) {
-                r = count_members(ctx, &result.check);
+                r = count_members(ctx, &result);
                 if (r < 0)
                         return r;
         }
-        return output(ctx, &result);
+        return output(ctx, &printer, EXIT_DONE, &result);
 }

@@ -1,11 +1,106 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
+#include "pkeyctl/bus_client.h"
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
+#include "shell/shell.h"
+
+#define MAX_HELD_LINES 4
+
+static json_t *status_object(struct doc *d, const struct daemon_status *status, uint64_t which)
+{
+        return bus_fields_object(d, daemon_status_fields, n_daemon_status_fields, status, which);
+}
 
 /* --- status ---------------------------------------------------------------------------------------------------------- */
+
+static void json_status(struct doc *d, const void *result)
+{
+        doc_merge(d, d->root, status_object(d, result, UINT64_MAX));
+}
+
+/* "" on a host whose pkeyd has no other role than to write. */
+static const char *describe_role(const struct daemon_status *s)
+{
+        if (!s->role || strcmp(s->role, "follow-sm") != 0)
+                return "";
+        return s->writing ? ", role follow-sm (writing)" : ", role follow-sm (not writing)";
+}
+
+static void print_files(const struct daemon_status *s)
+{
+        if (s->generation == 0)
+                printf("  in force      nothing yet\n");
+        else
+                printf("  in force      generation %" PRIu64 ", %" PRIu64 " partition%s, mode %s%s%s\n", s->generation,
+                       s->partitions, text_plural(s->partitions), s->mode ?: "?", describe_role(s),
+                       daemon_is(s, "failed") ? "; the last sweep failed to carry it out" : "");
+        printf("  policy        %s", s->policy_file ?: "?");
+        if (s->file_errors > 0)
+                printf(": refused as it is or its settings are, with %" PRIu64 " error%s; pkeyctl reload tells them again",
+                       s->file_errors, text_plural(s->file_errors));
+        putchar('\n');
+}
+
+/* At most `max` of the lines, and how many more there are of `all`. */
+static void print_lines(const char *lines, uint64_t max, uint64_t all)
+{
+        const char *line;
+        uint64_t n = 0;
+        int length;
+
+        for (; n < max && (line = bus_next_line(&lines, &length)); n++)
+                printf("                %.*s\n", length, line);
+        if (n < all)
+                printf("                and %" PRIu64 " more\n", all - n);
+}
+
+static void print_silent(const struct daemon_status *s)
+{
+        if (s->links_silent > 0)
+                printf("  silent        %" PRIu64 " link%s up whose other end did not answer discovery; pkeyctl verify names %s\n",
+                       s->links_silent, s->links_silent == 1 ? " is" : "s are", s->links_silent == 1 ? "it" : "them");
+}
+
+static void print_frozen(const struct daemon_status *s)
+{
+        if (s->ports_frozen == 0)
+                return;
+        printf("  frozen        %" PRIu64 " port%s; pkeyctl plan says what to do\n", s->ports_frozen, text_plural(s->ports_frozen));
+        print_lines(s->frozen, UINT64_MAX, s->ports_frozen);
+}
+
+static void print_held(const struct daemon_status *s)
+{
+        if (s->held_bases == 0)
+                return;
+        printf("  held          %" PRIu64 " base%s; pkeyctl show held lists them\n", s->held_bases, text_plural(s->held_bases));
+        print_lines(s->held, MAX_HELD_LINES, s->held_bases);
+}
+
+static void text_status(struct context *ctx, const void *result)
+{
+        const struct daemon_status *s = result;
+
+        printf("pkeyd %s: %s%s\n", s->version ?: "?", s->state ?: "?", s->reloading ? ", a reload is under way" : "");
+        printf("  status        %s\n", s->text ?: "");
+        print_files(s);
+        printf("  ports         %" PRIu64 " managed: %" PRIu64 " right, %" PRIu64 " differ, %" PRIu64 " unreachable\n",
+               s->ports_managed, s->ports_right, s->ports_differ, s->ports_unreachable);
+        print_silent(s);
+        print_frozen(s);
+        print_held(s);
+        printf("  last success  %s\n", output_time(ctx, s->last_success));
+        if (s->violations_since == 0)
+                printf("  violations    are not counted\n");
+        else
+                printf("  violations    %" PRIu64 " since %s\n", s->violations_total, output_time(ctx, s->violations_since));
+        if (s->notices) /* an older daemon does not say */
+                printf("  notices       %s\n", s->notices);
+}
 
 static enum exit_status status_of(const struct daemon_status *s)
 {
@@ -16,61 +111,351 @@ static enum exit_status status_of(const struct daemon_status *s)
 
 int command_status(struct context *ctx)
 {
+        static const struct printer printer = { text_status, json_status, QUIET };
         _cleanup_message_ sd_bus_message *reply = NULL;
         _cleanup_bus_ sd_bus *bus = NULL;
-        struct result result = { .kind = RESULT_STATUS };
+        struct daemon_status status = {};
         int r;
 
         r = bus_client_open(ctx, &bus);
         if (r == 0)
                 r = bus_client_call(ctx, bus, "Status", 0, &reply);
         if (r == 0)
-                r = bus_client_read_fields(ctx, reply, daemon_status_fields, n_daemon_status_fields, &result.daemon, NULL);
-        if (r < 0)
-                return r;
-        result.status = status_of(&result.daemon);
-        return output(ctx, &result);
+                r = bus_client_read_fields(ctx, reply, daemon_status_fields, n_daemon_status_fields, &status, NULL);
+        return r < 0 ? r : output(ctx, &printer, status_of(&status), &status);
 }
 
 /* --- reload ---------------------------------------------------------------------------------------------------------- */
 
-static enum exit_status status_of_outcome(const char *outcome)
+/* How a reload ended. */
+struct reload_result {
+        const char *outcome;           /* "carried-out", ...: see org.pkeyd1(5) */
+        uint64_t generation;           /* in force */
+        const char *text;
+        struct daemon_status daemon;   /* after it, for its held bases; empty: not known */
+};
+
+/* What the outcomes mean; all others: refused. */
+static const struct outcome {
+        const char *name, *sentence;
+        enum exit_status status;
+} outcomes[] = {
+        { "carried-out", "carried out: ", EXIT_DONE },
+        { "unchanged", "both files are as they were: ", EXIT_DONE },
+        { "partial", "carried out in part, pkeyd goes on: ", EXIT_PARTIAL },
+        { "waits", "not carried out yet, pkeyd goes on trying: ", EXIT_PARTIAL },
+        { NULL, "", EXIT_REFUSED },
+};
+
+static const struct outcome *find_outcome(const struct reload_result *r)
 {
-        if (strcmp(outcome, "carried-out") == 0 || strcmp(outcome, "unchanged") == 0)
-                return EXIT_DONE;
-        if (strcmp(outcome, "partial") == 0 || strcmp(outcome, "waits") == 0)
-                return EXIT_PARTIAL;
-        return EXIT_REFUSED;
+        const struct outcome *o = outcomes;
+
+        while (o->name && strcmp(r->outcome, o->name) != 0)
+                o++;
+        return o;
 }
 
-/* What the new policy has to wait for. The reload is over, whatever comes of this. */
-static int find_held(struct context *ctx, struct result *result)
+static json_t *reload_object(struct doc *d, const struct reload_result *r)
 {
-        int r = result->status == EXIT_REFUSED ? 0 : bus_client_find(ctx, &result->reload.daemon);
+        return doc_pack(d, "{s:o, s:I, s:o}", "outcome", doc_text(r->outcome), "generation", (json_int_t) r->generation,
+                        "text", doc_text(r->text));
+}
 
-        return r < 0 && r != -ETIMEDOUT ? r : 0;
+static void json_reload(struct doc *d, const void *result)
+{
+        const struct reload_result *r = result;
+
+        doc_merge(d, d->root, reload_object(d, r));
+        doc_add(d, d->root, "{s:I, s:o}", "held_bases", (json_int_t) r->daemon.held_bases, "held", doc_text(r->daemon.held ?: ""));
+}
+
+static void text_reload(struct context *ctx, const void *result)
+{
+        const struct reload_result *r = result;
+
+        if (ctx->status == EXIT_REFUSED) {
+                fprintf(stderr, "%s\n", r->text);
+        } else if (!ctx->options->quiet) {
+                printf("%s%s\n", find_outcome(r)->sentence, r->text);
+                print_held(&r->daemon);
+        }
+}
+
+static int read_reload(struct context *ctx, sd_bus_message *m, struct reload_result *ret)
+{
+        int r = sd_bus_message_read(m, "sts", &ret->outcome, &ret->generation, &ret->text);
+
+        return r < 0 ? bus_client_complain(ctx, r) : 0;
 }
 
 int command_reload(struct context *ctx)
 {
+        static const struct printer printer = { text_reload, json_reload, OK_IF_DONE };
         _cleanup_message_ sd_bus_message *reply = NULL;
         _cleanup_bus_ sd_bus *bus = NULL;
-        struct result result = { .kind = RESULT_RELOAD };
-        struct reload_result *reload = &result.reload;
+        struct reload_result result = {};
+        enum exit_status status;
         int r;
 
         r = bus_client_open(ctx, &bus);
         if (r == 0)
                 r = bus_client_call(ctx, bus, "Reload", UINT64_MAX, &reply);
+        if (r == 0)
+                r = read_reload(ctx, reply, &result);
+        if (r == 0)
+                r = bus_client_read_findings(ctx, reply);
         if (r < 0)
                 return r;
-        r = sd_bus_message_read(reply, "sts", &reload->outcome, &reload->generation, &reload->text);
-        if (r < 0)
-                return bus_client_complain(ctx, r);
-        r = bus_client_read_findings(ctx, reply);
-        if (r < 0)
-                return r;
-        result.status = status_of_outcome(reload->outcome);
-        r = find_held(ctx, &result);
-        return r < 0 ? r : output(ctx, &result);
+        status = find_outcome(&result)->status;
+        if (status != EXIT_REFUSED) /* bases that the new policy holds; the reload is over, whatever the answer is */
+                r = bus_client_find(ctx, &result.daemon);
+        return r < 0 && r != -ETIMEDOUT ? r : output(ctx, &printer, status, &result);
+}
+
+/* --- watch ----------------------------------------------------------------------------------------------------------- */
+
+/* What one line is about. */
+enum event_kind {
+        EVENT_STATUS, /* at the beginning, and when the daemon came back */
+        EVENT_CHANGE,
+        EVENT_RELOAD,
+        EVENT_VIOLATION,
+        EVENT_GONE,
+};
+
+struct event {
+        enum event_kind kind;
+        usec_t when;                 /* CLOCK_REALTIME */
+        struct daemon_status status; /* of EVENT_STATUS and EVENT_CHANGE */
+        uint64_t changed;            /* its fields that the message had, a bit for each */
+        struct reload_result reload;
+        struct seen_violation violation;
+};
+
+/* One object to a line, each with the keys that every object of pkeyctl has. */
+static void json_event(struct doc *d, const struct event *e)
+{
+        static const char *const names[] = {
+                [EVENT_STATUS] = "status",       [EVENT_CHANGE] = "change", [EVENT_RELOAD] = "reload",
+                [EVENT_VIOLATION] = "violation", [EVENT_GONE] = "gone",
+        };
+
+        doc_add(d, d->root, "{s:s, s:o}", "event", names[e->kind], "time", doc_time(e->when));
+        if (e->kind == EVENT_STATUS || e->kind == EVENT_CHANGE)
+                doc_add(d, d->root, "{s:o}", "status", status_object(d, &e->status, e->changed));
+        else if (e->kind == EVENT_RELOAD)
+                doc_add(d, d->root, "{s:o}", "reload", reload_object(d, &e->reload));
+        else if (e->kind == EVENT_VIOLATION)
+                doc_add(d, d->root, "{s:o}", "violation", violation_object(d, &e->violation));
+}
+
+/* "state=right generation=2", followed by the status line if that changed. Fields of several lines are left out. */
+static void print_changes(struct context *ctx, const struct event *e)
+{
+        const uint64_t left_out = 1u << DAEMON_STATUS_TEXT | 1u << DAEMON_STATUS_FROZEN | 1u << DAEMON_STATUS_HELD;
+        const char *space = "";
+
+        for (size_t i = 0; i < n_daemon_status_fields; i++) {
+                const struct bus_field *f = &daemon_status_fields[i];
+
+                if (!(e->changed & ~left_out & UINT64_C(1) << i))
+                        continue;
+                if (f->kind == FIELD_TEXT)
+                        printf("%s%s=%s", space, f->json_key, bus_field_text(f, &e->status) ?: "");
+                else if (f->kind == FIELD_TIME)
+                        printf("%s%s='%s'", space, f->json_key, output_time(ctx, bus_field_number(f, &e->status)));
+                else
+                        printf("%s%s=%" PRIu64, space, f->json_key, bus_field_number(f, &e->status));
+                space = " ";
+        }
+        if (e->status.text)
+                printf("%s%s", *space ? ": " : "", e->status.text);
+}
+
+/* A line for each held base. */
+static void print_held_bases(struct context *ctx, const struct event *e)
+{
+        const char *when = output_time(ctx, e->when), *rest = e->status.held, *line;
+        int length;
+
+        if (rest && *rest == '\0' && e->kind == EVENT_CHANGE)
+                printf("%s no base is held any more\n", when);
+        while ((line = bus_next_line(&rest, &length)))
+                printf("%s %.*s\n", when, length, line);
+}
+
+static void text_event(struct context *ctx, const struct event *e)
+{
+        if (e->kind == EVENT_CHANGE && e->changed == UINT64_C(1) << DAEMON_STATUS_HELD) {
+                print_held_bases(ctx, e);
+                return;
+        }
+        printf("%s ", output_time(ctx, e->when));
+        switch (e->kind) {
+        case EVENT_STATUS:
+        case EVENT_CHANGE:
+                print_changes(ctx, e);
+                break;
+        case EVENT_RELOAD:
+                printf("reload %s: %s", e->reload.outcome, e->reload.text);
+                break;
+        case EVENT_VIOLATION:
+                printf("violation: %s", e->violation.text ?: "?");
+                break;
+        case EVENT_GONE:
+                printf("pkeyd is gone");
+                break;
+        }
+        putchar('\n');
+        print_held_bases(ctx, e);
+}
+
+static int read_event(struct context *ctx, sd_bus_message *m, struct event *e)
+{
+        switch (e->kind) {
+        case EVENT_STATUS:
+        case EVENT_CHANGE:
+                return bus_client_read_fields(ctx, m, daemon_status_fields, n_daemon_status_fields, &e->status, &e->changed);
+        case EVENT_RELOAD:
+                return read_reload(ctx, m, &e->reload);
+        case EVENT_VIOLATION:
+                return bus_client_read_fields(ctx, m, seen_violation_fields, n_seen_violation_fields, &e->violation, NULL);
+        case EVENT_GONE:
+                break;
+        }
+        return 0;
+}
+
+/* Ends the loop with an error. */
+static int fail(struct context *ctx, int r)
+{
+        (void) sd_event_exit(ctx->event, r);
+        return r;
+}
+
+/* Each line has an arena of its own: a watch may last for weeks. */
+static int show(struct context *ctx, enum event_kind kind, sd_bus_message *m)
+{
+        struct event e = { .kind = kind, .when = clock_wall() };
+        struct arena *all = ctx->arena;
+        _cleanup_doc_ struct doc d = {};
+        int r;
+
+        ctx->arena = arena_new();
+        r = ctx->arena ? read_event(ctx, m, &e) : -ENOMEM;
+        if (r == 0 && ctx->options->json) {
+                doc_begin(&d, ctx, true);
+                json_event(&d, &e);
+                doc_print(&d);
+        } else if (r == 0 && !ctx->options->quiet) {
+                text_event(ctx, &e);
+        }
+        if (r == 0)
+                r = ctx->output_r;
+        if (r == 0 && (fflush(stdout) != 0 || ferror(stdout)))
+                r = -EIO;
+        (void) arena_free(ctx->arena);
+        ctx->arena = all;
+        return r < 0 ? fail(ctx, r) : 0;
+}
+
+static int show_status(struct context *ctx, sd_bus *bus)
+{
+        _cleanup_message_ sd_bus_message *reply = NULL;
+        int r = bus_client_call(ctx, bus, "Status", 0, &reply);
+
+        return r < 0 ? r : show(ctx, EVENT_STATUS, reply);
+}
+
+static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+        const char *interface;
+
+        (void) error;
+        if (sd_bus_message_is_signal(m, BUS_INTERFACE, "ReloadEnded") > 0)
+                return show(userdata, EVENT_RELOAD, m);
+        if (sd_bus_message_is_signal(m, BUS_INTERFACE, "Violation") > 0)
+                return show(userdata, EVENT_VIOLATION, m);
+        if (sd_bus_message_is_signal(m, "org.freedesktop.DBus.Properties", "PropertiesChanged") > 0 &&
+            sd_bus_message_read(m, "s", &interface) >= 0 && strcmp(interface, BUS_INTERFACE) == 0)
+                return show(userdata, EVENT_CHANGE, m);
+        return 0;
+}
+
+/* The daemon came or went. */
+static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+        const char *name, *before, *now;
+        struct context *ctx = userdata;
+        int r;
+
+        (void) error;
+        if (sd_bus_message_read(m, "sss", &name, &before, &now) < 0)
+                return 0;
+        if (*now == '\0')
+                return show(ctx, EVENT_GONE, NULL);
+        r = show_status(ctx, sd_bus_message_get_bus(m));
+        return r < 0 ? fail(ctx, r) : 0;
+}
+
+static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+        (void) m;
+        (void) error;
+        return fail(userdata, bus_client_complain(userdata, -ECONNRESET));
+}
+
+static int match_signals(struct context *ctx, sd_bus *bus)
+{
+        int r;
+
+        r = sd_bus_match_signal(bus, NULL, "org.freedesktop.DBus.Local", NULL, "org.freedesktop.DBus.Local", "Disconnected",
+                                on_disconnected, ctx);
+        if (r >= 0)
+                r = sd_bus_match_signal(bus, NULL, BUS_NAME, BUS_PATH, NULL, NULL, on_signal, ctx);
+        if (r >= 0)
+                r = sd_bus_add_match(bus, NULL,
+                                     "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
+                                     "member='NameOwnerChanged',arg0='" BUS_NAME "'",
+                                     on_owner, ctx);
+        return r < 0 ? bus_client_complain(ctx, r) : 0;
+}
+
+/* SIGINT and SIGTERM are its ordinary end. */
+static int make_loop(struct context *ctx, sd_bus *bus)
+{
+        sigset_t set;
+        int r;
+
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGINT);
+        (void) sigaddset(&set, SIGTERM);
+        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+                return -errno;
+        r = sd_event_default(&ctx->event);
+        if (r >= 0)
+                r = sd_event_add_signal(ctx->event, NULL, SIGINT, NULL, NULL);
+        if (r >= 0)
+                r = sd_event_add_signal(ctx->event, NULL, SIGTERM, NULL, NULL);
+        if (r >= 0)
+                r = sd_bus_attach_event(bus, ctx->event, SD_EVENT_PRIORITY_NORMAL);
+        return r < 0 ? bus_client_complain(ctx, r) : 0;
+}
+
+int command_watch(struct context *ctx)
+{
+        _cleanup_bus_ sd_bus *bus = NULL;
+        int r;
+
+        r = bus_client_open(ctx, &bus);
+        if (r == 0)
+                r = make_loop(ctx, bus);
+        if (r == 0)
+                r = match_signals(ctx, bus);
+        if (r == 0)
+                r = show_status(ctx, bus);
+        if (r == 0)
+                r = sd_event_loop(ctx->event);
+        return r < 0 ? r : EXIT_DONE;
 }

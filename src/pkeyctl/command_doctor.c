@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <libgen.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
+#include "doctor/doctor.h"
 #include "opensm/opensm_conf.h"
 #include "opensm/partitions_conf.h"
 #include "opensm/partitions_file.h"
@@ -12,8 +14,188 @@
 #include "pkeyctl/pipeline.h"
 #include "pkeyctl/session.h"
 #include "shell/file.h"
+#include "shell/findings_print.h"
 #include "shell/secret.h"
 #include "shell/verbs_port.h"
+
+struct doctor_result {
+        const struct doctor_facts *facts; /* without a subnet: the fabric could not be looked at, findings say why */
+        struct diagnoses diagnoses;
+};
+
+/* --- JSON --------------------------------------------------------------------------------------------------------------- */
+
+static json_t *place_object(struct doc *d, const struct diagnosis_place *place)
+{
+        json_t *o = place->port != SUBNET_NONE ? doc_port(d, place->port, "{}") : json_object();
+
+        if (*place->text)
+                doc_add(d, o, "{s:o}", "text", doc_text(place->text));
+        return o;
+}
+
+/* As any other finding, with more beside it. */
+static json_t *diagnosis_object(struct doc *d, const struct diagnosis *item)
+{
+        const struct diagnosis_words *words = &diagnosis_words[item->code];
+        json_t *where = json_array();
+
+        for (uint32_t i = 0; i < item->n_places; i++)
+                doc_append(d, where, place_object(d, &item->places[i]));
+        return doc_pack(d, "{s:n, s:i, s:i, s:s, s:s, s:o, s:o, s:i, s:o, s:o}", "file", "line", 0, "column", 0,
+                        "severity", finding_severity_to_string(words->severity), "code", words->code, "text",
+                        doc_text(item->title), "where", where, "more", item->n_more, "why", doc_text(words->why), "advice",
+                        doc_text(words->advice));
+}
+
+static json_t *subnet_managers(struct doc *d, const struct probe_result *probe)
+{
+        json_t *array = json_array();
+
+        for (uint32_t i = 0; i < d->ctx->subnet->n_ports; i++) {
+                const struct probe_port *p = &probe->ports[i];
+                bool answered = probe_is_answered(&p->sm_info);
+
+                if (p->sm_info.asked)
+                        doc_append(d, array,
+                                   doc_port(d, i, "{s:o, s:o}", "state",
+                                            doc_text(answered ? sm_state_to_string(p->sm.state) : NULL), "priority",
+                                            answered ? json_integer(p->sm.priority) : json_null()));
+        }
+        return array;
+}
+
+static void json_doctor(struct doc *d, const void *result)
+{
+        const struct doctor_result *r = result;
+        const struct diagnoses *all = &r->diagnoses;
+
+        for (uint32_t i = 0; i < all->n; i++)
+                doc_append(d, json_object_get(d->root, "findings"), diagnosis_object(d, &all->items[i]));
+        doc_add(d, d->root, "{s:i, s:i, s:i, s:o}", "errors", all->n_errors, "warnings", all->n_warnings, "notes",
+                all->n_notes, "policy", doc_text(d->ctx->policy ? d->ctx->policy->file : NULL));
+        if (r->facts->subnet)
+                doc_add(d, d->root, "{s:i, s:i, s:o}", "nodes", d->ctx->subnet->n_nodes, "endports",
+                        d->ctx->subnet->n_by_port_guid, "subnet_managers", subnet_managers(d, r->facts->probe));
+}
+
+/* --- text --------------------------------------------------------------------------------------------------------------- */
+
+#define MAX_PLACES 8 /* without -v */
+#define MIN_WIDTH 40
+#define MAX_WIDTH 120
+#define INDENT 8
+#define COLOUR_OFF "\033[0m"
+
+/* Lines longer than that are hard to read, whatever the terminal can hold. */
+static unsigned line_width(void)
+{
+        struct winsize size;
+        const char *columns = getenv("COLUMNS");
+        unsigned long width = 80;
+
+        if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+                width = size.ws_col;
+        else if (columns && *columns >= '1' && *columns <= '9')
+                width = strtoul(columns, NULL, 10);
+        return (unsigned) MIN(MAX(width, MIN_WIDTH), MAX_WIDTH);
+}
+
+/* A paragraph behind a label, broken at blanks and, for lists, behind commas. */
+static void print_wrapped(const char *label, const char *text, unsigned width)
+{
+        unsigned column = INDENT, gap = 0;
+
+        printf("  %-*s", INDENT - 2, label);
+        while (*text) {
+                unsigned n = (unsigned) strcspn(text, " ,");
+
+                n += text[n] == ',';
+                if (column > INDENT && column + gap + n > width) {
+                        printf("\n%*s", INDENT, "");
+                        column = INDENT;
+                        gap = 0;
+                }
+                printf("%*s%.*s", (int) gap, "", (int) n, text);
+                column += gap + n;
+                text += n;
+                gap = (unsigned) strspn(text, " ");
+                text += gap;
+        }
+        putchar('\n');
+}
+
+/* Nobody says "port 0 of leaf07". */
+static const char *place_label(struct context *ctx, uint32_t port)
+{
+        const struct subnet_port *p = &ctx->subnet->ports[port];
+
+        if (p->role == PORT_ENDPORT && p->number == 0)
+                return output_node(ctx, port);
+        return output_label(ctx, port);
+}
+
+static const char *place_text(struct context *ctx, const struct diagnosis_place *place)
+{
+        const char *label;
+
+        if (place->port == SUBNET_NONE)
+                return place->text;
+        label = place_label(ctx, place->port);
+        return *place->text ? output_format(ctx, "%s: %s", label, place->text) : label;
+}
+
+static void print_places(struct context *ctx, const struct diagnosis *d, unsigned width)
+{
+        uint32_t shown = ctx->options->verbose ? d->n_places : MIN(d->n_places, MAX_PLACES);
+        uint32_t more = d->n_more + d->n_places - shown;
+
+        if (d->n_ports > 0) {
+                print_wrapped("where", output_folded(ctx, d->ports, d->n_ports), width);
+                return;
+        }
+        for (uint32_t i = 0; i < shown; i++)
+                print_wrapped(i == 0 ? "where" : "", place_text(ctx, &d->places[i]), width);
+        if (more > 0)
+                printf("%*sand %u more%s\n", INDENT, "", more, shown < d->n_places ? " (-v shows them)" : "");
+}
+
+static void print_title(const struct diagnosis *d)
+{
+        static const char *const colours[] = {
+                        [FINDING_NOTE] = "\033[1m", [FINDING_WARNING] = "\033[1;33m", [FINDING_ERROR] = "\033[1;31m"};
+        const struct diagnosis_words *words = &diagnosis_words[d->code];
+        bool colour = findings_print_wants_colour(stdout);
+
+        printf("%s%s%s: %s [%s]\n", colour ? colours[words->severity] : "", finding_severity_to_string(words->severity),
+               colour ? COLOUR_OFF : "", d->title, words->code);
+}
+
+static void text_doctor(struct context *ctx, const void *result)
+{
+        const struct doctor_result *r = result;
+        const struct diagnoses *all = &r->diagnoses;
+        unsigned width = line_width();
+
+        for (uint32_t i = 0; i < all->n; i++) {
+                const struct diagnosis *d = &all->items[i];
+
+                print_title(d);
+                print_places(ctx, d, width);
+                print_wrapped("why", diagnosis_words[d->code].why, width);
+                print_wrapped("do", diagnosis_words[d->code].advice, width);
+                putchar('\n');
+        }
+        if (ctx->status == EXIT_REFUSED)
+                printf("this host only, for the fabric could not be looked at: ");
+        else
+                printf("%u nodes, %u endports: ", ctx->subnet->n_nodes, ctx->subnet->n_by_port_guid);
+        if (all->n == 0)
+                puts("nothing found");
+        else
+                printf("%u error%s, %u warning%s, %u note%s\n", all->n_errors, text_plural(all->n_errors),
+                       all->n_warnings, text_plural(all->n_warnings), all->n_notes, text_plural(all->n_notes));
+}
 
 #define DEFAULT_OPENSM_CONF "/etc/opensm/opensm.conf"
 
@@ -298,8 +480,9 @@ static int read_fabric(struct context *ctx, struct doctor_facts *facts)
 int command_doctor(struct context *ctx)
 {
         struct doctor_facts facts = {.settings = &ctx->settings};
-        struct result result = { .kind = RESULT_DOCTOR, .doctor.facts = &facts };
-        struct diagnoses *diagnoses = &result.doctor.diagnoses;
+        static const struct printer printer = { text_doctor, json_doctor, OK_IF_DONE | QUIET };
+        struct doctor_result result = { .facts = &facts };
+        struct diagnoses *diagnoses = &result.diagnoses;
         int r;
 
         r = read_files(ctx, ctx->arguments[0], &facts.host);
@@ -317,9 +500,5 @@ int command_doctor(struct context *ctx)
         r = doctor_diagnose(ctx->arena, &facts, diagnoses);
         if (r < 0)
                 return r;
-        if (facts.subnet)
-                result.status = diagnoses->n > 0 ? EXIT_DIFFERENCE : EXIT_DONE;
-        else
-                result.status = EXIT_REFUSED;
-        return output(ctx, &result);
+        return output(ctx, &printer, !facts.subnet ? EXIT_REFUSED : diagnoses->n > 0 ? EXIT_DIFFERENCE : EXIT_DONE, &result);
 }

@@ -245,8 +245,9 @@ static int read_fabric(struct context *ctx)
 int command_export(struct context *ctx)
 {
         struct partitions_file file;
-        struct result result = { .kind = RESULT_FILE };
         struct opensm_conf opensm;
+        const char *bytes;
+        size_t n;
         int r;
 
         if (strcmp(ctx->arguments[0], "opensm") != 0)
@@ -265,7 +266,6 @@ int command_export(struct context *ctx)
         if (r < 0)
                 return r;
         file.released = true;
-        r = partitions_file_render(ctx->arena, &file, opensm.allow_both_pkeys, &ctx->findings, &result.file.bytes,
-                                   &result.file.n);
-        return r < 0 ? r : output(ctx, &result);
+        r = partitions_file_render(ctx->arena, &file, opensm.allow_both_pkeys, &ctx->findings, &bytes, &n);
+        return r < 0 ? r : output_file(ctx, EXIT_DONE, bytes, n);
 }

@@ -10,6 +10,113 @@
 #include "pkeyctl/session.h"
 #include "util/vector.h"
 
+/* A port for which a person vouches, or did. */
+struct vouch {
+        struct knowledge_name name;
+        struct held_by by;
+        const struct p_key *may_hold;  /* ascending; but for the vouch */
+        uint32_t n_may_hold;
+        bool may_hold_anything;        /* its table was never read */
+        const char *who;               /* NULL: nobody yet */
+        usec_t at;                     /* CLOCK_REALTIME */
+};
+
+struct vouches_result {
+        const struct vouch *items;
+        uint32_t n;
+};
+
+/* --- JSON --------------------------------------------------------------------------------------------------------------- */
+
+static json_t *vouch_object(struct doc *d, const struct held_words *words, const struct vouch *v)
+{
+        json_t *o = json_named_port(d, words, v->name);
+
+        doc_add(d, o, "{s:o, s:o, s:o, s:o}", "may_hold", v->may_hold_anything ? json_null() : doc_p_keys(d, v->may_hold, v->n_may_hold),
+                "last_read", json_seconds(v->by.read_at), "vouched_by", doc_text(v->who), "vouched_at", doc_time(v->at));
+        return o;
+}
+
+static void json_vouches(struct doc *d, const void *result)
+{
+        const struct vouches_result *r = result;
+        const struct held_words words = output_held_words(d->ctx);
+        json_t *array = json_array();
+
+        for (uint32_t i = 0; i < r->n; i++)
+                doc_append(d, array, vouch_object(d, &words, &r->items[i]));
+        doc_add(d, d->root, "{s:o}", "vouches", array);
+}
+
+/* --- text --------------------------------------------------------------------------------------------------------------- */
+
+static const char *label_of(struct context *ctx, struct knowledge_name name)
+{
+        const struct held_words words = output_held_words(ctx);
+        struct held_port port;
+
+        if (held_port_find(&words, name, &port) == 0)
+                return port.label;
+        output_fail(ctx, -ENOMEM);
+        return "?";
+}
+
+static const char *time_of(struct context *ctx, uint64_t seconds)
+{
+        const struct held_words words = output_held_words(ctx);
+
+        return words.time(ctx->arena, seconds) ?: "?";
+}
+
+static const char *may_hold(struct context *ctx, const struct vouch *v)
+{
+        if (v->may_hold_anything)
+                return "any P_Key, for its table was never read";
+        if (v->n_may_hold == 0)
+                return "no P_Key";
+        return text_p_keys(ctx, v->may_hold, v->n_may_hold);
+}
+
+static void text_vouches_proposal(struct context *ctx, const struct vouches_result *r)
+{
+        const struct held_words words = output_held_words(ctx);
+        _cleanup_text_ struct text t = {};
+
+        for (uint32_t i = 0; i < r->n; i++) {
+                held_add_reason(&words, &r->items[i].by, &t);
+                text_add(&t, "\n   may hold %s", may_hold(ctx, &r->items[i]));
+                if (!r->items[i].may_hold_anything && held_has_dates(&words))
+                        text_add(&t, " (last read %s)", time_of(ctx, r->items[i].by.read_at));
+                text_add(&t, "\n");
+        }
+        fputs(output_taken(ctx, &t), stdout);
+}
+
+static void text_forgotten(struct context *ctx, const void *result)
+{
+        const struct vouches_result *r = result;
+
+        for (uint32_t i = 0; i < r->n; i++)
+                printf("%s counts as holding nothing until it answers or comes back (vouched by %s); pkeyd goes on at its next sweep\n",
+                       label_of(ctx, r->items[i].name), r->items[i].who);
+}
+
+static void text_vouches(struct context *ctx, const void *result)
+{
+        const struct vouches_result *r = result;
+        struct text_table t;
+
+        if (r->n == 0) {
+                puts("nobody vouches for any port");
+                return;
+        }
+        text_table_begin(&t, "PORT|VOUCHED BY|AT|*MAY HOLD", 0);
+        for (uint32_t i = 0; i < r->n; i++)
+                text_table_row(&t, NULL, "%s\t%s\t%s\t%s", label_of(ctx, r->items[i].name), r->items[i].who,
+                               time_of(ctx, r->items[i].at / USEC_PER_SEC), may_hold(ctx, &r->items[i]));
+        text_table_print(ctx, &t);
+}
+
 #define _cleanup_state_ _cleanup_(state_close)
 
 /* Ports that a person vouches for. */
@@ -331,7 +438,8 @@ static int ask(struct forget *f)
 {
         const struct vouches_result proposal = { f->items, (uint32_t) f->n };
 
-        output_vouches_proposal(f->ctx, &proposal);
+        if (!f->ctx->options->json)
+                text_vouches_proposal(f->ctx, &proposal);
         if (f->ctx->output_r < 0)
                 return f->ctx->output_r;
         return ask_person(f->ctx, "Do you vouch that %s nothing? If %s after all, ports that must not meet %s are let in.",
@@ -344,7 +452,8 @@ int command_forget(struct context *ctx)
         const struct session_hooks hooks = { .choose = choose };
         _cleanup_state_ struct state state = {};
         _cleanup_(forget_done) struct forget f = { .ctx = ctx, .state = &state };
-        struct result result = { .kind = RESULT_FORGOTTEN };
+        static const struct printer printer = { text_forgotten, json_vouches, QUIET };
+        struct vouches_result result;
         struct remembered *m = NULL;
         int r;
 
@@ -363,8 +472,8 @@ int command_forget(struct context *ctx)
                 r = carry_out(&f);
         if (r < 0)
                 return r;
-        result.vouches = (struct vouches_result) { f.items, (uint32_t) f.n };
-        return output(ctx, &result);
+        result = (struct vouches_result) { f.items, (uint32_t) f.n };
+        return output(ctx, &printer, EXIT_DONE, &result);
 }
 
 /* As they stand in the store: no MAD is sent. */
@@ -372,7 +481,8 @@ int command_show_vouches(struct context *ctx)
 {
         _cleanup_state_ struct state state = {};
         _cleanup_(forget_done) struct forget f = { .ctx = ctx, .state = &state };
-        struct result result = { .kind = RESULT_VOUCHES };
+        static const struct printer printer = { text_vouches, json_vouches, QUIET };
+        struct vouches_result result;
         int r = open_state(ctx, &state, false, &f.remembered);
 
         if (r < 0)
@@ -387,6 +497,6 @@ int command_show_vouches(struct context *ctx)
         }
         if (r < 0)
                 return r;
-        result.vouches = (struct vouches_result) { f.items, (uint32_t) f.n };
-        return output(ctx, &result);
+        result = (struct vouches_result) { f.items, (uint32_t) f.n };
+        return output(ctx, &printer, EXIT_DONE, &result);
 }

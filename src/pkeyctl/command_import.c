@@ -51,7 +51,6 @@ static void note_writer(struct context *ctx, const char *path)
 int command_import(struct context *ctx)
 {
         const char *path = ctx->arguments[0], *bytes, *yaml;
-        struct result result = { .kind = RESULT_FILE };
         struct partitions_conf *conf = NULL;
         struct opensm_conf opensm;
         int r, read, found;
@@ -75,8 +74,5 @@ int command_import(struct context *ctx)
         if (r < 0)
                 return r;
         note_writer(ctx, path);
-        result.status = conf->discarded ? EXIT_DIFFERENCE : EXIT_DONE;
-        result.file.bytes = yaml;
-        result.file.n = strlen(yaml);
-        return output(ctx, &result);
+        return output_file(ctx, conf->discarded ? EXIT_DIFFERENCE : EXIT_DONE, yaml, strlen(yaml));
 }

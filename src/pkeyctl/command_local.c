@@ -5,9 +5,102 @@
 #include <sys/stat.h>
 
 #include "pkeyctl/commands.h"
-#include "pkeyctl/host_tables.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
+#include "shell/verbs_port.h"
+#include "verify/verbs_tables.h"
+
+/* A port of this host whose table could not be judged. */
+struct local_unread {
+        uint32_t port;   /* of the snapshot of this host */
+        const char *why;
+};
+
+/* What `verify --local` found; ctx->subnet is a snapshot of this host alone. */
+struct local_result {
+        struct local_verification verification;
+        const struct local_unread *unread; /* these count: an answer was expected */
+        const struct local_unread *down;   /* these do not: nothing is plugged in */
+        uint32_t n_unread, n_down;
+};
+
+/* --- JSON --------------------------------------------------------------------------------------------------------------- */
+
+static json_t *unread_ports(struct doc *d, const struct local_unread *ports, uint32_t n)
+{
+        json_t *array = json_array();
+
+        for (uint32_t i = 0; i < n; i++)
+                doc_append(d, array, doc_port(d, ports[i].port, "{s:o}", "reason", doc_text(ports[i].why)));
+        return array;
+}
+
+static json_t *undecided(struct doc *d, const struct local_verification *v)
+{
+        json_t *array = json_array();
+
+        for (uint32_t i = 0; i < v->n_undecided; i++) {
+                const struct undecided *u = &v->undecided[i];
+
+                doc_append(d, array,
+                           doc_port(d, u->port, "{s:o, s:s, s:o, s:o}", "partition",
+                                    doc_text(d->ctx->policy->partitions[u->partition].name), "found",
+                                    membership_to_string(u->found), "selector",
+                                    doc_text(u->unresolved ? u->unresolved->text : "SELF"), "line",
+                                    u->unresolved ? json_integer(u->unresolved->where.line) : json_null()));
+        }
+        return array;
+}
+
+static void json_verify_local(struct doc *d, const void *result)
+{
+        const struct local_result *r = result;
+        const struct verification *v = r->verification.v;
+
+        doc_add(d, d->root, "{s:b, s:i, s:o, s:o, s:o, s:o}", "local", true, "ports", v->n_ports, "differ",
+                json_differences(d, v), "undecided", undecided(d, &r->verification), "unreachable",
+                unread_ports(d, r->unread, r->n_unread), "down", unread_ports(d, r->down, r->n_down));
+}
+
+/* --- text --------------------------------------------------------------------------------------------------------------- */
+
+static void print_unread(struct context *ctx, const char *what, const struct local_unread *ports, uint32_t n)
+{
+        for (uint32_t i = 0; i < n; i++)
+                printf("%s: %s: %s\n", what, output_label(ctx, ports[i].port), ports[i].why);
+}
+
+static void print_undecided(struct context *ctx, const struct local_verification *v)
+{
+        for (uint32_t i = 0; i < v->n_undecided; i++) {
+                const struct undecided *u = &v->undecided[i];
+
+                printf("not decided here: %s is %s in %s, which is right ", output_label(ctx, u->port),
+                       membership_to_string(u->found), ctx->policy->partitions[u->partition].name);
+                if (u->unresolved)
+                        printf("or wrong by '%s' (%s:%u), and that needs the fabric\n", u->unresolved->text,
+                               u->unresolved->where.file, u->unresolved->where.line);
+                else
+                        puts("or wrong by whether pkeyd works through this port");
+        }
+}
+
+static void text_verify_local(struct context *ctx, const void *result)
+{
+        const struct local_result *r = result;
+        const struct verification *v = r->verification.v;
+
+        text_kernel(ctx, v);
+        print_undecided(ctx, &r->verification);
+        print_unread(ctx, "not judged", r->unread, r->n_unread);
+        if (ctx->options->verbose)
+                print_unread(ctx, "left out", r->down, r->n_down);
+        printf("%u port%s of this host: ", v->n_ports, text_plural(v->n_ports));
+        if (v->n_differ > 0)
+                printf("%u differ%s from the policy\n", v->n_differ, v->n_differ == 1 ? "s" : "");
+        else
+                puts(ctx->status == EXIT_DONE ? "every table is as the policy says" : "no table that was read differs");
+}
 
 #define VERBS_CLASS "/sys/class/infiniband_verbs" /* there with ib_uverbs */
 
@@ -298,8 +391,9 @@ static int verify_tables(struct local *l)
 int command_verify_local(struct context *ctx)
 {
         _cleanup_verbs_host_ struct verbs_host *host = NULL;
-        struct result result = { .kind = RESULT_VERIFY_LOCAL };
-        struct local l = { .ctx = ctx, .result = &result.local };
+        static const struct printer printer = { text_verify_local, json_verify_local, OK_IF_DONE | QUIET };
+        struct local_result result = {};
+        struct local l = { .ctx = ctx, .result = &result };
         int r;
 
         r = pipeline_read_files(ctx, POLICY_REQUIRED, ctx->arguments[0]);
@@ -310,6 +404,5 @@ int command_verify_local(struct context *ctx)
                 r = verify_tables(&l);
         if (r < 0)
                 return r;
-        result.status = exit_status_of(result.local.verification.v->n_differ > 0, result.local.n_unread > 0);
-        return output(ctx, &result);
+        return output(ctx, &printer, exit_status_of(result.verification.v->n_differ > 0, result.n_unread > 0), &result);
 }

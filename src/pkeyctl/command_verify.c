@@ -1,28 +1,260 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
 #include "pkeyctl/commands.h"
-#include "pkeyctl/host_tables.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
 #include "pkeyctl/session.h"
 #include "reconcile.h"
+#include "shell/verbs_port.h"
+#include "verify/verbs_tables.h"
+
+/* --- JSON --------------------------------------------------------------------------------------------------------------- */
+
+static json_t *kernel_differences(struct doc *d, const struct discrepancy *item)
+{
+        json_t *array = json_array();
+
+        for (uint32_t i = 0; i < item->n_kernel; i++) {
+                const struct kernel_difference *k = &item->kernel[i];
+
+                doc_append(d, array,
+                           doc_pack(d, "{s:s, s:o, s:o, s:o}", "kind", kernel_difference_kind_to_string(k->kind),
+                                    "p_key", doc_p_key(d, k->key), "sma_index",
+                                    k->kind == KERNEL_ONLY ? json_null() : json_integer(k->sma_index), "kernel_index",
+                                    k->kind == KERNEL_LACKS ? json_null() : json_integer(k->kernel_index)));
+        }
+        return array;
+}
+
+json_t *json_differences(struct doc *d, const struct verification *v)
+{
+        json_t *differ = json_array();
+
+        for (uint32_t i = 0; i < v->n_differ; i++) {
+                const struct discrepancy *item = &v->differ[i];
+                json_t *o = doc_port(d, item->port, "{s:o, s:o, s:b, s:s}", "missing",
+                                     doc_p_keys(d, item->missing, item->n_missing), "unexpected",
+                                     doc_p_keys(d, item->unexpected, item->n_unexpected), "enforcement_differs",
+                                     item->enforcement_differs, "source", discrepancy_source_to_string(item->source));
+
+                if (item->source == SOURCE_KERNEL)
+                        doc_add(d, o, "{s:o}", "kernel", kernel_differences(d, item));
+                doc_append(d, differ, o);
+        }
+        return differ;
+}
+
+static void json_verify(struct doc *d, const void *result)
+{
+        const struct verification *r = result;
+
+        doc_add(d, d->root, "{s:i, s:i, s:i, s:o, s:o}", "ports", r->n_ports, "kernel_ports", r->n_kernel_ports, "silent", r->n_silent,
+                "differ", json_differences(d, r), "unreachable", json_unreachable(d, r->unreachable, r->n_unreachable));
+}
+
+/* --- text --------------------------------------------------------------------------------------------------------------- */
+
+/* --- the kernel's tables --------------------------------------------------------------------------------------------- */
+
+static void print_kernel_difference(const struct kernel_difference *d)
+{
+        switch (d->kind) {
+        case KERNEL_LACKS:
+                printf("    0x%04x: the SMA has it at index %u, the kernel has not\n", d->key.v, d->sma_index);
+                break;
+        case KERNEL_ONLY:
+                printf("    0x%04x: the kernel has it at index %u, the SMA has not\n", d->key.v, d->kernel_index);
+                break;
+        case KERNEL_MOVED:
+                printf("    0x%04x: index moved, %u in the SMA's table, %u in the kernel's\n", d->key.v, d->sma_index,
+                       d->kernel_index);
+                break;
+        }
+}
+
+void text_kernel(struct context *ctx, const struct verification *v)
+{
+        for (uint32_t i = 0; i < v->n_differ; i++) {
+                const struct discrepancy *d = &v->differ[i];
+                const char *missing = text_p_keys(ctx, d->missing, d->n_missing);
+                const char *unexpected = text_p_keys(ctx, d->unexpected, d->n_unexpected);
+
+                if (d->source != SOURCE_KERNEL)
+                        continue;
+                printf("%s: the kernel's table differs%s%s%s%s\n", output_label(ctx, d->port),
+                       *missing ? ", missing " : "", missing, *unexpected ? ", unexpected " : "", unexpected);
+                for (uint32_t k = 0; k < d->n_kernel; k++)
+                        print_kernel_difference(&d->kernel[k]);
+        }
+}
+
+/* --- the fabric's ---------------------------------------------------------------------------------------------------- */
+
+static void print_differences(struct context *ctx, const struct verification *v)
+{
+        bool enforcement = false;
+        struct text_table t;
+
+        for (uint32_t i = 0; i < v->n_differ; i++)
+                enforcement |= v->differ[i].enforcement_differs;
+        text_table_begin(&t, "PORT|GUID|*MISSING|*UNEXPECTED|ENFORCEMENT", enforcement ? 0 : 4);
+        for (uint32_t i = 0; i < v->n_differ; i++) {
+                const struct discrepancy *d = &v->differ[i];
+
+                if (d->source == SOURCE_SMP)
+                        text_table_row(&t, "red", "%s\t0x%016" PRIx64 "\t%s\t%s\t%s", output_label(ctx, d->port),
+                                       ctx->subnet->ports[d->port].guid.v, text_p_keys(ctx, d->missing, d->n_missing),
+                                       text_p_keys(ctx, d->unexpected, d->n_unexpected),
+                                       d->enforcement_differs ? "differs" : "");
+        }
+        text_table_print(ctx, &t);
+}
+
+static void text_verify(struct context *ctx, const void *result)
+{
+        const struct verification *r = result;
+
+        print_differences(ctx, r);
+        text_kernel(ctx, r);
+        text_unreachable(ctx, r->unreachable, r->n_unreachable);
+        printf("%u port%s: ", r->n_ports, text_plural(r->n_ports));
+        if (ctx->status == EXIT_DONE) {
+                printf("every table is as the policy says");
+                if (r->n_kernel_ports > 0)
+                        printf("; the kernel says the same of %u port%s of this host", r->n_kernel_ports,
+                               text_plural(r->n_kernel_ports));
+        } else {
+                printf("%u differ%s from the policy", r->n_differ, r->n_differ == 1 ? "s" : "");
+                if (r->n_unreachable > 0)
+                        printf(", %u could not be read", r->n_unreachable);
+                if (r->n_silent > 0)
+                        printf(", the other end of %u link%s up did not answer discovery", r->n_silent,
+                               r->n_silent == 1 ? " that is" : "s that are");
+        }
+        putchar('\n');
+}
+
+/* --- this host's tables as its kernel has them -------------------------------------------------------------------------- */
+
+/* The kernel's cache follows the SMA a moment later: a difference is one only if it stays. */
+#define ATTEMPTS   6
+#define PAUSE_NSEC (200 * 1000 * 1000)
+
+static bool is_up(const struct verbs_port *p)
+{
+        return p->is_infiniband && (p->state == PORT_STATE_ARMED || p->state == PORT_STATE_ACTIVE);
+}
+
+static void complain_unread(struct context *ctx, const struct verbs_port *p, int error)
+{
+        (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_VERBS, NULL,
+                            "%s/%u: the kernel does not tell its P_Key table: %s", p->device, p->number,
+                            strerror(-error));
+}
+
+/* Tables of the ports that are in the snapshot and up. */
+static int read_tables(struct context *ctx, struct verbs_host *host, bool complain, struct kernel_table *tables,
+                       uint32_t *ret_n)
+{
+        uint32_t n = 0;
+        int r;
+
+        for (size_t i = 0; i < verbs_host_n_ports(host); i++) {
+                struct verbs_port port;
+                struct p_key *entries;
+                uint32_t index;
+
+                if (verbs_host_query(host, i, &port) < 0 || !is_up(&port))
+                        continue;
+                index = subnet_find_endport(ctx->subnet, port.port_guid);
+                if (index == SUBNET_NONE)
+                        continue;
+                r = verbs_host_read_table(host, i, ctx->arena, &entries, &tables[n].n_entries);
+                if (r == -ENOMEM)
+                        return r;
+                if (r < 0 && complain)
+                        complain_unread(ctx, &port, r);
+                if (r < 0)
+                        continue;
+                tables[n].entries = entries;
+                tables[n++].port = index;
+        }
+        *ret_n = n;
+        return 0;
+}
+
+static int compare_once(struct context *ctx, struct verbs_host *host, bool complain, struct verification *v)
+{
+        struct kernel_table *tables = arena_new_array(ctx->arena, struct kernel_table, verbs_host_n_ports(host));
+        int r;
+
+        if (!tables)
+                return -ENOMEM;
+        r = read_tables(ctx, host, complain, tables, &v->n_kernel_ports);
+        if (r < 0)
+                return r;
+        return verbs_tables_verify(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, tables, v->n_kernel_ports, v);
+}
+
+/* The SMA's table and the kernel's are not (yet) the same. */
+static bool lags(const struct verification *v, uint32_t first)
+{
+        for (uint32_t i = first; i < v->n_differ; i++)
+                if (v->differ[i].n_kernel > 0)
+                        return true;
+        return false;
+}
+
+static int host_tables_verify(struct context *ctx, struct verification *v)
+{
+        _cleanup_verbs_host_ struct verbs_host *host = NULL;
+        const struct timespec pause = { .tv_nsec = PAUSE_NSEC };
+        uint32_t before = v->n_differ;
+        int r;
+
+        r = verbs_host_new(NULL, NULL, NULL, &host);
+        if (r < 0)
+                return r;
+        r = verbs_host_scan(host);
+        if (r == -ENOMEM)
+                return r;
+        if (r == -EACCES || r == -EPERM)
+                (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_VERBS, NULL,
+                                    "may not open /dev/infiniband/uverbs*: what the kernel holds was not compared");
+        if (r < 0)
+                return 0;
+        for (unsigned i = 0; i < ATTEMPTS; i++) {
+                if (i > 0)
+                        (void) nanosleep(&pause, NULL);
+                v->n_differ = before;
+                r = compare_once(ctx, host, i == 0, v);
+                if (r < 0 || !lags(v, before))
+                        return r;
+        }
+        return 0;
+}
+
+/* --- the command -------------------------------------------------------------------------------------------------------- */
 
 /* The tables as they were read, nothing assumed: the state directory is not asked. */
 int command_verify(struct context *ctx)
 {
-        struct result result = { .kind = RESULT_VERIFY };
+        static const struct printer printer = { text_verify, json_verify, OK_IF_DONE | QUIET };
+        struct verification *v;
         int r;
 
         if (ctx->options->local)
                 return command_verify_local(ctx);
         r = session_read(ctx, POLICY_REQUIRED, ctx->arguments[0], NULL);
         if (r == 0)
-                r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &result.verification);
+                r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &v);
         if (r == 0)
-                r = host_tables_verify(ctx, result.verification);
+                r = host_tables_verify(ctx, v);
         if (r < 0)
                 return r;
-        result.verification->n_silent = reconcile_report_silent(ctx->subnet, ctx->known, &ctx->findings);
-        result.status = exit_status_of(result.verification->n_differ > 0,
-                                       result.verification->n_unreachable + result.verification->n_silent > 0);
-        return output(ctx, &result);
+        v->n_silent = reconcile_report_silent(ctx->subnet, ctx->known, &ctx->findings);
+        return output(ctx, &printer, exit_status_of(v->n_differ > 0, v->n_unreachable + v->n_silent > 0), v);
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The commands. Each returns an exit status, or a negative errno. */
+/* The commands, each of which returns an exit status or a negative errno; and what one of them has for others. */
 
-#include "pkeyctl/context.h"
+#include "events/held_text.h"
+#include "pkeyctl/doc.h"
+#include "verify/changes.h"
+#include "verify/verify.h"
 
 struct command {
         const char *name;
@@ -18,11 +21,11 @@ int command_check(struct context *ctx);
 int command_plan(struct context *ctx);
 int command_apply(struct context *ctx);
 int command_verify(struct context *ctx);
-int command_verify_local(struct context *ctx);
+int command_verify_local(struct context *ctx); /* verify --local */
 int command_show(struct context *ctx);
-int command_forget(struct context *ctx);
-/* `show vouches` */
+int command_show_held(struct context *ctx);
 int command_show_vouches(struct context *ctx);
+int command_forget(struct context *ctx);
 int command_import(struct context *ctx);
 int command_export(struct context *ctx);
 int command_explain(struct context *ctx);
@@ -31,5 +34,34 @@ int command_status(struct context *ctx);
 int command_reload(struct context *ctx);
 int command_watch(struct context *ctx);
 int command_violations(struct context *ctx);
-/* `violations --once` */
-int command_violations_once(struct context *ctx);
+int command_violations_once(struct context *ctx); /* violations --once */
+
+/* A plan (ctx->plan) as a person reads it. */
+struct plan_result {
+        const struct changes *changes;
+        const uint32_t *unreachable;   /* ports whose tables were not read */
+        uint32_t n_unreachable;
+        uint32_t n_silent;             /* links that are up and whose other end did not answer discovery */
+        const uint32_t *frozen;        /* endports */
+        uint32_t n_frozen;
+        const struct held_list *held;  /* what would wait; NULL: not known */
+};
+
+/* Adds it to the JSON of a command, with what waits; NULL: not known. */
+void json_put_plan(struct doc *d, const struct plan_result *r, const struct held_list *held);
+/* Which write: enough to tell two of a plan apart. */
+json_t *json_write(struct doc *d, const struct plan_write *w);
+/* Shows what apply is about to do, before it asks; nothing with --json, which has one object, at the end. */
+void plan_propose(struct context *ctx, const struct plan_result *r);
+
+/* Differences from the policy, and those of them that the tables of this host's kernel have. */
+json_t *json_differences(struct doc *d, const struct verification *v);
+void text_kernel(struct context *ctx, const struct verification *v);
+
+/* Held bases, each with what waits for what, why, and the way out. NULL: none. */
+json_t *json_held(struct doc *d, const struct held_list *held);
+void text_held(struct context *ctx, const struct held_list *held);
+/* A port as the knowledge names it: of a device that was never discovered, the switch port that leads to it. */
+json_t *json_named_port(struct doc *d, const struct held_words *words, struct knowledge_name name);
+/* A time of the knowledge. */
+json_t *json_seconds(uint64_t seconds);

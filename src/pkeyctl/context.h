@@ -7,8 +7,8 @@
  *     pkeyctl.c ... options -> command -> exit status; whatever went wrong is told here, once
  *     pipeline .... files -> policy, settings; what they mean in the fabric
  *     session ..... control (control/control.h) for one sweep: fabric -> snapshot -> tables -> plan -> apply
- *     command_* ... each takes the steps it needs, in order, into a result
- *     output ...... a result as text for people (text_*) or as one JSON object (json_*)
+ *     command_* ... each takes the steps that it needs, in order, collects a result, and has a printer for it
+ *     output ...... shows a result as text for people or as one JSON object, by the command's printer
  *
  * A context is all that one run knows. Its arena owns every result; nothing is freed before the end.
  *
@@ -70,6 +70,7 @@ struct context {
         struct plan *plan;
         const struct known *known;     /* endports that were seen once; NULL: not read */
         bool writing;                  /* writes have begun: from here on nobody may say that nothing was sent */
+        enum exit_status status;       /* of the result that is shown */
         int output_r;                  /* the first error of output; 0: none */
 };
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "pkeyctl/output.h"
 
@@ -76,6 +77,17 @@ json_t *doc_text(const char *text)
                 return json_null();
         value = json_string(text);
         return value ?: escaped_text(text);
+}
+
+json_t *doc_time(usec_t when)
+{
+        time_t seconds = (time_t) (when / USEC_PER_SEC);
+        char text[32];
+        struct tm tm;
+
+        if (when == 0 || !gmtime_r(&seconds, &tm) || strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm) == 0)
+                return json_null();
+        return json_sprintf("%s.%06uZ", text, (unsigned) (when % USEC_PER_SEC));
 }
 
 json_t *doc_guid(struct guid guid)

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
-#include "subnet/fold.h"
+#include "shell/findings_print.h"
 #include "shell/shell.h"
+#include "subnet/fold.h"
 
 void output_fail(struct context *ctx, int r)
 {
@@ -37,6 +39,17 @@ const char *output_taken(struct context *ctx, const struct text *t)
         return text_or_fail(ctx, text_copy(ctx->arena, t));
 }
 
+const char *output_time(struct context *ctx, usec_t when)
+{
+        time_t seconds = (time_t) (when / USEC_PER_SEC);
+        char buffer[32];
+        struct tm tm;
+
+        if (when == 0 || !localtime_r(&seconds, &tm) || strftime(buffer, sizeof(buffer), "%Y-%m-%d %H:%M:%S", &tm) == 0)
+                return "never";
+        return output_format(ctx, "%s", buffer);
+}
+
 const char *output_label(struct context *ctx, uint32_t port)
 {
         return text_or_fail(ctx, subnet_port_label(ctx->arena, ctx->subnet, port));
@@ -45,25 +58,6 @@ const char *output_label(struct context *ctx, uint32_t port)
 const char *output_folded(struct context *ctx, const uint32_t *ports, uint32_t n)
 {
         return text_or_fail(ctx, fold_ports(ctx->arena, ctx->subnet, ports, n));
-}
-
-int output_write_file(struct context *ctx, const char *bytes, size_t n)
-{
-        static const char in_the_way[] = "no file is replaced: move it away, or name another one with --output";
-        const char *path = ctx->options->output;
-        FILE *f = fopen(path, "wxe");
-        bool failed = !f || fwrite(bytes, 1, n, f) != n;
-        int error = errno;
-
-        if (f && fclose(f) != 0) {
-                failed = true;
-                error = errno;
-        }
-        if (!failed)
-                return 0;
-        output_fail(ctx, findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE, error == EEXIST ? in_the_way : NULL, "%s: %s",
-                                        path, strerror(error)));
-        return -EBADMSG;
 }
 
 const char *output_node(const struct context *ctx, uint32_t port)
@@ -169,69 +163,170 @@ const char *output_line(struct context *ctx, uint32_t port, uint16_t base, const
         return output_format(ctx, "%s:%u", item->rule->where.file, item->rule->where.line);
 }
 
-/* --- verdicts -------------------------------------------------------------------------------------------------------- */
+/* --- text --------------------------------------------------------------------------------------------------------------- */
 
-static void add_base(struct text *t, const struct context *ctx, const struct explain_base *b)
+void text_findings(struct context *ctx, bool terse)
 {
-        const char *name = output_partition(ctx, b->base);
+        enum finding_severity least = FINDING_NOTE;
+        struct findings rest = ctx->findings;
 
-        text_add(t, "%s%s", name, *name ? " (" : "");
-        if (b->verdict == EXPLAIN_BOTH_LIMITED)
-                text_add(t, "0x%04x", b->base);
-        else
-                text_add(t, "0x%04x with 0x%04x", b->a.v, b->b.v);
-        text_add(t, "%s", *name ? ")" : "");
+        if (ctx->options->quiet || (terse && !ctx->options->verbose))
+                least = FINDING_ERROR;
+        rest.items += ctx->n_told;
+        rest.n -= ctx->n_told;
+        ctx->n_told = ctx->findings.n;
+        if (findings_print(stderr, &rest, least) < 0)
+                output_fail(ctx, -ENOMEM);
 }
 
-/* The common bases that fare as the pair does. */
-static void add_bases(struct text *t, const struct context *ctx, const struct explain_end *a,
-                      const struct explain_end *b, enum explain_verdict verdict)
+void text_table_print(struct context *ctx, struct text_table *t)
 {
-        struct explain_cursor cursor = {};
-        struct explain_base base;
-        const char *separator = "";
+        int r = text_table_end(t);
 
-        while (explain_next_base(a, b, &cursor, &base)) {
-                if (base.verdict != verdict)
-                        continue;
-                text_add(t, "%s", separator);
-                separator = ", ";
-                add_base(t, ctx, &base);
-        }
+        if (r < 0)
+                output_fail(ctx, r);
 }
 
-static void add_filter(struct text *t, struct context *ctx, const struct explain_side *side)
+const char *text_p_keys(struct context *ctx, const struct p_key *keys, uint32_t n)
 {
-        text_add(t, "switch port %s enforces partitions and does not hold ",
-                 output_label(ctx, ctx->subnet->ports[side->port].peer));
-}
-
-const char *output_verdict(struct context *ctx, const struct explain_side *a, const struct explain_side *b,
-                           bool by_policy)
-{
-        const struct explain_end *ea = by_policy ? &a->by_policy : &a->in_hardware;
-        const struct explain_end *eb = by_policy ? &b->by_policy : &b->in_hardware;
-        enum explain_verdict verdict = explain_pair(ea, eb);
         _cleanup_text_ struct text t = {};
 
-        switch (verdict) {
-        case EXPLAIN_TALK:
-                text_add(&t, "through ");
-                break;
-        case EXPLAIN_UNKNOWN:
-                return by_policy ? "there is no policy" : "a table that decides could not be read";
-        case EXPLAIN_BLOCKED_A:
-                add_filter(&t, ctx, a);
-                break;
-        case EXPLAIN_BLOCKED_B:
-                add_filter(&t, ctx, b);
-                break;
-        case EXPLAIN_BOTH_LIMITED:
-                text_add(&t, "both are only limited members of ");
-                break;
-        case EXPLAIN_NOTHING_COMMON:
-                return "they have no partition in common";
-        }
-        add_bases(&t, ctx, ea, eb, verdict);
+        for (uint32_t i = 0; i < n; i++)
+                if (keys[i].v != 0)
+                        text_add(&t, "%s0x%04x", t.n > 0 ? " " : "", keys[i].v);
         return output_taken(ctx, &t);
+}
+
+void text_unreachable(struct context *ctx, const uint32_t *ports, uint32_t n)
+{
+        for (uint32_t i = 0; i < n; i++)
+                printf("not read: %s (LID %u, GUID 0x%016" PRIx64 "): %s%s\n", output_label(ctx, ports[i]),
+                       ctx->subnet->ports[ports[i]].lid.v, ctx->subnet->ports[ports[i]].guid.v,
+                       output_failure(ctx, ports[i]),
+                       ctx->observed->tables[ports[i]].source == TABLE_ASSUMED
+                                       ? "; taken to hold what the last policy gave it"
+                                       : "");
+}
+
+json_t *json_unreachable(struct doc *d, const uint32_t *ports, uint32_t n)
+{
+        json_t *array = json_array();
+
+        for (uint32_t i = 0; i < n; i++) {
+                const struct observed_table *t = &d->ctx->observed->tables[ports[i]];
+
+                doc_append(d, array,
+                           doc_port(d, ports[i], "{s:s, s:o, s:b}", "reason", mad_outcome_to_string(t->failure), "detail",
+                                    doc_text(output_failure(d->ctx, ports[i])), "assumed", t->source == TABLE_ASSUMED));
+        }
+        return array;
+}
+
+json_t *json_member_count(struct doc *d, const struct member_count *count)
+{
+        return doc_pack(d, "{s:i, s:i, s:i}", "full", count->full, "limited", count->limited, "both", count->both);
+}
+
+/* --- results --------------------------------------------------------------------------------------------------------- */
+
+static void print_json(struct context *ctx, const struct printer *p, const void *result)
+{
+        _cleanup_doc_ struct doc d = {};
+
+        doc_begin(&d, ctx, !(p->flags & OK_IF_DONE) || ctx->status == EXIT_DONE);
+        if (p->json)
+                p->json(&d, result);
+        if (ctx->output_r == 0)
+                doc_print(&d);
+}
+
+static void print_text(struct context *ctx, const struct printer *p, const void *result)
+{
+        if (!(p->flags & FINDINGS_LAST))
+                text_findings(ctx, p->flags & TERSE);
+        if (!ctx->options->quiet || !(p->flags & QUIET))
+                p->text(ctx, result);
+        if (p->flags & FINDINGS_LAST && ctx->output_r == 0)
+                text_findings(ctx, p->flags & TERSE);
+}
+
+int output(struct context *ctx, const struct printer *p, enum exit_status status, const void *result)
+{
+        ctx->status = status;
+        if (ctx->options->json)
+                print_json(ctx, p, result);
+        else
+                print_text(ctx, p, result);
+        return status;
+}
+
+static void text_refusal(struct context *ctx, const void *result)
+{
+        char count[64];
+
+        (void) result;
+        findings_print_count(&ctx->findings, count, sizeof(count));
+        fprintf(stderr, "%s; %s\n", count,
+                ctx->writing ? "the run ended in the middle, pkeyctl verify tells what is in force"
+                             : "nothing was sent");
+}
+
+void output_refusal(struct context *ctx)
+{
+        static const struct printer printer = { text_refusal, NULL, OK_IF_DONE };
+
+        (void) output(ctx, &printer, EXIT_REFUSED, NULL);
+}
+
+/* --- a file ---------------------------------------------------------------------------------------------------------- */
+
+struct file {
+        const char *bytes;
+        size_t n;
+};
+
+/* To --output, where no file may be yet. False: a finding says why, and the output has failed. */
+static bool write_file(struct context *ctx, const struct file *file)
+{
+        static const char in_the_way[] = "no file is replaced: move it away, or name another one with --output";
+        const char *path = ctx->options->output;
+        FILE *f = fopen(path, "wxe");
+        bool failed = !f || fwrite(file->bytes, 1, file->n, f) != file->n;
+        int error = errno;
+
+        if (f && fclose(f) != 0) {
+                failed = true;
+                error = errno;
+        }
+        if (failed)
+                output_fail(ctx, findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE, error == EEXIST ? in_the_way : NULL, "%s: %s",
+                                                path, strerror(error)));
+        return !failed;
+}
+
+static void text_file(struct context *ctx, const void *result)
+{
+        const struct file *file = result;
+
+        if (ctx->options->output)
+                (void) write_file(ctx, file);
+        else if (fwrite(file->bytes, 1, file->n, stdout) != file->n)
+                output_fail(ctx, -EIO);
+}
+
+static void json_file(struct doc *d, const void *result)
+{
+        const struct file *file = result;
+        const char *path = d->ctx->options->output;
+
+        if (!path || write_file(d->ctx, file))
+                doc_add(d, d->root, "{s:o}", path ? "output" : "text", doc_text(path ?: file->bytes));
+}
+
+int output_file(struct context *ctx, enum exit_status status, const char *bytes, size_t n)
+{
+        static const struct printer printer = { text_file, json_file, FINDINGS_LAST };
+        const struct file file = { bytes, n };
+
+        return output(ctx, &printer, status, &file);
 }

@@ -174,15 +174,13 @@ static void report_out_of_memory(const struct context *ctx)
 /* Every way a run can fail ends here, in words, once. */
 static int report_failure(struct context *ctx, int r)
 {
-        const struct result refused = { .kind = RESULT_REFUSED, .status = EXIT_REFUSED };
-
         if (r == -EIO && ferror(stdout))
                 return ctx->writing ? EXIT_PARTIAL : EXIT_REFUSED;
         if (r != -EBADMSG && r != -ENOMEM)
                 (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_HOST_DISCOVERY, NULL, "%s", strerror(-r));
         ctx->output_r = 0;
         if (r != -ENOMEM)
-                (void) output(ctx, &refused);
+                output_refusal(ctx);
         if (r == -ENOMEM || ctx->output_r < 0)
                 report_out_of_memory(ctx);
         return ctx->writing ? EXIT_PARTIAL : EXIT_REFUSED;

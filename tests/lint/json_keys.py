@@ -8,8 +8,10 @@ from lint import files, finish, problem, read
 MANUAL, FIELDS = "man/pkeyctl-json.5", "src/pkeyctl/bus_client.c"
 WORD = r"[a-z][a-z0-9_-]*"
 
-printers = files("src/pkeyctl/json_", suffix=(".c",)) + ["src/pkeyctl/output_json.c", "src/pkeyctl/doc.c"]
-used = {word: path for path in printers for word in re.findall(r'"(%s)"' % WORD, read(path))}
+# what builds JSON has a document to build it in, or returns a value
+BUILDER = r"^(?:static )?(?:\w[^\n;]*\bstruct doc \*d\b|json_t \*)[^;{]*\n\{\n(.*?)^\}"
+used = {word: path for path in files("src/pkeyctl/", suffix=(".c",))
+        for body in re.findall(BUILDER, read(path), re.M | re.S) for word in re.findall(r'"(%s)"' % WORD, body)}
 used.update({key: FIELDS for key in re.findall(r'FIELD\(\w+, "\w+", "(%s)"' % WORD, read(FIELDS))})
 
 manual = read(MANUAL)
