@@ -219,17 +219,6 @@ static int watch_signals(struct context *ctx, struct run *run)
         return r < 0 ? r : 0;
 }
 
-/* Two who give OpenSM files would undo each other's steps. */
-static int check_writer(struct context *ctx)
-{
-        if (ctx->settings.writer == WRITER_DIRECT)
-                return 0;
-        return findings_error(&ctx->findings, FINDING_USAGE,
-                              "pkeyctl plan shows what would change, pkeyctl reload has pkeyd carry it out",
-                              "with writer: opensm it is pkeyd that gives OpenSM its partition files, one phase after "
-                              "the other");
-}
-
 /* A port of another fabric, which needs a state directory of its own, is not pkeyd's concern. */
 static bool is_elsewhere(const struct context *ctx)
 {
@@ -415,18 +404,6 @@ static int have_reloaded(struct context *ctx, struct run *run)
         return r < 0 ? r : command_reload(ctx);
 }
 
-static int prepare(struct context *ctx, struct run *run)
-{
-        int r;
-
-        r = pipeline_read_files(ctx, POLICY_REQUIRED, ctx->arguments[0]);
-        if (r == 0)
-                r = check_writer(ctx);
-        if (r == 0)
-                r = ask_is_possible(ctx);
-        return r < 0 ? r : watch_signals(ctx, run);
-}
-
 /* What was done is stored before it is shown: the reader of stdout may be gone. */
 static enum exit_status collect(const struct context *ctx, const struct run *run, struct apply_result *ret)
 {
@@ -456,7 +433,7 @@ int command_apply(struct context *ctx)
         bool is_the_daemons;
         int r;
 
-        r = prepare(ctx, &run);
+        r = watch_signals(ctx, &run);
         if (r == 0)
                 r = check_daemon(ctx, &is_the_daemons);
         if (r == 0 && is_the_daemons)

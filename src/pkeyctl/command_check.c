@@ -69,20 +69,7 @@ int command_check(struct context *ctx)
 {
         static const struct printer printer = { text_check, json_check, QUIET };
         struct check_result result = {};
-        int files, topology = 0, r;
+        int r = ctx->subnet ? count_members(ctx, &result) : 0;
 
-        ctx->named_files_only = true;
-        files = pipeline_read_files(ctx, POLICY_REQUIRED, ctx->arguments[0]);
-        if (files < 0 && files != -EBADMSG)
-                return files;
-        if (ctx->options->topology)
-                topology = pipeline_read_topology(ctx);
-        if (files < 0 || topology < 0)
-                return topology < 0 ? topology : files;
-        if (ctx->subnet) {
-                r = count_members(ctx, &result);
-                if (r < 0)
-                        return r;
-        }
-        return output(ctx, &printer, EXIT_DONE, &result);
+        return r < 0 ? r : output(ctx, &printer, EXIT_DONE, &result);
 }

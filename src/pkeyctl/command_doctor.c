@@ -274,13 +274,13 @@ static int forget_findings(struct context *ctx)
         return lost ? -ENOMEM : 0;
 }
 
-static int read_files(struct context *ctx, const char *argument, struct doctor_host *host)
+static int read_files(struct context *ctx, struct doctor_host *host)
 {
         const char *settings = ctx->options->config ?: DEFAULT_CONFIG_FILE;
-        const char *policy = argument ?: ctx->options->policy ?: DEFAULT_POLICY_FILE;
+        const char *policy = ctx->arguments[0] ?: ctx->options->policy ?: DEFAULT_POLICY_FILE;
         int r;
 
-        r = pipeline_read_files(ctx, POLICY_OPTIONAL, argument);
+        r = pipeline_read_files(ctx, NEED_SETTINGS | NEED_POLICY_IF_ANY | TAKES_POLICY);
         if (r < 0 && r != -EBADMSG)
                 return r;
         host->settings_file = inspect_file(ctx, settings);
@@ -485,7 +485,7 @@ int command_doctor(struct context *ctx)
         struct diagnoses *diagnoses = &result.diagnoses;
         int r;
 
-        r = read_files(ctx, ctx->arguments[0], &facts.host);
+        r = read_files(ctx, &facts.host);
         if (r == 0)
                 r = inspect_secrets(ctx, &facts.host);
         if (r == 0)

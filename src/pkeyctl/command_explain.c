@@ -336,39 +336,32 @@ static int add_filters(struct context *ctx, uint32_t peer, struct explain_side *
         return r < 0 ? r : held_table(ctx, peer, &side->in_hardware.filter);
 }
 
-/* Which endports are meant. */
-struct chosen {
-        const char *text;
-        uint32_t *ports;
-        uint32_t n;
-        struct explain_side *sides; /* of them */
-};
-
-static int make_sides(struct context *ctx, struct chosen *c)
+static int make_sides(struct context *ctx, const struct endports *endports, struct explain_side **ret)
 {
+        struct explain_side *sides = arena_new_array(ctx->arena, struct explain_side, endports->n);
         int r = 0;
 
-        c->sides = arena_new_array(ctx->arena, struct explain_side, c->n);
-        if (!c->sides)
+        if (!sides)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < c->n && r == 0; i++) {
-                struct explain_side *side = &c->sides[i];
+        for (uint32_t i = 0; i < endports->n && r == 0; i++) {
+                struct explain_side *side = &sides[i];
 
-                side->port = c->ports[i];
+                side->port = endports->ports[i];
                 r = wanted_table(ctx, side->port, &side->by_policy.table);
                 if (r == 0)
                         r = held_table(ctx, side->port, &side->in_hardware.table);
                 if (r == 0)
                         r = add_filters(ctx, ctx->subnet->ports[side->port].peer, side);
         }
+        *ret = sides;
         return r;
 }
 
-static void judge(const struct chosen *left, const struct chosen *right, struct explain_result *result)
+static void judge(const struct endports selected[2], struct explain_side *const sides[2], struct explain_result *result)
 {
-        for (uint32_t i = 0; i < left->n; i++)
-                for (uint32_t j = 0; j < right->n; j++) {
-                        const struct explain_side *a = &left->sides[i], *b = &right->sides[j];
+        for (uint32_t i = 0; i < selected[0].n; i++)
+                for (uint32_t j = 0; j < selected[1].n; j++) {
+                        const struct explain_side *a = &sides[0][i], *b = &sides[1][j];
                         enum explain_verdict v;
 
                         if (a->port == b->port)
@@ -383,56 +376,42 @@ static void judge(const struct chosen *left, const struct chosen *right, struct 
                 }
 }
 
-static int check_pairs(struct context *ctx, const struct chosen *a, const struct chosen *b)
+static int check_pairs(struct context *ctx)
 {
+        const struct endports *a = &ctx->selected[0], *b = &ctx->selected[1];
+        const char *text_a = ctx->arguments[0], *text_b = ctx->arguments[1];
         uint64_t pairs = (uint64_t) a->n * b->n;
 
         if (pairs > MAX_PAIRS)
                 return findings_error(&ctx->findings, FINDING_USAGE, NULL,
-                                      "'%s' and '%s' are %" PRIu64 " pairs of endports (at most %" PRIu64 ")",
-                                      a->text, b->text, pairs, MAX_PAIRS);
+                                      "'%s' and '%s' are %" PRIu64 " pairs of endports (at most %" PRIu64 ")", text_a, text_b, pairs,
+                                      MAX_PAIRS);
         if (pairs == 1 && a->ports[0] == b->ports[0])
-                return findings_error(&ctx->findings, FINDING_USAGE, NULL, "'%s' and '%s' are the same endport",
-                                      a->text, b->text);
+                return findings_error(&ctx->findings, FINDING_USAGE, NULL, "'%s' and '%s' are the same endport", text_a, text_b);
         return 0;
 }
 
-static int choose_pairs(struct context *ctx, void *userdata, const uint32_t **ret, uint32_t *ret_n)
+int explain_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
 {
-        struct chosen *a = userdata, *b = a + 1;
-        uint32_t *all;
-        int r, rb;
+        int r = pipeline_select(ctx);
 
-        r = pipeline_select(ctx, a->text, &a->ports, &a->n);
-        if (r < 0 && r != -EBADMSG)
-                return r;
-        rb = pipeline_select(ctx, b->text, &b->ports, &b->n);
-        if (r < 0 || rb < 0)
-                return rb < 0 ? rb : r;
-        r = check_pairs(ctx, a, b);
-        if (r < 0)
-                return r;
-        all = arena_new_array(ctx->arena, uint32_t, (size_t) a->n + b->n);
-        if (!all)
-                return -ENOMEM;
-        memcpy(all, a->ports, a->n * sizeof(*all));
-        memcpy(all + a->n, b->ports, b->n * sizeof(*all));
-        return pipeline_around(ctx, all, a->n + b->n, ret, ret_n);
+        if (r == 0)
+                r = check_pairs(ctx);
+        return r < 0 ? r : pipeline_around(ctx, ctx->selected, ELEMENTS(ctx->selected), ret, ret_n);
 }
 
 int command_explain(struct context *ctx)
 {
         static const struct printer printer = { text_explain, json_explain, TERSE | QUIET };
-        struct explain_result result = {}, *e = &result;
-        struct chosen chosen[2] = { { .text = ctx->arguments[0] }, { .text = ctx->arguments[1] } };
-        const struct session_hooks hooks = { .choose = choose_pairs, .userdata = chosen };
-        int r;
+        struct explain_result e = {};
+        struct explain_side *sides[2];
 
-        r = session_read(ctx, POLICY_OPTIONAL, NULL, &hooks);
-        for (size_t i = 0; i < ELEMENTS(chosen) && r == 0; i++)
-                r = make_sides(ctx, &chosen[i]);
-        if (r < 0)
-                return r;
-        judge(&chosen[0], &chosen[1], e);
-        return output(ctx, &printer, exit_status_of(e->n_talk_hardware + e->n_unknown < e->n_pairs, e->n_unknown > 0), e);
+        for (size_t i = 0; i < ELEMENTS(sides); i++) {
+                int r = make_sides(ctx, &ctx->selected[i], &sides[i]);
+
+                if (r < 0)
+                        return r;
+        }
+        judge(ctx->selected, sides, &e);
+        return output(ctx, &printer, exit_status_of(e.n_talk_hardware + e.n_unknown < e.n_pairs, e.n_unknown > 0), &e);
 }

@@ -250,13 +250,7 @@ int command_export(struct context *ctx)
         size_t n;
         int r;
 
-        if (strcmp(ctx->arguments[0], "opensm") != 0)
-                return findings_error(&ctx->findings, FINDING_USAGE, NULL,
-                                      "export: '%s' is no kind of file (accepted: opensm)", ctx->arguments[0]);
-        ctx->named_files_only = ctx->options->topology != NULL;
-        r = pipeline_read_files(ctx, POLICY_REQUIRED, ctx->arguments[1]);
-        if (r == 0)
-                r = pipeline_read_opensm_conf(ctx, ctx->settings.opensm_config, &opensm);
+        r = pipeline_read_opensm_conf(ctx, ctx->settings.opensm_config, &opensm);
         if (r == 0)
                 r = read_fabric(ctx);
         if (r == 0)

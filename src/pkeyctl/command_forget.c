@@ -117,71 +117,56 @@ static void text_vouches(struct context *ctx, const void *result)
         text_table_print(ctx, &t);
 }
 
-#define _cleanup_state_ _cleanup_(state_close)
-
 /* Ports that a person vouches for. */
 struct forget {
         struct context *ctx;
-        struct state *state;
-        struct remembered *remembered; /* owned */
         struct subnet *extended;       /* the fabric, with endports that are gone where they were last */
         struct vouch *items;
         size_t n, allocated;
 };
 
-static void forget_done(struct forget *f)
-{
-        f->remembered = remembered_free(f->remembered);
-}
-
 /* --- the fabric -------------------------------------------------------------------------------------------------------- */
 
 /* The endports that this selects in a subnet; nothing that is wrong with it is reported here. */
-static int select_in(struct context *ctx, const struct subnet *s, const char *text, uint32_t **ret, uint32_t *ret_n)
+static int select_in(struct context *ctx, const struct subnet *s, const char *text, struct endports *ret)
 {
         _cleanup_findings_ struct findings ignored = {};
         int r;
 
         findings_init(&ignored, ctx->arena);
-        *ret_n = 0;
-        r = policy_select(ctx->arena, NULL, s, NULL, text, &ignored, ret, ret_n);
+        ret->n = 0;
+        r = policy_select(ctx->arena, NULL, s, NULL, text, &ignored, &ret->ports, &ret->n);
         return r == -EBADMSG ? 0 : r;
 }
 
 /* Only the tables of what was named: a port that answers now has nothing to be forgotten. */
-static int choose(struct context *ctx, void *userdata, const uint32_t **ret, uint32_t *ret_n)
+int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
 {
-        uint32_t *all = arena_new_array(ctx->arena, uint32_t, 1), *ports, n_all = 0, n;
-        size_t allocated = 1;
+        struct endports *lists;
+        size_t n = 0;
 
-        (void) userdata;
-        if (!all)
+        while (ctx->arguments[n])
+                n++;
+        lists = arena_new_array(ctx->arena, struct endports, n);
+        if (!lists)
                 return -ENOMEM;
-        for (char **argument = ctx->arguments; *argument; argument++) {
-                int r = select_in(ctx, ctx->subnet, *argument, &ports, &n);
+        for (size_t i = 0; i < n; i++) {
+                int r = select_in(ctx, ctx->subnet, ctx->arguments[i], &lists[i]);
 
-                if (r == 0 && n > 0)
-                        r = VECTOR_EXTEND(ctx->arena, all, n_all, allocated, n);
                 if (r < 0)
                         return r;
-                memcpy(all + n_all, ports, n * sizeof(*ports));
-                n_all += n;
         }
-        return pipeline_around(ctx, all, n_all, ret, ret_n);
+        return pipeline_around(ctx, lists, n, ret, ret_n);
 }
 
-/* What was remembered, and what the fabric shows now. Takes `m`. */
-static int take_remembered(struct forget *f, struct remembered *m)
+/* Adds to what is stored what the fabric shows now. */
+static int see_fabric(struct context *ctx)
 {
-        struct context *ctx = f->ctx;
+        struct knowledge *k = ctx->remembered->knowledge;
         uint64_t wall = clock_wall() / USEC_PER_SEC;
-        int r;
+        int r = knowledge_see_subnet(k, ctx->subnet, clock_now(), wall, ctx->settings.absent_hold);
 
-        remembered_free(f->remembered);
-        f->remembered = m;
-        ctx->known = &m->known;
-        r = knowledge_see_subnet(m->knowledge, ctx->subnet, clock_now(), wall, ctx->settings.absent_hold);
-        return r == 0 ? knowledge_see_tables(m->knowledge, ctx->observed, wall) : r;
+        return r == 0 ? knowledge_see_tables(k, ctx->observed, wall) : r;
 }
 
 /* --- which ports --------------------------------------------------------------------------------------------------------- */
@@ -242,7 +227,7 @@ static bool is_partial(const struct subnet *s, struct knowledge_name name)
 static int take(struct forget *f, uint32_t record, struct found *found)
 {
         const struct held_words words = output_held_words(f->ctx);
-        const struct knowledge_record *r = knowledge_get(f->remembered->knowledge, record);
+        const struct knowledge_record *r = knowledge_get(f->ctx->remembered->knowledge, record);
         const bool partial = is_partial(f->ctx->subnet, r->name);
         struct held_port port;
         int e;
@@ -257,16 +242,16 @@ static int take(struct forget *f, uint32_t record, struct found *found)
         if (r->fresh || r->expired || partial || is_listed(f, r->name))
                 return 0;
         e = VECTOR_GROW(f->ctx->arena, f->items, f->n, f->allocated);
-        return e < 0 ? e : make_vouch(f->ctx, f->remembered->knowledge, record, &f->items[f->n++]);
+        return e < 0 ? e : make_vouch(f->ctx, f->ctx->remembered->knowledge, record, &f->items[f->n++]);
 }
 
 static int take_selected(struct forget *f, const char *text, struct found *found)
 {
-        uint32_t *ports, n;
-        int r = select_in(f->ctx, f->extended, text, &ports, &n);
+        struct endports selected;
+        int r = select_in(f->ctx, f->extended, text, &selected);
 
-        for (uint32_t i = 0; r == 0 && i < n; i++) {
-                uint32_t record = knowledge_find_port(f->remembered->knowledge, f->extended, ports[i]);
+        for (uint32_t i = 0; r == 0 && i < selected.n; i++) {
+                uint32_t record = knowledge_find_port(f->ctx->remembered->knowledge, f->extended, selected.ports[i]);
 
                 if (record != KNOWLEDGE_NONE)
                         r = take(f, record, found);
@@ -285,7 +270,7 @@ static bool is_called(const struct held_port *port, const char *text, bool by_pl
 static int take_named(struct forget *f, const char *text, bool by_place, struct found *found)
 {
         const struct held_words words = output_held_words(f->ctx);
-        const struct knowledge *k = f->remembered->knowledge;
+        const struct knowledge *k = f->ctx->remembered->knowledge;
         int r = 0;
 
         for (uint32_t i = 0; r == 0 && i < knowledge_n_records(k); i++) {
@@ -354,16 +339,6 @@ static int gather(struct forget *f)
 
 /* --- the store ------------------------------------------------------------------------------------------------------------- */
 
-static int open_state(struct context *ctx, struct state *state, bool writing, struct remembered **ret)
-{
-        int r = state_open(state, ctx->options->state_dir ?: STATE_DIR_DEFAULT, writing);
-
-        if (r == 0 || (r == -ENOENT && !writing))
-                r = state_load(state, ret);
-        session_report_state(ctx, state, true);
-        return r < 0 && r != -ENOMEM ? -EBADMSG : r;
-}
-
 /* The person, not root: who ran sudo, or whose process it is. */
 static const char *get_who(struct context *ctx)
 {
@@ -379,13 +354,13 @@ static int complain_store(struct forget *f, const char *what, int r, int pid)
 {
         struct context *ctx = f->ctx;
 
-        session_report_state(ctx, f->state, true);
+        session_report_state(ctx, true);
         if (r == -ENOMEM)
                 return r;
         if (r == -EWOULDBLOCK)
                 return findings_error(&ctx->findings, FINDING_HOST_BUSY, "try again", "%s: process %d is writing tables now; nothing was "
-                                      "forgotten", f->state->path, pid);
-        return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "%s: %s: %s; nothing was forgotten", f->state->path, what,
+                                      "forgotten", ctx->state.path, pid);
+        return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "%s: %s: %s; nothing was forgotten", ctx->state.path, what,
                               strerror(-r));
 }
 
@@ -399,36 +374,41 @@ static int commit(struct forget *f)
         int r = who ? 0 : -ENOMEM;
 
         for (size_t i = 0; r == 0 && i < f->n; i++) {
-                uint32_t record = knowledge_find(f->remembered->knowledge, f->items[i].name);
+                uint32_t record = knowledge_find(f->ctx->remembered->knowledge, f->items[i].name);
 
                 f->items[i].who = who;
                 f->items[i].at = wall;
                 r = record == KNOWLEDGE_NONE ? -ESTALE
-                                             : knowledge_vouch(f->remembered->knowledge, record, who, wall / USEC_PER_SEC);
+                                             : knowledge_vouch(f->ctx->remembered->knowledge, record, who, wall / USEC_PER_SEC);
         }
         if (r == 0)
-                r = known_learn(&f->remembered->known, ctx->subnet, clock_now(), wall / USEC_PER_SEC);
+                r = known_learn(&f->ctx->remembered->known, ctx->subnet, clock_now(), wall / USEC_PER_SEC);
         if (r < 0)
                 return r;
         store_transaction_init(&t, ctx->arena);
-        records_put_known(&t, &f->remembered->known);
-        knowledge_store(f->remembered->knowledge, f->remembered->boot, &t);
-        return state_commit(f->state, &t);
+        records_put_known(&t, &f->ctx->remembered->known);
+        knowledge_store(f->ctx->remembered->knowledge, f->ctx->remembered->boot, &t);
+        return state_commit(&ctx->state, &t);
 }
 
 /* What another process stored meanwhile counts; the fabric is as it was seen. */
 static int carry_out(struct forget *f)
 {
+        struct context *ctx = f->ctx;
         struct remembered *changed = NULL;
-        int pid = 0, r = state_lock(f->state, &pid, &changed);
+        int pid = 0, r = state_lock(&ctx->state, &pid, &changed);
 
         if (r < 0)
                 return complain_store(f, "lock", r, pid);
-        if (changed)
-                r = take_remembered(f, changed);
+        if (changed) {
+                remembered_free(ctx->remembered);
+                ctx->remembered = changed;
+                ctx->known = &changed->known;
+                r = see_fabric(ctx);
+        }
         if (r == 0)
                 r = commit(f);
-        state_unlock(f->state);
+        state_unlock(&ctx->state);
         return r < 0 ? complain_store(f, "state.db", r, 0) : 0;
 }
 
@@ -449,21 +429,12 @@ static int ask(struct forget *f)
 
 int command_forget(struct context *ctx)
 {
-        const struct session_hooks hooks = { .choose = choose };
-        _cleanup_state_ struct state state = {};
-        _cleanup_(forget_done) struct forget f = { .ctx = ctx, .state = &state };
         static const struct printer printer = { text_forgotten, json_vouches, QUIET };
+        struct forget f = { .ctx = ctx };
         struct vouches_result result;
-        struct remembered *m = NULL;
         int r;
 
-        r = ask_is_possible(ctx);
-        if (r == 0)
-                r = session_read(ctx, POLICY_NONE, NULL, &hooks);
-        if (r == 0)
-                r = open_state(ctx, &state, true, &m);
-        if (r == 0)
-                r = take_remembered(&f, m);
+        r = see_fabric(ctx);
         if (r == 0)
                 r = gather(&f);
         if (r == 0)
@@ -479,21 +450,18 @@ int command_forget(struct context *ctx)
 /* As they stand in the store: no MAD is sent. */
 int command_show_vouches(struct context *ctx)
 {
-        _cleanup_state_ struct state state = {};
-        _cleanup_(forget_done) struct forget f = { .ctx = ctx, .state = &state };
         static const struct printer printer = { text_vouches, json_vouches, QUIET };
+        const struct knowledge *k = ctx->remembered->knowledge;
+        struct forget f = { .ctx = ctx };
         struct vouches_result result;
-        int r = open_state(ctx, &state, false, &f.remembered);
+        int r = 0;
 
-        if (r < 0)
-                return r;
-        ctx->known = &f.remembered->known;
-        for (uint32_t i = 0; r == 0 && i < knowledge_n_records(f.remembered->knowledge); i++) {
-                if (!knowledge_get(f.remembered->knowledge, i)->vouched)
+        for (uint32_t i = 0; r == 0 && i < knowledge_n_records(k); i++) {
+                if (!knowledge_get(k, i)->vouched)
                         continue;
                 r = VECTOR_GROW(ctx->arena, f.items, f.n, f.allocated);
                 if (r == 0)
-                        r = make_vouch(ctx, f.remembered->knowledge, i, &f.items[f.n++]);
+                        r = make_vouch(ctx, k, i, &f.items[f.n++]);
         }
         if (r < 0)
                 return r;

@@ -212,11 +212,6 @@ int command_show_held(struct context *ctx)
         size_t n = 0;
         int r;
 
-        r = pipeline_read_files(ctx, POLICY_REQUIRED, NULL);
-        if (r == 0)
-                r = session_sweep(ctx, CONTROL_PLAN, NULL);
-        if (r < 0)
-                return r;
         result.list = control_get_results(ctx->control)->held;
         if (!result.list)
                 return -ENOMEM;

@@ -19,8 +19,8 @@ static int find_names(struct context *ctx)
         struct finding *item;
         int r;
 
-        if (ctx->options->topology)
-                return pipeline_read_topology(ctx);
+        if (ctx->subnet)
+                return 0;
         findings_init(&ctx->findings, ctx->arena);
         r = session_sweep(ctx, CONTROL_READ, &hooks);
         for (size_t i = 0; i < ctx->findings.n && r == -EBADMSG; i++)
@@ -56,10 +56,7 @@ int command_import(struct context *ctx)
         int r, read, found;
         size_t n;
 
-        ctx->named_files_only = ctx->options->topology != NULL;
-        r = pipeline_read_files(ctx, POLICY_NONE, NULL);
-        if (r == 0)
-                r = pipeline_read_opensm_conf(ctx, NULL, &opensm);
+        r = pipeline_read_opensm_conf(ctx, NULL, &opensm);
         if (r == 0)
                 r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
         if (r < 0)

@@ -396,9 +396,7 @@ int command_verify_local(struct context *ctx)
         struct local l = { .ctx = ctx, .result = &result };
         int r;
 
-        r = pipeline_read_files(ctx, POLICY_REQUIRED, ctx->arguments[0]);
-        if (r == 0)
-                r = verbs_host_new(NULL, NULL, NULL, &host);
+        r = verbs_host_new(NULL, NULL, NULL, &host);
         l.host = host;
         if (r == 0)
                 r = verify_tables(&l);

@@ -272,11 +272,7 @@ int command_plan(struct context *ctx)
         bool is_partial;
         int r;
 
-        r = pipeline_read_files(ctx, POLICY_REQUIRED, ctx->arguments[0]);
-        if (r == 0)
-                r = session_sweep(ctx, CONTROL_PLAN, NULL);
-        if (r == 0)
-                r = pipeline_unreachable(ctx, &plan->unreachable, &plan->n_unreachable);
+        r = pipeline_unreachable(ctx, &plan->unreachable, &plan->n_unreachable);
         if (r == 0)
                 r = pipeline_frozen(ctx, &plan->frozen, &plan->n_frozen);
         if (r == 0)

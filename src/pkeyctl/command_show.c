@@ -338,15 +338,12 @@ static int output_ports(struct context *ctx, const struct printer *printer, cons
         return output(ctx, printer, status, p);
 }
 
-static int show_ports(struct context *ctx)
+int command_show_ports(struct context *ctx)
 {
         static const struct printer printer = { text_show_ports, json_show_ports, TERSE };
         struct ports_result result;
-        int r;
+        int r = collect_ports(ctx, &result);
 
-        r = session_read(ctx, POLICY_OPTIONAL, NULL, NULL);
-        if (r == 0)
-                r = collect_ports(ctx, &result);
         return r < 0 ? r : output_ports(ctx, &printer, &result);
 }
 
@@ -422,7 +419,7 @@ static int make_rows(struct context *ctx, const struct member_count *wanted, con
         return 0;
 }
 
-static int show_partitions(struct context *ctx)
+int command_show_partitions(struct context *ctx)
 {
         static const struct printer printer = { text_show_partitions, json_show_partitions, TERSE };
         struct partitions_result partitions = {};
@@ -433,9 +430,7 @@ static int show_partitions(struct context *ctx)
         held = arena_new_array(ctx->arena, struct member_count, P_KEY_BASE_MASK + 1);
         if (!wanted || !held)
                 return -ENOMEM;
-        r = session_read(ctx, POLICY_OPTIONAL, NULL, NULL);
-        if (r == 0)
-                r = count_all(ctx, wanted, held, &partitions.n_unread);
+        r = count_all(ctx, wanted, held, &partitions.n_unread);
         if (r == 0)
                 r = make_rows(ctx, wanted, held, &partitions);
         if (r < 0)
@@ -445,63 +440,10 @@ static int show_partitions(struct context *ctx)
 
 /* --- show port ------------------------------------------------------------------------------------------------------- */
 
-struct chosen_ports {
-        const char *text;
-        uint32_t *ports, n;
-};
-
-static int choose_ports(struct context *ctx, void *userdata, const uint32_t **ret, uint32_t *ret_n)
+int command_show_port(struct context *ctx)
 {
-        struct chosen_ports *chosen = userdata;
-        int r = pipeline_select(ctx, chosen->text, &chosen->ports, &chosen->n);
-
-        return r < 0 ? r : pipeline_around(ctx, chosen->ports, chosen->n, ret, ret_n);
-}
-
-static int show_port(struct context *ctx, const char *text)
-{
-        struct chosen_ports chosen = { .text = text };
-        const struct session_hooks hooks = { .choose = choose_ports, .userdata = &chosen };
         static const struct printer printer = { text_show_port, json_show_port, TERSE };
-        struct ports_result result;
-        int r = session_read(ctx, POLICY_OPTIONAL, NULL, &hooks);
+        const struct ports_result result = { ctx->selected[0].ports, ctx->selected[0].n };
 
-        if (r < 0)
-                return r;
-        result = (struct ports_result) { chosen.ports, chosen.n };
         return output_ports(ctx, &printer, &result);
-}
-
-/* --- which ----------------------------------------------------------------------------------------------------------- */
-
-static int complain_usage(struct context *ctx, const char *word)
-{
-        static const char *const names[] = { "ports", "partitions", "held", "vouches", "port" };
-        struct findings *f = &ctx->findings;
-
-        if (strcmp(word, "port") == 0)
-                return findings_error(f, FINDING_USAGE, NULL,
-                                      "show port: which one? Give a host, a GUID or another selector");
-        if (strcmp(word, "ports") == 0 || strcmp(word, "partitions") == 0 || strcmp(word, "held") == 0 ||
-            strcmp(word, "vouches") == 0)
-                return findings_error(f, FINDING_USAGE, NULL, "show %s takes no argument", word);
-        return findings_error(f, FINDING_USAGE, nearest_hint(ctx->arena, word, names, ELEMENTS(names), "", NULL),
-                              "cannot show '%s' (ports, partitions, held, vouches, or port NODE|GUID)", word);
-}
-
-int command_show(struct context *ctx)
-{
-        const char *what = ctx->arguments[0] ?: "ports", *which = ctx->arguments[0] ? ctx->arguments[1] : NULL;
-
-        if (strcmp(what, "ports") == 0 && !which)
-                return show_ports(ctx);
-        if (strcmp(what, "partitions") == 0 && !which)
-                return show_partitions(ctx);
-        if (strcmp(what, "held") == 0 && !which)
-                return command_show_held(ctx);
-        if (strcmp(what, "vouches") == 0 && !which)
-                return command_show_vouches(ctx);
-        if (strcmp(what, "port") == 0 && which)
-                return show_port(ctx, which);
-        return complain_usage(ctx, what);
 }

@@ -246,11 +246,7 @@ int command_verify(struct context *ctx)
         struct verification *v;
         int r;
 
-        if (ctx->options->local)
-                return command_verify_local(ctx);
-        r = session_read(ctx, POLICY_REQUIRED, ctx->arguments[0], NULL);
-        if (r == 0)
-                r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &v);
+        r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &v);
         if (r == 0)
                 r = host_tables_verify(ctx, v);
         if (r < 0)

@@ -135,8 +135,6 @@ int command_violations(struct context *ctx)
         _cleanup_bus_ sd_bus *bus = NULL;
         int r;
 
-        if (ctx->options->once)
-                return command_violations_once(ctx);
         r = bus_client_open(ctx, &bus);
         if (r == 0)
                 r = ask(ctx, bus, &reply);
@@ -147,24 +145,10 @@ int command_violations(struct context *ctx)
 
 /* --- --once ---------------------------------------------------------------------------------------------------------- */
 
-/* The local port's own table: MADs to QP 1 are sent with the index of the default partition in it. */
-static int choose_self(struct context *ctx, void *userdata, const uint32_t **ret, uint32_t *ret_n)
+static int use_port(struct context *ctx)
 {
-        (void) userdata;
-        *ret = &ctx->subnet->self;
-        *ret_n = ctx->subnet->self == SUBNET_NONE ? 0 : 1;
-        return 0;
-}
+        int sa, r = session_use_gsi(ctx, &sa);
 
-static int prepare(struct context *ctx)
-{
-        const struct session_hooks hooks = { .choose = choose_self };
-        int r, sa;
-
-        r = session_read(ctx, POLICY_OPTIONAL, NULL, &hooks);
-        if (r < 0)
-                return r;
-        r = session_use_gsi(ctx, &sa);
         if (r == 0 || r == -ENOMEM)
                 return r;
         return findings_error(&ctx->findings, FINDING_HOST_DISCOVERY, NULL,
@@ -303,7 +287,7 @@ int command_violations_once(struct context *ctx)
         _cleanup_(violations_free_p) struct violations *violations = violations_new(&config);
         int r;
 
-        r = poll && violations ? prepare(ctx) : -ENOMEM;
+        r = poll && violations ? use_port(ctx) : -ENOMEM;
         if (r == 0)
                 r = check_node(ctx, ctx->options->node);
         if (r == 0)

@@ -1,28 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The commands, each of which returns an exit status or a negative errno; and what one of them has for others. */
+/* The commands, each of which returns an exit status or a negative errno; and what one of them has for others. pkeyctl.c has
+ * their table, with what is provided to each before it runs. */
 
 #include "events/held_text.h"
 #include "pkeyctl/doc.h"
+#include "pkeyctl/session.h"
 #include "verify/changes.h"
 #include "verify/verify.h"
-
-struct command {
-        const char *name;
-        const char *synopsis; /* its arguments */
-        const char *summary;
-        unsigned min_arguments, max_arguments;
-        int (*run)(struct context *ctx);
-        unsigned options; /* those that it takes of the options that are for some commands only */
-};
 
 int command_check(struct context *ctx);
 int command_plan(struct context *ctx);
 int command_apply(struct context *ctx);
 int command_verify(struct context *ctx);
-int command_verify_local(struct context *ctx); /* verify --local */
-int command_show(struct context *ctx);
+int command_verify_local(struct context *ctx);
+int command_show_ports(struct context *ctx);
+int command_show_partitions(struct context *ctx);
+int command_show_port(struct context *ctx);
 int command_show_held(struct context *ctx);
 int command_show_vouches(struct context *ctx);
 int command_forget(struct context *ctx);
@@ -34,7 +29,11 @@ int command_status(struct context *ctx);
 int command_reload(struct context *ctx);
 int command_watch(struct context *ctx);
 int command_violations(struct context *ctx);
-int command_violations_once(struct context *ctx); /* violations --once */
+int command_violations_once(struct context *ctx);
+
+/* Which tables they read (session.h). */
+int explain_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
+int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
 
 /* A plan (ctx->plan) as a person reads it. */
 struct plan_result {

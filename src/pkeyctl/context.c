@@ -18,6 +18,7 @@ void context_done(struct context *ctx)
         (void) control_free(ctx->control);
         (void) m_keys_free(ctx->m_keys);
         (void) sd_event_unref(ctx->event);
+        (void) remembered_free(ctx->remembered);
         state_close(&ctx->state);
         findings_done(&ctx->findings);
         (void) arena_free(ctx->arena);

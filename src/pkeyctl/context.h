@@ -4,7 +4,7 @@
 /*
  * pkeyctl/: the admin's tool, one run of it.
  *
- *     pkeyctl.c ... options -> command -> exit status; whatever went wrong is told here, once
+ *     pkeyctl.c ... options -> command -> exit status; a failure is reported here, once
  *     pipeline .... files -> policy, settings; what they mean in the fabric
  *     session ..... control (control/control.h) for one sweep: fabric -> snapshot -> tables -> plan -> apply
  *     command_* ... each takes the steps that it needs, in order, collects a result, and has a printer for it
@@ -36,6 +36,11 @@ static inline enum exit_status exit_status_of(bool differs, bool is_partial)
         return is_partial ? EXIT_PARTIAL : EXIT_DONE;
 }
 
+/* Endports of ctx->subnet. */
+struct endports {
+        uint32_t *ports, n;
+};
+
 struct context {
         const struct options *options;
         const char *command;           /* its name; "" before it is known */
@@ -45,7 +50,6 @@ struct context {
         size_t n_told;                 /* of them, by text: the first so many */
 
         /* files */
-        bool named_files_only;         /* the default pkeyd.yaml is left alone */
         struct settings settings;
         struct plan_options plan_options;
         const char *policy_path;
@@ -69,6 +73,8 @@ struct context {
         struct desired *desired;
         struct plan *plan;
         const struct known *known;     /* endports that were seen once; NULL: not read */
+        struct endports selected[2];   /* by the arguments (pipeline.h) */
+        struct remembered *remembered; /* owned; what is stored, if the command needs that; NULL: not read */
         bool writing;                  /* writes have begun: from here on nobody may say that nothing was sent */
         enum exit_status status;       /* of the result that is shown */
         int output_r;                  /* the first error of output; 0: none */

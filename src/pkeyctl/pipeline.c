@@ -32,14 +32,14 @@ static void override_settings(struct context *ctx)
         plan_options_from_settings(&ctx->settings, &ctx->plan_options);
 }
 
-static int read_settings(struct context *ctx)
+static int read_settings(struct context *ctx, unsigned needs)
 {
         const char *path = ctx->options->config ?: DEFAULT_CONFIG_FILE, *bytes;
         struct settings *settings;
         size_t n;
         int r;
 
-        if (!ctx->options->config && (ctx->named_files_only || is_absent(path)))
+        if (!ctx->options->config && (!(needs & NEED_SETTINGS) || ctx->options->topology || is_absent(path)))
                 return 0;
         r = file_read_found(ctx->arena, path, SETTINGS_MAX_SIZE, &ctx->findings, &bytes, &n);
         if (r == 0)
@@ -49,13 +49,14 @@ static int read_settings(struct context *ctx)
         return r;
 }
 
-static int read_policy(struct context *ctx, enum policy_need need, const char *argument)
+static int read_policy(struct context *ctx, unsigned needs)
 {
-        const char *named = argument ?: ctx->options->policy, *path = named ?: DEFAULT_POLICY_FILE, *bytes;
+        const char *named = (needs & TAKES_POLICY ? ctx->arguments[0] : NULL) ?: ctx->options->policy;
+        const char *path = named ?: DEFAULT_POLICY_FILE, *bytes;
         size_t n;
         int r;
 
-        if (need == POLICY_NONE || (need == POLICY_OPTIONAL && !named && is_absent(path)))
+        if (!(needs & (NEED_POLICY | NEED_POLICY_IF_ANY)) || (!(needs & NEED_POLICY) && !named && is_absent(path)))
                 return 0;
         r = file_read_found(ctx->arena, path, POLICY_MAX_FILE_SIZE, &ctx->findings, &bytes, &n);
         if (r == 0)
@@ -68,17 +69,30 @@ static int read_policy(struct context *ctx, enum policy_need need, const char *a
         return 0;
 }
 
-int pipeline_read_files(struct context *ctx, enum policy_need need, const char *argument)
+int pipeline_read_topology(struct context *ctx)
 {
-        int settings = read_settings(ctx), policy;
+        const char *bytes, *path = ctx->options->topology;
+        size_t n;
+        int r;
 
+        if (!path)
+                return 0;
+        r = file_read_found(ctx->arena, path, TOPOLOGY_MAX_SIZE, &ctx->findings, &bytes, &n);
+        return r < 0 ? r : subnet_parse_topology(ctx->arena, path, bytes, n, &ctx->findings, &ctx->subnet);
+}
+
+int pipeline_read_files(struct context *ctx, unsigned needs)
+{
+        int settings = read_settings(ctx, needs);
+        int policy = read_policy(ctx, needs);
+        int topology = needs & NEED_TOPOLOGY ? pipeline_read_topology(ctx) : 0;
+
+        override_settings(ctx);
         if (settings < 0 && settings != -EBADMSG)
                 return settings;
-        policy = read_policy(ctx, need, argument);
         if (policy < 0 && policy != -EBADMSG)
                 return policy;
-        override_settings(ctx);
-        return settings < 0 || policy < 0 ? -EBADMSG : 0;
+        return topology ?: policy ?: settings;
 }
 
 int pipeline_read_opensm_conf(struct context *ctx, const char *otherwise, struct opensm_conf *ret)
@@ -98,52 +112,43 @@ int pipeline_read_opensm_conf(struct context *ctx, const char *otherwise, struct
 
 /* --- the fabric ------------------------------------------------------------------------------------------------------ */
 
-int pipeline_read_topology(struct context *ctx)
-{
-        const char *bytes, *path = ctx->options->topology;
-        size_t n;
-        int r;
-
-        r = file_read_found(ctx->arena, path, TOPOLOGY_MAX_SIZE, &ctx->findings, &bytes, &n);
-        return r < 0 ? r : subnet_parse_topology(ctx->arena, path, bytes, n, &ctx->findings, &ctx->subnet);
-}
-
-int pipeline_around(struct context *ctx, const uint32_t *ports, uint32_t n_ports, const uint32_t **ret, uint32_t *ret_n)
+int pipeline_around(struct context *ctx, const struct endports *lists, size_t n_lists, const uint32_t **ret, uint32_t *ret_n)
 {
         const struct subnet *s = ctx->subnet;
         bool *chosen = arena_new_array(ctx->arena, bool, s->n_ports);
-        uint32_t *list = arena_new_array(ctx->arena, uint32_t, s->n_ports), n = 0;
+        uint32_t *all = arena_new_array(ctx->arena, uint32_t, s->n_ports), n = 0;
 
-        if (!chosen || !list)
+        if (!chosen || !all)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < n_ports; i++) {
-                uint32_t peer = s->ports[ports[i]].peer;
+        for (size_t l = 0; l < n_lists; l++)
+                for (uint32_t i = 0; i < lists[l].n; i++) {
+                        uint32_t port = lists[l].ports[i], peer = s->ports[port].peer;
 
-                chosen[ports[i]] = true;
-                if (peer != SUBNET_NONE)
-                        chosen[peer] = true;
-        }
+                        chosen[port] = true;
+                        if (peer != SUBNET_NONE)
+                                chosen[peer] = true;
+                }
         for (uint32_t p = 0; p < s->n_ports; p++)
                 if (chosen[p] && subnet_port_is_managed(s, &s->ports[p]))
-                        list[n++] = p;
-        *ret = list;
+                        all[n++] = p;
+        *ret = all;
         *ret_n = n;
         return 0;
 }
 
-int pipeline_select(struct context *ctx, const char *text, uint32_t **ret_ports, uint32_t *ret_n)
+static int select_endports(struct context *ctx, const char *text, struct endports *ret)
 {
         const struct known *known = control_get_status(ctx->control)->known;
         _cleanup_findings_ struct findings found = {};
         int r;
 
         findings_init(&found, ctx->arena);
-        r = policy_select(ctx->arena, ctx->policy, ctx->subnet, known, text, &found, ret_ports, ret_n);
+        r = policy_select(ctx->arena, ctx->policy, ctx->subnet, known, text, &found, &ret->ports, &ret->n);
         if (r < 0 && r != -EBADMSG)
                 return r;
-        if (r >= 0 && *ret_n > 0)
+        if (r >= 0 && ret->n > 0)
                 return 0;
-        /* what is only worth a warning in a file is the end of the matter here */
+        /* what is a warning about a file is an error about an argument */
         for (size_t i = 0; i < found.n; i++) {
                 found.items[i].severity = FINDING_ERROR;
                 found.items[i].source_line = NULL;
@@ -153,6 +158,18 @@ int pipeline_select(struct context *ctx, const char *text, uint32_t **ret_ports,
                 (void) findings_add(&ctx->findings, FINDING_ERROR, FINDING_SELECTOR_NO_MATCH, NULL,
                                     "'%s' matches nothing in the fabric", text);
         return found.out_of_memory ? -ENOMEM : -EBADMSG;
+}
+
+int pipeline_select(struct context *ctx)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < ELEMENTS(ctx->selected) && ctx->arguments[i] && (r == 0 || r == -EBADMSG); i++) {
+                int selected = select_endports(ctx, ctx->arguments[i], &ctx->selected[i]);
+
+                r = selected < 0 ? selected : r;
+        }
+        return r;
 }
 
 int pipeline_unreachable(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)

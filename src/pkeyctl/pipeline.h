@@ -2,33 +2,49 @@
 #pragma once
 
 /*
- * What commands do beside the sweep (session.h): files, and what a policy means. Each function fills members of the context.
- * It returns 0, -EBADMSG (findings say why) or -ENOMEM: whatever else goes wrong on the way becomes a finding.
+ * What commands do besides the sweep (session.h): files, and what a policy means. Each function fills members of the context. It
+ * returns 0, -EBADMSG (findings say why) or -ENOMEM: every other error becomes a finding.
  */
 
 #include "opensm/opensm_conf.h"
 #include "pkeyctl/context.h"
 
-enum policy_need {
-        POLICY_REQUIRED, /* positional FILE or the default; its absence is an error */
-        POLICY_OPTIONAL, /* --policy FILE or the default, which may be absent */
-        POLICY_NONE,
+/* What a command needs before it runs, in the order in which it is provided. */
+enum need {
+        NEED_SETTINGS = 1 << 0,       /* pkeyd.yaml: without it only the one that --config names is read */
+        NEED_POLICY = 1 << 1,         /* a policy: its absence is an error */
+        NEED_POLICY_IF_ANY = 1 << 2,  /* the default one may be absent */
+        TAKES_POLICY = 1 << 3,        /* the argument, if there is one, names the policy */
+        NEED_TOPOLOGY = 1 << 4,       /* the subnet that --topology names, if it names one */
+        NEED_WRITER = 1 << 5,         /* settings by which pkeyctl may write tables */
+        NEED_CONFIRMATION = 1 << 6,   /* a terminal to ask on, or --yes */
+        NEED_TABLES = 1 << 7,         /* the fabric with its tables, and what the policy means there */
+        NEED_PLAN = 1 << 8,           /* the fabric, and a plan */
+        NEED_STORE = 1 << 9,          /* what is stored in the state directory */
+        NEED_STORE_TO_WRITE = 1 << 10, /* the same, for changes */
+
+        READ_FABRIC = NEED_SETTINGS | NEED_POLICY_IF_ANY | NEED_TABLES,
+        JUDGE_HOST = NEED_SETTINGS | NEED_POLICY | TAKES_POLICY,
+        JUDGE_FABRIC = JUDGE_HOST | NEED_TABLES,
+        PLAN_FABRIC = JUDGE_HOST | NEED_PLAN,
+        WRITE_FABRIC = JUDGE_HOST | NEED_WRITER | NEED_CONFIRMATION,
 };
 
-/* pkeyd.yaml and the policy, all findings of both; options override settings. argument: the positional FILE or NULL. */
-int pipeline_read_files(struct context *ctx, enum policy_need need, const char *argument);
+/* pkeyd.yaml, the policy and the file that --topology names, as far as `needs` has them, and all findings of all three; options
+ * override the settings. With --topology the default pkeyd.yaml is not read. */
+int pipeline_read_files(struct context *ctx, unsigned needs);
+
+/* The subnet that --topology names; nothing without one. */
+int pipeline_read_topology(struct context *ctx);
 
 /* The file that --opensm-config names, else this one (NULL: none) if it is there, else OpenSM's defaults. */
 int pipeline_read_opensm_conf(struct context *ctx, const char *otherwise, struct opensm_conf *ret);
 
-/* The subnet that --topology names. */
-int pipeline_read_topology(struct context *ctx);
-
 /* These endports and the switch ports they are plugged into, as a choice of tables to read (session.h). */
-int pipeline_around(struct context *ctx, const uint32_t *ports, uint32_t n_ports, const uint32_t **ret, uint32_t *ret_n);
+int pipeline_around(struct context *ctx, const struct endports *lists, size_t n_lists, const uint32_t **ret, uint32_t *ret_n);
 
-/* The endports a selector means; none is an error here. */
-int pipeline_select(struct context *ctx, const char *text, uint32_t **ret_ports, uint32_t *ret_n);
+/* The endports that the arguments select, at most two, into ctx->selected. An argument that selects none is an error. */
+int pipeline_select(struct context *ctx);
 
 /* Who is a member of what, and what each table should hold; nothing without a policy. */
 int pipeline_resolve(struct context *ctx);

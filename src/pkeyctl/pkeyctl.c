@@ -8,94 +8,194 @@
 #include "shell/file.h"
 #include "util/nearest.h"
 
-/* Options that are for some commands only. */
-enum {
-        TOPOLOGY = 1 << 0,
-        OPENSM_CONFIG = 1 << 1,
-        OUTPUT = 1 << 2,
-        YES = 1 << 3,
-        LOCAL = 1 << 4,
-        OF_VIOLATIONS = 1 << 5,
-        BESIDE_OPENSM = 1 << 6,
-};
-
 #define MAX_FORGET 64 /* arguments */
 
-static const struct command commands[] = {
-        { "check", "[FILE]", "check the policy; needs no fabric", 0, 1,
-          command_check, TOPOLOGY },
-        { "plan", "[FILE]", "show what apply would write; sends no SubnSet", 0, 1, command_plan, BESIDE_OPENSM },
-        { "apply", "[FILE]", "write the tables, phase by phase, and read them back", 0, 1, command_apply, YES | BESIDE_OPENSM },
-        { "verify", "[FILE]", "read every table and compare it with the policy", 0, 1, command_verify, LOCAL },
-        { "show", "[ports|partitions|held|vouches|port X]", "show what is in the tables, and what waits", 0, 2, command_show, 0 },
-        { "forget", "NODE|GUID...", "vouch that ports that do not answer hold nothing", 1, MAX_FORGET, command_forget, YES },
-        { "import", "FILE", "convert OpenSM's partitions.conf to a policy", 1, 1, command_import,
-          TOPOLOGY | OPENSM_CONFIG | OUTPUT },
-        { "export", "opensm [FILE]", "convert the policy to a partitions.conf", 1, 2, command_export,
-          TOPOLOGY | OPENSM_CONFIG | OUTPUT },
-        { "explain", "A B", "show whether two endports may talk, and why", 2, 2, command_explain, 0 },
-        { "doctor", "[FILE]", "check whether this fabric is safe and this host set up right", 0, 1,
-          command_doctor, OPENSM_CONFIG },
-        { "status", "", "show what the daemon does and knows", 0, 0, command_status, 0 },
-        { "reload", "", "make the daemon load both files again; waits for the result", 0, 0, command_reload, 0 },
-        { "watch", "", "follow the daemon's events, until ^C", 0, 0, command_watch, 0 },
-        { "violations", "", "list P_Key violations, by sender", 0, 0, command_violations,
-          OF_VIOLATIONS },
+/* A row with a word is a variant of the row before it that has none, chosen by its first argument or by an option. It takes the
+ * options of that row, too. */
+static const struct command {
+        const char *name, *word;
+        const char *synopsis; /* its arguments */
+        const char *summary;  /* NULL for a variant */
+        unsigned min_arguments, max_arguments;
+        int (*run)(struct context *ctx); /* returns an exit status or a negative errno; NULL: a word is needed */
+        unsigned needs;
+        session_choose_t choose; /* the tables that NEED_TABLES reads; NULL: all */
+        const char *options[4];  /* those that it takes of the options for some commands only */
+} commands[] = {
+        { "check", NULL, "[FILE]", "check the policy; needs no fabric", 0, 1, command_check,
+          TAKES_POLICY | NEED_POLICY | NEED_TOPOLOGY, NULL,
+          { "topology" } },
+        { "plan", NULL, "[FILE]", "show what apply would write; sends no SubnSet", 0, 1, command_plan, PLAN_FABRIC, NULL,
+          { "beside-opensm" } },
+        { "apply", NULL, "[FILE]", "write the tables, phase by phase, and read them back", 0, 1, command_apply, WRITE_FABRIC, NULL,
+          { "yes", "beside-opensm" } },
+        { "verify", NULL, "[FILE]", "read every table and compare it with the policy", 0, 1, command_verify, JUDGE_FABRIC, NULL,
+          { "local" } },
+        { "verify", "--local", "[FILE]", NULL, 0, 1, command_verify_local, JUDGE_HOST, NULL, {} },
+        { "show", NULL, "[ports|partitions|held|vouches|port X]", "show what is in the tables, and what waits", 0, 0,
+          command_show_ports, READ_FABRIC, NULL, {} },
+        { "show", "ports", "", NULL, 0, 0, command_show_ports, READ_FABRIC, NULL, {} },
+        { "show", "partitions", "", NULL, 0, 0, command_show_partitions, READ_FABRIC, NULL, {} },
+        { "show", "held", "", NULL, 0, 0, command_show_held, NEED_SETTINGS | NEED_POLICY | NEED_PLAN, NULL, {} },
+        { "show", "vouches", "", NULL, 0, 0, command_show_vouches, NEED_STORE, NULL, {} },
+        { "show", "port", "NODE|GUID", NULL, 1, 1, command_show_port, READ_FABRIC, session_choose_selected, {} },
+        { "forget", NULL, "NODE|GUID...", "vouch that ports that do not answer hold nothing", 1, MAX_FORGET, command_forget,
+          NEED_CONFIRMATION | NEED_SETTINGS | NEED_TABLES | NEED_STORE_TO_WRITE, forget_choose, { "yes" } },
+        { "import", NULL, "FILE", "convert OpenSM's partitions.conf to a policy", 1, 1, command_import,
+          NEED_SETTINGS | NEED_TOPOLOGY, NULL,
+          { "topology", "opensm-config", "output" } },
+        { "export", NULL, "opensm [FILE]", "convert the policy to a partitions.conf", 1, 2, NULL, 0, NULL,
+          { "topology", "opensm-config", "output" } },
+        { "export", "opensm", "[FILE]", NULL, 0, 1, command_export, JUDGE_HOST, NULL, {} },
+        { "explain", NULL, "A B", "show whether two endports may talk, and why", 2, 2, command_explain, READ_FABRIC, explain_choose, {} },
+        { "doctor", NULL, "[FILE]", "check whether this fabric is safe and this host set up right", 0, 1, command_doctor,
+          TAKES_POLICY, NULL, { "opensm-config" } },
+        { "status", NULL, "", "show what the daemon does and knows", 0, 0, command_status, 0, NULL, {} },
+        { "reload", NULL, "", "make the daemon load both files again; waits for the result", 0, 0, command_reload, 0, NULL, {} },
+        { "watch", NULL, "", "follow the daemon's events, until ^C", 0, 0, command_watch, 0, NULL, {} },
+        { "violations", NULL, "", "list P_Key violations, by sender", 0, 0, command_violations, 0, NULL, { "since", "node", "once" } },
+        { "violations", "--once", "", NULL, 0, 0, command_violations_once, READ_FABRIC, session_choose_self, { "interval" } },
 };
 
-static const char help_head[] = "Usage: pkeyctl [OPTION]... COMMAND [ARGUMENT]...\n"
-                                "P_Key tables of an InfiniBand subnet: what they hold, what they should hold, and how to get there.\n"
-                                "\n"
-                                "Commands:\n";
+/* --- options --------------------------------------------------------------------------------------------------------- */
 
-static const char help_tail[] =
-                "\n"
-                "FILE is the policy (" DEFAULT_POLICY_FILE "). A and B are hosts, GUIDs, @SWITCH/PORT or\n"
-                "other selectors of a policy.\n"
-                "\n"
-                "Options:\n"
-                "  -C, --Ca CA          work through this device of this host\n"
-                "  -P, --Port PORT      and this port of it\n"
-                "  -t, --timeout MS     wait so long for the answer to one MAD\n"
-                "      --config FILE    this host's settings (" DEFAULT_CONFIG_FILE ")\n"
-                "      --policy FILE    the policy, for show and explain\n"
-                "      --state-dir DIR  what is remembered between runs (" STATE_DIR_DEFAULT ")\n"
-                "      --topology FILE  check, import, export: this output of ibnetdiscover for a fabric\n"
-                "      --opensm-config FILE\n"
-                "                       import, export, doctor: opensm.conf\n"
-                "      --output FILE    import, export: write there, and not over a file that is there\n"
-                "      --json           one JSON object on stdout\n"
-                "      --yes            apply, forget: do not ask\n"
-                "      --local          verify: this host's own tables, as its kernel has them; sends no MAD\n"
-                "      --beside-opensm  plan, apply: a subnet manager that writes P_Key tables, too, is accepted\n"
-                "      --since WHEN     violations: no older ones: 10m, 2h, 3d, or a date and time\n"
-                "      --node NAME      violations: of this host or switch only\n"
-                "      --once           violations: without a daemon; reads all counters twice\n"
-                "      --interval TIME  violations --once: so long between the two readings (10s)\n"
-                "  -q, --quiet          errors and the exit status only\n"
-                "  -v, --verbose        more: every write, every port\n"
-                "  -h, --help           this text\n"
-                "  -V, --version        the version\n"
-                "\n"
-                "Exit status: 0 done, nothing to do, all equal; 1 refused, nothing was sent; 2 a difference;\n"
-                "3 done in part, or ports did not answer.\n";
+static bool lists(const struct command *c, const char *option)
+{
+        for (size_t i = 0; i < ELEMENTS(c->options) && c->options[i]; i++)
+                if (strcmp(c->options[i], option) == 0)
+                        return true;
+        return false;
+}
+
+/* "apply and forget", with `last` between the last two. Nothing: the option is for all commands. */
+static void add_commands(struct text *t, const char *option, const char *last)
+{
+        size_t n = 0, k = 0;
+
+        for (size_t i = 0; i < ELEMENTS(commands); i++)
+                n += lists(&commands[i], option);
+        for (size_t i = 0; i < ELEMENTS(commands); i++) {
+                const struct command *c = &commands[i];
+
+                if (!lists(c, option))
+                        continue;
+                text_add(t, "%s%s%s%s", k == 0 ? "" : k + 1 < n ? ", " : last, c->name, c->word ? " " : "", c->word ?: "");
+                k++;
+        }
+}
+
+static bool takes(const struct command *c, const char *option)
+{
+        bool is_special = false;
+
+        for (size_t i = 0; i < ELEMENTS(commands); i++) {
+                const struct command *other = &commands[i];
+                bool is_listed = lists(other, option);
+
+                if (is_listed && (other == c || (!other->word && strcmp(other->name, c->name) == 0)))
+                        return true;
+                is_special |= is_listed;
+        }
+        return !is_special;
+}
+
+/* An option without a meaning here is a mistake. */
+static void check_options(struct context *ctx, const struct command *c)
+{
+        const struct options *o = ctx->options;
+
+        for (size_t i = 0; i < options_line.n; i++) {
+                const char *name = options_line.options[i].name;
+                _cleanup_text_ struct text allowed = {};
+
+                if (!options_are_given(o, name) || takes(c, name))
+                        continue;
+                add_commands(&allowed, name, " and ");
+                (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--%s is for %s only", name, allowed.bytes ?: "other commands");
+        }
+        if (o->since && o->once)
+                (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--since and --once exclude each other");
+}
 
 static void print_help(void)
 {
-        fputs(help_head, stdout);
+        puts("Usage: pkeyctl [OPTION]... COMMAND [ARGUMENT]...\n"
+             "P_Key tables of an InfiniBand subnet: what they hold, what they should hold, and how to get there.\n"
+             "\n"
+             "Commands:");
         for (size_t i = 0; i < ELEMENTS(commands); i++)
-                printf("  %-10s %-34s  %s\n", commands[i].name, commands[i].synopsis, commands[i].summary);
-        fputs(help_tail, stdout);
+                if (!commands[i].word)
+                        printf("  %-10s %-34s  %s\n", commands[i].name, commands[i].synopsis, commands[i].summary);
+        puts("\n"
+             "FILE is the policy (" DEFAULT_POLICY_FILE "). A and B are hosts, GUIDs, @SWITCH/PORT or\n"
+             "other selectors of a policy.\n"
+             "\n"
+             "Options:");
+        for (size_t i = 0; i < options_line.n; i++) {
+                _cleanup_text_ struct text allowed = {};
+
+                add_commands(&allowed, options_line.options[i].name, ", ");
+                if (allowed.n > 0)
+                        text_add(&allowed, ": ");
+                command_line_print_help(&options_line.options[i], allowed.bytes ?: "");
+        }
+        puts("\n"
+             "Exit status: 0 done, nothing to do, all equal; 1 refused, nothing was sent; 2 a difference;\n"
+             "3 done in part, or ports did not answer.");
 }
+
+/* --- commands -------------------------------------------------------------------------------------------------------- */
 
 static void complain_command(struct context *ctx, const char *word)
 {
         const char *names[ELEMENTS(commands)], *hint;
+        size_t n = 0;
 
         for (size_t i = 0; i < ELEMENTS(commands); i++)
-                names[i] = commands[i].name;
-        hint = nearest_hint(ctx->arena, word, names, ELEMENTS(names), "", "pkeyctl --help lists the commands");
+                if (!commands[i].word)
+                        names[n++] = commands[i].name;
+        hint = nearest_hint(ctx->arena, word, names, n, "", "pkeyctl --help lists the commands");
         (void) findings_error(&ctx->findings, FINDING_USAGE, hint, "unknown command '%s'", word);
+}
+
+/* The first argument is none of the words that this command takes. */
+static void complain_word(struct context *ctx, const struct command *parent, const char *word)
+{
+        const char *names[ELEMENTS(commands)];
+        _cleanup_text_ struct text accepted = {};
+        size_t n = 0;
+
+        for (const struct command *c = parent + 1; c < commands + ELEMENTS(commands) && c->word; c++) {
+                text_add(&accepted, "%s%s%s%s", n > 0 ? ", " : "", c->word, *c->synopsis ? " " : "", c->synopsis);
+                names[n++] = c->word;
+        }
+        (void) findings_error(&ctx->findings, FINDING_USAGE, nearest_hint(ctx->arena, word, names, n, "", NULL),
+                              "cannot %s '%s' (accepted: %s)", parent->name, word, accepted.bytes ?: "?");
+}
+
+/* The variant that an option or the next argument chooses, which is passed then; else the command itself. */
+static const struct command *find_variant(struct context *ctx, const struct command *parent)
+{
+        const char *word = ctx->arguments[0];
+        bool has_words = false;
+
+        for (const struct command *c = parent + 1; c < commands + ELEMENTS(commands) && c->word; c++) {
+                if (strncmp(c->word, "--", 2) == 0) {
+                        if (options_are_given(ctx->options, c->word + 2))
+                                return c;
+                        continue;
+                }
+                has_words = true;
+                if (word && strcmp(word, c->word) == 0) {
+                        ctx->arguments++;
+                        return c;
+                }
+        }
+        if (word && has_words) {
+                complain_word(ctx, parent, word);
+                return NULL;
+        }
+        return parent;
 }
 
 static const struct command *find_command(struct context *ctx)
@@ -107,60 +207,47 @@ static const struct command *find_command(struct context *ctx)
                                       "no command was given");
                 return NULL;
         }
+        ctx->arguments = o->arguments + 1;
         for (size_t i = 0; i < ELEMENTS(commands); i++)
-                if (strcmp(o->arguments[0], commands[i].name) == 0)
-                        return &commands[i];
+                if (strcmp(o->arguments[0], commands[i].name) == 0) {
+                        ctx->command = commands[i].name;
+                        return find_variant(ctx, &commands[i]);
+                }
         complain_command(ctx, o->arguments[0]);
         return NULL;
 }
 
-static void refuse_if(struct context *ctx, bool given, const char *text)
-{
-        if (given)
-                (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "%s", text);
-}
-
-/* Options that stand for nothing here are mistakes, not decoration. */
-static void check_options(struct context *ctx, const struct command *c)
+static void check_arguments(struct context *ctx, const struct command *c)
 {
         const struct options *o = ctx->options;
-        unsigned n = o->n_arguments - 1, refused = ~c->options;
-        bool takes_file = c->max_arguments == 1 && !(c->options & OUTPUT);
+        size_t n = (size_t) (o->arguments + o->n_arguments - ctx->arguments);
 
         if (n < c->min_arguments || n > c->max_arguments)
-                (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "usage: pkeyctl %s%s%s", c->name,
-                                      *c->synopsis ? " " : "", c->synopsis);
-        refuse_if(ctx, o->topology && (refused & TOPOLOGY), "--topology is for check, import and export only");
-        refuse_if(ctx, o->opensm_config && (refused & OPENSM_CONFIG),
-                  "--opensm-config is for import, export and doctor only");
-        refuse_if(ctx, o->output && (refused & OUTPUT), "--output is for import and export only");
-        refuse_if(ctx, o->yes && (refused & YES), "--yes is for apply and forget only");
-        refuse_if(ctx, o->local && (refused & LOCAL), "--local is for verify only");
-        refuse_if(ctx, o->beside_opensm && (refused & BESIDE_OPENSM), "--beside-opensm is for plan and apply only");
-        refuse_if(ctx, (o->since || o->node || o->once || o->interval) && (refused & OF_VIOLATIONS),
-                  "--since, --node, --once and --interval are for violations only");
-        refuse_if(ctx, o->interval && !o->once, "--interval is for violations --once only");
-        refuse_if(ctx, o->since && o->once, "--since and --once exclude each other");
-        if (o->policy && takes_file && n > 0)
+                (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "usage: pkeyctl %s%s%s%s%s", c->name,
+                                      c->word ? " " : "", c->word ?: "", *c->synopsis ? " " : "", c->synopsis);
+        if (o->policy && c->needs & TAKES_POLICY && n > 0)
                 (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "two policies were named: '%s' and '%s'",
-                                      o->policy, o->arguments[1]);
+                                      o->policy, ctx->arguments[0]);
 }
 
 static int run_command(struct context *ctx)
 {
         const struct command *c = find_command(ctx);
+        int r;
 
-        if (!c)
-                return -EBADMSG;
-        ctx->command = c->name;
-        check_options(ctx, c);
+        if (c)
+                check_arguments(ctx, c);
+        if (c)
+                check_options(ctx, c);
         if (findings_refuse(&ctx->findings))
                 return -EBADMSG;
-        ctx->arguments = ctx->options->arguments + 1;
-        return c->run(ctx);
+        r = session_provide(ctx, c->needs, c->choose);
+        return r < 0 ? r : c->run(ctx);
 }
 
-/* Told without asking for memory. */
+/* --- main ------------------------------------------------------------------------------------------------------------ */
+
+/* This allocates nothing. */
 static void report_out_of_memory(const struct context *ctx)
 {
         if (ctx->options->json)
@@ -171,7 +258,7 @@ static void report_out_of_memory(const struct context *ctx)
                 fputs("pkeyctl: error: out of memory\n", stderr);
 }
 
-/* Every way a run can fail ends here, in words, once. */
+/* Every failure of a run is reported here, once. */
 static int report_failure(struct context *ctx, int r)
 {
         if (r == -EIO && ferror(stdout))

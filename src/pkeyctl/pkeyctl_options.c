@@ -5,12 +5,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "shell/command_line.h"
+#include "shell/state.h"
 
 #define MAX_SPAN     1000000 /* of any unit */
 #define MAX_INTERVAL (86400 * USEC_PER_SEC)
 
-/* "90s", "10m", "2h", "3d"; 0: it is none. */
+/* "90s", "10m", "2h", "3d"; 0: it is no time span. */
 static usec_t span_from_string(const char *text)
 {
         static const struct {
@@ -35,7 +35,7 @@ static usec_t span_from_string(const char *text)
         return 0;
 }
 
-/* Local time, or UTC with a Z behind. 0: it is none. */
+/* A local time, or UTC with a Z at its end. 0: it is no time. */
 static usec_t moment_from_string(const char *text)
 {
         static const char *const formats[] = { "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M",
@@ -70,7 +70,7 @@ static void read_since(struct findings *findings, const char *text, void *option
                 (void) findings_error(findings, FINDING_USAGE, NULL, "--since: '%s' has not come yet", text);
 }
 
-/* An empty one would choose all. */
+/* An empty name would select all records. */
 static void read_node(struct findings *findings, const char *text, void *options)
 {
         struct options *o = options;
@@ -93,30 +93,41 @@ static void read_interval(struct findings *findings, const char *text, void *opt
 }
 
 static const struct command_line_option known_options[] = {
-        COMMAND_LINE_OPTION("Ca", 'C', TEXT, ca),
-        COMMAND_LINE_OPTION("Port", 'P', PORT, port),
-        COMMAND_LINE_OPTION("timeout", 't', TIMEOUT, timeout),
-        COMMAND_LINE_OPTION("config", 0, TEXT, config),
-        COMMAND_LINE_OPTION("state-dir", 0, TEXT, state_dir),
-        COMMAND_LINE_OPTION("policy", 0, TEXT, policy),
-        COMMAND_LINE_OPTION("topology", 0, TEXT, topology),
-        COMMAND_LINE_OPTION("opensm-config", 0, TEXT, opensm_config),
-        COMMAND_LINE_OPTION("output", 0, TEXT, output),
-        COMMAND_LINE_OPTION("json", 0, FLAG, json),
-        COMMAND_LINE_OPTION("yes", 0, FLAG, yes),
-        COMMAND_LINE_OPTION("local", 0, FLAG, local),
-        COMMAND_LINE_OPTION("beside-opensm", 0, FLAG, beside_opensm),
-        { "since", 0, COMMAND_LINE_READ, 0, read_since },
-        { "node", 0, COMMAND_LINE_READ, 0, read_node },
-        COMMAND_LINE_OPTION("once", 0, FLAG, once),
-        { "interval", 0, COMMAND_LINE_READ, 0, read_interval },
-        COMMAND_LINE_OPTION("quiet", 'q', FLAG, quiet),
-        COMMAND_LINE_OPTION("verbose", 'v', FLAG, verbose),
-        COMMAND_LINE_OPTION("help", 'h', FLAG, help),
-        COMMAND_LINE_OPTION("version", 'V', FLAG, version),
+        COMMAND_LINE_OPTION("Ca", 'C', TEXT, ca, "CA", "work through this device of this host"),
+        COMMAND_LINE_OPTION("Port", 'P', PORT, port, "PORT", "and this port of it"),
+        COMMAND_LINE_OPTION("timeout", 't', TIMEOUT, timeout, "MS", "wait so long for the answer to one MAD"),
+        COMMAND_LINE_OPTION("config", 0, TEXT, config, "FILE", "this host's settings (" DEFAULT_CONFIG_FILE ")"),
+        COMMAND_LINE_OPTION("policy", 0, TEXT, policy, "FILE", "the policy, for show and explain"),
+        COMMAND_LINE_OPTION("state-dir", 0, TEXT, state_dir, "DIR", "what is remembered between runs (" STATE_DIR_DEFAULT ")"),
+        COMMAND_LINE_OPTION("topology", 0, TEXT, topology, "FILE", "this output of ibnetdiscover for a fabric"),
+        COMMAND_LINE_OPTION("opensm-config", 0, TEXT, opensm_config, "FILE", "opensm.conf"),
+        COMMAND_LINE_OPTION("output", 0, TEXT, output, "FILE", "write there, and not over a file that is there"),
+        COMMAND_LINE_OPTION("json", 0, FLAG, json, NULL, "one JSON object on stdout"),
+        COMMAND_LINE_OPTION("yes", 0, FLAG, yes, NULL, "do not ask"),
+        COMMAND_LINE_OPTION("local", 0, FLAG, local, NULL, "this host's own tables, as its kernel has them; sends no MAD"),
+        COMMAND_LINE_OPTION("beside-opensm", 0, FLAG, beside_opensm, NULL,
+                            "a subnet manager that writes P_Key tables, too, is accepted"),
+        { "since", 0, COMMAND_LINE_READ, 0, read_since, "WHEN", "no older ones: 10m, 2h, 3d, or a date and time" },
+        { "node", 0, COMMAND_LINE_READ, 0, read_node, "NAME", "of this host or switch only" },
+        COMMAND_LINE_OPTION("once", 0, FLAG, once, NULL, "without a daemon; reads all counters twice"),
+        { "interval", 0, COMMAND_LINE_READ, 0, read_interval, "TIME", "so long between the two readings (10s)" },
+        COMMAND_LINE_OPTION("quiet", 'q', FLAG, quiet, NULL, "errors and the exit status only"),
+        COMMAND_LINE_OPTION("verbose", 'v', FLAG, verbose, NULL, "more: every write, every port"),
+        COMMAND_LINE_OPTION("help", 'h', FLAG, help, NULL, "this text"),
+        COMMAND_LINE_OPTION("version", 'V', FLAG, version, NULL, "the version"),
 };
 
-/* Mistakes too are told as JSON if it was asked for, wherever on the line that stands. */
+const struct command_line options_line = { "pkeyctl", known_options, ELEMENTS(known_options) };
+
+bool options_are_given(const struct options *o, const char *name)
+{
+        for (size_t i = 0; i < ELEMENTS(known_options); i++)
+                if (strcmp(known_options[i].name, name) == 0)
+                        return o->given & UINT32_C(1) << i;
+        return false;
+}
+
+/* Mistakes are printed as JSON, too, wherever on the line --json is. */
 static bool asks_for_json(int argc, char **argv)
 {
         for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
@@ -127,11 +138,10 @@ static bool asks_for_json(int argc, char **argv)
 
 int options_parse(int argc, char **argv, struct findings *findings, struct options *ret)
 {
-        static const struct command_line line = { "pkeyctl", known_options, ELEMENTS(known_options) };
         int first;
 
         *ret = (struct options) { .json = asks_for_json(argc, argv) };
-        first = command_line_read(&line, argc, argv, findings, ret);
+        first = command_line_read(&options_line, argc, argv, findings, ret, &ret->given);
         if (first < 0)
                 return first;
         ret->arguments = argv + first;

@@ -4,7 +4,7 @@
 /* The command line. --help and --version are printed by pkeyctl.c. */
 
 #include "ib/types.h"
-#include "util/findings.h"
+#include "shell/command_line.h"
 
 #define DEFAULT_CONFIG_FILE "/etc/pkeyd/pkeyd.yaml"
 #define DEFAULT_POLICY_FILE "/etc/pkeyd/partitions.yaml"
@@ -26,8 +26,14 @@ struct options {
         usec_t interval;       /* 0: not given */
         char **arguments;      /* the command and its positional arguments, NULL at the end */
         unsigned n_arguments;
+        uint32_t given;        /* bit i: option i of options_line */
 };
 
+extern const struct command_line options_line;
+
+/* Is the option of this name on the command line? */
+bool options_are_given(const struct options *o, const char *name);
+
 /* Reads argv (and the clock, for --since 10m), which is reordered and borrowed. Every mistake becomes a finding. ret->json is
- * set whatever happens, so that mistakes can be told in the form that was asked for. Returns 0 or -EBADMSG. */
+ * set in any case, so that mistakes can be printed as JSON. Returns 0 or -EBADMSG. */
 int options_parse(int argc, char **argv, struct findings *findings, struct options *ret);

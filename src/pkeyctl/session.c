@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "pkeyctl/ask.h"
 #include "pkeyctl/progress.h"
 #include "shell/secret.h"
 
@@ -84,11 +85,11 @@ static int complain_lock(struct context *ctx, int pid)
         return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: another process is writing tables now", path);
 }
 
-void session_report_state(struct context *ctx, struct state *state, bool fatal)
+void session_report_state(struct context *ctx, bool fatal)
 {
         struct state_report r;
 
-        while (state_next_report(state, &r)) {
+        while (state_next_report(&ctx->state, &r)) {
                 enum finding_severity severity = fatal && r.kind == STATE_UNUSABLE ? FINDING_ERROR : FINDING_WARNING;
                 struct finding *item = findings_add(&ctx->findings, severity, FINDING_HOST_STATE_DIR, NULL, "%s; %s", r.text,
                                                     r.effect);
@@ -167,15 +168,27 @@ int session_use_gsi(struct context *ctx, int *ret_sa)
         return port_session_use_gsi(ctx->port.session, false, ret_sa);
 }
 
-int session_choose_none(struct context *ctx, void *userdata, const uint32_t **ret, uint32_t *ret_n)
-{
-        static const uint32_t none[1];
+/* --- choices of tables ----------------------------------------------------------------------------------------------- */
 
-        (void) ctx;
-        (void) userdata;
-        *ret = none;
+int session_choose_none(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
+{
+        *ret = &ctx->subnet->self;
         *ret_n = 0;
         return 0;
+}
+
+int session_choose_self(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
+{
+        *ret = &ctx->subnet->self;
+        *ret_n = ctx->subnet->self == SUBNET_NONE ? 0 : 1;
+        return 0;
+}
+
+int session_choose_selected(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
+{
+        int r = pipeline_select(ctx);
+
+        return r < 0 ? r : pipeline_around(ctx, ctx->selected, ELEMENTS(ctx->selected), ret, ret_n);
 }
 
 /* --- actions --------------------------------------------------------------------------------------------------------- */
@@ -212,13 +225,13 @@ static void open_port(struct context *ctx, const struct settings *settings, stru
 }
 
 /* A hook that fails ends the sweep. */
-static void choose(struct session *s, struct control_event *ret)
+static void choose_tables(struct session *s, struct control_event *ret)
 {
         struct context *ctx = s->ctx;
 
         ctx->subnet = control_get_results(ctx->control)->subnet;
         ret->kind = CONTROL_EVENT_TABLES_CHOSEN;
-        s->hook_r = s->hooks->choose(ctx, s->hooks->userdata, &ret->chosen.ports, &ret->chosen.n);
+        s->hook_r = s->hooks->choose(ctx, &ret->chosen.ports, &ret->chosen.n);
         if (s->hook_r < 0)
                 ret->kind = CONTROL_EVENT_STOP;
 }
@@ -260,15 +273,15 @@ static bool carry_out(struct session *s, const struct control_action *action, st
         case CONTROL_LOCK:
                 ret->kind = CONTROL_EVENT_LOCK;
                 ret->lock.r = state_lock(&ctx->state, &ret->lock.pid, &ret->lock.changed);
-                session_report_state(ctx, &ctx->state, false);
+                session_report_state(ctx, false);
                 return true;
         case CONTROL_STORE:
                 ret->kind = CONTROL_EVENT_STORED;
                 ret->r = state_commit(&ctx->state, action->transaction);
-                session_report_state(ctx, &ctx->state, false);
+                session_report_state(ctx, false);
                 return true;
         case CONTROL_CHOOSE_TABLES:
-                choose(s, ret);
+                choose_tables(s, ret);
                 return true;
         case CONTROL_CONFIRM:
                 confirm(s, ret);
@@ -317,7 +330,7 @@ static int open_state(struct context *ctx, bool writing)
 
         if (r == -ENOMEM)
                 return r;
-        session_report_state(ctx, &ctx->state, writing);
+        session_report_state(ctx, writing);
         return r < 0 && writing ? -EBADMSG : 0;
 }
 
@@ -363,7 +376,7 @@ static int load_state(struct context *ctx, enum control_goal goal, struct contro
                 r = state_load(&ctx->state, &m);
         if (r < 0)
                 return r;
-        session_report_state(ctx, &ctx->state, goal == CONTROL_APPLY);
+        session_report_state(ctx, goal == CONTROL_APPLY);
         ret->in_force = remembered_generation(ctx, m);
         ret->remembered = m;
         return 0;
@@ -428,11 +441,56 @@ int session_sweep(struct context *ctx, enum control_goal goal, const struct sess
         return s.hook_r < 0 ? s.hook_r : complain(ctx, control_get_results(ctx->control));
 }
 
-int session_read(struct context *ctx, enum policy_need need, const char *argument, const struct session_hooks *hooks)
-{
-        int r = pipeline_read_files(ctx, need, argument);
+/* --- what a command needs -------------------------------------------------------------------------------------------- */
 
-        if (r == 0)
-                r = session_sweep(ctx, CONTROL_READ, hooks);
+static int check_writer(struct context *ctx)
+{
+        if (ctx->settings.writer == WRITER_DIRECT)
+                return 0;
+        return findings_error(&ctx->findings, FINDING_USAGE,
+                              "pkeyctl plan shows what would change, pkeyctl reload has pkeyd carry it out",
+                              "with writer: opensm it is pkeyd that gives OpenSM its partition files, one phase after "
+                              "the other");
+}
+
+static int read_tables(struct context *ctx, session_choose_t choose)
+{
+        const struct session_hooks hooks = { .choose = choose };
+        int r = session_sweep(ctx, CONTROL_READ, &hooks);
+
         return r < 0 ? r : pipeline_resolve(ctx);
+}
+
+static int read_store(struct context *ctx, bool writing)
+{
+        int r;
+
+        state_close(&ctx->state);
+        r = state_open(&ctx->state, ctx->options->state_dir ?: STATE_DIR_DEFAULT, writing);
+        if (r == 0 || (r == -ENOENT && !writing))
+                r = state_load(&ctx->state, &ctx->remembered);
+        session_report_state(ctx, true);
+        if (r < 0)
+                return r == -ENOMEM ? r : -EBADMSG;
+        ctx->known = &ctx->remembered->known;
+        return 0;
+}
+
+int session_provide(struct context *ctx, unsigned needs, session_choose_t choose)
+{
+        int r = 0;
+
+        if (needs & (NEED_SETTINGS | NEED_POLICY | NEED_POLICY_IF_ANY))
+                r = pipeline_read_files(ctx, needs);
+        if (r == 0 && needs & NEED_WRITER)
+                r = check_writer(ctx);
+        if (r == 0 && needs & NEED_CONFIRMATION)
+                r = ask_is_possible(ctx);
+        if (r == 0 && needs & NEED_TABLES)
+                r = read_tables(ctx, choose);
+        if (r == 0 && needs & NEED_PLAN)
+                r = session_sweep(ctx, CONTROL_PLAN, NULL);
+        if (r == 0 && needs & (NEED_STORE | NEED_STORE_TO_WRITE))
+                r = read_store(ctx, needs & NEED_STORE_TO_WRITE);
+        return r;
 }

@@ -9,25 +9,6 @@
 #include "shell/findings_print.h"
 #include "shell/state.h"
 
-static void print_help(void)
-{
-        printf("Usage: pkeyd [OPTION]...\n"
-               "Keeps the P_Key tables of an InfiniBand subnet as partitions.yaml defines them. Runs in the foreground.\n"
-               "\n"
-               "      --config FILE     settings of this host (" SYSCONFDIR "/pkeyd/pkeyd.yaml)\n"
-               "      --policy FILE     who belongs to which partition (" SYSCONFDIR "/pkeyd/partitions.yaml)\n"
-               "      --state-dir DIR   state directory (" STATE_DIR_DEFAULT ")\n"
-               "      --check           check both files, print all errors and warnings, and exit\n"
-               "  -C, --Ca CA           use this channel adapter\n"
-               "  -P, --Port PORT       use this port of it\n"
-               "  -t, --timeout MS      wait this long for the answer to one MAD\n"
-               "  -v, --verbose         log debug messages, too\n"
-               "  -h, --help            this text\n"
-               "      --version         the version\n"
-               "\n"
-               "SIGHUP reloads both files. See pkeyd(8), pkeyd.yaml(5), partitions.yaml(5).\n");
-}
-
 /* systemd sets a colon-separated list for StateDirectory=; this is the first of it. */
 static const char *default_state_dir(struct arena *a)
 {
@@ -39,17 +20,27 @@ static const char *default_state_dir(struct arena *a)
 }
 
 static const struct command_line_option known_options[] = {
-        COMMAND_LINE_OPTION("config", 0, TEXT, config_file),
-        COMMAND_LINE_OPTION("policy", 0, TEXT, policy_file),
-        COMMAND_LINE_OPTION("state-dir", 0, TEXT, state_dir),
-        COMMAND_LINE_OPTION("check", 0, FLAG, check),
-        COMMAND_LINE_OPTION("Ca", 'C', TEXT, ca),
-        COMMAND_LINE_OPTION("Port", 'P', PORT, port),
-        COMMAND_LINE_OPTION("timeout", 't', TIMEOUT, timeout),
-        COMMAND_LINE_OPTION("verbose", 'v', FLAG, verbose),
-        COMMAND_LINE_OPTION("help", 'h', FLAG, help),
-        COMMAND_LINE_OPTION("version", 0, FLAG, version),
+        COMMAND_LINE_OPTION("config", 0, TEXT, config_file, "FILE", "settings of this host (" SYSCONFDIR "/pkeyd/pkeyd.yaml)"),
+        COMMAND_LINE_OPTION("policy", 0, TEXT, policy_file, "FILE",
+                            "who belongs to which partition (" SYSCONFDIR "/pkeyd/partitions.yaml)"),
+        COMMAND_LINE_OPTION("state-dir", 0, TEXT, state_dir, "DIR", "what is remembered (" STATE_DIR_DEFAULT ")"),
+        COMMAND_LINE_OPTION("check", 0, FLAG, check, NULL, "test both files, print all that is wrong, and exit"),
+        COMMAND_LINE_OPTION("Ca", 'C', TEXT, ca, "CA", "work through this channel adapter"),
+        COMMAND_LINE_OPTION("Port", 'P', PORT, port, "PORT", "and this port of it"),
+        COMMAND_LINE_OPTION("timeout", 't', TIMEOUT, timeout, "MS", "wait this long for the answer to one MAD"),
+        COMMAND_LINE_OPTION("verbose", 'v', FLAG, verbose, NULL, "say more"),
+        COMMAND_LINE_OPTION("help", 'h', FLAG, help, NULL, "this text"),
+        COMMAND_LINE_OPTION("version", 0, FLAG, version, NULL, "the version"),
 };
+
+static void print_help(void)
+{
+        puts("Usage: pkeyd [OPTION]...\n"
+             "Keeps the P_Key tables of an InfiniBand subnet as partitions.yaml says. Stays in the foreground.\n");
+        for (size_t i = 0; i < ELEMENTS(known_options); i++)
+                command_line_print_help(&known_options[i], "");
+        puts("\nSIGHUP loads both files again. See pkeyd(8), pkeyd.yaml(5), partitions.yaml(5).");
+}
 
 int options_parse(struct arena *a, int argc, char *argv[], struct options *ret)
 {
@@ -59,7 +50,7 @@ int options_parse(struct arena *a, int argc, char *argv[], struct options *ret)
         int r;
 
         findings_init(&findings, a);
-        r = command_line_read(&line, argc, argv, &findings, &o);
+        r = command_line_read(&line, argc, argv, &findings, &o, NULL);
         if (r >= 0 && r < argc)
                 r = findings_error(&findings, FINDING_USAGE, "a policy is given with --policy",
                                    "'%s' is one argument too many", argv[r]);

@@ -12,6 +12,8 @@
 #define MAX_PORT         254
 #define MAX_TIMEOUT_MSEC 60000
 
+#define HELP_COLUMN 23
+
 #define FIRST_LONG 256 /* getopt_long() returns this plus the option's number in the table if it has no letter */
 
 /* Decimal digits only, without sign or blanks. */
@@ -71,7 +73,8 @@ static void refuse_unknown(const struct command_line *line, struct findings *fin
 }
 
 /* Handles the return value c of getopt_long(). `word` is the argument that it comes from. */
-static void handle_option(const struct command_line *line, struct findings *findings, int c, const char *word, void *options)
+static void handle_option(const struct command_line *line, struct findings *findings, int c, const char *word, void *options,
+                          uint32_t *given)
 {
         const struct command_line_option *o = line->options;
 
@@ -86,6 +89,8 @@ static void handle_option(const struct command_line *line, struct findings *find
         while (o->letter != c && c != FIRST_LONG + (o - line->options))
                 o++;
         take_value(findings, o, optarg, options);
+        if (given)
+                *given |= UINT32_C(1) << (o - line->options);
 }
 
 /* The argument to name in an error. A short option may be part of a cluster ("-vx"); then it is its letter, which is in optopt. */
@@ -118,7 +123,8 @@ static void make_tables(const struct command_line *line, struct option *long_opt
         }
 }
 
-int command_line_read(const struct command_line *line, int argc, char **argv, struct findings *findings, void *options)
+int command_line_read(const struct command_line *line, int argc, char **argv, struct findings *findings, void *options,
+                      uint32_t *given)
 {
         struct option long_options[COMMAND_LINE_MAX_OPTIONS + 1] = {};
         char letters[1 + 2 * COMMAND_LINE_MAX_OPTIONS + 1] = "", letter[3];
@@ -128,6 +134,17 @@ int command_line_read(const struct command_line *line, int argc, char **argv, st
         make_tables(line, long_options, letters);
         optind = 0; /* starts over, even if getopt_long() was called before */
         while ((c = getopt_long(argc, argv, letters, long_options, NULL)) >= 0)
-                handle_option(line, findings, c, failed_word(argv, c, letter), options);
+                handle_option(line, findings, c, failed_word(argv, c, letter), options, given);
         return findings_refuse(findings) ? -EBADMSG : optind;
+}
+
+void command_line_print_help(const struct command_line_option *o, const char *in_front)
+{
+        int width = o->letter ? printf("  -%c, --%s", o->letter, o->name) : printf("      --%s", o->name);
+
+        if (o->argument)
+                width += printf(" %s", o->argument);
+        if (width + 2 > HELP_COLUMN)
+                width = printf("\n") - 1;
+        printf("%*s%s%s\n", HELP_COLUMN - width, "", in_front, o->help);
 }

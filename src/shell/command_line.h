@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Reads the command line of a program by a table of its options, which has the place of each value. All errors of the command
- * line become findings; nothing is printed.
+ * Reads the command line of a program by a table of its options, which has the place of each value and the text for --help. All
+ * errors of the command line become findings.
  */
 
 #include "util/findings.h"
@@ -22,11 +22,12 @@ struct command_line_option {
         enum command_line_kind kind;
         size_t offset; /* of the member of `options` that gets the value */
         void (*read)(struct findings *findings, const char *text, void *options);
+        const char *argument, *help; /* "FILE" (NULL for a flag), "this host's settings" */
 };
 
 /* An option whose value goes to a member of the program's struct options. */
-#define COMMAND_LINE_OPTION(name, letter, kind, member)                                                                \
-        { name, letter, COMMAND_LINE_##kind, offsetof(struct options, member), NULL }
+#define COMMAND_LINE_OPTION(name, letter, kind, member, argument, help)                                                \
+        { name, letter, COMMAND_LINE_##kind, offsetof(struct options, member), NULL, argument, help }
 
 #define COMMAND_LINE_MAX_OPTIONS 32
 
@@ -37,5 +38,9 @@ struct command_line {
 };
 
 /* Reads argv into `options`, and moves the arguments that belong to no option to the end of argv. Returns the index of the first
- * of these, or -EBADMSG with the reasons in the findings. */
-int command_line_read(const struct command_line *line, int argc, char **argv, struct findings *findings, void *options);
+ * of these, or -EBADMSG with the reasons in the findings. given: gets bit i for option i; may be NULL. */
+int command_line_read(const struct command_line *line, int argc, char **argv, struct findings *findings, void *options,
+                      uint32_t *given);
+
+/* Prints an option as a line of --help, with in_front in front of its help text. */
+void command_line_print_help(const struct command_line_option *o, const char *in_front);

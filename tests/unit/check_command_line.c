@@ -19,6 +19,7 @@ struct options {
 static struct arena *arena;
 static struct findings findings;
 static struct options options;
+static uint32_t given;
 static char *arguments[16];
 static int n_arguments;
 
@@ -46,12 +47,12 @@ static void read_length(struct findings *f, const char *text, void *object)
 }
 
 static const struct command_line_option known[] = {
-        COMMAND_LINE_OPTION("file", 'f', TEXT, file),
-        COMMAND_LINE_OPTION("loud", 0, FLAG, loud),
-        COMMAND_LINE_OPTION("quiet", 'q', FLAG, quiet),
-        COMMAND_LINE_OPTION("port", 'P', PORT, port),
-        COMMAND_LINE_OPTION("timeout", 0, TIMEOUT, timeout),
-        { "length", 0, COMMAND_LINE_READ, 0, read_length },
+        COMMAND_LINE_OPTION("file", 'f', TEXT, file, NULL, NULL),
+        COMMAND_LINE_OPTION("loud", 0, FLAG, loud, NULL, NULL),
+        COMMAND_LINE_OPTION("quiet", 'q', FLAG, quiet, NULL, NULL),
+        COMMAND_LINE_OPTION("port", 'P', PORT, port, NULL, NULL),
+        COMMAND_LINE_OPTION("timeout", 0, TIMEOUT, timeout, NULL, NULL),
+        { "length", 0, COMMAND_LINE_READ, 0, read_length, NULL, NULL },
 };
 
 /* Words with blanks between them, behind the program's name. */
@@ -63,13 +64,14 @@ static int read_line(const char *words)
         findings_done(&findings);
         findings_init(&findings, arena);
         options = (struct options) {};
+        given = 0;
         n_arguments = 0;
         arguments[n_arguments++] = "program";
         while ((word = strsep(&copy, " ")))
                 if (*word)
                         arguments[n_arguments++] = word;
         arguments[n_arguments] = NULL;
-        return command_line_read(&line, n_arguments, arguments, &findings, &options);
+        return command_line_read(&line, n_arguments, arguments, &findings, &options, &given);
 }
 
 static void assert_error(const char *words, const char *text, const char *hint)
@@ -87,6 +89,7 @@ START_TEST(nothing)
         ck_assert_int_eq(read_line(""), 1);
         ck_assert_ptr_null(options.file);
         ck_assert(!options.loud && !options.quiet);
+        ck_assert_uint_eq(given, 0);
         ck_assert_uint_eq(options.port, 0);
         ck_assert_uint_eq(options.timeout, 0);
 }
@@ -100,6 +103,7 @@ START_TEST(long_options)
         ck_assert_uint_eq(options.port, 254);
         ck_assert_uint_eq(options.timeout, 60 * USEC_PER_SEC);
         ck_assert_uint_eq(options.length, 4);
+        ck_assert_uint_eq(given, 0x3b);
 }
 END_TEST
 
@@ -109,6 +113,7 @@ START_TEST(letters)
         ck_assert_str_eq(options.file, "b");
         ck_assert(options.quiet && !options.loud);
         ck_assert_uint_eq(options.port, 1);
+        ck_assert_uint_eq(given, 0x0d);
 }
 END_TEST
 
