@@ -15,17 +15,18 @@
 #include "util/text.h"
 
 struct apply_result {
-        const struct plan_result *plan;
-        const struct apply *apply;     /* NULL: there was nothing to write */
-        const struct held_list *held;  /* what waits; NULL: not known */
+        struct plan_result plan;
+        const struct control_results *sweep;
         struct apply_summary summary;
-        const struct verification *verification;
         bool verified;
-        bool interrupted;
-        uint64_t generation;           /* of the policy, now in force; 0: not all of it is */
 };
 
-/* --- JSON --------------------------------------------------------------------------------------------------------------- */
+static bool is_confirmed(const struct apply_outcome *outcome)
+{
+        return outcome->state == APPLY_WRITTEN || outcome->state == APPLY_PRESENT;
+}
+
+/* --- JSON ------------------------------------------------------------------------------------------------------------ */
 
 static json_t *failed_write(struct doc *d, const struct plan_step *step, const struct plan_write *w,
                             const struct apply_outcome *outcome)
@@ -41,80 +42,59 @@ static json_t *failed_write(struct doc *d, const struct plan_step *step, const s
 /* Writes that are not confirmed, then ports of which nothing could be planned. */
 static json_t *failed_writes(struct doc *d, const struct apply_result *r)
 {
+        const struct plan *plan = d->ctx->plan;
         json_t *array = json_array();
 
-        for (size_t s = 0; r->apply && s < PLAN_N_PHASES; s++) {
-                const struct plan_step *step = &d->ctx->plan->steps[s];
-
+        for (const struct plan_step *step = plan->steps; r->sweep->apply && step < plan->steps + PLAN_N_PHASES; step++)
                 for (uint32_t w = 0; w < step->n_writes; w++) {
-                        const struct apply_outcome *outcome = apply_outcome(r->apply, step->phase, w);
+                        const struct apply_outcome *outcome = apply_outcome(r->sweep->apply, step->phase, w);
 
-                        if (outcome->state != APPLY_WRITTEN && outcome->state != APPLY_PRESENT)
+                        if (!is_confirmed(outcome))
                                 doc_append(d, array, failed_write(d, step, &step->writes[w], outcome));
                 }
+        for (uint32_t i = 0; i < r->plan.unreachable.n; i++) {
+                uint32_t port = r->plan.unreachable.ports[i];
+
+                if (!plan->final_tables[port])
+                        doc_append(d, array, doc_port(d, port, "{s:s, s:o}", "reason", apply_reason_to_string(APPLY_UNREACHABLE),
+                                                      "detail", doc_text(output_failure(d->ctx, port))));
         }
-        for (uint32_t i = 0; i < r->plan->n_unreachable; i++) {
-                uint32_t port = r->plan->unreachable[i];
-
-                if (!d->ctx->plan->final_tables[port])
-                        doc_append(d, array,
-                                   doc_port(d, port, "{s:s, s:o}", "reason", apply_reason_to_string(APPLY_UNREACHABLE),
-                                            "detail", doc_text(output_failure(d->ctx, port))));
-        }
-        return array;
-}
-
-static json_t *held_back(struct doc *d, const struct apply *apply)
-{
-        json_t *array = json_array();
-        uint32_t n = 0;
-        const uint16_t *bases = apply ? apply_held_bases(apply, &n) : NULL;
-
-        for (uint32_t i = 0; i < n; i++)
-                doc_append(d, array, doc_base(bases[i]));
         return array;
 }
 
 static void json_apply(struct doc *d, const void *result)
 {
         const struct apply_result *r = result;
+        uint32_t n_bases = 0;
+        const uint16_t *bases = r->sweep->apply ? apply_held_bases(r->sweep->apply, &n_bases) : NULL;
 
-        json_put_plan(d, r->plan, r->held);
-        doc_add(d, d->root, "{s:i, s:i, s:o, s:o, s:b, s:b, s:o}", "written", r->summary.written, "sets_sent",
-                r->summary.sets_sent, "failed", failed_writes(d, r), "held_back", held_back(d, r->apply),
-                "interrupted", r->interrupted, "verified", r->verified, "generation",
-                r->generation ? json_integer((json_int_t) r->generation) : json_null());
+        json_plan(d, &r->plan);
+        doc_add(d, d->root, "{s:i, s:i, s:o, s:o, s:b, s:b, s:o}", "written", r->summary.written, "sets_sent", r->summary.sets_sent,
+                "failed", failed_writes(d, r), "held_back", DOC_ARRAY(d, i, n_bases, doc_base(bases[i])),
+                "interrupted", r->sweep->stopped, "verified", r->verified, "generation",
+                r->sweep->generation ? json_integer((json_int_t) r->sweep->generation) : json_null());
 }
 
-/* --- text --------------------------------------------------------------------------------------------------------------- */
-
-static void add_failure(struct context *ctx, struct text_table *t, const struct plan_step *step, const struct plan_write *w,
-                        const struct apply_outcome *outcome)
-{
-        char block[8] = "-";
-
-        if (w->kind == WRITE_BLOCK)
-                (void) snprintf(block, sizeof(block), "%u", w->block);
-        text_table_row(t, "red", "%s\t%s\t%s\t%s\t%s", plan_phase_to_string(step->phase), output_label(ctx, w->port), block,
-                       outcome->state == APPLY_HELD ? "held back" : apply_reason_to_string(outcome->reason),
-                       output_reason(ctx, w->port, outcome));
-}
+/* --- text ------------------------------------------------------------------------------------------------------------ */
 
 static void print_failures(struct context *ctx, const struct apply *apply)
 {
+        const struct plan *plan = ctx->plan;
         struct text_table t;
 
         text_table_begin(&t, "PHASE|PORT|>BLOCK|REASON|*WHY", 0);
-        for (size_t s = 0; s < PLAN_N_PHASES; s++) {
-                const struct plan_step *step = &ctx->plan->steps[s];
+        for (const struct plan_step *step = plan->steps; step < plan->steps + PLAN_N_PHASES; step++)
+                for (uint32_t i = 0; i < step->n_writes; i++) {
+                        const struct apply_outcome *outcome = apply_outcome(apply, step->phase, i);
+                        const struct plan_write *w = &step->writes[i];
 
-                for (uint32_t w = 0; w < step->n_writes; w++) {
-                        const struct apply_outcome *outcome = apply_outcome(apply, step->phase, w);
-
-                        if (outcome->state != APPLY_WRITTEN && outcome->state != APPLY_PRESENT)
-                                add_failure(ctx, &t, step, &step->writes[w], outcome);
+                        if (!is_confirmed(outcome))
+                                text_table_row(&t, "red", "%s\t%s\t%s\t%s\t%s", plan_phase_to_string(step->phase),
+                                               output_label(ctx, w->port),
+                                               w->kind == WRITE_BLOCK ? output_format(ctx, "%u", w->block) : "-",
+                                               outcome->state == APPLY_HELD ? "held back" : apply_reason_to_string(outcome->reason),
+                                               output_reason(ctx, w->port, outcome));
                 }
-        }
         text_table_print(ctx, &t);
 }
 
@@ -130,41 +110,36 @@ static void print_summary(const struct apply_summary *s)
 }
 
 /* The last line says what is in force. */
-static void print_state(const struct apply_result *r)
-{
-        if (r->interrupted)
-                puts("interrupted: the policy is in force in part");
-        else if (!r->verified)
-                puts("the policy is in force in part");
-        else if (r->generation > 0)
-                printf("verified, the policy is in force (generation %" PRIu64 ")\n", r->generation);
-        else
-                puts("verified, the policy is in force");
-}
-
 static void text_apply(struct context *ctx, const void *result)
 {
         const struct apply_result *r = result;
 
         if (ctx->options->quiet && ctx->status == EXIT_DONE)
                 return;
-        if (!r->apply) {
-                printf("nothing to do; ");
-        } else {
-                print_failures(ctx, r->apply);
-                text_held(ctx, r->held);
+        if (r->sweep->apply) {
+                print_failures(ctx, r->sweep->apply);
+                text_held(ctx, r->sweep->held);
                 print_summary(&r->summary);
+        } else {
+                printf("nothing to do; ");
         }
-        print_state(r);
+        if (r->sweep->stopped)
+                puts("interrupted: the policy is in force in part");
+        else if (!r->verified)
+                puts("the policy is in force in part");
+        else if (r->sweep->generation > 0)
+                printf("verified, the policy is in force (generation %" PRIu64 ")\n", r->sweep->generation);
+        else
+                puts("verified, the policy is in force");
 }
 
-/* --- the command -------------------------------------------------------------------------------------------------------- */
+/* --- the command ----------------------------------------------------------------------------------------------------- */
 
-/* A run that can be interrupted: while it writes, a signal ends it in order; before, it just ends it. */
+/* A signal ends a run that writes in order; before it writes, at once. */
 struct run {
         struct context *ctx;
-        struct plan_result plan;
-        struct changes changes;
+        struct apply_result result;
+        bool is_described;
         sd_event_source *on_int, *on_term;
 };
 
@@ -324,41 +299,29 @@ static void warn_mirror(struct context *ctx)
         finding_set_hint(&ctx->findings, item, "start pkeyd, which carries the policy out, too: systemctl start pkeyd");
 }
 
-static int describe_plan(struct context *ctx, struct run *run)
+/* Warnings only once, though the plan may be shown again. */
+static int describe(struct context *ctx, struct run *run, bool writes)
 {
-        int r;
+        bool is_first = !run->is_described;
 
-        if (!run->plan.changes) /* not when the person is asked again */
-                pipeline_note_in_force(ctx);
-        r = pipeline_unreachable(ctx, &run->plan.unreachable, &run->plan.n_unreachable);
-        if (r == 0)
-                r = pipeline_frozen(ctx, &run->plan.frozen, &run->plan.n_frozen);
-        if (r == 0)
-                r = changes_compute(ctx->arena, ctx->plan, ctx->observed, &run->changes);
-        run->plan.n_silent = subnet_count_silent(ctx->subnet);
-        run->plan.changes = &run->changes;
-        run->plan.held = control_get_results(ctx->control)->held;
-        return r;
-}
-
-/* What is known when the plan of a direct apply stands, whether anything is to be confirmed or not. */
-static int describe_own_plan(struct context *ctx, struct run *run)
-{
-        if (!run->plan.changes) {
+        run->is_described = true;
+        if (is_first && writes) {
                 warn_standby(ctx);
                 warn_mirror(ctx);
         }
-        return describe_plan(ctx, run);
+        if (is_first)
+                pipeline_note_in_force(ctx);
+        return plan_describe(ctx, &run->result.plan);
 }
 
 static int confirm(struct context *ctx, void *userdata)
 {
         struct run *run = userdata;
-        int r = describe_own_plan(ctx, run);
+        int r = describe(ctx, run, true);
 
         if (r < 0)
                 return r;
-        plan_propose(ctx, &run->plan);
+        plan_propose(ctx, &run->result.plan);
         r = ctx->output_r < 0 ? ctx->output_r : ask(ctx);
         return r < 0 ? r : check_no_daemon(ctx);
 }
@@ -370,10 +333,10 @@ static int confirm_reload(struct context *ctx, struct run *run)
 
         r = session_sweep(ctx, CONTROL_PLAN, NULL);
         if (r == 0)
-                r = describe_plan(ctx, run);
+                r = describe(ctx, run, false);
         if (r < 0 || plan_is_empty(ctx->plan))
                 return r;
-        plan_propose(ctx, &run->plan);
+        plan_propose(ctx, &run->result.plan);
         return ctx->output_r < 0 ? ctx->output_r : ask_person(ctx, "Have pkeyd carry out %s now?", ctx->policy_path);
 }
 
@@ -404,32 +367,26 @@ static int have_reloaded(struct context *ctx, struct run *run)
         return r < 0 ? r : command_reload(ctx);
 }
 
-/* What was done is stored before it is shown: the reader of stdout may be gone. */
-static enum exit_status collect(const struct context *ctx, const struct run *run, struct apply_result *ret)
+static enum exit_status judge(struct context *ctx, struct apply_result *r)
 {
-        const struct control_results *results = control_get_results(ctx->control);
+        const struct verification *v;
         bool all;
 
-        *ret = (struct apply_result) {
-                .plan = &run->plan, .apply = results->apply, .held = results->held, .verification = results->verification,
-                .verified = results->verification->n_differ == 0 && results->verification->n_unreachable == 0 &&
-                            run->plan.n_silent == 0,
-                .interrupted = results->stopped, .generation = results->generation,
-        };
-        if (ret->apply)
-                apply_get_summary(ret->apply, &ret->summary);
-        all = ret->summary.failed + ret->summary.held + ret->summary.n_held_bases == 0 && !ret->interrupted &&
-              run->plan.n_unreachable + run->plan.n_frozen == 0;
-        return all && ret->verified ? EXIT_DONE : EXIT_PARTIAL;
+        r->sweep = control_get_results(ctx->control);
+        v = r->sweep->verification;
+        r->verified = v->n_differ == 0 && v->n_unreachable == 0 && r->plan.n_silent == 0;
+        if (r->sweep->apply)
+                apply_get_summary(r->sweep->apply, &r->summary);
+        all = r->summary.failed + r->summary.held + r->summary.n_held_bases == 0 && !r->sweep->stopped &&
+              r->plan.unreachable.n + r->plan.frozen.n == 0;
+        return all && r->verified ? EXIT_DONE : EXIT_PARTIAL;
 }
 
 int command_apply(struct context *ctx)
 {
+        static const struct printer printer = { text_apply, json_apply, OK_IF_DONE };
         _cleanup_(run_done) struct run run = { .ctx = ctx };
         const struct session_hooks hooks = { .confirm = confirm, .userdata = &run };
-        static const struct printer printer = { text_apply, json_apply, OK_IF_DONE };
-        struct apply_result result;
-        enum exit_status status;
         bool is_the_daemons;
         int r;
 
@@ -440,10 +397,7 @@ int command_apply(struct context *ctx)
                 return have_reloaded(ctx, &run);
         if (r == 0)
                 r = session_sweep(ctx, CONTROL_APPLY, &hooks);
-        if (r == 0 && !run.plan.changes) /* nothing was to be confirmed */
-                r = describe_own_plan(ctx, &run);
-        if (r < 0)
-                return r;
-        status = collect(ctx, &run, &result);
-        return output(ctx, &printer, status, &result);
+        if (r == 0 && !run.is_described) /* there was nothing to confirm */
+                r = describe(ctx, &run, true);
+        return r < 0 ? r : output(ctx, &printer, judge(ctx, &run.result), &run.result);
 }

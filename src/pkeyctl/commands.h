@@ -37,17 +37,16 @@ int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
 
 /* A plan (ctx->plan) as a person reads it. */
 struct plan_result {
-        const struct changes *changes;
-        const uint32_t *unreachable;   /* ports whose tables were not read */
-        uint32_t n_unreachable;
-        uint32_t n_silent;             /* links that are up and whose other end did not answer discovery */
-        const uint32_t *frozen;        /* endports */
-        uint32_t n_frozen;
-        const struct held_list *held;  /* what would wait; NULL: not known */
+        struct changes changes;
+        struct endports unreachable; /* ports whose tables were not read; switch ports, too */
+        struct endports frozen;
+        uint32_t n_silent;           /* links that are up and whose other end did not answer discovery */
 };
 
-/* Adds it to the JSON of a command, with what waits; NULL: not known. */
-void json_put_plan(struct doc *d, const struct plan_result *r, const struct held_list *held);
+/* In the context's arena. Returns 0 or -ENOMEM. */
+int plan_describe(struct context *ctx, struct plan_result *ret);
+/* Adds a struct plan_result to the JSON of a command. */
+void json_plan(struct doc *d, const void *result);
 /* Which write: enough to tell two of a plan apart. */
 json_t *json_write(struct doc *d, const struct plan_write *w);
 /* Shows what apply is about to do, before it asks; nothing with --json, which has one object, at the end. */

@@ -111,10 +111,16 @@ json_t *doc_p_key(struct doc *d, struct p_key key)
 
 json_t *doc_p_keys(struct doc *d, const struct p_key *keys, uint32_t n)
 {
+        return DOC_ARRAY(d, i, n, doc_p_key(d, keys[i]));
+}
+
+json_t *doc_used_p_keys(struct doc *d, const struct p_key *keys, uint32_t n)
+{
         json_t *array = json_array();
 
         for (uint32_t i = 0; i < n; i++)
-                doc_append(d, array, doc_p_key(d, keys[i]));
+                if (keys[i].v != 0)
+                        doc_append(d, array, doc_p_key(d, keys[i]));
         return array;
 }
 
@@ -146,15 +152,11 @@ static json_t *finding_object(struct doc *d, const struct finding *item)
 
 void doc_begin(struct doc *d, struct context *ctx, bool ok)
 {
-        json_t *findings = json_array();
-
         *d = (struct doc) { .ctx = ctx, .p_keys = calloc(N_P_KEYS, sizeof(json_t *)) };
         d->failed = !d->p_keys || ctx->findings.out_of_memory;
         findings_sort(&ctx->findings);
-        for (size_t i = 0; i < ctx->findings.n; i++)
-                doc_append(d, findings, finding_object(d, &ctx->findings.items[i]));
         d->root = doc_pack(d, "{s:i, s:b, s:s, s:o}", "schema", 1, "ok", ok, "command", ctx->command, "findings",
-                           findings);
+                           DOC_ARRAY(d, i, ctx->findings.n, finding_object(d, &ctx->findings.items[i])));
 }
 
 void doc_done(struct doc *d)

@@ -29,6 +29,14 @@ void doc_add(struct doc *d, json_t *object, const char *format, ...);
 /* Take the value, which may be NULL. doc_merge: an object, whose members are added. */
 void doc_merge(struct doc *d, json_t *object, json_t *value);
 void doc_append(struct doc *d, json_t *array, json_t *value);
+/* A new array: for each i below n the value of `item`, an expression with i. */
+#define DOC_ARRAY(d, i, n, item)                                                                                       \
+        ({                                                                                                             \
+                json_t *_array = json_array();                                                                         \
+                for (size_t i = 0; i < (n); i++)                                                                       \
+                        doc_append((d), _array, (item));                                                               \
+                _array;                                                                                                \
+        })
 
 /* New values. Bytes that are no UTF-8 are escaped as \xNN; NULL text is null. */
 json_t *doc_text(const char *text);
@@ -37,6 +45,7 @@ json_t *doc_guid(struct guid guid);
 json_t *doc_time(usec_t when);
 json_t *doc_p_key(struct doc *d, struct p_key key);
 json_t *doc_p_keys(struct doc *d, const struct p_key *keys, uint32_t n);
+json_t *doc_used_p_keys(struct doc *d, const struct p_key *keys, uint32_t n); /* without the empty entries */
 json_t *doc_base(uint16_t base);
 /* An object with node, device, port_guid, lid, port, and behind them what the format of json_pack() has. */
 json_t *doc_port(struct doc *d, uint32_t port, const char *format, ...);

@@ -75,6 +75,11 @@ const char *output_partition(const struct context *ctx, uint16_t base)
         return i < 0 ? "" : ctx->policy->partitions[i].name;
 }
 
+const struct held_list *output_held(const struct context *ctx)
+{
+        return control_get_results(ctx->control)->held;
+}
+
 struct held_words output_held_words(struct context *ctx)
 {
         return (struct held_words) {
@@ -197,29 +202,14 @@ const char *text_p_keys(struct context *ctx, const struct p_key *keys, uint32_t 
         return output_taken(ctx, &t);
 }
 
-void text_unreachable(struct context *ctx, const uint32_t *ports, uint32_t n)
-{
-        for (uint32_t i = 0; i < n; i++)
-                printf("not read: %s (LID %u, GUID 0x%016" PRIx64 "): %s%s\n", output_label(ctx, ports[i]),
-                       ctx->subnet->ports[ports[i]].lid.v, ctx->subnet->ports[ports[i]].guid.v,
-                       output_failure(ctx, ports[i]),
-                       ctx->observed->tables[ports[i]].source == TABLE_ASSUMED
-                                       ? "; taken to hold what the last policy gave it"
-                                       : "");
-}
-
 json_t *json_unreachable(struct doc *d, const uint32_t *ports, uint32_t n)
 {
-        json_t *array = json_array();
+        const struct observed_table *tables = d->ctx->observed->tables;
 
-        for (uint32_t i = 0; i < n; i++) {
-                const struct observed_table *t = &d->ctx->observed->tables[ports[i]];
-
-                doc_append(d, array,
-                           doc_port(d, ports[i], "{s:s, s:o, s:b}", "reason", mad_outcome_to_string(t->failure), "detail",
-                                    doc_text(output_failure(d->ctx, ports[i])), "assumed", t->source == TABLE_ASSUMED));
-        }
-        return array;
+        return DOC_ARRAY(d, i, n, doc_port(d, ports[i], "{s:s, s:o, s:b}",
+                                           "reason", mad_outcome_to_string(tables[ports[i]].failure),
+                                           "detail", doc_text(output_failure(d->ctx, ports[i])),
+                                           "assumed", tables[ports[i]].source == TABLE_ASSUMED));
 }
 
 json_t *json_member_count(struct doc *d, const struct member_count *count)

@@ -64,6 +64,8 @@ const char *output_folded(struct context *ctx, const uint32_t *ports, uint32_t n
 const char *output_node(const struct context *ctx, uint32_t port);
 /* The partition of a base: its name, or "" if the policy has none or there is no policy. */
 const char *output_partition(const struct context *ctx, uint16_t base);
+/* The bases that wait, by the sweep; NULL: not known. */
+const struct held_list *output_held(const struct context *ctx);
 /* What held bases are put into words with. */
 struct held_words output_held_words(struct context *ctx);
 /* Why a port's table was not read. */
@@ -78,7 +80,6 @@ json_t *json_member_count(struct doc *d, const struct member_count *count);
 
 /* The ports that were not read, each with why. */
 json_t *json_unreachable(struct doc *d, const uint32_t *ports, uint32_t n);
-void text_unreachable(struct context *ctx, const uint32_t *ports, uint32_t n);
 
 /* Findings that were not shown yet, on stderr: with -q errors only, with `terse` too, unless -v. */
 void text_findings(struct context *ctx, bool terse);

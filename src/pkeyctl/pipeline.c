@@ -172,19 +172,20 @@ int pipeline_select(struct context *ctx)
         return r;
 }
 
-int pipeline_unreachable(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
+int pipeline_filter(struct context *ctx, bool (*is_wanted)(const struct context *ctx, uint32_t port), struct endports *ret)
 {
-        uint32_t *ports = arena_new_array(ctx->arena, uint32_t, ctx->subnet->n_ports), n = 0;
-
-        if (!ports)
+        *ret = (struct endports) { arena_new_array(ctx->arena, uint32_t, ctx->subnet->n_ports), 0 };
+        if (!ret->ports)
                 return -ENOMEM;
         for (uint32_t p = 0; p < ctx->subnet->n_ports; p++)
-                if (subnet_port_is_managed(ctx->subnet, &ctx->subnet->ports[p]) &&
-                    ctx->observed->tables[p].source != TABLE_READ)
-                        ports[n++] = p;
-        *ret = ports;
-        *ret_n = n;
+                if (is_wanted(ctx, p))
+                        ret->ports[ret->n++] = p;
         return 0;
+}
+
+bool pipeline_is_unreachable(const struct context *ctx, uint32_t port)
+{
+        return subnet_port_is_managed(ctx->subnet, &ctx->subnet->ports[port]) && ctx->observed->tables[port].source != TABLE_READ;
 }
 
 void pipeline_note_in_force(struct context *ctx)
@@ -198,20 +199,6 @@ void pipeline_note_in_force(struct context *ctx)
                                             "freeze the ports that they are about, and stop nothing else", g->number);
                         return;
                 }
-}
-
-int pipeline_frozen(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
-{
-        uint32_t *ports = arena_new_array(ctx->arena, uint32_t, ctx->subnet->n_ports), n = 0;
-
-        if (!ports)
-                return -ENOMEM;
-        for (uint32_t p = 0; p < ctx->subnet->n_ports; p++)
-                if (ctx->plan->frozen[p] != FREEZE_NONE && ctx->subnet->ports[p].role == PORT_ENDPORT)
-                        ports[n++] = p;
-        *ret = ports;
-        *ret_n = n;
-        return 0;
 }
 
 /* --- the decision ---------------------------------------------------------------------------------------------------- */

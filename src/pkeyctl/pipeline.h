@@ -49,11 +49,10 @@ int pipeline_select(struct context *ctx);
 /* Who is a member of what, and what each table should hold; nothing without a policy. */
 int pipeline_resolve(struct context *ctx);
 
-/* Ports whose tables were not read now, in the context's arena. Returns 0 or -ENOMEM. */
-int pipeline_unreachable(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
+/* The ports for which `is_wanted` is true, in the context's arena. Returns 0 or -ENOMEM. */
+int pipeline_filter(struct context *ctx, bool (*is_wanted)(const struct context *ctx, uint32_t port), struct endports *ret);
+/* Its table should have been read, and was not. */
+bool pipeline_is_unreachable(const struct context *ctx, uint32_t port);
 
-/* Endports that the plan leaves as they are (policy/freeze.h), in the context's arena. Returns 0 or -ENOMEM. */
-int pipeline_frozen(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
-
-/* Where the policy was planned in spite of errors, why. */
+/* Adds why a policy with errors was planned. */
 void pipeline_note_in_force(struct context *ctx);
