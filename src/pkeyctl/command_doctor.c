@@ -19,11 +19,11 @@
 #include "shell/verbs_port.h"
 
 struct doctor_result {
-        const struct doctor_facts *facts; /* without a subnet: the fabric could not be looked at, findings say why */
+        const struct doctor_facts *facts; /* without a subnet: the fabric could not be read, findings say why */
         struct diagnoses diagnoses;
 };
 
-/* --- JSON --------------------------------------------------------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------------------------------------------ */
 
 static json_t *place_object(struct doc *d, const struct diagnosis_place *place)
 {
@@ -34,18 +34,15 @@ static json_t *place_object(struct doc *d, const struct diagnosis_place *place)
         return o;
 }
 
-/* As any other finding, with more beside it. */
+/* The keys of a finding, and more. */
 static json_t *diagnosis_object(struct doc *d, const struct diagnosis *item)
 {
         const struct diagnosis_words *words = &diagnosis_words[item->code];
-        json_t *where = json_array();
 
-        for (uint32_t i = 0; i < item->n_places; i++)
-                doc_append(d, where, place_object(d, &item->places[i]));
         return doc_pack(d, "{s:n, s:i, s:i, s:s, s:s, s:o, s:o, s:i, s:o, s:o}", "file", "line", 0, "column", 0,
-                        "severity", finding_severity_to_string(words->severity), "code", words->code, "text",
-                        doc_text(item->title), "where", where, "more", item->n_more, "why", doc_text(words->why), "advice",
-                        doc_text(words->advice));
+                        "severity", finding_severity_to_string(words->severity), "code", words->code, "text", doc_text(item->title),
+                        "where", DOC_ARRAY(d, i, item->n_places, place_object(d, &item->places[i])), "more", item->n_more,
+                        "why", doc_text(words->why), "advice", doc_text(words->advice));
 }
 
 static json_t *subnet_managers(struct doc *d, const struct probe_result *probe)
@@ -57,10 +54,9 @@ static json_t *subnet_managers(struct doc *d, const struct probe_result *probe)
                 bool answered = probe_is_answered(&p->sm_info);
 
                 if (p->sm_info.asked)
-                        doc_append(d, array,
-                                   doc_port(d, i, "{s:o, s:o}", "state",
-                                            doc_text(answered ? sm_state_to_string(p->sm.state) : NULL), "priority",
-                                            answered ? json_integer(p->sm.priority) : json_null()));
+                        doc_append(d, array, doc_port(d, i, "{s:o, s:o}",
+                                                      "state", doc_text(answered ? sm_state_to_string(p->sm.state) : NULL),
+                                                      "priority", answered ? json_integer(p->sm.priority) : json_null()));
         }
         return array;
 }
@@ -72,20 +68,19 @@ static void json_doctor(struct doc *d, const void *result)
 
         for (uint32_t i = 0; i < all->n; i++)
                 doc_append(d, json_object_get(d->root, "findings"), diagnosis_object(d, &all->items[i]));
-        doc_add(d, d->root, "{s:i, s:i, s:i, s:o}", "errors", all->n_errors, "warnings", all->n_warnings, "notes",
-                all->n_notes, "policy", doc_text(d->ctx->policy ? d->ctx->policy->file : NULL));
+        doc_add(d, d->root, "{s:i, s:i, s:i, s:o}", "errors", all->n_errors, "warnings", all->n_warnings, "notes", all->n_notes,
+                "policy", doc_text(d->ctx->policy ? d->ctx->policy->file : NULL));
         if (r->facts->subnet)
-                doc_add(d, d->root, "{s:i, s:i, s:o}", "nodes", d->ctx->subnet->n_nodes, "endports",
-                        d->ctx->subnet->n_by_port_guid, "subnet_managers", subnet_managers(d, r->facts->probe));
+                doc_add(d, d->root, "{s:i, s:i, s:o}", "nodes", d->ctx->subnet->n_nodes, "endports", d->ctx->subnet->n_by_port_guid,
+                        "subnet_managers", subnet_managers(d, r->facts->probe));
 }
 
-/* --- text --------------------------------------------------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------------------------------------------ */
 
 #define MAX_PLACES 8 /* without -v */
-#define MIN_WIDTH 40
-#define MAX_WIDTH 120
-#define INDENT 8
-#define COLOUR_OFF "\033[0m"
+#define MIN_WIDTH  40
+#define MAX_WIDTH  120
+#define INDENT     8
 
 /* Lines longer than that are hard to read, whatever the terminal can hold. */
 static unsigned line_width(void)
@@ -125,23 +120,16 @@ static void print_wrapped(const char *label, const char *text, unsigned width)
         putchar('\n');
 }
 
-/* Nobody says "port 0 of leaf07". */
-static const char *place_label(struct context *ctx, uint32_t port)
-{
-        const struct subnet_port *p = &ctx->subnet->ports[port];
-
-        if (p->role == PORT_ENDPORT && p->number == 0)
-                return output_node(ctx, port);
-        return output_label(ctx, port);
-}
-
+/* A switch itself is "leaf07", not port 0 of it. */
 static const char *place_text(struct context *ctx, const struct diagnosis_place *place)
 {
+        const struct subnet_port *p;
         const char *label;
 
         if (place->port == SUBNET_NONE)
                 return place->text;
-        label = place_label(ctx, place->port);
+        p = &ctx->subnet->ports[place->port];
+        label = p->role == PORT_ENDPORT && p->number == 0 ? output_node(ctx, place->port) : output_label(ctx, place->port);
         return *place->text ? output_format(ctx, "%s: %s", label, place->text) : label;
 }
 
@@ -168,7 +156,7 @@ static void print_title(const struct diagnosis *d)
         bool colour = findings_print_wants_colour(stdout);
 
         printf("%s%s%s: %s [%s]\n", colour ? colours[words->severity] : "", finding_severity_to_string(words->severity),
-               colour ? COLOUR_OFF : "", d->title, words->code);
+               colour ? "\033[0m" : "", d->title, words->code);
 }
 
 static void text_doctor(struct context *ctx, const void *result)
@@ -199,17 +187,17 @@ static void text_doctor(struct context *ctx, const void *result)
 
 #define DEFAULT_OPENSM_CONF "/etc/opensm/opensm.conf"
 
-/* A port that does not answer is a diagnosis, not worth waiting for as long as one whose table shall be written. */
+/* A port that does not answer is a diagnosis: it gets less time than one whose table has to be written. */
 #define PROBE_RETRIES 3
 
-/* --- files of this host ------------------------------------------------------------------------------------------ */
+/* --- files of this host ---------------------------------------------------------------------------------------------- */
 
 static bool belongs_to_others(const struct stat *st)
 {
         return (st->st_uid != 0 && st->st_uid != geteuid()) || (st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Who may write the directory may replace the file; in a sticky one only its owner may. */
+/* By everyone who may write the directory; in a sticky one only by its owner. */
 static bool is_replaceable(struct context *ctx, const char *path)
 {
         char *copy = arena_strdup(ctx->arena, path);
@@ -220,24 +208,28 @@ static bool is_replaceable(struct context *ctx, const char *path)
 
 static struct doctor_file inspect_file(struct context *ctx, const char *path)
 {
-        struct doctor_file f = {.path = path};
+        bool is_standard_input = strcmp(path, "-") == 0;
         struct stat st;
 
-        if (strcmp(path, "-") == 0) {
-                f.exists = true;
-                return f;
-        }
-        if (stat(path, &st) < 0)
-                return f;
-        f.exists = true;
-        f.changeable = belongs_to_others(&st) || is_replaceable(ctx, path);
-        return f;
+        if (is_standard_input || stat(path, &st) < 0)
+                return (struct doctor_file) { .path = path, .exists = is_standard_input };
+        return (struct doctor_file) {
+                .path = path, .exists = true, .changeable = belongs_to_others(&st) || is_replaceable(ctx, path),
+        };
 }
 
-/* "partitions.yaml:14:7: the sentence" of all findings from one severity to another that are about this file (NULL:
- * any), and not about that (NULL: whatever it is). */
+static const char *describe_finding(struct arena *a, const struct finding *f)
+{
+        const struct location *w = &f->where;
+
+        if (w->file && w->line > 0)
+                return arena_printf(a, "%s:%u:%u: %s", w->file, w->line, w->column, f->text);
+        return w->file ? arena_printf(a, "%s: %s", w->file, f->text) : f->text;
+}
+
+/* The findings of these severities as lines: with a file, those about it, or those about anything else. */
 static int take_findings(struct context *ctx, enum finding_severity least, enum finding_severity most, const char *file,
-                         const char *not_file, struct doctor_lines *ret)
+                         bool about_file, struct doctor_lines *ret)
 {
         const char **items = arena_new_array(ctx->arena, const char *, ctx->findings.n);
         uint32_t n = 0;
@@ -246,17 +238,11 @@ static int take_findings(struct context *ctx, enum finding_severity least, enum 
                 return -ENOMEM;
         for (size_t i = 0; i < ctx->findings.n; i++) {
                 const struct finding *f = &ctx->findings.items[i];
-                const struct location *w = &f->where;
+                bool is_about_file = file && f->where.file && strcmp(f->where.file, file) == 0;
 
-                if (f->severity < least || f->severity > most || (file && (!w->file || strcmp(w->file, file) != 0)) ||
-                    (not_file && w->file && strcmp(w->file, not_file) == 0))
+                if (f->severity < least || f->severity > most || is_about_file != about_file)
                         continue;
-                if (w->file && w->line > 0)
-                        items[n] = arena_printf(ctx->arena, "%s:%u:%u: %s", w->file, w->line, w->column, f->text);
-                else if (w->file)
-                        items[n] = arena_printf(ctx->arena, "%s: %s", w->file, f->text);
-                else
-                        items[n] = f->text;
+                items[n] = describe_finding(ctx->arena, f);
                 if (!items[n++])
                         return -ENOMEM;
         }
@@ -264,7 +250,7 @@ static int take_findings(struct context *ctx, enum finding_severity least, enum 
         return 0;
 }
 
-/* What was taken is not told a second time. */
+/* What became a fact is no finding any more. */
 static int forget_findings(struct context *ctx)
 {
         bool lost = ctx->findings.out_of_memory;
@@ -274,20 +260,27 @@ static int forget_findings(struct context *ctx)
         return lost ? -ENOMEM : 0;
 }
 
+/* All findings from one severity to another become lines. */
+static int turn_findings(struct context *ctx, enum finding_severity least, enum finding_severity most, struct doctor_lines *ret)
+{
+        int r = take_findings(ctx, least, most, NULL, false, ret);
+
+        return r < 0 ? r : forget_findings(ctx);
+}
+
 static int read_files(struct context *ctx, struct doctor_host *host)
 {
         const char *settings = ctx->options->config ?: DEFAULT_CONFIG_FILE;
-        const char *policy = ctx->arguments[0] ?: ctx->options->policy ?: DEFAULT_POLICY_FILE;
         int r;
 
         r = pipeline_read_files(ctx, NEED_SETTINGS | NEED_POLICY_IF_ANY | TAKES_POLICY);
         if (r < 0 && r != -EBADMSG)
                 return r;
         host->settings_file = inspect_file(ctx, settings);
-        host->policy_file = inspect_file(ctx, policy);
-        r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, NULL, &host->settings_errors);
+        host->policy_file = inspect_file(ctx, ctx->arguments[0] ?: ctx->options->policy ?: DEFAULT_POLICY_FILE);
+        r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, true, &host->settings_errors);
         if (r >= 0)
-                r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, settings, &host->policy_errors);
+                r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, false, &host->policy_errors);
         return r < 0 ? r : forget_findings(ctx);
 }
 
@@ -300,17 +293,13 @@ static int inspect_secrets(struct context *ctx, struct doctor_host *host)
 
         r = secret_read_m_keys(&ctx->settings, &ctx->findings, &m_keys);
         (void) m_keys_free(m_keys);
-        if (r < 0 && r != -EBADMSG)
-                return r;
-        r = secret_read_sm_key(&ctx->settings, &ctx->findings, &sm_key);
+        if (r == 0 || r == -EBADMSG)
+                r = secret_read_sm_key(&ctx->settings, &ctx->findings, &sm_key);
         explicit_bzero(&sm_key, sizeof(sm_key));
-        if (r < 0 && r != -EBADMSG)
-                return r;
-        r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, NULL, &host->secret_errors);
-        return r < 0 ? r : forget_findings(ctx);
+        return r < 0 && r != -EBADMSG ? r : turn_findings(ctx, FINDING_ERROR, FINDING_ERROR, &host->secret_errors);
 }
 
-/* Nothing is made there, and nothing locked; but a damaged database is moved aside. */
+/* Makes and locks nothing; but a damaged database is moved aside. */
 static int inspect_state(struct context *ctx, struct doctor_host *host)
 {
         const char *path = ctx->options->state_dir ?: STATE_DIR_DEFAULT;
@@ -382,10 +371,10 @@ static int inspect_opensm(struct context *ctx, struct doctor_host *host)
                 if (r < 0 && r != -EBADMSG)
                         return r;
         }
-        r = take_findings(ctx, FINDING_WARNING, FINDING_ERROR, NULL, NULL, &o->odd);
+        r = turn_findings(ctx, FINDING_WARNING, FINDING_ERROR, &o->odd);
         if (!o->path && o->odd.n > 0)
                 o->path = ctx->options->opensm_config ?: conf_path;
-        return r < 0 ? r : forget_findings(ctx);
+        return r;
 }
 
 /* --- the fabric -------------------------------------------------------------------------------------------------- */
@@ -413,7 +402,7 @@ static int probe(struct context *ctx, struct doctor_facts *facts)
         return r;
 }
 
-/* What the policy wants here; what is wrong with it in this fabric becomes a diagnosis. */
+/* What the policy wants here; its errors in this fabric become diagnoses. */
 static int resolve(struct context *ctx, struct doctor_facts *facts)
 {
         struct verification *v;
@@ -424,19 +413,15 @@ static int resolve(struct context *ctx, struct doctor_facts *facts)
         resolved = pipeline_resolve(ctx);
         if (resolved < 0 && resolved != -EBADMSG)
                 return resolved;
-        r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, NULL, &facts->host.policy_errors);
+        r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, false, &facts->host.policy_errors);
         if (r >= 0)
-                r = take_findings(ctx, FINDING_WARNING, FINDING_WARNING, NULL, NULL, &facts->host.policy_warnings);
-        if (r >= 0)
-                r = forget_findings(ctx);
-        if (r < 0 || resolved < 0)
-                return r;
-        r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &v);
-        if (r < 0)
-                return r;
-        facts->desired = ctx->desired;
-        facts->verification = v;
-        return 0;
+                r = turn_findings(ctx, FINDING_WARNING, FINDING_WARNING, &facts->host.policy_warnings);
+        if (r == 0 && resolved == 0) {
+                r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &v);
+                facts->desired = ctx->desired;
+                facts->verification = r == 0 ? v : NULL;
+        }
+        return r;
 }
 
 static int inspect_kernel(struct context *ctx, struct doctor_host *host)

@@ -5,30 +5,43 @@
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
-#include "pkeyctl/session.h"
 #include "verify/explain.h"
 
-#define EXPLAIN_MAX_LISTED 16
+#define MAX_PAIRS  UINT64_C(4000000) /* a few seconds */
+#define MAX_LISTED 16
 
-/* `explain`: one endport, by what the policy wants and by what the hardware holds. */
-struct explain_side {
-        uint32_t port;
-        struct explain_end by_policy, in_hardware;
+enum source {
+        IN_HARDWARE,
+        BY_POLICY,
+        N_SOURCES,
 };
 
-struct explain_listed {
-        const struct explain_side *a, *b;
+/* One endport. */
+struct side {
+        uint32_t port;
+        struct explain_end ends[N_SOURCES];
+};
+
+struct pair {
+        const struct side *a, *b;
 };
 
 struct explain_result {
-        struct explain_listed listed[EXPLAIN_MAX_LISTED]; /* the first pairs */
+        struct pair listed[MAX_LISTED]; /* the first pairs */
         uint32_t n_listed;
-        uint64_t n_pairs;              /* pairs of different endports */
-        uint64_t n_talk_policy, n_talk_hardware, n_unknown;
+        uint64_t n_pairs;               /* of different endports */
+        uint64_t n_talk[N_SOURCES];
+        uint64_t n_unknown;             /* in hardware */
 };
 
-/* --- verdicts in words -------------------------------------------------------------------------------------------------- */
+static enum explain_verdict judge(const struct pair *p, enum source s)
+{
+        return explain_pair(&p->a->ends[s], &p->b->ends[s]);
+}
 
+/* --- verdicts in words ----------------------------------------------------------------------------------------------- */
+
+/* "tenant-a (0x0101 with 0x8101)" */
 static void add_base(struct text *t, const struct context *ctx, const struct explain_base *b)
 {
         const char *name = output_partition(ctx, b->base);
@@ -41,48 +54,32 @@ static void add_base(struct text *t, const struct context *ctx, const struct exp
         text_add(t, "%s", *name ? ")" : "");
 }
 
-/* The common bases that fare as the pair does. */
-static void add_bases(struct text *t, const struct context *ctx, const struct explain_end *a,
-                      const struct explain_end *b, enum explain_verdict verdict)
-{
-        struct explain_cursor cursor = {};
-        struct explain_base base;
-        const char *separator = "";
-
-        while (explain_next_base(a, b, &cursor, &base)) {
-                if (base.verdict != verdict)
-                        continue;
-                text_add(t, "%s", separator);
-                separator = ", ";
-                add_base(t, ctx, &base);
-        }
-}
-
-static void add_filter(struct text *t, struct context *ctx, const struct explain_side *side)
+static void add_filter(struct text *t, struct context *ctx, const struct side *side)
 {
         text_add(t, "switch port %s enforces partitions and does not hold ",
                  output_label(ctx, ctx->subnet->ports[side->port].peer));
 }
 
-static const char *describe_verdict(struct context *ctx, const struct explain_side *a, const struct explain_side *b,
-                           bool by_policy)
+/* What stands between the two, or through what they talk. */
+static const char *describe_verdict(struct context *ctx, const struct pair *p, enum source s)
 {
-        const struct explain_end *ea = by_policy ? &a->by_policy : &a->in_hardware;
-        const struct explain_end *eb = by_policy ? &b->by_policy : &b->in_hardware;
-        enum explain_verdict verdict = explain_pair(ea, eb);
+        enum explain_verdict verdict = judge(p, s);
+        struct explain_cursor cursor = {};
+        struct explain_base base;
         _cleanup_text_ struct text t = {};
+        size_t begin;
 
         switch (verdict) {
         case EXPLAIN_TALK:
                 text_add(&t, "through ");
                 break;
         case EXPLAIN_UNKNOWN:
-                return by_policy ? "there is no policy" : "a table that decides could not be read";
+                return s == BY_POLICY ? "there is no policy" : "a table that decides could not be read";
         case EXPLAIN_BLOCKED_A:
-                add_filter(&t, ctx, a);
+                add_filter(&t, ctx, p->a);
                 break;
         case EXPLAIN_BLOCKED_B:
-                add_filter(&t, ctx, b);
+                add_filter(&t, ctx, p->b);
                 break;
         case EXPLAIN_BOTH_LIMITED:
                 text_add(&t, "both are only limited members of ");
@@ -90,198 +87,150 @@ static const char *describe_verdict(struct context *ctx, const struct explain_si
         case EXPLAIN_NOTHING_COMMON:
                 return "they have no partition in common";
         }
-        add_bases(&t, ctx, ea, eb, verdict);
+        begin = t.n;
+        while (explain_next_base(&p->a->ends[s], &p->b->ends[s], &cursor, &base))
+                if (base.verdict == verdict) {
+                        text_add(&t, "%s", t.n > begin ? ", " : "");
+                        add_base(&t, ctx, &base);
+                }
         return output_taken(ctx, &t);
 }
 
-/* --- JSON --------------------------------------------------------------------------------------------------------------- */
+/* --- JSON ------------------------------------------------------------------------------------------------------------ */
 
-static json_t *common_bases(struct doc *d, const struct explain_end *a, const struct explain_end *b)
+static json_t *common_bases(struct doc *d, const struct pair *p, enum source s)
 {
         json_t *array = json_array();
         struct explain_cursor cursor = {};
         struct explain_base base;
 
-        while (explain_next_base(a, b, &cursor, &base))
-                doc_append(d, array,
-                           doc_pack(d, "{s:o, s:o, s:o, s:o, s:s}", "partition",
-                                    doc_text(output_partition(d->ctx, base.base)), "p_key", doc_base(base.base), "a",
-                                    doc_p_key(d, base.a), "b", doc_p_key(d, base.b), "verdict",
-                                    explain_verdict_to_string(base.verdict)));
+        while (explain_next_base(&p->a->ends[s], &p->b->ends[s], &cursor, &base))
+                doc_append(d, array, doc_pack(d, "{s:o, s:o, s:o, s:o, s:s}",
+                                              "partition", doc_text(output_partition(d->ctx, base.base)), "p_key", doc_base(base.base),
+                                              "a", doc_p_key(d, base.a), "b", doc_p_key(d, base.b),
+                                              "verdict", explain_verdict_to_string(base.verdict)));
         return array;
 }
 
-/* The pair by one of the two sources. */
-static json_t *verdict_object(struct doc *d, const struct explain_side *a, const struct explain_side *b, bool by_policy)
+static json_t *verdict_object(struct doc *d, const struct pair *p, enum source s)
 {
-        const struct explain_end *ea = by_policy ? &a->by_policy : &a->in_hardware;
-        const struct explain_end *eb = by_policy ? &b->by_policy : &b->in_hardware;
-        enum explain_verdict v = explain_pair(ea, eb);
+        enum explain_verdict v = judge(p, s);
 
-        return doc_pack(d, "{s:o, s:s, s:o, s:o}", "may_talk",
-                        v == EXPLAIN_UNKNOWN ? json_null() : json_boolean(v == EXPLAIN_TALK), "verdict",
-                        explain_verdict_to_string(v), "detail", doc_text(describe_verdict(d->ctx, a, b, by_policy)),
-                        "common", common_bases(d, ea, eb));
+        return doc_pack(d, "{s:o, s:s, s:o, s:o}", "may_talk", v == EXPLAIN_UNKNOWN ? json_null() : json_boolean(v == EXPLAIN_TALK),
+                        "verdict", explain_verdict_to_string(v), "detail", doc_text(describe_verdict(d->ctx, p, s)),
+                        "common", common_bases(d, p, s));
 }
 
-/* What the policy makes of one endport, and by which lines. */
-static json_t *membership_lines(struct doc *d, uint32_t port)
+static json_t *membership_object(struct doc *d, const struct port_membership *m)
+{
+        const struct policy_partition *partition = &d->ctx->policy->partitions[m->partition];
+        const struct policy_rule none = {}, *rule = m->rule ?: &none;
+
+        return doc_pack(d, "{s:o, s:o, s:s, s:o, s:i, s:i, s:o}", "partition", doc_text(partition->name),
+                        "p_key", doc_base(partition->base), "membership", membership_to_string(m->membership),
+                        "file", doc_text(rule->where.file), "line", rule->where.line, "column", rule->where.column,
+                        "selector", doc_text(rule->text));
+}
+
+/* With what the policy makes of the endport, and by which lines. */
+static json_t *side_object(struct doc *d, const struct side *side)
 {
         const struct memberships *m = d->ctx->memberships;
-        json_t *array = json_array();
+        uint32_t first = m ? m->first[side->port] : 0, n = m ? m->first[side->port + 1] - first : 0;
 
-        for (uint32_t i = m ? m->first[port] : 0; m && i < m->first[port + 1]; i++) {
-                const struct port_membership *item = &m->items[i];
-                const struct policy_partition *partition = &d->ctx->policy->partitions[item->partition];
-                const struct policy_rule none = {}, *rule = item->rule ?: &none;
-
-                doc_append(d, array,
-                           doc_pack(d, "{s:o, s:o, s:s, s:o, s:i, s:i, s:o}", "partition", doc_text(partition->name),
-                                    "p_key", doc_base(partition->base), "membership",
-                                    membership_to_string(item->membership), "file", doc_text(rule->where.file), "line",
-                                    rule->where.line, "column", rule->where.column, "selector", doc_text(rule->text)));
-        }
-        return array;
+        return doc_port(d, side->port, "{s:o}", "memberships", DOC_ARRAY(d, i, n, membership_object(d, &m->items[first + i])));
 }
 
-static json_t *side_object(struct doc *d, const struct explain_side *side)
+static json_t *pair_object(struct doc *d, const struct pair *p)
 {
-        return doc_port(d, side->port, "{s:o}", "memberships", membership_lines(d, side->port));
-}
-
-static json_t *pairs(struct doc *d, const struct explain_result *r)
-{
-        json_t *array = json_array();
-
-        for (uint32_t i = 0; i < r->n_listed; i++) {
-                const struct explain_side *a = r->listed[i].a, *b = r->listed[i].b;
-
-                doc_append(d, array,
-                           doc_pack(d, "{s:o, s:o, s:o, s:o}", "a", side_object(d, a), "b", side_object(d, b), "policy",
-                                    d->ctx->policy ? verdict_object(d, a, b, true) : json_null(), "hardware",
-                                    verdict_object(d, a, b, false)));
-        }
-        return array;
+        return doc_pack(d, "{s:o, s:o, s:o, s:o}", "a", side_object(d, p->a), "b", side_object(d, p->b),
+                        "policy", d->ctx->policy ? verdict_object(d, p, BY_POLICY) : json_null(),
+                        "hardware", verdict_object(d, p, IN_HARDWARE));
 }
 
 static void json_explain(struct doc *d, const void *result)
 {
         const struct explain_result *r = result;
+        bool has_policy = d->ctx->policy;
 
-        doc_add(d, d->root, "{s:o, s:o, s:I, s:I, s:I, s:o, s:o}", "may_talk",
-                d->ctx->status == EXIT_PARTIAL ? json_null() : json_boolean(d->ctx->status == EXIT_DONE), "policy_allows",
-                d->ctx->policy ? json_boolean(r->n_talk_policy == r->n_pairs) : json_null(), "pairs_total",
-                (json_int_t) r->n_pairs, "pairs_talking", (json_int_t) r->n_talk_hardware, "pairs_unknown",
-                (json_int_t) r->n_unknown, "pairs_talking_by_policy",
-                d->ctx->policy ? json_integer((json_int_t) r->n_talk_policy) : json_null(), "pairs", pairs(d, r));
+        doc_add(d, d->root, "{s:o, s:o, s:I, s:I, s:I, s:o, s:o}",
+                "may_talk", d->ctx->status == EXIT_PARTIAL ? json_null() : json_boolean(d->ctx->status == EXIT_DONE),
+                "policy_allows", has_policy ? json_boolean(r->n_talk[BY_POLICY] == r->n_pairs) : json_null(),
+                "pairs_total", (json_int_t) r->n_pairs, "pairs_talking", (json_int_t) r->n_talk[IN_HARDWARE],
+                "pairs_unknown", (json_int_t) r->n_unknown,
+                "pairs_talking_by_policy", has_policy ? json_integer((json_int_t) r->n_talk[BY_POLICY]) : json_null(),
+                "pairs", DOC_ARRAY(d, i, r->n_listed, pair_object(d, &r->listed[i])));
 }
 
-/* --- text --------------------------------------------------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------------------------------------------ */
 
-static const char *verdict_text(enum explain_verdict v)
+static void print_verdict(struct context *ctx, const struct pair *p, enum source s)
 {
-        static const char *const words[] = {
-                [EXPLAIN_TALK] = "may talk",
-                [EXPLAIN_UNKNOWN] = "unknown",
-                [EXPLAIN_BLOCKED_A] = "may not talk",
-                [EXPLAIN_BLOCKED_B] = "may not talk",
-                [EXPLAIN_BOTH_LIMITED] = "may not talk",
-                [EXPLAIN_NOTHING_COMMON] = "may not talk",
-        };
+        enum explain_verdict v = judge(p, s);
 
-        return WORD(words, v, "?");
+        printf("  %-13s %s: %s\n", s == BY_POLICY ? "by policy:" : "in hardware:",
+               v == EXPLAIN_TALK ? "may talk" : v == EXPLAIN_UNKNOWN ? "unknown" : "may not talk", describe_verdict(ctx, p, s));
 }
 
-static void print_verdict(struct context *ctx, const struct explain_side *a, const struct explain_side *b,
-                          bool by_policy)
-{
-        enum explain_verdict v = by_policy ? explain_pair(&a->by_policy, &b->by_policy)
-                                           : explain_pair(&a->in_hardware, &b->in_hardware);
-
-        printf("  %-13s %s: %s\n", by_policy ? "by policy:" : "in hardware:", verdict_text(v),
-               describe_verdict(ctx, a, b, by_policy));
-}
-
-/* One line of the policy that speaks of this endport. */
-static void print_line(struct context *ctx, uint32_t port, const char *label, uint16_t base)
+/* The line of the policy that makes this endport a member of a partition. */
+static void print_line(struct context *ctx, uint32_t port, uint16_t base)
 {
         const struct port_membership *m;
         const char *line = output_line(ctx, port, base, &m), *partition = output_partition(ctx, base);
 
         if (!m)
-                printf("    %s: not in %s\n", label, partition);
+                printf("    %s: not in %s\n", output_label(ctx, port), partition);
         else
-                printf("    %s: %s in %s (%s%s%s)\n", label, membership_to_string(m->membership), partition, line,
+                printf("    %s: %s in %s (%s%s%s)\n", output_label(ctx, port), membership_to_string(m->membership), partition, line,
                        m->rule ? ": " : "", m->rule ? m->rule->text : "");
 }
 
-/* What decides: the partitions they talk through, else all that both are in, else all that either is in. */
-static bool is_relevant(const struct explain_side *a, const struct explain_side *b, uint16_t p_key)
+/* The partitions that decide: those through which the two talk, else all that both are in, else all that either is in. */
+static bool is_relevant(const struct pair *p, uint16_t p_key)
 {
-        enum explain_verdict best = explain_pair(&a->by_policy, &b->by_policy);
+        const struct explain_end *a = &p->a->ends[BY_POLICY], *b = &p->b->ends[BY_POLICY];
+        enum explain_verdict best = explain_pair(a, b);
         struct explain_cursor cursor = {};
         struct explain_base base;
 
         if (best == EXPLAIN_NOTHING_COMMON)
-                return explain_table_membership(&a->by_policy.table, p_key) != MEMBERSHIP_NONE ||
-                       explain_table_membership(&b->by_policy.table, p_key) != MEMBERSHIP_NONE;
-        while (explain_next_base(&a->by_policy, &b->by_policy, &cursor, &base))
+                return explain_table_membership(&a->table, p_key) != MEMBERSHIP_NONE ||
+                       explain_table_membership(&b->table, p_key) != MEMBERSHIP_NONE;
+        while (explain_next_base(a, b, &cursor, &base))
                 if (base.base == p_key)
                         return best != EXPLAIN_TALK || base.verdict == EXPLAIN_TALK;
         return false;
 }
 
-/* Where the hardware is not what the policy says, the lines do not explain it. */
-static bool table_differs(const struct explain_side *side)
+/* The lines do not explain a table that is not what the policy says. */
+static void print_if_different(struct context *ctx, const struct side *side)
 {
-        const struct explain_table *p = &side->by_policy.table, *h = &side->in_hardware.table;
+        const struct explain_table *p = &side->ends[BY_POLICY].table, *h = &side->ends[IN_HARDWARE].table;
+        bool differs = p->n_levels != h->n_levels;
 
-        if (!p->known || !h->known)
-                return false;
-        if (p->n_levels != h->n_levels)
-                return true;
-        for (uint32_t i = 0; i < p->n_levels; i++)
-                if (p->levels[i].base != h->levels[i].base || p->levels[i].membership != h->levels[i].membership)
-                        return true;
-        return false;
+        for (uint32_t i = 0; i < p->n_levels && !differs; i++)
+                differs = p->levels[i].base != h->levels[i].base || p->levels[i].membership != h->levels[i].membership;
+        if (p->known && h->known && differs)
+                printf("    the table of %s is not what the policy says\n", output_label(ctx, side->port));
 }
 
-static void print_pair(struct context *ctx, const struct explain_side *a, const struct explain_side *b)
+static void print_pair(struct context *ctx, const struct pair *p)
 {
-        const char *label_a = output_label(ctx, a->port), *label_b = output_label(ctx, b->port);
-
-        printf("%s and %s\n", label_a, label_b);
-        print_verdict(ctx, a, b, false);
+        printf("%s and %s\n", output_label(ctx, p->a->port), output_label(ctx, p->b->port));
+        print_verdict(ctx, p, IN_HARDWARE);
         if (!ctx->policy)
                 return;
-        print_verdict(ctx, a, b, true);
+        print_verdict(ctx, p, BY_POLICY);
         for (uint32_t i = 0; i < ctx->policy->n_partitions; i++) {
                 uint16_t base = ctx->policy->partitions[i].base;
 
-                if (!is_relevant(a, b, base))
+                if (!is_relevant(p, base))
                         continue;
-                print_line(ctx, a->port, label_a, base);
-                print_line(ctx, b->port, label_b, base);
+                print_line(ctx, p->a->port, base);
+                print_line(ctx, p->b->port, base);
         }
-        if (table_differs(a))
-                printf("    the table of %s is not what the policy says\n", label_a);
-        if (table_differs(b))
-                printf("    the table of %s is not what the policy says\n", label_b);
-}
-
-static void print_total(const struct context *ctx, const struct explain_result *r)
-{
-        if (r->n_pairs > r->n_listed)
-                printf("... %" PRIu64 " more pairs\n", r->n_pairs - r->n_listed);
-        if (r->n_pairs == 1)
-                return;
-        printf("%" PRIu64 " pair%s of endports: %" PRIu64 " may talk by the hardware", r->n_pairs,
-               text_plural(r->n_pairs), r->n_talk_hardware);
-        if (r->n_unknown > 0)
-                printf(", %" PRIu64 " unknown", r->n_unknown);
-        if (ctx->policy)
-                printf(", %" PRIu64 " by the policy", r->n_talk_policy);
-        putchar('\n');
+        print_if_different(ctx, p->a);
+        print_if_different(ctx, p->b);
 }
 
 static void text_explain(struct context *ctx, const void *result)
@@ -289,91 +238,73 @@ static void text_explain(struct context *ctx, const void *result)
         const struct explain_result *r = result;
 
         for (uint32_t i = 0; i < r->n_listed; i++)
-                print_pair(ctx, r->listed[i].a, r->listed[i].b);
-        print_total(ctx, r);
+                print_pair(ctx, &r->listed[i]);
+        if (r->n_pairs > r->n_listed)
+                printf("... %" PRIu64 " more pairs\n", r->n_pairs - r->n_listed);
+        if (r->n_pairs == 1)
+                return;
+        printf("%" PRIu64 " pair%s of endports: %" PRIu64 " may talk by the hardware", r->n_pairs,
+               text_plural(r->n_pairs), r->n_talk[IN_HARDWARE]);
+        if (r->n_unknown > 0)
+                printf(", %" PRIu64 " unknown", r->n_unknown);
+        if (ctx->policy)
+                printf(", %" PRIu64 " by the policy", r->n_talk[BY_POLICY]);
+        putchar('\n');
 }
 
-/* --- the command -------------------------------------------------------------------------------------------------------- */
+/* --- the command ----------------------------------------------------------------------------------------------------- */
 
-#define MAX_PAIRS UINT64_C(4000000) /* a few seconds */
-
-static int wanted_table(struct context *ctx, uint32_t port, struct explain_table *ret)
-{
-        const struct desired_port *wanted;
-
-        if (!ctx->desired)
-                return 0;
-        wanted = &ctx->desired->ports[port];
-        return explain_table_make(ctx->arena, wanted->wanted, wanted->n_wanted, ret);
-}
-
-static int held_table(struct context *ctx, uint32_t port, struct explain_table *ret)
+/* The table of a port by both sources; `known` stays false where there is none. */
+static int make_tables(struct context *ctx, uint32_t port, struct explain_table *by_policy, struct explain_table *in_hardware)
 {
         const struct observed_table *t = &ctx->observed->tables[port];
+        const struct desired_port *wanted = ctx->desired ? &ctx->desired->ports[port] : NULL;
+        int r = wanted ? explain_table_make(ctx->arena, wanted->wanted, wanted->n_wanted, by_policy) : 0;
 
-        if (t->source != TABLE_READ)
-                return 0;
-        return explain_table_make(ctx->arena, t->entries, t->capacity, ret);
+        return r < 0 || t->source != TABLE_READ ? r : explain_table_make(ctx->arena, t->entries, t->capacity, in_hardware);
 }
 
-/* The switch port next to it, if it enforces partitions: as the settings want it, as its bits say. */
-static int add_filters(struct context *ctx, uint32_t peer, struct explain_side *side)
+/* The switch port beside it may filter: as the settings want it, or as its bits say. */
+static int make_side(struct context *ctx, uint32_t port, struct side *ret)
 {
-        const struct subnet_port *port;
-        const struct observed_table *t;
-        int r;
+        struct explain_end *by_policy = &ret->ends[BY_POLICY], *in_hardware = &ret->ends[IN_HARDWARE];
+        uint32_t peer = ctx->subnet->ports[port].peer;
+        const struct subnet_port *p = &ctx->subnet->ports[peer == SUBNET_NONE ? port : peer];
+        int r = make_tables(ctx, port, &by_policy->table, &in_hardware->table);
 
-        if (peer == SUBNET_NONE)
-                return 0;
-        port = &ctx->subnet->ports[peer];
-        t = &ctx->observed->tables[peer];
-        if (!subnet_port_can_enforce(ctx->subnet, port))
-                return 0;
-        side->by_policy.is_filtered = ctx->settings.enforcement != ENFORCEMENT_OFF;
-        side->in_hardware.is_filtered = t->enforce_inbound || t->enforce_outbound || port->enforce_inbound ||
-                                        port->enforce_outbound;
-        r = wanted_table(ctx, peer, &side->by_policy.filter);
-        return r < 0 ? r : held_table(ctx, peer, &side->in_hardware.filter);
+        ret->port = port;
+        if (r < 0 || peer == SUBNET_NONE || !subnet_port_can_enforce(ctx->subnet, p))
+                return r;
+        by_policy->is_filtered = ctx->settings.enforcement != ENFORCEMENT_OFF;
+        in_hardware->is_filtered = ctx->observed->tables[peer].enforce_inbound || ctx->observed->tables[peer].enforce_outbound ||
+                                   p->enforce_inbound || p->enforce_outbound;
+        return make_tables(ctx, peer, &by_policy->filter, &in_hardware->filter);
 }
 
-static int make_sides(struct context *ctx, const struct endports *endports, struct explain_side **ret)
+static int make_sides(struct context *ctx, const struct endports *endports, struct side **ret)
 {
-        struct explain_side *sides = arena_new_array(ctx->arena, struct explain_side, endports->n);
         int r = 0;
 
-        if (!sides)
+        *ret = arena_new_array(ctx->arena, struct side, endports->n);
+        if (!*ret)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < endports->n && r == 0; i++) {
-                struct explain_side *side = &sides[i];
-
-                side->port = endports->ports[i];
-                r = wanted_table(ctx, side->port, &side->by_policy.table);
-                if (r == 0)
-                        r = held_table(ctx, side->port, &side->in_hardware.table);
-                if (r == 0)
-                        r = add_filters(ctx, ctx->subnet->ports[side->port].peer, side);
-        }
-        *ret = sides;
+        for (uint32_t i = 0; i < endports->n && r == 0; i++)
+                r = make_side(ctx, endports->ports[i], &(*ret)[i]);
         return r;
 }
 
-static void judge(const struct endports selected[2], struct explain_side *const sides[2], struct explain_result *result)
+static void count_pair(const struct pair *p, struct explain_result *result)
 {
-        for (uint32_t i = 0; i < selected[0].n; i++)
-                for (uint32_t j = 0; j < selected[1].n; j++) {
-                        const struct explain_side *a = &sides[0][i], *b = &sides[1][j];
-                        enum explain_verdict v;
+        enum explain_verdict v = judge(p, IN_HARDWARE);
 
-                        if (a->port == b->port)
-                                continue;
-                        v = explain_pair(&a->in_hardware, &b->in_hardware);
-                        if (result->n_pairs < EXPLAIN_MAX_LISTED)
-                                result->listed[result->n_listed++] = (struct explain_listed) { a, b };
-                        result->n_pairs++;
-                        result->n_talk_hardware += v == EXPLAIN_TALK;
-                        result->n_unknown += v == EXPLAIN_UNKNOWN;
-                        result->n_talk_policy += explain_pair(&a->by_policy, &b->by_policy) == EXPLAIN_TALK;
-                }
+        if (p->a->port == p->b->port)
+                return;
+        if (result->n_listed < MAX_LISTED)
+                result->listed[result->n_listed++] = *p;
+        result->n_pairs++;
+        result->n_talk[IN_HARDWARE] += v == EXPLAIN_TALK;
+        result->n_talk[BY_POLICY] += judge(p, BY_POLICY) == EXPLAIN_TALK;
+        result->n_unknown += v == EXPLAIN_UNKNOWN;
 }
 
 static int check_pairs(struct context *ctx)
@@ -404,14 +335,15 @@ int command_explain(struct context *ctx)
 {
         static const struct printer printer = { text_explain, json_explain, TERSE | QUIET };
         struct explain_result e = {};
-        struct explain_side *sides[2];
+        struct side *a, *b;
+        int r = make_sides(ctx, &ctx->selected[0], &a);
 
-        for (size_t i = 0; i < ELEMENTS(sides); i++) {
-                int r = make_sides(ctx, &ctx->selected[i], &sides[i]);
-
-                if (r < 0)
-                        return r;
-        }
-        judge(ctx->selected, sides, &e);
-        return output(ctx, &printer, exit_status_of(e.n_talk_hardware + e.n_unknown < e.n_pairs, e.n_unknown > 0), &e);
+        if (r == 0)
+                r = make_sides(ctx, &ctx->selected[1], &b);
+        if (r < 0)
+                return r;
+        for (uint32_t i = 0; i < ctx->selected[0].n; i++)
+                for (uint32_t j = 0; j < ctx->selected[1].n; j++)
+                        count_pair(&(struct pair) { &a[i], &b[j] }, &e);
+        return output(ctx, &printer, exit_status_of(e.n_talk[IN_HARDWARE] + e.n_unknown < e.n_pairs, e.n_unknown > 0), &e);
 }

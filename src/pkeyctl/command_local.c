@@ -6,83 +6,73 @@
 
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
-#include "pkeyctl/pipeline.h"
 #include "shell/verbs_port.h"
 #include "verify/verbs_tables.h"
 
-/* A port of this host whose table could not be judged. */
-struct local_unread {
-        uint32_t port;   /* of the snapshot of this host */
-        const char *why;
+/*
+ * `verify --local`: sends no MAD, opens only uverbs devices, and needs no root.
+ *
+ * The policy is resolved against a snapshot of this host's own devices, named as they name themselves in the fabric
+ * (node_desc; rdma-ndd writes the host's name and the device's there).
+ */
+
+#define VERBS_CLASS "/sys/class/infiniband_verbs" /* there with ib_uverbs */
+
+/* An InfiniBand port of this host. */
+struct host_port {
+        struct verbs_port verbs;
+        size_t number;     /* of the verbs_host */
+        uint32_t index;    /* in the snapshot */
+        bool is_down;
+        const char *unread; /* why its table could not be judged, though an answer was expected; NULL: it was, or is_down */
 };
 
-/* What `verify --local` found; ctx->subnet is a snapshot of this host alone. */
 struct local_result {
+        struct host_port *ports;
+        uint32_t n;
+        uint32_t n_unread;
         struct local_verification verification;
-        const struct local_unread *unread; /* these count: an answer was expected */
-        const struct local_unread *down;   /* these do not: nothing is plugged in */
-        uint32_t n_unread, n_down;
 };
 
-/* --- JSON --------------------------------------------------------------------------------------------------------------- */
+/* --- printers -------------------------------------------------------------------------------------------------------- */
 
-static json_t *unread_ports(struct doc *d, const struct local_unread *ports, uint32_t n)
+static json_t *undecided_object(struct doc *d, const struct undecided *u)
 {
-        json_t *array = json_array();
-
-        for (uint32_t i = 0; i < n; i++)
-                doc_append(d, array, doc_port(d, ports[i].port, "{s:o}", "reason", doc_text(ports[i].why)));
-        return array;
+        return doc_port(d, u->port, "{s:o, s:s, s:o, s:o}",
+                        "partition", doc_text(d->ctx->policy->partitions[u->partition].name), "found", membership_to_string(u->found),
+                        "selector", doc_text(u->unresolved ? u->unresolved->text : "SELF"),
+                        "line", u->unresolved ? json_integer(u->unresolved->where.line) : json_null());
 }
 
-static json_t *undecided(struct doc *d, const struct local_verification *v)
+static json_t *unjudged_ports(struct doc *d, const struct local_result *r, bool down)
 {
         json_t *array = json_array();
 
-        for (uint32_t i = 0; i < v->n_undecided; i++) {
-                const struct undecided *u = &v->undecided[i];
-
-                doc_append(d, array,
-                           doc_port(d, u->port, "{s:o, s:s, s:o, s:o}", "partition",
-                                    doc_text(d->ctx->policy->partitions[u->partition].name), "found",
-                                    membership_to_string(u->found), "selector",
-                                    doc_text(u->unresolved ? u->unresolved->text : "SELF"), "line",
-                                    u->unresolved ? json_integer(u->unresolved->where.line) : json_null()));
-        }
+        for (const struct host_port *p = r->ports; p < r->ports + r->n; p++)
+                if (down ? p->is_down : p->unread != NULL)
+                        doc_append(d, array, doc_port(d, p->index, "{s:o}", "reason", doc_text(down ? "the link is down" : p->unread)));
         return array;
 }
 
 static void json_verify_local(struct doc *d, const void *result)
 {
         const struct local_result *r = result;
-        const struct verification *v = r->verification.v;
+        const struct local_verification *v = &r->verification;
 
-        doc_add(d, d->root, "{s:b, s:i, s:o, s:o, s:o, s:o}", "local", true, "ports", v->n_ports, "differ",
-                json_differences(d, v), "undecided", undecided(d, &r->verification), "unreachable",
-                unread_ports(d, r->unread, r->n_unread), "down", unread_ports(d, r->down, r->n_down));
+        doc_add(d, d->root, "{s:b, s:i, s:o, s:o, s:o, s:o}", "local", true, "ports", v->v->n_ports, "differ", json_differences(d, v->v),
+                "undecided", DOC_ARRAY(d, i, v->n_undecided, undecided_object(d, &v->undecided[i])),
+                "unreachable", unjudged_ports(d, r, false), "down", unjudged_ports(d, r, true));
 }
 
-/* --- text --------------------------------------------------------------------------------------------------------------- */
-
-static void print_unread(struct context *ctx, const char *what, const struct local_unread *ports, uint32_t n)
+static void print_undecided(struct context *ctx, const struct undecided *u)
 {
-        for (uint32_t i = 0; i < n; i++)
-                printf("%s: %s: %s\n", what, output_label(ctx, ports[i].port), ports[i].why);
-}
-
-static void print_undecided(struct context *ctx, const struct local_verification *v)
-{
-        for (uint32_t i = 0; i < v->n_undecided; i++) {
-                const struct undecided *u = &v->undecided[i];
-
-                printf("not decided here: %s is %s in %s, which is right ", output_label(ctx, u->port),
-                       membership_to_string(u->found), ctx->policy->partitions[u->partition].name);
-                if (u->unresolved)
-                        printf("or wrong by '%s' (%s:%u), and that needs the fabric\n", u->unresolved->text,
-                               u->unresolved->where.file, u->unresolved->where.line);
-                else
-                        puts("or wrong by whether pkeyd works through this port");
-        }
+        printf("not decided here: %s is %s in %s, which is right ", output_label(ctx, u->port), membership_to_string(u->found),
+               ctx->policy->partitions[u->partition].name);
+        if (u->unresolved)
+                printf("or wrong by '%s' (%s:%u), and that needs the fabric\n", u->unresolved->text, u->unresolved->where.file,
+                       u->unresolved->where.line);
+        else
+                puts("or wrong by whether pkeyd works through this port");
 }
 
 static void text_verify_local(struct context *ctx, const void *result)
@@ -91,10 +81,14 @@ static void text_verify_local(struct context *ctx, const void *result)
         const struct verification *v = r->verification.v;
 
         text_kernel(ctx, v);
-        print_undecided(ctx, &r->verification);
-        print_unread(ctx, "not judged", r->unread, r->n_unread);
-        if (ctx->options->verbose)
-                print_unread(ctx, "left out", r->down, r->n_down);
+        for (uint32_t i = 0; i < r->verification.n_undecided; i++)
+                print_undecided(ctx, &r->verification.undecided[i]);
+        for (const struct host_port *p = r->ports; p < r->ports + r->n; p++)
+                if (p->unread)
+                        printf("not judged: %s: %s\n", output_label(ctx, p->index), p->unread);
+        for (const struct host_port *p = r->ports; ctx->options->verbose && p < r->ports + r->n; p++)
+                if (p->is_down)
+                        printf("left out: %s: the link is down\n", output_label(ctx, p->index));
         printf("%u port%s of this host: ", v->n_ports, text_plural(v->n_ports));
         if (v->n_differ > 0)
                 printf("%u differ%s from the policy\n", v->n_differ, v->n_differ == 1 ? "s" : "");
@@ -102,30 +96,7 @@ static void text_verify_local(struct context *ctx, const void *result)
                 puts(ctx->status == EXIT_DONE ? "every table is as the policy says" : "no table that was read differs");
 }
 
-#define VERBS_CLASS "/sys/class/infiniband_verbs" /* there with ib_uverbs */
-
-/*
- * `verify --local`: no MAD is sent, no device is opened but uverbs, nobody needs to be root.
- *
- * The policy is resolved against a snapshot of this host's own devices, named as they name themselves in the fabric
- * (node_desc; what rdma-ndd writes there is the host's name and the device's).
- */
-struct local {
-        struct context *ctx;
-        struct verbs_host *host;
-        struct verbs_port *ports;    /* those of the snapshot, and which number they have in host */
-        size_t *numbers;
-        uint32_t *index;             /* in the snapshot */
-        uint32_t n;
-        unsigned n_other;            /* ports that are not InfiniBand */
-        const char *other;           /* one of them */
-        struct kernel_table *tables;
-        uint32_t n_tables;
-        struct local_unread *unread, *down;
-        struct local_result *result;
-};
-
-/* --- what is there ------------------------------------------------------------------------------------------------ */
+/* --- the ports ------------------------------------------------------------------------------------------------------- */
 
 static int complain_scan(struct context *ctx, int error)
 {
@@ -154,59 +125,47 @@ static int complain_scan(struct context *ctx, int error)
         return findings_error(f, FINDING_HOST_VERBS, NULL, "libibverbs: %s", strerror(-error));
 }
 
-static bool is_asked_for(const struct context *ctx, const struct verbs_port *p)
+static int complain_no_port(struct context *ctx, const char *other)
 {
         const struct options *o = ctx->options;
+        struct findings *f = &ctx->findings;
 
-        return (!o->ca || strcmp(o->ca, p->device) == 0) && (!o->port || o->port == p->number);
-}
-
-static int find_ports(struct local *l)
-{
-        size_t n = verbs_host_n_ports(l->host);
-        struct arena *a = l->ctx->arena;
-
-        l->ports = arena_new_array(a, struct verbs_port, n);
-        l->numbers = arena_new_array(a, size_t, n);
-        l->index = arena_new_array(a, uint32_t, n);
-        l->tables = arena_new_array(a, struct kernel_table, n);
-        l->unread = arena_new_array(a, struct local_unread, n);
-        l->down = arena_new_array(a, struct local_unread, n);
-        if (!l->ports || !l->numbers || !l->index || !l->tables || !l->unread || !l->down)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++) {
-                struct verbs_port *p = &l->ports[l->n];
-
-                if (verbs_host_query(l->host, i, p) < 0 || !is_asked_for(l->ctx, p))
-                        continue;
-                if (!p->is_infiniband) {
-                        l->other = arena_printf(a, "%s/%u", p->device, p->number);
-                        l->n_other++;
-                        continue;
-                }
-                l->numbers[l->n++] = i;
-        }
-        return 0;
-}
-
-static int complain_no_port(struct local *l)
-{
-        const struct options *o = l->ctx->options;
-        struct findings *f = &l->ctx->findings;
-
-        if (l->n_other > 0)
+        if (other)
                 return findings_error(f, FINDING_HOST_NO_DEVICE, NULL,
-                                      "no port of this host is InfiniBand: %s has another link layer (RoCE or iWARP)",
-                                      l->other ?: "a port");
+                                      "no port of this host is InfiniBand: %s has another link layer (RoCE or iWARP)", other);
         if (o->ca || o->port)
                 return findings_error(f, FINDING_HOST_NO_DEVICE, NULL, "this host has no InfiniBand device '%s'%s",
                                       o->ca ?: "(any)", o->port ? " with that port" : "");
         return findings_error(f, FINDING_HOST_NO_DEVICE, NULL, "no InfiniBand device on this host");
 }
 
-/* --- the snapshot -------------------------------------------------------------------------------------------------- */
+/* Those that -C and -P choose. */
+static int find_ports(struct context *ctx, struct verbs_host *host, struct local_result *result)
+{
+        const struct options *o = ctx->options;
+        const char *other = NULL;
 
-/* Host name up to the first dot, as rdma-ndd has it. */
+        result->ports = arena_new_array(ctx->arena, struct host_port, verbs_host_n_ports(host));
+        if (!result->ports)
+                return -ENOMEM;
+        for (size_t i = 0; i < verbs_host_n_ports(host); i++) {
+                struct host_port *p = &result->ports[result->n];
+
+                if (verbs_host_query(host, i, &p->verbs) < 0 || (o->ca && strcmp(o->ca, p->verbs.device) != 0) ||
+                    (o->port && o->port != p->verbs.number))
+                        continue;
+                p->number = i;
+                if (p->verbs.is_infiniband)
+                        result->n++;
+                else
+                        other = arena_printf(ctx->arena, "%s/%u", p->verbs.device, p->verbs.number) ?: "a port";
+        }
+        return result->n == 0 ? complain_no_port(ctx, other) : 0;
+}
+
+/* --- the snapshot ---------------------------------------------------------------------------------------------------- */
+
+/* Up to the first dot, as rdma-ndd has it. */
 static void read_host_name(char ret[HOST_NAME_MAX + 1])
 {
         if (gethostname(ret, HOST_NAME_MAX) < 0)
@@ -215,23 +174,23 @@ static void read_host_name(char ret[HOST_NAME_MAX + 1])
         ret[strcspn(ret, ".")] = '\0';
 }
 
-/* A device that tells nothing is named as rdma-ndd would name it. */
-static int describe(struct local *l, const struct verbs_port *p, const char *host, const char **ret)
+/* A device without a description is named as rdma-ndd would name it. */
+static int describe(struct context *ctx, const struct verbs_port *p, const char *host, const char **ret)
 {
         const char *all, *name, *device;
         struct finding *item;
         int r;
 
-        *ret = *p->description ? p->description : arena_printf(l->ctx->arena, "%s %s", host, p->device);
+        *ret = *p->description ? p->description : arena_printf(ctx->arena, "%s %s", host, p->device);
         if (!*ret)
                 return -ENOMEM;
-        r = node_description_split(l->ctx->arena, *ret, NODE_DESCRIPTION_SIZE, &all, &name, &device);
+        r = node_description_split(ctx->arena, *ret, NODE_DESCRIPTION_SIZE, &all, &name, &device);
         if (r < 0 || strcmp(name, host) == 0)
                 return r;
-        item = findings_add(&l->ctx->findings, FINDING_WARNING, FINDING_HOST_NAME, NULL,
+        item = findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_NAME, NULL,
                             "%s calls itself '%s' in the fabric: lines of the policy that name '%s' do not mean it", p->device,
                             all, host);
-        finding_set_hint(&l->ctx->findings, item, "rdma-ndd (package rdma-core) keeps the names right");
+        finding_set_hint(&ctx->findings, item, "rdma-ndd (package rdma-core) keeps the names right");
         return 0;
 }
 
@@ -241,166 +200,147 @@ static bool is_master_sm(const struct verbs_port *p)
 }
 
 /* Two functions of one card may have one node GUID; the first names it. */
-static int add_port(struct local *l, struct subnet_builder *b, const struct verbs_port *p, const char *host)
+static int add_port(struct context *ctx, struct subnet_builder *b, const struct verbs_port *p, const char *host)
 {
         struct subnet_node node = { .guid = p->node_guid, .type = NODE_CA, .num_ports = 1, .partition_cap = p->n_p_keys };
         struct subnet_port port = {
                 .number = (uint8_t) p->number, .state = p->state, .guid = p->port_guid, .lid = p->lid, .lmc = p->lmc,
         };
         const char *description;
-        int r = describe(l, p, host, &description);
+        int r = describe(ctx, p, host, &description);
 
         if (r < 0)
                 return r;
         r = subnet_builder_add_node(b, &node, description, strlen(description));
-        if (r < 0 && r != -EEXIST)
-                return r;
-        r = subnet_builder_add_port(b, p->node_guid, &port);
+        if (r >= 0 || r == -EEXIST)
+                r = subnet_builder_add_port(b, p->node_guid, &port);
         return r == -EEXIST ? 0 : r;
 }
 
-/* Where pkeyd would work, if it works here at all: its state directory says so. */
-static void find_self(struct context *ctx, struct local_port *ret)
+/* The port that pkeyd works through, if it works on this host: then it has a state directory. */
+static struct guid find_self(struct context *ctx)
 {
+        struct local_port lp = {};
         struct stat st;
 
         if (stat(ctx->options->state_dir ?: STATE_DIR_DEFAULT, &st) < 0 ||
-            local_port_find(ctx->settings.ca, ctx->settings.port, ret) < 0)
-                *ret = (struct local_port) {};
+            local_port_find(ctx->settings.ca, ctx->settings.port, &lp) < 0)
+                return (struct guid) {};
+        return lp.port_guid;
 }
 
-static int make_snapshot(struct local *l)
+static int make_snapshot(struct context *ctx, struct local_result *result)
 {
-        struct guid self_node = {}, sm_node = {};
-        uint8_t self = 0, sm = 0;
+        const struct verbs_port none = {}, *self = &none, *sm = &none;
+        struct guid self_guid = find_self(ctx);
         struct subnet_builder *b;
-        struct local_port lp;
         char host[HOST_NAME_MAX + 1];
         int r;
 
         read_host_name(host);
-        find_self(l->ctx, &lp);
-        r = subnet_builder_new(l->ctx->arena, &b);
-        for (uint32_t i = 0; i < l->n && r >= 0; i++) {
-                const struct verbs_port *p = &l->ports[i];
+        r = subnet_builder_new(ctx->arena, &b);
+        for (uint32_t i = 0; i < result->n && r >= 0; i++) {
+                const struct verbs_port *p = &result->ports[i].verbs;
 
-                r = add_port(l, b, p, host);
-                if (lp.port_guid.v != 0 && lp.port_guid.v == p->port_guid.v) {
-                        self_node = p->node_guid;
-                        self = (uint8_t) p->number;
-                }
-                if (is_master_sm(p)) {
-                        sm_node = p->node_guid;
-                        sm = (uint8_t) p->number;
-                }
+                r = add_port(ctx, b, p, host);
+                if (self_guid.v != 0 && self_guid.v == p->port_guid.v)
+                        self = p;
+                if (is_master_sm(p))
+                        sm = p;
         }
         if (r >= 0)
-                r = subnet_builder_finish(b, self_node, self, sm_node, sm, &l->ctx->subnet);
-        for (uint32_t i = 0; i < l->n && r >= 0; i++)
-                l->index[i] = subnet_find_endport(l->ctx->subnet, l->ports[i].port_guid);
+                r = subnet_builder_finish(b, self->node_guid, (uint8_t) self->number, sm->node_guid, (uint8_t) sm->number,
+                                          &ctx->subnet);
+        for (uint32_t i = 0; i < result->n && r >= 0; i++)
+                result->ports[i].index = subnet_find_endport(ctx->subnet, result->ports[i].verbs.port_guid);
         return r;
 }
 
-/* --- the tables --------------------------------------------------------------------------------------------------- */
+/* --- the tables ------------------------------------------------------------------------------------------------------ */
 
-static void leave_out(struct local_unread *list, uint32_t *n, uint32_t port, const char *why)
+/* True: *ret is the port's table. */
+static int read_table(struct context *ctx, struct verbs_host *host, struct host_port *p, struct kernel_table *ret)
 {
-        list[(*n)++] = (struct local_unread) { port, why };
-}
-
-static int read_table(struct local *l, uint32_t i)
-{
-        struct kernel_table *t = &l->tables[l->n_tables];
-        const struct verbs_port *p = &l->ports[i];
         struct p_key *entries;
         int r;
 
-        switch (p->state) {
+        switch (p->verbs.state) {
         case PORT_STATE_NONE:
         case PORT_STATE_DOWN:
-                leave_out(l->down, &l->result->n_down, l->index[i], "the link is down");
+                p->is_down = true;
                 return 0;
         case PORT_STATE_INIT:
-                leave_out(l->unread, &l->result->n_unread, l->index[i],
-                          "no subnet manager has brought it up yet; its table means nothing");
+                p->unread = "no subnet manager has brought it up yet; its table means nothing";
                 return 0;
         case PORT_STATE_ARMED:
         case PORT_STATE_ACTIVE:
                 break;
         }
-        r = verbs_host_read_table(l->host, l->numbers[i], l->ctx->arena, &entries, &t->n_entries);
-        if (r == -ENOMEM)
-                return r;
+        r = verbs_host_read_table(host, p->number, ctx->arena, &entries, &ret->n_entries);
         if (r < 0) {
-                leave_out(l->unread, &l->result->n_unread, l->index[i], strerror(-r));
-                return 0;
+                p->unread = arena_strdup(ctx->arena, strerror(-r));
+                return r == -ENOMEM || !p->unread ? -ENOMEM : 0;
         }
-        t->entries = entries;
-        t->port = l->index[i];
-        l->n_tables++;
-        return 0;
+        ret->entries = entries;
+        ret->port = p->index;
+        return 1;
 }
 
-static int read_tables(struct local *l)
+static int read_tables(struct context *ctx, struct verbs_host *host, struct local_result *result, struct kernel_table **ret,
+                       uint32_t *ret_n)
 {
-        int r = 0;
+        const char *ca = ctx->options->ca;
 
-        for (uint32_t i = 0; i < l->n && r == 0; i++)
-                if (l->index[i] != SUBNET_NONE)
-                        r = read_table(l, i);
-        if (r < 0)
-                return r;
-        l->result->unread = l->unread;
-        l->result->down = l->down;
-        if (l->n_tables + l->result->n_unread > 0)
+        *ret_n = 0;
+        *ret = arena_new_array(ctx->arena, struct kernel_table, result->n);
+        if (!*ret)
+                return -ENOMEM;
+        for (struct host_port *p = result->ports; p < result->ports + result->n; p++) {
+                int r = p->index == SUBNET_NONE ? 0 : read_table(ctx, host, p, &(*ret)[*ret_n]);
+
+                if (r < 0)
+                        return r;
+                *ret_n += (uint32_t) r;
+                result->n_unread += p->unread != NULL;
+        }
+        if (*ret_n + result->n_unread > 0)
                 return 0;
-        return findings_error(&l->ctx->findings, FINDING_HOST_PORT_DOWN, NULL,
-                              "the link of every InfiniBand port of this host%s%s is down",
-                              l->ctx->options->ca ? " on " : "", l->ctx->options->ca ?: "");
+        return findings_error(&ctx->findings, FINDING_HOST_PORT_DOWN, NULL, "the link of every InfiniBand port of this host%s%s is down",
+                              ca ? " on " : "", ca ?: "");
 }
 
-/* --- all of it ---------------------------------------------------------------------------------------------------- */
-
-static int verify_tables(struct local *l)
+static int verify_tables(struct context *ctx, struct verbs_host *host, struct local_result *result)
 {
-        struct context *ctx = l->ctx;
         struct possibilities possible;
+        struct kernel_table *tables = NULL;
+        uint32_t n_tables = 0;
         int r;
 
-        r = verbs_host_scan(l->host);
+        r = verbs_host_scan(host);
         if (r < 0)
                 return complain_scan(ctx, r);
-        if (verbs_host_n_closed(l->host) > 0)
+        if (verbs_host_n_closed(host) > 0)
                 (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_VERBS, NULL,
-                                    "%u of the RDMA devices of this host could not be opened", verbs_host_n_closed(l->host));
-        r = find_ports(l);
-        if (r == 0 && l->n == 0)
-                r = complain_no_port(l);
+                                    "%u of the RDMA devices of this host could not be opened", verbs_host_n_closed(host));
+        r = find_ports(ctx, host, result);
         if (r == 0)
-                r = make_snapshot(l);
+                r = make_snapshot(ctx, result);
         if (r == 0)
-                r = read_tables(l);
+                r = read_tables(ctx, host, result, &tables, &n_tables);
         if (r == 0)
                 r = policy_resolve_local(ctx->arena, ctx->policy, ctx->subnet, &ctx->findings, &possible);
-        if (r == 0)
-                r = verbs_tables_verify_local(ctx->arena, &possible, &ctx->plan_options, l->tables, l->n_tables,
-                                              &l->result->verification);
-        return r;
+        return r < 0 ? r : verbs_tables_verify_local(ctx->arena, &possible, &ctx->plan_options, tables, n_tables,
+                                                     &result->verification);
 }
 
 int command_verify_local(struct context *ctx)
 {
-        _cleanup_verbs_host_ struct verbs_host *host = NULL;
         static const struct printer printer = { text_verify_local, json_verify_local, OK_IF_DONE | QUIET };
+        _cleanup_verbs_host_ struct verbs_host *host = NULL;
         struct local_result result = {};
-        struct local l = { .ctx = ctx, .result = &result };
-        int r;
+        int r = verbs_host_new(NULL, NULL, NULL, &host);
 
-        r = verbs_host_new(NULL, NULL, NULL, &host);
-        l.host = host;
         if (r == 0)
-                r = verify_tables(&l);
-        if (r < 0)
-                return r;
-        return output(ctx, &printer, exit_status_of(result.verification.v->n_differ > 0, result.n_unread > 0), &result);
+                r = verify_tables(ctx, host, &result);
+        return r < 0 ? r : output(ctx, &printer, exit_status_of(result.verification.v->n_differ > 0, result.n_unread > 0), &result);
 }

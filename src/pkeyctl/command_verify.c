@@ -5,46 +5,37 @@
 
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
-#include "pkeyctl/pipeline.h"
-#include "pkeyctl/session.h"
 #include "reconcile.h"
 #include "shell/verbs_port.h"
 #include "verify/verbs_tables.h"
 
-/* --- JSON --------------------------------------------------------------------------------------------------------------- */
+/* The kernel's cache follows the SMA a moment later: only a difference that stays is one. */
+#define ATTEMPTS   6
+#define PAUSE_NSEC (200 * 1000 * 1000)
 
-static json_t *kernel_differences(struct doc *d, const struct discrepancy *item)
+/* --- JSON ------------------------------------------------------------------------------------------------------------ */
+
+static json_t *kernel_difference(struct doc *d, const struct kernel_difference *k)
 {
-        json_t *array = json_array();
+        return doc_pack(d, "{s:s, s:o, s:o, s:o}", "kind", kernel_difference_kind_to_string(k->kind), "p_key", doc_p_key(d, k->key),
+                        "sma_index", k->kind == KERNEL_ONLY ? json_null() : json_integer(k->sma_index),
+                        "kernel_index", k->kind == KERNEL_LACKS ? json_null() : json_integer(k->kernel_index));
+}
 
-        for (uint32_t i = 0; i < item->n_kernel; i++) {
-                const struct kernel_difference *k = &item->kernel[i];
+static json_t *difference(struct doc *d, const struct discrepancy *item)
+{
+        json_t *o = doc_port(d, item->port, "{s:o, s:o, s:b, s:s}", "missing", doc_p_keys(d, item->missing, item->n_missing),
+                             "unexpected", doc_p_keys(d, item->unexpected, item->n_unexpected),
+                             "enforcement_differs", item->enforcement_differs, "source", discrepancy_source_to_string(item->source));
 
-                doc_append(d, array,
-                           doc_pack(d, "{s:s, s:o, s:o, s:o}", "kind", kernel_difference_kind_to_string(k->kind),
-                                    "p_key", doc_p_key(d, k->key), "sma_index",
-                                    k->kind == KERNEL_ONLY ? json_null() : json_integer(k->sma_index), "kernel_index",
-                                    k->kind == KERNEL_LACKS ? json_null() : json_integer(k->kernel_index)));
-        }
-        return array;
+        if (item->source == SOURCE_KERNEL)
+                doc_add(d, o, "{s:o}", "kernel", DOC_ARRAY(d, i, item->n_kernel, kernel_difference(d, &item->kernel[i])));
+        return o;
 }
 
 json_t *json_differences(struct doc *d, const struct verification *v)
 {
-        json_t *differ = json_array();
-
-        for (uint32_t i = 0; i < v->n_differ; i++) {
-                const struct discrepancy *item = &v->differ[i];
-                json_t *o = doc_port(d, item->port, "{s:o, s:o, s:b, s:s}", "missing",
-                                     doc_p_keys(d, item->missing, item->n_missing), "unexpected",
-                                     doc_p_keys(d, item->unexpected, item->n_unexpected), "enforcement_differs",
-                                     item->enforcement_differs, "source", discrepancy_source_to_string(item->source));
-
-                if (item->source == SOURCE_KERNEL)
-                        doc_add(d, o, "{s:o}", "kernel", kernel_differences(d, item));
-                doc_append(d, differ, o);
-        }
-        return differ;
+        return DOC_ARRAY(d, i, v->n_differ, difference(d, &v->differ[i]));
 }
 
 static void json_verify(struct doc *d, const void *result)
@@ -55,9 +46,7 @@ static void json_verify(struct doc *d, const void *result)
                 "differ", json_differences(d, r), "unreachable", json_unreachable(d, r->unreachable, r->n_unreachable));
 }
 
-/* --- text --------------------------------------------------------------------------------------------------------------- */
-
-/* --- the kernel's tables --------------------------------------------------------------------------------------------- */
+/* --- text ------------------------------------------------------------------------------------------------------------ */
 
 static void print_kernel_difference(const struct kernel_difference *d)
 {
@@ -91,8 +80,6 @@ void text_kernel(struct context *ctx, const struct verification *v)
         }
 }
 
-/* --- the fabric's ---------------------------------------------------------------------------------------------------- */
-
 static void print_differences(struct context *ctx, const struct verification *v)
 {
         bool enforcement = false;
@@ -113,13 +100,23 @@ static void print_differences(struct context *ctx, const struct verification *v)
         text_table_print(ctx, &t);
 }
 
+static void print_unreachable(struct context *ctx, uint32_t port)
+{
+        const struct subnet_port *p = &ctx->subnet->ports[port];
+
+        printf("not read: %s (LID %u, GUID 0x%016" PRIx64 "): %s%s\n", output_label(ctx, port), p->lid.v, p->guid.v,
+               output_failure(ctx, port),
+               ctx->observed->tables[port].source == TABLE_ASSUMED ? "; taken to hold what the last policy gave it" : "");
+}
+
 static void text_verify(struct context *ctx, const void *result)
 {
         const struct verification *r = result;
 
         print_differences(ctx, r);
         text_kernel(ctx, r);
-        text_unreachable(ctx, r->unreachable, r->n_unreachable);
+        for (uint32_t i = 0; i < r->n_unreachable; i++)
+                print_unreachable(ctx, r->unreachable[i]);
         printf("%u port%s: ", r->n_ports, text_plural(r->n_ports));
         if (ctx->status == EXIT_DONE) {
                 printf("every table is as the policy says");
@@ -137,46 +134,32 @@ static void text_verify(struct context *ctx, const void *result)
         putchar('\n');
 }
 
-/* --- this host's tables as its kernel has them -------------------------------------------------------------------------- */
+/* --- this host's tables as its kernel has them ----------------------------------------------------------------------- */
 
-/* The kernel's cache follows the SMA a moment later: a difference is one only if it stays. */
-#define ATTEMPTS   6
-#define PAUSE_NSEC (200 * 1000 * 1000)
-
-static bool is_up(const struct verbs_port *p)
-{
-        return p->is_infiniband && (p->state == PORT_STATE_ARMED || p->state == PORT_STATE_ACTIVE);
-}
-
-static void complain_unread(struct context *ctx, const struct verbs_port *p, int error)
-{
-        (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_VERBS, NULL,
-                            "%s/%u: the kernel does not tell its P_Key table: %s", p->device, p->number,
-                            strerror(-error));
-}
-
-/* Tables of the ports that are in the snapshot and up. */
+/* Those of the ports that are in the snapshot and up. */
 static int read_tables(struct context *ctx, struct verbs_host *host, bool complain, struct kernel_table *tables,
                        uint32_t *ret_n)
 {
         uint32_t n = 0;
-        int r;
 
         for (size_t i = 0; i < verbs_host_n_ports(host); i++) {
-                struct verbs_port port;
+                struct verbs_port p;
                 struct p_key *entries;
                 uint32_t index;
+                int r;
 
-                if (verbs_host_query(host, i, &port) < 0 || !is_up(&port))
+                if (verbs_host_query(host, i, &p) < 0 || !p.is_infiniband ||
+                    (p.state != PORT_STATE_ARMED && p.state != PORT_STATE_ACTIVE))
                         continue;
-                index = subnet_find_endport(ctx->subnet, port.port_guid);
+                index = subnet_find_endport(ctx->subnet, p.port_guid);
                 if (index == SUBNET_NONE)
                         continue;
                 r = verbs_host_read_table(host, i, ctx->arena, &entries, &tables[n].n_entries);
                 if (r == -ENOMEM)
                         return r;
                 if (r < 0 && complain)
-                        complain_unread(ctx, &port, r);
+                        (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_VERBS, NULL,
+                                            "%s/%u: the kernel does not tell its P_Key table: %s", p.device, p.number, strerror(-r));
                 if (r < 0)
                         continue;
                 tables[n].entries = entries;
@@ -189,18 +172,14 @@ static int read_tables(struct context *ctx, struct verbs_host *host, bool compla
 static int compare_once(struct context *ctx, struct verbs_host *host, bool complain, struct verification *v)
 {
         struct kernel_table *tables = arena_new_array(ctx->arena, struct kernel_table, verbs_host_n_ports(host));
-        int r;
+        int r = tables ? read_tables(ctx, host, complain, tables, &v->n_kernel_ports) : -ENOMEM;
 
-        if (!tables)
-                return -ENOMEM;
-        r = read_tables(ctx, host, complain, tables, &v->n_kernel_ports);
-        if (r < 0)
-                return r;
-        return verbs_tables_verify(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, tables, v->n_kernel_ports, v);
+        return r < 0 ? r : verbs_tables_verify(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, tables,
+                                               v->n_kernel_ports, v);
 }
 
 /* The SMA's table and the kernel's are not (yet) the same. */
-static bool lags(const struct verification *v, uint32_t first)
+static bool is_kernel_different(const struct verification *v, uint32_t first)
 {
         for (uint32_t i = first; i < v->n_differ; i++)
                 if (v->differ[i].n_kernel > 0)
@@ -208,7 +187,9 @@ static bool lags(const struct verification *v, uint32_t first)
         return false;
 }
 
-static int host_tables_verify(struct context *ctx, struct verification *v)
+/* Adds to v the differences of this host's tables. A host without verbs, or whose ports are not in the snapshot (a simulated
+ * fabric), has none. */
+static int compare_kernel(struct context *ctx, struct verification *v)
 {
         _cleanup_verbs_host_ struct verbs_host *host = NULL;
         const struct timespec pause = { .tv_nsec = PAUSE_NSEC };
@@ -219,36 +200,31 @@ static int host_tables_verify(struct context *ctx, struct verification *v)
         if (r < 0)
                 return r;
         r = verbs_host_scan(host);
-        if (r == -ENOMEM)
-                return r;
         if (r == -EACCES || r == -EPERM)
                 (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_VERBS, NULL,
                                     "may not open /dev/infiniband/uverbs*: what the kernel holds was not compared");
         if (r < 0)
-                return 0;
+                return r == -ENOMEM ? r : 0;
         for (unsigned i = 0; i < ATTEMPTS; i++) {
                 if (i > 0)
                         (void) nanosleep(&pause, NULL);
                 v->n_differ = before;
                 r = compare_once(ctx, host, i == 0, v);
-                if (r < 0 || !lags(v, before))
+                if (r < 0 || !is_kernel_different(v, before))
                         return r;
         }
         return 0;
 }
 
-/* --- the command -------------------------------------------------------------------------------------------------------- */
-
-/* The tables as they were read, nothing assumed: the state directory is not asked. */
+/* The tables as they were read: nothing is assumed of those that were not. */
 int command_verify(struct context *ctx)
 {
         static const struct printer printer = { text_verify, json_verify, OK_IF_DONE | QUIET };
         struct verification *v;
-        int r;
+        int r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &v);
 
-        r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &v);
         if (r == 0)
-                r = host_tables_verify(ctx, v);
+                r = compare_kernel(ctx, v);
         if (r < 0)
                 return r;
         v->n_silent = reconcile_report_silent(ctx->subnet, ctx->known, &ctx->findings);
