@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "host/sm_follow.h"
-#include "pkeyctl/ask.h"
 #include "pkeyctl/bus_client.h"
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"

@@ -50,7 +50,7 @@ static int collect_given(struct context *ctx, const struct subnet *larger, struc
 
 /* --- what is not the policy's ---------------------------------------------------------------------------------------- */
 
-/* Does this policy leave entries as they are, whoever wrote them? */
+/* Does this policy leave some entries as they are, whoever wrote them? */
 static bool keeps_foreign(const struct context *ctx)
 {
         const struct policy *p = ctx->policy;
@@ -59,116 +59,96 @@ static bool keeps_foreign(const struct context *ctx)
                p->owns[0].last < P_KEY_BASE_MASK;
 }
 
-static bool is_foreign(const struct context *ctx, struct p_key key)
-{
-        const struct opensm_manager manager = manager_of(ctx);
-
-        return p_key_is_used(key) && !policy_manages(manager.policy, manager.keeps_unmanaged, p_key_base(key));
-}
-
-static bool holds(const struct observed_table *t, struct p_key key)
-{
-        return p_keys_hold(t->entries, t->capacity, key);
-}
-
-/* As far as the switch port lets it through: OpenSM would open it to all that the file gives. 0: not at all. */
+/* A key as far as the switch port lets it through: OpenSM would open the switch port to all that the file gives. 0: it drops it. */
 static struct p_key usable(const struct observed_table *filter, struct p_key key)
 {
         struct p_key limited = p_key_make(p_key_base(key), false), full = p_key_make(p_key_base(key), true);
 
-        if (!filter || holds(filter, full))
+        if (!filter || p_keys_hold(filter->entries, filter->capacity, full))
                 return key;
-        return holds(filter, limited) ? limited : (struct p_key) { 0 };
+        return p_keys_hold(filter->entries, filter->capacity, limited) ? limited : (struct p_key) { 0 };
 }
 
+/* The switch port beside this one, if it filters. */
 static const struct observed_table *filter_of(const struct context *ctx, uint32_t port)
 {
-        uint32_t beside = ctx->subnet->ports[port].peer;
-        const struct observed_table *t = beside == SUBNET_NONE ? NULL : &ctx->observed->tables[beside];
+        uint32_t peer = ctx->subnet->ports[port].peer;
+        const struct observed_table *t = peer == SUBNET_NONE ? NULL : &ctx->observed->tables[peer];
 
         return t && (t->enforce_inbound || t->enforce_outbound) ? t : NULL;
 }
 
-/* The switch port filters, or may, and what it lets through is not known. */
-static bool is_behind_unread(const struct context *ctx, uint32_t port)
+static int append_keys(struct context *ctx, struct partitions_file_port *p, const struct p_key *more, uint32_t n)
 {
-        const struct observed_table *filter = filter_of(ctx, port);
+        struct p_key *keys = arena_new_array(ctx->arena, struct p_key, (size_t) p->n_keys + n);
 
-        return subnet_port_is_behind_unknown(ctx->subnet, &ctx->subnet->ports[port]) || (filter && filter->source != TABLE_READ);
-}
-
-/* Its keys, with room for n more behind them. NULL: out of memory. */
-static struct p_key *make_room(struct context *ctx, struct partitions_file_port *p, size_t n)
-{
-        struct p_key *keys = arena_new_array(ctx->arena, struct p_key, p->n_keys + n);
-
-        if (keys && p->n_keys > 0)
+        if (!keys)
+                return -ENOMEM;
+        if (p->n_keys > 0)
                 memcpy(keys, p->keys, p->n_keys * sizeof(*keys));
-        if (keys)
-                p->keys = keys;
-        return keys;
+        if (n > 0)
+                memcpy(keys + p->n_keys, more, n * sizeof(*keys));
+        p->keys = keys;
+        p->n_keys += n;
+        return 0;
 }
 
-/* Of a port that is there. With both entries of a base it is both, which the file may not be able to say: that is refused there. */
+/* Of a port in the fabric. With both entries of a base it is both: the file refuses that if it cannot say it. */
 static int add_foreign(struct context *ctx, uint32_t port, struct partitions_file_port *p)
 {
         const struct observed_table *t = &ctx->observed->tables[port], *filter = filter_of(ctx, port);
-        struct p_key *keys;
+        const struct opensm_manager manager = manager_of(ctx);
+        const char *unread = NULL;
+        struct p_key *kept;
+        uint32_t n = 0;
 
-        if (t->source != TABLE_READ) {
+        if (subnet_port_is_behind_unknown(ctx->subnet, &ctx->subnet->ports[port]) || (filter && filter->source != TABLE_READ))
+                unread = "the switch port that it is plugged into cannot be read, so what passes there is not known";
+        if (t->source != TABLE_READ)
+                unread = "its P_Key table cannot be read";
+        if (unread) {
                 (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_PLAN_UNREACHABLE, NULL,
-                                    "%s: its P_Key table cannot be read: entries there that are not the policy's are not in the "
-                                    "file, and OpenSM would remove them", p->label);
+                                    "%s: %s: entries that are not the policy's are not in the file, and OpenSM would remove them",
+                                    p->label, unread);
                 return 0;
         }
-        if (is_behind_unread(ctx, port)) {
-                (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_PLAN_UNREACHABLE, NULL,
-                                    "%s: the switch port that it is plugged into cannot be read: what passes there is not known, so "
-                                    "entries that are not the policy's are not in the file, and OpenSM would remove them", p->label);
-                return 0;
+        kept = arena_new_array(ctx->arena, struct p_key, t->capacity);
+        if (!kept)
+                return -ENOMEM;
+        for (uint16_t i = 0; i < t->capacity; i++) {
+                struct p_key key = t->entries[i];
+
+                if (p_key_is_used(key) && !policy_manages(manager.policy, manager.keeps_unmanaged, p_key_base(key)))
+                        kept[n++] = usable(filter, key);
         }
-        keys = make_room(ctx, p, t->capacity);
-        if (!keys)
-                return -ENOMEM;
-        for (uint16_t i = 0; i < t->capacity; i++)
-                if (is_foreign(ctx, t->entries[i]))
-                        keys[p->n_keys++] = usable(filter, t->entries[i]);
-        return 0;
+        return append_keys(ctx, p, kept, n);
 }
 
-/* Of one that is not: what OpenSM's file has. `both` there is refused like that in a table. */
-static int add_told(struct context *ctx, const struct partitions_file_port *told, struct partitions_file_port *p)
-{
-        struct p_key *keys = make_room(ctx, p, told->n_keys);
-
-        if (!keys)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < told->n_keys; i++)
-                keys[p->n_keys++] = told->keys[i];
-        return 0;
-}
-
+/* Entries that are not the policy's: of a port that is there those of its table, of another those of OpenSM's file. */
 static int add_all_foreign(struct context *ctx, const struct partitions_conf *conf, const struct subnet *larger,
                            struct partitions_file_port *ports, uint32_t n)
 {
         const struct opensm_manager manager = manager_of(ctx);
-        struct partitions_file_port *told = NULL;
+        struct partitions_file_port *absent = NULL;
         int r = 0;
 
         if (conf)
-                r = opensm_unmanaged_of_absent(ctx->arena, &manager, conf, larger, ctx->subnet, true, &told);
+                r = opensm_unmanaged_of_absent(ctx->arena, &manager, conf, larger, ctx->subnet, true, &absent);
         for (uint32_t i = 0; i < n && r == 0; i++) {
                 uint32_t port = subnet_find_endport(ctx->subnet, ports[i].guid);
 
-                if (port != SUBNET_NONE)
+                if (port != SUBNET_NONE) {
                         r = add_foreign(ctx, port, &ports[i]);
-                else if (told)
-                        r = add_told(ctx, &told[subnet_find_endport(larger, ports[i].guid)], &ports[i]);
+                } else if (absent) {
+                        const struct partitions_file_port *p = &absent[subnet_find_endport(larger, ports[i].guid)];
+
+                        r = append_keys(ctx, &ports[i], p->keys, p->n_keys);
+                }
         }
         return r;
 }
 
-/* The file names ports. */
+/* The exported file names ports, so that later ports are not in it. */
 static void warn_of_all(struct context *ctx, const struct partitions_conf *conf)
 {
         const struct opensm_manager manager = manager_of(ctx);
@@ -180,7 +160,7 @@ static void warn_of_all(struct context *ctx, const struct partitions_conf *conf)
                                     "to those that are known now", conf->file, p->name, p->base);
 }
 
-/* What OpenSM has now. */
+/* The file that OpenSM has now. */
 static int read_conf(struct context *ctx, const struct opensm_conf *opensm, struct partitions_conf **ret)
 {
         const struct settings *s = &ctx->settings;
@@ -190,7 +170,7 @@ static int read_conf(struct context *ctx, const struct opensm_conf *opensm, stru
         int r;
 
         path = opensm->partition_config_file ?: path ?: OPENSM_PARTITIONS_CONF;
-        findings_init(&ctx->findings, ctx->arena); /* what is odd there is not this command's matter */
+        findings_init(&ctx->findings, ctx->arena); /* this command does not report oddities of that file */
         r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
         if (r == 0)
                 r = partitions_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, ret);

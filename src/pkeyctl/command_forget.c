@@ -3,30 +3,28 @@
 #include <pwd.h>
 #include <string.h>
 
-#include "pkeyctl/ask.h"
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
 #include "pkeyctl/pipeline.h"
-#include "pkeyctl/session.h"
 #include "util/vector.h"
 
-/* A port for which a person vouches, or did. */
+/* A port for which a person vouches, or will. */
 struct vouch {
         struct knowledge_name name;
         struct held_by by;
-        const struct p_key *may_hold;  /* ascending; but for the vouch */
+        const struct p_key *may_hold;  /* ascending; without the vouch */
         uint32_t n_may_hold;
         bool may_hold_anything;        /* its table was never read */
         const char *who;               /* NULL: nobody yet */
         usec_t at;                     /* CLOCK_REALTIME */
 };
 
-struct vouches_result {
-        const struct vouch *items;
-        uint32_t n;
+struct vouches {
+        struct vouch *items;
+        size_t n, allocated;
 };
 
-/* --- JSON --------------------------------------------------------------------------------------------------------------- */
+/* --- printers -------------------------------------------------------------------------------------------------------- */
 
 static json_t *vouch_object(struct doc *d, const struct held_words *words, const struct vouch *v)
 {
@@ -39,54 +37,42 @@ static json_t *vouch_object(struct doc *d, const struct held_words *words, const
 
 static void json_vouches(struct doc *d, const void *result)
 {
-        const struct vouches_result *r = result;
+        const struct vouches *r = result;
         const struct held_words words = output_held_words(d->ctx);
-        json_t *array = json_array();
 
-        for (uint32_t i = 0; i < r->n; i++)
-                doc_append(d, array, vouch_object(d, &words, &r->items[i]));
-        doc_add(d, d->root, "{s:o}", "vouches", array);
+        doc_add(d, d->root, "{s:o}", "vouches", DOC_ARRAY(d, i, r->n, vouch_object(d, &words, &r->items[i])));
 }
 
-/* --- text --------------------------------------------------------------------------------------------------------------- */
-
-static const char *label_of(struct context *ctx, struct knowledge_name name)
+static const char *label_of(struct context *ctx, const struct vouch *v)
 {
         const struct held_words words = output_held_words(ctx);
         struct held_port port;
 
-        if (held_port_find(&words, name, &port) == 0)
+        if (held_port_find(&words, v->name, &port) == 0)
                 return port.label;
         output_fail(ctx, -ENOMEM);
         return "?";
-}
-
-static const char *time_of(struct context *ctx, uint64_t seconds)
-{
-        const struct held_words words = output_held_words(ctx);
-
-        return words.time(ctx->arena, seconds) ?: "?";
 }
 
 static const char *may_hold(struct context *ctx, const struct vouch *v)
 {
         if (v->may_hold_anything)
                 return "any P_Key, for its table was never read";
-        if (v->n_may_hold == 0)
-                return "no P_Key";
-        return text_p_keys(ctx, v->may_hold, v->n_may_hold);
+        return v->n_may_hold == 0 ? "no P_Key" : text_p_keys(ctx, v->may_hold, v->n_may_hold);
 }
 
-static void text_vouches_proposal(struct context *ctx, const struct vouches_result *r)
+static void text_proposal(struct context *ctx, const struct vouches *r)
 {
         const struct held_words words = output_held_words(ctx);
         _cleanup_text_ struct text t = {};
 
-        for (uint32_t i = 0; i < r->n; i++) {
-                held_add_reason(&words, &r->items[i].by, &t);
-                text_add(&t, "\n   may hold %s", may_hold(ctx, &r->items[i]));
-                if (!r->items[i].may_hold_anything && held_has_dates(&words))
-                        text_add(&t, " (last read %s)", time_of(ctx, r->items[i].by.read_at));
+        for (size_t i = 0; i < r->n; i++) {
+                const struct vouch *v = &r->items[i];
+
+                held_add_reason(&words, &v->by, &t);
+                text_add(&t, "\n   may hold %s", may_hold(ctx, v));
+                if (!v->may_hold_anything && held_has_dates(&words))
+                        text_add(&t, " (last read %s)", words.time(ctx->arena, v->by.read_at) ?: "?");
                 text_add(&t, "\n");
         }
         fputs(output_taken(ctx, &t), stdout);
@@ -94,16 +80,17 @@ static void text_vouches_proposal(struct context *ctx, const struct vouches_resu
 
 static void text_forgotten(struct context *ctx, const void *result)
 {
-        const struct vouches_result *r = result;
+        const struct vouches *r = result;
 
-        for (uint32_t i = 0; i < r->n; i++)
+        for (size_t i = 0; i < r->n; i++)
                 printf("%s counts as holding nothing until it answers or comes back (vouched by %s); pkeyd goes on at its next sweep\n",
-                       label_of(ctx, r->items[i].name), r->items[i].who);
+                       label_of(ctx, &r->items[i]), r->items[i].who);
 }
 
 static void text_vouches(struct context *ctx, const void *result)
 {
-        const struct vouches_result *r = result;
+        const struct held_words words = output_held_words(ctx);
+        const struct vouches *r = result;
         struct text_table t;
 
         if (r->n == 0) {
@@ -111,23 +98,15 @@ static void text_vouches(struct context *ctx, const void *result)
                 return;
         }
         text_table_begin(&t, "PORT|VOUCHED BY|AT|*MAY HOLD", 0);
-        for (uint32_t i = 0; i < r->n; i++)
-                text_table_row(&t, NULL, "%s\t%s\t%s\t%s", label_of(ctx, r->items[i].name), r->items[i].who,
-                               time_of(ctx, r->items[i].at / USEC_PER_SEC), may_hold(ctx, &r->items[i]));
+        for (size_t i = 0; i < r->n; i++)
+                text_table_row(&t, NULL, "%s\t%s\t%s\t%s", label_of(ctx, &r->items[i]), r->items[i].who,
+                               words.time(ctx->arena, r->items[i].at / USEC_PER_SEC) ?: "?", may_hold(ctx, &r->items[i]));
         text_table_print(ctx, &t);
 }
 
-/* Ports that a person vouches for. */
-struct forget {
-        struct context *ctx;
-        struct subnet *extended;       /* the fabric, with endports that are gone where they were last */
-        struct vouch *items;
-        size_t n, allocated;
-};
+/* --- the fabric ------------------------------------------------------------------------------------------------------ */
 
-/* --- the fabric -------------------------------------------------------------------------------------------------------- */
-
-/* The endports that this selects in a subnet; nothing that is wrong with it is reported here. */
+/* The endports that this selects in a subnet; its mistakes are not reported here. */
 static int select_in(struct context *ctx, const struct subnet *s, const char *text, struct endports *ret)
 {
         _cleanup_findings_ struct findings ignored = {};
@@ -142,16 +121,11 @@ static int select_in(struct context *ctx, const struct subnet *s, const char *te
 /* Only the tables of what was named: a port that answers now has nothing to be forgotten. */
 int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
 {
-        struct endports *lists;
+        struct endports lists[MAX_FORGET];
         size_t n = 0;
 
-        while (ctx->arguments[n])
-                n++;
-        lists = arena_new_array(ctx->arena, struct endports, n);
-        if (!lists)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++) {
-                int r = select_in(ctx, ctx->subnet, ctx->arguments[i], &lists[i]);
+        for (; ctx->arguments[n]; n++) {
+                int r = select_in(ctx, ctx->subnet, ctx->arguments[n], &lists[n]);
 
                 if (r < 0)
                         return r;
@@ -159,7 +133,7 @@ int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
         return pipeline_around(ctx, lists, n, ret, ret_n);
 }
 
-/* Adds to what is stored what the fabric shows now. */
+/* Adds what the fabric shows now to what is stored. */
 static int see_fabric(struct context *ctx)
 {
         struct knowledge *k = ctx->remembered->knowledge;
@@ -169,20 +143,20 @@ static int see_fabric(struct context *ctx)
         return r == 0 ? knowledge_see_tables(k, ctx->observed, wall) : r;
 }
 
-/* --- which ports --------------------------------------------------------------------------------------------------------- */
+/* --- which ports ----------------------------------------------------------------------------------------------------- */
 
+/* Every P_Key of the table as it was last read, and of the writes that are not confirmed. */
 static int gather_keys(struct arena *a, const struct knowledge_record *r, struct vouch *v)
 {
-        size_t n_all = (r->entries ? r->capacity : 0) + r->n_writes * P_KEY_BLOCK_ENTRIES, n = 0;
-        struct p_key *keys = arena_new_array(a, struct p_key, n_all);
+        size_t n = r->entries ? r->capacity : 0;
+        struct p_key *keys = arena_new_array(a, struct p_key, n + r->n_writes * P_KEY_BLOCK_ENTRIES);
 
         if (!keys)
                 return -ENOMEM;
-        for (size_t i = 0; r->entries && i < r->capacity; i++)
-                keys[n++] = r->entries[i];
-        for (size_t w = 0; w < r->n_writes; w++)
-                for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
-                        keys[n++] = r->writes[w].entries[i];
+        if (n > 0)
+                memcpy(keys, r->entries, n * sizeof(*keys));
+        for (size_t w = 0; w < r->n_writes; w++, n += P_KEY_BLOCK_ENTRIES)
+                memcpy(keys + n, r->writes[w].entries, P_KEY_BLOCK_ENTRIES * sizeof(*keys));
         qsort(keys, n, sizeof(*keys), p_key_compare);
         for (size_t i = 0; i < n; i++)
                 if (p_key_is_used(keys[i]) && (v->n_may_hold == 0 || keys[v->n_may_hold - 1].v != keys[i].v))
@@ -191,29 +165,34 @@ static int gather_keys(struct arena *a, const struct knowledge_record *r, struct
         return 0;
 }
 
-static int make_vouch(struct context *ctx, const struct knowledge *k, uint32_t record, struct vouch *ret)
+static int add_vouch(struct context *ctx, uint32_t record, struct vouches *all)
 {
+        const struct knowledge *k = ctx->remembered->knowledge;
         const struct knowledge_record *r = knowledge_get(k, record);
+        struct vouch *v;
 
-        *ret = (struct vouch) {
+        if (VECTOR_GROW(ctx->arena, all->items, all->n, all->allocated) < 0)
+                return -ENOMEM;
+        v = &all->items[all->n++];
+        *v = (struct vouch) {
                 .name = r->name, .by = held_by_record(k, record), .may_hold_anything = !r->entries || r->is_unfollowed,
                 .who = r->vouched ? arena_strdup(ctx->arena, r->vouched_by ?: "?") : NULL, .at = r->vouched_at * USEC_PER_SEC,
         };
-        return r->vouched && !ret->who ? -ENOMEM : gather_keys(ctx->arena, r, ret);
+        return r->vouched && !v->who ? -ENOMEM : gather_keys(ctx->arena, r, v);
 }
 
-static bool is_listed(const struct forget *f, struct knowledge_name name)
+static bool is_listed(const struct vouches *all, struct knowledge_name name)
 {
-        for (size_t i = 0; i < f->n; i++)
-                if (knowledge_same_name(f->items[i].name, name))
+        for (size_t i = 0; i < all->n; i++)
+                if (knowledge_same_name(all->items[i].name, name))
                         return true;
         return false;
 }
 
-/* What was found by one argument. */
+/* What one argument means. */
 struct found {
         uint32_t n, n_fresh, n_expired;
-        uint32_t n_partial; /* there, and not asked for their tables: discovery was not complete */
+        uint32_t n_partial; /* there, and their tables were not read: discovery was not complete */
         const char *label;  /* of one of them */
 };
 
@@ -224,13 +203,12 @@ static bool is_partial(const struct subnet *s, struct knowledge_name name)
         return port != SUBNET_NONE && subnet_port_is_incomplete(s, &s->ports[port]);
 }
 
-static int take(struct forget *f, uint32_t record, struct found *found)
+static int take(struct context *ctx, uint32_t record, struct vouches *all, struct found *found)
 {
-        const struct held_words words = output_held_words(f->ctx);
-        const struct knowledge_record *r = knowledge_get(f->ctx->remembered->knowledge, record);
-        const bool partial = is_partial(f->ctx->subnet, r->name);
+        const struct held_words words = output_held_words(ctx);
+        const struct knowledge_record *r = knowledge_get(ctx->remembered->knowledge, record);
+        const bool partial = is_partial(ctx->subnet, r->name);
         struct held_port port;
-        int e;
 
         if (held_port_find(&words, r->name, &port) < 0)
                 return -ENOMEM;
@@ -239,48 +217,42 @@ static int take(struct forget *f, uint32_t record, struct found *found)
         found->n_expired += r->expired;
         found->n_partial += partial;
         found->label = port.label;
-        if (r->fresh || r->expired || partial || is_listed(f, r->name))
-                return 0;
-        e = VECTOR_GROW(f->ctx->arena, f->items, f->n, f->allocated);
-        return e < 0 ? e : make_vouch(f->ctx, f->ctx->remembered->knowledge, record, &f->items[f->n++]);
+        return r->fresh || r->expired || partial || is_listed(all, r->name) ? 0 : add_vouch(ctx, record, all);
 }
 
-static int take_selected(struct forget *f, const char *text, struct found *found)
+/* `extended`: the fabric, with endports that are gone where they were last. */
+static int take_selected(struct context *ctx, const struct subnet *extended, const char *text, struct vouches *all,
+                         struct found *found)
 {
         struct endports selected;
-        int r = select_in(f->ctx, f->extended, text, &selected);
+        int r = select_in(ctx, extended, text, &selected);
 
         for (uint32_t i = 0; r == 0 && i < selected.n; i++) {
-                uint32_t record = knowledge_find_port(f->ctx->remembered->knowledge, f->extended, selected.ports[i]);
+                uint32_t record = knowledge_find_port(ctx->remembered->knowledge, extended, selected.ports[i]);
 
                 if (record != KNOWLEDGE_NONE)
-                        r = take(f, record, found);
+                        r = take(ctx, record, all, found);
         }
         return r;
 }
 
-/* What a held base printed for this port, or the place of what was never discovered. */
-static bool is_called(const struct held_port *port, const char *text, bool by_place)
+/* By what a held base printed for the port, or by the place of what was never discovered. */
+static int take_named(struct context *ctx, const char *text, bool by_place, struct vouches *all, struct found *found)
 {
-        const char *name = by_place ? port->place : port->forget;
-
-        return name && strcasecmp(name, text) == 0;
-}
-
-static int take_named(struct forget *f, const char *text, bool by_place, struct found *found)
-{
-        const struct held_words words = output_held_words(f->ctx);
-        const struct knowledge *k = f->ctx->remembered->knowledge;
+        const struct held_words words = output_held_words(ctx);
+        const struct knowledge *k = ctx->remembered->knowledge;
         int r = 0;
 
         for (uint32_t i = 0; r == 0 && i < knowledge_n_records(k); i++) {
                 struct held_port port;
+                const char *name;
 
                 if (knowledge_get(k, i)->name.kind == KNOWLEDGE_LEAF)
                         continue;
                 r = held_port_find(&words, knowledge_get(k, i)->name, &port);
-                if (r == 0 && is_called(&port, text, by_place))
-                        r = take(f, i, found);
+                name = r < 0 ? NULL : by_place ? port.place : port.forget;
+                if (name && strcasecmp(name, text) == 0)
+                        r = take(ctx, i, all, found);
         }
         return r;
 }
@@ -288,18 +260,6 @@ static int take_named(struct forget *f, const char *text, bool by_place, struct 
 static bool is_any_left(const struct found *found)
 {
         return found->n > found->n_fresh + found->n_expired + found->n_partial;
-}
-
-/* What a held base printed means that port and nothing else, even where a selector of the same text would mean more. */
-static int take_argument(struct forget *f, const char *text, struct found *found)
-{
-        int r = take_named(f, text, false, found);
-
-        if (r == 0 && !is_any_left(found))
-                r = take_selected(f, text, found);
-        if (r == 0 && found->n == 0)
-                r = take_named(f, text, true, found);
-        return r;
 }
 
 static int complain(struct context *ctx, const char *text, const struct found *found)
@@ -322,25 +282,23 @@ static int complain(struct context *ctx, const char *text, const struct found *f
                               found->label);
 }
 
-static int gather(struct forget *f)
+/* What a held base printed means that port and nothing else, even where a selector of the same text would mean more. */
+static int take_argument(struct context *ctx, const struct subnet *extended, const char *text, struct vouches *all)
 {
-        struct context *ctx = f->ctx;
-        int r = known_extend(ctx->arena, ctx->known, ctx->subnet, &f->extended);
+        struct found found = {};
+        int r = take_named(ctx, text, false, all, &found);
 
-        for (char **argument = ctx->arguments; r == 0 && *argument; argument++) {
-                struct found found = {};
-
-                r = take_argument(f, *argument, &found);
-                if (r == 0 && !is_any_left(&found))
-                        r = complain(ctx, *argument, &found);
-        }
-        return r;
+        if (r == 0 && !is_any_left(&found))
+                r = take_selected(ctx, extended, text, all, &found);
+        if (r == 0 && found.n == 0)
+                r = take_named(ctx, text, true, all, &found);
+        return r < 0 || is_any_left(&found) ? r : complain(ctx, text, &found);
 }
 
-/* --- the store ------------------------------------------------------------------------------------------------------------- */
+/* --- the store ------------------------------------------------------------------------------------------------------- */
 
-/* The person, not root: who ran sudo, or whose process it is. */
-static const char *get_who(struct context *ctx)
+/* The user who ran sudo, or whose process it is. */
+static const char *get_user(struct context *ctx)
 {
         const char *sudo = getenv("SUDO_USER");
         const struct passwd *user = getpwuid(getuid());
@@ -350,10 +308,8 @@ static const char *get_who(struct context *ctx)
         return user ? arena_strdup(ctx->arena, user->pw_name) : arena_printf(ctx->arena, "uid %u", (unsigned) getuid());
 }
 
-static int complain_store(struct forget *f, const char *what, int r, int pid)
+static int complain_store(struct context *ctx, const char *what, int r, int pid)
 {
-        struct context *ctx = f->ctx;
-
         session_report_state(ctx, true);
         if (r == -ENOMEM)
                 return r;
@@ -365,106 +321,95 @@ static int complain_store(struct forget *f, const char *what, int r, int pid)
 }
 
 /* With the names of all ports, which show vouches needs. */
-static int commit(struct forget *f)
+static int commit(struct context *ctx, struct vouches *all)
 {
-        struct context *ctx = f->ctx;
-        const char *who = get_who(ctx);
+        struct remembered *m = ctx->remembered;
+        const char *who = get_user(ctx);
         struct store_transaction t;
         usec_t wall = clock_wall();
         int r = who ? 0 : -ENOMEM;
 
-        for (size_t i = 0; r == 0 && i < f->n; i++) {
-                uint32_t record = knowledge_find(f->ctx->remembered->knowledge, f->items[i].name);
+        for (size_t i = 0; r == 0 && i < all->n; i++) {
+                uint32_t record = knowledge_find(m->knowledge, all->items[i].name);
 
-                f->items[i].who = who;
-                f->items[i].at = wall;
-                r = record == KNOWLEDGE_NONE ? -ESTALE
-                                             : knowledge_vouch(f->ctx->remembered->knowledge, record, who, wall / USEC_PER_SEC);
+                all->items[i].who = who;
+                all->items[i].at = wall;
+                r = record == KNOWLEDGE_NONE ? -ESTALE : knowledge_vouch(m->knowledge, record, who, wall / USEC_PER_SEC);
         }
         if (r == 0)
-                r = known_learn(&f->ctx->remembered->known, ctx->subnet, clock_now(), wall / USEC_PER_SEC);
+                r = known_learn(&m->known, ctx->subnet, clock_now(), wall / USEC_PER_SEC);
         if (r < 0)
                 return r;
         store_transaction_init(&t, ctx->arena);
-        records_put_known(&t, &f->ctx->remembered->known);
-        knowledge_store(f->ctx->remembered->knowledge, f->ctx->remembered->boot, &t);
+        records_put_known(&t, &m->known);
+        knowledge_store(m->knowledge, m->boot, &t);
         return state_commit(&ctx->state, &t);
 }
 
 /* What another process stored meanwhile counts; the fabric is as it was seen. */
-static int carry_out(struct forget *f)
+static int carry_out(struct context *ctx, struct vouches *all)
 {
-        struct context *ctx = f->ctx;
         struct remembered *changed = NULL;
         int pid = 0, r = state_lock(&ctx->state, &pid, &changed);
 
         if (r < 0)
-                return complain_store(f, "lock", r, pid);
+                return complain_store(ctx, "lock", r, pid);
         if (changed) {
-                remembered_free(ctx->remembered);
+                (void) remembered_free(ctx->remembered);
                 ctx->remembered = changed;
                 ctx->known = &changed->known;
                 r = see_fabric(ctx);
         }
         if (r == 0)
-                r = commit(f);
+                r = commit(ctx, all);
         state_unlock(&ctx->state);
-        return r < 0 ? complain_store(f, "state.db", r, 0) : 0;
+        return r < 0 ? complain_store(ctx, "state.db", r, 0) : 0;
 }
 
-/* --- the commands ------------------------------------------------------------------------------------------------------------ */
+/* --- the commands ---------------------------------------------------------------------------------------------------- */
 
-static int ask(struct forget *f)
+static int ask(struct context *ctx, const struct vouches *all)
 {
-        const struct vouches_result proposal = { f->items, (uint32_t) f->n };
+        bool is_one = all->n == 1;
 
-        if (!f->ctx->options->json)
-                text_vouches_proposal(f->ctx, &proposal);
-        if (f->ctx->output_r < 0)
-                return f->ctx->output_r;
-        return ask_person(f->ctx, "Do you vouch that %s nothing? If %s after all, ports that must not meet %s are let in.",
-                          f->n == 1 ? "this port holds" : "these ports hold", f->n == 1 ? "it holds a P_Key" : "they hold a P_Key",
-                          f->n == 1 ? "it" : "them");
+        if (!ctx->options->json)
+                text_proposal(ctx, all);
+        if (ctx->output_r < 0)
+                return ctx->output_r;
+        return ask_person(ctx, "Do you vouch that %s nothing? If %s after all, ports that must not meet %s are let in.",
+                          is_one ? "this port holds" : "these ports hold", is_one ? "it holds a P_Key" : "they hold a P_Key",
+                          is_one ? "it" : "them");
 }
 
 int command_forget(struct context *ctx)
 {
         static const struct printer printer = { text_forgotten, json_vouches, QUIET };
-        struct forget f = { .ctx = ctx };
-        struct vouches_result result;
+        struct vouches all = {};
+        struct subnet *extended;
         int r;
 
         r = see_fabric(ctx);
         if (r == 0)
-                r = gather(&f);
+                r = known_extend(ctx->arena, ctx->known, ctx->subnet, &extended);
+        for (char **argument = ctx->arguments; r == 0 && *argument; argument++)
+                r = take_argument(ctx, extended, *argument, &all);
         if (r == 0)
-                r = ask(&f);
+                r = ask(ctx, &all);
         if (r == 0)
-                r = carry_out(&f);
-        if (r < 0)
-                return r;
-        result = (struct vouches_result) { f.items, (uint32_t) f.n };
-        return output(ctx, &printer, EXIT_DONE, &result);
+                r = carry_out(ctx, &all);
+        return r < 0 ? r : output(ctx, &printer, EXIT_DONE, &all);
 }
 
-/* As they stand in the store: no MAD is sent. */
+/* As they are in the store: no MAD is sent. */
 int command_show_vouches(struct context *ctx)
 {
         static const struct printer printer = { text_vouches, json_vouches, QUIET };
         const struct knowledge *k = ctx->remembered->knowledge;
-        struct forget f = { .ctx = ctx };
-        struct vouches_result result;
+        struct vouches all = {};
         int r = 0;
 
-        for (uint32_t i = 0; r == 0 && i < knowledge_n_records(k); i++) {
-                if (!knowledge_get(k, i)->vouched)
-                        continue;
-                r = VECTOR_GROW(ctx->arena, f.items, f.n, f.allocated);
-                if (r == 0)
-                        r = make_vouch(ctx, k, i, &f.items[f.n++]);
-        }
-        if (r < 0)
-                return r;
-        result = (struct vouches_result) { f.items, (uint32_t) f.n };
-        return output(ctx, &printer, EXIT_DONE, &result);
+        for (uint32_t i = 0; r == 0 && i < knowledge_n_records(k); i++)
+                if (knowledge_get(k, i)->vouched)
+                        r = add_vouch(ctx, i, &all);
+        return r < 0 ? r : output(ctx, &printer, EXIT_DONE, &all);
 }

@@ -31,6 +31,8 @@ int command_watch(struct context *ctx);
 int command_violations(struct context *ctx);
 int command_violations_once(struct context *ctx);
 
+#define MAX_FORGET 64 /* arguments */
+
 /* Which tables they read (session.h). */
 int explain_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
 int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);

@@ -79,8 +79,3 @@ struct context {
         enum exit_status status;       /* of the result that is shown */
         int output_r;                  /* the first error of output; 0: none */
 };
-
-/* Returns 0 or -ENOMEM. */
-int context_init(struct context *ctx, const struct options *options);
-void context_done(struct context *ctx);
-#define _cleanup_context_ _cleanup_(context_done)

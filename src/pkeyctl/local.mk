@@ -1,8 +1,6 @@
 # pkeyctl/: the tool
 bin_PROGRAMS += pkeyctl
 pkeyctl_SOURCES = \
-	src/pkeyctl/ask.c \
-	src/pkeyctl/ask.h \
 	src/pkeyctl/bus_client.c \
 	src/pkeyctl/bus_client.h \
 	src/pkeyctl/command_apply.c \
@@ -20,7 +18,6 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/command_verify.c \
 	src/pkeyctl/command_violations.c \
 	src/pkeyctl/commands.h \
-	src/pkeyctl/context.c \
 	src/pkeyctl/context.h \
 	src/pkeyctl/doc.c \
 	src/pkeyctl/doc.h \

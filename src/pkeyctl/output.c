@@ -99,23 +99,25 @@ static const char *no_answer(struct context *ctx, uint32_t port)
         return output_format(ctx, "no answer (" M_KEY_SILENCE_FORMAT ")", m_key_source_to_string(m_key_source(ctx, port)));
 }
 
+static const char *refused(struct context *ctx, uint16_t status)
+{
+        return output_format(ctx, "refused with status 0x%04x (%s)", status, mad_status_to_string(status));
+}
+
 const char *output_failure(struct context *ctx, uint32_t port)
 {
         const struct subnet_node *incomplete = subnet_port_incomplete_node(ctx->subnet, &ctx->subnet->ports[port]);
         const struct observed_table *t = &ctx->observed->tables[port];
 
-        if (incomplete && t->failure == MAD_TIMED_OUT)
-                return output_format(ctx, "not asked: %s did not answer all of discovery", subnet_node_label(ctx->arena, incomplete) ?: "?");
         switch (t->failure) {
         case MAD_ANSWERED:
                 return "its table was not read";
         case MAD_TIMED_OUT:
+                if (incomplete)
+                        return output_format(ctx, "not asked: %s did not answer all of discovery", subnet_node_label(ctx->arena, incomplete) ?: "?");
                 return no_answer(ctx, port);
         case MAD_REFUSED:
-                if (t->is_stranger)
-                        return "another node answers at its LID";
-                return output_format(ctx, "refused with status 0x%04x (%s)", t->mad_status,
-                                     mad_status_to_string(t->mad_status));
+                return t->is_stranger ? "another node answers at its LID" : refused(ctx, t->mad_status);
         case MAD_BUSY:
                 return "still busy after all retries";
         case MAD_UNSENT:
@@ -126,34 +128,25 @@ const char *output_failure(struct context *ctx, uint32_t port)
 
 const char *output_reason(struct context *ctx, uint32_t port, const struct apply_outcome *outcome)
 {
-        switch (outcome->reason) {
-        case APPLY_OK:
-                return "it waits for another port, of which it is not certain what it holds";
-        case APPLY_TIMEOUT:
+        static const char *const sentences[] = {
+                [APPLY_OK] = "it waits for another port, of which it is not certain what it holds",
+                [APPLY_BUSY] = "still busy after all retries",
+                [APPLY_UNSENT] = "this host could not send it",
+                [APPLY_CHANGED] = "the block is not what the plan rests on: somebody else writes it",
+                [APPLY_MISMATCH] = "answered, but does not hold what was sent",
+                [APPLY_REVERTED] = "was written, but read back different at the end: somebody else writes it",
+                [APPLY_STRANGER] = "another port is at its address now: the fabric changed since it was discovered",
+                [APPLY_UNREACHABLE] = "its table could not be read before, so nothing was tried",
+                [APPLY_ABORTED] = "the run was ended before it was its turn",
+        };
+
+        if (outcome->reason == APPLY_TIMEOUT)
                 return no_answer(ctx, port);
-        case APPLY_SET_UNANSWERED:
+        if (outcome->reason == APPLY_SET_UNANSWERED)
                 return m_key_source_of_reader(m_key_source(ctx, port), outcome->m_key_counted);
-        case APPLY_STATUS:
-                return output_format(ctx, "refused with status 0x%04x (%s)", outcome->mad_status,
-                                     mad_status_to_string(outcome->mad_status));
-        case APPLY_BUSY:
-                return "still busy after all retries";
-        case APPLY_UNSENT:
-                return "this host could not send it";
-        case APPLY_CHANGED:
-                return "the block is not what the plan rests on: somebody else writes it";
-        case APPLY_MISMATCH:
-                return "answered, but does not hold what was sent";
-        case APPLY_REVERTED:
-                return "was written, but read back different at the end: somebody else writes it";
-        case APPLY_STRANGER:
-                return "another port is at its address now: the fabric changed since it was discovered";
-        case APPLY_UNREACHABLE:
-                return "its table could not be read before, so nothing was tried";
-        case APPLY_ABORTED:
-                return "the run was ended before it was its turn";
-        }
-        return "?";
+        if (outcome->reason == APPLY_STATUS)
+                return refused(ctx, outcome->mad_status);
+        return WORD(sentences, outcome->reason, "?");
 }
 
 const char *output_line(struct context *ctx, uint32_t port, uint16_t base, const struct port_membership **ret)
@@ -266,6 +259,35 @@ void output_refusal(struct context *ctx)
         static const struct printer printer = { text_refusal, NULL, OK_IF_DONE };
 
         (void) output(ctx, &printer, EXIT_REFUSED, NULL);
+}
+
+/* --- questions ------------------------------------------------------------------------------------------------------- */
+
+int ask_is_possible(struct context *ctx)
+{
+        if (ctx->options->yes || isatty(STDIN_FILENO))
+                return 0;
+        return findings_error(&ctx->findings, FINDING_USAGE, "--yes goes on without asking", "there is no terminal to ask on");
+}
+
+int ask_person(struct context *ctx, const char *question, ...)
+{
+        char answer[16] = "";
+        va_list ap;
+
+        if (ctx->options->yes)
+                return 0;
+        (void) fflush(stdout);
+        va_start(ap, question);
+        (void) vfprintf(stderr, question, ap);
+        va_end(ap);
+        fputs(" [y/N] ", stderr);
+        if (!fgets(answer, sizeof(answer), stdin))
+                fputc('\n', stderr);
+        answer[strcspn(answer, "\r\n")] = '\0';
+        if (strcasecmp(answer, "y") == 0 || strcasecmp(answer, "yes") == 0)
+                return 0;
+        return findings_error(&ctx->findings, FINDING_USAGE, NULL, "not confirmed");
 }
 
 /* --- a file ---------------------------------------------------------------------------------------------------------- */

@@ -46,7 +46,12 @@ void output_refusal(struct context *ctx);
 /* Shows a file that was made: writes it to --output, or to stdout. Returns the status. */
 int output_file(struct context *ctx, enum exit_status status, const char *bytes, size_t n);
 
-/* Output went wrong: the run ends with its first error, in the context. */
+/* Without --yes the user is asked. ask_is_possible() refuses at once, rather than after a minute of discovery; ask_person() prints
+ * the question. They return 0 (yes), -EBADMSG (no) or -ENOMEM. */
+int ask_is_possible(struct context *ctx);
+int ask_person(struct context *ctx, const char *question, ...) __attribute__((format(printf, 2, 3)));
+
+/* Output failed: the run ends with its first error, in the context. */
 void output_fail(struct context *ctx, int r);
 
 /* What both kinds say in the same words. Texts are static or live in the context's arena; where memory is out they are

@@ -8,8 +8,6 @@
 #include "shell/file.h"
 #include "util/nearest.h"
 
-#define MAX_FORGET 64 /* arguments */
-
 /* A row with a word is a variant of the row before it that has none, chosen by its first argument or by an option. It takes the
  * options of that row, too. */
 static const struct command {
@@ -291,9 +289,30 @@ static int run(struct context *ctx, int parsed)
         return r < 0 ? report_failure(ctx, r) : r;
 }
 
+static int context_init(struct context *ctx, const struct options *options)
+{
+        *ctx = (struct context) { .options = options, .command = "" };
+        ctx->arena = arena_new();
+        findings_init(&ctx->findings, ctx->arena);
+        settings_default(&ctx->settings);
+        return ctx->arena ? 0 : -ENOMEM;
+}
+
+static void context_done(struct context *ctx)
+{
+        opened_port_close(&ctx->port);
+        (void) control_free(ctx->control);
+        (void) m_keys_free(ctx->m_keys);
+        (void) sd_event_unref(ctx->event);
+        (void) remembered_free(ctx->remembered);
+        state_close(&ctx->state);
+        findings_done(&ctx->findings);
+        (void) arena_free(ctx->arena);
+}
+
 int main(int argc, char **argv)
 {
-        _cleanup_context_ struct context ctx = {};
+        _cleanup_(context_done) struct context ctx = {};
         struct options options = {};
         int r, status;
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "pkeyctl/ask.h"
+#include "pkeyctl/output.h"
 #include "pkeyctl/progress.h"
 #include "shell/secret.h"
 
@@ -37,7 +37,7 @@ static int complain_no_device(struct context *ctx)
         return findings_error(f, code, hint, "no InfiniBand device on this host");
 }
 
-/* What this host's own stack said; `what` was tried. */
+/* An error of this host's own stack in what was tried. */
 static int complain_host(struct context *ctx, int r, const char *what)
 {
         struct findings *f = &ctx->findings;
@@ -64,27 +64,6 @@ static int complain_host(struct context *ctx, int r, const char *what)
         return findings_error(f, FINDING_HOST_DISCOVERY, NULL, "%s: %s", what, strerror(-r));
 }
 
-static int complain_discovery(struct context *ctx, int r)
-{
-        const struct local_port *lp = &ctx->port.lp;
-
-        if (r != -ENODATA)
-                return complain_host(ctx, r, "discovery");
-        return findings_error(&ctx->findings, FINDING_HOST_DISCOVERY, "if it has an M_Key, m_key_file must name it",
-                              "%s/%u: the port itself does not answer, so the fabric cannot be discovered", lp->ca,
-                              lp->port);
-}
-
-static int complain_lock(struct context *ctx, int pid)
-{
-        struct findings *f = &ctx->findings;
-        const char *path = ctx->state.path;
-
-        if (pid > 0)
-                return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: process %d is writing tables now", path, pid);
-        return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: another process is writing tables now", path);
-}
-
 void session_report_state(struct context *ctx, bool fatal)
 {
         struct state_report r;
@@ -100,23 +79,31 @@ void session_report_state(struct context *ctx, bool fatal)
 
 static int complain(struct context *ctx, const struct control_results *results)
 {
+        struct findings *f = &ctx->findings;
         int r = results->r;
 
         if (r == 0 || r == -EBADMSG || r == -ENOMEM)
                 return r;
         if (r == -ESTALE)
-                return findings_error(&ctx->findings, FINDING_HOST_DISCOVERY, "run the command again",
+                return findings_error(f, FINDING_HOST_DISCOVERY, "run the command again",
                                       "the fabric has changed since it was discovered: another node answers at the LID of a port; "
                                       "nothing more was written");
         switch (results->failed) {
         case CONTROL_OPENING_PORT:
                 return complain_host(ctx, r, "InfiniBand port");
         case CONTROL_DISCOVERING:
-                return complain_discovery(ctx, r);
+                if (r != -ENODATA)
+                        return complain_host(ctx, r, "discovery");
+                return findings_error(f, FINDING_HOST_DISCOVERY, "if it has an M_Key, m_key_file must name it",
+                                      "%s/%u: the port itself does not answer, so the fabric cannot be discovered", ctx->port.lp.ca,
+                                      ctx->port.lp.port);
         case CONTROL_SURVEYING:
                 return complain_host(ctx, r, "reading tables");
         case CONTROL_LOCKING:
-                return complain_lock(ctx, results->lock_pid);
+                if (results->lock_pid > 0)
+                        return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: process %d is writing tables now", ctx->state.path,
+                                              results->lock_pid);
+                return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: another process is writing tables now", ctx->state.path);
         case CONTROL_APPLYING:
                 return complain_host(ctx, r, "writing tables");
         default:
@@ -193,25 +180,14 @@ int session_choose_selected(struct context *ctx, const uint32_t **ret, uint32_t 
 
 /* --- actions --------------------------------------------------------------------------------------------------------- */
 
-static const char *stage_name(enum control_state state)
-{
-        switch (state) {
-        case CONTROL_DISCOVERING:
-                return "discovering";
-        case CONTROL_APPLYING:
-                return "writing tables";
-        default:
-                return "reading tables";
-        }
-}
-
 static void carry_out_stage(struct session *s, const struct mad_stage *stage, struct control_event *ret)
 {
         enum control_state state = control_get_status(s->ctx->control)->state;
 
         s->ctx->writing |= state == CONTROL_APPLYING;
         ret->kind = CONTROL_EVENT_STAGE_ENDED;
-        ret->r = run_stage(s->ctx, stage, stage_name(state));
+        ret->r = run_stage(s->ctx, stage, state == CONTROL_DISCOVERING ? "discovering" :
+                                          state == CONTROL_APPLYING    ? "writing tables" : "reading tables");
 }
 
 static void open_port(struct context *ctx, const struct settings *settings, struct control_event *ret)
@@ -258,7 +234,7 @@ static void confirm(struct session *s, struct control_event *ret)
         ret->yes = s->hook_r == 0;
 }
 
-/* True: *ret is the answer. */
+/* True: *ret is the event that control waits for. */
 static bool carry_out(struct session *s, const struct control_action *action, struct control_event *ret)
 {
         struct context *ctx = s->ctx;
@@ -292,8 +268,8 @@ static bool carry_out(struct session *s, const struct control_action *action, st
         case CONTROL_EXIT:
                 s->ended = true;
                 return false;
-        case CONTROL_LOG: /* what matters of them is in the results */
-        case CONTROL_ABANDON_STAGE: /* and these are for one that serves */
+        case CONTROL_LOG: /* what a person needs of it is in the results */
+        case CONTROL_ABANDON_STAGE: /* these are for a daemon */
         case CONTROL_READ_LOCAL_TABLES:
         case CONTROL_READ_FILES:
         case CONTROL_WRITE_FILE:
@@ -322,19 +298,13 @@ static void feed(struct session *s, struct control_event *event)
 
 /* --- the beginning --------------------------------------------------------------------------------------------------- */
 
-/* Who only looks makes nothing, and goes on without what it may not read. */
+/* Of a command that does not write, the directory is not made, and what it may not read is missing. */
 static int open_state(struct context *ctx, bool writing)
 {
-        const char *path = ctx->options->state_dir ?: STATE_DIR_DEFAULT;
-        int r = state_open(&ctx->state, path, writing);
-
-        if (r == -ENOMEM)
-                return r;
-        session_report_state(ctx, writing);
-        return r < 0 && writing ? -EBADMSG : 0;
+        return state_open(&ctx->state, ctx->options->state_dir ?: STATE_DIR_DEFAULT, writing);
 }
 
-/* The last policy was good when it was saved. If it is not any more (another version of pkeyd, a damaged file), nothing is
+/* The last policy was valid when it was stored. If it is not any more (another version of pkeyd, a damaged file), nothing is
  * assumed of it. */
 static struct generation *remembered_generation(struct context *ctx, const struct remembered *m)
 {
@@ -349,40 +319,33 @@ static struct generation *remembered_generation(struct context *ctx, const struc
         return STEAL(g);
 }
 
-/* Of what is stored only who was seen by which name: a host that is down is not a name that nobody has. Of the tables nothing is
- * assumed, and without the state directory nothing is missing. */
-static int load_names(struct context *ctx, struct control_start *ret)
-{
-        int r = state_open(&ctx->state, ctx->options->state_dir ?: STATE_DIR_DEFAULT, false);
-
-        if (r != -ENOMEM)
-                r = state_load(&ctx->state, &ret->remembered);
-        if (r < 0)
-                return r;
-        knowledge_free(ret->remembered->knowledge);
-        ret->remembered->knowledge = knowledge_new();
-        return ret->remembered->knowledge ? 0 : -ENOMEM;
-}
-
+/* CONTROL_READ needs only the names of ports, so that a host that is down is not an unknown name: nothing is assumed of tables, and
+ * nothing is missing without a state directory. */
 static int load_state(struct context *ctx, enum control_goal goal, struct control_start *ret)
 {
+        bool writing = goal == CONTROL_APPLY;
         struct remembered *m;
-        int r;
+        int r = open_state(ctx, writing);
 
-        if (goal == CONTROL_READ)
-                return load_names(ctx, ret);
-        r = open_state(ctx, goal == CONTROL_APPLY);
-        if (r == 0)
-                r = state_load(&ctx->state, &m);
+        if (r != -ENOMEM && goal != CONTROL_READ)
+                session_report_state(ctx, writing);
+        if (r == -ENOMEM || (r < 0 && writing))
+                return r == -ENOMEM ? r : -EBADMSG;
+        r = state_load(&ctx->state, &m);
         if (r < 0)
                 return r;
-        session_report_state(ctx, goal == CONTROL_APPLY);
-        ret->in_force = remembered_generation(ctx, m);
         ret->remembered = m;
+        if (goal == CONTROL_READ) {
+                (void) knowledge_free(m->knowledge);
+                m->knowledge = knowledge_new();
+                return m->knowledge ? 0 : -ENOMEM;
+        }
+        session_report_state(ctx, writing);
+        ret->in_force = remembered_generation(ctx, m);
         return 0;
 }
 
-/* What the context has of both files. */
+/* Both files as the context has them. */
 static struct generation *make_candidate(struct context *ctx)
 {
         struct generation *g = generation_new();
@@ -466,7 +429,7 @@ static int read_store(struct context *ctx, bool writing)
         int r;
 
         state_close(&ctx->state);
-        r = state_open(&ctx->state, ctx->options->state_dir ?: STATE_DIR_DEFAULT, writing);
+        r = open_state(ctx, writing);
         if (r == 0 || (r == -ENOENT && !writing))
                 r = state_load(&ctx->state, &ctx->remembered);
         session_report_state(ctx, true);
