@@ -12,7 +12,6 @@ libpkeyd_core_la_SOURCES += \
 	src/policy/policy_contradictions.c \
 	src/policy/policy_groups.c \
 	src/policy/policy_ipoib.c \
-	src/policy/policy_keys.c \
 	src/policy/policy_keys.h \
 	src/policy/policy_parse.c \
 	src/policy/policy_partitions.c \

@@ -3,7 +3,11 @@
 
 /* The keys of a policy file, for the parser and for the check of the manual page. */
 
-extern const char *const policy_keys[5];           /* top of the file */
-extern const char *const policy_partition_keys[4]; /* partitions.NAME */
-extern const char *const policy_ipoib_keys[8];     /* partitions.NAME.ipoib */
-extern const char *const policy_group_keys[8];     /* one of its mgids */
+/* top of the file */
+static const char *const policy_keys[] = { "version", "strict", "owns", "groups", "partitions" };
+/* partitions.NAME */
+static const char *const policy_partition_keys[] = { "pkey", "index0", "ipoib", "members" };
+/* partitions.NAME.ipoib */
+static const char *const policy_ipoib_keys[] = { "mtu", "rate", "sl", "scope", "q_key", "tclass", "flow_label", "mgids" };
+/* an item of partitions.NAME.ipoib.mgids */
+static const char *const policy_group_keys[] = { "mgid", "mtu", "rate", "sl", "scope", "q_key", "tclass", "flow_label" };
