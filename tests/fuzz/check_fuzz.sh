@@ -1,7 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# What the fuzz targets were ever given, once more. Built with --enable-fuzzers they fuzz instead, briefly; FUZZ_SECONDS
-# says how long.
+# Runs the fuzz targets with their corpus. Built with --enable-fuzzers, they fuzz instead, for FUZZ_SECONDS.
 set -eu
 golden=$top_srcdir/tests/golden
 corpus=$top_srcdir/tests/fuzz/corpus

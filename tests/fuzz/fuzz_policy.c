@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Any bytes as partitions.yaml. Either there are findings and no policy, or a policy whose normal form is a policy with
- * the same normal form and the same memberships in a small fabric.
+ * Any bytes as partitions.yaml. Either they are refused with findings, or the normal form of the policy is a policy with the same
+ * normal form and the same memberships in a small fabric.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Any bytes as pkeyd.yaml: settings or findings, and never both ways. */
+/* Any bytes as pkeyd.yaml: either they are refused with findings, or there are settings. */
 #include <errno.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Without libFuzzer a fuzz target is an ordinary test: it is given each file below the folders that are named, whole, cut
- * short at many places, and with single bytes changed. */
+/* Without libFuzzer a fuzz target is an ordinary test. It gets each file below the given folders: whole, truncated at many places,
+ * and with single bytes changed. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static unsigned n_inputs;
 
-/* A copy of exactly this size, so that a sanitizer sees a read behind the end. */
+/* A copy of exactly this size, so that a sanitizer detects a read past the end. */
 static void run(const uint8_t *data, size_t n)
 {
         uint8_t *copy = malloc(n ? n : 1);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Golden files, and the two files that are shipped: as they are, and with all of their examples uncommented.
+# The golden files, and the two shipped files: as they are, and with all examples uncommented.
 set -eu
 golden=$top_builddir/golden
 here=$(pwd)
@@ -11,7 +11,7 @@ golden_files=$(cd "$top_srcdir/tests/golden" && pwd)
 "$golden" -c "$top_srcdir/conf/partitions.yaml" accepted
 "$golden" -c "$top_srcdir/conf/pkeyd.yaml" settings
 
-# What import makes of a partitions.conf: all that is said, then the policy. GOLDEN_WRITE as above.
+# The output of import for each partitions.conf: the findings, then the policy. GOLDEN_WRITE works here, too.
 pkeyctl=$(cd "$top_builddir" && pwd)/pkeyctl
 got=$(mktemp)
 trap 'rm -f "$got"' EXIT
@@ -26,7 +26,7 @@ for conf in *.conf; do
         if [ -n "${GOLDEN_WRITE-}" ]; then
                 cp "$got" "${conf%.conf}.expected"
         elif ! diff -u "${conf%.conf}.expected" "$got" >&2; then
-                echo "partitions/$conf: import says something else" >&2
+                echo "partitions/$conf: the output of import differs" >&2
                 exit 1
         fi
         n=$((n + 1))

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Golden files. For each NAME.yaml of a folder, NAME.expected holds what a person would read:
+ * Golden files. For each NAME.yaml of a folder, NAME.expected contains the expected output:
  *
- *     rejected/  bad policies: every finding, as it is printed, and then their codes
- *     accepted/  good policies: findings, then the normal form
- *     settings/  pkeyd.yaml, bad and good: every finding, then "ok" if it was accepted
+ *     rejected/  bad policies: all findings as they are printed, then their codes
+ *     accepted/  good policies: all findings, then the normal form
+ *     settings/  good and bad settings: all findings, then "ok" if the file was accepted
  *
- * `golden FOLDER KIND` compares all of a folder. With GOLDEN_WRITE=1 in the environment the expectations are written
- * instead; read them critically before they are committed. `golden -c FILE KIND` wants a shipped file to be without
- * findings, `golden -k KIND` lists the keys of such files.
+ * `golden FOLDER KIND` compares all files of a folder. With GOLDEN_WRITE=1 in the environment it writes the expected output
+ * instead; read it critically before you commit it. `golden -c FILE KIND` checks that a shipped file has no findings, `golden -k
+ * KIND` lists the keys of such a file.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -60,7 +60,7 @@ static void add_findings(struct text *t, struct arena *a, const struct findings 
                 text_add(t, "[%s]\n", finding_code_to_string(findings->items[i].code));
 }
 
-/* What the program makes of a file, as the expectation has it. Returns whether it was accepted. */
+/* Appends the output for a file. Returns whether the file was accepted. */
 static bool run(struct text *out, enum kind kind, const char *name, const char *bytes, size_t n)
 {
         _cleanup_arena_ struct arena *a = arena_new();
@@ -151,7 +151,7 @@ static bool check_folder(const char *folder, enum kind kind)
         return n > 0 && bad == 0;
 }
 
-/* A file that is shipped: not one finding. */
+/* Checks that a shipped file has no findings. */
 static bool check_clean(const char *path, enum kind kind)
 {
         _cleanup_arena_ struct arena *a = arena_new();

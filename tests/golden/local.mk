@@ -1,4 +1,4 @@
-# tests/golden/: bad and good files with all that is said of them
+# tests/golden/: bad and good files with their findings
 check_PROGRAMS += golden
 golden_SOURCES = tests/golden/golden.c tests/golden/policy_print.c tests/golden/policy_print.h
 golden_LDADD = libpkeyd-core.la

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The normal form: two files that mean the same print the same. Partitions by P_Key with the default partition first,
- * lines from the least specific, groups and what is equally specific by name; GUIDs with all their digits.
+ * The normal form is the same for all files with the same meaning: partitions by P_Key after the default partition, lines from the
+ * least specific, groups and equally specific lines by name, GUIDs with all digits.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 #include "policy/selector.h"
 
-/* libyaml takes "KEY: VALUE" only for keys of up to 1024 characters; longer ones are written "? KEY" and ": VALUE". */
+/* libyaml accepts "KEY: VALUE" only for keys of up to 1024 characters; longer ones are written "? KEY" and ": VALUE". */
 #define SIMPLE_KEY_MAX 1000
 
 /* A line of a partition or group, printed once and then sorted. */
@@ -150,7 +150,7 @@ static bool print_partitions(struct text *t, struct arena *a, const struct polic
 
         if (!sorted)
                 return false;
-        /* a default partition that was made up and is not pkeyd's to touch cannot be written down */
+        /* the default partition cannot be in the file if the policy does not own it */
         for (uint32_t i = 0; i < p->n_partitions; i++)
                 if (policy_owns(p, p->partitions[i].base))
                         sorted[n++] = &p->partitions[i];

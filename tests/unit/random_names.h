@@ -35,7 +35,7 @@ static inline unsigned random_number(struct prng *p, int *ret_width)
         return v;
 }
 
-/* Up to four parts: words, numbers, now and then a byte that no literal of a hostlist can have. */
+/* Up to four parts: words, numbers, and sometimes a byte that no literal of a hostlist can have. */
 static inline void random_name(struct prng *p, char ret[RANDOM_NAME_SIZE])
 {
         static const char *const odd[] = { "\x07", "\\", "!", "~", "\xc3" };
