@@ -72,8 +72,7 @@ static void note_ipoib(const struct policy *policy, struct findings *findings)
         item = findings_add(findings, FINDING_NOTE, FINDING_OPENSM_IPOIB, &first->where,
                             "ipoib (of %s%s): pkeyd writes P_Keys only; the SM creates the multicast groups, as its own "
                             "configuration says", first->name, n > 1 ? " and others" : "");
-        if (item)
-                finding_set_hint(findings, item, "pkeyctl export opensm writes a partitions.conf for OpenSM");
+        finding_set_hint(findings, item, "pkeyctl export opensm writes a partitions.conf for OpenSM");
 }
 
 /* " (node0003 mlx5_0/1 was there last)"; "": not known */

@@ -27,14 +27,14 @@ static void read_version(struct policy_reader *r, const struct yaml_tree_node *n
 
 static int read_owned_base(struct policy_reader *r, const struct yaml_tree_node *node, const char *text, uint16_t *ret)
 {
-        const char *problem;
-        uint16_t instead;
+        uint16_t meant;
+        const char *problem = policy_base_problem(text, ret, &meant);
 
-        if (policy_parse_base(text, ret, &problem, &instead) == 0)
+        if (!problem)
                 return 0;
         yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS, "owns: %s %s", report_quote(&r->report, text), problem);
-        if (instead > 0)
-                report_hint(&r->report, "write 0x%04x", instead);
+        if (meant > 0)
+                report_hint(&r->report, "write 0x%04x", meant);
         return -EBADMSG;
 }
 

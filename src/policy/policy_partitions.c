@@ -8,52 +8,46 @@
 
 /* ---- P_Keys --------------------------------------------------------------------------------------------------- */
 
-static int refuse_base(const char **reterr_text, const char *text, uint16_t *reterr_instead, unsigned long instead)
-{
-        *reterr_text = text;
-        *reterr_instead = instead <= P_KEY_BASE_MASK ? (uint16_t) instead : 0;
-        return -EBADMSG;
-}
+#define HEX_DIGITS "0123456789abcdefABCDEF"
 
-static int refuse_not_hex(const char *text, const char **reterr_text, uint16_t *reterr_instead)
+static const char *not_hex_problem(const char *text, uint16_t *ret_meant)
 {
         size_t n = strlen(text);
+        bool decimal = n > 0 && strspn(text, "0123456789") == n, hex = n > 0 && n <= 4 && strspn(text, HEX_DIGITS) == n;
+        unsigned long v = decimal ? strtoul(text, NULL, 10) : hex ? strtoul(text, NULL, 16) : 0;
 
-        if (n > 0 && strspn(text, "0123456789") == n)
-                return refuse_base(reterr_text, "is decimal (accepted: hex, 0x0001 to 0x7fff)", reterr_instead,
-                                   strtoul(text, NULL, 10));
-        return refuse_base(reterr_text, "is not a P_Key (accepted: hex, 0x0001 to 0x7fff)", reterr_instead,
-                           n > 0 && n <= 4 && strspn(text, "0123456789abcdefABCDEF") == n ? strtoul(text, NULL, 16) : 0);
+        *ret_meant = v <= P_KEY_BASE_MASK ? (uint16_t) v : 0;
+        return decimal ? "is decimal (accepted: hex, 0x0001 to 0x7fff)" : "is not a P_Key (accepted: hex, 0x0001 to 0x7fff)";
 }
 
-int policy_parse_base(const char *text, uint16_t *ret, const char **reterr_text, uint16_t *reterr_instead)
+const char *policy_base_problem(const char *text, uint16_t *ret, uint16_t *ret_meant)
 {
         size_t n = strlen(text);
         unsigned long v;
 
-        if (n < 3 || text[0] != '0' || text[1] != 'x' || strspn(text + 2, "0123456789abcdefABCDEF") != n - 2)
-                return refuse_not_hex(text, reterr_text, reterr_instead);
+        if (n < 3 || text[0] != '0' || text[1] != 'x' || strspn(text + 2, HEX_DIGITS) != n - 2)
+                return not_hex_problem(text, ret_meant);
+        *ret_meant = 0;
         if (n > 6)
-                return refuse_base(reterr_text, "has more than four hex digits (accepted: 0x0001 to 0x7fff)",
-                                   reterr_instead, 0);
-        v = strtoul(text + 2, NULL, 16);
+                return "has more than four hex digits (accepted: 0x0001 to 0x7fff)";
+        v = strtoul(text, NULL, 16);
         if ((v & P_KEY_BASE_MASK) == 0)
-                return refuse_base(reterr_text, "is not a partition: it marks an unused table entry (accepted: 0x0001 "
-                                   "to 0x7fff)", reterr_instead, 0);
-        if (v & P_KEY_FULL_BIT)
-                return refuse_base(reterr_text, "has the high bit set, which means full membership and is not part of the "
-                                   "partition's number (accepted: 0x0001 to 0x7fff)", reterr_instead,
-                                   v & P_KEY_BASE_MASK);
+                return "is not a partition: it marks an unused table entry (accepted: 0x0001 to 0x7fff)";
+        if (v & P_KEY_FULL_BIT) {
+                *ret_meant = v & P_KEY_BASE_MASK;
+                return "has the high bit set, which means full membership and is not part of the partition's number (accepted: "
+                       "0x0001 to 0x7fff)";
+        }
         *ret = (uint16_t) v;
-        return 0;
+        return NULL;
 }
 
 static void read_p_key(struct policy_reader *r, struct policy_partition *partition, struct partition_nodes *nodes,
                        const struct yaml_tree_node *map)
 {
-        const char *path = policy_path(r, "partitions.", partition->name, ".pkey"), *text;
+        const char *path = policy_path(r, "partitions.", partition->name, ".pkey"), *problem;
         const struct yaml_tree_node *node = yaml_tree_get(map, "pkey");
-        uint16_t instead;
+        uint16_t meant;
 
         if (!node) {
                 yaml_tree_error(&r->tree, nodes->name, FINDING_KEY_MISSING,
@@ -66,13 +60,14 @@ static void read_p_key(struct policy_reader *r, struct policy_partition *partiti
         nodes->p_key = node;
         if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, path))
                 return;
-        if (policy_parse_base(node->text, &partition->base, &text, &instead) == 0)
+        problem = policy_base_problem(node->text, &partition->base, &meant);
+        if (!problem)
                 return;
         yaml_tree_error(&r->tree, node, FINDING_POLICY_P_KEY, "%s: %s %s", path, report_quote(&r->report, node->text),
-                        text);
-        if (instead > 0)
-                report_hint(&r->report, "write 0x%04x%s", instead,
-                            strstr(text, "high bit") ? " here, and `full` as the membership" : "");
+                        problem);
+        if (meant > 0)
+                report_hint(&r->report, "write 0x%04x%s", meant,
+                            strstr(problem, "high bit") ? " here, and `full` as the membership" : "");
 }
 
 /* ---- members -------------------------------------------------------------------------------------------------- */

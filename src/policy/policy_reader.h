@@ -24,9 +24,9 @@ struct policy_reader {
         struct partition_nodes *nodes; /* same index as policy->partitions */
 };
 
-/* Reads a base: 0x and up to four hex digits, 0x0001 to 0x7fff. Returns 0 or -EBADMSG; then *reterr_text says what is wrong, a
- * static string, and *reterr_instead is the base that was probably meant, or 0. */
-int policy_parse_base(const char *text, uint16_t *ret, const char **reterr_text, uint16_t *reterr_instead);
+/* Reads a base: 0x and up to four hex digits, 0x0001 to 0x7fff. Returns NULL and sets *ret; or returns what is wrong, a static
+ * string, and sets *ret_meant to the base that was probably meant, or 0. */
+const char *policy_base_problem(const char *text, uint16_t *ret, uint16_t *ret_meant);
 
 /* Reads the groups map: first all names, because any line may use any group; then the selectors; then checks for circles. Returns
  * 0 or -ENOMEM, like the functions below. */
