@@ -209,7 +209,7 @@ static void add_hint(struct matcher *m, const struct selector *s)
                 return;
         devices = s->device ? list_devices(m, s) : NULL;
         if (devices)
-                report_hint(m->report, "there is %s", devices);
+                report_hint(m->report, "devices in the fabric: %s", devices);
         else
                 hint_nearest(m, s);
 }
