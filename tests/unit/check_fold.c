@@ -25,7 +25,7 @@ START_TEST(numbers_become_ranges)
 }
 END_TEST
 
-/* What a range would not spell the same way does not go into one. */
+/* Names that no range would spell in the same way are not folded. */
 START_TEST(width_is_kept)
 {
         assert_folded("node[9-10]", "node10", "node9");
@@ -37,7 +37,7 @@ START_TEST(width_is_kept)
 }
 END_TEST
 
-/* Only the last number of a name is one to count with. */
+/* Only the last number of a name is folded into a range. */
 START_TEST(what_stands_around_the_number)
 {
         assert_folded("r1n[1-2],r2n1", "r2n1", "r1n2", "r1n1");
@@ -81,7 +81,7 @@ static struct subnet *make_subnet(void)
         return s;
 }
 
-/* The ports of these GUIDs. */
+/* The ports with these GUIDs. */
 static const char *fold(const struct subnet *s, unsigned n, const uint64_t *guids)
 {
         uint32_t ports[8];
@@ -98,7 +98,7 @@ static const char *fold(const struct subnet *s, unsigned n, const uint64_t *guid
 
 #define FOLD(s, ...) fold(s, sizeof((uint64_t[]) { __VA_ARGS__ }) / sizeof(uint64_t), (uint64_t[]) { __VA_ARGS__ })
 
-/* A name stands for all endports of the host; of some of them each is named. */
+/* A host name means all endports of the host. If only some of them are meant, each is named. */
 START_TEST(a_name_is_the_whole_host)
 {
         const struct subnet *s = make_subnet();

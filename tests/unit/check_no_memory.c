@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* From the text of a policy and a topology to the plan and to OpenSM's file, and what becomes known of the ports on the way, with
- * each allocation failing in turn: each time the answer is that memory is out, or exactly what it is with all of it. */
+/* Runs from the text of a policy and a topology to the plan, OpenSM's file and the knowledge of the ports, while each allocation
+ * fails in turn. Each time the result is -ENOMEM, or the same as with enough memory. */
 
 #include <check.h>
 #include <errno.h>
@@ -44,7 +44,7 @@ static const char policy_text[] = "version: 1\n"
 static const char settings_text[] = "mode: enforce\nenforcement: 'off'\nabsent_hold: 20m\nwriter: opensm\n"
                                     "opensm: {partitions_conf: /etc/p.conf, reload: 'pid:7', config: /etc/opensm.conf}\n";
 
-/* --- what is done ------------------------------------------------------------------------------------------------------ */
+/* --- the steps --------------------------------------------------------------------------------------------------------- */
 
 static int read_texts(struct arena *a, struct findings *f, struct settings **ret_settings, struct policy **ret_policy,
                       struct subnet **ret_subnet)
@@ -130,7 +130,7 @@ static int go(struct arena *a, struct findings *f, struct outcome *ret)
         return f->out_of_memory || !ret->file ? -ENOMEM : 0;
 }
 
-/* --- each time with less ------------------------------------------------------------------------------------------------- */
+/* --- with failing allocations -------------------------------------------------------------------------------------------- */
 
 START_TEST(each_allocation)
 {
@@ -169,7 +169,7 @@ END_TEST
 
 /* --- knowledge ----------------------------------------------------------------------------------------------------------- */
 
-/* Ports that were read, one with an open write, one that a person vouched for. */
+/* Ports that were read, one with an unconfirmed write, one that a person vouched for. */
 static int learn(struct knowledge *k, const struct observed *o, const struct desired *desired)
 {
         const struct p_key entries[P_KEY_BLOCK_ENTRIES] = { { 0xffff }, { 0x8010 } };
@@ -270,7 +270,7 @@ START_TEST(each_allocation_of_knowledge)
 }
 END_TEST
 
-/* Half a discovery would lose ports: there is all of it, or nothing. */
+/* A partial discovery would lose ports: the result is complete, or an error. */
 START_TEST(each_allocation_of_a_discovery)
 {
         const struct knowledge_name host = { { 0x20 }, 1, KNOWLEDGE_ENDPORT };
@@ -311,7 +311,7 @@ START_TEST(each_allocation_of_a_discovery)
 }
 END_TEST
 
-/* What was not counted must not be taken away: memory is short for some time, and there again. */
+/* If an allocation failed while something was counted, it must not be subtracted later, when there is memory again. */
 START_TEST(uncounted_and_taken_away)
 {
         const struct p_key none[P_KEY_BLOCK_ENTRIES] = {}, open[P_KEY_BLOCK_ENTRIES] = { { 0x8010 }, { 0x8011 } };
@@ -341,8 +341,8 @@ START_TEST(uncounted_and_taken_away)
 }
 END_TEST
 
-/* A base could not be counted, so that nobody knows any more who is in the way: nothing is admitted until all are counted anew, no
- * write and nobody who arrives, of that base or of another. */
+/* If a base could not be counted, the counts are not known: no write and no arriving port is admitted, in any base, until all are
+ * counted again. */
 START_TEST(uncounted)
 {
         const struct p_key open[P_KEY_BLOCK_ENTRIES] = { { 0x8010 } }, other[P_KEY_BLOCK_ENTRIES] = { { 0x8011 } };
@@ -384,7 +384,7 @@ START_TEST(uncounted)
 }
 END_TEST
 
-/* All ports are to be stored anew, or it is said that memory is out. */
+/* All ports are stored again, or the result is -ENOMEM. */
 START_TEST(each_allocation_of_what_is_to_be_stored)
 {
         unsigned fails = 0;

@@ -73,7 +73,8 @@ START_TEST(test_one_leaf)
 }
 END_TEST
 
-/* The switch's own ports belong to it, but do not make it one. */
+/* A drift of a switch port belongs to the rewrite of its switch, but does not count as one of the drifted hosts that make a
+ * rewrite. */
 START_TEST(test_switch_ports)
 {
         static const struct p_key lost[] = { { 0x8010 } };
