@@ -351,6 +351,7 @@ static int check_duplicates(struct search *s)
                            "partitions.%s.members: %s is the same selector as %s in line %u", p->name,
                            report_quote(report, normals[i].rule->text), report_quote(report, normals[i - 1].rule->text),
                            normals[i - 1].rule->where.line);
+                report_hint(report, "remove one of the two lines");
         }
         return 0;
 }

@@ -114,6 +114,7 @@ static void refuse_circle(struct walk *w, const struct selector *at, unsigned fr
         report_add(&r->report, FINDING_ERROR, FINDING_POLICY_GROUP_CYCLE, &at->place,
                    "groups.%s: the group contains itself: %s -> %s", groups[w->stack[w->depth - 1]].name,
                    chain ? chain : "...", first);
+        report_hint(&r->report, "remove one of these groups from the one before it");
 }
 
 /* Returns the height of a group; GROUPS_MAX_DEPTH + 1: it is nested too deeply or contains itself, and this was reported. */

@@ -179,10 +179,16 @@ static int set_scalar(struct builder *b, struct yaml_tree_node *node, const yaml
 
 static void refuse_extras(struct builder *b, const struct yaml_tree_node *node, const void *anchor, const void *tag)
 {
-        if (anchor)
+        struct report *r = b->tree->report;
+
+        if (anchor) {
                 yaml_tree_error(b->tree, node, FINDING_YAML_ALIAS, "anchors (&NAME) are not accepted");
-        if (tag)
+                report_hint(r, "remove it; repeat the value where it is used, or use `groups`");
+        }
+        if (tag) {
                 yaml_tree_error(b->tree, node, FINDING_YAML_TYPE, "tags (!NAME) are not accepted");
+                report_hint(r, "remove it: no value needs a tag");
+        }
 }
 
 static void refuse_alias(struct builder *b, struct yaml_tree_node *node, const yaml_event_t *e)
@@ -227,6 +233,7 @@ static void check_key(struct builder *b, struct yaml_tree_node *key)
                 key->broken = true;
         } else if (key->plain && strcmp(key->text, "<<") == 0) {
                 yaml_tree_error(b->tree, key, FINDING_YAML_ALIAS, "merge keys (<<) are not accepted");
+                report_hint(b->tree->report, "repeat the keys in each map");
                 key->broken = true;
         }
 }
@@ -295,7 +302,7 @@ static void report_duplicate(struct builder *b, const struct yaml_tree_node *fir
 
         yaml_tree_error(b->tree, again->key, FINDING_YAML_DUPLICATE_KEY, "duplicate key %s",
                         report_quote(r, again->key->text));
-        report_hint(r, "the first one is in line %u", first->key->line);
+        report_hint(r, "the first one is in line %u: remove one of the two", first->key->line);
         again->key->broken = again->broken = true;
 }
 
