@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The method Violations between two ends of a socket: who is answered, in which order, and who is refused. */
+/* The method Violations over a socket pair: which calls are answered, in which order, and which are refused. */
 
 #include <check.h>
 #include <string.h>
@@ -16,9 +16,9 @@
 static sd_event *event;
 static sd_bus *server, *client;
 static struct bus_violations *violations;
-static usec_t now, duration; /* what the clock says, and how long the records take */
+static usec_t now, duration; /* the time of the clock, and how long collecting records takes */
 static unsigned n_collected;
-static char seen[MAX_SEEN][512]; /* the answers as they came: the name of the call, and the error */
+static char seen[MAX_SEEN][512]; /* the answers in their order: the name of the call, and the error */
 static size_t n_seen;
 
 usec_t __wrap_clock_now(void);
@@ -76,7 +76,7 @@ static int on_answer(sd_bus_message *reply, void *userdata, sd_bus_error *error)
         return 1;
 }
 
-/* The bus is not there to say who sends. */
+/* Sets the sender, as a bus does. */
 static void send_call(const char *name, const char *sender, const char *interface, const char *member, const char *node)
 {
         sd_bus_message *call = NULL;
@@ -95,7 +95,7 @@ static void violations_of(const char *name, const char *sender, const char *node
         send_call(name, sender, INTERFACE, "Violations", node);
 }
 
-/* Any other method, as Status. */
+/* Calls another method, in the place of Status. */
 static void ping(void)
 {
         send_call("ping", NULL, "org.freedesktop.DBus.Peer", "Ping", NULL);
@@ -161,7 +161,7 @@ START_TEST(answered)
 }
 END_TEST
 
-/* What is refused, and what others ask for, does not wait for anybody's violations. */
+/* Refusals and other methods do not wait for the queue. */
 START_TEST(one_for_each_client)
 {
         static const char again[] = "again org.freedesktop.DBus.Error.LimitsExceeded: this client already waits for violations; "
@@ -208,7 +208,7 @@ static void answer_two(usec_t due)
         expect("first");
 }
 
-/* Nine times as long as an answer took there is time for everything else. */
+/* After an answer the queue rests nine times as long as the answer took. */
 START_TEST(tenth_of_the_time)
 {
         usec_t real = __real_clock_now();

@@ -36,7 +36,7 @@ static void teardown(void)
         arena_free(arena);
 }
 
-/* It may refuse, too. */
+/* A parser that can refuse the value. */
 static void read_length(struct findings *f, const char *text, void *object)
 {
         struct options *o = object;
@@ -55,7 +55,7 @@ static const struct command_line_option known[] = {
         { "length", 0, COMMAND_LINE_READ, 0, read_length, NULL, NULL },
 };
 
-/* Words with blanks between them, behind the program's name. */
+/* Splits the text at blanks, and passes the words behind the program's name. */
 static int read_line(const char *words)
 {
         static const struct command_line line = { "program", known, ELEMENTS(known) };
@@ -117,7 +117,7 @@ START_TEST(letters)
 }
 END_TEST
 
-/* Each line is read from its beginning, and arguments are brought to the end. */
+/* Each call starts at the first argument, and moves the arguments without options to the end. */
 START_TEST(positional)
 {
         ck_assert_int_eq(read_line("one --loud two -q -- -x"), 4);

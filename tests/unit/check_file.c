@@ -79,7 +79,7 @@ static void expect_link(const char *path, const char *target)
         ck_assert_str_eq(is, target);
 }
 
-/* There was no memory for the arena: as if there is none for the bytes. */
+/* NULL for an arena, because there was no memory for it, means -ENOMEM. */
 START_TEST(read_without_an_arena)
 {
         const char *bytes = NULL;
@@ -114,7 +114,7 @@ START_TEST(write_for_others)
 }
 END_TEST
 
-/* Whoever made a link has the file elsewhere: it stays a link, and nothing is left beside it. */
+/* The target of a link is replaced, the link stays, and no temporary file is left. */
 START_TEST(write_through_links)
 {
         char target[sizeof(directory) + 8];
@@ -123,15 +123,15 @@ START_TEST(write_through_links)
         ck_assert_int_eq(mkdir("folder", 0700), 0);
         ck_assert_int_eq(symlink("folder/real", "link1"), 0);
         ck_assert_int_eq(symlink("real", "folder/beside"), 0); /* relative to the folder of the link */
-        ck_assert_int_eq(file_write_shared("link1", "first", 5), 0); /* to what is not there yet */
+        ck_assert_int_eq(file_write_shared("link1", "first", 5), 0); /* the target does not exist yet */
         expect_content("folder/real", "first");
         ck_assert_int_eq(stat("folder/real", &st), 0);
         ck_assert_uint_eq(st.st_mode & 0777, 0644);
         ck_assert_int_eq(file_write_shared("folder/beside", "second", 6), 0);
         expect_content("folder/real", "second");
-        ck_assert_int_eq(chmod("folder/real", 0640), 0); /* kept from now on */
+        ck_assert_int_eq(chmod("folder/real", 0640), 0); /* this mode is kept */
         (void) snprintf(target, sizeof(target), "%s/link1", directory);
-        ck_assert_int_eq(symlink(target, "link2"), 0); /* one to another, by its whole path */
+        ck_assert_int_eq(symlink(target, "link2"), 0); /* an absolute link to another link */
         ck_assert_int_eq(file_write_shared("link2", "third", 5), 0);
         expect_content("folder/real", "third");
         ck_assert_int_eq(stat("folder/real", &st), 0);
@@ -151,7 +151,7 @@ START_TEST(write_through_links)
 }
 END_TEST
 
-/* In a folder that others may write to, a link is not to be followed. */
+/* Links are not followed, because other users may be able to write to the directory. */
 START_TEST(others_links_are_replaced)
 {
         ck_assert_int_eq(file_write_shared("a", "mine", 4), 0);
@@ -225,7 +225,7 @@ START_TEST(found)
 }
 END_TEST
 
-/* What was closed is not given to the next file that is opened, and still cannot be used. */
+/* The next file that is opened does not get a standard descriptor that was closed, and that one stays unusable. */
 START_TEST(closed_descriptors)
 {
         for (int closed = 0; closed < 8; closed++) {

@@ -25,7 +25,7 @@ static const char *path_of(const char *name)
         return path;
 }
 
-/* sleep(1) by another name. */
+/* Starts sleep(1) under another name. */
 static pid_t start(const char *name)
 {
         char command[1024], comm[64] = "";
@@ -35,7 +35,7 @@ static pid_t start(const char *name)
         ck_assert_int_eq(system(command), 0);
         pid = fork();
         if (pid == 0) {
-                (void) signal(SIGHUP, SIG_DFL); /* whoever runs this may have it ignored, as nohup does */
+                (void) signal(SIGHUP, SIG_DFL); /* the parent may ignore it, as nohup does */
                 (void) execl(path_of(name), name, "600", (char *) NULL);
                 _exit(127);
         }
@@ -73,7 +73,7 @@ START_TEST(test_opensm_is_told)
 }
 END_TEST
 
-/* A number that went stale belongs to somebody else now. */
+/* The number in an old pidfile belongs to another process now. */
 START_TEST(test_others_are_not)
 {
         pid_t pid = start("opensmd");
@@ -124,7 +124,7 @@ START_TEST(test_long_path)
 }
 END_TEST
 
-/* ---- units, as systemd shows them to its clients ---- */
+/* ---- units of a fake systemd ---- */
 
 #define CGROUPS "/sys/fs/cgroup/check-opensm"
 
@@ -132,7 +132,7 @@ static const struct unit {
         const char *name, *group;
         const char *parts[5]; /* up to NULL */
 } units[] = {
-        /* Debian's: the one that is enabled has ended, and the port's own has the process */
+        /* as in Debian: the enabled unit has ended, and the process is in the unit of the port */
         { "opensm.service", "", { "opensm.target", "opensm@1.service", "opensm@2.service", "opensm@3.service", "other.service" } },
         { "opensm@1.service", "/check-opensm/1", {} },
         { "opensm@2.service", "", {} },
@@ -143,7 +143,7 @@ static const struct unit {
         { "alone.service", "", {} },
 };
 
-/* The processes of a control group, a line for each. */
+/* The processes of a control group, one a line. */
 static struct {
         const char *group;
         char procs[32];
@@ -229,7 +229,7 @@ static void serve(int fd)
         sd_bus_unref(bus);
 }
 
-/* A bus with nobody but systemd on it. */
+/* A bus with only the fake systemd on it. */
 static pid_t start_systemd(void)
 {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -262,7 +262,7 @@ static int signal_unit(const char *unit, int number)
         return opensm_process_signal(&s, number, why);
 }
 
-/* A process that is not OpenSM runs in a unit beside it. */
+/* One unit has another process beside OpenSM. */
 START_TEST(test_units)
 {
         pid_t bus = start_systemd(), first = start_in(0, "opensm"), third = start_in(1, "opensm"), other = start_in(2, "other");
@@ -273,7 +273,7 @@ START_TEST(test_units)
         ck_assert_int_eq(how_it_ended(third), SIGHUP);
         ck_assert_int_eq(signal_unit("opensm.service", SIGHUP), -ESRCH);
 
-        /* parts are not asked where the unit has the process itself */
+        /* the parts of a unit are not searched if OpenSM runs in the unit itself */
         first = start_in(0, "opensm");
         third = start_in(1, "opensm");
         ck_assert_int_eq(signal_unit("opensmd.service", SIGHUP), 0);

@@ -13,7 +13,7 @@
 static struct remembered *now;
 static struct store_transaction t;
 
-/* --- memory that runs out ----------------------------------------------------------------------------------------- */
+/* --- out of memory ------------------------------------------------------------------------------------------------ */
 
 static unsigned n_allocations, failing;
 static bool counting;
@@ -74,7 +74,7 @@ static void delete(const char *key)
                 memmove(&all[at], &all[at + 1], (--n_all - at) * sizeof(*all));
 }
 
-/* Carries the transaction out; returns the number of its operations. */
+/* Commits the transaction; returns the number of its operations. */
 static size_t commit(void)
 {
         size_t n = t.n;
@@ -108,7 +108,7 @@ static int load(struct remembered *r)
         return e;
 }
 
-/* Another process begins with what was stored. */
+/* Loads all stored records, as a new process does. */
 static void begin_anew(void)
 {
         remembered_free(now);
@@ -140,7 +140,7 @@ static void teardown(void)
         knowledge_teardown();
 }
 
-/* A good value, in which one text was replaced. */
+/* A valid value in which one text is replaced. */
 static const char *with(const char *good, const char *what, const char *by)
 {
         const char *at = strstr(good, what);
@@ -255,7 +255,7 @@ START_TEST(indexes_that_changed)
 }
 END_TEST
 
-/* Of too many those that were freed last. */
+/* If there are too many, those are kept that were freed last. */
 START_TEST(indexes_of_a_huge_table)
 {
         const struct freed_index *items;
@@ -279,7 +279,7 @@ static const char *const wrong_indexes[][2] = {
         { "0x0000000000000001", "0x-1" },
         { "0x0000000000000001", "0x000000000000000g" },
         { "0x0000000000000001", "0x00000000000000001" },
-        { "0x0000000000000001", "0x0000000000000002" }, /* another port than that of the key */
+        { "0x0000000000000001", "0x0000000000000002" }, /* not the port of the key */
         { "\"port\":1", "\"port\":2" },
         { "\"port\":1", "\"port\":256" },
         { "\"port\":1", "\"port\":-1" },
@@ -512,7 +512,7 @@ START_TEST(old_generations_go)
 }
 END_TEST
 
-/* A commit that failed has changed nothing: the next one deletes what this one would have deleted. */
+/* A failed commit changes nothing: the next one deletes the same records. */
 START_TEST(old_generations_go_after_a_failure)
 {
         const struct generation g = { .number = RECORDS_MAX_GENERATIONS + 1, .policy_bytes = "x", .n_policy_bytes = 1 };
@@ -549,7 +549,7 @@ static const char *const wrong_headers[][2] = {
         { "5", "5,\"number\":2" }, { "}", "" },
 };
 
-/* An older one is never taken for the one in force, and its number is not given again. */
+/* If a generation is damaged, an older one does not come in force in its place, and its number is not used again. */
 static void check_none_in_force(const char *key)
 {
         check_damaged(key);
@@ -563,7 +563,7 @@ START_TEST(damaged_generation)
         put_generation(2, "newer", 5);
         put_text(GENERATION(2), "");
         begin_anew();
-        ck_assert_uint_eq(now->n_damaged, 2); /* its bytes are of no use without it */
+        ck_assert_uint_eq(now->n_damaged, 2); /* a policy without its header is damaged, too */
         ck_assert_str_eq(now->first_damaged, GENERATION(2));
         delete(PART(2, 0));
         for (size_t i = 0; i < ELEMENTS(wrong_headers); i++) {
@@ -585,7 +585,7 @@ START_TEST(damaged_generation)
         check_none_in_force(PART(2, 0));
         put_text(PART(2, 0), "");
         check_none_in_force(PART(2, 0));
-        /* what is damaged is deleted in its time, too */
+        /* damaged generations are in the history, and deleted in their turn */
         ck_assert_uint_eq(now->history.n, 2);
 }
 END_TEST
@@ -601,7 +601,7 @@ START_TEST(damaged_older_generation)
 }
 END_TEST
 
-/* It could be a higher one than all others. */
+/* A generation whose number cannot be read could be the newest. */
 START_TEST(generation_of_unknown_number)
 {
         static const char *const keys[] = {
@@ -621,7 +621,7 @@ START_TEST(generation_of_unknown_number)
 }
 END_TEST
 
-/* Another program put it into the database: NULL stands for what is no value, or no key. */
+/* NULL stands for a key or a value that no transaction can have written. */
 START_TEST(not_a_record)
 {
         static const char *const keys[] = { "index/0x0000000000000001/1", "known/0x0000000000000001", GENERATION(2), PART(2, 0),
@@ -642,11 +642,11 @@ START_TEST(not_a_record)
         ck_assert_int_eq(remembered_restore(now, NULL, "", 0), 0);
         remembered_end(now);
         ck_assert_uint_eq(now->n_damaged, 1);
-        ck_assert_ptr_null(now->policy); /* it may be a newer one */
+        ck_assert_ptr_null(now->policy); /* the record without a key may be a newer policy */
 }
 END_TEST
 
-/* A store that does not keep the order does not bring an older one into force. */
+/* If a store returns records out of order, an older generation does not come in force. */
 START_TEST(generations_out_of_order)
 {
         put_generation(1, "older", 5);
@@ -665,7 +665,7 @@ START_TEST(generations_out_of_order)
 }
 END_TEST
 
-/* Who forgets the end takes nothing for a policy. */
+/* Without remembered_end() there is no policy. */
 START_TEST(not_ended)
 {
         put_generation(1, "older", 5);
@@ -697,7 +697,7 @@ START_TEST(many_ports)
 }
 END_TEST
 
-/* Whatever allocation fails is an error, and nothing is taken for damaged. */
+/* Each failed allocation is an error, and never counts as damage. */
 START_TEST(out_of_memory)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);

@@ -28,7 +28,7 @@ static void setup(void)
         findings_init(&findings, arena);
 }
 
-/* Whatever went wrong: no message has anything of the content. */
+/* No finding of any test contains a part of the secret. */
 static void teardown(void)
 {
         static const char *const left[] = { "a", "link", "fifo", "credentials/m_key", "neighbors", "credentials/neighbors" };
@@ -92,7 +92,7 @@ START_TEST(nothing_named)
 {
         ck_assert_int_eq(read_it(NULL, 4096), 0);
         ck_assert_ptr_null(secret.bytes);
-        ck_assert_int_eq(setenv("CREDENTIALS_DIRECTORY", directory, 1), 0); /* has others, not this one */
+        ck_assert_int_eq(setenv("CREDENTIALS_DIRECTORY", directory, 1), 0); /* does not have this credential */
         ck_assert_int_eq(read_it(NULL, 4096), 0);
         ck_assert_ptr_null(secret.bytes);
 }
@@ -117,7 +117,7 @@ START_TEST(owners_only)
 }
 END_TEST
 
-/* Only root can give a file away; anybody else finds one of another user in /proc, and may not open it. */
+/* Only root can change a file's owner; other users test with a file of another user in /proc, which they may not open. */
 START_TEST(owner)
 {
         if (geteuid() == 0) {
@@ -137,7 +137,7 @@ START_TEST(unreadable)
         refuse(directory, 4096, FINDING_FILE_UNREADABLE);
         ck_assert_int_eq(mkfifo("fifo", 0600), 0);
         refuse("fifo", 4096, FINDING_FILE_UNREADABLE);
-        refuse("/proc/self/environ", 4096, FINDING_FILE_UNREADABLE); /* more than its size says */
+        refuse("/proc/self/environ", 4096, FINDING_FILE_UNREADABLE); /* longer than its size, which is 0 */
         write_file("a", 0600);
         refuse("a", strlen(CONTENT) - 1, FINDING_FILE_TOO_LARGE);
         findings.n = 0;
@@ -154,14 +154,14 @@ START_TEST(empty)
 }
 END_TEST
 
-/* A credential goes before a file, whether that is readable or not. */
+/* A credential takes precedence over a file, readable or not. */
 START_TEST(credential)
 {
         make_credential(0400);
         accept(NULL);
         accept("absent");
         ck_assert_ptr_nonnull(strstr(secret.path, "/credentials/m_key"));
-        write_file("credentials/m_key", 0440); /* what an ACL looks like */
+        write_file("credentials/m_key", 0440); /* the mode that an ACL leads to */
         accept(NULL);
         write_file("credentials/m_key", 0404);
         refuse(NULL, 4096, FINDING_SECRET_EXPOSED);
@@ -172,7 +172,7 @@ START_TEST(credential)
 }
 END_TEST
 
-/* A directory of credentials that is no absolute path is none. */
+/* A relative path in $CREDENTIALS_DIRECTORY is ignored. */
 START_TEST(relative_credentials)
 {
         make_credential(0400);
@@ -234,7 +234,7 @@ static void expect_note(const char *path, const char *text)
         ck_assert_ptr_nonnull(strstr(findings.items[0].text, "2 different M_Keys"));
 }
 
-/* Which port is at the end of a link need not be known where all have the same M_Key. */
+/* The file is only needed if there are several M_Keys. */
 START_TEST(neighbors)
 {
         static const char same[] = "0x1 0x5ec4e7\n\n0x2 0x5ec4e7\n", several[] = "0x1 0x5ec4e7\n\n0x2 0x5ec4e75ec4e7\n";
@@ -255,7 +255,7 @@ START_TEST(neighbors)
         ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 12);
         ck_assert_str_eq(bytes, "0x1:1 0x2:1\n");
         ck_assert_uint_eq(findings.n, 0);
-        /* who can change it could have an M_Key sent to another port */
+        /* a user who can write it could redirect an M_Key to another port */
         ck_assert_int_eq(chmod("neighbors", 0664), 0);
         ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 0);
         ck_assert_ptr_null(bytes);
@@ -263,14 +263,14 @@ START_TEST(neighbors)
         ck_assert_int_eq(chmod("neighbors", 0646), 0);
         ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 0);
         expect_note("./neighbors", "by others than root");
-        /* what is no file is not waited for */
+        /* opening a FIFO does not block */
         ck_assert_int_eq(unlink("neighbors"), 0);
         ck_assert_int_eq(mkfifo("neighbors", 0644), 0);
         ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 0);
         expect_note("./neighbors", "Invalid argument");
         ck_assert_int_eq(unlink("neighbors"), 0);
         ck_assert_int_eq(file_write_public("neighbors", "0x1:1 0x2:1\n", 12), 0);
-        /* a credential goes before; without a file, nothing else will do */
+        /* a credential takes precedence; without m_key_file there is no other place */
         ck_assert_uint_eq(read_neighbors(NULL, keys, &bytes), 0);
         ck_assert_uint_eq(findings.n, 1);
         ck_assert_int_eq(mkdir("credentials", 0700), 0);

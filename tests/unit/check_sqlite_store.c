@@ -21,7 +21,7 @@ static struct arena *arena;
 static struct sqlite_store *store;
 static struct store_transaction t;
 
-/* --- the disk, as SQLite sees it --------------------------------------------------------------------------------------- */
+/* --- a disk that fails for SQLite ------------------------------------------------------------------------------------- */
 
 static unsigned n_syncs;
 static int sync_error, write_error, read_error; /* errno; 0: none */
@@ -33,7 +33,7 @@ static int count_sync(void)
         return sync_error ? -1 : 0;
 }
 
-/* Instead of those of the C library. Nothing is synced: here processes crash, and no hosts. */
+/* Replace those of the C library. Syncing does nothing, to save time: these tests kill processes, not hosts. */
 int fsync(int fd)
 {
         (void) fd;
@@ -68,7 +68,7 @@ static void watch_the_disk(void)
 {
         sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
 
-        /* which of the names SQLite uses depends on how it was built */
+        /* the build of SQLite decides which of these names it uses */
         ck_assert_int_eq(vfs->xSetSystemCall(vfs, "pwrite", (sqlite3_syscall_ptr) write_at), SQLITE_OK);
         ck_assert_int_eq(vfs->xSetSystemCall(vfs, "pwrite64", (sqlite3_syscall_ptr) write_at), SQLITE_OK);
         ck_assert_int_eq(vfs->xSetSystemCall(vfs, "pread", (sqlite3_syscall_ptr) read_at), SQLITE_OK);
@@ -103,7 +103,7 @@ void *__wrap_calloc(size_t n, size_t size)
         return may_allocate() ? __real_calloc(n, size) : NULL;
 }
 
-/* Before SQLite is used for the first time; without lookaside it has no memory in which allocations are not seen. */
+/* To be called before SQLite is first used. Without lookaside every allocation is visible to the tests. */
 static bool watch_the_memory(void)
 {
         sqlite3_mem_methods watched;
@@ -120,7 +120,7 @@ static bool watch_the_memory(void)
 
 /* --- files ------------------------------------------------------------------------------------------------------------- */
 
-/* Until it was called a few times more. */
+/* The path stays valid for the next three calls. */
 static const char *path_of(const char *name)
 {
         static char paths[4][512];
@@ -143,7 +143,7 @@ static void empty_directory(void)
         closedir(d);
 }
 
-/* Names in the directory that begin so. */
+/* Counts the names in the directory that have this prefix. */
 static unsigned count_files(const char *prefix)
 {
         DIR *d = opendir(dir);
@@ -196,7 +196,7 @@ static int try_open(struct sqlite_store **ret, char **ret_damaged)
         return sqlite_store_open(dir, BUSY_MSEC, ret, ret_damaged);
 }
 
-/* One in good order. */
+/* Opens the store, which must not be damaged. */
 static struct sqlite_store *open_store(void)
 {
         struct sqlite_store *s = NULL;
@@ -208,7 +208,7 @@ static struct sqlite_store *open_store(void)
         return s;
 }
 
-/* One whose database was moved aside; where it is, in the arena. */
+/* Opens the store, whose database must be moved aside. *ret_damaged: its new path, in the arena. */
 static struct sqlite_store *open_damaged(const char **ret_damaged)
 {
         struct sqlite_store *s = NULL;
@@ -472,7 +472,7 @@ START_TEST(handler_ends_the_load)
         put(store, "c", "3");
         ck_assert_int_eq(sqlite_store_load(store, stop_at_b, &n), 7);
         ck_assert_int_eq(n, 2);
-        /* it holds no lock on */
+        /* loading leaves no lock */
         exec_other("PRAGMA wal_checkpoint(TRUNCATE); BEGIN EXCLUSIVE; COMMIT");
         put(store, "d", "4");
         ck_assert_str_eq(dump(store), "a=1;b=2;c=3;d=4;");
@@ -553,7 +553,7 @@ START_TEST(many_records)
         store = open_store();
         begin();
         for (unsigned i = 0; i < 100000; i++) {
-                unsigned k = i * 7919 % 100000; /* in some order */
+                unsigned k = i * 7919 % 100000; /* a permutation */
 
                 snprintf(key, sizeof(key), "n/%06u", k);
                 memset(value, (int) k, sizeof(value));
@@ -562,7 +562,7 @@ START_TEST(many_records)
         ck_assert_int_eq(sqlite_store_commit(store, &t), 0);
         ck_assert_int_eq(sqlite_store_load(store, check_number, &next), 0);
         ck_assert_uint_eq(next, 100000);
-        /* what the -wal grew to is given back */
+        /* the -wal shrinks again */
         ck_assert_int_eq(stat(path_of("state.db-wal"), &st), 0);
         ck_assert_int_gt(st.st_size, 5 << 20);
         put(store, "a", "1");
@@ -624,7 +624,7 @@ START_TEST(waits_for_the_lock)
 }
 END_TEST
 
-/* Every kind of failure of the disk, first at an operation and then at the commit. */
+/* Each disk error, first in an operation and then in the commit. */
 START_TEST(disk_fails)
 {
         static const struct {
@@ -644,7 +644,7 @@ START_TEST(disk_fails)
                         char key[8];
 
                         snprintf(key, sizeof(key), "c/%u", k);
-                        store_put(&t, key, large, i % 2 ? sizeof(large) : 1); /* more than the cache has room for, or not */
+                        store_put(&t, key, large, i % 2 ? sizeof(large) : 1); /* every other case exceeds the cache */
                 }
                 *cases[i].which = cases[i].error;
                 ck_assert_int_eq(sqlite_store_commit(store, &t), cases[i].expected);
@@ -658,7 +658,7 @@ START_TEST(disk_fails)
 }
 END_TEST
 
-/* An operation that fails, and after which SQLite does not roll back by itself. */
+/* An operation fails with an error after which SQLite does not roll back by itself. */
 START_TEST(operation_fails)
 {
         store = open_store();
@@ -753,7 +753,7 @@ static int count_numbered(void *userdata, const char *key, const void *value, si
         return 0;
 }
 
-/* All transactions 1 to the last one are there, whole, at one moment; the number of the last. */
+/* Checks that transactions 1 to n are complete, and returns n. */
 static unsigned check_numbered(struct sqlite_store *s)
 {
         struct numbered found = {};
@@ -788,7 +788,7 @@ START_TEST(killed_while_it_commits)
 }
 END_TEST
 
-/* Another process reads while it is killed, and has it open afterwards. */
+/* This process reads while the writer is killed, and has the store open afterwards. */
 START_TEST(killed_beside_another)
 {
         unsigned last;
@@ -813,7 +813,7 @@ START_TEST(killed_beside_another)
 }
 END_TEST
 
-/* Whatever is left of a database that was not finished is no damage. */
+/* What a process leaves that was killed while it created the database is not damage. */
 START_TEST(killed_while_it_is_made)
 {
         struct sqlite_store *s = NULL;
@@ -856,7 +856,7 @@ static void commit_many(const char *name)
         _exit(0);
 }
 
-/* From the first opening on, in a directory that has no database yet. */
+/* The same from the first open on, in a directory without a database. */
 START_TEST(processes_at_the_same_time)
 {
         static const char *const names[] = { "p", "q", "r", "s" };
@@ -907,7 +907,7 @@ static void check_same_bytes(const char *path, const char *bytes, size_t n)
         ck_assert_int_eq(memcmp(now, bytes, n), 0);
 }
 
-/* state.db is moved aside as it is, and an empty store that works is in its place. */
+/* Expects that state.db is moved aside unchanged, and that an empty store takes its place. */
 static void check_moved_aside(const char *what)
 {
         const char *damaged = NULL, *bytes;
@@ -920,7 +920,7 @@ static void check_moved_aside(const char *what)
         ck_assert_msg(dump(store)[0] == '\0', "%s", what);
         put(store, "new", "1");
         store = sqlite_store_close(store);
-        /* which is good the next time */
+        /* that store is not damaged the next time */
         store = open_store();
         ck_assert_str_eq(dump(store), "new=1;");
         store = sqlite_store_close(store);
@@ -992,7 +992,7 @@ START_TEST(foreign_databases)
 }
 END_TEST
 
-/* The statements above are refused for what they change. */
+/* The same statements without a change are accepted, so the databases above are refused for their changes. */
 START_TEST(own_database)
 {
         exec_other(ID "PRAGMA user_version = 1;" TABLE "INSERT INTO record VALUES('a', x'31')");
@@ -1003,7 +1003,7 @@ START_TEST(own_database)
 }
 END_TEST
 
-/* A format that this SQLite can read and not write: header, byte 18. */
+/* A file format that this SQLite can read but not write: byte 18 of the header. */
 START_TEST(header_says_read_only)
 {
         size_t n = 0;
@@ -1017,7 +1017,7 @@ START_TEST(header_says_read_only)
 }
 END_TEST
 
-/* Whatever was hit: a store that opens, and records or -EUCLEAN. */
+/* After random damage the store opens, and loading it returns records or -EUCLEAN. */
 START_TEST(random_damage)
 {
         unsigned n_moved = 0, n_kept = 0;
@@ -1038,7 +1038,7 @@ START_TEST(random_damage)
                 write_file("state.db", bytes, n);
                 r = try_open(&store, &damaged);
                 if (r == -EPROTONOSUPPORT)
-                        continue; /* a version may be hit, too */
+                        continue; /* the damage may also raise the version */
                 ck_assert_int_eq(r, 0);
                 r = sqlite_store_load(store, add_text, &text);
                 ck_assert(r == 0 || (r == -EUCLEAN && !damaged));
@@ -1070,7 +1070,7 @@ START_TEST(newer_version)
 }
 END_TEST
 
-/* What another process left: a database whose records are in its -wal yet. */
+/* A database of another process whose records are still in its -wal. */
 static void leave_wal(void)
 {
         int reports;
@@ -1117,7 +1117,7 @@ START_TEST(emptied_beside_its_wal)
 }
 END_TEST
 
-/* A -wal without its database is not taken for that of a new one. */
+/* A -wal without its database is not used for a new one. */
 START_TEST(wal_without_database)
 {
         const char *damaged = NULL, *wal;
@@ -1132,7 +1132,7 @@ START_TEST(wal_without_database)
 }
 END_TEST
 
-/* None is moved over an older one, in the same second either; the newest is reported. */
+/* No damaged database overwrites an older one, not even in the same second; the newest is reported. */
 START_TEST(damaged_again_and_again)
 {
         char *damaged, *before = NULL;
@@ -1156,7 +1156,7 @@ START_TEST(damaged_again_and_again)
 }
 END_TEST
 
-/* Who was killed after it moved one aside could not report it. */
+/* A process that was killed after it moved a database aside has not reported that. */
 START_TEST(moved_aside_before)
 {
         const char *damaged = NULL;
@@ -1173,7 +1173,7 @@ START_TEST(moved_aside_before)
 }
 END_TEST
 
-/* The disk is full from some write on: what was moved aside is reported by the first one who can open, and only by it. */
+/* The disk becomes full at each possible write. The first process that can open the store reports the damaged database, once. */
 START_TEST(reported_once)
 {
         unsigned n_full = 0, n_moved = 0;
@@ -1208,7 +1208,7 @@ START_TEST(reported_once)
 }
 END_TEST
 
-/* As long as another process has it open, it stays where it is. */
+/* A damaged database is not moved while another process has it open. */
 START_TEST(damaged_while_it_is_open)
 {
         const char *damaged = NULL;
@@ -1227,7 +1227,7 @@ START_TEST(damaged_while_it_is_open)
 }
 END_TEST
 
-/* And while another one is at it, all others wait. */
+/* While one process replaces the database no other one can open it. */
 START_TEST(another_replaces_it)
 {
         int fd;
@@ -1291,7 +1291,7 @@ static int count_wrong(void *userdata, const char *key, const void *value, size_
         return 0;
 }
 
-/* What another program wrote is given as what it is not, and hides no other record. */
+/* Keys and values that no transaction can have written are NULL, and do not hide other records. */
 START_TEST(wrong_types)
 {
         static const struct {
@@ -1337,7 +1337,7 @@ START_TEST(damage_noticed_later)
 
         make_good();
         store = open_store();
-        /* what the store has read already is out of date, so that it reads again */
+        /* a commit of another process, so that the store reads its pages again */
         exec_other("INSERT INTO record VALUES('l', x''); PRAGMA wal_checkpoint(TRUNCATE)");
         bytes = read_file(path_of("state.db"), &n);
         memset(bytes + 4096, 0xff, n - 4096);
@@ -1359,7 +1359,7 @@ START_TEST(table_dropped_while_it_is_open)
 }
 END_TEST
 
-/* --- what cannot be opened --------------------------------------------------------------------------------------------- */
+/* --- stores that cannot be opened --------------------------------------------------------------------------------------- */
 
 START_TEST(not_a_file)
 {
@@ -1411,7 +1411,7 @@ START_TEST(directory_by_a_link)
 }
 END_TEST
 
-/* In a process of a user who may not do all: the result of opening. */
+/* The result of opening the store in a process of an unprivileged user. */
 static int open_as_user(void)
 {
         struct sqlite_store *s = NULL;
@@ -1453,7 +1453,7 @@ START_TEST(no_permission)
 }
 END_TEST
 
-/* A disk that cannot be read or written is no damage, and nothing is moved. */
+/* A disk that cannot be read or written is not damage of the database: nothing is moved. */
 START_TEST(disk_fails_at_opening)
 {
         make_good();
@@ -1482,7 +1482,7 @@ START_TEST(disk_is_full_at_opening)
 }
 END_TEST
 
-/* A new one is not given its name before it is on the disk. */
+/* A new database is on the disk before it gets its name. */
 START_TEST(new_one_is_synced)
 {
         sync_error = EIO;
@@ -1493,7 +1493,7 @@ END_TEST
 
 /* --- memory runs out ---------------------------------------------------------------------------------------------------- */
 
-/* Returns what the first that failed returned. */
+/* Returns the first error. */
 static int use_store(void)
 {
         struct sqlite_store *s = NULL;
@@ -1512,7 +1512,7 @@ static int use_store(void)
         return r;
 }
 
-/* Each allocation fails once: nothing is taken for damage, and the store is as good as before. */
+/* Each allocation fails once: that never counts as damage, and the store stays intact. */
 static void fail_each(void)
 {
         unsigned n_failed = 0;
@@ -1526,7 +1526,7 @@ static void fail_each(void)
                 failing = 0;
                 if (n_allocations < which)
                         break;
-                /* SQLite can do without some */
+                /* SQLite works without some */
                 ck_assert_msg(r == 0 || r == -ENOMEM || r == -EIO, "allocation %u: %s", which, strerror(-r));
                 ck_assert_uint_eq(count_files("state.db.damaged"), 0);
                 n_failed += r == -ENOMEM;

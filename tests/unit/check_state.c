@@ -17,7 +17,7 @@ static struct arena *arena;
 
 /* --- files -------------------------------------------------------------------------------------------------------- */
 
-/* Nothing is synced: here processes crash, and no hosts. */
+/* Syncing does nothing, to save time: these tests kill processes, not hosts. */
 int fsync(int fd)
 {
         (void) fd;
@@ -94,7 +94,7 @@ static void teardown(void)
         arena = arena_free(arena);
 }
 
-/* --- what is remembered ------------------------------------------------------------------------------------------- */
+/* --- records ------------------------------------------------------------------------------------------------------ */
 
 static void open_again(int expected)
 {
@@ -154,7 +154,7 @@ static int commit_table(struct state *s)
                              "\"vouched_at\":0,\"writes\":[]}");
 }
 
-/* ... is believed, or may hold anything by now. */
+/* Whether the record of that table is trusted, or the table counts as never read. */
 static void check_table(const struct remembered *m, bool is_believed)
 {
         uint32_t record = knowledge_find(m->knowledge, (struct knowledge_name) { { 0x100 }, 1, KNOWLEDGE_ENDPORT });
@@ -163,7 +163,7 @@ static void check_table(const struct remembered *m, bool is_believed)
         ck_assert_int_eq(knowledge_get(m->knowledge, record)->is_unfollowed, !is_believed);
 }
 
-/* The next report is of this kind, and has this in its text. */
+/* Expects the next report to have this kind, and this in its text. */
 static void check_report(enum state_report_kind kind, const char *text)
 {
         struct state_report r;
@@ -220,7 +220,7 @@ START_TEST(damaged_records)
 }
 END_TEST
 
-/* What is of a type that pkeyd does not write stands for nothing; the rest counts, and the store works. */
+/* Records of types that pkeyd does not write are damaged; the others are loaded, and the store works. */
 START_TEST(records_of_wrong_types)
 {
         static const struct {
@@ -255,7 +255,7 @@ START_TEST(records_of_wrong_types)
 }
 END_TEST
 
-/* --- who only reads ----------------------------------------------------------------------------------------------- */
+/* --- reading only ------------------------------------------------------------------------------------------------- */
 
 START_TEST(only_reading)
 {
@@ -313,7 +313,7 @@ START_TEST(cannot_be_opened)
 }
 END_TEST
 
-/* It is reported once, nothing can be committed, and as soon as it works all is to be stored. */
+/* The error is reported once and commits fail. When the store can be opened, everything must be stored again. */
 START_TEST(cannot_be_opened_yet)
 {
         _cleanup_remembered_ struct remembered *m = NULL;
@@ -338,7 +338,7 @@ START_TEST(cannot_be_opened_yet)
 }
 END_TEST
 
-/* What is in it by then takes the place of what is in memory. */
+/* The records that the store has then replace those in memory. */
 START_TEST(opened_later_with_records)
 {
         _cleanup_remembered_ struct remembered *changed = NULL;
@@ -401,7 +401,7 @@ START_TEST(another_committed)
         int holder;
 
         ck_assert_int_eq(commit_index(&state, 1), 0);
-        ck_assert_int_eq(lock(&state, &holder), 0); /* its own commit is no news */
+        ck_assert_int_eq(lock(&state, &holder), 0); /* its own commit does not count as a change */
         state_unlock(&state);
         ck_assert_int_eq(state_open(&other, path, true), 0);
         ck_assert_int_eq(commit_index(&other, 2), 0);
@@ -447,7 +447,7 @@ START_TEST(removed_before_a_lock)
         remove_database();
         ck_assert_int_eq(lock(&state, &holder), -EUCLEAN);
         ck_assert_int_eq(state_open(&other, path, true), 0);
-        ck_assert_int_eq(lock(&other, &holder), 0); /* it was let go */
+        ck_assert_int_eq(lock(&other, &holder), 0); /* the failed lock was released */
         state_close(&other);
         ck_assert_int_eq(lock(&state, &holder), 0);
         ck_assert_int_eq(commit_index(&state, 1), 0);
@@ -466,7 +466,7 @@ START_TEST(removed_before_it_is_loaded)
 }
 END_TEST
 
-/* What was put there before anything was loaded is the state. */
+/* A file that was replaced before the first load is trusted. */
 START_TEST(replaced_before_it_is_loaded)
 {
         _cleanup_remembered_ struct remembered *m = NULL, *changed = NULL;
@@ -492,8 +492,8 @@ START_TEST(replaced_before_it_is_loaded)
 }
 END_TEST
 
-/* Another one, by hand, as of a backup: what is in it counts, and no table is believed. _i: the commit or the lock notices it
- * first. */
+/* An admin replaces the file, for example by a backup: its records are loaded, but its tables count as never read. _i: the commit
+ * or the lock notices it first. */
 START_TEST(replaced)
 {
         _cleanup_remembered_ struct remembered *changed = NULL, *again = NULL;
@@ -524,12 +524,12 @@ START_TEST(replaced)
         state_close(&other);
         ck_assert_int_eq(state_lock(&state, &holder, &again), 0);
         ck_assert_ptr_nonnull(again);
-        check_table(again, true); /* who commits to it later is believed */
+        check_table(again, true); /* later commits are trusted */
         check_no_report();
 }
 END_TEST
 
-/* Nobody begins a new one while this process has the old one, so that its memory is the last word. */
+/* No process creates a new store while this one has the old one open, since this one still has all records in memory. */
 START_TEST(removed_and_open)
 {
         struct state other;
@@ -542,7 +542,7 @@ END_TEST
 
 /* --- the lock ----------------------------------------------------------------------------------------------------- */
 
-/* A process that takes the lock, says so, and holds it until it is told to go; it may crash holding it. */
+/* Starts a process that takes the lock, reports that, and holds it until it gets a byte; it may be killed before. */
 static pid_t hold_lock(int *ret_go)
 {
         int said[2], go[2];
@@ -580,13 +580,13 @@ START_TEST(lock_is_held_by_another)
 
         ck_assert_int_eq(lock(&state, &holder), -EWOULDBLOCK);
         ck_assert_int_eq(holder, pid);
-        write_file("lock", "junk", 4); /* a pid that nobody can read */
+        write_file("lock", "junk", 4); /* not a pid */
         ck_assert_int_eq(lock(&state, &holder), -EWOULDBLOCK);
         ck_assert_int_eq(holder, 0);
         close(go);
         ck_assert_int_eq(waitpid(pid, &status, 0), pid);
         ck_assert_int_eq(status, 0);
-        /* it ended without letting go */
+        /* it ended without releasing the lock */
         ck_assert_int_eq(lock(&state, &holder), 0);
         ck_assert_int_eq(lock(&state, &holder), 0);
 }
@@ -656,7 +656,7 @@ static const char *const damaged_files[] = {
 
 static const char good_indexes[] = PORT("{\"index\": 2, \"base\": \"0x7fff\", \"sequence\": 9223372036854775807}");
 
-/* A state directory in which only version 0.1.0 was at work. */
+/* A state directory that only version 0.1.0 has used. */
 static void begin_import(void)
 {
         state_close(&state);
@@ -719,7 +719,7 @@ START_TEST(import_time)
 }
 END_TEST
 
-/* Of a damaged file nothing is taken, of the others all. */
+/* No part of a damaged file is imported, and all of the others. */
 static void check_not_imported(const char *name)
 {
         ck_assert_int_eq(state_open(&state, path, true), 0);
@@ -758,7 +758,7 @@ START_TEST(damaged_known)
 }
 END_TEST
 
-/* Without its number it is the first one. */
+/* A policy without generation.json gets number 1. */
 START_TEST(damaged_generation)
 {
         static const char *const wrong[] = {
@@ -793,7 +793,7 @@ START_TEST(import_of_some)
 }
 END_TEST
 
-/* Who only reads leaves them to a writer. */
+/* A process that only reads does not import them. */
 START_TEST(import_by_a_writer)
 {
         state_close(&state);

@@ -130,7 +130,7 @@ START_TEST(limits)
 }
 END_TEST
 
-/* What comes after an error does not hide it, whatever it is. */
+/* Later operations do not hide an error. */
 START_TEST(errors_stick)
 {
         store_put(&t, "a", "1", 1);
@@ -149,7 +149,7 @@ START_TEST(errors_stick)
 }
 END_TEST
 
-/* Values of this size need memory of their own, and keys and the list now and then. */
+/* Each value of this size needs an allocation, keys and the list need one from time to time. */
 static void put_and_delete(void)
 {
         static const char value[5000];

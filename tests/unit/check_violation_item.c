@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Violations as the daemon shows them: a report as an entry of the journal and as an item, and an item as a message of the bus. */
+/* How the daemon shows violations: a report as a journal entry and as an item, an item as a D-Bus message. */
 
 #include <check.h>
 #include <string.h>
@@ -26,7 +26,7 @@ int __wrap_sd_journal_sendv(const struct iovec *fields, int n)
         return 0;
 }
 
-/* As if systemd had made stderr. */
+/* As if systemd had connected stderr to the journal. */
 static struct journal native_journal(void)
 {
         struct journal j;
@@ -48,7 +48,7 @@ static void check_field(const char *name, const char *value)
         ck_assert_msg(strstr(sent, field), "no %s=%s in\n%s", name, value, sent);
 }
 
-/* No bus is needed to make messages, only a connection that has begun. */
+/* Messages need a connection that was started, but no bus. */
 static void setup(void)
 {
         arena = arena_new();
@@ -139,11 +139,11 @@ START_TEST(what_is_not_known_is_not_there)
         struct violation_item item = {};
 
         ck_assert_str_eq(shown(&item), "Total=t:0 NamesSender=b:0 Saturated=b:0 ");
-        /* numbers that are 0 and mean it */
+        /* members for which 0 is a value */
         item.kind = "more";
         item.about.node = "node0001";
         ck_assert_str_eq(shown(&item), "Kind=more Node=node0001 Port=y:0 Count=t:0 Total=t:0 NamesSender=b:0 Saturated=b:0 ");
-        /* and what belongs to what is not there */
+        /* members that are omitted with another one */
         item = (struct violation_item) { .about = { .port = 4, .count = 5 }, .text = "\xff" };
         ck_assert_str_eq(shown(&item), "Total=t:0 NamesSender=b:0 Saturated=b:0 Text=\\xff ");
 }

@@ -5,7 +5,7 @@
 #include "control/backoff.h"
 #include "watch/watch.h"
 
-/* A fabric of hosts with one port each; which of them are there is a bit mask, so that two snapshots can differ. */
+/* A fabric of hosts with one port each. A bit mask selects those that are present, so that two snapshots can differ. */
 #define HOSTS 4
 #define CAP   32
 
@@ -48,8 +48,8 @@ static void add_host(struct subnet_builder *b, unsigned i)
         ck_assert_int_eq(subnet_builder_add_port(b, guid, &port), 0);
 }
 
-/* All tables read, and nothing to complain of. */
-static void take_picture(struct fixture *f, unsigned present)
+/* All tables were read, and none differs. */
+static void take_snapshot(struct fixture *f, unsigned present)
 {
         struct subnet_builder *b;
         struct subnet *subnet;
@@ -93,7 +93,7 @@ static struct watch_report update(struct fixture *f, bool judge, bool same_polic
         return report;
 }
 
-/* The report has one event, of this kind, about this host. */
+/* Expects that the report has one event, of this kind, about this host. */
 static const struct watch_event *assert_one(const struct watch_report *report, enum watch_kind kind, unsigned host)
 {
         const struct watch_event *events;
@@ -113,7 +113,7 @@ START_TEST(first_look_is_no_news)
         struct watch_report report;
 
         fixture_init(&f);
-        take_picture(&f, 0xf);
+        take_snapshot(&f, 0xf);
         report = update(&f, true, false);
         ck_assert_uint_eq(report.n_events, 0);
         ck_assert_uint_eq(report.n_ports, HOSTS);
@@ -128,15 +128,15 @@ START_TEST(new_and_gone)
         struct watch_report report;
 
         fixture_init(&f);
-        take_picture(&f, 0xb);
+        take_snapshot(&f, 0xb);
         (void) update(&f, true, false);
-        take_picture(&f, 0xf);
+        take_snapshot(&f, 0xf);
         report = update(&f, true, true);
         ck_assert_str_eq(assert_one(&report, WATCH_NEW, 2)->label, "node2 mlx5_0/1");
-        take_picture(&f, 0x7);
+        take_snapshot(&f, 0x7);
         report = update(&f, true, true);
         assert_one(&report, WATCH_GONE, 3);
-        take_picture(&f, 0x6);
+        take_snapshot(&f, 0x6);
         report = update(&f, true, true);
         assert_one(&report, WATCH_GONE, 0);
         report = update(&f, true, true);
@@ -145,7 +145,7 @@ START_TEST(new_and_gone)
 }
 END_TEST
 
-/* What is known of a host outlives the watch, and that it was reported. */
+/* A known host is not new, even for a watch that has never seen it. */
 START_TEST(a_known_host_returns)
 {
         struct known_port ports[] = {{.node_guid = {0x200}, .port_guid = {0x201}, .number = 1},
@@ -156,15 +156,15 @@ START_TEST(a_known_host_returns)
 
         fixture_init(&f);
         f.known = &known;
-        take_picture(&f, 0x1);
+        take_snapshot(&f, 0x1);
         (void) update(&f, true, false);
-        take_picture(&f, 0x3);
+        take_snapshot(&f, 0x3);
         report = update(&f, true, true);
         assert_one(&report, WATCH_RETURNED, 1);
-        take_picture(&f, 0x7);
+        take_snapshot(&f, 0x7);
         report = update(&f, true, true);
         assert_one(&report, WATCH_NEW, 2);
-        take_picture(&f, 0xf); /* one that is not known at all */
+        take_snapshot(&f, 0xf); /* this host is not known */
         report = update(&f, true, true);
         assert_one(&report, WATCH_NEW, 3);
         fixture_done(&f);
@@ -178,7 +178,7 @@ START_TEST(drift_is_said_once_and_again_when_it_changes)
         const struct watch_event *e;
 
         fixture_init(&f);
-        take_picture(&f, 0xf);
+        take_snapshot(&f, 0xf);
         (void) update(&f, true, false);
         let_differ(&f, 1, 0x8010);
         report = update(&f, true, true);
@@ -199,7 +199,7 @@ START_TEST(drift_is_said_once_and_again_when_it_changes)
 }
 END_TEST
 
-/* Frozen, a table that had drifted is neither right again nor wrong; afterwards it is judged anew. */
+/* A drifted table is not judged while its port is frozen; afterwards it is judged anew. */
 START_TEST(frozen_is_not_judged)
 {
         enum freeze frozen[HOSTS] = {};
@@ -207,7 +207,7 @@ START_TEST(frozen_is_not_judged)
         struct fixture f;
 
         fixture_init(&f);
-        take_picture(&f, 0xf);
+        take_snapshot(&f, 0xf);
         (void) update(&f, true, false);
         let_differ(&f, 1, 0x8010);
         (void) update(&f, true, true);
@@ -232,7 +232,7 @@ START_TEST(a_new_policy_is_no_drift)
         struct watch_report report;
 
         fixture_init(&f);
-        take_picture(&f, 0xf);
+        take_snapshot(&f, 0xf);
         (void) update(&f, true, false);
         let_differ(&f, 2, 0x8010);
         report = update(&f, true, false);
@@ -247,7 +247,7 @@ START_TEST(a_new_policy_is_no_drift)
         assert_one(&report, WATCH_DRIFTED, 2);
         f.verification.n_differ = 0;
         let_differ(&f, 2, 0x8011);
-        report = update(&f, true, false); /* what had drifted may be what the new policy has to change */
+        report = update(&f, true, false); /* under a new policy a table that had drifted only differs */
         assert_one(&report, WATCH_DIFFERS, 2);
         fixture_done(&f);
 }
@@ -260,7 +260,7 @@ START_TEST(unreachable_and_back)
         const struct watch_event *e;
 
         fixture_init(&f);
-        take_picture(&f, 0xf);
+        take_snapshot(&f, 0xf);
         (void) update(&f, true, false);
         let_fail(&f, 3, MAD_REFUSED, 0x1c);
         report = update(&f, true, true);
@@ -271,14 +271,14 @@ START_TEST(unreachable_and_back)
         ck_assert_uint_eq(report.n_right, HOSTS - 1);
         report = update(&f, false, true);
         ck_assert_uint_eq(report.n_events, 0);
-        take_picture(&f, 0xf);
+        take_snapshot(&f, 0xf);
         report = update(&f, true, true);
         assert_one(&report, WATCH_BACK, 3);
         fixture_done(&f);
 }
 END_TEST
 
-/* What was right before a port fell silent, and is wrong when it answers again, drifted. */
+/* A table that was right before its port fell silent, and is wrong when the port answers again, has drifted. */
 START_TEST(judgement_outlasts_silence)
 {
         struct fixture f;
@@ -286,11 +286,11 @@ START_TEST(judgement_outlasts_silence)
         uint32_t n;
 
         fixture_init(&f);
-        take_picture(&f, 0xf);
+        take_snapshot(&f, 0xf);
         (void) update(&f, true, false);
         let_fail(&f, 0, MAD_TIMED_OUT, 0);
         (void) update(&f, true, true);
-        take_picture(&f, 0xf);
+        take_snapshot(&f, 0xf);
         let_differ(&f, 0, 0x8010);
         report = update(&f, true, true);
         ck_assert_uint_eq(report.n_events, 2);
@@ -309,9 +309,9 @@ START_TEST(a_look_without_judgement_forgets_nothing)
         struct watch_report report;
 
         fixture_init(&f);
-        take_picture(&f, 0xf);
+        take_snapshot(&f, 0xf);
         (void) update(&f, true, false);
-        take_picture(&f, 0xf);
+        take_snapshot(&f, 0xf);
         report = update(&f, false, true);
         ck_assert_uint_eq(report.n_right, 0);
         let_differ(&f, 1, 0x8010);
