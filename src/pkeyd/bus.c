@@ -52,7 +52,7 @@ struct bus {
         struct bus_violations *calls;      /* owned */
 };
 
-static bool is_jammed(struct bus *b)
+static bool queue_is_full(struct bus *b)
 {
         uint64_t n = 0;
 
@@ -141,7 +141,7 @@ static sd_bus_message *new_signal(struct bus *b, const char *name)
 {
         sd_bus_message *m = NULL;
 
-        if (b->owns_name && !is_jammed(b))
+        if (b->owns_name && !queue_is_full(b))
                 (void) sd_bus_message_new_signal(b->bus, &m, BUS_PATH, BUS_INTERFACE, name);
         return m;
 }
@@ -183,7 +183,7 @@ static int on_post(sd_event_source *source, void *userdata)
 
         (void) source;
         b->unreported |= bus_status_update(&b->status, control_get_status(b->control), b->violations, b->policy_file);
-        if (b->unreported == 0 || !b->owns_name || is_jammed(b))
+        if (b->unreported == 0 || !b->owns_name || queue_is_full(b))
                 return 0;
         bus_status_names(b->unreported, names);
         r = sd_bus_emit_properties_changed_strv(b->bus, BUS_PATH, BUS_INTERFACE, (char **) names);
@@ -198,7 +198,7 @@ static int on_post(sd_event_source *source, void *userdata)
 /* 0, or a negative errno with the error set: the bus did not take earlier messages yet. */
 static int check_queue(struct bus *b, sd_bus_error *error)
 {
-        if (!is_jammed(b))
+        if (!queue_is_full(b))
                 return 0;
         return sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
                                 "the bus has not taken earlier answers of pkeyd yet; call again later");

@@ -32,45 +32,45 @@ static enum log_event event_of(const struct violation_report *report)
                                                                                                   : event;
 }
 
-static void fill_item(const struct attribution *words, const struct violation_record *record, struct violation_item *ret)
+static void fill_item(const struct attribution *attribution, const struct violation_record *record, struct violation_item *ret)
 {
         *ret = (struct violation_item) {
                 .about = {
                         .source = violation_source_to_string(record->source),
-                        .node = words->node,
-                        .port_guid = words->port_guid,
-                        .lid = words->lid,
-                        .port = words->port,
-                        .switch_name = words->switch_name,
-                        .partition = words->partition,
-                        .p_key = words->p_key,
+                        .node = attribution->node,
+                        .port_guid = attribution->port_guid,
+                        .lid = attribution->lid,
+                        .port = attribution->port,
+                        .switch_name = attribution->switch_name,
+                        .partition = attribution->partition,
+                        .p_key = attribution->p_key,
                         .total = record->total,
                 },
                 .first = clock_to_wall(record->first),
                 .last = clock_to_wall(record->last),
-                .names_sender = words->names_sender,
+                .names_sender = attribution->names_sender,
                 .saturated = record->saturated,
-                .text = words->text,
+                .text = attribution->text,
         };
 }
 
 int violation_item_of_record(struct arena *a, const struct violation_record *record,
                              const struct attribution_input *context, struct violation_item *ret)
 {
-        struct attribution words;
-        int r = attribution_explain_record(a, record, context, &words);
+        struct attribution attribution;
+        int r = attribution_explain_record(a, record, context, &attribution);
 
         if (r == 0)
-                fill_item(&words, record, ret);
+                fill_item(&attribution, record, ret);
         return r;
 }
 
-static void fill_report(const struct violation_report *report, const struct attribution *words, struct violation_item *ret)
+static void fill_report(const struct violation_report *report, const struct attribution *attribution, struct violation_item *ret)
 {
         if (is_of_many(report))
-                *ret = (struct violation_item) { .about.source = "storm", .text = words->text };
+                *ret = (struct violation_item) { .about.source = "storm", .text = attribution->text };
         else
-                fill_item(words, &report->record, ret);
+                fill_item(attribution, &report->record, ret);
         ret->kind = kinds[report->kind].name;
         ret->about.count = report->count;
         ret->n_ports = report->n_ports;
@@ -80,17 +80,17 @@ bool violation_text_log(const struct journal *j, struct arena *a, uint64_t gener
                         const struct attribution_input *context, const struct violation_report *report,
                         struct violation_item *ret_item)
 {
-        struct attribution words = {};
-        bool explained = a && attribution_explain(a, report, context, &words) == 0;
+        struct attribution attribution = {};
+        bool explained = a && attribution_explain(a, report, context, &attribution) == 0;
         struct log_about about;
 
-        fill_report(report, &words, ret_item);
+        fill_report(report, &attribution, ret_item);
         about = ret_item->about;
         about.generation = generation;
         if (is_of_many(report))
                 about.total = report->count;
         if (explained)
-                journal_event(j, event_of(report), &about, "%s", words.text);
+                journal_event(j, event_of(report), &about, "%s", attribution.text);
         else /* out of memory: the number at least */
                 journal_event(j, event_of(report), &about, "%" PRIu64 " violations (%s)", report->count, about.source);
         return explained;
