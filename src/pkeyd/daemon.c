@@ -113,12 +113,6 @@ static void signal_opensm(struct arena *a, const struct control_action *action, 
         ret->opensm.why = why ? why : "out of memory";
 }
 
-static void close_port(struct daemon *d)
-{
-        opened_port_close(&d->port);
-        monitor_update(d->monitor, NULL);
-}
-
 /* True: *ret is the event that answers the action; its bytes are in the arena. False: no event follows now. */
 static bool run_action(struct daemon *d, struct arena *a, const struct control_action *action, struct control_event *ret)
 {
@@ -158,7 +152,8 @@ static bool run_action(struct daemon *d, struct arena *a, const struct control_a
                 port_session_abandon(d->port.session);
                 return false;
         case CONTROL_CLOSE_PORT:
-                close_port(d);
+                opened_port_close(&d->port);
+                monitor_update(d->monitor, NULL);
                 return false;
         case CONTROL_UNLOCK:
                 state_unlock(&d->state);

@@ -110,13 +110,6 @@ static int signal_pidfile(const char *path, int signal, char ret_why[OPENSM_WHY]
 
 /* ---- a unit of systemd ----------------------------------------------------------------------------------------- */
 
-static int open_systemd(sd_bus **ret)
-{
-        int r = sd_bus_open_system(ret);
-
-        return r < 0 ? r : sd_bus_set_method_call_timeout(*ret, BUS_TIMEOUT);
-}
-
 /* One property of a loaded unit: a string; with `ret_list` a list of strings. */
 static int read_property(sd_bus *bus, const char *unit, const char *interface, const char *property, char **ret_text,
                          char ***ret_list)
@@ -198,8 +191,10 @@ static int signal_parts(sd_bus *bus, const char *unit, int signal, char ret_why[
 static int signal_unit(const char *unit, int signal, char ret_why[OPENSM_WHY])
 {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        int r = open_systemd(&bus);
+        int r = sd_bus_open_system(&bus);
 
+        if (r >= 0)
+                r = sd_bus_set_method_call_timeout(bus, BUS_TIMEOUT);
         if (r < 0)
                 return explain(ret_why, r, "cannot ask systemd about %s: %s", unit, strerror(-r));
         r = signal_service(bus, unit, signal, ret_why);

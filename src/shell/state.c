@@ -79,12 +79,6 @@ static const char *hint_for(int error)
         }
 }
 
-static void report_unusable(struct state *s, int error)
-{
-        report(s, STATE_UNUSABLE, "pkeyd reads and compares tables, but writes none", hint_for(error),
-               "%s/" SQLITE_FILES_NAME " cannot be used: %s", s->path, explain(error));
-}
-
 /* --- the store ---------------------------------------------------------------------------------------------------- */
 
 /* Goes on without a store; reports an error that is new. */
@@ -92,7 +86,8 @@ static void give_up(struct state *s, int error)
 {
         s->store = sqlite_store_close(s->store);
         if (error != s->error)
-                report_unusable(s, error);
+                report(s, STATE_UNUSABLE, "pkeyd reads and compares tables, but writes none", hint_for(error),
+                       "%s/" SQLITE_FILES_NAME " cannot be used: %s", s->path, explain(error));
         s->error = error;
 }
 

@@ -222,13 +222,6 @@ static int register_agent(struct mad_port *p, enum agent a, uint64_t methods)
         return 0;
 }
 
-static int register_agents(struct mad_port *p)
-{
-        int r = register_agent(p, AGENT_SMI, 0);
-
-        return r < 0 ? r : register_agent(p, AGENT_SMI_DIRECTED, 0);
-}
-
 int umad_port_use_pma(struct mad_port *p)
 {
         return register_agent(p, AGENT_PMA, 0);
@@ -248,13 +241,6 @@ int umad_port_use_sa(struct mad_port *p, bool listen)
 void umad_port_set_p_key_index(struct mad_port *p, unsigned index)
 {
         p->p_key_index = (int) index;
-}
-
-static void unregister_agents(const struct mad_port *p)
-{
-        for (size_t i = 0; i < ELEMENTS(p->agents); i++)
-                if (p->agents[i] >= 0)
-                        (void) umad_unregister(p->fd, p->agents[i]);
 }
 
 static int open_device(const struct local_port *lp)
@@ -281,7 +267,9 @@ int umad_port_open(const struct local_port *lp, struct mad_port **ret)
         p->fd = open_device(lp);
         if (p->fd < 0)
                 return p->fd;
-        r = register_agents(p);
+        r = register_agent(p, AGENT_SMI, 0);
+        if (r == 0)
+                r = register_agent(p, AGENT_SMI_DIRECTED, 0);
         if (r < 0)
                 return r;
 
@@ -322,7 +310,9 @@ struct mad_port *umad_port_close(struct mad_port *p)
                 wake_thread(p);
                 (void) pthread_join(p->thread, NULL);
         }
-        unregister_agents(p);
+        for (size_t i = 0; i < N_AGENTS; i++)
+                if (p->agents[i] >= 0)
+                        (void) umad_unregister(p->fd, p->agents[i]);
         if (p->fd >= 0)
                 (void) umad_close_port(p->fd);
         if (p->event_fd >= 0)
