@@ -381,7 +381,7 @@ static int on_retry(sd_event_source *timer, uint64_t scheduled, void *userdata)
 int bus_new(sd_event *event, const struct control *control, const struct violation_list *violations,
             const struct journal *journal, const char *policy_file, const struct bus_handlers *handlers, struct bus **ret)
 {
-        struct bus *b = calloc(1, sizeof(*b));
+        _cleanup_(bus_free_p) struct bus *b = calloc(1, sizeof(*b));
         int r;
 
         if (!b)
@@ -397,12 +397,10 @@ int bus_new(sd_event *event, const struct control *control, const struct violati
                 r = sd_event_add_post(event, &b->post, on_post, b);
         if (r >= 0)
                 r = bus_violations_new(event, control_get_status(control), violations, &b->calls);
-        if (r < 0) {
-                (void) bus_free(b);
+        if (r < 0)
                 return r;
-        }
         (void) bus_status_update(&b->status, control_get_status(control), violations, b->policy_file);
-        *ret = b;
+        *ret = STEAL(b);
         return 0;
 }
 

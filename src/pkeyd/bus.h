@@ -43,6 +43,7 @@ struct bus_handlers {
 int bus_new(sd_event *event, const struct control *control, const struct violation_list *violations,
             const struct journal *journal, const char *policy_file, const struct bus_handlers *handlers, struct bus **ret);
 struct bus *bus_free(struct bus *b);
+DEFINE_CLEANUP(struct bus *, bus_free)
 
 /* A reload has ended: sends the signal, and answers the callers whose requests it fulfils. */
 void bus_answer(struct bus *b, const struct reload_end *end);

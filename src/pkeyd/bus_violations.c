@@ -193,7 +193,7 @@ void bus_violations_drop(struct bus_violations *v)
 int bus_violations_new(sd_event *event, const struct control_status *status, const struct violation_list *list,
                        struct bus_violations **ret)
 {
-        struct bus_violations *v = calloc(1, sizeof(*v));
+        _cleanup_(bus_violations_free_p) struct bus_violations *v = calloc(1, sizeof(*v));
         int r;
 
         if (!v)
@@ -204,11 +204,9 @@ int bus_violations_new(sd_event *event, const struct control_status *status, con
                 r = sd_event_source_set_priority(v->turn, PRIORITY);
         if (r >= 0)
                 r = wait_for_turn(v);
-        if (r < 0) {
-                (void) bus_violations_free(v);
+        if (r < 0)
                 return r;
-        }
-        *ret = v;
+        *ret = STEAL(v);
         return 0;
 }
 

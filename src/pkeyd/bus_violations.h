@@ -22,6 +22,7 @@ struct bus_violations;
 int bus_violations_new(sd_event *event, const struct control_status *status, const struct violation_list *list,
                        struct bus_violations **ret);
 struct bus_violations *bus_violations_free(struct bus_violations *v);
+DEFINE_CLEANUP(struct bus_violations *, bus_violations_free)
 
 /* Handles the call as an sd-bus method: queues it, with a reference, and returns 1, or refuses it at once with an error. */
 int bus_violations_take(struct bus_violations *v, sd_bus_message *call, sd_bus_error *error);

@@ -186,7 +186,7 @@ struct metrics_file *metrics_file_free(struct metrics_file *f)
 int metrics_file_new(sd_event *event, const struct control *control, const struct journal *journal,
                      metrics_collector collector, void *userdata, struct metrics_file **ret)
 {
-        struct metrics_file *f = calloc(1, sizeof(*f));
+        _cleanup_(metrics_file_free_p) struct metrics_file *f = calloc(1, sizeof(*f));
         int r;
 
         if (!f)
@@ -196,10 +196,8 @@ int metrics_file_new(sd_event *event, const struct control *control, const struc
                 .started = clock_wall() / USEC_PER_SEC,
         };
         r = sd_event_add_time(event, &f->due, CLOCK_MONOTONIC, clock_now() + EVERY, 0, on_due, f);
-        if (r < 0) {
-                (void) metrics_file_free(f);
+        if (r < 0)
                 return r;
-        }
-        *ret = f;
+        *ret = STEAL(f);
         return 0;
 }

@@ -22,6 +22,7 @@ typedef void (*metrics_collector)(struct metrics *m, void *userdata);
 int metrics_file_new(sd_event *event, const struct control *control, const struct journal *journal,
                      metrics_collector collect, void *userdata, struct metrics_file **ret);
 struct metrics_file *metrics_file_free(struct metrics_file *f);
+DEFINE_CLEANUP(struct metrics_file *, metrics_file_free)
 
 /* To be called after each event of control: writes the file if a sweep has ended or files were refused. */
 void metrics_file_update(struct metrics_file *f);

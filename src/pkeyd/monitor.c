@@ -449,7 +449,7 @@ int monitor_new(sd_event *event, const struct control *control, struct verbs_hos
 {
         struct violations_config config = { .interval = 60 * USEC_PER_SEC, .threshold = 1 };
         struct violation_poll_config poll = { .interval = 60 * USEC_PER_SEC, .check_hosts = true };
-        struct monitor *m = calloc(1, sizeof(*m));
+        _cleanup_(monitor_free_p) struct monitor *m = calloc(1, sizeof(*m));
         int r = -ENOMEM;
 
         if (!m)
@@ -463,13 +463,11 @@ int monitor_new(sd_event *event, const struct control *control, struct verbs_hos
                 r = sd_event_add_time(event, &m->timer, CLOCK_MONOTONIC, USEC_INFINITY, 1, on_timer, m);
         if (r >= 0)
                 r = sd_event_add_time(event, &m->local, CLOCK_MONOTONIC, 0, USEC_PER_SEC, on_local, m);
-        if (r < 0) {
-                (void) monitor_free(m);
+        if (r < 0)
                 return r;
-        }
         m->tasks[0] = violation_poll_task(m->poll);
         m->tasks[1] = notices_task(m->notices);
-        *ret = m;
+        *ret = STEAL(m);
         return 0;
 }
 

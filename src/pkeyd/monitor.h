@@ -33,6 +33,7 @@ struct monitor_handlers {
 int monitor_new(sd_event *event, const struct control *control, struct verbs_host *verbs, const struct journal *journal,
                 const struct monitor_handlers *handlers, struct monitor **ret);
 struct monitor *monitor_free(struct monitor *m);
+DEFINE_CLEANUP(struct monitor *, monitor_free)
 
 /* To be called after each event of control: follows the snapshot, the generation and the SM. session: the open one, or NULL. */
 void monitor_update(struct monitor *m, struct port_session *session);

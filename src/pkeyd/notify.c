@@ -73,18 +73,16 @@ void notify_update(struct notify *n)
 
 int notify_new(sd_event *event, const struct control *control, struct notify **ret)
 {
-        struct notify *n = calloc(1, sizeof(*n));
+        _cleanup_(notify_free_p) struct notify *n = calloc(1, sizeof(*n));
         int r;
 
         if (!n)
                 return -ENOMEM;
         n->control = control;
         r = sd_event_add_time(event, &n->timer, CLOCK_MONOTONIC, clock_now() + INTERVAL, 0, on_timer, n);
-        if (r < 0) {
-                (void) notify_free(n);
+        if (r < 0)
                 return r;
-        }
-        *ret = n;
+        *ret = STEAL(n);
         return 0;
 }
 

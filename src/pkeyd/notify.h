@@ -15,6 +15,7 @@ struct notify;
 /* Borrows event loop and control. Returns 0 or negative errno; *ret owned. */
 int notify_new(sd_event *event, const struct control *control, struct notify **ret);
 struct notify *notify_free(struct notify *n);
+DEFINE_CLEANUP(struct notify *, notify_free)
 
 /* To be called before the files are loaded again. */
 void notify_reloading(struct notify *n);
