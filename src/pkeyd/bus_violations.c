@@ -110,7 +110,7 @@ static int answer(struct bus_violations *v, sd_bus_message *call, sd_bus_error *
 
 /* --- the queue -------------------------------------------------------------------------------------------------- */
 
-static sd_bus_message *first_call(struct bus_violations *v)
+static sd_bus_message *take_first_call(struct bus_violations *v)
 {
         sd_bus_message *call = v->calls[0];
 
@@ -118,7 +118,7 @@ static sd_bus_message *first_call(struct bus_violations *v)
         return call;
 }
 
-static int wait_for_turn(struct bus_violations *v)
+static int schedule_answer(struct bus_violations *v)
 {
         return timer_set(v->turn, v->n_calls > 0 ? v->due : USEC_INFINITY);
 }
@@ -133,14 +133,14 @@ static int on_turn(sd_event_source *timer, uint64_t scheduled, void *userdata)
 
         (void) timer;
         (void) scheduled;
-        call = first_call(v);
+        call = take_first_call(v);
         r = answer(v, call, &error);
         if (r < 0)
                 (void) sd_bus_reply_method_errno(call, r, &error);
         sd_bus_error_free(&error);
         now = clock_now();
         v->due = now + REST * (now - began);
-        return wait_for_turn(v);
+        return schedule_answer(v);
 }
 
 static bool is_waiting(const struct bus_violations *v, const char *sender)
@@ -174,7 +174,7 @@ int bus_violations_take(struct bus_violations *v, sd_bus_message *call, sd_bus_e
                 return sd_bus_error_setf(error, BUS_ERROR_TOO_MANY, "%d clients already wait for violations; call again later",
                                          BUS_MAX_VIOLATIONS);
         v->calls[v->n_calls++] = sd_bus_message_ref(call);
-        r = wait_for_turn(v);
+        r = schedule_answer(v);
         if (r < 0)
                 sd_bus_message_unref(v->calls[--v->n_calls]);
         return r < 0 ? r : 1;
@@ -185,9 +185,9 @@ int bus_violations_take(struct bus_violations *v, sd_bus_message *call, sd_bus_e
 void bus_violations_drop(struct bus_violations *v)
 {
         while (v && v->n_calls > 0)
-                sd_bus_message_unref(first_call(v));
+                sd_bus_message_unref(take_first_call(v));
         if (v)
-                (void) wait_for_turn(v);
+                (void) schedule_answer(v);
 }
 
 int bus_violations_new(sd_event *event, const struct control_status *status, const struct violation_list *list,
@@ -203,7 +203,7 @@ int bus_violations_new(sd_event *event, const struct control_status *status, con
         if (r >= 0)
                 r = sd_event_source_set_priority(v->turn, PRIORITY);
         if (r >= 0)
-                r = wait_for_turn(v);
+                r = schedule_answer(v);
         if (r < 0)
                 return r;
         *ret = STEAL(v);

@@ -110,7 +110,7 @@ static void signal_opensm(struct arena *a, const struct control_action *action, 
 
         ret->kind = CONTROL_EVENT_OPENSM_SIGNALLED;
         ret->opensm.r = why ? opensm_process_signal(action->settings, action->signal, why) : -ENOMEM;
-        ret->opensm.why = why ? why : "out of memory";
+        ret->opensm.why = why ?: "out of memory";
 }
 
 /* True: *ret is the event that answers the action; its bytes are in the arena. False: no event follows now. */

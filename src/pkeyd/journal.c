@@ -98,9 +98,9 @@ static const char *priority_to_string(int priority)
         return WORD(words, priority, "");
 }
 
-/* message_id may be NULL, about too. */
-static void put(const struct journal *j, int priority, const char *message_id, const struct log_about *about,
-                const char *text)
+/* message_id and about may be NULL. */
+static void write_entry(const struct journal *j, int priority, const char *message_id, const struct log_about *about,
+                        const char *text)
 {
         _cleanup_(entry_done) struct entry e = {};
 
@@ -150,7 +150,7 @@ static void add_finding(struct text *t, const struct finding *f)
                 text_add(t, " (hint: %s)", f->hint);
 }
 
-static void put_finding(const struct journal *j, const struct log_entry *entry)
+static void write_finding(const struct journal *j, const struct log_entry *entry)
 {
         _cleanup_arena_ struct arena *a = NULL;
         _cleanup_text_ struct text line = {};
@@ -159,22 +159,22 @@ static void put_finding(const struct journal *j, const struct log_entry *entry)
         if (!j->native && entry->finding->where.file) {
                 a = arena_new();
                 block = a ? finding_format(a, entry->finding) : NULL;
-                fprintf(stderr, "pkeyd: %s", block ? block : entry->text);
+                fprintf(stderr, "pkeyd: %s", block ?: entry->text);
                 return;
         }
         add_finding(&line, entry->finding);
-        put(j, finding_priorities[entry->finding->severity], events[entry->event].message_id, &entry->about,
-            line.failed ? entry->text : line.bytes);
+        write_entry(j, finding_priorities[entry->finding->severity], events[entry->event].message_id, &entry->about,
+                    line.failed ? entry->text : line.bytes);
 }
 
 void journal_entry(const struct journal *j, const struct log_entry *entry)
 {
         if (entry->finding)
-                put_finding(j, entry);
+                write_finding(j, entry);
         else if (entry->event != LOG_EVENT_DEBUG)
-                put(j, events[entry->event].priority, events[entry->event].message_id, &entry->about, entry->text);
+                write_entry(j, events[entry->event].priority, events[entry->event].message_id, &entry->about, entry->text);
         else if (j->verbose)
-                put(j, LOG_DEBUG, NULL, NULL, entry->text);
+                write_entry(j, LOG_DEBUG, NULL, NULL, entry->text);
 }
 
 void journal_event(const struct journal *j, enum log_event event, const struct log_about *about, const char *format, ...)
@@ -191,6 +191,6 @@ void journal_event(const struct journal *j, enum log_event event, const struct l
                 text = NULL;
         if (about)
                 entry.about = *about;
-        entry.text = text ? text : format;
+        entry.text = text ?: format;
         journal_entry(j, &entry);
 }

@@ -5,8 +5,8 @@
  * An open local port on an sd_event loop: libibumad's port, and the dispatcher (mad_engine/dispatcher.h) that all requests
  * pass through.
  *
- * The handlers are called from the loop, at the end of a turn, never from within a function of this header. stage_ended may close
- * the session or start the next stage.
+ * In a turn of the loop received frames go to the dispatcher, then the frames that it has are sent. The handlers are called at the
+ * end of a turn, never from within a function of this header. stage_ended may close the session or start the next stage.
  */
 
 #include <systemd/sd-event.h>
