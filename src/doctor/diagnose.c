@@ -23,7 +23,7 @@ bool diagnosis_is_host_port(const struct subnet *s, uint32_t port)
         return p->role == PORT_ENDPORT && node->type != NODE_SWITCH && (*node->name || !*node->description);
 }
 
-static void add_place(struct diagnosis_list *l, struct places *p, uint32_t port, const char *text)
+void places_add(struct diagnosis_list *l, struct places *p, uint32_t port, const char *text)
 {
         uint32_t n_ports = l->facts->subnet ? l->facts->subnet->n_ports : 0;
 
@@ -36,22 +36,11 @@ static void add_place(struct diagnosis_list *l, struct places *p, uint32_t port,
                 return;
         }
         if (p->n < DOCTOR_MAX_PLACES)
-                p->items[p->n] = (struct diagnosis_place) { port, text };
+                p->items[p->n] = (struct diagnosis_place) { port, text ?: "" };
         if (p->n < n_ports)
                 p->ports[p->n] = port;
         p->n++;
-}
-
-void places_add_port(struct diagnosis_list *l, struct places *p, uint32_t port, const char *text)
-{
-        add_place(l, p, port, text ?: "");
         p->has_texts |= text && *text;
-}
-
-void places_add_text(struct diagnosis_list *l, struct places *p, const char *text)
-{
-        add_place(l, p, SUBNET_NONE, text);
-        p->has_texts = true;
 }
 
 void diagnosis_add(struct diagnosis_list *l, enum diagnosis_code code, const struct places *places, const char *format,

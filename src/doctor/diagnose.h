@@ -25,9 +25,8 @@ struct places {
         bool has_texts;
 };
 
-/* text NULL: nothing to add to the port. */
-void places_add_port(struct diagnosis_list *l, struct places *p, uint32_t port, const char *text);
-void places_add_text(struct diagnosis_list *l, struct places *p, const char *text);
+/* port may be SUBNET_NONE. text NULL: nothing to add to the port. */
+void places_add(struct diagnosis_list *l, struct places *p, uint32_t port, const char *text);
 
 /* Adds a diagnosis with this title, unless `places` is empty. places NULL: the diagnosis has no place. */
 void diagnosis_add(struct diagnosis_list *l, enum diagnosis_code code, const struct places *places, const char *format, ...)

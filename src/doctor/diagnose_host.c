@@ -6,7 +6,7 @@ static struct places places_of_lines(struct diagnosis_list *l, const struct doct
         struct places ret = {};
 
         for (uint32_t i = 0; i < from->n; i++)
-                places_add_text(l, &ret, from->items[i]);
+                places_add(l, &ret, SUBNET_NONE, from->items[i]);
         return ret;
 }
 
@@ -18,7 +18,7 @@ static void diagnose_files(struct diagnosis_list *l)
 
         for (size_t i = 0; i < ELEMENTS(files); i++)
                 if (files[i]->path && files[i]->exists && files[i]->changeable)
-                        places_add_text(l, &changeable, files[i]->path);
+                        places_add(l, &changeable, SUBNET_NONE, files[i]->path);
         diagnosis_add(l, DIAGNOSIS_FILE_CHANGEABLE, &changeable,
                       "users other than root can change %u of pkeyd's files", changeable.n);
 }
@@ -56,11 +56,11 @@ static void diagnose_state(struct diagnosis_list *l)
         if (!h->state_dir.path)
                 return;
         if (h->state_dir.error)
-                places_add_text(l, &state, diagnosis_text(l, "%s: %s", h->state_dir.path, h->state_dir.error));
+                places_add(l, &state, SUBNET_NONE, diagnosis_text(l, "%s: %s", h->state_dir.path, h->state_dir.error));
         diagnosis_add(l, DIAGNOSIS_STATE_DIR_UNUSABLE, &state, "the state directory cannot be used");
         if (h->state_dir.error || !h->state_damaged)
                 return;
-        places_add_text(l, &state, h->state_dir.path);
+        places_add(l, &state, SUBNET_NONE, h->state_dir.path);
         diagnosis_add(l, DIAGNOSIS_STATE_DIR_DAMAGED, &state, "the contents of the state directory are damaged");
 }
 
@@ -71,7 +71,7 @@ static void diagnose_opensm(struct diagnosis_list *l)
 
         if (!o->path)
                 return;
-        places_add_text(l, &file, o->path);
+        places_add(l, &file, SUBNET_NONE, o->path);
         if (o->discarded)
                 diagnosis_add(l, DIAGNOSIS_OPENSM_DISCARDS, odd.n > 0 ? &odd : &file,
                               "OpenSM drops %s and opens the fabric", o->path);
@@ -96,6 +96,6 @@ void diagnose_host(struct diagnosis_list *l)
         diagnose_state(l);
         diagnose_opensm(l);
         if (l->facts->host.verbs_error)
-                places_add_text(l, &verbs, l->facts->host.verbs_error);
+                places_add(l, &verbs, SUBNET_NONE, l->facts->host.verbs_error);
         diagnosis_add(l, DIAGNOSIS_NO_VERBS, &verbs, "the kernel's P_Key table of this port cannot be read");
 }

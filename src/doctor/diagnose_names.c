@@ -44,8 +44,8 @@ static void diagnose_nameless(struct diagnosis_list *l)
                 if (!diagnosis_is_host_port(s, i) || s->ports[i].node == last || !is_no_name(node))
                         continue;
                 last = s->ports[i].node;
-                places_add_port(l, &nameless, i,
-                                diagnosis_text(l, "node GUID 0x%016" PRIx64 ", NodeDescription '%s'", node->guid.v,
+                places_add(l, &nameless, i,
+                           diagnosis_text(l, "node GUID 0x%016" PRIx64 ", NodeDescription '%s'", node->guid.v,
                                                node->description));
         }
         diagnosis_add(l, DIAGNOSIS_NAME_NONE, &nameless, "%u host%s ha%s no name", nameless.n, text_plural(nameless.n),
@@ -76,15 +76,11 @@ static uint32_t find_twin(const struct subnet *s, uint32_t begin, uint32_t at)
 static void add_twins(struct diagnosis_list *l, struct places *places, uint32_t a, uint32_t b)
 {
         const struct subnet *s = l->facts->subnet;
-        uint32_t port = first_port(s, b);
         const char *text = diagnosis_text(l, "'%s%s%s': node GUIDs 0x%016" PRIx64 " and 0x%016" PRIx64,
                                           s->nodes[b].name, *s->nodes[b].device ? " " : "", s->nodes[b].device,
                                           s->nodes[a].guid.v, s->nodes[b].guid.v);
 
-        if (port == SUBNET_NONE)
-                places_add_text(l, places, text);
-        else
-                places_add_port(l, places, port, text);
+        places_add(l, places, first_port(s, b), text);
 }
 
 /* Nodes with one name that are compared with each other; a hostile fabric may have thousands. */
@@ -124,8 +120,8 @@ static void diagnose_guids(struct diagnosis_list *l)
 
                 l->out_of_memory |= !first || !second;
                 if (subnet_find_conflict(s, c->places[1].node, c->places[1].number) == c)
-                        places_add_text(l, &places, diagnosis_text(l, "0x%016" PRIx64 ": %s, and %s", c->guid.v, first ?: "?",
-                                                                   second ?: "?"));
+                        places_add(l, &places, SUBNET_NONE, diagnosis_text(l, "0x%016" PRIx64 ": %s, and %s", c->guid.v, first ?: "?",
+                                                                           second ?: "?"));
         }
         diagnosis_add(l, DIAGNOSIS_NAME_GUID_TWICE, &places, "%u GUID%s found in two places", places.n,
                       places.n == 1 ? " was" : "s were");

@@ -53,9 +53,9 @@ static void diagnose_m_keys(struct diagnosis_list *l)
                         continue;
                 n++;
                 if (probe_is_answered(&p->port_info))
-                        places_add_port(l, &by_state[m_key_state(&p->protection)], i, NULL);
+                        places_add(l, &by_state[m_key_state(&p->protection)], i, NULL);
                 else
-                        places_add_port(l, &silent, i, describe_failure(l, &p->port_info));
+                        places_add(l, &silent, i, describe_failure(l, &p->port_info));
         }
         diagnosis_add(l, DIAGNOSIS_M_KEY_ZERO, &by_state[M_KEY_IS_ZERO], "%u of %u ports ha%s no M_Key",
                       by_state[M_KEY_IS_ZERO].n, n, by_state[M_KEY_IS_ZERO].n == 1 ? "s" : "ve");
@@ -77,9 +77,9 @@ static void add_sm(struct diagnosis_list *l, struct places *ret)
         const struct subnet *s = l->facts->subnet;
 
         if (s->sm != SUBNET_NONE)
-                places_add_port(l, ret, s->sm, NULL);
+                places_add(l, ret, s->sm, NULL);
         else
-                places_add_text(l, ret, diagnosis_text(l, "LID %u", s->sm_lid.v));
+                places_add(l, ret, SUBNET_NONE, diagnosis_text(l, "LID %u", s->sm_lid.v));
 }
 
 /* OpenSM ignores a request with a wrong SM_Key and refuses one without. Only the refusal proves that the SA is there: without it,
@@ -140,8 +140,8 @@ static void diagnose_masters(struct diagnosis_list *l, struct places *masters)
         }
         if (other == SUBNET_NONE)
                 return;
-        places_add_port(l, masters, other,
-                        diagnosis_text(l, "its master SM has LID %u, that of this host's port LID %u",
+        places_add(l, masters, other,
+                   diagnosis_text(l, "its master SM has LID %u, that of this host's port LID %u",
                                        l->facts->probe->ports[other].sm_lid.v, s->sm_lid.v));
         diagnosis_add(l, DIAGNOSIS_SM_SEVERAL, masters, "ports of this fabric report different master SMs");
 }
@@ -157,7 +157,7 @@ static void diagnose_priorities(struct diagnosis_list *l, uint32_t master)
 
                 if (i != master && probe_is_answered(&p->sm_info) && p->sm.state == SM_STANDBY &&
                     p->sm.priority == m->priority)
-                        places_add_port(l, &rivals, i, describe_sm(l, &p->sm));
+                        places_add(l, &rivals, i, describe_sm(l, &p->sm));
         }
         diagnosis_add(l, DIAGNOSIS_SM_SAME_PRIORITY, &rivals, "%u standby SM%s ha%s the priority of the master, %u",
                       rivals.n, text_plural(rivals.n), rivals.n == 1 ? "s" : "ve", m->priority);
@@ -173,11 +173,11 @@ static void diagnose_sms(struct diagnosis_list *l)
                 const struct probe_port *p = &l->facts->probe->ports[i];
 
                 if (p->sm_info.asked && !probe_is_answered(&p->sm_info))
-                        places_add_port(l, &silent, i, describe_failure(l, &p->sm_info));
+                        places_add(l, &silent, i, describe_failure(l, &p->sm_info));
                 if (!probe_is_answered(&p->sm_info) || p->sm.state != SM_MASTER)
                         continue;
                 master = i;
-                places_add_port(l, &masters, i, describe_sm(l, &p->sm));
+                places_add(l, &masters, i, describe_sm(l, &p->sm));
         }
         diagnosis_add(l, DIAGNOSIS_SM_SILENT, &silent, "%u port%s report%s a subnet manager that does not answer",
                       silent.n, text_plural(silent.n), silent.n == 1 ? "s" : "");

@@ -54,9 +54,9 @@ static void diagnose_default(struct diagnosis_list *l)
                 n_hosts++;
                 if (!is_full_member(t))
                         continue;
-                places_add_port(l, &full, i, NULL);
+                places_add(l, &full, i, NULL);
                 if (!is_wanted_full(f, i))
-                        places_add_port(l, &surplus, i, NULL);
+                        places_add(l, &surplus, i, NULL);
         }
         if (full.n * UINT64_C(2) > n_hosts)
                 diagnosis_add(l, DIAGNOSIS_DEFAULT_FULL_FOR_ALL, &full,
@@ -80,7 +80,7 @@ static void diagnose_self(struct diagnosis_list *l)
         t = table_of(f, f->subnet->self);
         if (!t->entries || is_full_member(t))
                 return;
-        places_add_port(l, &self, f->subnet->self, NULL);
+        places_add(l, &self, f->subnet->self, NULL);
         diagnosis_add(l, DIAGNOSIS_SELF_LIMITED, &self, "the port pkeyd works through is %s the default partition",
                       p_keys_hold(t->entries, t->capacity, limited) ? "only a limited member of" : "not in");
 }
@@ -101,22 +101,12 @@ static void diagnose_index0(struct diagnosis_list *l)
                 base = p_key_base(t->entries[0]);
                 if (base == P_KEY_DEFAULT_BASE || (f->desired && base == f->desired->index0_base))
                         continue;
-                places_add_port(l, &other, i,
-                                base == 0 ? "nothing at index 0"
-                                          : diagnosis_text(l, "0x%04x at index 0", t->entries[0].v));
+                places_add(l, &other, i,
+                           base == 0 ? "nothing at index 0"
+                                     : diagnosis_text(l, "0x%04x at index 0", t->entries[0].v));
         }
-        diagnosis_add(l, DIAGNOSIS_INDEX0_OTHER, &other, "%u table%s do%s not have the default partition at index 0",
+        diagnosis_add(l, DIAGNOSIS_INDEX0_OTHER, &other, "%u table%s do%s not have the expected partition at index 0",
                       other.n, text_plural(other.n), other.n == 1 ? "es" : "");
-}
-
-/* "0x901f 0x9020 and 7 more" */
-static const char *list_keys(struct diagnosis_list *l, const struct p_key *keys, uint32_t n)
-{
-        const char *text = "";
-
-        for (uint32_t i = 0; i < MIN(n, MAX_KEYS_LISTED); i++)
-                text = diagnosis_text(l, "%s%s0x%04x", text, i > 0 ? " " : "", keys[i].v);
-        return n > MAX_KEYS_LISTED ? diagnosis_text(l, "%s and %u more", text, n - MAX_KEYS_LISTED) : text;
 }
 
 static void mark_bases(struct diagnosis_list *l, const struct observed_table *t, bool value)
@@ -125,24 +115,26 @@ static void mark_bases(struct diagnosis_list *l, const struct observed_table *t,
                 l->bases[p_key_base(t->entries[i])] = value;
 }
 
-/* Adds a switch port if it has entries in bases that its peer does not have; the peer's are marked in l->bases. */
+/* Adds a switch port if it has entries in bases that its peer does not have; the peer's are marked in l->bases. The text is
+ * "0x901f 0x9020 and 7 more, from index 31 on". */
 static void add_stale(struct diagnosis_list *l, struct places *places, uint32_t port, const struct observed_table *t)
 {
-        struct p_key first[MAX_KEYS_LISTED];
-        uint32_t n = 0, index = 0;
+        const char *keys = "";
+        uint32_t n = 0, first = 0;
 
         for (uint32_t i = 0; i < t->capacity; i++) {
                 if (!p_key_is_used(t->entries[i]) || l->bases[p_key_base(t->entries[i])])
                         continue;
                 if (n == 0)
-                        index = i;
+                        first = i;
                 if (n < MAX_KEYS_LISTED)
-                        first[n] = t->entries[i];
+                        keys = diagnosis_text(l, "%s%s0x%04x", keys, n > 0 ? " " : "", t->entries[i].v);
                 n++;
         }
+        if (n > MAX_KEYS_LISTED)
+                keys = diagnosis_text(l, "%s and %u more", keys, n - MAX_KEYS_LISTED);
         if (n > 0)
-                places_add_port(l, places, port,
-                                diagnosis_text(l, "%s, from index %u on", list_keys(l, first, n), index));
+                places_add(l, places, port, diagnosis_text(l, "%s, from index %u on", keys, first));
 }
 
 static void diagnose_stale(struct diagnosis_list *l)
@@ -178,7 +170,7 @@ static void diagnose_unread(struct diagnosis_list *l)
         for (uint32_t i = 0; i < f->subnet->n_ports; i++)
                 if (subnet_port_is_managed(f->subnet, &f->subnet->ports[i]) &&
                     f->observed->tables[i].source != TABLE_READ)
-                        places_add_port(l, &unread, i, NULL);
+                        places_add(l, &unread, i, NULL);
         diagnosis_add(l, DIAGNOSIS_TABLE_UNREAD, &unread, "%u table%s could not be read", unread.n,
                       text_plural(unread.n));
 }
@@ -192,9 +184,9 @@ static void diagnose_differences(struct diagnosis_list *l)
                 const struct discrepancy *d = &v->differ[i];
 
                 if (d->source == SOURCE_SMP)
-                        places_add_port(l, &differ, d->port,
-                                        diagnosis_text(l, "%u missing, %u unexpected%s", d->n_missing, d->n_unexpected,
-                                                       d->enforcement_differs ? ", enforcement differs" : ""));
+                        places_add(l, &differ, d->port,
+                                   diagnosis_text(l, "%u missing, %u unexpected%s", d->n_missing, d->n_unexpected,
+                                                  d->enforcement_differs ? ", enforcement differs" : ""));
         }
         diagnosis_add(l, DIAGNOSIS_POLICY_DIFFERS, &differ, "%u table%s differ%s from the policy", differ.n,
                       text_plural(differ.n), differ.n == 1 ? "s" : "");
@@ -243,10 +235,10 @@ static void diagnose_overflow(struct diagnosis_list *l)
                         continue;
                 load = load_of(f, i, count_bases(l, table_of(f, port->peer)));
                 if (load.used > load.capacity)
-                        places_add_port(l, &over, port->peer,
-                                        diagnosis_text(l, "%s %u partitions, the switch port (%u) holds %u",
-                                                       load.by_policy ? "by the policy in" : "in", load.used,
-                                                       port->number, load.capacity));
+                        places_add(l, &over, port->peer,
+                                   diagnosis_text(l, "%s %u partitions, the switch port (%u) holds %u",
+                                                  load.by_policy ? "by the policy in" : "in", load.used,
+                                                  port->number, load.capacity));
         }
         diagnosis_add(l, DIAGNOSIS_LEAF_OVERFLOW, &over,
                       "%u host port%s %s in more partitions than the switch port next to them can hold", over.n,
@@ -283,9 +275,9 @@ static void diagnose_capacity(struct diagnosis_list *l)
         }
         qsort(loads, n, sizeof(*loads), compare_loads);
         for (uint32_t i = 0; i < n; i++)
-                places_add_port(l, &near, loads[i].port,
-                                diagnosis_text(l, "%u of %u entries%s", loads[i].used, loads[i].capacity,
-                                               loads[i].by_policy ? " by the policy" : ""));
+                places_add(l, &near, loads[i].port,
+                           diagnosis_text(l, "%u of %u entries%s", loads[i].used, loads[i].capacity,
+                                          loads[i].by_policy ? " by the policy" : ""));
         diagnosis_add(l, DIAGNOSIS_CAPACITY_NEAR, &near, "%u table%s %s nearly full or too small", near.n,
                       text_plural(near.n), near.n == 1 ? "is" : "are");
 }
@@ -327,7 +319,7 @@ static uint32_t add_switch(struct diagnosis_list *l, struct places *places, uint
         write_range(p);
         if (port == SUBNET_NONE)
                 port = subnet_find_port(s, node, (uint8_t) p->first);
-        places_add_port(l, places, port, diagnosis_text(l, "%u port%s: %s", p->n, text_plural(p->n), p->text));
+        places_add(l, places, port, diagnosis_text(l, "%u port%s: %s", p->n, text_plural(p->n), p->text));
         *p = (struct port_list) {};
         return n;
 }
