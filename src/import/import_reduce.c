@@ -77,7 +77,7 @@ static void gather(struct import *im, struct import_partition *p, struct covers 
 
         for (const struct partitions_conf_member *m = p->source->members; m; m = m->next) {
                 enum membership level = m->membership;
-                struct cover *c = m->who == PARTITIONS_CONF_ALL ? &covers->all : &covers->types[m->type % IMPORT_N_TYPES];
+                struct cover *c = m->who == PARTITIONS_CONF_ALL ? &covers->all : &covers->types[m->type];
 
                 order++;
                 p->index0 |= m->index0;
@@ -117,8 +117,7 @@ static bool is_in_effect(struct import *im, struct import_port *port, const stru
         const struct cover *c = &covers->all;
 
         if (port->port != SUBNET_NONE)
-                c = later(c, &covers->types[subnet_port_node(im->subnet, &im->subnet->ports[port->port])->type %
-                                            IMPORT_N_TYPES]);
+                c = later(c, &covers->types[subnet_port_node(im->subnet, &im->subnet->ports[port->port])->type]);
         if (c->order < port->order) {
                 if (port->port == SUBNET_NONE)
                         narrow(im, port, covers);

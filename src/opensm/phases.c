@@ -723,18 +723,18 @@ static void find_needed(struct opensm_phases *p)
 
 static int copy_in_place(struct arena *a, const struct opensm_tables *in_place, struct opensm_phases *p)
 {
-        struct partitions_file_port *ports = in_place ? arena_new_array(a, struct partitions_file_port, p->n_ports) : NULL;
+        struct partitions_file_port *ports;
 
-        if (in_place && !ports)
+        if (!in_place)
+                return 0;
+        ports = arena_new_array(a, struct partitions_file_port, p->n_ports);
+        if (!ports)
                 return -ENOMEM;
-        for (uint32_t i = 0; in_place && i < p->n_ports; i++) {
+        for (uint32_t i = 0; i < p->n_ports; i++) {
                 const struct partitions_file_port *found = find_given(in_place, p->transitions[i].guid);
 
-                ports[i] = (struct partitions_file_port) { p->transitions[i].guid, p->transitions[i].label, NULL, 0 };
-                if (found) {
-                        ports[i].keys = found->keys;
-                        ports[i].n_keys = found->n_keys;
-                }
+                if (found)
+                        ports[i] = *found;
         }
         p->in_place = ports;
         return 0;
