@@ -352,36 +352,29 @@ static uint64_t read_number(const char *bytes, const char *end, unsigned base, c
 
 enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n, bool *ret_is_phase)
 {
-        size_t people = strlen(HEAD_PEOPLE), digits = strlen(HEAD_SUM) + SUM_DIGITS;
-        const char *own, *line_end, *number, *end, *generation_end;
+        const size_t digits = strlen(HEAD_SUM) + SUM_DIGITS;
+        const char *file_end = bytes + n, *own = n > 0 ? memchr(bytes, '\n', n) : NULL, *line_end, *number, *end, *generation_end;
 
         if (ret_is_phase)
                 *ret_is_phase = false;
-        if (n == 0)
-                return PARTITIONS_FILE_FOREIGN;
-        own = bytes + people;
         /* the second line alone shows that pkeyd wrote it: the first may be the line that was edited */
-        if (!begins_with(bytes, n, HEAD_PEOPLE)) {
-                line_end = memchr(bytes, '\n', n);
-                if (!line_end)
-                        return PARTITIONS_FILE_FOREIGN;
-                own = line_end + 1;
-                people = 0;
-        }
-        if (!begins_with(own, n - (size_t) (own - bytes), HEAD_OWN "generation "))
+        if (!own)
+                return PARTITIONS_FILE_FOREIGN;
+        own++;
+        if (!begins_with(own, (size_t) (file_end - own), HEAD_OWN "generation "))
                 return PARTITIONS_FILE_FOREIGN;
         number = own + strlen(HEAD_OWN "generation ");
-        (void) read_number(number, bytes + n, 10, &generation_end);
+        (void) read_number(number, file_end, 10, &generation_end);
         if (generation_end == number)
                 return PARTITIONS_FILE_FOREIGN;
-        line_end = memchr(own, '\n', n - (size_t) (own - bytes));
-        if (people == 0 || !line_end || (size_t) (line_end - own) < digits ||
+        line_end = memchr(own, '\n', (size_t) (file_end - own));
+        if (!begins_with(bytes, n, HEAD_PEOPLE) || !line_end || (size_t) (line_end - own) < digits ||
             !begins_with(line_end - digits, digits, HEAD_SUM))
                 return PARTITIONS_FILE_EDITED;
         number = line_end - SUM_DIGITS;
         if (read_number(number, line_end, 16, &end) !=
                             sum(bytes, (size_t) (line_end - digits - bytes), line_end + 1,
-                                n - (size_t) (line_end + 1 - bytes)) || end != line_end)
+                                (size_t) (file_end - line_end - 1)) || end != line_end)
                 return PARTITIONS_FILE_EDITED;
         if (ret_is_phase)
                 *ret_is_phase = begins_with(generation_end, (size_t) (line_end - generation_end), HEAD_PHASE);
