@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/vector.h"
+
 static bool is_unmanaged(const struct opensm_manager *m, const struct partitions_conf_partition *p)
 {
         return !policy_manages(m->policy, m->keeps_unmanaged, p->base);
@@ -39,77 +41,58 @@ int opensm_named_guids(struct arena *a, const struct opensm_manager *manager, co
 }
 
 struct absent_ports {
+        struct arena *arena;
         const struct subnet *larger, *present;
         struct partitions_file_port *ports;
-        struct p_key **next; /* where the next entry of each port goes; NULL while entries are only counted */
+        uint32_t *allocated; /* entries of each port */
 };
 
-static void add_entry(struct absent_ports *to, uint32_t port, struct p_key key)
+static int add_entry(struct absent_ports *to, uint32_t port, struct p_key key)
 {
-        to->ports[port].n_keys++;
-        if (to->next)
-                *to->next[port]++ = key;
+        struct partitions_file_port *p = &to->ports[port];
+        struct p_key *keys = (struct p_key *) (uintptr_t) p->keys;
+
+        if (VECTOR_GROW(to->arena, keys, p->n_keys, to->allocated[port]) < 0)
+                return -ENOMEM;
+        keys[p->n_keys++] = key;
+        p->keys = keys;
+        return 0;
 }
 
 static int add_partition(struct absent_ports *to, const struct partitions_conf_partition *p, bool allow_both_pkeys)
 {
         _cleanup_arena_ struct arena *scratch = arena_new();
         uint8_t *memberships;
+        int r = scratch ? partitions_conf_apply(scratch, p, to->larger, allow_both_pkeys, &memberships) : -ENOMEM;
 
-        if (!scratch || partitions_conf_apply(scratch, p, to->larger, allow_both_pkeys, &memberships) < 0)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < to->larger->n_ports; i++) {
+        for (uint32_t i = 0; r == 0 && i < to->larger->n_ports; i++) {
                 if (memberships[i] == MEMBERSHIP_NONE || !subnet_lacks_endport(to->present, &to->larger->ports[i]))
                         continue;
                 if (membership_has_limited(memberships[i]))
-                        add_entry(to, i, p_key_make(p->base, false));
-                if (membership_has_full(memberships[i]))
-                        add_entry(to, i, p_key_make(p->base, true));
+                        r = add_entry(to, i, p_key_make(p->base, false));
+                if (r == 0 && membership_has_full(memberships[i]))
+                        r = add_entry(to, i, p_key_make(p->base, true));
         }
-        return 0;
-}
-
-static int add_partitions(struct absent_ports *to, const struct opensm_manager *manager, const struct partitions_conf *conf,
-                          bool allow_both_pkeys)
-{
-        int r = 0;
-
-        for (uint32_t i = 0; r == 0 && i < conf->n_partitions; i++)
-                if (is_unmanaged(manager, &conf->partitions[i]))
-                        r = add_partition(to, &conf->partitions[i], allow_both_pkeys);
         return r;
-}
-
-/* Allocates the entries that were counted, and resets the counts. */
-static int allocate_entries(struct arena *a, struct absent_ports *to)
-{
-        uint32_t n_ports = to->larger->n_ports;
-        struct p_key **next = arena_new_array(a, struct p_key *, n_ports);
-
-        if (!next)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < n_ports; i++) {
-                next[i] = arena_new_array(a, struct p_key, to->ports[i].n_keys);
-                if (!next[i])
-                        return -ENOMEM;
-                to->ports[i] = (struct partitions_file_port) { .guid = to->larger->ports[i].guid, .keys = next[i] };
-        }
-        to->next = next;
-        return 0;
 }
 
 int opensm_unmanaged_of_absent(struct arena *a, const struct opensm_manager *manager, const struct partitions_conf *conf,
                                const struct subnet *larger, const struct subnet *present, bool allow_both_pkeys,
                                struct partitions_file_port **ret)
 {
-        struct absent_ports to = { larger, present, arena_new_array(a, struct partitions_file_port, larger->n_ports), NULL };
-        int r = to.ports ? add_partitions(&to, manager, conf, allow_both_pkeys) : -ENOMEM;
+        struct absent_ports to = {
+                a, larger, present, arena_new_array(a, struct partitions_file_port, larger->n_ports),
+                arena_new_array(a, uint32_t, larger->n_ports),
+        };
+        int r = to.ports && to.allocated ? 0 : -ENOMEM;
 
+        for (uint32_t i = 0; r == 0 && i < larger->n_ports; i++)
+                to.ports[i].guid = larger->ports[i].guid;
+        for (uint32_t i = 0; r == 0 && i < conf->n_partitions; i++)
+                if (is_unmanaged(manager, &conf->partitions[i]))
+                        r = add_partition(&to, &conf->partitions[i], allow_both_pkeys);
         if (r == 0)
-                r = allocate_entries(a, &to);
-        if (r == 0)
-                r = add_partitions(&to, manager, conf, allow_both_pkeys);
-        *ret = to.ports;
+                *ret = to.ports;
         return r;
 }
 
