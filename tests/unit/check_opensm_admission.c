@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What of a file OpenSM is given, tried on every small case against a model of OpenSM that knows nothing of phases or of the rule:
- * it brings each table to the file, in any order, and some of them not at all. In each state that it can leave behind: who may talk
- * before and by the policy may talk; who may talk neither before nor by the policy may not. Where everything is known nothing is
- * held, and all ends as the policy says.
+ * Which changes of a file are admitted, for every small case, against a model of OpenSM that is independent of the phases and the
+ * rule: it writes each table as the file says, in any order, and may leave out some. In each state that this can result in, pairs
+ * that may talk before and by the policy may talk, and pairs that may talk neither before nor by the policy may not. If everything
+ * is known, nothing is held, and the tables end as the policy gives them.
  */
 
 #include <check.h>
@@ -17,7 +17,7 @@
 #define MAX_BASES  2
 #define MAX_TABLES (2 * MAX_PORTS)
 
-/* ck_assert writes to a pipe each time it is passed: too slow for what runs some million times. */
+/* ck_assert writes to a pipe even when it passes, which is too slow for some million calls. */
 #define REQUIRE(condition)                                                                                             \
         do {                                                                                                           \
                 if (!(condition))                                                                                      \
@@ -26,12 +26,12 @@
 
 enum sight {
         READABLE,
-        KNOWN,      /* it was read before this sweep */
+        KNOWN,      /* read before this sweep */
         NEVER_READ,
         N_SIGHTS,
 };
 
-/* Tables: those of the hosts, then those of the switch ports before them. */
+/* The tables of the hosts, then those of their leaf ports. */
 struct state {
         uint8_t level[MAX_TABLES][MAX_BASES];
 };
@@ -41,7 +41,7 @@ static struct {
         struct state before;
         uint8_t policy[MAX_PORTS][MAX_BASES];
         enum sight sight[MAX_TABLES];
-        /* goes mute when OpenSM was given this phase, before or after it was written; MAX_TABLES: none does */
+        /* stops answering when OpenSM was given this phase, before or after it was written; MAX_TABLES: none */
         unsigned mutes;
         enum opensm_phase mutes_in;
         bool mutes_after;
@@ -86,7 +86,7 @@ static bool talk_in(const struct state *s, unsigned x, unsigned y, unsigned base
         return levels_talk(level_of(s, x, base, model), level_of(s, y, base, model));
 }
 
-/* It is a full member by one model of a switch and a limited one by the other, and known to be: it becomes a limited one. */
+/* The host is known to be a full member by one model of a switch and a limited one by the other: it becomes a limited one. */
 static bool was_between(unsigned port, unsigned base)
 {
         return scene.sight[port] == READABLE && scene.sight[MAX_PORTS + port] == READABLE &&
@@ -159,7 +159,7 @@ static void read_tables(enum sight worst)
 
 /* --- one case --------------------------------------------------------------------------------------------------------- */
 
-/* Before pkeyd the file gave each host what it has. */
+/* The file in place gives each host what it has. */
 static void make_file_in_place(struct opensm_tables *ret)
 {
         *ret = (struct opensm_tables) {
@@ -204,7 +204,7 @@ static void prepare(void)
         struct plan plan = { .subnet = subnet, .desired = desired };
         _cleanup_findings_ struct findings findings = {};
         struct opensm_tables in_place;
-        struct opensm_transition *ways;
+        struct opensm_transition *transitions;
         uint32_t n;
 
         findings_init(&findings, cases);
@@ -215,11 +215,11 @@ static void prepare(void)
         ck_assert_int_eq(knowledge_set_policy(k, desired), 0);
         make_file_in_place(&in_place);
         plan.final_tables = arena_new_array(cases, struct p_key *, subnet->n_ports);
-        ck_assert_int_eq(opensm_transitions_of_plan(cases, &plan, seen, k, &in_place, &ways, &n), 0);
-        ck_assert_int_eq(opensm_phases_compute(cases, ways, n, &in_place, false, &findings, &phases), 0);
+        ck_assert_int_eq(opensm_transitions_of_plan(cases, &plan, seen, k, &in_place, &transitions, &n), 0);
+        ck_assert_int_eq(opensm_phases_compute(cases, transitions, n, &in_place, false, &findings, &phases), 0);
 }
 
-static uint32_t way_of(unsigned table)
+static uint32_t transition_of(unsigned table)
 {
         uint32_t i = 0;
 
@@ -228,7 +228,7 @@ static uint32_t way_of(unsigned table)
         return i;
 }
 
-/* Where pkeyd sees nothing OpenSM has no reason to write anything but what is new in its file. */
+/* OpenSM writes to a table that pkeyd cannot read only what is new in its file. */
 static bool is_written(unsigned table, unsigned base, enum opensm_phase phase, uint8_t level)
 {
         uint8_t before[MAX_BASES];
@@ -237,11 +237,11 @@ static bool is_written(unsigned table, unsigned base, enum opensm_phase phase, u
                 return false;
         if (scene.sight[table] == READABLE)
                 return now.level[table][base] != level;
-        levels_of(&(phase == OPENSM_ADOPT ? phases.in_place : phases.tables[phase - 1])[way_of(table)], before);
+        levels_of(&(phase == OPENSM_ADOPT ? phases.in_place : phases.tables[phase - 1])[transition_of(table)], before);
         return before[base] != level;
 }
 
-/* Every state on the way: each table with what it has or with what the file gives it. */
+/* Every intermediate state: each table with what it has or with what the file gives it. */
 static void try_all_states(enum opensm_phase phase, struct state *ret_end)
 {
         struct { unsigned table, base; uint8_t level; } writes[MAX_TABLES * MAX_BASES];
@@ -253,7 +253,7 @@ static void try_all_states(enum opensm_phase phase, struct state *ret_end)
 
                 if (!is_table(t))
                         continue;
-                levels_of(&phases.tables[phase][way_of(t)], levels);
+                levels_of(&phases.tables[phase][transition_of(t)], levels);
                 for (unsigned base = 0; base < scene.n_bases; base++) {
                         if (!is_written(t, base, phase, levels[base]))
                                 continue;
@@ -345,7 +345,7 @@ static unsigned digit(unsigned *number, unsigned base)
         return ret;
 }
 
-/* Levels of hosts before, by the policy, and (unless they are as those of the hosts) of the switch ports. */
+/* Levels of the hosts before and by the policy, and of the leaf ports, unless those are the same. */
 static void set_levels(unsigned before, unsigned policy, const unsigned *leaves)
 {
         unsigned leaf = leaves ? *leaves : before;
@@ -377,7 +377,7 @@ START_TEST(all_is_known)
 }
 END_TEST
 
-/* In every way that hosts, and the switch port before each of them, cannot be read. */
+/* All combinations of hosts and leaf ports that cannot be read. */
 static void set_sights(unsigned sights)
 {
         for (unsigned p = 0; p < scene.n_ports; p++) {
@@ -392,7 +392,7 @@ START_TEST(some_cannot_be_read)
         unsigned n_held = 0, step;
 
         begin(scenes[_i][0], scenes[_i][1], scenes[_i][2]);
-        step = scene.n_ports == 3 ? 5 : 1; /* of three ports every fifth way, each in turn */
+        step = scene.n_ports == 3 ? 5 : 1; /* of three ports every fifth combination, each in turn */
         for (unsigned before = 0; before < n_levels(); before++)
                 for (unsigned policy = 0; policy < n_levels(); policy++)
                         for (unsigned sights = (before + policy) % step; sights < power(6, scene.n_ports); sights += step) {
@@ -404,14 +404,14 @@ START_TEST(some_cannot_be_read)
 }
 END_TEST
 
-/* One goes mute when a file was given, and was written or not. */
+/* One table stops answering after a file was given, and was written or not. */
 START_TEST(one_goes_mute)
 {
         begin(3, 1, (unsigned) _i);
         for (unsigned before = 0; before < n_levels(); before++)
                 for (unsigned policy = 0; policy < n_levels(); policy++)
-                        for (unsigned way = 0; way < 2 * OPENSM_N_PHASES * MAX_TABLES; way++) {
-                                unsigned rest = way;
+                        for (unsigned c = 0; c < 2 * OPENSM_N_PHASES * MAX_TABLES; c++) {
+                                unsigned rest = c;
 
                                 set_levels(before, policy, NULL);
                                 memset(scene.sight, 0, sizeof(scene.sight));
@@ -423,7 +423,7 @@ START_TEST(one_goes_mute)
 }
 END_TEST
 
-/* Switch ports that do not have what their hosts have. */
+/* Leaf ports that do not have the entries of their hosts. */
 START_TEST(filters_of_their_own)
 {
         begin(2, 1, 3);
@@ -439,7 +439,7 @@ START_TEST(filters_of_their_own)
 }
 END_TEST
 
-/* Host 0 is a full member behind a limited entry, and is to be a limited one; host 1 is raised. Nothing waits for ever. */
+/* Host 0 is a full member behind a limited entry, and becomes limited; host 1 is raised. Nothing waits forever. */
 START_TEST(full_member_behind_a_limited_entry)
 {
         for (unsigned filters = 0; filters < 4; filters++) {
@@ -457,20 +457,21 @@ END_TEST
 
 /* --- single cases ------------------------------------------------------------------------------------------------------- */
 
-/* Three hosts; node 2 is not there. What the ways give them is what `before` and `after` say. */
-static struct opensm_transition ways[MAX_PORTS];
+/* Three hosts, of which host 2 is absent, with the transitions from `before` to `after`. */
+static struct opensm_transition transitions[MAX_PORTS];
 
 static const struct p_key none[1], limited[] = { { 0x0001 } }, full[] = { { 0x8001 } };
 
-static void set_way(unsigned host, const struct p_key *before, uint32_t n_before, const struct p_key *after, uint32_t n_after)
+static void set_transition(unsigned host, const struct p_key *before, uint32_t n_before, const struct p_key *after,
+                           uint32_t n_after)
 {
-        ways[host] = (struct opensm_transition) {
+        transitions[host] = (struct opensm_transition) {
                 .port = port_at(subnet, host_guid(host), 1), .record = host_record(host), .guid = G(host_guid(host) + 1),
                 .label = "host", .capacity = CAPACITY, .before = before, .n_before = n_before, .after = after, .n_after = n_after,
         };
 }
 
-/* The hosts with a bit in `there` are there, those in `mute` were read before that only; hosts in `holders` hold base 1. */
+/* The hosts with a bit in `there` are present, those in `mute` were only read before; hosts in `holders` hold base 1. */
 static void begin_single(unsigned there, unsigned silent, unsigned mute, unsigned holders)
 {
         cases = arena;
@@ -496,14 +497,14 @@ static void begin_single(unsigned there, unsigned silent, unsigned mute, unsigne
         ck_assert_int_eq(knowledge_see_tables(k, seen, 60), 0);
 }
 
-/* The policy gives base 1 to these hosts, there or not. */
+/* The policy gives base 1 to these hosts, present or not. */
 static void compute_both(unsigned members, bool allow_both)
 {
         _cleanup_findings_ struct findings findings = {};
 
         findings_init(&findings, arena);
         want(make_subnet(&(struct scene) { 7, 0, 0, 0, false }), members);
-        ck_assert_int_eq(opensm_phases_compute(arena, ways, MAX_PORTS, NULL, allow_both, &findings, &phases), 0);
+        ck_assert_int_eq(opensm_phases_compute(arena, transitions, MAX_PORTS, NULL, allow_both, &findings, &phases), 0);
 }
 
 static void compute(unsigned members)
@@ -521,15 +522,15 @@ static void admit(enum opensm_phase phase)
         ck_assert_int_eq(opensm_admit(arena, &phases, phase, phase, subnet, k), 0);
 }
 
-/* Host 2 is down. What the file gives it, it has when it is back: so it is given nothing that a mute host could share with it. */
+/* Host 2 is down. It has what the file gives it when it returns, so the file gives it nothing that a mute host could share. */
 START_TEST(absent_host)
 {
         for (unsigned mute = 0; mute < 2; mute++) {
                 begin_single(3, 0, mute, 1);
-                set_way(0, full, 1, mute ? full : none, mute);
-                set_way(1, none, 0, none, 0);
-                set_way(2, none, 0, full, 1);
-                ck_assert_uint_eq(ways[2].port, SUBNET_NONE);
+                set_transition(0, full, 1, mute ? full : none, mute);
+                set_transition(1, none, 0, none, 0);
+                set_transition(2, none, 0, full, 1);
+                ck_assert_uint_eq(transitions[2].port, SUBNET_NONE);
                 compute(4);
                 admit(OPENSM_REVOKE);
                 for (unsigned i = 0; i < CAPACITY; i++)
@@ -538,7 +539,7 @@ START_TEST(absent_host)
                 admit(OPENSM_GRANT);
                 ck_assert_int_eq(is_held(1), mute);
                 ck_assert_uint_eq(phases.tables[OPENSM_GRANT][2].n_keys, !mute);
-                /* it comes back, and may have it before it is read */
+                /* it returns, and may have the entry before it is read */
                 subnet = make_subnet(&(struct scene) { 7, 0, 0, 0, false });
                 ck_assert_int_eq(knowledge_see_subnet(k, subnet, 2 * MINUTE, 120, HOLD), 0);
                 ck_assert_uint_eq(knowledge_port_bounds(k, host_record(2), 1).may, mute ? LEVEL_NONE : LEVEL_FULL);
@@ -546,13 +547,13 @@ START_TEST(absent_host)
 }
 END_TEST
 
-/* To take something from a host that is down cuts nobody off from it. */
+/* Revoking a base of a host that is down cuts off no traffic. */
 START_TEST(absent_host_loses)
 {
         begin_single(3, 0, 0, 7);
-        set_way(0, full, 1, full, 1);
-        set_way(1, full, 1, full, 1);
-        set_way(2, full, 1, limited, 1);
+        set_transition(0, full, 1, full, 1);
+        set_transition(1, full, 1, full, 1);
+        set_transition(2, full, 1, limited, 1);
         compute(7);
         admit(OPENSM_LOWER);
         ck_assert(!is_held(1));
@@ -560,7 +561,7 @@ START_TEST(absent_host_loses)
 }
 END_TEST
 
-/* Host 0 is to drop its full entry beside the limited one; host 1, which does not answer, may be limited still. */
+/* Host 0 must lose the full one of its two entries; host 1, which does not answer, may still be limited. */
 START_TEST(entry_that_goes)
 {
         static const struct p_key both[] = { { 0x0001 }, { 0x8001 } };
@@ -572,9 +573,9 @@ START_TEST(entry_that_goes)
                 seen->tables[port].entries[0].v = 0x0001;
                 seen->tables[port].entries[1].v = 0x8001;
                 ck_assert_int_eq(knowledge_see_tables(k, seen, 60), 0);
-                set_way(0, both, 2, limited, 1);
-                set_way(1, full, 1, full, 1);
-                set_way(2, none, 0, none, 0);
+                set_transition(0, both, 2, limited, 1);
+                set_transition(1, full, 1, full, 1);
+                set_transition(2, none, 0, none, 0);
                 compute_both(3, true);
                 admit(OPENSM_LOWER);
                 ck_assert_int_eq(is_held(1), mute);
@@ -587,9 +588,9 @@ END_TEST
 START_TEST(confirmed_is_what_was_read)
 {
         begin_single(7, 0, 0, 0);
-        set_way(0, none, 0, full, 1);
-        set_way(1, none, 0, none, 0);
-        set_way(2, none, 0, none, 0);
+        set_transition(0, none, 0, full, 1);
+        set_transition(1, none, 0, none, 0);
+        set_transition(2, none, 0, none, 0);
         compute(1);
         admit(OPENSM_GRANT);
         opensm_confirm(&phases, OPENSM_GRANT, seen, k);
@@ -608,8 +609,8 @@ static void put(uint32_t port, uint16_t key)
         seen->tables[port].entries[0].v = key;
 }
 
-/* Host 0 is a full member of base 1, and talks to host 1, a limited one. A file that makes it less is a loss, unless it was between
- * two levels and becomes the lower one. */
+/* Host 0 is a full member of base 1, and talks to host 1, a limited one. A file that lowers it is a loss, unless its level was one
+ * of two, depending on the switch, and becomes the lower one. */
 START_TEST(lowered_from_between)
 {
         static const struct {
@@ -629,9 +630,9 @@ START_TEST(lowered_from_between)
                 put(port_at(subnet, SWITCH, 2), 0x0001);
                 ck_assert_int_eq(knowledge_see_tables(k, seen, 60), 0);
                 knowledge_see_filter(k, leaf_record(0), rows[i].filters & 1, rows[i].filters & 2);
-                set_way(0, limited, !rows[i].says_nothing, full, 1);
-                set_way(1, limited, 1, full, 1);
-                set_way(2, none, 0, none, 0);
+                set_transition(0, limited, !rows[i].says_nothing, full, 1);
+                set_transition(1, limited, 1, full, 1);
+                set_transition(2, none, 0, none, 0);
                 compute(3);
                 admit(OPENSM_ADOPT);
                 ck_assert_msg(is_held(1) == rows[i].waits, "row %zu", i);
@@ -639,7 +640,7 @@ START_TEST(lowered_from_between)
 }
 END_TEST
 
-/* The first file would take base 1 from host 0, which talks to host 1 in it: it stays as the file in place says, of every port. */
+/* The first file would remove base 1 from host 0, which talks to host 1 in it: every port keeps it as in the file in place. */
 START_TEST(held_from_the_first_file_on)
 {
         struct partitions_file_port line = { .guid = G(host_guid(1) + 1), .keys = limited, .n_keys = 1 };
@@ -648,11 +649,11 @@ START_TEST(held_from_the_first_file_on)
 
         findings_init(&findings, arena);
         begin_single(7, 0, 0, 3);
-        set_way(0, none, 0, full, 1);
-        set_way(1, full, 1, full, 1);
-        set_way(2, none, 0, none, 0);
+        set_transition(0, none, 0, full, 1);
+        set_transition(1, full, 1, full, 1);
+        set_transition(2, none, 0, none, 0);
         want(subnet, 3);
-        ck_assert_int_eq(opensm_phases_compute(arena, ways, MAX_PORTS, &in_place, false, &findings, &phases), 0);
+        ck_assert_int_eq(opensm_phases_compute(arena, transitions, MAX_PORTS, &in_place, false, &findings, &phases), 0);
         ck_assert(phases.needed[OPENSM_ADOPT]);
         admit(OPENSM_ADOPT);
         ck_assert(is_held(1));
@@ -665,7 +666,7 @@ START_TEST(held_from_the_first_file_on)
 }
 END_TEST
 
-/* OpenSM makes host 2 a limited member of the default partition, whatever a file says: to wait would change nothing. */
+/* OpenSM makes host 2 a limited member of the default partition with any file, so that waiting would change nothing. */
 START_TEST(default_members)
 {
         static const struct p_key default_full[] = { { 0xffff } }, default_limited[] = { { 0x7fff } };
@@ -676,9 +677,9 @@ START_TEST(default_members)
                 port = port_at(subnet, host_guid(0), 1);
                 seen->tables[port].entries[0].v = 0xffff;
                 ck_assert_int_eq(knowledge_see_tables(k, seen, 60), 0);
-                set_way(0, default_full, 1, default_full, 1);
-                set_way(1, none, 0, none, 0);
-                set_way(2, is_full ? default_full : none, is_full, is_full ? default_full : default_limited, 1);
+                set_transition(0, default_full, 1, default_full, 1);
+                set_transition(1, none, 0, none, 0);
+                set_transition(2, is_full ? default_full : none, is_full, is_full ? default_full : default_limited, 1);
                 compute(0);
                 admit(OPENSM_ADOPT);
                 ck_assert_uint_eq(knowledge_get(k, host_record(1))->n_writes, 1); /* though no file names it */
@@ -689,12 +690,12 @@ START_TEST(default_members)
 END_TEST
 
 static const struct policy owns_all = { .owns = &(struct base_range) { 1, 0x7fff }, .n_owns = 1 };
-static const struct p_key *gives; /* to each port, one key; NULL: none */
-static bool knows_policy = true;  /* of those that are not there */
-static bool keeps;                /* what is not in the policy: the plan ends with the tables as they are */
+static const struct p_key *gives; /* one P_Key for each port; NULL: none */
+static bool knows_policy = true;  /* for absent hosts */
+static bool keeps;                /* unmanaged entries: the plan ends with the tables as they are */
 
-/* The ways as phases.c makes them. */
-static const struct opensm_transition *way_of_host(unsigned host, const struct opensm_tables *in_place)
+/* The transitions as phases.c computes them. */
+static const struct opensm_transition *transition_of_host(unsigned host, const struct opensm_tables *in_place)
 {
         struct desired *d = arena_new_object(arena, struct desired);
         struct p_key *final[16] = {};
@@ -722,25 +723,25 @@ static const struct opensm_transition *way_of_host(unsigned host, const struct o
         return NULL;
 }
 
-static void expect_stays(const struct opensm_transition *way, uint16_t key)
+static void expect_stays(const struct opensm_transition *transition, uint16_t key)
 {
-        ck_assert_uint_eq(way->after == way->before, 1);
-        ck_assert_uint_eq(way->n_after, way->n_before);
-        for (uint32_t i = 0; i < way->n_before; i++)
-                ck_assert_uint_eq(way->before[i].v, i ? 0 : key);
-        ck_assert(way->n_before > 0 || key == 0);
+        ck_assert_uint_eq(transition->after == transition->before, 1);
+        ck_assert_uint_eq(transition->n_after, transition->n_before);
+        for (uint32_t i = 0; i < transition->n_before; i++)
+                ck_assert_uint_eq(transition->before[i].v, i ? 0 : key);
+        ck_assert(transition->n_before > 0 || key == 0);
 }
 
 static void expect_begins(unsigned host, const struct opensm_tables *in_place, uint16_t key)
 {
-        const struct opensm_transition *way = way_of_host(host, in_place);
+        const struct opensm_transition *transition = transition_of_host(host, in_place);
 
-        ck_assert_uint_eq(way->n_before, key != 0);
-        ck_assert_uint_eq(key ? way->before[0].v : 0, key);
+        ck_assert_uint_eq(transition->n_before, key != 0);
+        ck_assert_uint_eq(key ? transition->before[0].v : 0, key);
 }
 
-/* What a table has, and the file in place does not say, may be gone by now: only who the policy gives it, or nobody names, has
- * it. */
+/* An entry of a table that the file in place does not give may be gone by now. The transition has it only if the policy gives it,
+ * or the file does not name the port. */
 START_TEST(unknown_is_not_given_back)
 {
         static const struct p_key both[] = { { 0x0001 }, { 0x8001 } };
@@ -753,13 +754,13 @@ START_TEST(unknown_is_not_given_back)
         begin_single(7, 0, 0, 1);
         expect_begins(0, NULL, 0x8001);
         expect_begins(0, &not_named, 0x8001);
-        expect_begins(0, &done, 0x8001); /* somebody put it there since: OpenSM is told, and takes it away then */
-        ck_assert(!way_of_host(0, &done)->has_surplus);
+        expect_begins(0, &done, 0x8001); /* another writer added it since: the first file has it, so that OpenSM removes it later */
+        ck_assert(!transition_of_host(0, &done)->has_surplus);
         expect_begins(0, &in_place, 0);
-        ck_assert(way_of_host(0, &in_place)->has_surplus);
+        ck_assert(transition_of_host(0, &in_place)->has_surplus);
         gives = full;
         expect_begins(0, &in_place, 0x8001);
-        ck_assert(!way_of_host(0, &in_place)->has_surplus);
+        ck_assert(!transition_of_host(0, &in_place)->has_surplus);
         gives = limited;
         expect_begins(0, &in_place, 0);
         gives = NULL;
@@ -770,41 +771,41 @@ START_TEST(unknown_is_not_given_back)
         line.keys = both;
         line.n_keys = 2;
         expect_begins(0, &in_place, 0x8001);
-        line.n_keys = 0; /* it names nobody */
+        line.n_keys = 0; /* it does not name the port */
         expect_begins(0, &in_place, 0x8001);
 }
 END_TEST
 
-/* A base that is not pkeyd's, which a port holds otherwise than the file in place says, stays in the files as it is there. */
+/* An unmanaged base that a port has with another entry than the file in place gives stays in the files as it is there. */
 START_TEST(unmanaged_stays_as_told)
 {
         struct partitions_file_port line = { .guid = G(host_guid(0) + 1), .keys = limited, .n_keys = 1 };
         const struct opensm_tables in_place = { .ports = &line, .n_ports = 1 };
-        const struct opensm_transition *way;
+        const struct opensm_transition *transition;
 
         begin_single(7, 0, 0, 1);
         keeps = true;
         for (unsigned told = 0; told < 2; told++) {
                 line.keys = told ? full : limited;
-                way = way_of_host(0, &in_place);
-                ck_assert_uint_eq(way->n_before, 1);
-                ck_assert_uint_eq(way->n_after, 1);
-                ck_assert_uint_eq(way->after[0].v, line.keys[0].v);
+                transition = transition_of_host(0, &in_place);
+                ck_assert_uint_eq(transition->n_before, 1);
+                ck_assert_uint_eq(transition->n_after, 1);
+                ck_assert_uint_eq(transition->after[0].v, line.keys[0].v);
         }
         line.keys = limited;
-        gives = full; /* it is pkeyd's */
-        way = way_of_host(0, &in_place);
-        ck_assert_uint_eq(way->n_after, 1);
-        ck_assert_uint_eq(way->after[0].v, 0x8001);
+        gives = full; /* pkeyd manages it */
+        transition = transition_of_host(0, &in_place);
+        ck_assert_uint_eq(transition->n_after, 1);
+        ck_assert_uint_eq(transition->after[0].v, 0x8001);
         gives = NULL;
-        seen->tables[port_at(subnet, host_guid(0), 1)].entries[0].v = 0x8002; /* of another base it was told nothing */
-        ck_assert_uint_eq(way_of_host(0, &in_place)->n_after, 0);
+        seen->tables[port_at(subnet, host_guid(0), 1)].entries[0].v = 0x8002; /* the file gives nothing in this base */
+        ck_assert_uint_eq(transition_of_host(0, &in_place)->n_after, 0);
         keeps = false;
 }
 END_TEST
 
-/* One that cannot be read, or is silent: what it held; what it was told last, if it was told anything; nothing, where a person
- * vouches for it. */
+/* A port that cannot be read, or is silent, begins with what it held, or what the file gave it last if it gave anything, or nothing
+ * if a person vouches for it. */
 START_TEST(unread_hosts_stay)
 {
         struct partitions_file_port line = { .guid = G(host_guid(0) + 1), .keys = limited, .n_keys = 1 };
@@ -818,30 +819,30 @@ START_TEST(unread_hosts_stay)
                         ck_assert_int_eq(knowledge_get(k, host_record(0))->presence, KNOWLEDGE_SILENT);
                 else
                         knowledge_recall(k, seen);
-                expect_stays(way_of_host(0, &in_place), 0x0001);
-                ck_assert(!way_of_host(0, &in_place)->has_surplus); /* there is nothing to wait for */
-                expect_stays(way_of_host(0, NULL), 0x8001);
+                expect_stays(transition_of_host(0, &in_place), 0x0001);
+                ck_assert(!transition_of_host(0, &in_place)->has_surplus); /* nothing to wait for */
+                expect_stays(transition_of_host(0, NULL), 0x8001);
                 block_of(0x0001, block);
                 ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, block), 0);
-                expect_stays(way_of_host(0, &in_place), 0x0001);
-                expect_stays(way_of_host(0, NULL), 0x8001); /* nobody told it anything */
+                expect_stays(transition_of_host(0, &in_place), 0x0001);
+                expect_stays(transition_of_host(0, NULL), 0x8001); /* no file gave it anything */
                 if (silent) {
                         knowledge_see_block(k, leaf_record(0), 0, (const struct p_key[P_KEY_BLOCK_ENTRIES]) {});
                         knowledge_see_filter(k, leaf_record(0), false, false); /* it may have been reset */
-                        expect_stays(way_of_host(0, NULL), 0x8001);
-                        ck_assert(!way_of_host(0, NULL)->is_undecided);
+                        expect_stays(transition_of_host(0, NULL), 0x8001);
+                        ck_assert(!transition_of_host(0, NULL)->is_undecided);
                         knowledge_send_filter(k, leaf_record(0)); /* it may be on */
-                        expect_stays(way_of_host(0, NULL), 0);
-                        ck_assert(way_of_host(0, NULL)->is_undecided);
+                        expect_stays(transition_of_host(0, NULL), 0);
+                        ck_assert(transition_of_host(0, NULL)->is_undecided);
                 }
                 ck_assert_int_eq(knowledge_vouch(k, host_record(0), "root", 77), 0);
-                expect_stays(way_of_host(0, &in_place), 0);
+                expect_stays(transition_of_host(0, &in_place), 0);
         }
 }
 END_TEST
 
-/* Host 0 is unplugged. Host 1 hangs since: that may be host 0, which stays as it was then. Or an edit comes before the next sweep:
- * host 0 may be back, and what it is given is judged like that of others. */
+/* Host 0 is unplugged, and host 1 hangs since: that may be host 0, which then stays as it was. If an edit comes before the next
+ * sweep, host 0 may be back, and its transition is judged like any other. */
 START_TEST(absent_hosts_that_may_be_there)
 {
         for (unsigned hangs = 0; hangs < 2; hangs++) {
@@ -852,15 +853,15 @@ START_TEST(absent_hosts_that_may_be_there)
                 gives = limited;
                 knows_policy = true;
                 if (hangs)
-                        expect_stays(way_of_host(0, NULL), 0x8001);
+                        expect_stays(transition_of_host(0, NULL), 0x8001);
                 else
-                        ck_assert(way_of_host(0, NULL)->n_after == 1 && way_of_host(0, NULL)->after[0].v == 0x0001);
+                        ck_assert(transition_of_host(0, NULL)->n_after == 1 && transition_of_host(0, NULL)->after[0].v == 0x0001);
                 gives = NULL;
         }
 }
 END_TEST
 
-/* Of what an unread host held OpenSM may have taken all that no file gave it, also before it had done the file in place. */
+/* OpenSM may have removed from an unread host whatever no file gave it, even before it carried out the file in place. */
 START_TEST(unread_hosts_hold_what_they_were_told)
 {
         struct partitions_file_port of_other = { .guid = G(host_guid(1) + 1), .keys = limited, .n_keys = 1 };
@@ -879,8 +880,8 @@ START_TEST(unread_hosts_hold_what_they_were_told)
 }
 END_TEST
 
-/* A host behind a switch port that filters and lets nothing through has nothing; unless OpenSM was told otherwise, and may have
- * done it since. If the switch port was never read, nobody knows what passes it: the file in place says what the host has. */
+/* A host behind a leaf port that filters and passes nothing has nothing, unless a file gave it something that OpenSM may have
+ * written since. If the leaf port was never read, it is not known what passes: the host has what the file in place gives it. */
 START_TEST(hosts_behind_filters)
 {
         struct partitions_file_port line = { .guid = G(host_guid(0) + 1), .keys = limited, .n_keys = 1 };
@@ -904,7 +905,7 @@ START_TEST(hosts_behind_filters)
         leaf->source = TABLE_UNKNOWN;
         expect_begins(0, &in_place, 0x0001);
         expect_begins(0, NULL, 0);
-        leaf->enforce_inbound = false; /* for all that is known: nobody asked */
+        leaf->enforce_inbound = false; /* not known: it was not queried */
         expect_begins(0, NULL, 0x8001);
         knowledge_send_filter(k, leaf_record(0));
         expect_begins(0, NULL, 0);
@@ -913,34 +914,34 @@ START_TEST(hosts_behind_filters)
         expect_begins(0, &in_place, 0x0001);
         expect_begins(0, &full_in_place, 0x8001);
         expect_begins(0, NULL, 0);
-        ck_assert(way_of_host(0, NULL)->is_undecided);
-        leaf->enforce_inbound = false; /* its switch did not say, or it may be on by now */
+        ck_assert(transition_of_host(0, NULL)->is_undecided);
+        leaf->enforce_inbound = false; /* its switch did not answer, or the filter may be on by now */
         expect_begins(0, NULL, 0);
         leaf->source = TABLE_ASSUMED;
         expect_begins(0, NULL, 0);
-        ck_assert(way_of_host(0, NULL)->is_undecided);
+        ck_assert(transition_of_host(0, NULL)->is_undecided);
         leaf->entries[0].v = 0x0001;
         expect_begins(0, NULL, 0x0001);
-        ck_assert(way_of_host(0, NULL)->is_undecided);
+        ck_assert(transition_of_host(0, NULL)->is_undecided);
         leaf->entries[0].v = 0x8001;
         expect_begins(0, NULL, 0x8001);
-        ck_assert(!way_of_host(0, NULL)->is_undecided);
+        ck_assert(!transition_of_host(0, NULL)->is_undecided);
         seen->tables[port_at(subnet, host_guid(0), 1)].entries[0].v = 0x0001;
         expect_begins(0, NULL, 0x0001);
-        ck_assert(!way_of_host(0, NULL)->is_undecided);
+        ck_assert(!transition_of_host(0, NULL)->is_undecided);
         leaf->entries[0].v = 0;
-        ck_assert(way_of_host(0, NULL)->is_undecided);
+        ck_assert(transition_of_host(0, NULL)->is_undecided);
         seen->tables[port_at(subnet, host_guid(0), 1)].entries[0].v = 0x8001;
         leaf->entries[0].v = 0x0001;
         knowledge_see_filter(k, leaf_record(0), true, true);
-        expect_begins(0, NULL, 0x8001); /* the switch port's own word of this discovery: it does not filter */
+        expect_begins(0, NULL, 0x8001); /* by this discovery the leaf port does not filter */
         leaf->enforce_inbound = true;
         expect_begins(0, NULL, 0x0001);
-        ck_assert(!way_of_host(0, NULL)->is_undecided);
+        ck_assert(!transition_of_host(0, NULL)->is_undecided);
 }
 END_TEST
 
-/* Nor is known what the switch port lets through if its switch did not answer discovery: the host stays as the file has it. */
+/* If the switch did not answer discovery, it is not known what passes either: the host stays as in the file. */
 START_TEST(hosts_behind_unseen_switches)
 {
         struct partitions_file_port line = { .guid = G(host_guid(0) + 1), .keys = limited, .n_keys = 1 };
@@ -949,22 +950,22 @@ START_TEST(hosts_behind_unseen_switches)
 
         begin_single(7, 0, 0, 1);
         port = port_at(subnet, host_guid(0), 1);
-        ck_assert(way_of_host(0, &in_place)->after != way_of_host(0, &in_place)->before);
+        ck_assert(transition_of_host(0, &in_place)->after != transition_of_host(0, &in_place)->before);
         subnet->ports[port].peer = SUBNET_NONE;
-        expect_stays(way_of_host(0, &in_place), 0x0001);
-        expect_stays(way_of_host(0, NULL), 0);
-        set_way(0, limited, 1, full, 1);
-        set_way(1, none, 0, none, 0);
-        set_way(2, none, 0, none, 0);
+        expect_stays(transition_of_host(0, &in_place), 0x0001);
+        expect_stays(transition_of_host(0, NULL), 0);
+        set_transition(0, limited, 1, full, 1);
+        set_transition(1, none, 0, none, 0);
+        set_transition(2, none, 0, none, 0);
         compute(1);
         ck_assert_int_eq(opensm_phases_reached(&phases, OPENSM_GRANT, 0, seen), OPENSM_UNREAD);
         ck_assert(!is_held(1));
         ck_assert_int_eq(opensm_phases_see_unread(arena, &phases, OPENSM_RAISE, seen), 0);
-        ck_assert(is_held(1)); /* in the files to come */
+        ck_assert(is_held(1)); /* in all later files */
 }
 END_TEST
 
-/* The same of a switch port that filters, and whose switch did not say whether it can, nor how large its table is. */
+/* The same for a leaf port that filters, and whose switch did not answer whether it can and how large its table is. */
 START_TEST(hosts_behind_incomplete_switches)
 {
         struct partitions_file_port line = { .guid = G(host_guid(0) + 1), .keys = limited, .n_keys = 1 };
@@ -980,19 +981,19 @@ START_TEST(hosts_behind_incomplete_switches)
         leaf->enforce_inbound = leaf->enforce_outbound = false;
         ck_assert_int_eq(observed_new(arena, subnet, &seen), 0);
         knowledge_recall(k, seen);
-        ck_assert(way_of_host(0, &in_place)->after != way_of_host(0, &in_place)->before);
+        ck_assert(transition_of_host(0, &in_place)->after != transition_of_host(0, &in_place)->before);
         for (int inbound = 0; inbound < 2; inbound++) {
                 leaf->enforce_inbound = inbound;
                 leaf->enforce_outbound = !inbound;
                 ck_assert_int_eq(observed_new(arena, subnet, &seen), 0);
                 knowledge_recall(k, seen);
-                expect_stays(way_of_host(0, &in_place), 0x0001);
-                expect_stays(way_of_host(0, NULL), 0);
+                expect_stays(transition_of_host(0, &in_place), 0x0001);
+                expect_stays(transition_of_host(0, NULL), 0);
         }
 }
 END_TEST
 
-/* The same of a host that is silent, and is where it was. */
+/* The same for a silent host that was not moved. */
 START_TEST(silent_behind_filters)
 {
         struct partitions_file_port line = { .guid = G(host_guid(0) + 1), .keys = limited, .n_keys = 1 };
@@ -1000,13 +1001,13 @@ START_TEST(silent_behind_filters)
         static const struct p_key nothing[P_KEY_BLOCK_ENTRIES];
 
         begin_single(6, 1, 1, 1);
-        expect_stays(way_of_host(0, NULL), 0x8001);
+        expect_stays(transition_of_host(0, NULL), 0x8001);
         expect_begins(0, NULL, 0x8001);
         knows_policy = false;
-        expect_stays(way_of_host(0, NULL), 0x8001);
-        expect_stays(way_of_host(0, &in_place), 0x8001); /* the policy may want it */
+        expect_stays(transition_of_host(0, NULL), 0x8001);
+        expect_stays(transition_of_host(0, &in_place), 0x8001); /* the policy may give it */
         knows_policy = true;
-        expect_stays(way_of_host(0, &in_place), 0x0001);
+        expect_stays(transition_of_host(0, &in_place), 0x0001);
         knowledge_see_filter(k, leaf_record(0), true, false);
         expect_begins(0, NULL, 0x8001); /* which passes */
         knowledge_see_block(k, leaf_record(0), 0, nothing);
@@ -1019,7 +1020,7 @@ START_TEST(silent_behind_filters)
 }
 END_TEST
 
-/* Of host `host`, and of the switch port before it, what was read says nothing of what OpenSM may still do. */
+/* The tables of this host and its leaf port do not show what OpenSM may still write. */
 static bool is_doubted(unsigned host)
 {
         _cleanup_free_ bool *failed = calloc(subnet->n_ports, sizeof(*failed));
@@ -1043,7 +1044,7 @@ static void holds_now(unsigned host, uint16_t key)
         seen->tables[port_at(subnet, SWITCH, (uint8_t) (host + 1))].entries[0].v = key;
 }
 
-/* What OpenSM was given of host `host`, also of a base that is held since: it may come, or go, until it came or went. */
+/* A file's change at this host, even in a base that was held since, may be written at any time until it was. */
 START_TEST(it_may_come_yet)
 {
         for (unsigned comes = 0; comes < 2; comes++) {
@@ -1051,10 +1052,10 @@ START_TEST(it_may_come_yet)
 
                 begin_single(7, 0, 0, 1);
                 for (unsigned p = 0; p < MAX_PORTS; p++)
-                        set_way(p, none, 0, none, 0);
-                set_way(0, full, 1, full, comes);
+                        set_transition(p, none, 0, none, 0);
+                set_transition(0, full, 1, full, comes);
                 if (comes)
-                        set_way(1, none, 0, full, 1);
+                        set_transition(1, none, 0, full, 1);
                 compute(comes ? 3 : 0);
                 admit(OPENSM_GRANT);
                 ck_assert(!is_held(1));
@@ -1069,13 +1070,13 @@ START_TEST(it_may_come_yet)
 }
 END_TEST
 
-/* What is given twice to a mute host is in the knowledge once. */
+/* A write to a mute host that is given twice is in the knowledge once. */
 START_TEST(expected_once)
 {
         begin_single(7, 0, 1, 1);
-        set_way(0, limited, 1, limited, 1);
-        set_way(1, none, 0, none, 0);
-        set_way(2, none, 0, none, 0);
+        set_transition(0, limited, 1, limited, 1);
+        set_transition(1, none, 0, none, 0);
+        set_transition(2, none, 0, none, 0);
         compute(1);
         for (unsigned i = 0; i < 3; i++) {
                 ck_assert_int_eq(opensm_expect(&phases, phases.tables[OPENSM_ADOPT], subnet, k), 0);
@@ -1084,14 +1085,14 @@ START_TEST(expected_once)
 }
 END_TEST
 
-/* What another pkeyd may have written nobody admitted here: a file that gives the same is judged like any other. */
+/* A write that another pkeyd may have sent was not admitted here: a file that gives the same is judged like any other. */
 START_TEST(suspected_is_judged)
 {
         for (unsigned mute = 0; mute < 2; mute++) {
                 begin_single(7, 0, mute, mute);
-                set_way(0, mute ? full : none, mute, mute ? full : none, mute);
-                set_way(1, none, 0, full, 1);
-                set_way(2, none, 0, none, 0);
+                set_transition(0, mute ? full : none, mute, mute ? full : none, mute);
+                set_transition(1, none, 0, full, 1);
+                set_transition(2, none, 0, none, 0);
                 compute(2);
                 ck_assert_int_eq(knowledge_suspect_policy(k), 0);
                 ck_assert_uint_eq(knowledge_port_bounds(k, host_record(1), 1).may, LEVEL_FULL);
@@ -1101,7 +1102,7 @@ START_TEST(suspected_is_judged)
 }
 END_TEST
 
-/* A base that is held needs its room: what no longer fits beside it is held, too. */
+/* A held base takes room in the table: bases that no longer fit are held, too. */
 START_TEST(held_needs_room)
 {
         static const struct p_key after[] = { { 0x0001 }, { 0x8002 } };
@@ -1110,13 +1111,13 @@ START_TEST(held_needs_room)
 
         findings_init(&findings, arena);
         begin_single(7, 0, 0, 1);
-        set_way(0, full, 1, after, 2);
-        set_way(1, none, 0, none, 0);
-        set_way(2, none, 0, none, 0);
+        set_transition(0, full, 1, after, 2);
+        set_transition(1, none, 0, none, 0);
+        set_transition(2, none, 0, none, 0);
         want(subnet, 1);
         for (unsigned held = 0; held < 2; held++) {
-                ways[0].capacity = 2;
-                ck_assert_int_eq(opensm_phases_compute(arena, ways, MAX_PORTS, NULL, true, &findings, &phases), 0);
+                transitions[0].capacity = 2;
+                ck_assert_int_eq(opensm_phases_compute(arena, transitions, MAX_PORTS, NULL, true, &findings, &phases), 0);
                 opensm_bases_add(&first, 1);
                 if (held)
                         ck_assert_int_eq(opensm_phases_hold(arena, &phases, OPENSM_LOWER, &first), 0);
@@ -1127,7 +1128,7 @@ START_TEST(held_needs_room)
 }
 END_TEST
 
-/* A switch port with too small a table lets everything through, also what its host was not to have. */
+/* A leaf port with too small a table passes everything, also bases that its host should not have. */
 START_TEST(filter_goes_off)
 {
         static const struct p_key after[] = { { 0x8001 }, { 0x8002 } };
@@ -1151,10 +1152,10 @@ START_TEST(filter_goes_off)
                 o->tables[port_at(subnet, host_guid(1), 1)].entries[0].v = 0x8003;
                 ck_assert_int_eq(knowledge_see_tables(k, o, 1), 0);
                 for (unsigned p = 0; p < MAX_PORTS; p++)
-                        set_way(p, none, 0, none, 0);
-                set_way(0, full, 1, after, 2);
-                ways[1].before = ways[1].after = o->tables[port_at(subnet, host_guid(1), 1)].entries;
-                ways[1].n_before = ways[1].n_after = 1;
+                        set_transition(p, none, 0, none, 0);
+                set_transition(0, full, 1, after, 2);
+                transitions[1].before = transitions[1].after = o->tables[port_at(subnet, host_guid(1), 1)].entries;
+                transitions[1].n_before = transitions[1].n_after = 1;
                 compute(1);
                 if (unsure) { /* it was off, and may be on */
                         knowledge_see_filter(k, leaf_record(0), false, false);

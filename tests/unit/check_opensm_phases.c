@@ -26,7 +26,7 @@ struct fabric {
         bool enforces[PORTS];
 };
 
-static struct knowledge *k; /* of nobody */
+static struct knowledge *k; /* without records */
 static unsigned seed;
 
 static void setup_all(void)
@@ -50,7 +50,7 @@ static unsigned any(unsigned n)
 
 /* ---- the model: who may talk ----------------------------------------------------------------------------------- */
 
-/* What a port may say in a base: its own level, as far as its switch port lets it through. */
+/* The level of a port in a base: its own, restricted by its leaf port. */
 static unsigned level(const struct fabric *f, int port, int base)
 {
         unsigned mine = f->port[port].entries[base] & 2 ? 2 : f->port[port].entries[base];
@@ -66,7 +66,7 @@ static bool may_talk(const struct fabric *f, int x, int y, int base)
         return a > 0 && b > 0 && (a == 2 || b == 2);
 }
 
-/* As if no switch were there. */
+/* Without regard to switches. */
 static bool endports_may_talk(const struct fabric *f, int x, int y, int base)
 {
         struct fabric bare = *f;
@@ -81,7 +81,7 @@ static uint32_t keys_of(const struct table *t, struct p_key ret[2 * BASES])
 {
         uint32_t n = 0;
 
-        for (int b = BASES - 1; b >= 0; b--) { /* not in order: nobody promised it */
+        for (int b = BASES - 1; b >= 0; b--) { /* in any order */
                 if (t->entries[b] & 2)
                         ret[n++] = p_key_make(bases[b], true);
                 if (t->entries[b] & 1)
@@ -168,7 +168,7 @@ static void check_moment(const struct promise *w, const struct fabric *f, const 
                                         continue;
                                 if (!endports_may_talk(f, x, y, b))
                                         ck_abort_msg("continuity broken in %s, seed %u", phase, seed);
-                                /* a switch may be in the way only where a level changes within the base, and not at all where
+                                /* a leaf port may interrupt only a pair whose level in the base changes, and never where
                                  * both entries can be there on the way */
                                 if (((w->allow_both && b > 0) || (level(w->a, x, b) == level(w->b, x, b) &&
                                                        level(w->a, y, b) == level(w->b, y, b))) && !may_talk(f, x, y, b))
@@ -218,8 +218,8 @@ static struct opensm_phases phases_between(const struct fabric *a, const struct 
         static struct subnet_node nodes[1] = { { .type = NODE_CA, .partition_cap = 2 * BASES, .description = "n", .name = "n",
                                                  .device = "" } };
         struct opensm_phases phases;
-        struct opensm_transition *ways;
-        uint32_t n_ways;
+        struct opensm_transition *transitions;
+        uint32_t n_transitions;
 
         subnet.nodes = nodes;
         subnet.n_nodes = 1;
@@ -245,14 +245,14 @@ static struct opensm_phases phases_between(const struct fabric *a, const struct 
                         plan->final_tables[i] = keys;
                 }
         }
-        ck_assert_int_eq(opensm_transitions_of_plan(arena, plan, o, k, in_place, &ways, &n_ways), 0);
-        ck_assert_uint_eq(n_ways, PORTS);
-        ck_assert_int_eq(opensm_phases_compute(arena, ways, n_ways, in_place, allow_both, &findings, &phases), 0);
+        ck_assert_int_eq(opensm_transitions_of_plan(arena, plan, o, k, in_place, &transitions, &n_transitions), 0);
+        ck_assert_uint_eq(n_transitions, PORTS);
+        ck_assert_int_eq(opensm_phases_compute(arena, transitions, n_transitions, in_place, allow_both, &findings, &phases), 0);
         *ret_observed = o;
         return phases;
 }
 
-static void transition(unsigned round, bool allow_both)
+static void check_transition(unsigned round, bool allow_both)
 {
         struct fabric a = {}, b = {}, now, next;
         struct opensm_phases phases;
@@ -263,7 +263,7 @@ static void transition(unsigned round, bool allow_both)
                 a.enforces[p] = b.enforces[p] = any(2);
         random_tables(&a, allow_both);
         random_tables(&b, allow_both);
-        /* somewhere the switch does not let through what the port has; in the default partition OpenSM opens it at once */
+        /* some leaf ports drop what the port has; in the default partition OpenSM opens them at once */
         if (any(2))
                 a.beside[any(PORTS)].entries[1 + any(BASES - 1)] = allow_both ? 0 : any(2);
         phases = phases_between(&a, &b, allow_both, NULL, &o);
@@ -285,14 +285,14 @@ static void transition(unsigned round, bool allow_both)
 START_TEST(test_promises)
 {
         for (unsigned round = 0; round < ROUNDS; round++)
-                transition(round, false);
+                check_transition(round, false);
 }
 END_TEST
 
 START_TEST(test_promises_with_both)
 {
         for (unsigned round = 0; round < ROUNDS; round++)
-                transition(round, true);
+                check_transition(round, true);
 }
 END_TEST
 
@@ -337,12 +337,12 @@ START_TEST(test_all_phases)
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_REVOKE, o, &first), 1);
         ck_assert_uint_eq(first, 0);
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 3);
-        o->tables[1].source = TABLE_ASSUMED; /* nobody knows */
+        o->tables[1].source = TABLE_ASSUMED; /* not known */
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 2);
 }
 END_TEST
 
-/* Both entries are there for a while, so that neither is missing while they may stand in two blocks. */
+/* Both entries are there for a while, so that neither is missing while they may be in two blocks. */
 START_TEST(test_raise_with_both)
 {
         struct fabric a = fabric_of((const unsigned[PORTS][BASES]) { { 1, 1, 2 }, { 1, 3, 2 }, { 1, 0, 0 } });
@@ -377,7 +377,7 @@ START_TEST(test_file_in_place)
         p = phases_between(&a, &b, false, &t, &o);
         for (int i = 0; i < OPENSM_N_PHASES; i++)
                 ck_assert(!p.needed[i]);
-        a.port[1].entries[1] = 2; /* it is told again what it was told, and nothing else */
+        a.port[1].entries[1] = 2; /* it gets what the last file gave it, and nothing else */
         p = phases_between(&a, &b, false, &t, &o);
         for (int i = 0; i < OPENSM_N_PHASES; i++)
                 ck_assert_int_eq(p.needed[i], i == OPENSM_ADOPT);
@@ -385,7 +385,7 @@ START_TEST(test_file_in_place)
 }
 END_TEST
 
-/* What was never read stays as the file in place has it; so does what cannot be read for the switch port beside it. */
+/* A port that was never read stays as in the file in place; so does one whose leaf port cannot be read. */
 START_TEST(test_not_read)
 {
         static const char file[] = "p=0x10:\n 0x101=full;\n";
@@ -394,7 +394,7 @@ START_TEST(test_not_read)
         struct opensm_tables t;
         struct opensm_phases p;
         struct observed *o;
-        struct opensm_transition *ways;
+        struct opensm_transition *transitions;
         struct plan plan = {};
         struct desired desired = {};
         uint32_t n;
@@ -408,8 +408,8 @@ START_TEST(test_not_read)
         plan = (struct plan) { .subnet = o->subnet, .desired = &desired,
                                .final_tables = arena_new_array(arena, struct p_key *, 2 * PORTS) };
         desired.ports[1] = (struct desired_port) { &(const struct p_key) { 0x11 }, 1 };
-        ck_assert_int_eq(opensm_transitions_of_plan(arena, &plan, o, k, &t, &ways, &n), 0);
-        ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
+        ck_assert_int_eq(opensm_transitions_of_plan(arena, &plan, o, k, &t, &transitions, &n), 0);
+        ck_assert_int_eq(opensm_phases_compute(arena, transitions, n, &t, false, &findings, &p), 0);
         for (int phase = 0; phase < OPENSM_N_PHASES; phase++)
                 expect_keys(&p, (enum opensm_phase) phase, 1, "8010");
 }
@@ -425,7 +425,7 @@ static uint32_t way_of_absent(const struct opensm_absent *absent, const struct s
         return n;
 }
 
-/* Who is down goes from what the file gave it to what the policy gives it; or stays, if nobody knows what that is. */
+/* A port that is down goes from what the file gave it to what the policy gives it, or stays if that is not known. */
 START_TEST(test_absent)
 {
         static const char file[] = "p=0x10:\n 0x7=full,\n 0x100=limited;\n";
@@ -442,7 +442,7 @@ START_TEST(test_absent)
         struct partitions_conf *conf;
         struct opensm_tables t;
         struct opensm_phases p;
-        struct opensm_transition *ways;
+        struct opensm_transition *transitions;
         struct observed *o;
 
         ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", file, strlen(file), &findings, &conf), 0);
@@ -451,27 +451,27 @@ START_TEST(test_absent)
         now = *o->subnet;
         now.by_port_guid = by_guid;
         now.n_by_port_guid = PORTS;
-        n = way_of_absent(&(struct opensm_absent) { &larger, &desired, false, NULL }, &now, &t, &ways);
-        ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
+        n = way_of_absent(&(struct opensm_absent) { &larger, &desired, false, NULL }, &now, &t, &transitions);
+        ck_assert_int_eq(opensm_phases_compute(arena, transitions, n, &t, false, &findings, &p), 0);
         expect_keys(&p, OPENSM_ADOPT, 0, "8010");
         expect_keys(&p, OPENSM_REVOKE, 0, "");
         expect_keys(&p, OPENSM_GRANT, 0, "8011");
-        n = way_of_absent(&(struct opensm_absent) { &larger, NULL, false, NULL }, &now, &t, &ways);
-        ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
+        n = way_of_absent(&(struct opensm_absent) { &larger, NULL, false, NULL }, &now, &t, &transitions);
+        ck_assert_int_eq(opensm_phases_compute(arena, transitions, n, &t, false, &findings, &p), 0);
         expect_keys(&p, OPENSM_GRANT, 0, "8010");
-        /* what is not pkeyd's stays in the file: the policy does not own it, or names no partition with it */
+        /* unmanaged bases stay in the file: the policy does not own them, or has no partition with them */
         desired.policy = &most;
-        n = way_of_absent(&(struct opensm_absent) { &larger, &desired, false, NULL }, &now, &t, &ways);
-        ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
+        n = way_of_absent(&(struct opensm_absent) { &larger, &desired, false, NULL }, &now, &t, &transitions);
+        ck_assert_int_eq(opensm_phases_compute(arena, transitions, n, &t, false, &findings, &p), 0);
         expect_keys(&p, OPENSM_GRANT, 0, "8010 8011");
         desired.policy = &all;
-        n = way_of_absent(&(struct opensm_absent) { &larger, &desired, true, NULL }, &now, &t, &ways);
-        ck_assert_int_eq(opensm_phases_compute(arena, ways, n, &t, false, &findings, &p), 0);
+        n = way_of_absent(&(struct opensm_absent) { &larger, &desired, true, NULL }, &now, &t, &transitions);
+        ck_assert_int_eq(opensm_phases_compute(arena, transitions, n, &t, false, &findings, &p), 0);
         expect_keys(&p, OPENSM_GRANT, 0, "8010 8011");
 }
 END_TEST
 
-/* What a file gives a port that is down: only what the policy leaves to others, as OpenSM reads it. */
+/* Of what a file gives a port that is down, only the bases that the policy does not manage. */
 START_TEST(test_unmanaged_of_absent)
 {
         static const char file[] = "Default=0x7fff: ALL=limited;\nours=0x11: 0x7=full;\nmore=0x12: ALL=full;\n"
@@ -488,18 +488,18 @@ START_TEST(test_unmanaged_of_absent)
                                   .n_by_port_guid = 1 };
         const struct policy policy = { .owns = &(struct base_range) { 0x11, 0x11 }, .n_owns = 1 };
         const struct opensm_manager manager = { &policy, false };
-        struct partitions_file_port *told;
+        struct partitions_file_port *given;
         struct partitions_conf *conf;
 
         ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", file, strlen(file), &findings, &conf), 0);
-        ck_assert_int_eq(opensm_unmanaged_of_absent(arena, &manager, conf, &larger, &present, true, &told), 0);
-        ck_assert_uint_eq(told[1].n_keys, 0); /* it is there */
-        ck_assert_uint_eq(told[0].n_keys, 5);
+        ck_assert_int_eq(opensm_unmanaged_of_absent(arena, &manager, conf, &larger, &present, true, &given), 0);
+        ck_assert_uint_eq(given[1].n_keys, 0); /* it is in the snapshot */
+        ck_assert_uint_eq(given[0].n_keys, 5);
         for (unsigned i = 0; i < 5; i++)
-                ck_assert_uint_eq(told[0].keys[i].v, ((const uint16_t[]) { 0x7fff, 0x8012, 0x0013, 0x0014, 0x8014 })[i]);
-        ck_assert_int_eq(opensm_unmanaged_of_absent(arena, &manager, conf, &larger, &present, false, &told), 0);
-        ck_assert_uint_eq(told[0].n_keys, 4);
-        ck_assert_uint_eq(told[0].keys[3].v, 0x8014);
+                ck_assert_uint_eq(given[0].keys[i].v, ((const uint16_t[]) { 0x7fff, 0x8012, 0x0013, 0x0014, 0x8014 })[i]);
+        ck_assert_int_eq(opensm_unmanaged_of_absent(arena, &manager, conf, &larger, &present, false, &given), 0);
+        ck_assert_uint_eq(given[0].n_keys, 4);
+        ck_assert_uint_eq(given[0].keys[3].v, 0x8014);
         ck_assert_str_eq(opensm_find_unmanaged_all(&manager, conf)->name, "more"); /* OpenSM makes each port a limited member anyway */
 }
 END_TEST
@@ -514,10 +514,10 @@ START_TEST(test_fell_back)
         struct partitions_file_port in_place[PORTS] = { p.tables[OPENSM_ADOPT][0], p.tables[OPENSM_ADOPT][1] };
 
         ck_assert(opensm_phases_fell_back(&p, OPENSM_GRANT, o));
-        ck_assert(!opensm_phases_fell_back(&p, OPENSM_ADOPT, o)); /* there it was asked for */
+        ck_assert(!opensm_phases_fell_back(&p, OPENSM_ADOPT, o)); /* the first file gives that */
         ck_assert(opensm_phases_had_fallen_back(&p, o));
         p.in_place = in_place;
-        ck_assert(!opensm_phases_had_fallen_back(&p, o)); /* both that it names are open by it */
+        ck_assert(!opensm_phases_had_fallen_back(&p, o)); /* the file opens both ports that it names */
         in_place[1] = p.tables[OPENSM_GRANT][1];
         ck_assert(opensm_phases_had_fallen_back(&p, o));
         o->tables[2].entries[1].v = 0x8010;
@@ -527,7 +527,7 @@ START_TEST(test_fell_back)
 }
 END_TEST
 
-/* What a port had before the phase, it may have still. */
+/* A port may still have what it had before the phase. */
 START_TEST(test_on_the_way_is_not_fallen_back)
 {
         struct fabric a = fabric_of((const unsigned[PORTS][BASES]) { { 3, 0, 0 }, { 2, 0, 0 }, { 2, 0, 0 } });
@@ -542,12 +542,12 @@ START_TEST(test_on_the_way_is_not_fallen_back)
 }
 END_TEST
 
-/* Without room for both entries of a base they are exchanged; of a port that has room there are both. */
+/* A port without room for both entries of a base gets them exchanged; one with room gets both. */
 START_TEST(test_exchanges_where_there_is_no_room)
 {
         static const struct p_key before[] = { { 0x10 }, { 0x8011 }, { 0x12 }, { 0xffff } };
         static const struct p_key after[] = { { 0x8010 }, { 0x11 }, { 0x12 }, { 0x8012 }, { 0xffff } };
-        struct opensm_transition ways[] = {
+        struct opensm_transition transitions[] = {
                 { .port = SUBNET_NONE, .guid = { 1 }, .label = "a", .capacity = 5, .before = before, .n_before = 4,
                   .after = after, .n_after = 5 },
                 { .port = SUBNET_NONE, .guid = { 2 }, .label = "b", .capacity = 7, .before = before, .n_before = 4,
@@ -555,7 +555,7 @@ START_TEST(test_exchanges_where_there_is_no_room)
         };
         struct opensm_phases p;
 
-        ck_assert_int_eq(opensm_phases_compute(arena, ways, 2, NULL, true, &findings, &p), 0);
+        ck_assert_int_eq(opensm_phases_compute(arena, transitions, 2, NULL, true, &findings, &p), 0);
         expect_keys(&p, OPENSM_RAISE, 0, "8010 8011 8012 ffff");
         expect_keys(&p, OPENSM_LOWER, 0, "8010 0011 8012 ffff");
         expect_keys(&p, OPENSM_GRANT, 0, "8010 0011 0012 8012 ffff");
@@ -566,7 +566,7 @@ END_TEST
 START_TEST(test_does_not_fit)
 {
         static const struct p_key before[] = { { 0x10 }, { 0xffff } }, after[] = { { 0x8010 }, { 0x8011 }, { 0xffff } };
-        struct opensm_transition way = { .port = SUBNET_NONE, .guid = { 1 }, .label = "a", .capacity = 2, .before = before,
+        struct opensm_transition transition = { .port = SUBNET_NONE, .guid = { 1 }, .label = "a", .capacity = 2, .before = before,
                                   .n_before = 2, .after = after, .n_after = 3 };
         struct opensm_phases p;
         static const struct p_key fits[] = { { 0x8010 }, { 0xffff } };
@@ -575,13 +575,13 @@ START_TEST(test_does_not_fit)
 
         ck_assert_int_eq(opensm_phases_compute(arena, &full, 1, NULL, false, &findings, &p), 0);
         ck_assert_int_eq(opensm_phases_compute(arena, &full, 1, NULL, true, &findings, &p), 0);
-        ck_assert_int_eq(opensm_phases_compute(arena, &way, 1, NULL, true, &findings, &p), -EBADMSG);
+        ck_assert_int_eq(opensm_phases_compute(arena, &transition, 1, NULL, true, &findings, &p), -EBADMSG);
         expect_text(only(FINDING_PLAN_CAPACITY_TRANSITION)->text,
                     "a: its table of 2 entries would have to hold 3 in phase grant");
 }
 END_TEST
 
-/* A plan of which only port 0 matters: what it holds, what its switch port lets through, what the plan leaves it with. */
+/* A plan in which only port 0 matters: what it holds, what its leaf port passes, what it has at the end of the plan. */
 static struct opensm_phases phases_of_port(const uint16_t table[4], const uint16_t beside[4], bool in, bool out,
                                            const uint16_t final[4])
 {
@@ -589,7 +589,7 @@ static struct opensm_phases phases_of_port(const uint16_t table[4], const uint16
         struct p_key *keys[] = { arena_new_array(arena, struct p_key, 2 * BASES), NULL, NULL, NULL, NULL, NULL };
         static const struct p_key wanted[] = { { 0x8010 }, { 0x7fff } };
         struct opensm_phases p;
-        struct opensm_transition *ways;
+        struct opensm_transition *transitions;
         struct desired desired;
         struct observed *o;
         struct plan plan;
@@ -606,13 +606,13 @@ static struct opensm_phases phases_of_port(const uint16_t table[4], const uint16
         desired = (struct desired) { .subnet = o->subnet, .ports = arena_new_array(arena, struct desired_port, 2 * PORTS) };
         desired.ports[0] = (struct desired_port) { wanted, 2 };
         plan = (struct plan) { .subnet = o->subnet, .desired = &desired, .final_tables = keys };
-        ck_assert_int_eq(opensm_transitions_of_plan(arena, &plan, o, k, NULL, &ways, &n), 0);
-        ck_assert_int_eq(opensm_phases_compute(arena, ways, n, NULL, false, &findings, &p), 0);
+        ck_assert_int_eq(opensm_transitions_of_plan(arena, &plan, o, k, NULL, &transitions, &n), 0);
+        ck_assert_int_eq(opensm_phases_compute(arena, transitions, n, NULL, false, &findings, &p), 0);
         return p;
 }
 
-/* An entry that is not pkeyd's and that the switch port does not let through is in no file: OpenSM would open the switch port
- * to it. One that the switch port lets through stays, and so does what the policy wants, though it is filtered now. */
+/* An unmanaged entry that the leaf port drops is in no file, because OpenSM would open the leaf port to it. One that passes stays,
+ * and so does an entry of the policy, even if it is dropped now. */
 START_TEST(test_foreign_entry)
 {
         static const uint16_t table[4] = { 0x7fff, 0x8e01, 0x8e02, 0 }, final[4] = { 0x7fff, 0x8e01, 0x8e02, 0x8010 };
@@ -633,7 +633,7 @@ START_TEST(test_foreign_entry)
 }
 END_TEST
 
-/* One port that fell back is not OpenSM; who has nothing else by the file did not fall. */
+/* One open port does not mean that OpenSM dropped its file; nor does a port that is open by the file. */
 START_TEST(test_one_is_not_all)
 {
         struct fabric a = fabric_of((const unsigned[PORTS][BASES]) { { 2, 0, 0 }, { 1, 0, 0 }, { 1, 0, 0 } });
@@ -649,7 +649,7 @@ START_TEST(test_one_is_not_all)
 }
 END_TEST
 
-/* A phase is reached when the switch port beside it lets the entries through, too, if its table has room for them. */
+/* A phase is reached when the leaf port passes the entries, too, if its table has room for them. */
 START_TEST(test_missing)
 {
         struct fabric a = fabric_of((const unsigned[PORTS][BASES]) { { 1, 2, 0 }, { 1, 0, 0 }, { 1, 0, 0 } });
@@ -670,10 +670,10 @@ START_TEST(test_missing)
                         o->tables[PORTS].entries[i].v = 0x0010;
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 1);
         ck_assert_uint_eq(first, 0);
-        opensm_bases_add(&p.held, 0x10); /* what is held is not waited for */
+        opensm_bases_add(&p.held, 0x10); /* held bases do not count */
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 0);
         p.held = (struct opensm_bases) {};
-        o->tables[PORTS].capacity = 1; /* it cannot be filled, and OpenSM lets it go */
+        o->tables[PORTS].capacity = 1; /* too small, so OpenSM turns its filter off */
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 0);
         o->tables[2].entries[5].v = 0x8033;
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 1);
@@ -686,38 +686,38 @@ START_TEST(test_missing)
 }
 END_TEST
 
-static struct opensm_phases phases_of_way(const struct opensm_transition *way, const struct opensm_tables *in_place)
+static struct opensm_phases phases_of_transition(const struct opensm_transition *transition, const struct opensm_tables *in_place)
 {
         struct opensm_phases p;
 
-        ck_assert_int_eq(opensm_phases_compute(arena, way, 1, in_place, false, &findings, &p), 0);
+        ck_assert_int_eq(opensm_phases_compute(arena, transition, 1, in_place, false, &findings, &p), 0);
         return p;
 }
 
-/* OpenSM makes every port at least a limited member of the default partition, whatever a file or a table says. */
+/* OpenSM makes every port at least a limited member of the default partition, whatever is in a file or a table. */
 START_TEST(test_default_partition)
 {
         static const struct p_key p_only[] = { { 0x8010 } }, limited[] = { { 0x8010 }, { 0x7fff } };
         static const struct p_key full[] = { { 0xffff } };
-        struct opensm_transition way = { .port = 0, .guid = { 0x100 }, .label = "a", .before = p_only, .n_before = 1,
+        struct opensm_transition transition = { .port = 0, .guid = { 0x100 }, .label = "a", .before = p_only, .n_before = 1,
                                   .after = full, .n_after = 1 };
         struct fabric f = fabric_of((const unsigned[PORTS][BASES]) { { 1, 2, 0 }, { 1, 0, 0 }, { 1, 0, 0 } });
-        struct opensm_phases p = phases_of_way(&way, NULL);
+        struct opensm_phases p = phases_of_transition(&transition, NULL);
         struct observed *o;
         uint32_t first;
 
         expect_keys(&p, OPENSM_RAISE, 0, "ffff");
         ck_assert(p.needed[OPENSM_REVOKE] && p.needed[OPENSM_RAISE] && !p.needed[OPENSM_GRANT]);
-        way.after = limited;
-        way.n_after = 2;
-        p = phases_of_way(&way, NULL);
+        transition.after = limited;
+        transition.n_after = 2;
+        p = phases_of_transition(&transition, NULL);
         ck_assert(!p.needed[OPENSM_RAISE] && !p.needed[OPENSM_LOWER] && !p.needed[OPENSM_GRANT]);
-        /* the policy does not name it, and the table has it all the same */
-        way.before = limited;
-        way.n_before = 2;
-        way.after = p_only;
-        way.n_after = 1;
-        p = phases_of_way(&way, NULL);
+        /* not in the policy, but in the table */
+        transition.before = limited;
+        transition.n_before = 2;
+        transition.after = p_only;
+        transition.n_after = 1;
+        p = phases_of_transition(&transition, NULL);
         ck_assert(!p.needed[OPENSM_REVOKE] && !p.needed[OPENSM_LOWER]);
         (void) phases_between(&f, &f, false, NULL, &o);
         ck_assert_uint_eq(opensm_phases_missing(&p, OPENSM_GRANT, o, &first), 0);
