@@ -12,9 +12,9 @@
 #define LEAF_CAP  32
 
 /*
- * Twelve hosts on one leaf, all as it should be: the SM's host and this one are full members of the default partition, the
- * others limited ones, M_Keys at level 2, every leaf port enforces and holds what its host has. A test spoils one thing, and
- * the doctor must find that and nothing else.
+ * Twelve hosts on one leaf, without any fault: the SM's host and this one are full members of the default partition, the others
+ * limited members, M_Keys are at level 2, and every leaf port enforces and holds what its host has. Each test breaks one thing, and
+ * the doctor must find exactly that.
  */
 static struct arena *arena;
 static struct subnet *subnet;
@@ -74,7 +74,7 @@ static void put(uint32_t port, unsigned index, uint16_t key)
         observed->tables[port].entries[index].v = key;
 }
 
-/* A key for a host, and for the switch port next to it. */
+/* Adds a P_Key to the tables of a host and its leaf port. */
 static void grant(unsigned i, unsigned index, uint16_t key)
 {
         put(host[i], index, key);
@@ -191,7 +191,7 @@ START_TEST(every_code_has_its_words)
                 ck_assert_str_ne(diagnosis_words[i].code, "");
                 ck_assert_uint_gt(strlen(diagnosis_words[i].why), 20);
                 ck_assert_uint_gt(strlen(diagnosis_words[i].advice), 20);
-                /* which writer: opensm refuses */
+                /* with writer: opensm that is refused */
                 ck_assert(!strstr(diagnosis_words[i].advice, "pkeyctl apply") || strstr(diagnosis_words[i].advice, "OpenSM") ||
                           strstr(diagnosis_words[i].advice, "writer: opensm") ||
                           strstr(diagnosis_words[i].advice, "writer: direct"));
@@ -254,7 +254,7 @@ START_TEST(sa_keys)
         ck_assert_uint_eq(only(DIAGNOSIS_SA_KEY_DEFAULT)->ports[0], host[0]);
         set_sa(MAD_ANSWERED, MAD_ANSWERED);
         (void) only(DIAGNOSIS_SA_KEY_NONE);
-        set_sa(MAD_TIMED_OUT, MAD_REFUSED); /* a wrong key is passed over, no key refused */
+        set_sa(MAD_TIMED_OUT, MAD_REFUSED); /* as OpenSM: it ignores a wrong key, and refuses a request without */
         nothing();
         set_sa(MAD_TIMED_OUT, MAD_TIMED_OUT);
         (void) only(DIAGNOSIS_SA_KEY_UNKNOWN);
@@ -290,7 +290,7 @@ START_TEST(subnet_managers)
 }
 END_TEST
 
-/* Nothing says how to live with an SM that writes tables, too. */
+/* The settings do not resolve that the SM writes tables, too. */
 START_TEST(subnet_manager_beside_pkeyd)
 {
         settings.beside_opensm = false;
@@ -327,7 +327,7 @@ START_TEST(ports_that_obey_another)
         nothing();
         subnet->ports[host[5]].state = PORT_STATE_ARMED;
         (void) only(DIAGNOSIS_SM_SEVERAL);
-        probe->ports[host[5]].sm_lid.v = 0; /* not told yet */
+        probe->ports[host[5]].sm_lid.v = 0; /* not set yet */
         nothing();
 }
 END_TEST
@@ -337,7 +337,7 @@ START_TEST(no_subnet_manager)
         probe->ports[host[0]].is_sm = false;
         probe->ports[host[0]].sm_info.asked = false;
         subnet->sm_lid.v = 0;
-        set_sa(-1, -1); /* nobody to ask: no word about it */
+        set_sa(-1, -1); /* no SA, so no diagnosis of it */
         (void) only(DIAGNOSIS_SM_NONE);
         subnet->self = SUBNET_NONE;
         nothing();
@@ -368,7 +368,7 @@ START_TEST(default_full_for_some)
         struct desired desired = { .subnet = subnet, .ports = wanted, .index0_base = P_KEY_DEFAULT_BASE };
 
         for (unsigned i = 2; i < 6; i++)
-                grant(i, i < 5 ? 0 : 1, 0xffff); /* where it stands does not matter */
+                grant(i, i < 5 ? 0 : 1, 0xffff); /* at any index */
         ck_assert_uint_eq(only(DIAGNOSIS_DEFAULT_FULL_FOR_SOME)->n_ports, 4);
         facts.desired = &desired;
         ck_assert_uint_eq(only(DIAGNOSIS_DEFAULT_FULL_FOR_SOME)->n_ports, 4);
@@ -412,17 +412,17 @@ START_TEST(stale_keys)
         const struct diagnosis *d;
 
         put(leaf[4], 7, 0x0020);
-        grant(2, 5, 0x8020); /* what another host has is of no concern */
+        grant(2, 5, 0x8020); /* what another host has makes no difference */
         d = only(DIAGNOSIS_STALE_KEYS);
         ck_assert_uint_eq(d->places[0].port, leaf[4]);
         ck_assert_str_eq(d->places[0].text, "0x0020, from index 7 on");
-        put(host[4], 1, 0x8020); /* the membership does not matter, nor the index */
+        put(host[4], 1, 0x8020); /* with any membership, at any index */
         nothing();
         put(host[4], 1, 0);
         for (unsigned i = 0; i < 9; i++)
                 put(leaf[4], 8 + i, (uint16_t) (0x8030 + i));
         ck_assert_ptr_nonnull(strstr(only(DIAGNOSIS_STALE_KEYS)->places[0].text, "and 4 more"));
-        observed->tables[host[4]].source = TABLE_UNKNOWN; /* who knows what it holds */
+        observed->tables[host[4]].source = TABLE_UNKNOWN; /* not known what it holds */
         (void) only(DIAGNOSIS_TABLE_UNREAD);
 }
 END_TEST
@@ -480,7 +480,7 @@ END_TEST
 
 /* --- capacity -------------------------------------------------------------------------------------------------------- */
 
-/* n bases beside the default one, for host and leaf port as far as that goes. */
+/* n bases besides the default one, for a host and its leaf port as far as they fit. */
 static void fill(unsigned i, unsigned n)
 {
         for (unsigned k = 1; k <= n; k++) {
@@ -553,7 +553,7 @@ START_TEST(enforcement)
         for (unsigned i = 0; i < N_HOSTS; i++)
                 subnet->ports[leaf[i]].enforce_inbound = true;
         ck_assert_str_eq(only(DIAGNOSIS_ENFORCEMENT_ONE_WAY)->places[0].text, "5 ports: 2-5,8");
-        settings.enforcement = ENFORCEMENT_IN; /* that is what is wanted */
+        settings.enforcement = ENFORCEMENT_IN; /* as the settings demand */
         nothing();
         settings.enforcement = ENFORCEMENT_BOTH;
         subnet->nodes[subnet->ports[leaf0].node].outbound_enforcement_cap = false;
@@ -606,7 +606,7 @@ START_TEST(twin_switches)
 {
         struct subnet_node *leaf_node = &subnet->nodes[subnet->ports[leaf0].node];
 
-        /* a host that calls itself as a switch does is no twin of it */
+        /* a host with the name of a switch is no twin of it */
         leaf_node->type = NODE_CA;
         nothing();
         rename_host(3, "leaf");
@@ -625,7 +625,7 @@ START_TEST(nameless)
                                                 "ConnectX-5 Ex", "", "(none) mlx5_0" };
 
         rename_host(3, no_names[_i]);
-        rename_host(4, no_names[_i]); /* and not twins, too */
+        rename_host(4, no_names[_i]); /* and no twins */
         ck_assert_uint_eq(only(DIAGNOSIS_NAME_NONE)->n_places, 2);
         rename_host(3, "MTX1 ConnectX-7");
         rename_host(4, "Mellanox Technologies Aggregation Node"); /* no host at all */
@@ -682,7 +682,7 @@ START_TEST(opensm)
         struct doctor_opensm *o = &facts.host.opensm;
 
         o->odd = (struct doctor_lines) { lines, 1 };
-        nothing(); /* there is no file to look at */
+        nothing(); /* there is no file to check */
         o->path = "partitions.conf";
         ck_assert_str_eq(only(DIAGNOSIS_OPENSM_ODD)->places[0].text, lines[0]);
         o->discarded = true;
@@ -714,7 +714,7 @@ START_TEST(without_a_fabric)
 }
 END_TEST
 
-/* More places than anybody reads: counted, not listed. */
+/* More places than are listed: these are counted. */
 START_TEST(many_places)
 {
         const char *lines[DOCTOR_MAX_PLACES + 5];

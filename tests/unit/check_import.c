@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* How the ports of a partitions.conf are named in the policy. What it means is judged by OpenSM itself, in
+/* How the policy names the ports of a partitions.conf. Whether it means the same is tested against OpenSM, in
  * tests/system/test_import.py. */
 
 #include <stdlib.h>
@@ -30,8 +30,8 @@ static const char *import(const char *text, bool with_fabric)
         return yaml;
 }
 
-/* A host by its name if all of its ports are members, else by device; GUIDs of ports that no name means alone, or that are
- * not there, behind them, and with the comments that they had. */
+/* A host by its name if all of its ports are members, else by device; then, by GUID and with their comments, ports that no name
+ * selects alone, or that are not in the fabric. */
 START_TEST(names)
 {
         const char *yaml = import(HEAD "a=0x0010 :\n 0xdead=full, # lost\n 0x901=full, # one of two\n 0x601=full,\n"
@@ -56,7 +56,7 @@ START_TEST(without_fabric)
 }
 END_TEST
 
-/* Equal sets become a group, and so does a long one. */
+/* Equal sets become a group, and so does a long set. */
 START_TEST(groups)
 {
         const char *yaml = import(HEAD "a=0x0010 : 0x101=full, 0x201=full, 0x202=full ;\n"
@@ -72,7 +72,7 @@ START_TEST(groups)
 }
 END_TEST
 
-/* A policy has the default partition at index 0 where it says nothing. */
+/* A policy without index0 has the default partition at index 0. */
 START_TEST(index0_of_the_default)
 {
         const char *yaml = import("Default=0x7fff,indx0 : ALL=limited, SELF=full ;\na=0x0010,indx0 : 0x101=full ;\n", true);
@@ -84,7 +84,7 @@ START_TEST(index0_of_the_default)
 }
 END_TEST
 
-/* In any language; what a policy refuses is one '?' for each character. */
+/* In any language; each character that a policy refuses becomes a '?'. */
 START_TEST(comments)
 {
         const char *yaml = import(HEAD "# Gr\xc3\xbc\xc3\x9f""e \xe8\x8a\x82 \xfc \xe2\x80\xae \x01\n"
@@ -94,7 +94,7 @@ START_TEST(comments)
 }
 END_TEST
 
-/* What the planner would refuse afterwards. */
+/* Tables that the planner would refuse. */
 START_TEST(too_many_partitions)
 {
         _cleanup_text_ struct text conf = {};
@@ -115,7 +115,7 @@ START_TEST(too_many_partitions)
 }
 END_TEST
 
-/* Nor what its switch port cannot hold, which needs one entry of each partition. */
+/* The same for a leaf port, which needs one entry for each partition. */
 START_TEST(too_many_partitions_for_the_switch)
 {
         const char *text = HEAD "a=0x0010 : 0x101=full ;\nb=0x0020,both : 0x101=both ;\nc=0x0030 : 0x901=full ;\n";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* OpenSM's partition file: which files are written, when OpenSM is signalled, and what is done where it does not
- * follow. */
+/* The writer of OpenSM's partition file: which files it writes, when it signals OpenSM, and what it does if OpenSM does not carry
+ * them out. */
 
 #include <signal.h>
 
@@ -10,14 +10,14 @@
 #define S USEC_PER_SEC
 #define COPY FILE_CONF ".before-pkeyd"
 
-/* Begins, up to the first action of the writer. */
+/* Begins a sweep, up to the first action of the writer. */
 static void begin(const char *policy)
 {
         start(OPENSM, policy);
         until(CONTROL_WRITING_OPENSM);
 }
 
-/* A healthy OpenSM has carried the policy out; the next sweep has come to the writer. */
+/* OpenSM has carried out the policy; the next sweep has reached the writer. */
 static void begin_again(const char *policy)
 {
         start("mode: enforce\nwriter: opensm\nsweep_interval: 1h\nopensm: {partitions_conf: " FILE_CONF
@@ -48,7 +48,7 @@ static void read_files(void)
         give(&event);
 }
 
-/* Takes the file that is written, says that it is in place. Returns its text. */
+/* Takes the file to be written, and reports it as in place. Returns its text. */
 static const char *write_file(void)
 {
         const struct control_action *a = take(CONTROL_WRITE_FILE);
@@ -73,7 +73,7 @@ static void signal_opensm(void)
         give_signalled(0);
 }
 
-/* The due time has come; the tables are read. */
+/* Advances to the due time, and reads the tables. */
 static void look(void)
 {
         take_nothing();
@@ -81,7 +81,7 @@ static void look(void)
         answer();
 }
 
-/* OpenSM hangs until the file is given up. */
+/* OpenSM hangs until the writer gives up on the file. */
 static void give_up_on_opensm(void)
 {
         while (state() == CONTROL_WRITING_OPENSM) {
@@ -138,7 +138,7 @@ START_TEST(first_files)
 }
 END_TEST
 
-/* Everything is as it should be: read, and nothing else. */
+/* Nothing to change: the tables are read, and nothing else. */
 START_TEST(nothing_to_do)
 {
         begin_again(POLICY_1);
@@ -150,7 +150,7 @@ START_TEST(nothing_to_do)
 }
 END_TEST
 
-/* What a port shall lose goes first, in a file of its own. */
+/* Bases that a port loses are removed first, by a file of their own. */
 START_TEST(revoke_before_grant)
 {
         const char *text;
@@ -176,7 +176,7 @@ START_TEST(revoke_before_grant)
 }
 END_TEST
 
-/* Nothing changes in the tables, only the head of the file: OpenSM need not read it. */
+/* Only the head of the file changes, and no table: OpenSM need not read it. */
 START_TEST(another_generation_of_the_same)
 {
         begin_again(POLICY_1);
@@ -191,7 +191,7 @@ START_TEST(another_generation_of_the_same)
 }
 END_TEST
 
-/* What is not in the tables, as the parameters of IPoIB, OpenSM should know at once. Nothing is waited for. */
+/* OpenSM is signalled about changes that no table shows, as parameters of IPoIB. The writer does not wait for them. */
 START_TEST(another_mtu)
 {
         begin_again(POLICY_1);
@@ -209,8 +209,7 @@ START_TEST(another_mtu)
 }
 END_TEST
 
-/* An entry that its switch port does not let through is of no use to anybody, so no phase is needed; but OpenSM has to
- * read the file again to take it away. */
+/* An entry that the leaf port drops carries no traffic, so no phase is needed; but OpenSM must read the file again to remove it. */
 START_TEST(file_given_again)
 {
         begin_again(POLICY_1);
@@ -229,7 +228,8 @@ START_TEST(file_given_again)
 }
 END_TEST
 
-/* One that passes and was put there after OpenSM had done the file is unknown to OpenSM: it is told, to take it away then. */
+/* OpenSM does not know of one that passes and was added after it carried out the file: the first file has it, a later one removes
+ * it. */
 START_TEST(drift_is_told_first)
 {
         begin_again(POLICY_1);
@@ -247,7 +247,7 @@ START_TEST(drift_is_told_first)
 }
 END_TEST
 
-/* A host that is down is in the file, by what the policy gives it: it may come up at any moment. */
+/* A host that is down is in the file with what the policy gives it, because it may come up at any time. */
 START_TEST(absent_host_is_named)
 {
         char guid[32];
@@ -281,8 +281,8 @@ END_TEST
 
 /* --- OpenSM does not follow --- */
 
-/* It hangs: probed after each look, and after 20 s and 10 ms for each port it is given up. The file stays: what OpenSM
- * did since the last look is not known, and the file before would undo that. */
+/* It hangs: pkeyd checks its process after each read, and gives up after 20 s and 10 ms for each port. The file stays: what OpenSM
+ * did since the last read is not known, and the file before would undo it. */
 START_TEST(hung)
 {
         static const usec_t delays[] = {100, 200, 400, 800, 1000, 1000};
@@ -299,7 +299,7 @@ START_TEST(hung)
         began = now;
         for (;; n++) {
                 look();
-                expect_signal(0); /* is it there still? */
+                expect_signal(0); /* does the process still exist? */
                 give_signalled(0);
                 if (state() != CONTROL_WRITING_OPENSM)
                         break;
@@ -320,7 +320,7 @@ START_TEST(hung)
 }
 END_TEST
 
-/* It carried out the file at one port, and not at the other: what was granted to the one is not taken back. */
+/* It carried out the file at one port, and not at the other: what it granted to the one is not revoked. */
 START_TEST(hung_half_way)
 {
         begin_again(POLICY_1);
@@ -341,7 +341,7 @@ START_TEST(hung_half_way)
 }
 END_TEST
 
-/* Not even the file that leaves everything as it is: one from before would change what the ports have. */
+/* Not even the first file: an older one would change what the ports have. */
 START_TEST(hung_in_the_first_phase)
 {
         begin(POLICY_1);
@@ -405,7 +405,7 @@ static void take_defaults(void)
         }
 }
 
-/* It could not read the file and took its defaults: the last good file is put back at once. */
+/* It dropped the file and used its default: the last good file is put back at once. */
 START_TEST(falls_back)
 {
         const char *good;
@@ -452,7 +452,7 @@ START_TEST(falls_back_in_the_second_phase)
 }
 END_TEST
 
-/* Without a good file, that of the tables as they were. */
+/* Without a good file, one with the tables as they were is put back. */
 START_TEST(falls_back_from_the_first_file)
 {
         begin(POLICY_1);
@@ -489,7 +489,7 @@ START_TEST(falls_back_at_the_end)
 }
 END_TEST
 
-/* It had fallen back before the sweep: what is open is closed at once, without phases. */
+/* It used its default before the sweep: what is open is closed at once, without phases. */
 START_TEST(had_fallen_back)
 {
         begin_again(POLICY_1);
@@ -511,7 +511,7 @@ START_TEST(had_fallen_back)
 }
 END_TEST
 
-/* It had fallen back while pkeyd did not run: the file in place says that it had other partitions before. */
+/* It used its default while pkeyd did not run: the file in place shows that it had other partitions before. */
 START_TEST(had_fallen_back_at_the_start)
 {
         start(OPENSM, POLICY_1);
@@ -529,8 +529,8 @@ END_TEST
 #define EVERYBODY_FULL "version: 1\npartitions:\n  default:\n    pkey: 0x7fff\n    members: {ALL: full}\n"
 #define ONE_IN_P EVERYBODY_FULL "  p:\n    pkey: 0x0010\n    members: {node1: full}\n"
 
-/* Tables that looked like OpenSM's defaults before it read the file say nothing. It never had other partitions, so that
- * is no news, either. */
+/* Tables that were like OpenSM's default before it read the file prove nothing. It never had other partitions, so this is not
+ * reported, either. */
 START_TEST(defaults_before_say_nothing)
 {
         take_defaults();
@@ -550,7 +550,7 @@ START_TEST(defaults_before_say_nothing)
 }
 END_TEST
 
-/* From a file that makes everybody a full member to one that does not. */
+/* From a file that makes every port a full member to one that does not. */
 static void lower_all(void)
 {
         begin_again(EVERYBODY_FULL);
@@ -562,7 +562,7 @@ static void lower_all(void)
         ck_assert(has(write_file(), " phase lower "));
 }
 
-/* The file in place says that everybody is a full member, and nothing else. */
+/* The file in place makes every port a full member, and nothing else. */
 START_TEST(open_by_the_file_in_place)
 {
         lower_all();
@@ -588,7 +588,7 @@ START_TEST(open_before_a_file_that_is_not_done)
 }
 END_TEST
 
-/* Nor where pkeyd was started again since: the file says that it is one of several phases. */
+/* Nor after a restart of pkeyd: the file is marked as one of several phases. */
 START_TEST(open_before_a_phase_at_the_start)
 {
         lower_all_while_opensm_hangs();
@@ -601,7 +601,8 @@ START_TEST(open_before_a_phase_at_the_start)
 }
 END_TEST
 
-/* Tables that were not open when the file was written are so now: a fallback, whether or not the file was done. */
+/* Tables were not open when the file was written, and are now: OpenSM used its default, whether or not it carried out the file
+ * before. */
 START_TEST(open_since_a_file_that_is_not_done)
 {
         begin_again(POLICY_1);
@@ -659,7 +660,7 @@ START_TEST(open_by_a_broken_given_file)
 }
 END_TEST
 
-/* --- whose file it is --- */
+/* --- ownership of the file --- */
 
 START_TEST(foreign_file)
 {
@@ -680,7 +681,7 @@ START_TEST(foreign_file)
 }
 END_TEST
 
-/* Who makes a copy with this name gives the file away; another copy gives nothing. */
+/* A copy with this name hands the file over; another copy does not. */
 START_TEST(given_file)
 {
         put_file(FILE_CONF, "Default=0x7fff, ipoib: ALL=full;\n");
@@ -692,7 +693,7 @@ START_TEST(given_file)
         until(CONTROL_WRITING_OPENSM);
         read_files();
         ck_assert(has(write_file(), "adopt"));
-        /* once that is done, the problem would be news again */
+        /* after that the problem would be reported again */
         until(CONTROL_IDLE);
 }
 END_TEST
@@ -700,7 +701,7 @@ END_TEST
 #define OWNS_SOME "version: 1\nowns: [0x7fff, 0x0010-0x001f]\npartitions:\n  p:\n    pkey: 0x0010\n    members: {node1: full}\n"
 #define THEIRS "\ntheirs=0x0e01,indx0,ipoib,mtu=5,rate=3,sl=0,scope=2,Q_Key=0xb1b,TClass=0,FlowLabel=0:\n"
 
-/* Without its flags OpenSM would make no broadcast group for a partition that is not pkeyd's. */
+/* Without its flags OpenSM would create no broadcast group for an unmanaged partition. */
 START_TEST(foreign_partition_keeps_its_flags)
 {
         static const char given[] = "Default=0x7fff: ALL=limited;\ntheirs=0x0e01,indx0,ipoib,mtu=5: ALL=full;\n"
@@ -713,7 +714,7 @@ START_TEST(foreign_partition_keeps_its_flags)
         sweep();
         ck_assert_int_eq(status()->last_result, SWEEP_DONE);
         ck_assert(has(file_at(FILE_CONF)->bytes, THEIRS));
-        ck_assert(has(file_at(FILE_CONF)->bytes, "\np=0x0010:\n")); /* of its own the policy decides */
+        ck_assert(has(file_at(FILE_CONF)->bytes, "\np=0x0010:\n")); /* the policy decides about partitions that it manages */
         give_candidate(OPENSM, OWNS_SOME "  q:\n    pkey: 0x0011\n    members: {node1: full}\n", 0);
         until(CONTROL_WRITING_OPENSM);
         sweep();
@@ -725,8 +726,8 @@ START_TEST(foreign_partition_keeps_its_flags)
 }
 END_TEST
 
-/* Of a partition that is not pkeyd's the file names hosts that are down, and those that were never seen, at the hand-over and
- * later. ALL is who is known. */
+/* In an unmanaged partition the file keeps hosts that are down, and those that were never seen, at the hand-over and later. ALL is
+ * every known host. */
 START_TEST(foreign_partition_keeps_who_is_not_there)
 {
         static const char format[] = "Default=0x7fff: ALL=limited;\ntheirs=0x0e01: 0x%016" PRIx64 "=full, 0x0002c9030bad0001=limited;\n"
@@ -750,7 +751,7 @@ START_TEST(foreign_partition_keeps_who_is_not_there)
                 ck_assert_msg(has(file_at(FILE_CONF)->bytes, theirs), "%s", file_at(FILE_CONF)->bytes);
                 ck_assert(has(file_at(FILE_CONF)->bytes, late));
                 ck_assert(strstr(strstr(file_at(FILE_CONF)->bytes, "all=0x0e02:"), theirs + strlen("\ntheirs=0x0e01:\n")) != NULL);
-                ck_assert(!has(file_at(FILE_CONF)->bytes, "0x0002c9030bad0002")); /* of its own the policy decides */
+                ck_assert(!has(file_at(FILE_CONF)->bytes, "0x0002c9030bad0002")); /* the policy decides about partitions that it manages */
                 give_candidate(OPENSM, OWNS_SOME "  q:\n    pkey: 0x0011\n    members: {node1: full}\n", 0);
         }
         expect_logged(LOG_EVENT_OPENSM_FILE_TAKEN, "the old file gave partition all (0x0e02), which the policy leaves to others, to ALL ports");
@@ -759,7 +760,8 @@ END_TEST
 
 #define OWNS_NO_DEFAULT "version: 1\nowns: 0x0010-0x001f\npartitions:\n  p:\n    pkey: 0x0010\n    members: {node1: full}\n"
 
-/* OpenSM's fallback has the default partition's broadcast group, which goes with OpenSM's restart if the file does not say it. */
+/* OpenSM's default has a broadcast group of the default partition, which is lost when OpenSM restarts if the file does not have
+ * it. */
 START_TEST(foreign_default_keeps_its_group)
 {
         static const char *const given[] = {NULL, "", "# none yet\n", "p=0x10: node1=full;\n"};
@@ -786,7 +788,7 @@ START_TEST(foreign_default_keeps_its_group)
 }
 END_TEST
 
-/* A policy that says no ipoib takes the group away, but not before OpenSM restarts: reported once, with the line that keeps it. */
+/* A policy without ipoib removes the group, but only when OpenSM restarts: reported once, with the line that keeps it. */
 START_TEST(lost_group_is_reported)
 {
         static const char given[] = "Default=0x7fff, ipoib: ALL=full;\nlab=0x10, ipoib: ALL=full;\nmore=0x11: mgid=ff12:401b::16\n"
@@ -816,7 +818,7 @@ START_TEST(lost_group_is_reported)
                 ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_GROUPS_END), n);
                 if (n)
                         expect_logged(LOG_EVENT_OPENSM_GROUPS_END, cases[i].names);
-                put_file(FILE_CONF, ""); /* pkeyd's own is known */
+                put_file(FILE_CONF, ""); /* a file that pkeyd wrote is known */
                 until(i % 2 ? CONTROL_WRITING_OPENSM : CONTROL_MIRRORING);
                 sweep();
                 ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_GROUPS_END), n);
@@ -826,7 +828,7 @@ START_TEST(lost_group_is_reported)
 }
 END_TEST
 
-/* A file that pkeyd never wrote there is not gone; the path is another one, reported when a file is there. */
+/* pkeyd never wrote a file at this new path, so none is missing; reported when a file is there. */
 START_TEST(another_path)
 {
         struct control_event none = {.kind = CONTROL_EVENT_FILES_READ,
@@ -875,7 +877,7 @@ START_TEST(edited_file)
 }
 END_TEST
 
-/* OpenSM would drop what was edited, which opens the fabric: it is put aside and replaced. */
+/* OpenSM would drop the edited file, which opens the fabric: it is moved aside and replaced. */
 START_TEST(file_that_opens_the_fabric)
 {
         const struct control_action *a;
@@ -907,7 +909,7 @@ START_TEST(cannot_be_put_aside)
 }
 END_TEST
 
-/* Nothing of anybody's is in these; of a file that this process wrote it is a reason to worry. */
+/* These contain nothing to preserve; but a file that this process wrote should not become one of them. */
 START_TEST(damaged_files)
 {
         static const char *const texts[] = {"is gone", "is empty", "was cut short"};
@@ -931,7 +933,7 @@ START_TEST(damaged_files)
 }
 END_TEST
 
-/* At the start an empty file is as good as none. */
+/* At the start an empty file counts as none. */
 START_TEST(empty_at_the_start)
 {
         put_file(FILE_CONF, "");
@@ -944,7 +946,7 @@ END_TEST
 
 START_TEST(unreadable_file)
 {
-        put_file(FILE_CONF, ""); /* nothing was read of it, which does not make it empty */
+        put_file(FILE_CONF, ""); /* it could not be read, which does not make it empty */
         file_at(FILE_CONF)->r = -EACCES;
         begin(POLICY_1);
         read_files();
@@ -967,7 +969,7 @@ START_TEST(unwritable_file)
 }
 END_TEST
 
-/* A problem that was over is news when it comes again. */
+/* A problem that was solved is reported when it occurs again. */
 START_TEST(problem_comes_again)
 {
         for (unsigned i = 0; i < 3; i++) {
@@ -1005,7 +1007,7 @@ END_TEST
 
 /* --- ended early --- */
 
-/* Another policy comes: no further file is written, the tables are read, and the next sweep goes on from there. */
+/* Another policy arrives: no further file is written, the tables are read, and the next sweep continues from there. */
 START_TEST(stopped_for_a_reload)
 {
         begin(POLICY_1);
@@ -1017,13 +1019,13 @@ START_TEST(stopped_for_a_reload)
         (void) write_file();
         signal_opensm();
         give_candidate(OPENSM, POLICY_0, 0);
-        look(); /* of the phase: OpenSM is still to write what the next policy could not know of */
+        look(); /* the ports of the phase: OpenSM may still write what the next policy would not know of */
         expect_signal(0);
         give_signalled(0);
         opensm_reads_file();
         look();
         take_nothing();
-        look(); /* of all */
+        look(); /* all ports */
         ck_assert_int_eq(state(), CONTROL_IDLE);
         ck_assert_uint_eq(status()->numbers.sweeps[SWEEP_STOPPED], 1);
         ck_assert_uint_eq(control_due(c), 0);
@@ -1058,7 +1060,7 @@ static bool lose_tables(const struct mad_request *request, struct fabsim_place a
         return request->attribute == SMP_ATTR_P_KEY_TABLE && at.node == out_of_reach;
 }
 
-/* Neither pkeyd nor OpenSM reaches its table. */
+/* Neither pkeyd nor OpenSM can reach its table. */
 static void mute(unsigned node)
 {
         out_of_reach = node;
@@ -1087,7 +1089,7 @@ static void expect_held(uint16_t base)
                 ck_assert(!has(problem, "held back"));
 }
 
-/* Until the policy is carried out, but for what waits; node1 and node3 never hold the P_Key together. */
+/* Until the policy is carried out, except for what waits; node1 and node3 never hold the P_Key at the same time. */
 static void carry_out(void)
 {
         while (state() != CONTROL_IDLE) {
@@ -1099,7 +1101,7 @@ static void carry_out(void)
         }
 }
 
-/* It may still be a member: nobody else becomes one. All else goes on; and so does this when it answers again. */
+/* It may still be a member, so no other host becomes one. Everything else continues, and so does this when it answers again. */
 START_TEST(mute_before_the_sweep)
 {
         begin_again(BEFORE);
@@ -1119,7 +1121,7 @@ START_TEST(mute_before_the_sweep)
                 carry_out();
                 ck_assert(!holds(hosts[2], 0x8010));
         }
-        ck_assert_uint_eq(count_logged(LOG_EVENT_APPLY_PARTIAL), 1); /* that is no news */
+        ck_assert_uint_eq(count_logged(LOG_EVENT_APPLY_PARTIAL), 1); /* not reported again */
         unmute();
         until(CONTROL_WRITING_OPENSM);
         carry_out();
@@ -1130,7 +1132,7 @@ START_TEST(mute_before_the_sweep)
 }
 END_TEST
 
-/* It goes mute when OpenSM was given the file that takes the P_Key from it: the phase is not reached there. */
+/* It stops answering when OpenSM was given the file that revokes its P_Key: the phase is not reached there. */
 START_TEST(mute_on_the_way)
 {
         begin_again(BEFORE);
@@ -1145,7 +1147,7 @@ START_TEST(mute_on_the_way)
         ck_assert(holds(hosts[0], 0x8010) && !holds(hosts[2], 0x8010) && holds(hosts[1], 0x8011));
         expect_held(0x0010);
         until(CONTROL_WRITING_OPENSM);
-        carry_out(); /* nobody knows what it holds, only what it was told */
+        carry_out(); /* it is not known what it holds, only what the file gave it */
         ck_assert(!holds(hosts[2], 0x8010));
         unmute();
         until(CONTROL_WRITING_OPENSM);
@@ -1155,7 +1157,7 @@ START_TEST(mute_on_the_way)
 }
 END_TEST
 
-/* It keeps the line of that file: what the policy gives it besides waits until it is read. */
+/* It keeps the line of that file: what else the policy gives it waits until it is read. */
 START_TEST(mute_on_the_way_gets_nothing_more)
 {
         begin_again(BEFORE);
@@ -1171,7 +1173,7 @@ START_TEST(mute_on_the_way_gets_nothing_more)
 }
 END_TEST
 
-/* It goes mute when it is given the P_Key: nothing is left to be done, but nobody knows whether it has it. */
+/* It stops answering when it is given the P_Key: nothing is left to do, but it is not known whether it has it. */
 START_TEST(mute_in_the_last_phase)
 {
         begin_again(BEFORE);
@@ -1194,7 +1196,7 @@ START_TEST(mute_in_the_last_phase)
 }
 END_TEST
 
-/* A switch port that cannot be read stands for the host behind it. */
+/* A leaf port that cannot be read counts like its host. */
 static bool lose_leaf_table(const struct mad_request *request, struct fabsim_place at)
 {
         return request->attribute == SMP_ATTR_P_KEY_TABLE && at.node == leaf && request->modifier >> 16 == 2;
@@ -1219,8 +1221,8 @@ static bool lose_description(const struct mad_request *request, struct fabsim_pl
         return request->attribute == SMP_ATTR_NODE_DESCRIPTION && at.node == leaf;
 }
 
-/* A host holds what its switch port would not let through, and the switch did not answer all of discovery. By the first file
- * OpenSM would take that from the host, or open the switch port to it. */
+/* A host holds an entry that its leaf port would drop, and the switch did not answer all of discovery. With the first file OpenSM
+ * would remove it from the host, or open the leaf port to it. */
 START_TEST(first_file_waits_for_a_switch)
 {
         for (unsigned mirrors = 0; mirrors < 2; mirrors++) {
@@ -1228,7 +1230,7 @@ START_TEST(first_file_waits_for_a_switch)
                 const char *text;
 
                 put_key(hosts[1], 9, 0x8055);
-                f.nodes[leaf].ports[1].table[0].v = 0xffff; /* beside the head, the only full member of the default partition */
+                f.nodes[leaf].ports[1].table[0].v = 0xffff; /* with the head node, the only full member of the default one */
                 start("mode: audit\nunmanaged: keep\n", POLICY_1); /* reads the tables */
                 until(CONTROL_IDLE);
                 lose = lose_description;
@@ -1256,7 +1258,7 @@ START_TEST(first_file_waits_for_a_switch)
 }
 END_TEST
 
-/* OpenSM took its defaults, but nobody knows that of the host that does not answer: what it may hold is not given to others. */
+/* OpenSM used its default, but this is not known of the host that does not answer: what it may hold is not given to others. */
 START_TEST(mute_when_it_fell_back)
 {
         for (unsigned is_mute = 0; is_mute < 2; is_mute++) {
@@ -1282,7 +1284,7 @@ START_TEST(mute_when_it_fell_back)
 }
 END_TEST
 
-/* What it may hold goes on as the file had it, whatever OpenSM can reach. */
+/* What it may hold stays as in the file, whatever OpenSM can reach. */
 START_TEST(mute_port_keeps_its_line)
 {
         char line[64];
@@ -1298,8 +1300,8 @@ START_TEST(mute_port_keeps_its_line)
 }
 END_TEST
 
-/* A look before OpenSM had read its file found less in a table than the file gives. If that table cannot be read any more, the next
- * file gives what the last one gave: that of an edit, which reads nothing, and that of the next sweep. */
+/* A read before OpenSM had carried out its file found less in a table than the file gives. If that table cannot be read any more,
+ * the next file gives what the last one gave: that of an edit, which reads nothing, and that of the next sweep. */
 START_TEST(mute_after_a_look_on_the_way)
 {
         for (unsigned edits = 0; edits < 2; edits++) {
@@ -1329,7 +1331,7 @@ START_TEST(mute_after_a_look_on_the_way)
 }
 END_TEST
 
-/* What OpenSM may write is not known after a crash unless it is stored: so it is not given the file. */
+/* If what OpenSM may write cannot be stored, it would not be known after a crash: OpenSM is not given the file. */
 START_TEST(store_fails)
 {
         begin_again(BEFORE);
@@ -1344,7 +1346,7 @@ START_TEST(store_fails)
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
         ck_assert(!has(file_at(FILE_CONF)->bytes, "0x0011"));
         ck_assert_uint_ge(count_logged(LOG_EVENT_STATE_DIR), 1);
-        /* by the policy that is in force now, not by the one before */
+        /* by the policy in force now, not by the one before */
         ck_assert_uint_eq(status()->in_force->number, 2);
         ck_assert_uint_gt(status()->ports.differ, 0);
         ck_assert_uint_eq(status()->ports.right + status()->ports.differ, status()->ports.managed);
@@ -1374,7 +1376,7 @@ START_TEST(stored_before_the_file)
 }
 END_TEST
 
-/* LIDs moved while OpenSM was given a file: what other nodes hold says nothing of the phase. */
+/* LIDs moved while OpenSM was given a file: what other nodes hold does not show whether the phase was carried out. */
 START_TEST(lids_move_on_the_way)
 {
         begin_again(BEFORE);
@@ -1415,8 +1417,8 @@ START_TEST(mirror)
 }
 END_TEST
 
-/* OpenSM may read the mirror at any time: it lets nobody in before the tables do. (Behind a closed filter a mute host would hold
- * nothing up.) */
+/* OpenSM may read the mirror at any time: it admits no port before the tables do. (A mute host behind a closed filter would make
+ * nothing wait.) */
 START_TEST(mirror_of_what_is_held)
 {
         for (unsigned is_mute = 0; is_mute < 2; is_mute++) {
@@ -1438,7 +1440,7 @@ START_TEST(mirror_of_what_is_held)
 }
 END_TEST
 
-/* A file that is not pkeyd's is reported; the tables are as the policy says all the same. */
+/* A file that pkeyd did not create is reported; pkeyd still writes the tables. */
 START_TEST(mirror_of_a_foreign_file)
 {
         usec_t began;
@@ -1454,7 +1456,7 @@ START_TEST(mirror_of_a_foreign_file)
         ck_assert(holds(hosts[0], 0x8010));
         ck_assert_str_eq(file_at(FILE_CONF)->bytes, "Default=0x7fff: ALL=full;\n");
         began = now;
-        until(CONTROL_MIRRORING); /* soon again */
+        until(CONTROL_MIRRORING); /* retried soon */
         ck_assert(now < began + 60 * S);
         put_file(FILE_CONF, "");
         read_files();
@@ -1463,7 +1465,7 @@ START_TEST(mirror_of_a_foreign_file)
 }
 END_TEST
 
-/* What the admin has to run stands in the status and in the answer to a reload, however long the path is. */
+/* The status and the answer to a reload have the command that the admin must run, however long the path is. */
 START_TEST(mirror_with_the_longest_path)
 {
         static const char foreign[] = "Default=0x7fff: ALL=full;\n";
@@ -1512,7 +1514,7 @@ START_TEST(no_mirror_in_audit_mode)
 }
 END_TEST
 
-/* A standby keeps the file ready for its own OpenSM, and signals nobody. */
+/* A standby keeps the file ready for its own OpenSM, and signals no process. */
 START_TEST(standby_mirrors)
 {
         f.sm = (struct fabsim_place) {hosts[2], 1};
@@ -1526,7 +1528,7 @@ START_TEST(standby_mirrors)
 }
 END_TEST
 
-/* Nobody wrote yet what the policy says: it is in force when the tables are so. */
+/* The tables do not have the policy yet: it comes in force when they do. */
 START_TEST(standby_with_a_foreign_file)
 {
         put_file(FILE_CONF, "Default=0x7fff: ALL=full;\n");
@@ -1542,7 +1544,7 @@ END_TEST
 
 /* --- opensm.conf --- */
 
-/* OpenSM reads another file than the one that pkeyd would write. */
+/* opensm.conf names another file than the one that pkeyd writes. */
 START_TEST(another_partition_file)
 {
         put_file(FILE_OPENSM_CONF, "partition_config_file /etc/other.conf\n");

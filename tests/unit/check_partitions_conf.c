@@ -113,7 +113,7 @@ START_TEST(test_words)
         ck_assert_int_eq(member(partition(c, 0x10), 0)->membership, MEMBERSHIP_FULL);
         expect_warning(FINDING_OPENSM_WORD, 1, 13, "as full");
         c = read_conf("a=0x10: 0x5=limi;\n");
-        ck_assert_uint_eq(findings.n, 0); /* as documented */
+        ck_assert_uint_eq(findings.n, 0); /* the documented syntax */
         c = read_conf("a=0x10: NO, N=full;\n");
         ck_assert_uint_eq(partition(c, 0x10)->n_members, 0);
         ck_assert_uint_eq(findings.n, 2);
@@ -142,10 +142,10 @@ START_TEST(test_p_keys)
         c = read_conf("Default: 0x6=full;\n");
         ck_assert_uint_eq(findings.n, 0);
         ck_assert_uint_eq(c->n_partitions, 1);
-        /* of two with one name OpenSM finds the one whose P_Key is the lesser with its bytes swapped */
+        /* of two partitions with one name OpenSM finds the one whose byte-swapped P_Key is less */
         c = read_conf("x=0x0002: 0x5;\nx=0x0100: 0x6;\nx: 0x7;\n");
         ck_assert_uint_eq(partition(c, 0x100)->n_members, 2);
-        c = read_conf("=0x0fa2: 0x5;\n: 0x6;\nx: 0x7;\n"); /* one without a name is never found by it */
+        c = read_conf("=0x0fa2: 0x5;\n: 0x6;\nx: 0x7;\n"); /* a nameless partition is never found by name */
         ck_assert_uint_eq(partition(c, 0xfa2)->n_members, 1);
         ck_assert_uint_eq(partition(c, 1)->n_members, 1);
         ck_assert_uint_eq(partition(c, 2)->n_members, 1);
@@ -187,7 +187,7 @@ START_TEST(test_discarded)
         expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "CR LF");
         expect_discarded("# x\ra=0x10: 0x5=full;\r", 1, 1, "this file defines no partition");
         expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "CR alone");
-        expect_discarded("\xef\xbb\xbf# x\r\na=0x10: 0x5=full;\r\n", 1, 1, "no ':'"); /* the first thing to mend */
+        expect_discarded("\xef\xbb\xbf# x\r\na=0x10: 0x5=full;\r\n", 1, 1, "no ':'"); /* the first thing to fix */
         expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "a byte order mark, which OpenSM reads as text");
         expect_discarded("\xef\xbb\xbf" "a=0x10: 0x5=full;\nb=0x11: 0x10000z=full;\n", 2, 9, "not a port GUID");
         expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "OpenSM accepts port GUIDs");
@@ -230,12 +230,12 @@ START_TEST(test_semicolon)
         struct partitions_conf *c = NULL;
         size_t i;
 
-        /* behind the end of the short line stands what the longer one left */
+        /* after the end of the short line is what the longer one left */
         expect_discarded("a=0x10:\n 0x123=full\n;\n", 2, 4, "no ':'");
         (void) only(FINDING_OPENSM_SEMICOLON);
         (void) only(FINDING_OPENSM_STALE);
         findings.n = findings.n_warnings = 0;
-        /* and here is nothing that was ever written */
+        /* and here nothing was ever written */
         ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", ";a=0x10:0x5=full;\n", 18, &findings, &c), -EBADMSG);
         ck_assert_ptr_null(c);
         for (i = 0; i < findings.n && findings.items[i].severity != FINDING_ERROR; i++)
@@ -294,7 +294,7 @@ static uint8_t level(const struct partitions_conf *c, uint16_t base, const struc
         return levels[port];
 }
 
-/* The later line counts; SELF is where the SM is, not where we are; what is not there is nobody. */
+/* The later line counts; SELF is the SM's port, not this host's; a GUID that is not in the fabric is no port. */
 START_TEST(test_apply)
 {
         const struct subnet *s = fixture_subnet();

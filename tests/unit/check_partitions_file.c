@@ -40,7 +40,7 @@ START_TEST(test_render)
 }
 END_TEST
 
-/* The full entry keeps index 0, with `indx0` it would be the limited one. */
+/* The full entry keeps index 0; with `indx0` the limited one would get it. */
 START_TEST(test_render_both_of_the_default)
 {
         const struct partitions_file_member members[] = {
@@ -57,7 +57,7 @@ START_TEST(test_render_both_of_the_default)
 }
 END_TEST
 
-/* What is written is what OpenSM reads. */
+/* OpenSM reads what was rendered. */
 static void read_again(const char *bytes, const struct ipoib *wanted)
 {
         const struct partitions_conf_partition *p;
@@ -115,7 +115,7 @@ START_TEST(test_recognise)
 
         ck_assert_int_eq(partitions_file_recognise(bytes, n, &is_phase), PARTITIONS_FILE_INTACT);
         ck_assert(is_phase);
-        /* cut short, or any byte changed: never intact */
+        /* truncated, or any byte changed: never intact */
         for (i = 0; i < n; i++) {
                 ck_assert_int_ne(partitions_file_recognise(bytes, i, NULL), PARTITIONS_FILE_INTACT);
                 copy[i] ^= 1;
@@ -209,7 +209,7 @@ START_TEST(test_opensm_conf)
         ck_assert_int_eq(opensm_conf_parse(arena, "opensm.conf", NULL, 0, &findings, &c), 0);
         ck_assert(!c.allow_both_pkeys && c.keep_pkey_indexes && c.sm_key_is_default);
         ck_assert_int_eq(opensm_conf_parse(arena, "opensm.conf", "partition_config_file (null)\n", 29, &findings, &c), 0);
-        ck_assert_ptr_null(c.partition_config_file); /* as OpenSM prints that there is none */
+        ck_assert_ptr_null(c.partition_config_file); /* OpenSM prints this for none */
 }
 END_TEST
 

@@ -122,7 +122,7 @@ static void answer(const struct mad_request *q, struct mad_result *ret)
                 answer_smp(q, q->route.lid.v == 1 ? N_HOSTS : q->route.lid.v - 10u, ret);
 }
 
-/* Whatever may be asked is asked at once; answers come the other way round, each twice. */
+/* All queries that the probe offers are sent at once; the answers arrive in reverse order, each twice. */
 static void run(const struct probe_options *options)
 {
         struct mad_request now[MAX_ASKED];
@@ -252,7 +252,7 @@ START_TEST(keys_go_to_their_ports)
 }
 END_TEST
 
-/* A dead switch is asked for the tables of two of its ports. */
+/* A dead switch is queried for the tables of only two of its ports. */
 START_TEST(silence)
 {
         fabric.outcome[N_HOSTS] = MAD_TIMED_OUT;
@@ -268,7 +268,7 @@ START_TEST(silence)
 }
 END_TEST
 
-/* The last answer again, and answers to what nobody asked. */
+/* The last answer again, and answers to no query. */
 START_TEST(answers_that_nobody_waits_for)
 {
         struct mad_result again = { .outcome = MAD_TIMED_OUT };
@@ -286,7 +286,7 @@ START_TEST(answers_that_nobody_waits_for)
         ck_assert(!result->ports[host_port(1)].sm_info.asked);
         ck_assert(probe_is_answered(&result->sa[PROBE_SA_KEY_DEFAULT]));
         ck_assert(probed.done(probed.state));
-        /* before anything is asked */
+        /* before any query */
         ck_assert_int_eq(probe_new(arena, subnet, &with_sa, &p, &result), 0);
         stage = probe_stage(p);
         again.cookie = UINT64_C(1) << 56 | host_port(0);
@@ -300,7 +300,7 @@ START_TEST(nobody_to_ask_the_sa)
 {
         struct probe_options options = with_sa;
 
-        fabric.outcome[1] = MAD_TIMED_OUT; /* this host's own port: where is the SA? */
+        fabric.outcome[1] = MAD_TIMED_OUT; /* this host's own port: the LID of the SA is not known */
         run(&options);
         ck_assert_uint_eq(count_asked(MAD_CLASS_SA, SA_ATTR_P_KEY_TABLE_RECORD), 0);
         ck_assert(!result->sa[PROBE_SA_KEY_DEFAULT].asked);
