@@ -158,7 +158,7 @@ static void check_self(struct import *im, const struct import_partition *p)
                 if (p->ports[i].order < p->self_order || p->ports[i].membership == p->self)
                         continue;
                 warn(im, &p->ports[i].where, FINDING_IMPORT_SELF, "this line comes after SELF with another membership; if it is "
-                     "the port of the SM, OpenSM goes by this line, the policy by SELF");
+                     "the port of the SM, OpenSM uses this line, and the policy uses SELF");
                 return;
         }
 }

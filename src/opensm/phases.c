@@ -56,7 +56,7 @@ static unsigned level_seen(unsigned entries, bool allow_both)
         return !allow_both && (entries & FULL) ? (unsigned) FULL : entries;
 }
 
-/* Two normalized sets that are read side by side: what is left of them. */
+/* What is left of two normalized sets while they are walked in parallel. */
 struct set_pair {
         const struct p_key *before, *after;
         uint32_t n_before, n_after;
