@@ -9,10 +9,10 @@
  * of the others that were carried out or not. A base in which one write is not admitted is held: in this file and in all later ones
  * each port has it as before.
  *
- * From then on the knowledge has what was given to OpenSM, as blocks that the tables may hold or not, until the tables are read. At
- * which index OpenSM puts a new entry is not known, and makes no difference to the level of the port.
+ * What was given to OpenSM is in the knowledge, as blocks that the tables may hold or not, until the tables are read. At which
+ * index OpenSM puts a new entry is not known, and makes no difference to the level of the port.
  *
- * Three things no file can change. OpenSM makes every port a limited member of the default partition: this is not judged, but the
+ * No file can change three things. OpenSM makes every port a limited member of the default partition: this is not judged, but the
  * knowledge has it. Any file gives an endport and its leaf port the same entries: where they differ now, the first file makes them
  * equal; the base is held from then on. And from a table that was never read OpenSM removes what no file gave it.
  *
@@ -35,11 +35,11 @@ int opensm_admit(struct arena *a, struct opensm_phases *phases, enum opensm_phas
 int opensm_expect(const struct opensm_phases *phases, const struct partitions_file_port *tables, const struct subnet *subnet,
                   struct knowledge *k);
 
-/* After the tables were read after the last phase: OpenSM may still carry out writes of this file, or of an earlier one in a base
- * that was held since. Where a port lacks such a write, the tables of the port and its leaf port count as unknown and must be read
- * again (`failed`, by port). */
+/* To be called when the tables were read after the last phase. OpenSM may still carry out writes of this file, or of an earlier one
+ * in a base that was held since. Where a port lacks such a write, the tables of the port and its leaf port count as unknown and
+ * must be read again (`failed`, by port). */
 void opensm_doubt_open(const struct opensm_phases *phases, struct observed *seen, const struct knowledge *k, bool *failed);
 
-/* After the tables were read after a phase: confirms in the knowledge those that are as in its file, and doubts those that could
- * not be read. */
+/* To be called when the tables were read after a phase. Confirms in the knowledge those that are as in its file, and doubts those
+ * that could not be read. */
 void opensm_confirm(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *seen, struct knowledge *k);

@@ -16,7 +16,7 @@ struct origin {
 /* Multicast flags as OpenSM holds them, unchecked. */
 struct group_flags {
         uint32_t mtu, rate, sl, q_key, tclass, flow_label;
-        uint16_t scopes; /* a bit for each */
+        uint16_t scopes; /* a bit for each scope */
 };
 
 /* The state from the first word of a definition to its semicolon. */

@@ -1008,8 +1008,8 @@ bool opensm_phases_are_open(const struct opensm_phases *phases, const struct obs
         return true;
 }
 
-/* All ports that were read are open, and neither `tables` nor `before` give this to one of them. A port that the file in place does
- * not name does not count, because that file does not show what OpenSM gives it. */
+/* All ports that were read are open, and at least one of them gets that neither by `tables` nor by `before`. A port that the file
+ * in place does not name does not count, because that file does not show what OpenSM gives it. */
 static bool looks_open(const struct opensm_phases *phases, const struct partitions_file_port *before,
                        const struct partitions_file_port *tables, const struct observed *observed)
 {

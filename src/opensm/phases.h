@@ -175,7 +175,7 @@ uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_p
 bool opensm_phases_are_open(const struct opensm_phases *phases, const struct observed *observed);
 
 /* True if the tables look as if OpenSM had dropped its file and used its default: every endport that was read holds only 0xffff,
- * and neither this phase nor the one before gives this to one of them. */
+ * and at least one of them gets that neither by this phase nor by the one before. */
 bool opensm_phases_fell_back(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed);
 
 /* The same before the first phase, where the tables may look like that because of the file in place. */
