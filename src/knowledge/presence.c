@@ -68,19 +68,19 @@ static void make_absent(struct knowledge_record *r)
 }
 
 /* A vouch is about an absent or silent port: it ends when discovery finds more of the port than before. */
-static void set_presence(struct knowledge_record *r, enum knowledge_presence presence, usec_t now, uint64_t wall)
+static void set_presence(const struct knowledge *k, struct knowledge_record *r, enum knowledge_presence presence)
 {
         if (r->vouched && presence < r->was)
                 r->vouched = r->is_stored = false;
         if (presence != r->was)
-                r->since = wall;
+                r->since = k->wall;
         r->presence = presence;
         r->expired = r->found = r->is_restored = false;
-        r->seen = now;
-        r->seen_at = wall;
+        r->seen = k->now;
+        r->seen_at = k->wall;
         if (presence == KNOWLEDGE_THERE)
-                r->there_at = wall;
-        follow_clock(r, now, wall); /* its record may be new */
+                r->there_at = k->wall;
+        follow_clock(r, k->now, k->wall); /* its record may be new */
 }
 
 void knowledge_was_discovered(struct knowledge *k, usec_t now, uint64_t wall)
@@ -122,14 +122,14 @@ static uint32_t ensure_reserved(struct knowledge *k, struct knowledge_name name)
         return record;
 }
 
-static void see_port(struct knowledge *k, const struct subnet *s, const struct subnet_port *p, usec_t now, uint64_t wall)
+static void see_port(struct knowledge *k, const struct subnet *s, const struct subnet_port *p)
 {
         uint32_t i;
 
         if (!subnet_port_is_managed(s, p))
                 return;
         i = ensure_reserved(k, knowledge_name_of(s, p));
-        set_presence(&k->records[i], KNOWLEDGE_THERE, now, wall);
+        set_presence(k, &k->records[i], KNOWLEDGE_THERE);
         knowledge_set_capacity(&k->records[i], subnet_port_capacity(s, p));
         if (p->role == PORT_SWITCH_EXTERNAL)
                 take_filter_bits(&k->records[i], s, p);
@@ -265,12 +265,11 @@ static bool is_long_unseen(const struct knowledge_record *r)
 
 /* A device at its last place, behind a link that is up, did not answer discovery. If the link was down before, another device may
  * have been plugged in there. */
-static void find_silent(struct knowledge *k, struct knowledge_record *r, const struct subnet *s, struct claims *claims, usec_t now,
-                        uint64_t wall)
+static void find_silent(struct knowledge *k, struct knowledge_record *r, const struct subnet *s, struct claims *claims)
 {
         if (r->name.kind != KNOWLEDGE_ENDPORT || r->presence != KNOWLEDGE_ABSENT || !is_any_place_silent(r, s))
                 return;
-        set_presence(r, KNOWLEDGE_SILENT, now, wall);
+        set_presence(k, r, KNOWLEDGE_SILENT);
         for (size_t i = 0; i < r->n_places && r->was != KNOWLEDGE_ABSENT && !is_long_unseen(r); i++)
                 claim_place(k, r, s, r->places[i], claims);
         claims->silences[claims->n++] = (struct silence) { (int64_t) r->there_at, (int64_t) r->since };
@@ -281,16 +280,13 @@ static void find_silent(struct knowledge *k, struct knowledge_record *r, const s
  * hosts behind it. If a known switch was seen within KNOWLEDGE_UNSEEN, the hosts behind it are known: none comes up while the
  * switch hangs, because the SM reaches them only through it. A host that came up between the last sweep that saw the switch and its
  * hang is missed; the alternative is to hold back everything. */
-static void find_unknown_places(struct knowledge *k, const struct subnet *s, const struct claims *claims, usec_t now, uint64_t wall)
+static void find_unknown_places(struct knowledge *k, const struct subnet *s, const struct claims *claims)
 {
         for (uint32_t n = 0; n < s->n_nodes; n++)
                 for (unsigned number = 1; number <= UINT8_MAX; number++)
                         if (subnet_port_is_silent(&s->nodes[n], (uint8_t) number) &&
-                            !(claims->ports[n][number / 64] >> number % 64 & 1)) {
-                                uint32_t place = ensure_reserved(k, place_of(&s->nodes[n], number));
-
-                                set_presence(&k->records[place], KNOWLEDGE_SILENT, now, wall);
-                        }
+                            !(claims->ports[n][number / 64] >> number % 64 & 1))
+                                set_presence(k, &k->records[ensure_reserved(k, place_of(&s->nodes[n], number))], KNOWLEDGE_SILENT);
 }
 
 /* An unknown device is silent: it may be a switch with any port behind it. */
@@ -328,7 +324,7 @@ static bool is_behind(const struct knowledge *k, const struct knowledge_record *
 
 /* A port behind a silent switch is silent, and so is each port behind that. A place whose device was identified has another record
  * for it. Returns how many ports became silent. */
-static size_t find_behind(struct knowledge *k, const struct subnet *s, bool any, usec_t now, uint64_t wall)
+static size_t find_behind(struct knowledge *k, const struct subnet *s, bool any)
 {
         size_t n = 0;
 
@@ -337,7 +333,7 @@ static size_t find_behind(struct knowledge *k, const struct subnet *s, bool any,
 
                 if (r->name.kind == KNOWLEDGE_LEAF || r->presence != KNOWLEDGE_ABSENT || r->found || !is_behind(k, r, s, any))
                         continue;
-                set_presence(r, KNOWLEDGE_SILENT, now, wall);
+                set_presence(k, r, KNOWLEDGE_SILENT);
                 n++;
         }
         return n;
@@ -362,19 +358,18 @@ static void judge_moved(struct knowledge_record *r, const struct claims *claims,
                 r->may_be_silent = may_be_moved(r, &claims->silences[i], absent_hold);
 }
 
-static void find_all_silent(struct knowledge *k, const struct subnet *s, struct claims *claims, usec_t now, uint64_t wall,
-                            usec_t absent_hold)
+static void find_all_silent(struct knowledge *k, const struct subnet *s, struct claims *claims)
 {
         bool any;
 
         for (size_t i = 0; i < k->n; i++)
-                find_silent(k, &k->records[i], s, claims, now, wall);
+                find_silent(k, &k->records[i], s, claims);
         any = is_unknown_silent(s, claims);
-        while ((any || claims->with_switch) && find_behind(k, s, any, now, wall) > 0)
+        while ((any || claims->with_switch) && find_behind(k, s, any) > 0)
                 continue;
         for (size_t i = 0; i < k->n; i++)
-                judge_moved(&k->records[i], claims, absent_hold);
-        find_unknown_places(k, s, claims, now, wall);
+                judge_moved(&k->records[i], claims, k->absent_hold);
+        find_unknown_places(k, s, claims);
 }
 
 /* --- absent ports -------------------------------------------------------------------------------------------------- */
@@ -427,16 +422,15 @@ static void expire(struct knowledge_record *r, usec_t now, usec_t absent_hold)
 }
 
 /* `seen` is stored when a port disappears. A port that disappeared while pkeyd did not run counts as seen until now. */
-static void judge_absent(const struct knowledge *k, struct knowledge_record *r, const struct subnet *s, usec_t now,
-                         usec_t absent_hold)
+static void judge_absent(const struct knowledge *k, struct knowledge_record *r, const struct subnet *s)
 {
         if (r->presence != KNOWLEDGE_ABSENT)
                 return;
         if (r->may_be_silent || (r->is_restored && r->was != KNOWLEDGE_ABSENT))
-                r->seen = now;
+                r->seen = k->now;
         r->is_restored = false;
         r->found = r->name.kind == KNOWLEDGE_PLACE && (r->found || is_discovered(k, s, r));
-        expire(r, now, absent_hold);
+        expire(r, k->now, k->absent_hold);
 }
 
 void knowledge_doubt_absence(struct knowledge *k)
@@ -502,11 +496,11 @@ int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now
                 make_absent(&k->records[i]);
         }
         for (uint32_t i = 0; i < s->n_ports; i++)
-                see_port(k, s, &s->ports[i], now, wall);
+                see_port(k, s, &s->ports[i]);
         for (uint32_t i = 0; i < s->n_ports; i++)
                 link_port(k, s, &s->ports[i], &claims.places[i]);
-        find_all_silent(k, s, &claims, now, wall, absent_hold);
+        find_all_silent(k, s, &claims);
         for (size_t i = 0; i < k->n; i++)
-                judge_absent(k, &k->records[i], s, now, absent_hold);
+                judge_absent(k, &k->records[i], s);
         return 0;
 }
