@@ -56,7 +56,7 @@ int knowledge_ensure_record(struct knowledge *k, struct knowledge_name name, uin
                 return r;
         *ret = (uint32_t) k->n++;
         k->records[*ret] = (struct knowledge_record) {
-                .name = name, .presence = KNOWLEDGE_ABSENT, .was = KNOWLEDGE_ABSENT, .filters_unsure = true,
+                .name = name, .presence = KNOWLEDGE_ABSENT, .presence_before = KNOWLEDGE_ABSENT, .filters_unsure = true,
                 .other_end = KNOWLEDGE_NONE,
         };
         hash_index_add(&k->index, *ret, hash_of(name));

@@ -93,8 +93,8 @@ struct knowledge_record {
                                           * of other switches that it was connected to */
         size_t n_places;
         uint64_t since;                  /* seconds since 1970: when its current presence began */
-        enum knowledge_presence was;     /* its presence before the last discovery */
-        uint64_t was_there_at;           /* there_at, before the last discovery */
+        enum knowledge_presence presence_before; /* these two are of before the last discovery */
+        uint64_t there_at_before;
         int64_t clock;                   /* seconds that the wall clock was ahead of `now` when these times were recorded */
         bool has_clock;                  /* false: these times were recorded in another boot, or by an earlier version */
         bool expired;                    /* absent for longer than absent_hold, or `found` */

@@ -60,8 +60,8 @@ static void follow_clock(struct knowledge_record *r, usec_t now, uint64_t wall)
 /* Makes a port absent until this discovery finds it; `seen` stays. It has no leaf port any more: it may return elsewhere. */
 static void make_absent(struct knowledge_record *r)
 {
-        r->was = r->presence;
-        r->was_there_at = r->there_at;
+        r->presence_before = r->presence;
+        r->there_at_before = r->there_at;
         r->presence = KNOWLEDGE_ABSENT;
         r->fresh = r->may_be_back = false;
         r->other_end = KNOWLEDGE_NONE;
@@ -70,9 +70,9 @@ static void make_absent(struct knowledge_record *r)
 /* A vouch is about an absent or silent port: it ends when discovery finds more of the port than before. */
 static void set_presence(const struct knowledge *k, struct knowledge_record *r, enum knowledge_presence presence)
 {
-        if (r->vouched && presence < r->was)
+        if (r->vouched && presence < r->presence_before)
                 r->vouched = r->is_stored = false;
-        if (presence != r->was)
+        if (presence != r->presence_before)
                 r->since = k->wall;
         r->presence = presence;
         r->expired = r->found = r->is_restored = false;
@@ -242,7 +242,8 @@ static void claim_place(struct knowledge *k, const struct knowledge_record *r, c
         if (!is_place_silent(s, place))
                 return;
         unknown = knowledge_find(k, place_of(&s->nodes[node], place.number));
-        if (unknown != KNOWLEDGE_NONE && k->records[unknown].was == KNOWLEDGE_SILENT && r->was == KNOWLEDGE_SILENT)
+        if (unknown != KNOWLEDGE_NONE && k->records[unknown].presence_before == KNOWLEDGE_SILENT &&
+            r->presence_before == KNOWLEDGE_SILENT)
                 return;
         claims->ports[node][place.number / 64] |= UINT64_C(1) << place.number % 64;
         if (unknown != KNOWLEDGE_NONE)
@@ -270,7 +271,7 @@ static void find_silent(struct knowledge *k, struct knowledge_record *r, const s
         if (r->name.kind != KNOWLEDGE_ENDPORT || r->presence != KNOWLEDGE_ABSENT || !is_any_place_silent(r, s))
                 return;
         set_presence(k, r, KNOWLEDGE_SILENT);
-        for (size_t i = 0; i < r->n_places && r->was != KNOWLEDGE_ABSENT && !is_long_unseen(r); i++)
+        for (size_t i = 0; i < r->n_places && r->presence_before != KNOWLEDGE_ABSENT && !is_long_unseen(r); i++)
                 claim_place(k, r, s, r->places[i], claims);
         claims->silences[claims->n++] = (struct silence) { (int64_t) r->there_at, (int64_t) r->since };
         claims->with_switch = claims->with_switch || r->name.number == 0;
@@ -309,7 +310,7 @@ static bool is_switch_silent(const struct knowledge *k, const struct knowledge_r
         if (subnet_find_node(s, node) != SUBNET_NONE)
                 return false;
         return any || (record != KNOWLEDGE_NONE && k->records[record].presence == KNOWLEDGE_SILENT &&
-                       (r->was != KNOWLEDGE_ABSENT || k->records[record].was == KNOWLEDGE_ABSENT));
+                       (r->presence_before != KNOWLEDGE_ABSENT || k->records[record].presence_before == KNOWLEDGE_ABSENT));
 }
 
 static bool is_behind(const struct knowledge *k, const struct knowledge_record *r, const struct subnet *s, bool any)
@@ -385,7 +386,7 @@ static bool is_plugged_into(const struct subnet_node *node, struct knowledge_nam
 /* True if this device answered a discovery after the place became silent. */
 static bool answered_elsewhere(const struct knowledge *k, uint32_t record, const struct knowledge_record *place)
 {
-        uint64_t answered = record == KNOWLEDGE_NONE ? 0 : k->records[record].was_there_at; /* 0: never */
+        uint64_t answered = record == KNOWLEDGE_NONE ? 0 : k->records[record].there_at_before; /* 0: never */
 
         return answered != 0 && (int64_t) answered >= (int64_t) place->since;
 }
@@ -426,7 +427,7 @@ static void judge_absent(const struct knowledge *k, struct knowledge_record *r, 
 {
         if (r->presence != KNOWLEDGE_ABSENT)
                 return;
-        if (r->may_be_silent || (r->is_restored && r->was != KNOWLEDGE_ABSENT))
+        if (r->may_be_silent || (r->is_restored && r->presence_before != KNOWLEDGE_ABSENT))
                 r->seen = k->now;
         r->is_restored = false;
         r->found = r->name.kind == KNOWLEDGE_PLACE && (r->found || is_discovered(k, s, r));
