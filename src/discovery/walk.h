@@ -47,7 +47,7 @@ struct discovery_agent {
         bool has_conflict;          /* one of its GUIDs was found in a second place */
         bool has_active_port;       /* of a switch: an external port is ARMED or ACTIVE */
         bool is_in_snapshot;
-        struct lid lid;             /* this and the rest are attributes, valid if has_... says so */
+        struct lid lid;             /* this and the rest are attributes, valid if has_... is set */
         uint8_t lmc;
         enum port_state state;
         bool is_sm;

@@ -13,7 +13,7 @@
 #define PERMISSIVE_LID        0xffff
 #define DR_STATUS_MASK        0x7fff /* IBA 1.5, 14.2.1.2: the high bit of Status is the direction */
 
-static_assert(IB_MAD_SIZE == MAD_SIZE && IB_SA_DATA_SIZE == MAD_DATA_SIZE, "libibmad and we speak of the same MAD");
+static_assert(IB_MAD_SIZE == MAD_SIZE && IB_SA_DATA_SIZE == MAD_DATA_SIZE, "libibmad has the same sizes of a MAD");
 static_assert(IB_SUBNET_PATH_HOPS_MAX == MAD_MAX_HOPS + 1, "a directed route fits");
 
 /* How the classes differ in a MAD. */

@@ -6,10 +6,10 @@
 
 #include "ib/field.h"
 
-static_assert(IB_PC_DATA_SZ == PMA_DATA_SIZE, "libibmad and we speak of the same MAD");
+static_assert(IB_PC_DATA_SZ == PMA_DATA_SIZE, "libibmad has the same sizes of a MAD");
 static_assert((int) CLASS_PORT_INFO == PMA_ATTR_CLASS_PORT_INFO && (int) IB_GSI_PORT_COUNTERS == PMA_ATTR_PORT_COUNTERS &&
                       (int) IB_GSI_PORT_COUNTERS_EXT == PMA_ATTR_PORT_COUNTERS_EXTENDED,
-              "libibmad and we speak of the same attributes");
+              "libibmad has the same attribute IDs");
 
 /* CapabilityMask2, IBA 1.5, 16.1.3.1: IsAdditionalPortCountersExtendedSupported. IsExtendedWidthSupported, bit 9 of CapabilityMask,
  * only means that there are 64-bit counters of data and packets. */

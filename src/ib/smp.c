@@ -11,7 +11,7 @@
 #define CAPABILITY_IS_SM (1u << 1) /* IBA 1.5, 14.2.5.6 */
 #define PHYSICAL_STATE_LINK_UP 5 /* IBA 1.5, 14.2.5.6 */
 
-static_assert(IB_SMP_DATA_SIZE == SMP_DATA_SIZE, "libibmad and we speak of the same SMP");
+static_assert(IB_SMP_DATA_SIZE == SMP_DATA_SIZE, "libibmad has the same size of an SMP");
 
 uint32_t p_key_table_modifier(uint8_t switch_port, uint16_t block)
 {

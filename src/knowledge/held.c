@@ -163,9 +163,9 @@ static enum held_reason reason_of(const struct knowledge *k, const struct knowle
 
 static uint64_t until_of(const struct knowledge *k, const struct knowledge_record *r)
 {
-        usec_t gone = k->now - MIN(k->now, r->seen);
+        usec_t absent_for = k->now - MIN(k->now, r->seen);
 
-        return k->absent_hold == USEC_INFINITY ? 0 : k->wall + (k->absent_hold - MIN(k->absent_hold, gone)) / USEC_PER_SEC;
+        return k->absent_hold == USEC_INFINITY ? 0 : k->wall + (k->absent_hold - MIN(k->absent_hold, absent_for)) / USEC_PER_SEC;
 }
 
 static uint64_t since_of(const struct knowledge_record *r, enum held_reason reason)

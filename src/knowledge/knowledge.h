@@ -59,7 +59,7 @@ static inline bool knowledge_same_name(struct knowledge_name x, struct knowledge
 }
 
 enum knowledge_presence {
-        /* in this order, from the presence that says most to the one that says least */
+        /* ordered from the most to the least that discovery found of the port */
         KNOWLEDGE_THERE,  /* found by the last discovery */
         KNOWLEDGE_SILENT, /* not found, but the link of a place where it was last is up, or it is behind a silent switch */
         KNOWLEDGE_ABSENT,

@@ -9,7 +9,7 @@
  *     tables.c     records change by reads and writes of tables
  *     bounds.c     the bounds that follow from them, with a write or without it
  *     counts.c     the counts for each base, the rule
- *     held.c       which ports stand in the way of a write
+ *     held.c       which ports block a write
  *     memory.c     records to the store, and back
  *
  * bounds.c, counts.c and held.c do not change records.
