@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * Private to knowledge/.
+ * Private to knowledge/. Each file uses only those above it:
  *
+ *     bounds.c     the bounds that follow from records, with a write or without it
+ *     counts.c     the counts for each base, the rule
  *     knowledge.c  records, and what the policy gives each port
  *     presence.c   records change by a discovery: which ports are present, silent or absent
  *     tables.c     records change by reads and writes of tables
- *     bounds.c     the bounds that follow from them, with a write or without it
- *     counts.c     the counts for each base, the rule
  *     held.c       which ports block a write
  *     memory.c     records to the store, and back
  *
