@@ -86,27 +86,18 @@ static void enqueue_port(struct survey *s, uint32_t port)
 static int enqueue_ports(struct arena *a, struct survey *s)
 {
         const struct survey_options *o = &s->options;
-        uint32_t n_subnet = s->observed->subnet->n_ports;
-        uint32_t *chosen;
+        uint32_t n = s->observed->subnet->n_ports;
+        bool *chosen = arena_new_array(a, bool, n);
 
-        s->ports = arena_new_array(a, uint32_t, o->ports ? o->n_ports : n_subnet);
-        if (!s->ports)
+        s->ports = arena_new_array(a, uint32_t, n);
+        if (!s->ports || !chosen)
                 return -ENOMEM;
-        if (!o->ports) {
-                for (uint32_t i = 0; i < n_subnet; i++)
+        for (uint32_t i = 0; o->ports && i < o->n_ports; i++)
+                if (o->ports[i] < n)
+                        chosen[o->ports[i]] = true;
+        for (uint32_t i = 0; i < n; i++)
+                if (!o->ports || chosen[i])
                         enqueue_port(s, i);
-                return 0;
-        }
-        if (o->n_ports == 0)
-                return 0;
-        chosen = arena_new_array(a, uint32_t, o->n_ports);
-        if (!chosen)
-                return -ENOMEM;
-        memcpy(chosen, o->ports, o->n_ports * sizeof(*chosen));
-        qsort(chosen, o->n_ports, sizeof(*chosen), uint32_compare);
-        for (uint32_t i = 0; i < o->n_ports; i++)
-                if (chosen[i] < n_subnet && (i == 0 || chosen[i] != chosen[i - 1]))
-                        enqueue_port(s, chosen[i]);
         return 0;
 }
 
