@@ -9,6 +9,14 @@
 
 /* --- tables -------------------------------------------------------------------------------------------------------- */
 
+/* The record of a port, or NULL. */
+static struct knowledge_record *record_of(const struct knowledge *k, const struct subnet *s, uint32_t port)
+{
+        uint32_t record = knowledge_find_port(k, s, port);
+
+        return record == KNOWLEDGE_NONE ? NULL : &k->records[record];
+}
+
 static bool is_as_known(const struct knowledge_record *r, const struct observed_table *t)
 {
         return r->entries && !r->is_unfollowed && r->n_writes == 0 && !r->vouched &&
@@ -39,10 +47,10 @@ int knowledge_see_tables(struct knowledge *k, const struct observed *seen, uint6
         k->counts.valid = false;
         for (uint32_t i = 0; r == 0 && i < seen->subnet->n_ports; i++) {
                 const struct observed_table *t = &seen->tables[i];
-                uint32_t record = t->source == TABLE_READ ? knowledge_find_port(k, seen->subnet, i) : KNOWLEDGE_NONE;
+                struct knowledge_record *record = record_of(k, seen->subnet, i);
 
-                if (record != KNOWLEDGE_NONE)
-                        r = see_table(&k->records[record], t, wall);
+                if (record && t->source == TABLE_READ)
+                        r = see_table(record, t, wall);
         }
         return r;
 }
@@ -61,10 +69,10 @@ void knowledge_recall(const struct knowledge *k, struct observed *to)
 {
         for (uint32_t i = 0; i < to->subnet->n_ports; i++) {
                 struct observed_table *t = &to->tables[i];
-                uint32_t record = t->entries && t->source != TABLE_READ ? knowledge_find_port(k, to->subnet, i) : KNOWLEDGE_NONE;
+                const struct knowledge_record *r = record_of(k, to->subnet, i);
 
-                if (record != KNOWLEDGE_NONE)
-                        (void) recall(&k->records[record], t);
+                if (r && t->entries && t->source != TABLE_READ)
+                        (void) recall(r, t);
         }
 }
 
@@ -72,10 +80,9 @@ void knowledge_recall_certain(const struct knowledge *k, struct observed *to)
 {
         for (uint32_t i = 0; i < to->subnet->n_ports; i++) {
                 struct observed_table *t = &to->tables[i];
-                uint32_t record = t->entries ? knowledge_find_port(k, to->subnet, i) : KNOWLEDGE_NONE;
-                const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : &k->records[record];
+                const struct knowledge_record *r = record_of(k, to->subnet, i);
 
-                if (r && r->fresh && !r->vouched && r->n_writes == 0 && recall(r, t))
+                if (r && t->entries && r->fresh && !r->vouched && r->n_writes == 0 && recall(r, t))
                         t->source = TABLE_READ;
         }
 }
@@ -96,10 +103,10 @@ void knowledge_recall_used(const struct knowledge *k, struct observed *to)
         knowledge_recall(k, to);
         for (uint32_t i = 0; i < to->subnet->n_ports; i++) {
                 struct observed_table *t = &to->tables[i];
-                uint32_t record = t->source == TABLE_ASSUMED ? knowledge_find_port(k, to->subnet, i) : KNOWLEDGE_NONE;
+                const struct knowledge_record *r = record_of(k, to->subnet, i);
 
-                for (size_t w = 0; record != KNOWLEDGE_NONE && w < k->records[record].n_writes; w++)
-                        add_used(&k->records[record], &k->records[record].writes[w], t->entries);
+                for (size_t w = 0; r && t->source == TABLE_ASSUMED && w < r->n_writes; w++)
+                        add_used(r, &r->writes[w], t->entries);
         }
 }
 

@@ -155,7 +155,7 @@ WRONGS = [
     Wrong("sweep-stale-is-left-at-that", "src/control/sweep.c", "(control_serves(c) && !c->schedule.is_stale)", "!c->schedule.is_stale"),
     Wrong("sweep-nothing-is-certain", "src/control/sweep_steps.c", ".certain = recall_certain(c)", ".certain = c ? NULL : recall_certain(c)"),
     Wrong("knowledge-what-is-open-is-certain", KNOWLEDGE_TABLES, "r->fresh && !r->vouched && r->n_writes == 0 && recall(r, t)", "r->fresh && !r->vouched && recall(r, t)"),
-    Wrong("knowledge-what-was-read-once-is-certain", KNOWLEDGE_TABLES, "if (r && r->fresh && !r->vouched", "if (r && !r->vouched"),
+    Wrong("knowledge-what-was-read-once-is-certain", KNOWLEDGE_TABLES, "if (r && t->entries && r->fresh && !r->vouched", "if (r && t->entries && !r->vouched"),
     Wrong("knowledge-what-was-vouched-is-certain", KNOWLEDGE_TABLES, "r->fresh && !r->vouched && r->n_writes == 0 && recall", "r->fresh && r->n_writes == 0 && recall"),
     Wrong("engine-late-answer-is-prompt", ENGINE, "                x->repeated = true;\n                be_ready_again(e, slot);", "                be_ready_again(e, slot);"),
     Wrong("engine-sent-twice-only", ENGINE, "ret->repeated = x->repeated;", "ret->repeated = x->tries > 1;"),
