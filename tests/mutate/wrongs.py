@@ -1168,7 +1168,7 @@ WRONGS += [
           "request->doubtful = false;"),
     Wrong("survey-doubtful-is-not-said", "src/mad_engine/stage.h",
           "request->doubtful = failed_before || tries > 0;",
-          "request->doubtful = tries > 0;"),
+          "request->doubtful = failed_before;"),
     Wrong("survey-interrupted-learns-nothing", "src/subnet/survey.c", "        c->tries = (uint8_t) MIN(c->tries + result->timeouts, UINT8_MAX);\n", ""),
     Wrong("engine-doubtful-narrow-the-window", "src/mad_engine/mad_engine.c", " && !x->request.doubtful", ""),
     Wrong("engine-timeouts-are-not-counted", "src/mad_engine/mad_engine.c", "        x->timeouts++;\n", ""),
