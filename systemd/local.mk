@@ -1,12 +1,12 @@
 # systemd/: the unit, the message catalog and the policy of the bus
 systemdsystemunit_DATA = systemd/pkeyd.service
 dist_systemdcatalog_DATA = systemd/pkeyd.catalog
-# Where the distribution's policies are; those of the administrator are in /etc.
+# The directory for policies of the distribution; those of the administrator are in /etc.
 dist_dbuspolicy_DATA = systemd/org.pkeyd1.conf
 EXTRA_DIST += systemd/pkeyd.service.in
 CLEANFILES += systemd/pkeyd.service
 
-# $$MAINPID is systemd's, not make's: the reload line cannot come through a variable of this Makefile.
+# $$MAINPID belongs to systemd, not to make, so the reload line cannot be a variable of this Makefile.
 systemd/pkeyd.service: systemd/pkeyd.service.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) systemd && \
 	case '$(SERVICE_TYPE)' in \

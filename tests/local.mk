@@ -1,4 +1,4 @@
-# tests/: unit tests (Check) link the core and nothing of the shell, system tests and lint are scripts.
+# tests/: unit tests (Check) link only the core; system tests and lints are scripts.
 AM_TESTS_ENVIRONMENT = top_srcdir='$(top_srcdir)'; top_builddir='$(top_builddir)'; abs_top_srcdir='$(abs_top_srcdir)'; \
 	abs_top_builddir='$(abs_top_builddir)'; PYTHONDONTWRITEBYTECODE=1; \
 	export top_srcdir top_builddir abs_top_srcdir abs_top_builddir PYTHONDONTWRITEBYTECODE;

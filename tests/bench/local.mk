@@ -9,7 +9,7 @@ tests/bench/lastset.so: tests/bench/lastset.c tests/bench/$(am__dirstamp)
 	$(AM_V_CCLD)$(CC) $(PKEYD_C_STD) $(WARN_CFLAGS) $(IBUMAD_CFLAGS) $(CPPFLAGS) -D_GNU_SOURCE $(CFLAGS) -fPIC -shared \
 		-o $@ $(srcdir)/tests/bench/lastset.c -ldl -pthread
 
-# The check of what was written needs the reader of tests/system, and that one libibnetdisc.
+# The check of the written tables needs the reader of tests/system, which needs libibnetdisc.
 if HAVE_IBNETDISC
 bench-programs: tests/system/readtables$(EXEEXT) tests/bench/bareloop$(EXEEXT) tests/bench/lastset.so
 else

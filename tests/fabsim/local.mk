@@ -1,4 +1,4 @@
-# tests/fabsim: a fabric that we command, and the core run against it in virtual time.
+# tests/fabsim: the virtual fabric, and tests of the core on it in virtual time.
 FABSIM_FABRIC = tests/fabsim/fabric.c tests/fabsim/fabric.h tests/fabsim/agents.c tests/fabsim/sa.c
 
 if HAVE_CHECK
@@ -18,13 +18,13 @@ TESTS += check_fabsim_doctor
 check_fabsim_doctor_SOURCES = tests/fabsim/check_fabsim_doctor.c $(FABSIM_FABRIC)
 check_fabsim_doctor_LDADD = $(TEST_LIBS)
 
-# packets that are refused, and what the violation table says of them
+# dropped packets in the violation table
 check_PROGRAMS += check_refused
 TESTS += check_refused
 check_refused_SOURCES = tests/fabsim/check_refused.c tests/fabsim/prng.h $(FABSIM_FABRIC)
 check_refused_LDADD = $(TEST_LIBS)
 
-# ... and what is said of them
+# ... and in the reports
 check_PROGRAMS += check_messages
 TESTS += check_messages
 check_messages_SOURCES = tests/fabsim/check_messages.c tests/fabsim/prng.h $(FABSIM_FABRIC)
@@ -36,7 +36,7 @@ check_small_SOURCES = tests/fabsim/check_small.c tests/unit/fake_fabric.c tests/
 check_small_LDADD = $(TEST_LIBS)
 endif
 
-# The window: a benchmark in virtual time, so it is a test as well.
+# The window: a benchmark in virtual time, which is also a test.
 check_PROGRAMS += tests/fabsim/bench_window
 TESTS += tests/fabsim/bench_window
 tests_fabsim_bench_window_SOURCES = tests/fabsim/bench_window.c tests/fabsim/events.c tests/fabsim/events.h $(FABSIM_FABRIC)

@@ -1,4 +1,4 @@
-# tests/fuzz/: targets for libFuzzer (--enable-fuzzers, CC=clang); without it, they replay what is known
+# tests/fuzz/: targets for libFuzzer (--enable-fuzzers, CC=clang); without it, they replay the corpus
 FUZZERS = fuzz_discovery fuzz_m_keys fuzz_neighbors fuzz_notice fuzz_partitions_conf fuzz_policy fuzz_settings
 check_PROGRAMS += $(FUZZERS)
 fuzz_notice_SOURCES = tests/fuzz/fuzz_notice.c

@@ -1,5 +1,5 @@
-# tests/kernel/: the service on a real kernel, in a virtual machine. Not part of make check: it wants root, QEMU and a kernel
-# with its headers, and is skipped without them, with the reason.
+# tests/kernel/: the service on a real kernel, in a virtual machine. Not part of make check: it needs root, QEMU and a kernel
+# with its headers, and is skipped with the reason if one is missing.
 KERNEL_LAB = \
 	tests/kernel/bridge.c \
 	tests/kernel/driver/Kbuild \
@@ -11,7 +11,7 @@ KERNEL_LAB = \
 	tests/kernel/listener.c \
 	tests/kernel/p_keys.c
 
-# This one looks through pkeyd's own eyes, so it is built as pkeyd is.
+# This one uses pkeyd's own code, so it is built like pkeyd.
 check_PROGRAMS += tests/kernel/verbs_ports
 tests_kernel_verbs_ports_SOURCES = tests/kernel/verbs_ports.c
 tests_kernel_verbs_ports_LDADD = libpkeyd-shell.la libpkeyd-core.la

@@ -1,4 +1,4 @@
-# tests/lint/: house rules that check themselves. Each lint prints what is wrong and where.
+# tests/lint/: checks of the rules in HACKING.md. Each lint prints errors with their places.
 LINTS = \
 	tests/lint/alert_rules.py \
 	tests/lint/bus_interface.py \

@@ -1,4 +1,4 @@
-# tests/model/: the rule as a short Python program, beside rule_judge, the knowledge and the gate.
+# tests/model/: the rule as a short Python program, compared with rule_judge, the knowledge and the gate.
 check_PROGRAMS += tests/model/judge
 tests_model_judge_SOURCES = tests/model/judge.c
 tests_model_judge_LDADD = libpkeyd-core.la

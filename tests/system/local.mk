@@ -35,7 +35,7 @@ SYSTEM_MODULES = \
 	tests/system/madtrace.py \
 	tests/system/oracle.py
 
-# The reader and the other writer share nothing with pkeyd, not even its flags. Without libibnetdisc there is no reader, and
+# The reader and the other writer share nothing with pkeyd, not even its flags. Without libibnetdisc the reader is not built, and
 # the scenarios that need it are skipped.
 if HAVE_IBNETDISC
 check_PROGRAMS += tests/system/readtables
@@ -44,7 +44,7 @@ tests_system_readtables_CFLAGS = $(PKEYD_C_STD) $(WARN_CFLAGS) $(IBMAD_CFLAGS) $
 tests_system_readtables_LDFLAGS =
 tests_system_readtables_LDADD = $(IBNETDISC_LIBS) $(IBMAD_LIBS) $(IBUMAD_LIBS)
 
-# The walk beside another reader of the fabric: libibnetdisc.
+# Compares discovery with libibnetdisc.
 check_PROGRAMS += tests/system/discoverboth
 tests_system_discoverboth_SOURCES = tests/system/discoverboth.c tests/system/netdisc_reader.c tests/system/netdisc_reader.h
 tests_system_discoverboth_CFLAGS = $(AM_CFLAGS) $(IBNETDISC_CFLAGS)
@@ -57,18 +57,18 @@ tests_system_setpkey_CFLAGS = $(PKEYD_C_STD) $(WARN_CFLAGS) $(IBMAD_CFLAGS) $(IB
 tests_system_setpkey_LDFLAGS =
 tests_system_setpkey_LDADD = $(IBMAD_LIBS) $(IBUMAD_LIBS)
 
-# This one is pkeyd's own code, without the rest of pkeyd.
+# This one uses pkeyd's own code, without the rest of pkeyd.
 check_PROGRAMS += tests/system/subscribe
 tests_system_subscribe_SOURCES = tests/system/subscribe.c
 tests_system_subscribe_LDADD = libpkeyd-shell.la
 
-# pkeyd itself, by the same objects, with allocations that fail.
+# pkeyd, from the same objects, with failing allocations.
 check_PROGRAMS += tests/system/failingpkeyd
 tests_system_failingpkeyd_SOURCES = $(pkeyd_SOURCES) tests/system/failing.c tests/unit/fail_alloc.c tests/unit/fail_alloc.h
 tests_system_failingpkeyd_LDADD = $(pkeyd_LDADD)
 tests_system_failingpkeyd_LDFLAGS = $(AM_LDFLAGS) $(FAIL_ALLOC)
 
-# Preloaded into the programs under test. A rule of its own, for libtool makes no shared objects here.
+# Preloaded into the programs under test. A separate rule, because libtool makes no shared objects here.
 check_DATA += tests/system/madtrace-preload.so tests/system/timeouts-preload.so
 tests/system/madtrace-preload.so: tests/system/madtrace.c tests/system/$(am__dirstamp)
 	$(AM_V_CCLD)$(CC) $(PKEYD_C_STD) $(WARN_CFLAGS) $(IBUMAD_CFLAGS) $(CPPFLAGS) -D_GNU_SOURCE $(CFLAGS) -fPIC -shared \
