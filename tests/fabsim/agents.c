@@ -251,7 +251,7 @@ static bool answer_smp(struct question *q, uint64_t m_key, uint32_t attribute, u
 #define SELECT_RCV_CONSTRAINT  (1 << 8)
 
 /* IBA 1.5, 16.1.3.1: there are always 64-bit counters of data (CapabilityMask, bit 9), of errors only where
- * CapabilityMask2 says so (bit 1). */
+ * CapabilityMask2 (bit 1) indicates this. */
 static unsigned pma_class_port_info(const struct question *q)
 {
         if (q->node->has_no_class_port_info || q->method != METHOD_GET)
@@ -282,7 +282,7 @@ static void port_counters(const struct question *q, struct fabsim_port *p)
         mad_set_field(q->data, 0, IB_PC_ERR_RCVCONSTR_F, rcv < 0xff ? (uint32_t) rcv : 0xff);
 }
 
-/* Where there are none, what stands in their place is 0. */
+/* Counters that do not exist are 0. */
 static void port_counters_extended(const struct question *q, struct fabsim_port *p)
 {
         bool wide = q->node->has_wide_errors;
@@ -364,7 +364,7 @@ bool fabsim_answer(struct fabsim *f, usec_t now, struct fabsim_place at, const s
         q.modifier = mad_get_field(mad, 0, IB_MAD_ATTRMOD_F);
         q.data = mad + (class == PMA_CLASS ? PMA_DATA : IB_SMP_DATA_OFFS);
         if (q.method != METHOD_GET && q.method != METHOD_SET)
-                return false; /* nobody asked: a response, a trap */
+                return false; /* not a request: a response, a trap */
         if (class == IB_SMI_CLASS || directed)
                 answered = answer_smp(&q, mad_get_field64(mad, 0, IB_MAD_MKEY_F), mad_get_field(mad, 0, IB_MAD_ATTRID_F),
                                       &status);

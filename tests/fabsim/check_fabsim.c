@@ -38,7 +38,7 @@ static struct mad_request by_lid(uint16_t lid, enum mad_method method, enum smp_
         return (struct mad_request) { .route.lid.v = lid, .method = method, .attribute = attribute, .modifier = modifier };
 }
 
-/* 0 and the data in the request, or the status; -1: nobody answered. Checked as the engine checks answers. */
+/* 0 and the data in the request, or the status; -1: no answer. Answers are checked as by the engine. */
 static int ask(struct setup *s, struct mad_request *request, usec_t now)
 {
         struct mad_frame frame, answer;
@@ -246,7 +246,7 @@ START_TEST(test_counters)
         ck_assert(fabsim_answer(&s.f, 0, (struct fabsim_place) { s.leaf, 0 }, &frame, &answer));
         ck_assert_uint_eq(fabsim_port_at(&s.f, leaf1)->rcv_constraint_errors, 0);
         ck_assert_uint_eq(fabsim_port_at(&s.f, leaf1)->xmit_constraint_errors, 7);
-        /* 64 bits only where ClassPortInfo says so */
+        /* 64 bits only if ClassPortInfo indicates them */
         s.f.nodes[s.leaf].has_wide_errors = false;
         mad_set_field(frame.mad, 0, IB_MAD_METHOD_F, 1);
         mad_set_field(frame.mad, 0, IB_MAD_ATTRID_F, 0x1d);

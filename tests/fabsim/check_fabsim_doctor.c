@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The doctor on a fabric with M_Keys and switches that enforce, asked MAD by MAD: survey, probe, diagnoses. */
+/* The doctor on a fabric with M_Keys and switches that enforce: survey, probe, diagnoses. */
 
 #include <check.h>
 #include <stdlib.h>
@@ -185,7 +185,7 @@ START_TEST(nothing_is_found)
 }
 END_TEST
 
-/* What a port at each level says to who has the key, and to who has none. */
+/* The answers of a port at each protection level, with and without the key. */
 START_TEST(levels)
 {
         static const int with_key[] = { DIAGNOSIS_M_KEY_SHOWN, DIAGNOSIS_M_KEY_LEVEL_1, -1, -1 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Packets that the virtual fabric refuses, an SA that reports them, and the real engine with the real subscription:
- * each refusal comes out as one notice that says who and whom. */
+/* Packets that the virtual fabric drops, an SA that reports them, and the real engine with the real subscription: each dropped
+ * packet leads to one notice with its sender and receiver. */
 
 #include <check.h>
 #include <stdlib.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Packets that hardware refuses, the poll and the engine that ask for its counters, the violation table that says what happened: in
- * virtual time, with MADs that get lost, nodes that reboot, go away, or are replaced by others, PMAs with counters of 8
- * and of 64 bits. What the violation table must say is worked out beside it, from the hardware's own registers at the moment of
- * each answer that got through.
+ * Packets that the hardware drops, the poll and the engine that read its counters, and the violation table: in virtual time,
+ * with lost MADs, nodes that reboot, disappear or are replaced, and PMAs with counters of 8 and of 64 bits. The expected
+ * violation table is computed independently, from the registers of the hardware at the time of each answer that arrived.
  */
 
 #include <check.h>
@@ -24,7 +23,7 @@
 #define ROUNDS        40
 #define SIDE_IN_FLIGHT 8
 
-/* A register as somebody sees it who writes down every look. */
+/* The values of a register at each answer that arrived. */
 struct register_seen {
         bool seen;
         unsigned bits;
@@ -439,7 +438,7 @@ START_TEST(refused_packets_become_records)
 }
 END_TEST
 
-/* All counted alike, none refused on its way: nothing is ever said. */
+/* Nothing is dropped: no violation is ever reported. */
 START_TEST(no_violation_where_none_was)
 {
         struct world *w = &world;

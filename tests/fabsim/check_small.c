@@ -3,28 +3,29 @@
  * The promises on small fabrics, by enumeration: up to four ports and two bases, levels none, limited, full and both, every
  * write failing or unconfirmed at every point, and every subset of the tables unknown.
  *
- * A transition begins with tables as they are in the hardware, and with what is known of them, which is less. Each table is
+ * A transition begins with the tables in the hardware, and with incomplete knowledge of them. Each table is
  *
- *     read      and answers from then on, or until one of its Sets: it is silent before the read that precedes it, the Set
- *               never arrives, it arrives and the answer is lost, or it is refused;
- *     silent    and was read some time ago: it holds that, or what was sent to it since and never confirmed;
+ *     read      and answers from then on, or until one of its Sets: the table falls silent before the read that precedes the Set,
+ *               the Set does not arrive, it arrives and its answer is lost, or it is refused;
+ *     silent    and was read some time ago: it holds what was read, or what was sent to it since without confirmation;
  *     silent    and was never read.
  *
- * In each state on the way the hardware is judged: who may talk before and by the policy may talk, and who may talk neither
- * before nor by the policy may not, in two models of a switch (fake_fabric_level). A history of many changes is a chain of
- * transitions, and each state in which one can end is one in which one begins here. If all answer, all is done in the end.
+ * The hardware is checked in each intermediate state: two ports that may talk before and by the policy can talk, and two that may
+ * talk neither before nor by the policy cannot, in two models of a switch (fake_fabric_level). A history of many changes is a
+ * chain of transitions, and each final state of a transition is also tested as an initial state. If all ports answer, the policy is
+ * carried out completely.
  *
- * All of that at once is too much. It comes apart, and each part is tried in full:
+ * Because all combinations together are too many, they are split, and each part is tested exhaustively:
  *
- * 1. What the planner does with one port (and the switch port beside it) does not depend on any other port: the plan of
- *    four is the union of the plans of each alone (test_ports_are_planned_alone).
- * 2. A promise is about two ports and one base, so one base and two ports, with all that can be unknown of them, are tried
- *    with every membership (test_two_uncertain); and three ports, for what a third one holds up (test_three_uncertain).
- * 3. A filter is a second table before a port: tried with any content, on or off, beside all that can happen to the port behind
- *    it and to another one (test_behind_a_filter), and with every subset of four tables silent (test_silent_behind_filters).
+ * 1. The plan of a port (and of its leaf port) does not depend on other ports: the plan of four ports is the union of the plans of
+ *    each (test_ports_are_planned_alone).
+ * 2. A promise concerns two ports and one base, so one base and two ports are tested with all possible knowledge and every
+ *    membership (test_two_uncertain); and three ports, for changes that wait for a third one (test_three_uncertain).
+ * 3. A filter is a second table before a port: tested with all contents, on or off, with all events at the port behind it and at
+ *    another one (test_behind_a_filter), and with every subset of four tables silent (test_silent_behind_filters).
  * 4. Changes of several bases share MADs: two ports, two bases, all 32,896 transitions, each with one write lost in each way
- *    (test_two_bases); and what a third port holds up of two bases at once (test_a_third_fails).
- * 5. As a check on this reasoning: four ports and one base without any of it (test_four_ports).
+ *    (test_two_bases); and changes of two bases that wait for a third port (test_a_third_fails).
+ * 5. As a check of this reasoning: four ports and one base without the split (test_four_ports).
  */
 
 #include <check.h>
@@ -37,7 +38,7 @@
 #define MAX_PENDING 64
 #define MAX_BASES   2
 #define MAX_PORTS   (2 * FAKE_MAX_HOSTS)
-#define CAPACITY    16 /* of each table: none here comes near the end of it */
+#define CAPACITY    16 /* of each table: more than any test needs */
 #define SLICES      2  /* of a long test: a process each */
 #define ANY_PORT    UINT32_MAX
 

@@ -358,7 +358,7 @@ static bool is_twin(const struct census_entry *x, const struct census_entry *y, 
 {
         bool same = x->type == NODE_CA && y->type == NODE_CA && x->host == y->host && x->device == y->device;
 
-        if (maybe) /* one that was not discovered completely may have told its name */
+        if (maybe) /* one that was not discovered completely may have reported its name */
                 return same || x->is_ambiguous || y->is_ambiguous || !x->is_seen || !y->is_seen;
         return same && x->is_seen && y->is_seen && !x->is_ambiguous && !y->is_ambiguous;
 }
@@ -398,7 +398,7 @@ bool intent_is_meant_by_name(const struct intent *it, const struct census *c, un
         return false;
 }
 
-/* The host that pkeyd runs on is certainly who it is. */
+/* The name of the host that pkeyd runs on is certain. */
 bool intent_is_contested(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport)
 {
         for (unsigned i = 0; i < s->n_endports; i++)

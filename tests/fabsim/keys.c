@@ -38,9 +38,9 @@ static struct fabsim_place sma_of(const struct sim *s, struct fabsim_place at)
         return (struct fabsim_place) { at.node, s->f.nodes[at.node].type == NODE_SWITCH ? 0 : at.port };
 }
 
-/* With one key for each port, and no file of links, discovery sees only what lets itself be read without it, for it does not
- * know yet who is behind a cable: switches, or there would be nothing behind them, and head nodes and that of the SM, or no
- * policy would be carried out. */
+/* With different keys and no file of links, discovery reaches only ports that can be read without their key, because it does
+ * not know the port behind a cable yet. So switches must be readable, as they hide the ports behind them, and so must head
+ * nodes and the port of the SM, without which no policy is carried out. */
 static uint8_t choose_level(struct sim *s, struct prng *r, enum scheme scheme, unsigned endport)
 {
         bool must_be_seen = !s->neighbors && (s->endports[endport].port == 0 || is_self_or_sm(s, endport));
@@ -158,8 +158,7 @@ bool keys_are_wrong(const struct sim *s, struct fabsim_place at)
         return p->m_key && p->m_key != m_keys_get(s->m_keys, p->guid);
 }
 
-/* It answers nobody without its key, and who it is, and with that its key, is not known before it answers. With a file of links
- * it is, as long as that is true. */
+/* It answers nothing without its key, and its key is not known before it answers, unless the file of links is right about it. */
 bool keys_hide(const struct sim *s, unsigned endport)
 {
         const struct fabsim_place at = s->endports[endport];
@@ -196,7 +195,7 @@ void keys_check_frame(struct sim *s, const struct process *p, const struct mad_f
         /* the LID was that of another port when it was discovered */
         if (!frame->directed && endport != UINT32_MAX && s->lid_moved_at[endport] >= p->adopted.began)
                 return;
-        /* so was what is at the end of this route, when it was asked who it is */
+        /* so was the port at the end of this route when its NodeInfo was queried */
         if (frame->directed && MAX(s->cables_moved_at, endport == UINT32_MAX ? 0 : s->lid_moved_at[endport]) >= known_since)
                 return;
         if (key != m_keys_get(s->m_keys, fabsim_port_at(&s->f, sma)->guid))

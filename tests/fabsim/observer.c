@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a pkeyd can know at best: each table as it was answered, each port as it was discovered. Nobody asks here what pkeyd
- * believes. The promises excuse it only by what is missing here:
+ * The most that a pkeyd can know: each table as answered, each port as discovered, independently of what pkeyd believes. The
+ * promises excuse it only for the following:
  *
- *     surprise   somebody else changed the table after it was read. A table that was never read is none: it may hold anything.
- *     elsewhere  the port was plugged in elsewhere, or became another device, after it was discovered
- *     missing    the port was gone at the last discovery; how long ago it was seen last decides whether it counts
+ *     surprise   another writer changed the table after it was read. A table that was never read is not one: it may hold anything.
+ *     elsewhere  the port was moved, or became another device, after it was discovered
+ *     missing    the port was absent at the last discovery; whether it counts depends on when it was last seen
  *
- * A survey is known when it ends, and of each table only if all of it was answered. While something is applied, each answer is
- * known at once.
+ * The reads of a survey are known when it ends, and those of a table only if all of it was answered. During an apply each
+ * answer is known at once.
  */
 
 #include <infiniband/mad.h>
@@ -44,7 +44,7 @@ unsigned observer_endport(const struct sim *s, struct fabsim_place at)
 
 /* --- tables ---------------------------------------------------------------------------------------------------------- */
 
-/* How often each base is there (2: or more often), and its last index. */
+/* The number of entries of each base (2: or more), and the index of the last one. */
 static void count_entries(const struct seen_table *t, uint8_t n[SIM_BASES + 1], uint8_t last[SIM_BASES + 1])
 {
         memset(n, 0, SIM_BASES + 1);
@@ -67,8 +67,8 @@ bool observer_changed_in_sweep(const struct process *p, const struct table_recor
         return false;
 }
 
-/* Single blocks that were read say nothing of a base that was there more than once (another entry may be of another time), nor
- * that somebody else put there meanwhile. */
+/* Single blocks do not determine the home of a base with several entries (which may be from different times), or of one that
+ * another writer wrote meanwhile. */
 static void find_homes(const struct process *p, const struct table_record *r, struct seen_table *t,
                        const uint8_t n_before[SIM_BASES + 1], bool is_whole)
 {
@@ -107,7 +107,7 @@ static bool is_whole(const struct sim *s, const struct table_record *r, const st
         return true;
 }
 
-/* What nobody is to have by the policy in force is to go, and need not come back where it was. */
+/* Bases that the policy in force does not give to this port are revoked, and need not return to their index. */
 static void forget_revoked(const struct sim *s, struct process *p, unsigned table)
 {
         unsigned endport = observer_endport(s, s->tables[table].at);
@@ -207,8 +207,8 @@ static unsigned endport_of(const struct sim *s, const struct event *e)
         return world_endport_at(s, (struct fabsim_place) { e->place.node, is_switch ? 0 : e->place.port });
 }
 
-/* Since p learned the LIDs of this sweep, or asked who is there, this one moved: what it takes for the table of one port is that of
- * another. Within a sweep nobody can defend against that. */
+/* Has this LID moved since p learned the LIDs of this sweep, or queried the node there? Then p takes the table of another port
+ * for that of this one; within a sweep no program can defend against that. */
 static bool lid_moved(const struct sim *s, const struct process *p, const struct event *e)
 {
         usec_t since = p->lid_asked_at[e->frame.lid.v % SIM_MAX_LIDS];
@@ -218,7 +218,7 @@ static bool lid_moved(const struct sim *s, const struct process *p, const struct
         return since > 0 && s->lid_moved_at[endport_of(s, e)] >= since;
 }
 
-/* This table is not what p read: any base may have been anywhere, for all that it can know. */
+/* This table is not the one that p read: to p, any base may have been at any index. */
 static void mistake_table(struct sim *s, struct process *p, unsigned table)
 {
         struct table_record *r = &s->tables[table];
@@ -261,13 +261,13 @@ static void take_port_info(struct sim *s, struct process *p, const struct event 
                 p->pending[r - s->tables].filter_at = e->answered_at;
 }
 
-/* Who p takes to be where. */
+/* The port at a place, as p believes. */
 static const struct census *known_census(const struct process *p)
 {
         return p->full ? &p->census : &p->adopted;
 }
 
-/* A LID that moved during the discovery may be another port's to p, which then believes nothing of the whole stage. */
+/* A LID that moved during the discovery may belong to another port in p's snapshot; p then discards the whole stage. */
 static void see_who(const struct sim *s, struct process *p, const struct event *e)
 {
         unsigned who = endport_of(s, e);
@@ -278,7 +278,7 @@ static void see_who(const struct sim *s, struct process *p, const struct event *
         p->met_other |= s->lid_moved_at[who] >= known_census(p)->began;
 }
 
-/* It asked that LID who it is, and it is another port than it takes it for. */
+/* p queried the node at that LID, and another port than expected answered. */
 static bool is_stranger(const struct sim *s, const struct process *p, const struct event *e)
 {
         return known_census(p)->entries[endport_of(s, e)].lid.v != e->frame.lid.v;
@@ -333,7 +333,7 @@ void observer_wrote(struct sim *s, struct process *p, const struct table_record 
         if (was < SIM_BASES && was != is && t->home[was] == index)
                 t->home[was] = SIM_NO_INDEX;
         if (was != is)
-                t->entries[index].v = 0; /* until it is read: the answer to an earlier look at another block makes no home of it */
+                t->entries[index].v = 0; /* until it is read: an earlier read of another block does not determine its home */
         if (is < SIM_BASES)
                 t->used[index] = sim_bases[is];
 }
@@ -366,7 +366,7 @@ static const struct seen_port *find_seen(const struct sim *s, const struct obser
         return last;
 }
 
-/* It is called what it was called before. */
+/* It has the same name as before. */
 static void discover_incomplete(const struct sim *s, const struct observer *o, struct census_entry *e, unsigned endport)
 {
         const struct seen_port *before = find_seen(s, o, s->endports[endport].node);
@@ -378,7 +378,7 @@ static void discover_incomplete(const struct sim *s, const struct observer *o, s
         }
 }
 
-/* Who was renamed meanwhile is called what it answered then. */
+/* A port that was renamed meanwhile has the name that it answered. */
 static void take_name(const struct subnet_node *node, struct census_entry *e)
 {
         unsigned host, device;
@@ -389,7 +389,7 @@ static void take_name(const struct subnet_node *node, struct census_entry *e)
         e->device = device;
 }
 
-/* Whose cable was moved meanwhile is where it was found. */
+/* A port whose cable was moved meanwhile is where it was found. */
 static void take_place(const struct sim *s, const struct subnet *subnet, uint32_t port, struct census_entry *e)
 {
         uint32_t beside = subnet->ports[port].peer;
@@ -412,8 +412,7 @@ static bool is_behind_undiscovered(const struct sim *s, const struct subnet *sub
         return (is_switch ? up->is_cabled : e->is_plugged) && subnet_find_node(subnet, s->f.nodes[node].guid) == SUBNET_NONE;
 }
 
-/* What it is to the policy: as it was when it was discovered last, completely; but where it is plugged in now, if that was
- * found. */
+/* Its state for the policy: that of its last complete discovery, but at its present place, if that was found. */
 static void discover_port(struct sim *s, const struct subnet *subnet, struct observer *o, struct census_entry *e, unsigned endport)
 {
         struct seen_port *seen = &o->ports[endport];
@@ -438,7 +437,7 @@ static void discover_port(struct sim *s, const struct subnet *subnet, struct obs
         seen->entry.is_there = e->is_there;
         seen->entry.is_unknown = seen->at == 0;
         seen->entry.is_seen = false;
-        seen->entry.is_sm = e->is_sm; /* which LID that has, all others say */
+        seen->entry.is_sm = e->is_sm; /* all other ports report the LID of the SM */
         if (port == SUBNET_NONE && node != SUBNET_NONE) /* its adapter is there, by another port */
                 take_name(&subnet->nodes[node], &seen->entry);
         if (port == SUBNET_NONE)
@@ -452,8 +451,8 @@ static bool same_place(struct fabsim_place x, struct fabsim_place y)
         return x.node == y.node && x.port == y.port;
 }
 
-/* The port that p takes it for: one that was discovered where it is now (or moved while it was discovered: it may have been there),
- * and fell silent there. UINT32_MAX: none. */
+/* The port that p takes it for: one that was discovered at this place (or was moved during the discovery, and may have been
+ * there), and fell silent there. UINT32_MAX: none. */
 static unsigned taken_for(const struct sim *s, const struct process *p, unsigned endport)
 {
         const struct seen_port *ports = p->observer.ports;
@@ -468,7 +467,7 @@ static unsigned taken_for(const struct sim *s, const struct process *p, unsigned
         return UINT32_MAX;
 }
 
-/* Who is absent is plugged in where it was, if nobody else is there, or was since. */
+/* An absent port is at its old place, if no other port is there or was since. */
 static void unplug_absent(const struct sim *s, struct process *p, const struct subnet *subnet)
 {
         for (unsigned i = 0; i < s->n_endports; i++)
@@ -481,7 +480,7 @@ static void unplug_absent(const struct sim *s, struct process *p, const struct s
                 }
 }
 
-/* The switch said that the link there is up, and what is there did not answer. */
+/* The switch reported that the link is up, and the device there did not answer. */
 static bool is_silent_at(const struct sim *s, const struct subnet *subnet, struct fabsim_place place)
 {
         uint32_t node = subnet_find_node(subnet, s->f.nodes[place.node].guid);
@@ -565,7 +564,7 @@ void observer_suspect(struct sim *s, struct process *p)
         }
 }
 
-/* --- what it cannot know --------------------------------------------------------------------------------------------- */
+/* --- limits of knowledge --------------------------------------------------------------------------------------------- */
 
 static bool is_elsewhere(const struct sim *s, const struct process *p, unsigned endport)
 {
@@ -579,23 +578,23 @@ static bool is_elsewhere(const struct sim *s, const struct process *p, unsigned 
                 return s->moved_at[endport] >= p->adopted.began;
         if (seen->entry.is_ambiguous || seen->entry.guid.v != port->guid.v)
                 return true;
-        if (seen->is_missing) /* it may come back anywhere */
+        if (seen->is_missing) /* it may return anywhere */
                 return false;
         if (s->moved_at[endport] < p->adopted.began)
-                return false; /* it does not answer where it is now: whoever that is may be this one */
+                return false; /* it does not answer at its place: a silent device there may be this one */
         if (at.port > 0 && !p->adopted.entries[endport].is_seen && !p->adopted.entries[endport].is_plugged)
                 return true; /* another one was seen where it was, and is again */
         return seen->entry.is_cabled != port->is_cabled ||
                (port->is_cabled && !same_place(seen->entry.cable, (struct fabsim_place) { port->peer_node, port->peer_port }));
 }
 
-/* Another process on this head node, of now or of before, has the same memory: of three, the second is on the other one. */
+/* Other processes on this head node, present and earlier, share the state; of three processes the second is on the other one. */
 static bool is_own(const struct process *p, unsigned writer)
 {
         return writer < SIM_MAX_PROCESSES && (writer == 1) == (p->number == 1);
 }
 
-/* A switch, or one that it is behind, is plugged in elsewhere since it was seen last, and did not answer there. */
+/* A switch, or one before it, was moved since it was last seen, and did not answer there. */
 static bool is_behind_strayed(const struct sim *s, const struct process *p, unsigned node)
 {
         for (unsigned i = 0; i < s->f.n_nodes && s->f.nodes[node].type == NODE_SWITCH; i++) {
@@ -611,8 +610,7 @@ static bool is_behind_strayed(const struct sim *s, const struct process *p, unsi
         return false;
 }
 
-/* It is plugged in elsewhere since it was seen last, it or a switch that it is behind, and did not answer there: to p it is
- * absent. */
+/* It, or a switch before it, was moved since it was last seen, and did not answer there: to p it is absent. */
 static bool has_strayed(const struct sim *s, const struct process *p, unsigned endport)
 {
         const struct seen_port *seen = &p->observer.ports[endport];
@@ -625,7 +623,8 @@ static bool has_strayed(const struct sim *s, const struct process *p, unsigned e
                !same_place(seen->entry.plugged_into, at);
 }
 
-/* It was never seen, and came up after the last sweep that saw a switch which is silent now: perhaps behind that (pkeyd(8)). */
+/* It was never seen, and came up, perhaps behind a switch that is silent now, after the last sweep that saw that switch
+ * (pkeyd(8)). */
 static bool came_up_unseen(const struct sim *s, const struct process *p, unsigned endport)
 {
         for (unsigned i = 0; p->observer.ports[endport].at == 0 && i < s->n_endports; i++) {
@@ -638,8 +637,8 @@ static bool came_up_unseen(const struct sim *s, const struct process *p, unsigne
         return false;
 }
 
-/* It is plugged into a switch that answered longer than absent_hold after this one was seen last, and then did not: nobody can look
- * behind it. */
+/* It is behind a switch that answered until longer than absent_hold after this port was last seen, and then fell silent: no
+ * discovery reaches it. */
 static bool is_hidden(const struct sim *s, const struct process *p, unsigned endport, usec_t last, usec_t hold)
 {
         struct fabsim_place at;
@@ -652,9 +651,9 @@ static bool is_hidden(const struct sim *s, const struct process *p, unsigned end
                p->observer.ports[leaf].at + USEC_PER_SEC > last + hold;
 }
 
-/* One that p takes for another counts as long as that is silent, if it fell silent within absent_hold after this one was found last
- * (pkeyd(8)); times are kept in seconds. If something is silent at its own place, too, it counts always, but as behind the filter
- * there. */
+/* A port that p takes for another one counts as long as that one is silent, if that fell silent within absent_hold after this
+ * one was last found (pkeyd(8)); times are stored in seconds. If a device is silent at its own place, too, it always counts,
+ * but as behind the filter there. */
 static bool is_lost(const struct sim *s, const struct process *p, unsigned endport)
 {
         const struct seen_port *seen = &p->observer.ports[endport];
@@ -673,12 +672,12 @@ static bool is_lost(const struct sim *s, const struct process *p, unsigned endpo
                 return true;
         if (seen->silent_at > 0)
                 return leaf->enforce_inbound || leaf->enforce_outbound;
-        if (seen->at == 0) /* nobody knows what it was: it is not looked for at the places of others */
+        if (seen->at == 0) /* never seen: it is not expected at the places of others */
                 return s->now - last >= hold;
         return s->now - last >= hold && (since < last + USEC_PER_SEC || since + USEC_PER_SEC > last + hold);
 }
 
-/* The highest level of a base that p read in this table, or that a policy in force here gave it since. */
+/* The highest level of a base that p has read in this table, or that a policy in force here has given it since. */
 static uint8_t highest_known(const struct seen_table *t, unsigned b)
 {
         uint8_t level = t->suspects[b];
@@ -709,9 +708,9 @@ static uint16_t table_changes(const struct sim *s, const struct process *p, cons
         return bases;
 }
 
-/* The pkeyd of the other head node has a store of its own, and the same policies. What it writes is a surprise only where a table
- * has more of a base now than was read there, and than any policy gave it that was in force here since: of another policy (this
- * head node was down when it came, or was refused it; or SELF is another port there) nobody here can know. */
+/* The pkeyd of the other head node has its own store and the same policies. Its writes are a surprise only if a table now has
+ * more of a base than was read there and than any policy in force here has given it since: this head node cannot know another
+ * policy (it was down when that was loaded, or refused it; or SELF is another port there). */
 static uint16_t find_unexpected(const struct sim *s, const struct process *p, const struct table_record *r)
 {
         const struct fabsim_port *now = &s->f.nodes[r->at.node].ports[r->at.port];
@@ -740,8 +739,8 @@ static bool was_read(const struct process *p, const struct sim *s, const struct 
         return !r || p->observer.tables[r - s->tables].block_at[0] > 0;
 }
 
-/* Something was silent already where it is plugged in now, or that switch was, when it was seen last elsewhere: no discovery sees
- * that cables were exchanged, or that one came up behind a switch whose M_Key pkeyd does not have. */
+/* A device at its present place, or the switch there, was already silent when it was last seen elsewhere: no discovery notices
+ * that cables were swapped, or that a port came up behind a switch whose M_Key pkeyd does not have. */
 static bool is_exchanged(const struct sim *s, const struct process *p, unsigned endport)
 {
         const struct seen_port *ports = p->observer.ports;
@@ -771,7 +770,7 @@ void observer_basis(const struct sim *s, const struct process *p, struct basis *
                 ret->unread |= (uint64_t) !was_read(p, s, r) << i;
                 if (observer_leaf(s, i, &leaf) && (r = observer_table((struct sim *) s, leaf))) {
                         add_surprises(s, p, r, i, ret);
-                        /* whose switch is not there now has what the file in place gave it: the switch port may filter by now */
+                        /* a port whose switch is absent has the entries of the file in place: the switch port may filter by now */
                         ret->unread |= (uint64_t) (!was_read(p, s, r) || !p->adopted.entries[i].is_plugged) << i;
                 }
                 ret->elsewhere |= (uint64_t) is_elsewhere(s, p, i) << i;

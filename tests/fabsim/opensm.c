@@ -94,7 +94,7 @@ static bool says_the_same(const struct opensm_port *x, const struct opensm_port 
         return x->level[b] == y->level[b] || (b == 0 && x->level[b] <= 1 && y->level[b] <= 1);
 }
 
-/* What a file says of a port as those before it did, OpenSM was told by the first of them. */
+/* Levels that are equal to those of earlier files have the basis of the first of them. */
 void opensm_file_written(struct sim *s, struct sim_file *f)
 {
         struct opensm_port before[SIM_MAX_ENDPORTS];
@@ -121,7 +121,7 @@ static void read_file(struct sim *s, struct head *h, const struct sim_file *f)
         o->basis = f->basis;
         o->version = f->version;
         memcpy(o->ports, f->ports, sizeof(o->ports));
-        /* whom the file does not name */
+        /* ports that the file does not name */
         for (unsigned i = 0; i < s->n_endports; i++) {
                 bool is_sm = s->endports[i].node == h->place.node && s->endports[i].port == h->place.port;
 

@@ -293,7 +293,8 @@ static bool is_surprise(const struct sim *s, const struct basis *basis, unsigned
                (observer_leaf(s, endport, &leaf) && changed_since(s, basis, leaf, b));
 }
 
-/* A full member behind a limited entry is one or the other, by the model of a switch. OpenSM is told that it is a limited one. */
+/* A full member behind a limited entry is full or limited, depending on the model of a switch. OpenSM's file has it as limited.
+ * */
 static bool is_between(const struct reach *r)
 {
         return r->sends[0] != r->sends[1] || r->receives[0] != r->receives[1];
@@ -306,14 +307,14 @@ static bool is_excused(struct sim *s, const struct change *c, unsigned other, un
         uint64_t absent = gain ? basis->expired | basis->lost : basis->missing | basis->unknown | strayed;
 
         if (c->line && !gain && (basis->unread >> c->endport & 1 || is_between(&c->before[b])))
-                return true; /* OpenSM clears what no file gave it, and nobody knew of it */
+                return true; /* OpenSM clears entries that no file had, and pkeyd did not know of it */
         absent |= basis->vouched;
         if ((absent >> c->endport & 1) || (absent >> other & 1) || (!gain && (c->not_taken >> b & 1)))
                 return true;
         return is_surprise(s, basis, c->endport, b) || is_surprise(s, basis, other, b);
 }
 
-/* OpenSM makes every port a limited member of the default partition (the first base), whatever its file says. */
+/* OpenSM always makes every port at least a limited member of the default partition (the first base). */
 static uint8_t wanted_level(const struct sim *s, const struct change *c, unsigned endport, unsigned b, bool gain)
 {
         const struct judgement *by = c->basis->by;
@@ -339,7 +340,7 @@ static bool is_broken(struct sim *s, const struct change *c, unsigned other, uns
         return !excused;
 }
 
-/* OpenSM may carry out now what an earlier file, of another policy, told it first. */
+/* OpenSM may now carry out an earlier file, of another policy. */
 static bool was_told_before(struct sim *s, const struct change *c, const struct opensm_port *line, unsigned other, unsigned b,
                             bool after)
 {
@@ -364,7 +365,7 @@ static void check_direction(struct sim *s, const struct change *c, unsigned othe
         if (!is_broken(s, c, other, b, after) || was_told_before(s, c, c->line, other, b, after))
                 return;
         if (!after && was_told_before(s, c, c->overtaken, other, b, after))
-                return; /* and nobody could know whether that was done already */
+                return; /* and it cannot be known whether that was carried out already */
         sim_trace(s, "%u/%u becomes %u/%u, the other is %u/%u", was->sends[strict], was->receives[strict], is->sends[strict],
                   is->receives[strict], peer->sends[strict], peer->receives[strict]);
         sim_fail(s, "process %u broke %s (%s): node %u port %u %s node %u port %u, base 0x%04x", c->basis->process,
@@ -424,7 +425,7 @@ void promises_rewritten(struct sim *s, const struct opensm *o, unsigned endport)
         struct change c = {
                 .basis = basis, .endport = endport, .line = &o->ports[endport], .overtaken = &o->overtaken[endport],
         };
-        /* that OpenSM clears what no file gave to a port that had not been read, nobody can expect at any moment */
+        /* it cannot be predicted when OpenSM clears entries that no file had, at a port that was not read */
         const unsigned writer = basis->unread >> endport & 1 ? SIM_ELSE : basis->process;
         struct fabsim_place leaf;
 
@@ -432,7 +433,7 @@ void promises_rewritten(struct sim *s, const struct opensm *o, unsigned endport)
         if (observer_leaf(s, endport, &leaf))
                 note_changes(s, leaf, writer);
         memcpy(c.before, s->reach[endport], sizeof(c.before));
-        /* OpenSM makes every port a member of the default partition, whatever its file says */
+        /* OpenSM always makes every port a member of the default partition */
         c.skip[0] = c.before[0].own == 0 || passes_less(&c.before[0]);
         reach_of(s, endport, s->reach[endport]);
         check_pairs(s, &c);
@@ -512,7 +513,7 @@ static void check_index(struct sim *s, const struct written *w, unsigned index)
                  r->at.node, r->at.port, index);
 }
 
-/* A switch port is written for who was discovered there. What came since has other entries. */
+/* A switch port is written for the endport that was discovered there; a newer one has other entries. */
 static bool is_stranger_beside(const struct sim *s, const struct written *w)
 {
         if (w->endport == UINT32_MAX)
@@ -565,7 +566,7 @@ static uint16_t find_not_taken(struct sim *s, const struct event *e, struct tabl
         return (uint16_t) (1 << b);
 }
 
-/* The address moved to this port after the one before it had said who it is. */
+/* The address moved to this port after the previous one had answered which node it is. */
 static bool is_misdirected(const struct sim *s, const struct basis *basis, struct fabsim_place at)
 {
         unsigned sma = world_endport_at(s, (struct fabsim_place) {
@@ -576,7 +577,7 @@ static bool is_misdirected(const struct sim *s, const struct basis *basis, struc
         return sma != UINT32_MAX && s->lid_moved_at[sma] >= basis->asked_at;
 }
 
-/* Who came to a switch port since it was discovered is not who is meant. */
+/* A port that was connected to a switch port since the discovery is not the intended one. */
 static void check_name(struct sim *s, const struct written *w)
 {
         const struct basis *basis = w->basis;
@@ -628,7 +629,7 @@ static void check_passed_on(struct sim *s, const struct process *p, struct table
                                  r->at.port, i);
 }
 
-/* --- who writes, and when -------------------------------------------------------------------------------------------- */
+/* --- writers --------------------------------------------------------------------------------------------------------- */
 
 void promises_check_set(struct sim *s, const struct process *p, const struct mad_frame *frame, struct fabsim_place at)
 {
@@ -652,7 +653,7 @@ void promises_check_set(struct sim *s, const struct process *p, const struct mad
         world_check_writer(s, p);
 }
 
-/* --- what is said, and where it ends --------------------------------------------------------------------------------- */
+/* --- reports and convergence ----------------------------------------------------------------------------------------- */
 
 static bool table_is_right(const struct sim *s, const struct judgement *by, unsigned endport, struct fabsim_place at)
 {
@@ -694,8 +695,8 @@ static bool leaf_is_special(const struct sim *s, const struct judgement *by, uns
         return may_overflow(s, by, endport, leaf);
 }
 
-/* A switch port that filters, and cannot hold what is wanted. It stays closed as long as its host has an entry that is not
- * pkeyd's, and others have that, too: nobody said that they may talk. */
+/* A switch port that filters, and cannot hold the wanted entries. It stays closed as long as its host and other ports have an
+ * entry that is not pkeyd's: the policy does not let them talk. */
 static bool is_shut(const struct sim *s, const struct judgement *by, unsigned endport, unsigned b)
 {
         const struct fabsim_port *p;
@@ -779,7 +780,7 @@ void promises_swept(struct sim *s, const struct process *p)
         }
 }
 
-/* OpenSM knows which entries a port has, not how often: one that somebody else wrote twice no file ends. */
+/* OpenSM does not count the entries of a P_Key, so no file removes a duplicate by another writer. */
 static bool is_left_by_opensm(const struct sim *s, const struct judgement *by, unsigned endport)
 {
         const struct fabsim_port *p = &s->f.nodes[s->endports[endport].node].ports[s->endports[endport].port];
@@ -936,7 +937,7 @@ static void find_held(struct sim *s, const struct process *p, bool held[SIM_BASE
         }
 }
 
-/* Silent and frozen ports stay as they are. What is not held because of them is as the policy says. */
+/* Silent and frozen ports stay as they are. Everything that is not held because of them matches the policy. */
 static void converged_without_silent(struct sim *s, const struct process *p)
 {
         const struct judgement *by = p->judgement;
@@ -961,8 +962,8 @@ static bool was_read(struct sim *s, const struct process *p, struct fabsim_place
 {
         const struct table_record *r = observer_table(s, at);
 
-        /* one that follows the SM takes what was read here before its start, or that of an apply, for written over by another head
-         * node; and so it may be while it stands by, and misses a policy */
+        /* with follow-sm, reads before its start, or before an apply, may be outdated by the other head node; so may reads while it
+         * stood by and may have missed a policy */
         usec_t follows = s->role == ROLE_FOLLOW_SM ? MAX(p->head->started_at, p->stood_by_at) : 0;
         usec_t since = MAX(MAX(follows, p->head->replaced_at), SIM_MAYBE_READ);
 
@@ -972,7 +973,7 @@ static bool was_read(struct sim *s, const struct process *p, struct fabsim_place
         return r;
 }
 
-/* It is plugged in where it was when it was seen last, all the time: else nobody knows what the silent device is. */
+/* It was at the same place all the time since it was last seen; otherwise the silent device is not known. */
 static bool is_in_place(const struct sim *s, const struct process *p, unsigned endport)
 {
         const struct fabsim_port *port = &s->f.nodes[s->endports[endport].node].ports[s->endports[endport].port];
@@ -984,7 +985,7 @@ static bool is_in_place(const struct sim *s, const struct process *p, unsigned e
                                     seen->entry.cable.port == port->peer_port);
 }
 
-/* A port that is there, and was never read, may hold any base: then every base waits. So may who is behind a switch that is not
+/* A present port that was never read may hold any base, so every base waits. So may ports behind a switch that is not
  * discovered. */
 static bool anything_may_be_held(struct sim *s, const struct process *p, const struct judgement *by)
 {
@@ -1081,7 +1082,7 @@ void promises_converged(struct sim *s, const struct process *p)
                 return;
         }
         if (p->last_result == SWEEP_FAILED && !is_calm)
-                return; /* the fabric is behind a switch that answers nobody */
+                return; /* the fabric is behind a switch that does not answer */
         if ((p->last_result != SWEEP_DONE && !only_a_filter_waits(p, status)) || !by)
                 sim_fail(s, "process %u did not converge: its last sweep ended with %d (%s)", p->number, (int) p->last_result,
                          status->text);

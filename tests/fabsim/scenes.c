@@ -205,7 +205,7 @@ void scenes_event(struct sim *s, const struct event *e)
 
 /* --- scenes ---------------------------------------------------------------------------------------------------------- */
 
-/* Before its cable is pulled, while it is, or after; for a while, or for ever. */
+/* Before its cable is pulled, meanwhile, or after; for a while, or forever. */
 static void fall_silent(struct sim *s, struct prng *r, usec_t pulled, usec_t plugged, unsigned endport)
 {
         usec_t when = pulled - seconds(r, 12);

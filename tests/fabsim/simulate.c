@@ -259,7 +259,7 @@ static int start_job(uint64_t first, uint64_t n, unsigned jobs, bool all, volati
         }
         (void) close(fds[0]);
         report.r = run_seeds(first, n, jobs, all, &report.totals, current);
-        /* not _exit: the sanitizer looks for leaks, and gcov writes what it counted */
+        /* not _exit, so that the sanitizer reports leaks, and gcov writes its counts */
         exit(write(fds[1], &report, sizeof(report)) == (ssize_t) sizeof(report) ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
@@ -285,7 +285,7 @@ static int run_jobs(uint64_t first, uint64_t n, unsigned jobs, bool all)
                 uint64_t *to = (uint64_t *) &totals;
 
                 if (read(fds[j], &report, sizeof(report)) != (ssize_t) sizeof(report))
-                        report.r = -EIO; /* it crashed, and said why */
+                        report.r = -EIO; /* it crashed and printed the reason */
                 (void) close(fds[j]);
                 if (waitpid(pids[j], &status, 0) < 0 || status != 0)
                         report.r = -EIO; /* or leaked */

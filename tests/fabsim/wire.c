@@ -229,8 +229,8 @@ static void set_status(struct mad_frame *frame, unsigned status)
                 mad_set_field(frame->mad, 0, IB_MAD_STATUS_F, status);
 }
 
-/* A switch that says of one of its ports that there is no such port is believed: then nothing is behind it. So it does not say
- * that of one that there is. */
+/* pkeyd believes a switch that reports that a port does not exist, and ignores what is behind it. So no switch reports this for an
+ * existing port. */
 static unsigned refusal(const struct mad_frame *frame)
 {
         bool is_port_info = mad_get_field((void *) frame->mad, 0, IB_MAD_ATTRID_F) == SMP_ATTR_PORT_INFO;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Any bytes as Reports, one after the other: a byte that says who sends it and when, and the MAD; the last one may be
+/* Any bytes as a sequence of Reports: a byte for the sender and the time, and the MAD; the last one may be
  * short. What comes out is a notice whose numbers can be, everything is counted once, and whatever is answered was a
  * Report and the answer is none. */
 #include <stdlib.h>

@@ -65,7 +65,7 @@ static uint8_t *apply(struct arena *a, const struct partitions_conf_partition *p
         return levels;
 }
 
-/* Groups that OpenSM made by another definition's flags cannot be said in one. */
+/* Groups that OpenSM made from the flags of another definition cannot be written in one. */
 static struct ipoib *fitting(struct arena *a, const struct partitions_conf_partition *p)
 {
         struct ipoib *ipoib = arena_new_object(a, struct ipoib);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What the rule, the knowledge and the gate say of cases that are read from stdin, as numbers; for check_rule_model.py.
+ * Prints the verdicts of the rule, the knowledge and the gate for cases from stdin, as numbers; for check_rule_model.py.
  *
  *     rule POLICY BEFORE AFTER N OTHER...        BEFORE, AFTER: has may;  OTHER: policy has may is_absent
  *     fabric PORT IS_LEAF LEVEL N HOST...        the write: this level into the table of this host, or of its leaf port
@@ -41,7 +41,7 @@ enum kind {
         BEFORE,      /* `level` was read before the last discovery */
         BEFORE_SENT, /* that, or `sent` */
         NEVER,
-        VOUCHED,     /* as BEFORE, and a person said that it holds nothing */
+        VOUCHED,     /* as BEFORE, and a person vouched for it */
         NO_TABLE,    /* no leaf port that can filter */
 };
 
@@ -274,7 +274,7 @@ static struct desired_port wants(struct arena *a, enum level level)
         return (struct desired_port) { key, level != LEVEL_NONE };
 }
 
-/* Of a node that did not answer all queries nobody knows what the policy gives it. */
+/* The policy of a node that did not answer all queries is not known. */
 static void give_policy(struct arena *a, struct knowledge *k, const struct scene *s, struct subnet *subnet)
 {
         struct desired *d = arena_new_object(a, struct desired);
@@ -305,7 +305,7 @@ static void answered(struct gate *g, struct mad_route route, uint16_t attribute,
         gate_see(g, &result);
 }
 
-/* The SMA says who it is, and the block is read: it holds what was known of it. Then it is set. */
+/* The SMA answers NodeInfo, and the block is read: it holds what was known of it. Then it is set. */
 static bool passes_gate(struct knowledge *k, const struct scene *s)
 {
         static const struct base_range owns = { 1, P_KEY_BASE_MASK };

@@ -2,9 +2,9 @@
 /*
  * labhca: a host channel adapter without hardware whose link layer is InfiniBand, for tests.
  *
- * It carries MADs and nothing else. All that goes out of queue pairs 0 and 1, and all questions to the port's own subnet
- * management agent, go to the process that holds /dev/labhca open (see labhca.h); so do answers the other way. What
- * ib_core, ib_umad and ib_uverbs are told of the port (state, LIDs, P_Key table) is what that process said last.
+ * It only carries MADs. All packets from queue pairs 0 and 1, and all queries to the port's own subnet management agent, go to the
+ * process that holds /dev/labhca open (see labhca.h), and answers come back from it. The state, LIDs and P_Key table of the port for
+ * ib_core, ib_umad and ib_uverbs are those that this process set last.
  */
 
 #include <linux/fs.h>
@@ -33,7 +33,7 @@ static int lie = -1;
 module_param(lie, int, 0644);
 MODULE_PARM_DESC(lie, "index of the P_Key that query_pkey tells wrong; -1: none");
 
-/* Packets with a P_Key that the table does not have: no traffic runs here, so somebody says how many came. */
+/* Packets with a P_Key that is not in the table: there is no traffic, so the process sets their number. */
 static uint bad_p_keys;
 module_param(bad_p_keys, uint, 0644);
 MODULE_PARM_DESC(bad_p_keys, "bad_pkey_cntr of every port");
@@ -77,7 +77,7 @@ struct lab_item {
 	struct labhca_message message;
 };
 
-/* A question to the SMA that somebody waits for. */
+/* A pending query to the SMA. */
 struct lab_ask {
 	struct list_head list;
 	u32 id;
@@ -535,7 +535,7 @@ static int lab_post_recv(struct ib_qp *ib, const struct ib_recv_wr *wr, const st
 	return r;
 }
 
-/* A GRH that says nothing, then the MAD. */
+/* An empty GRH, then the MAD. */
 static void scatter(const struct lab_recv *slot, const u8 *mad)
 {
 	u8 packet[GRH_SIZE + LABHCA_MAD_SIZE] = {};
@@ -647,7 +647,7 @@ static int lab_process_mad(struct ib_device *ib, int mad_flags, u32 port, const 
 	if (answered)
 		memcpy(out, ask->mad, LABHCA_MAD_SIZE);
 	kfree(ask);
-	/* who gets no answer from a port waits for a timeout: consumed, and never replied to */
+	/* without an answer the sender waits for its timeout: the MAD is consumed without a reply */
 	return IB_MAD_RESULT_SUCCESS | (answered ? IB_MAD_RESULT_REPLY : IB_MAD_RESULT_CONSUMED);
 }
 
