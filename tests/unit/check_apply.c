@@ -346,7 +346,7 @@ static bool lose_all_sets(struct run *r, const struct mad_request *request, stru
         return on_fault_port(r, request, MAD_SET);
 }
 
-/* A host that does not say who it is, and what its switch says of the link. */
+/* A host that does not answer NodeInfo, and the state of its link in its switch. */
 static struct {
         bool is_up, switch_is_mute, comes_back;
         unsigned n_asked, n_links;
@@ -374,7 +374,7 @@ static bool unplug(struct run *r, const struct mad_request *request, struct mad_
         return unplugged.n_asked == 1 || !unplugged.comes_back;
 }
 
-/* Who was unplugged is not waited for; whose link is up, or of whom the switch says nothing, has all its tries. */
+/* An unplugged host is not waited for; one whose link is up, or whose switch does not answer, gets all its tries. */
 START_TEST(test_unplugged)
 {
         static const struct {
@@ -446,10 +446,10 @@ START_TEST(test_m_key_counted)
                 r.fault = want_key;
                 r.f.m_key_violations = before[i];
                 run_apply(&r);
-                /* two are enough for who sees the counter move */
+                /* two are enough if the counter moves */
                 expect(&r, 1, 1, 0, before[i] < UINT16_MAX ? 3 : 4);
                 ck_assert_int_eq(apply_outcome(r.apply, PHASE_GRANT, 0)->reason, APPLY_SET_UNANSWERED);
-                /* a counter that stands still at its end proves nothing */
+                /* a counter at its maximum proves nothing */
                 ck_assert(apply_outcome(r.apply, PHASE_GRANT, 0)->m_key_counted == (before[i] < UINT16_MAX));
                 ck_assert(!apply_outcome(r.apply, PHASE_GRANT, 1)->m_key_counted);
                 run_done(&r);
@@ -457,7 +457,7 @@ START_TEST(test_m_key_counted)
 }
 END_TEST
 
-/* Sets are lost, and somebody clears the counter meanwhile. */
+/* Sets are lost, and another program resets the counter meanwhile. */
 static bool clear_counter(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
@@ -513,7 +513,7 @@ START_TEST(test_m_key_of_a_switch)
 }
 END_TEST
 
-/* The counter cannot be read: what is known without it is said all the same. */
+/* The counter cannot be read: the finding has what is known without it. */
 static bool want_key_silently(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
@@ -665,7 +665,7 @@ START_TEST(test_refused_is_looked_at)
         two_grants(&r);
         r.fault = refuse_but_do;
         run_apply(&r);
-        expect(&r, 2, 0, 0, 2); /* what is there decides, not what was said */
+        expect(&r, 2, 0, 0, 2); /* the table decides, not the answer */
         ck_assert_mem_eq(r.o->tables[r.f.host[0]].entries, r.f.tables[r.f.host[0]], sizeof(r.f.tables[0]));
         run_done(&r);
 }
@@ -813,7 +813,7 @@ static bool another_is_there_meanwhile(struct run *r, const struct mad_request *
         return true;
 }
 
-/* Two tables of one switch: what one task learns of who is there counts for the other. */
+/* Two tables of one switch: NodeInfo for one task also counts for the other. */
 START_TEST(test_stranger_for_another_task)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
@@ -839,7 +839,7 @@ START_TEST(test_stranger_for_another_task)
 }
 END_TEST
 
-/* One task asked for its block when the SMA was the right one, and has the answer of the stranger: that is not its table. */
+/* A task read its block when the SMA was the right one, and gets the answer of another one: that is not its table. */
 START_TEST(test_stranger_while_a_block_is_read)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
@@ -873,7 +873,7 @@ START_TEST(test_stranger_while_a_block_is_read)
 }
 END_TEST
 
-/* Another table: with an entry that nobody wrote. */
+/* Another table: with an entry that pkeyd did not write. */
 static void change_block(struct mad_result *ret)
 {
         ret->data[2 * (P_KEY_BLOCK_ENTRIES - 1) + 1] = 0x77;
@@ -908,7 +908,7 @@ static bool doubtful_read(struct run *r, const struct mad_request *request, stru
         return true;
 }
 
-/* What was read late is believed when the SMA has said once more who it is. */
+/* A late answer is used after the SMA has answered NodeInfo again. */
 START_TEST(test_late_read)
 {
         struct run r;
@@ -932,7 +932,7 @@ START_TEST(test_late_read)
 }
 END_TEST
 
-/* News is believed when the SMA has said once more who it is. */
+/* An unexpected table is used after the SMA has answered NodeInfo again. */
 START_TEST(test_news)
 {
         struct run r;
@@ -1108,7 +1108,7 @@ static bool nobody_says_who_later(struct run *r, const struct mad_request *reque
         return true;
 }
 
-/* What is not as it was written, of an SMA that does not say who it is, is not taken over; but it may be so. */
+/* A table that differs from what was written, of an SMA that does not answer NodeInfo, is not adopted, but counts as possible. */
 START_TEST(test_nobody_says_who_at_the_end)
 {
         uint32_t record;
@@ -1141,7 +1141,7 @@ static bool one_says_who(struct run *r, const struct mad_request *request, struc
         return true;
 }
 
-/* Two hosts are not as they were written. That one says who it is says nothing of the other. */
+/* The tables of two hosts differ from what was written. NodeInfo of one does not count for the other. */
 START_TEST(test_one_says_who_at_the_end)
 {
         const struct plan_step *grant;
@@ -1259,7 +1259,7 @@ START_TEST(test_asks_who_is_there_once)
 }
 END_TEST
 
-/* When all is written, the tables of the outer two of three switch ports look different. */
+/* After all writes, the tables of the first and the last of three switch ports differ. */
 static bool outer_ports_differ(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         uint32_t port = fake_fabric_port_of(&r->f, request);
@@ -1307,7 +1307,7 @@ START_TEST(test_looks_again_at_what_differs)
 }
 END_TEST
 
-/* The revoke arrives, no answer does: the index must not look never used to the next plan. */
+/* The revoke arrives without an answer: the index must not count as unused in the next plan. */
 START_TEST(test_freed_index_is_noted_at_once)
 {
         static const uint16_t indexes[] = { 1, 31, 32, 63 };
@@ -1368,7 +1368,7 @@ static bool refuse_block(struct run *r, const struct mad_request *request, struc
         return on_fault_port(r, request, MAD_GET) && request->attribute == SMP_ATTR_P_KEY_TABLE;
 }
 
-/* What the port said is told. */
+/* The status of the port is reported. */
 START_TEST(test_read_before_write_refused)
 {
         struct run r;
@@ -1450,7 +1450,7 @@ static bool die_confirmed(struct run *r, const struct mad_request *request, stru
         return fake_fabric_port_of(&r->f, request) == r->fault_port;
 }
 
-/* It says who it is, and not what its table holds. */
+/* It answers NodeInfo, but not reads of its table. */
 static bool table_dies_confirmed(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         return request->attribute != SMP_ATTR_NODE_INFO && die_confirmed(r, request, ret);
@@ -1546,7 +1546,7 @@ static const struct held *const *collect_held(struct run *r, size_t *ret_n)
         return held_list_items(l, ret_n);
 }
 
-/* Host 0 leaves partition 1 and cannot be told; host 1 must not join it then, but may join partition 2. */
+/* Host 0 leaves partition 1 and cannot be written; host 1 must not join it then, but may join partition 2. */
 START_TEST(test_hold_back)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
@@ -1680,7 +1680,7 @@ START_TEST(test_what_is_not_in_the_way)
 }
 END_TEST
 
-/* Host 0 cannot be told to leave, so host 1 stays a limited member, whatever the index: that waits, and is known to. */
+/* Host 0 cannot be revoked, so host 1 stays a limited member at any index: the change waits, and is reported as held. */
 START_TEST(test_hold_back_at_any_index)
 {
         for (unsigned index = 1; index < FAKE_CAPACITY; index++) {
@@ -1771,7 +1771,7 @@ static const struct freed_index *freed_of_host(const struct run *r, size_t *ret_
         return index_memory_get(r->memory, r->f.subnet->nodes[p->node].guid, p->number, ret_n);
 }
 
-/* What pkeyd frees it does not miss; what somebody else took away before it came, it does. */
+/* An index that pkeyd frees does not count as lost; one that another program freed before counts. */
 START_TEST(test_freed_or_lost)
 {
         const struct freed_index *freed;
@@ -1917,7 +1917,7 @@ START_TEST(test_each_port_once)
 }
 END_TEST
 
-/* One host; its leaf port has these bits and shall have those of the settings. */
+/* One host; its leaf port has these bits, and should have those of the settings. */
 static void change_bits(struct run *r, bool in, bool out, enum settings_enforcement enforcement)
 {
         enum membership to[FAKE_MAX_HOSTS][4];
@@ -1931,7 +1931,7 @@ static void change_bits(struct run *r, bool in, bool out, enum settings_enforcem
         r->fault_port = r->f.leaf[0];
 }
 
-/* One bit goes off in a phase, the other on in a later one: what stands in the end is what the last one wanted. */
+/* One bit is cleared in a phase, the other is set in a later one: the result is that of the last one. */
 START_TEST(test_bits_in_two_phases)
 {
         struct run r;
@@ -1980,7 +1980,7 @@ START_TEST(test_bits_never_arrive)
 }
 END_TEST
 
-/* The bit that was to go off did not: what is to follow waits for it, and nobody else is to blame. */
+/* The bit was not cleared: later writes wait for it, and no other port is reported. */
 START_TEST(test_bits_wait_for_the_first_phase)
 {
         struct run r;
@@ -2115,12 +2115,12 @@ START_TEST(test_bits_mismatch)
         run_apply(&r);
         expect(&r, 0, 1, 0, 1);
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_ENFORCE, 0)->reason, APPLY_MISMATCH);
-        ck_assert(r.o->tables[r.f.leaf[0]].enforce_inbound && !r.o->tables[r.f.leaf[0]].enforce_outbound); /* as it said */
+        ck_assert(r.o->tables[r.f.leaf[0]].enforce_inbound && !r.o->tables[r.f.leaf[0]].enforce_outbound); /* as it answered */
         run_done(&r);
 }
 END_TEST
 
-/* They are not as the plan has them, neither before nor after: somebody else is at work. */
+/* They match the plan neither before nor after: another program writes. */
 START_TEST(test_bits_changed)
 {
         static const bool now[][2] = { { true, false }, { false, true } };
@@ -2198,7 +2198,7 @@ START_TEST(test_bits_beside_an_unused_entry)
 }
 END_TEST
 
-/* They are as they shall be already. */
+/* They are already as expected. */
 START_TEST(test_bits_present)
 {
         struct run r;
@@ -2288,7 +2288,7 @@ static bool bits_change_back_unnamed(struct run *r, const struct mad_request *re
         return (!bits_change_back(r, request, ret) && r->n_faults > 0 && request->attribute == SMP_ATTR_NODE_INFO);
 }
 
-/* Nobody says who it is at whose address the bits changed back: they may be so, or not. */
+/* NodeInfo is not answered at the address where the bits changed back: both states are possible. */
 START_TEST(test_bits_reverted_by_nobody)
 {
         const struct knowledge_record *leaf;
@@ -2364,7 +2364,7 @@ START_TEST(test_pretend_bits_that_wait)
 }
 END_TEST
 
-/* An entry that the plan does not know of; what stands at its index stands at another one then. */
+/* An entry that is not in the plan; the entry for its index takes another one. */
 static void put_unknown(struct run *r, uint32_t port, unsigned index, uint16_t key)
 {
         r->f.tables[port][FAKE_CAPACITY - 2] = r->f.tables[port][index];
@@ -2525,7 +2525,7 @@ START_TEST(test_a_grant_waits_for_a_revoke)
         default_members(to);
         to[0][1] = MEMBERSHIP_FULL;
         run_plan(&r, to, 2);
-        r.fault_port = r.f.host[1]; /* which cannot be told to leave */
+        r.fault_port = r.f.host[1]; /* which cannot be revoked */
         r.fault = lose_all_sets;
         run_apply(&r);
         ck_assert(has_entry(&r, r.f.leaf[0], 0x8011) && !has_entry(&r, r.f.host[0], 0x8011));
@@ -2562,7 +2562,7 @@ START_TEST(test_every_base_is_uncertain)
 }
 END_TEST
 
-/* No Set is answered, and nothing at all when both blocks of the host were set. */
+/* No Set is answered, and nothing is answered after both blocks of the host were set. */
 static bool die_after_both_blocks(struct run *r, const struct mad_request *request, struct mad_result *ret)
 {
         *ret = (struct mad_result) { .outcome = MAD_TIMED_OUT };
@@ -2646,7 +2646,7 @@ static void repair_half(unsigned last_used)
         ck_assert_int_eq(apply_outcome(r.apply, PHASE_REPAIR_SWAP, 0)->state, APPLY_HELD);
         ck_assert(table[0].v == 0x8011 && table[5].v == 0xffff && table[last_used + 1].v == 0);
         held = apply_held_bases(r.apply, &n_held);
-        ck_assert_uint_eq(n_held, 2); /* what stands at index 0, and what waits for its place */
+        ck_assert_uint_eq(n_held, 2); /* the entry at index 0, and the one that waits for its place */
         ck_assert(held[0] == FAKE_BASE(1) && held[1] == P_KEY_DEFAULT_BASE);
         r.fault = NULL;
         run_plan(&r, to, 3);
@@ -2857,7 +2857,7 @@ static bool unheard_in_phase(struct run *r, const struct mad_request *request, s
         return true;
 }
 
-/* What is read back then is what pkeyd sent last: nobody else wrote the block, and the write before it is good. */
+/* The block read back is the last write of pkeyd: no other program wrote it, and the earlier write counts as done. */
 START_TEST(test_unconfirmed_write_is_read_back)
 {
         const enum plan_phase phase = PHASE_GRANT;
@@ -2911,7 +2911,7 @@ START_TEST(test_assumed_table_is_not_tried)
         o = *apply_outcome(r.apply, PHASE_REVOKE, 0);
         ck_assert_int_eq(o.reason, APPLY_TIMEOUT);
         ck_assert(!has_entry(&r, r.f.host[1], 0x8011));
-        /* what a port said when it refused to be read is why */
+        /* the status of a refused read is the reason */
         r.o->tables[r.f.host[0]].failure = MAD_REFUSED;
         r.o->tables[r.f.host[0]].mad_status = 0x1c;
         run_apply(&r);

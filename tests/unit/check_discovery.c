@@ -287,7 +287,7 @@ START_TEST(no_lid_route_to_a_port_that_is_not_up)
         assert_directed(port(host_b, 1), 3, PATH(1, 5, 1));
         ck_assert_int_eq(port(host_b, 1)->state, PORT_STATE_INIT);
         ck_assert_uint_eq(port(host_a, 2)->route.lid.v, 2);
-        init_node = host_a; /* the local port: it cannot send LID-routed SMPs at all */
+        init_node = host_a; /* the local port, which cannot send LID-routed SMPs */
         ck_assert_int_eq(discover(), 0);
         assert_directed(port(leaf2, 0), 2, PATH(1, 5));
         assert_directed(port(host_b, 1), 3, PATH(1, 5, 1));
@@ -437,7 +437,7 @@ START_TEST(fewer_retries_for_the_silent)
         rules.lose = NULL;
         n_again = 0;
         ck_assert_int_eq(discover(), 0);
-        ck_assert_uint_eq(n_again, 1); /* it answers: the rest of it is asked as ever */
+        ck_assert_uint_eq(n_again, 1); /* it answers: its other queries get all tries */
         ck_assert_uint_eq(subnet_count_silent(subnet), 0);
         rules.lose = is_meant;
         mean(router, SMP_ATTR_NODE_DESCRIPTION, ANY);
@@ -447,11 +447,11 @@ START_TEST(fewer_retries_for_the_silent)
         config.before = subnet;
         n_again = 0;
         ck_assert_int_eq(discover(), 0);
-        ck_assert_uint_eq(n_again, 3); /* all that is asked of it, once its name is known */
+        ck_assert_uint_eq(n_again, 3); /* all of its queries, once its name is known */
 }
 END_TEST
 
-/* Answers whatever is asked, until only those that are meant wait; they had no answer `timeouts` times. */
+/* Answers all queries except the selected ones, which timed out `timeouts` times. */
 static struct discovery *interrupted_walk(const struct discovery *before, uint8_t timeouts, uint8_t *ret_retries)
 {
         struct discovery_config again = config;
@@ -481,7 +481,7 @@ static struct discovery *interrupted_walk(const struct discovery *before, uint8_
         return d;
 }
 
-/* Who does not answer is asked seven times in all, however often walks are interrupted; and so is who names itself and no more. */
+/* A node that does not answer, or only its NodeInfo, is queried seven times in all, however often walks are interrupted. */
 START_TEST(interrupted_walks_learn)
 {
         rules.lose = is_meant;
@@ -527,7 +527,7 @@ START_TEST(interrupted_at_the_second_request)
                 carry(&request, &result);
                 stage.result(stage.state, 0, &result);
         }
-        ck_assert_uint_eq(n, 3); /* all that is asked of the router */
+        ck_assert_uint_eq(n, 3); /* all queries to the router */
         (void) discovery_free(again);
         (void) discovery_free(d);
 }
@@ -608,7 +608,7 @@ START_TEST(no_description)
 }
 END_TEST
 
-/* ... so it has the one by which it is known, and stays incomplete. Who tells its name has that. */
+/* ... so it has its known name, and stays incomplete. A node that reports its name has that. */
 START_TEST(description_that_is_known)
 {
         _cleanup_(known_done) struct known known = {};
@@ -624,7 +624,7 @@ START_TEST(description_that_is_known)
         ck_assert_str_eq(node(host_b)->name, "hostB");
         ck_assert_uint_eq(subnet->nodes[subnet->by_name[subnet_first_name(subnet, "hostB")]].guid.v, node(host_b)->guid.v);
         ck_assert_str_eq(node(host_a)->name, "renamed");
-        known_done(&known); /* nobody is known */
+        known_done(&known); /* no port is known */
         ck_assert_int_eq(discover(), 0);
         ck_assert_str_eq(node(host_b)->description, "");
 }

@@ -204,7 +204,7 @@ START_TEST(lost_answers_end_a_stage_too)
 }
 END_TEST
 
-/* What it asked for is not waited for, and the next stage gets no answer of it. Tasks get theirs. */
+/* Its requests are abandoned, and the next stage gets none of their answers. Tasks get theirs. */
 START_TEST(an_abandoned_stage)
 {
         struct mad_dispatcher *d = new_dispatcher(4);
@@ -363,7 +363,7 @@ START_TEST(reports_go_to_who_takes_them)
         ck_assert_uint_eq(mad_frame_tid(&frames[0]), 9);
         ck_assert_uint_eq(frames[0].lid.v, 5);
 
-        /* what nobody takes is not answered */
+        /* a Report without a taker is not answered */
         listener.takes_reports = third.takes_reports = false;
         mad_dispatcher_receive(d, START, &f);
         ck_assert_uint_eq(third.reports, 1);
@@ -388,7 +388,7 @@ START_TEST(two_tasks_get_their_own_results)
         unsigned n;
 
         mad_dispatcher_set_tasks(d, tasks, 2);
-        /* destination 0 is asked by both: one after the other */
+        /* both query destination 0: one after the other */
         n = send_all(d, START, frames);
         ck_assert_uint_eq(n, 2);
         answer(d, START, &frames[0]);

@@ -628,7 +628,7 @@ START_TEST(nameless)
         rename_host(4, no_names[_i]); /* and no twins */
         ck_assert_uint_eq(only(DIAGNOSIS_NAME_NONE)->n_places, 2);
         rename_host(3, "MTX1 ConnectX-7");
-        rename_host(4, "Mellanox Technologies Aggregation Node"); /* no host at all */
+        rename_host(4, "Mellanox Technologies Aggregation Node"); /* not a host */
         nothing();
 }
 END_TEST

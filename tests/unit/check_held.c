@@ -94,7 +94,7 @@ START_TEST(unanswered)
 }
 END_TEST
 
-/* It was written, and then it does not answer: that it does not answer is what there is to look for. */
+/* It was written and then does not answer: the missing answer is the reason to report. */
 START_TEST(unanswered_and_unconfirmed)
 {
         struct p_key block[P_KEY_BLOCK_ENTRIES];
@@ -109,7 +109,7 @@ START_TEST(unanswered_and_unconfirmed)
 }
 END_TEST
 
-/* It is as it was when it was read before: since when it was not read counts from the last time all the same. */
+/* The table is the same as when it was read before; the time since when it was not read counts from the last read. */
 START_TEST(unanswered_and_as_before)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
@@ -372,7 +372,7 @@ START_TEST(nobody)
 }
 END_TEST
 
-/* Host 0 was not read, so its leaf port is not opened for a base of host 1. It is not host 1 that stands in the way. */
+/* Host 0 was not read, so its leaf port is not opened for a base of host 1. The write does not wait for host 1. */
 START_TEST(in_its_own_way)
 {
         struct subnet *s = discover(ALL, 0, 1, 0);
@@ -501,7 +501,7 @@ START_TEST(bounded)
 }
 END_TEST
 
-/* Ports that are alike stand in each other's way, and not in their own. */
+/* Ports in the same state wait for each other, but not for themselves. */
 START_TEST(alike)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
@@ -610,7 +610,7 @@ static void judge_alone(const struct write *w, uint16_t base, uint32_t p, bool *
         }
 }
 
-/* Adds the ports that stand in the way of this write. */
+/* Adds the ports that this write waits for. */
 static void find_by(const struct write *w, uint16_t base, bool *ports)
 {
         for (uint32_t p = 0; p < knowledge_n_records(k); p++)

@@ -69,7 +69,7 @@ START_TEST(writes_are_not_certain_until_read)
 }
 END_TEST
 
-/* OpenSM was asked, and then it was not. */
+/* A write by OpenSM is announced, and then withdrawn. */
 START_TEST(expected_and_retracted)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
@@ -92,7 +92,7 @@ START_TEST(expected_and_retracted)
 }
 END_TEST
 
-/* What OpenSM was asked for stays until the table is read; what no file came to say does not. */
+/* A write in a file for OpenSM stays possible until the table is read; one that no file has does not. */
 START_TEST(expected_in_vain)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
@@ -192,7 +192,7 @@ START_TEST(what_the_other_head_may_write)
 }
 END_TEST
 
-/* This pkeyd was about to write the same: that it did not says nothing of the other one. */
+/* This pkeyd was about to write the same: the withdrawal does not count for the other pkeyd. */
 START_TEST(what_the_other_head_may_write_is_announced_here)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
@@ -238,7 +238,7 @@ START_TEST(what_the_other_head_may_write_to_a_full_table)
 }
 END_TEST
 
-/* They talk for certain, so that more of the same is no gain; not if what stands there may have been overwritten. */
+/* They certainly talk, so another entry changes nothing; not if the entry may have been overwritten. */
 START_TEST(suspected_may_have_taken_an_entry)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
@@ -363,7 +363,7 @@ START_TEST(certain_when_all_was_read)
 }
 END_TEST
 
-/* Of who is gone nothing is certain, until it does not count any more. */
+/* Nothing is certain of an absent port, until it no longer counts. */
 START_TEST(certain_without_who_is_gone)
 {
         read_all(discover(ALL, 0, 0, 0));
@@ -586,7 +586,7 @@ START_TEST(filter_does_not_hold_the_absent)
 }
 END_TEST
 
-/* --- who is there ---------------------------------------------------------------------------------------------------------- */
+/* --- presence -------------------------------------------------------------------------------------------------------------- */
 
 START_TEST(silent_ports_keep_their_record)
 {
@@ -782,7 +782,7 @@ START_TEST(behind_a_silent_switch)
         read_host(s, 1, 0x8001);
         discover_host_only(true, 100 * HOLD);
         ck_assert_int_eq(knowledge_get(k, host_record(1))->presence, KNOWLEDGE_SILENT);
-        ck_assert_int_eq(knowledge_get(k, leaf_record(1))->presence, KNOWLEDGE_ABSENT); /* it says nothing by itself */
+        ck_assert_int_eq(knowledge_get(k, leaf_record(1))->presence, KNOWLEDGE_ABSENT); /* it does not answer itself */
         check_bounds(knowledge_port_bounds(k, host_record(1), 1), LEVEL_NONE, LEVEL_FULL);
         check_bounds(knowledge_port_bounds(k, host_record(1), 2), LEVEL_NONE, LEVEL_NONE);
         /* the link is down: all behind it is absent, for how long counts from now */
@@ -898,7 +898,7 @@ START_TEST(known_switch_is_silent)
 }
 END_TEST
 
-/* ... but if nobody looked for long before: then ports that nobody knows may have come up behind it. Those of before count, too. */
+/* ... unless there was no sweep for long before: then unknown ports may have come up behind it. Known ones count, too. */
 START_TEST(unseen_switch_is_silent)
 {
         struct subnet *s = make_chain(3);
@@ -916,7 +916,7 @@ START_TEST(unseen_switch_is_silent)
 }
 END_TEST
 
-/* A host has nobody behind it. */
+/* A host has no ports behind it. */
 START_TEST(unseen_host_is_silent)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
@@ -1049,7 +1049,7 @@ START_TEST(moved_behind_a_switch_before_it_was_silent)
 }
 END_TEST
 
-/* A host beside the switch is silent, too, and known later than it: those behind the switch are silent all the same. */
+/* A host beside the switch is silent, too, and was known later: ports behind the switch are still silent. */
 START_TEST(silent_switch_and_silent_host)
 {
         see_chain(make_chain(2), 0);
@@ -1077,7 +1077,7 @@ START_TEST(silent_where_a_host_was_before)
 }
 END_TEST
 
-/* Beside it something is silent that nobody knows, perhaps a switch: then anybody who is gone may be behind that. */
+/* Beside it an unknown device is silent, perhaps a switch: then every absent port may be behind that. */
 START_TEST(unknown_device_beside_a_silent_switch)
 {
         struct subnet *s = make_chain(2);
@@ -1093,7 +1093,7 @@ START_TEST(unknown_device_beside_a_silent_switch)
 }
 END_TEST
 
-/* A device behind it never said anything, and is as silent as before. */
+/* A device behind it has never answered, and is still silent. */
 START_TEST(unknown_device_behind_a_silent_switch)
 {
         struct subnet *s = make_chain(2);
@@ -1312,7 +1312,7 @@ START_TEST(recalled_is_assumed)
 }
 END_TEST
 
-/* What was read since the last discovery, with nothing open, and nobody vouching for something else. */
+/* A table that was read since the last discovery, without unconfirmed writes and without a vouch. */
 START_TEST(recalled_as_certain)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
@@ -1369,7 +1369,7 @@ START_TEST(recalled_as_used)
 }
 END_TEST
 
-/* What was known of a table of another size says nothing of this one. */
+/* Knowledge of a table of another size does not count. */
 START_TEST(recalled_of_another_size)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
@@ -1408,7 +1408,7 @@ START_TEST(mute_port_holds_a_base)
 }
 END_TEST
 
-/* While nobody looked another pkeyd may have written anything, by policies that are not known here. */
+/* While no process ran, another pkeyd may have written anything, by policies that are not known here. */
 START_TEST(unfollowed_port_holds_every_base)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
@@ -1463,7 +1463,7 @@ START_TEST(members_hold_nothing_up)
 }
 END_TEST
 
-/* Of a device that was never discovered nobody knows what the policy gives it. */
+/* The policy of a device that was never discovered is not known. */
 START_TEST(unknown_device_is_not_cut_off)
 {
         struct subnet *s = discover(ALL & ~1u, 1, 0, 0);

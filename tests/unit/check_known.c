@@ -80,7 +80,7 @@ START_TEST(test_absent_ports_stand_where_they_were)
 }
 END_TEST
 
-/* What the policy names by a GUID of nobody is a port of its own; a GUID of a port or node that was seen names that. */
+/* An unknown GUID in the policy is a separate port; the GUID of a known port or node is that one. */
 START_TEST(test_named_ports)
 {
         static const struct guid named[] = { { 0x20 }, { 0x21 }, { 0x30 }, { 0x31 }, { 0x77 }, { 0x10 } };
@@ -211,7 +211,7 @@ START_TEST(test_back_for_a_moment)
 }
 END_TEST
 
-/* However the wall clock is set, and set right again: nobody is forgotten by it, nor kept for ever. */
+/* Steps of the wall clock, and back: no port is forgotten, or kept forever. */
 START_TEST(test_a_wall_clock_that_is_set)
 {
         static const int64_t offsets[] = { 0, 100, -2, 36500, -999, -1000, 0, 91 };
@@ -233,7 +233,7 @@ START_TEST(test_a_wall_clock_that_is_set)
 }
 END_TEST
 
-/* No process ran, or none of its sweeps succeeded: nobody knows who was absent meanwhile. */
+/* No process ran, or none of its sweeps succeeded: absences meanwhile are not known. */
 START_TEST(test_time_without_sweeps)
 {
         struct known stored = {};
@@ -456,7 +456,7 @@ START_TEST(test_a_switch_that_became_something_else)
 }
 END_TEST
 
-/* Of two that were seen in the same second the same one has the place, whoever asks. */
+/* Of two ports that were seen in the same second, every query gives the same one the place. */
 START_TEST(test_seen_at_the_same_time)
 {
         struct subnet *s, *now = snapshot_of(one);
@@ -474,7 +474,7 @@ START_TEST(test_seen_at_the_same_time)
 }
 END_TEST
 
-/* Who looks, and who manages the subnet, is the same in the larger snapshot. */
+/* The local port and the SM are the same in the larger snapshot. */
 START_TEST(test_self_and_sm_stay)
 {
         static const struct known_port host = { { 0x20 }, { 0x21 }, NODE_CA, 1, "node1 mlx5_0", { 0x10 }, 1 };

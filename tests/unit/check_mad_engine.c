@@ -487,7 +487,7 @@ START_TEST(busy_then_answered)
         expect_send(e, START, 1, &f);
         tell_busy(e, START, &f);
         a = answer(&f, 0x0001);
-        ck_assert_int_eq(mad_engine_receive(e, START, &a), 0); /* told twice: once is enough */
+        ck_assert_int_eq(mad_engine_receive(e, START, &a), 0); /* received twice */
         expect_send(e, mad_engine_deadline(e), 1, &g);
         expect_answer_taken(e, START + TIMEOUT / 2, &g);
         ck_assert(mad_engine_is_idle(e));
@@ -507,7 +507,7 @@ START_TEST(busy_without_retries)
 }
 END_TEST
 
-/* What was not sent was no try: even a request without retries is sent again, but not for ever. */
+/* A frame that could not be sent does not count as a try: even a request without retries is sent again, but not forever. */
 START_TEST(send_failed)
 {
         _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
@@ -739,7 +739,7 @@ START_TEST(deadline)
 }
 END_TEST
 
-/* A clock that jumps back stands still as far as the engine is concerned: its deadlines stay in order. */
+/* If the clock jumps back, time stands still for the engine: its deadlines stay in order. */
 START_TEST(clock_jumps_back)
 {
         _cleanup_(mad_engine_free_p) struct mad_engine *e = new_engine(8);
@@ -832,7 +832,7 @@ START_TEST(window_never_closes)
 }
 END_TEST
 
-/* What goes to QP 1 is on a lane with flow control: its loss says nothing about the buffers of VL15. */
+/* MADs to QP 1 use a lane with flow control: their loss does not indicate full buffers of VL15. */
 START_TEST(lost_on_another_lane)
 {
         static const enum mad_class classes[] = { MAD_CLASS_SMP, MAD_CLASS_PMA, MAD_CLASS_SA };
@@ -1152,7 +1152,7 @@ START_TEST(random_events)
         for (unsigned i = 0; i < 100000; i++)
                 model_step(&m);
 
-        /* nobody answers any more: everything ends by itself */
+        /* no more answers: everything ends by timeout */
         for (unsigned i = 0; !mad_engine_is_idle(m.e); i++) {
                 ck_assert_uint_lt(i, 10000000);
                 m.n_wire = 0;

@@ -59,7 +59,7 @@ static void check_bounds(unsigned host, uint16_t base, unsigned has, unsigned ma
         ck_assert_uint_eq(bounds_of(host, base).may, may);
 }
 
-/* What may have been written while nobody looked may still be there after a further restart; what was read since is known. */
+/* Writes that may have happened while no process ran are still possible after another restart; later reads are known. */
 START_TEST(unfollowed_comes_back)
 {
         struct subnet *s = discover(ALL, 0, 0, 5 * MINUTE);
@@ -566,7 +566,7 @@ START_TEST(seen_when_the_clock_was_set)
 }
 END_TEST
 
-/* When that was is not believed if it is no time; then it is as the records say. */
+/* An invalid time is ignored; then the records count. */
 START_TEST(seen_at_no_time)
 {
         static const char *const values[] = {
@@ -605,7 +605,7 @@ START_TEST(expected_is_stored)
 }
 END_TEST
 
-/* What the other head node may have written, it may have written whoever begins anew; and nobody here asked for it. */
+/* Possible writes of the other head node stay possible after a restart; no write of this one is pending for them. */
 START_TEST(suspected_is_stored)
 {
         struct subnet *s = discover(ALL, 0, 0, 0);
@@ -685,7 +685,7 @@ START_TEST(withdrawn)
 }
 END_TEST
 
-/* Clocks of another boot say nothing: from the beginning of this one on it is absent. */
+/* Times of another boot do not count: it is absent since the beginning of this one. */
 START_TEST(another_boot)
 {
         struct subnet *s = discover(ALL, 0, 0, 100 * HOLD);
@@ -717,7 +717,7 @@ START_TEST(absent_before_a_restart)
 }
 END_TEST
 
-/* It went while nobody looked: it was there until now, for all that is known. */
+/* It disappeared while no process ran: as far as known, it was present until now. */
 START_TEST(absent_since_a_restart)
 {
         struct subnet *s = discover(ALL, 0, 0, MINUTE);
@@ -919,7 +919,7 @@ START_TEST(found_after_a_restart)
 }
 END_TEST
 
-/* Nothing is taken of half a record, and nobody knows since when its port is gone: it was there until now. */
+/* An incomplete record is ignored, and the time since when its port is gone is not known: it was present until now. */
 START_TEST(damaged_says_nothing)
 {
         static const char key[] = "table/endport/0x0000000000000100/1";

@@ -93,7 +93,7 @@ static void subscribe_all(struct fixture *f, uint64_t key)
         ck_assert(!status(f).by_type);
 }
 
-/* What an earlier process may have asked for; the SA knows nothing of it. */
+/* A subscription that an earlier process may have made; the SA does not know it. */
 static void expect_left(struct fixture *f)
 {
         expect(f, 0xffff, false, 0);
@@ -152,7 +152,7 @@ START_TEST(sa_changes)
         expect(&f, 257, true, 0);
         ck_assert(f.now == then);
         ck_assert_uint_eq(f.request.route.lid.v, 9);
-        /* it changes back while an answer is waited for: that answer counts for nothing, and is waited for */
+        /* it changes back while an answer is pending: that answer is awaited, but does not count */
         notices_set_sa(f.n, f.now, &an_sa, false);
         ck_assert(f.stage.due(f.stage.state) == USEC_INFINITY);
         end(&f, MAD_ANSWERED, 0);
@@ -201,7 +201,7 @@ START_TEST(refused_by_number)
         end(&f, MAD_ANSWERED, 0);
         subscribe_all(&f, 0x77);
         ck_assert(f.stage.due(f.stage.state) > f.now + 9 * MINUTE);
-        /* without a key again: the numbers are given back with the key that they were asked for with */
+        /* without a key again: the traps are unsubscribed with the key of their subscription */
         notices_set_sa(f.n, f.now, &an_sa, false);
         expect(&f, 257, true, 0);
         end(&f, MAD_REFUSED, 0x0200);
@@ -287,7 +287,7 @@ START_TEST(silence)
                 ck_assert_uint_eq(status(&f).state, NOTICES_UNANSWERED);
                 ck_assert(f.stage.due(f.stage.state) == f.now + wait);
         }
-        /* it is back, and says so */
+        /* it is back and reports that */
         notices_set_sa(f.n, f.now, &an_sa, true);
         ck_assert_uint_eq(status(&f).state, NOTICES_SUBSCRIBING);
         subscribe_all(&f, 0);
@@ -307,7 +307,7 @@ START_TEST(wrong_key)
         expect_taken(&f, 0xffff, 0);
         ck_assert_uint_eq(status(&f).state, NOTICES_SUBSCRIBED);
         ck_assert(status(&f).by_type && status(&f).key_unanswered);
-        /* in case that only the answer was lost; not for ever */
+        /* in case only the answer was lost; not forever */
         for (unsigned i = 0; i < 5; i++) {
                 expect(&f, 257, false, 0x77);
                 end(&f, MAD_TIMED_OUT, 0);
@@ -315,7 +315,7 @@ START_TEST(wrong_key)
                 expect_taken(&f, 0xffff, 0);
         }
         expect_taken(&f, 0xffff, 0);
-        /* nobody there at all */
+        /* no SA */
         expect(&f, 0xffff, true, 0);
         end(&f, MAD_TIMED_OUT, 0);
         ck_assert_uint_eq(status(&f).state, NOTICES_UNANSWERED);
@@ -411,7 +411,7 @@ START_TEST(reports)
         ck_assert_uint_eq(n.lid1.v, 12);
         ck_assert(!notices_next(f.n, &n));
 
-        /* somebody else's, another trap's, what cannot be, what is no Report */
+        /* of another program, of another trap, impossible values, not a Report */
         ck_assert(!give(&f, a_report(8, 3, 257, 11)));
         ck_assert(give(&f, a_report(7, 4, 256, 11)));
         ck_assert(give(&f, a_report(7, 5, 257, 0xffff)));
@@ -441,7 +441,7 @@ START_TEST(repeated_reports)
         notices_set_sa(f.n, f.now, &an_sa, false);
         for (unsigned i = 0; i < 5; i++, f.now += USEC_PER_SEC)
                 ck_assert(give(&f, a_report(7, 1, 257, 11))); /* answered each time */
-        ck_assert(give(&f, a_report(7, 2, 257, 11))); /* another one that says the same */
+        ck_assert(give(&f, a_report(7, 2, 257, 11))); /* another one with the same contents */
         ck_assert(give(&f, a_report(7, 1, 257, 12))); /* another one, whatever its transaction ID */
         ck_assert(give(&f, a_report(7, 1, 257, 11)));
         while (notices_next(f.n, &n))
@@ -449,7 +449,7 @@ START_TEST(repeated_reports)
         ck_assert_uint_eq(delivered, 3);
         ck_assert_uint_eq(status(&f).n_reports, 3);
         ck_assert_uint_eq(status(&f).n_repeated, 5);
-        /* an SA that restarted may count from the same number on; nobody repeats anything for so long */
+        /* an SA that restarted may use the same numbers again; no Report is repeated for so long */
         f.now += MINUTE;
         ck_assert(give(&f, a_report(7, 1, 257, 11)));
         ck_assert(notices_next(f.n, &n));

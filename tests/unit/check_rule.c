@@ -31,7 +31,7 @@ struct scene {
         uint8_t policy[MAX_PORTS];
         bool mute[MAX_TABLES];
         struct bounds known[MAX_TABLES];  /* of mute tables */
-        bool absent[MAX_PORTS];           /* host and leaf table are mute, and it talks with nobody */
+        bool absent[MAX_PORTS];           /* host and leaf table are mute, and it talks to no port */
         bool frozen[MAX_PORTS];           /* host table is mute, and of what the policy gives it only a range is known: */
         struct bounds range[MAX_PORTS];
         bool any_mute;
@@ -92,7 +92,7 @@ static enum level policy_of(const struct scene *s, unsigned port)
         return s->frozen[port] ? rule_policy_between(s->range[port].has, s->range[port].may) : (enum level) s->policy[port];
 }
 
-/* The counts of all others say the same as each other alone. */
+/* The counts of all other ports give the same verdict as each port alone. */
 static bool is_admitted_by(const struct scene *s, const uint8_t *levels, unsigned table, enum filter_model model)
 {
         unsigned q = port_of(s, table);
@@ -208,7 +208,7 @@ static void freeze(struct scene *s, unsigned port)
         s->frozen[port] = false;
 }
 
-/* One mute port in turn is absent: it talks with nobody until it is back; or it is frozen, or was never discovered completely. */
+/* One mute port in turn is absent: it talks to no port until it returns; or it is frozen, or was never discovered completely. */
 static void leave(struct scene *s)
 {
         know(s, 0);
@@ -299,7 +299,7 @@ START_TEST(cannot_take_away_what_is_not_there)
 }
 END_TEST
 
-/* An absent port holds what it holds, but there is nobody to be cut off from. */
+/* An absent port keeps its entries, but no port can be cut off from it. */
 START_TEST(absent_ports_lose_nothing)
 {
         const struct bounds full = { LEVEL_FULL, LEVEL_FULL }, none = {};
@@ -316,7 +316,7 @@ START_TEST(absent_ports_lose_nothing)
 }
 END_TEST
 
-/* Nobody may gain it as a peer, and nobody who may be its peer may be cut off from it. */
+/* No port may gain it as a peer, and no port that may be its peer may be cut off from it. */
 START_TEST(unknown_policy_admits_least)
 {
         const struct bounds full = { LEVEL_FULL, LEVEL_FULL }, none = {};

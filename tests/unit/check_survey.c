@@ -83,7 +83,7 @@ static void setup(void)
                 fabric.bad_from[p] = 3;
                 for (unsigned i = 0; i < CAPACITY; i++)
                         fabric.tables[p][i].v = (uint16_t) (0x8000 | (p * 100 + i + 1));
-                /* what stands behind the end of a table means nothing */
+                /* entries after the end of a table have no meaning */
                 for (unsigned i = CAPACITY; i < 3 * P_KEY_BLOCK_ENTRIES; i++)
                         fabric.tables[p][i].v = 0xdead;
         }
@@ -237,7 +237,7 @@ static void give_keys(void)
         ck_assert_int_eq(m_keys_parse("m_key", text, strlen(text), &findings, &keys), 0);
 }
 
-/* What could not be read the last time is tried less often; what was read, or not asked for, or was not there, as often as ever. */
+/* A port that could not be read last time is tried less often; one that was read, not queried, or absent gets all tries. */
 START_TEST(fewer_retries)
 {
         struct subnet_node other = { .guid = G(0x900), .type = NODE_CA, .partition_cap = CAPACITY };
@@ -278,7 +278,7 @@ START_TEST(fewer_retries)
 }
 END_TEST
 
-/* A port that does not answer is asked four times in all, however often surveys are interrupted; all others as often as ever. */
+/* A port that does not answer is queried four times in all, however often surveys are interrupted; others get all tries. */
 START_TEST(interrupted_surveys_learn)
 {
         const uint32_t mute = subnet_find_port_of(subnet, G(0x200), 1);
@@ -387,7 +387,7 @@ START_TEST(half_a_table_is_none)
         s = start(NULL, 0);
         run(s);
         assert_unknown(6, MAD_TIMED_OUT);
-        ck_assert_uint_eq(fabric.asked[6], 2); /* not asked for its third block */
+        ck_assert_uint_eq(fabric.asked[6], 2); /* its third block was not queried */
         ck_assert_uint_eq(n_unreachable(), 1);
         assert_read(5);
         assert_read(7);
@@ -502,7 +502,7 @@ START_TEST(strange_results_are_ignored)
         struct mad_result stray = { .outcome = MAD_TIMED_OUT };
         struct mad_request request;
 
-        /* nobody asked yet; no such port; another block; a port that waits its turn */
+        /* before any query; no such port; another block; a port that waits for its turn */
         stage.result(stage.state, 0, &stray);
         ck_assert(stage.next(stage.state, 0, &request));
         stray.cookie = UINT64_MAX;
@@ -579,7 +579,7 @@ START_TEST(blocks)
 }
 END_TEST
 
-/* --- who is there --- */
+/* --- NodeInfo --- */
 
 START_TEST(each_sma_is_identified_once)
 {
@@ -695,7 +695,7 @@ START_TEST(what_nobody_gives_a_name_to_was_not_read)
 }
 END_TEST
 
-/* One table of a switch says something new: who gave it may have given all of them. */
+/* A table of a switch is unexpected: the other tables may be from the same wrong SMA. */
 START_TEST(news_of_a_strange_switch)
 {
         struct survey *s;
@@ -716,7 +716,7 @@ START_TEST(news_of_a_strange_switch)
 }
 END_TEST
 
-/* A host has no tables of switch ports. It says so, and is asked who it is where the snapshot may be to blame. */
+/* A host has no tables of switch ports. It reports that, and NodeInfo is queried if the snapshot may be wrong. */
 START_TEST(stranger_that_refuses)
 {
         for (unsigned old = 0; old < 2; old++) {
@@ -757,7 +757,7 @@ START_TEST(stranger_at_the_end_of_a_directed_route)
         for (uint32_t i = 0; i < subnet->n_ports; i++)
                 if (i != 6)
                         assert_read(i);
-        ck_assert(!survey_is_stale(s)); /* another device that says so again and again stops nothing */
+        ck_assert(!survey_is_stale(s)); /* another device that reports this repeatedly stops nothing */
         fabric.who[6] = 0;
         s = start(NULL, 0);
         (void) run(s);
@@ -783,7 +783,7 @@ START_TEST(strange_switch)
 }
 END_TEST
 
-/* The node is the right one, but its other port answers. Of a switch it does not matter by which port it was asked. */
+/* The node is right, but its other port answers. For a switch the port does not matter. */
 START_TEST(other_port_of_the_node)
 {
         struct survey *s;

@@ -17,7 +17,7 @@
 #include "violations/poll.h"
 
 #define HOSTS     20
-#define FEW       3  /* hosts that notices tell of */
+#define FEW       3  /* hosts in notices */
 #define SLOTS     25 /* ports of the switch, 1 to SLOTS - 1 */
 #define LEAF      0x10000
 #define LEAF_LID  100
@@ -37,7 +37,7 @@ struct host {
         uint16_t lid;
         bool in_a;
         uint64_t named[HOSTS];          /* packets that were read while it was known by this name */
-        uint64_t told[HOSTS];           /* packets that reports said it sent, by name */
+        uint64_t told[HOSTS];           /* packets that reports attribute to it, by name */
         usec_t first_told;              /* when the first of them were counted; 0: never */
 };
 
@@ -55,7 +55,7 @@ struct read {
         usec_t when, earliest_sent;
 };
 
-/* A packet that was refused, and told of by a notice. */
+/* A dropped packet that a notice reports. */
 struct told_packet {
         int from;
         unsigned from_name, to_name;
@@ -225,7 +225,7 @@ static void swap_hosts(int a, int b)
         plug(b, x);
 }
 
-/* It comes back where it was, if nobody took its place. */
+/* It returns to its place, if no other host took it. */
 static void boot(int host)
 {
         for (int i = 1; i < SLOTS && hosts[host].slot == NOBODY; i++)
@@ -239,7 +239,7 @@ static void rename_hosts(int a, int b)
 
         hosts[a].name = hosts[b].name;
         hosts[b].name = name;
-        sweep(); /* nobody can know a new name before it is asked for */
+        sweep(); /* a new name is not known before it is queried */
 }
 
 /* By a subnet manager, whose sweep is followed by one of pkeyd. */
@@ -620,7 +620,7 @@ START_TEST(names_who_sent_it)
                 }
                 end_run();
         }
-        /* it does say something */
+        /* there are reports */
         ck_assert_uint_gt(n_reports, 1000);
         ck_assert_uint_gt(n_causes, 100);
         ck_assert_uint_gt(n_storms, 5);

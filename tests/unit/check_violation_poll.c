@@ -16,7 +16,7 @@
 #define MAX_ASKED 4096
 #define M_KEY     0x4d4b
 
-/* What stands in a port, and how who answers for it behaves. */
+/* The registers of a port, and the behaviour of its agents. */
 struct fake_port {
         uint64_t rcv, xmit;
         uint16_t p_key_violations;
@@ -25,15 +25,15 @@ struct fake_port {
 struct fake_node {
         struct fake_port ports[HOSTS + 1];
         bool is_elsewhere, refuses_forwarding, is_mute; /* of host i's LID: the switch forwards to another port, ... */
-        bool is_another, refuses_node_info, says_no_name; /* who answers at its LID */
+        bool is_another, refuses_node_info, says_no_name; /* the node that answers at its LID */
         bool is_dead, has_no_class_port_info, refuses_port_info, refuses_counters, refuses_extended, redirects;
-        uint8_t mute_port; /* nobody answers for its counters */
+        uint8_t mute_port; /* its counters are not answered */
         uint32_t capability_mask2;
         uint16_t redirect_lid;
         uint32_t redirect_qp;
 };
 
-/* One request, as it was asked. */
+/* A request. */
 struct asked {
         usec_t when;
         struct mad_request request;
@@ -121,7 +121,7 @@ static void teardown(void)
         arena_free(arena);
 }
 
-/* --- those who answer ------------------------------------------------------------------------------------------------ */
+/* --- agents ---------------------------------------------------------------------------------------------------------- */
 
 static struct fake_node *node_of(const struct mad_request *r)
 {
@@ -295,7 +295,7 @@ static void run(usec_t from, usec_t until)
         }
 }
 
-/* What has no turn of its own: who answers, and what it can. */
+/* Queries without their own turn: NodeInfo and ClassPortInfo. */
 static bool is_extra(const struct asked *a)
 {
         return a->request.attribute == CLASS_PORT_INFO || a->request.attribute == SMP_ATTR_NODE_INFO;
@@ -360,7 +360,7 @@ START_TEST(asks_what_it_should)
 }
 END_TEST
 
-/* What moved at a switch port comes out after the switch was asked where the host is now. */
+/* A change at a switch port is reported after the switch was queried for the port of the host. */
 START_TEST(checks_who_is_plugged_in)
 {
         const struct violation_sample *s;
@@ -383,7 +383,7 @@ START_TEST(checks_who_is_plugged_in)
 }
 END_TEST
 
-/* What moved at an endport, or was never read, comes out after it said who it is. */
+/* A change at an endport, or its first value, is reported after it has answered NodeInfo. */
 START_TEST(checks_who_answers)
 {
         enum { SAYS, ANOTHER, NO_ANSWER, REFUSES, N };
@@ -418,7 +418,7 @@ START_TEST(checks_who_answers)
 }
 END_TEST
 
-/* It did not move since, and is asked all the same who it is. */
+/* The counter did not move since, and NodeInfo is still queried. */
 START_TEST(a_name_that_got_lost)
 {
         run(START, START + INTERVAL);
@@ -511,7 +511,7 @@ static unsigned run_dispatched(usec_t from, usec_t until, usec_t timeout, unsign
         return n_lost;
 }
 
-/* Those that do not answer wait for each other, and everybody else is asked as if they were not there. */
+/* Ports that do not answer wait for each other, and do not delay the polling of others. */
 START_TEST(silent_ports_take_no_places)
 {
         nodes[1].is_dead = nodes[2].is_dead = nodes[3].is_dead = true;
@@ -580,7 +580,7 @@ static bool is_a_switch_s_pma(const struct mad_request *q)
         return q->mgmt_class == MAD_CLASS_PMA && q->route.lid.v <= MANY;
 }
 
-/* These answer ClassPortInfo all the same. */
+/* These still answer ClassPortInfo. */
 static bool is_a_host_s_counters(const struct mad_request *q)
 {
         return q->mgmt_class == MAD_CLASS_PMA && q->attribute == IB_GSI_PORT_COUNTERS && q->route.lid.v > MANY;
@@ -628,7 +628,7 @@ static void begin_many(void)
         run_many(START, START + 3 * INTERVAL, NULL);
 }
 
-/* As many as a third of all that is asked: no round takes longer than the interval for the others. */
+/* A third of all queries: no round takes longer than the interval for the others. */
 START_TEST(many_switches_that_fall_silent)
 {
         uint64_t before;
@@ -653,7 +653,7 @@ START_TEST(many_hosts_that_fall_silent)
 }
 END_TEST
 
-/* Whoever comes after it in each round would never be asked. */
+/* Ports after it in each round would never be polled. */
 START_TEST(one_silent_port_of_a_switch_holds_up_no_other)
 {
         const usec_t falls_silent = START + 3 * INTERVAL, settled = falls_silent + 8 * INTERVAL;
@@ -672,7 +672,7 @@ static bool is_of_external_port(const struct mad_request *q)
         return q->attribute == IB_GSI_PORT_COUNTERS && node_of(q) == &nodes[0] && q->data[1] != 0;
 }
 
-/* A port that was asked may go before it answers: who waits for the same switch is asked in the next round. */
+/* A queried port may disappear before it answers: ports that wait for the same switch are polled in the next round. */
 START_TEST(who_waits_for_a_port_that_is_gone)
 {
         const usec_t falls_silent = START + 3 * INTERVAL;
@@ -704,7 +704,7 @@ static struct violation_poll_counters counters(void)
         return c;
 }
 
-/* A few rounds more or less change nothing: hosts reboot, and one of them may be asked in time. */
+/* A few rounds do not matter: hosts reboot, and one of them may be polled in time. */
 START_TEST(silent_ports_that_are_not_asked_in_time)
 {
         const usec_t timeout = 3 * INTERVAL / 2, back = START + 40 * INTERVAL;
@@ -728,7 +728,7 @@ START_TEST(silent_ports_that_are_not_asked_in_time)
         ck_assert_uint_ge(t, back + (2 + VIOLATIONS_QUIET_INTERVALS) * INTERVAL);
         ck_assert_uint_le(t, back + 16 * INTERVAL);
         ck_assert_uint_eq(counters().cycle_duration, INTERVAL);
-        /* one that does not answer is asked once in an interval, and nobody waits for it */
+        /* a port that does not answer is polled once in an interval, and delays no other port */
         nodes[1].is_dead = true;
         run_dispatched(t, t + 20 * INTERVAL, INTERVAL / 20, 2);
         ck_assert(!counters().is_late);
@@ -814,7 +814,7 @@ START_TEST(wide_counters_where_they_are)
         assert_sample(SWITCH, 2, VIOLATION_RCV_CONSTRAINT, 64, UINT64_C(0x123456789ab));
         assert_sample(HOST(3), 1, VIOLATION_RCV_CONSTRAINT, 8, 0);
         assert_sample(HOST(4), 1, VIOLATION_RCV_CONSTRAINT, 8, 0);
-        /* It said that it has them, and has not. */
+        /* It reports that it has them, but does not. */
         nodes[0].refuses_extended = true;
         run(START + INTERVAL, START + 4 * INTERVAL);
         assert_sample(SWITCH, 2, VIOLATION_RCV_CONSTRAINT, 8, 255);
@@ -879,7 +879,7 @@ START_TEST(redirected)
         nodes[1].ports[1].rcv = 9;
         nodes[2].redirect_lid = 0x78;
         nodes[2].redirect_qp = 2; /* not where MADs of ours go */
-        nodes[3].redirect_lid = 0xc001; /* nobody's */
+        nodes[3].redirect_lid = 0xc001; /* an unused LID */
         nodes[3].redirect_qp = 1;
         run(START, START + 3 * INTERVAL);
         assert_sample(HOST(1), 1, VIOLATION_RCV_CONSTRAINT, 8, 9);
@@ -893,7 +893,7 @@ START_TEST(redirected)
 }
 END_TEST
 
-/* A PMA that moves while it is polled says so in the status. */
+/* A PMA that moves while it is polled reports that in the status. */
 START_TEST(redirected_later)
 {
         run(START, START + INTERVAL);
@@ -1001,7 +1001,7 @@ START_TEST(a_pause_is_not_made_up_for)
 }
 END_TEST
 
-/* Snapshots that change in the middle of rounds: whoever stays is asked once in a round. */
+/* Snapshots change in the middle of rounds: ports that stay are polled once in a round. */
 START_TEST(pictures_in_the_middle_of_a_round)
 {
         usec_t now = START;
@@ -1038,7 +1038,7 @@ START_TEST(results_that_come_too_late_or_never)
         for (usec_t now = START; now < START + 5 * INTERVAL; now += INTERVAL / ITEMS)
                 while (side.next(side.state, now, &requests[n]))
                         ck_assert_uint_lt(++n, 64);
-        /* nobody is asked the same before he answered: PortInfo of 5, ClassPortInfo of 5 */
+        /* no query is repeated before it is answered: PortInfo of 5, ClassPortInfo of 5 */
         ck_assert_uint_eq(n, 10);
         side.reset(side.state, START + 5 * INTERVAL);
         /* old answers, though the same is under way again */
@@ -1147,7 +1147,7 @@ START_TEST(a_clear_that_a_reset_ends)
 }
 END_TEST
 
-/* Nor for silent ports that were asked before it. */
+/* Nor for silent ports that were polled before it. */
 START_TEST(silent_ports_after_a_reset)
 {
         usec_t now = START + 3 * INTERVAL;
@@ -1194,7 +1194,7 @@ START_TEST(unsent_and_busy)
 }
 END_TEST
 
-/* Silent is who does not answer for its PortInfo, or for its counters, and who does for neither counts once. */
+/* A port is silent if it does not answer PortInfo or its counters; if it answers neither, it counts once. */
 START_TEST(silent_by_either)
 {
         nodes[1].mute_port = 1;
@@ -1203,7 +1203,7 @@ START_TEST(silent_by_either)
         ck_assert_uint_eq(n_silent(), 2);
         nodes[3].refuses_counters = true;
         run(START + 2 * INTERVAL, START + 3 * INTERVAL);
-        nodes[3].is_dead = true; /* its counters are asked for no more */
+        nodes[3].is_dead = true; /* its counters are no longer polled */
         run(START + 3 * INTERVAL, START + 4 * INTERVAL);
         ck_assert_uint_eq(n_silent(), 3);
 }

@@ -132,7 +132,7 @@ START_TEST(wide_counters_go_round)
         (void) sample(&c, 32, UINT32_MAX - 1);
         ck_assert(!sample(&c, 32, UINT32_MAX).saturated);
         ck_assert_uint_eq(sample(&c, 32, 4).count, 5);
-        /* From the middle nobody goes round within an interval. */
+        /* From the middle of its range no counter wraps within an interval. */
         (void) sample(&c, 32, 3000000000);
         ck_assert_uint_eq(sample(&c, 32, 4).count, 4);
 
@@ -206,7 +206,7 @@ START_TEST(saturation_is_said_once)
         ck_assert(!only_record()->saturated);
         see(t += INTERVAL, 1, 8, 255);
         assert_report(t, VIOLATION_SATURATED, 1, 255, START + INTERVAL);
-        /* cleared by somebody else */
+        /* reset by another program */
         see(t += INTERVAL, 1, 8, 4);
         assert_report(t, VIOLATION_MORE, 1, 4, t - INTERVAL);
         ck_assert(!only_record()->saturated);
@@ -223,7 +223,7 @@ START_TEST(saturated_from_the_beginning)
         ck_assert_uint_eq(only_record()->episode, 0);
         ck_assert_uint_eq(only_record()->last, 0);
         assert_none(START + 50 * INTERVAL);
-        /* The first violation after that is told at once, though something was told just before. */
+        /* The first violation after that is reported at once, although there was a report just before. */
         ck_assert_int_eq(see(START + 60 * INTERVAL, 2, 16, 0xffff), 1);
         assert_report(START + 60 * INTERVAL, VIOLATION_SATURATED, 2, 0, 0);
         violations_counter_cleared(violations, port(2), RCV);
@@ -250,7 +250,7 @@ START_TEST(threshold_is_of_an_interval)
         assert_none(t + 2 * INTERVAL + 5);
         ck_assert_uint_eq(only_record()->unreported, 1);
         assert_report(t + 7 * INTERVAL + 5, VIOLATION_QUIET, 1, 20, t);
-        /* An episode of which nothing was told ends in silence, and the next one does not tell of it. */
+        /* An episode without a report ends without a report, and the next one does not include it. */
         see(t + 20 * INTERVAL, 1, 64, 23);
         assert_none(t + 30 * INTERVAL);
         see(t + 30 * INTERVAL, 1, 64, 43);
@@ -474,7 +474,7 @@ START_TEST(a_doubted_host_is_not_named)
 }
 END_TEST
 
-/* A storm is told of at the end of its interval, and then that a part of it is over. */
+/* A storm is reported at the end of its interval, and then the end of a part of it. */
 START_TEST(a_move_in_a_storm)
 {
         unsigned n_quiet = 0, n_storms = 0;
@@ -546,7 +546,7 @@ START_TEST(a_storm_is_summed_up)
         assert_none(t + INTERVAL);
         ck_assert_uint_eq(violations_total(violations, RCV), STORM * (STORM + 1) / 2);
 
-        /* It goes on: one line in an interval, but news is told at once. */
+        /* It goes on: one line in an interval, but new violations are reported at once. */
         all_see(t + INTERVAL + 5, STORM, 2);
         see(t + INTERVAL + 6, STORM + 1, 64, 0);
         see(t + INTERVAL + 7, STORM + 1, 64, 5);
@@ -593,7 +593,7 @@ START_TEST(a_storm_ends_with_one_line)
 }
 END_TEST
 
-/* Of those that were told of in a sum, too few become quiet at once for another one. */
+/* Too few of those reported in a sum become quiet at the same time for another sum. */
 START_TEST(a_storm_that_ends_bit_by_bit)
 {
         usec_t t = START + INTERVAL;
@@ -768,7 +768,7 @@ START_TEST(random_histories)
                 unsigned i = (unsigned) rng(n_ports);
                 usec_t due = violations_due(violations);
 
-                /* Nothing is said before it is due. */
+                /* Nothing is reported before it is due. */
                 now += 1 + rng(2 * INTERVAL / n_ports);
                 if (due > now)
                         ck_assert(!violations_next_report(violations, MIN(now, due - 1), &report));
