@@ -207,28 +207,44 @@ static bool exceeds_limit(uint32_t n_reported, uint32_t n_waiting)
         return n_waiting > 1 && n_reported + n_waiting > VIOLATIONS_STORM_PORTS;
 }
 
-/* The next report of those that wait for the end of the interval. False: there is none, and the interval is over. */
-static bool report_waiting(struct report_scheduler *s, usec_t now, struct violation_report *ret)
+/* One step at the end of an interval. True: with a report. False: the interval is over, and what waits is reported one by one. */
+static bool end_interval(struct report_scheduler *s, usec_t now, struct violation_report *ret)
+{
+        uint32_t n_held = s->table->reports[REPORT_HELD].n, n_quiet = s->table->lives[LIFE_QUIET].n;
+
+        if (exceeds_limit(s->n_quiet, n_quiet)) {
+                sum_quiet(s, ret);
+                return true;
+        }
+        s->ends = USEC_INFINITY;
+        s->n_quiet_released = n_quiet;
+        s->in_storm = exceeds_limit(s->n_reported, n_held);
+        if (!s->in_storm) {
+                s->n_released = n_held;
+                return false;
+        }
+        sum_held(s, now, ret);
+        open_interval(s, now);
+        return true;
+}
+
+static bool report_released(struct report_scheduler *s, usec_t now, struct violation_report *ret)
 {
         const struct record_list *held = &s->table->reports[REPORT_HELD], *quiet = &s->table->lives[LIFE_QUIET];
 
-        if (exceeds_limit(s->n_quiet, quiet->n)) {
-                sum_quiet(s, ret);
-        } else if (quiet->n > 0) {
-                report_quiet(s, now, quiet->first, ret);
-        } else if (exceeds_limit(s->n_reported, held->n)) {
-                s->in_storm = true;
-                sum_held(s, now, ret);
-                s->ends = USEC_INFINITY;
-                open_interval(s, now);
-        } else if (held->n > 0) {
+        s->n_released = MIN(s->n_released, held->n);
+        s->n_quiet_released = MIN(s->n_quiet_released, quiet->n);
+        if (s->n_released > 0) {
+                s->n_released--;
                 report_alone(s, now, held->first, ret);
-        } else {
-                s->in_storm = false;
-                s->ends = USEC_INFINITY;
-                return false;
+                return true;
         }
-        return true;
+        if (s->n_quiet_released > 0) {
+                s->n_quiet_released--;
+                report_quiet(s, now, quiet->first, ret);
+                return true;
+        }
+        return false;
 }
 
 /* --- the next report -------------------------------------------------------------------------------------------------- */
@@ -300,9 +316,9 @@ bool report_scheduler_next(struct report_scheduler *s, usec_t now, struct violat
         /* What goes on in a storm belongs to the summary that is due now; else it is the first of the next interval. */
         if (s->in_storm && report_due(s, now, ret))
                 return true;
-        if (s->ends <= now && report_waiting(s, now, ret))
+        if (s->ends <= now && end_interval(s, now, ret))
                 return true;
-        return report_due(s, now, ret) || report_ended(s, now, ret);
+        return report_released(s, now, ret) || report_due(s, now, ret) || report_ended(s, now, ret);
 }
 
 usec_t report_scheduler_due(const struct report_scheduler *s)
@@ -311,7 +327,7 @@ usec_t report_scheduler_due(const struct report_scheduler *s)
         const struct violation_entry *ending = entry_at(s, first_to_be_quiet(s));
         usec_t due = s->ends;
 
-        if (first_of(s, REPORT_DUE) != VIOLATION_NONE)
+        if (first_of(s, REPORT_DUE) != VIOLATION_NONE || s->n_released > 0 || s->n_quiet_released > 0)
                 return 0;
         if (cooling)
                 due = MIN(due, cool_at(s, cooling));

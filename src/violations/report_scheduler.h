@@ -11,10 +11,11 @@
 
 struct report_scheduler {
         struct violations_config config;
-        struct violation_table *table;      /* borrows */
-        usec_t ends;                        /* the interval in which lines are counted; USEC_INFINITY: there is none */
-        uint32_t n_reported, n_quiet;       /* lines in it */
-        bool in_storm;                      /* the last one ended with a summary */
+        struct violation_table *table;         /* borrows */
+        usec_t ends;                           /* the interval in which lines are counted; USEC_INFINITY: there is none */
+        uint32_t n_reported, n_quiet;          /* lines in it */
+        uint32_t n_released, n_quiet_released; /* of those that wait, the first ones, which are reported one by one now */
+        bool in_storm;                         /* the last interval ended with a summary */
 };
 
 /* The entry counted n more violations; since: when it was last sampled without them. */
