@@ -217,12 +217,11 @@ static bool end_interval(struct report_scheduler *s, usec_t now, struct violatio
                 return true;
         }
         s->ends = USEC_INFINITY;
-        s->n_quiet_released = n_quiet;
+        s->releases_quiet = true;
         s->in_storm = exceeds_limit(s->n_reported, n_held);
-        if (!s->in_storm) {
-                s->n_released = n_held;
+        s->releases_held = !s->in_storm;
+        if (!s->in_storm)
                 return false;
-        }
         sum_held(s, now, ret);
         open_interval(s, now);
         return true;
@@ -232,19 +231,15 @@ static bool report_released(struct report_scheduler *s, usec_t now, struct viola
 {
         const struct record_list *held = &s->table->reports[REPORT_HELD], *quiet = &s->table->lives[LIFE_QUIET];
 
-        s->n_released = MIN(s->n_released, held->n);
-        s->n_quiet_released = MIN(s->n_quiet_released, quiet->n);
-        if (s->n_released > 0) {
-                s->n_released--;
+        s->releases_held = s->releases_held && held->n > 0;
+        s->releases_quiet = s->releases_quiet && quiet->n > 0;
+        if (s->releases_held)
                 report_alone(s, now, held->first, ret);
-                return true;
-        }
-        if (s->n_quiet_released > 0) {
-                s->n_quiet_released--;
+        else if (s->releases_quiet)
                 report_quiet(s, now, quiet->first, ret);
-                return true;
-        }
-        return false;
+        else
+                return false;
+        return true;
 }
 
 /* --- the next report -------------------------------------------------------------------------------------------------- */
@@ -327,7 +322,8 @@ usec_t report_scheduler_due(const struct report_scheduler *s)
         const struct violation_entry *ending = entry_at(s, first_to_be_quiet(s));
         usec_t due = s->ends;
 
-        if (first_of(s, REPORT_DUE) != VIOLATION_NONE || s->n_released > 0 || s->n_quiet_released > 0)
+        if (first_of(s, REPORT_DUE) != VIOLATION_NONE || (s->releases_held && s->table->reports[REPORT_HELD].n > 0) ||
+            (s->releases_quiet && s->table->lives[LIFE_QUIET].n > 0))
                 return 0;
         if (cooling)
                 due = MIN(due, cool_at(s, cooling));

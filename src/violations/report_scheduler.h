@@ -14,7 +14,7 @@ struct report_scheduler {
         struct violation_table *table;         /* borrows */
         usec_t ends;                           /* the interval in which lines are counted; USEC_INFINITY: there is none */
         uint32_t n_reported, n_quiet;          /* lines in it */
-        uint32_t n_released, n_quiet_released; /* of those that wait, the first ones, which are reported one by one now */
+        bool releases_held, releases_quiet;    /* those that wait are reported one by one now */
         bool in_storm;                         /* the last interval ended with a summary */
 };
 

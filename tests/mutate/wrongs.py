@@ -207,7 +207,7 @@ WRONGS = [
     Wrong("violations-storm-of-one-more", REPORT_SCHEDULER, "n_reported + n_waiting > VIOLATIONS_STORM_PORTS;", "n_reported + n_waiting > VIOLATIONS_STORM_PORTS + 40;"),
     Wrong("violations-storm-counts-records", REPORT_SCHEDULER, "i == 0 || !violation_port_equal(all[i - 1].port, all[i].port);", "1;"),
     Wrong("violations-quiet-one-by-one", REPORT_SCHEDULER, "} else if (e->in_sum || ", "} else if (false || "),
-    Wrong("violations-sum-of-quiet-lost", REPORT_SCHEDULER, "        s->n_quiet_released = n_quiet;\n", ""),
+    Wrong("violations-sum-of-quiet-lost", REPORT_SCHEDULER, "        s->releases_quiet = true;\n", ""),
     Wrong("violations-a-burst-after-a-pause", POLL, "                set_turns(p, now, p->position);\n}", "                (void) 0;\n}"),
     Wrong("violations-round-begins-anew", POLL, "        set_turns(p, then, position);\n        stop_waiting", "        set_turns(p, then, 0);\n        stop_waiting"),
     Wrong("violations-late-after-one-long-cycle", POLL, "p->n_late_rounds >= VIOLATIONS_QUIET_INTERVALS", "p->n_late_rounds > 0"),
