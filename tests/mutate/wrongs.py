@@ -205,6 +205,8 @@ WRONGS = [
     Wrong("violations-reported-twice", REPORT_SCHEDULER, "        e->record.unreported = 0;\n        e->report_saturated", "        e->report_saturated"),
     Wrong("violations-storm-reports-all", REPORT_SCHEDULER, "(is_new || !s->in_storm)", "true"),
     Wrong("violations-storm-of-one-more", REPORT_SCHEDULER, "n_reported + n_waiting > VIOLATIONS_STORM_PORTS;", "n_reported + n_waiting > VIOLATIONS_STORM_PORTS + 40;"),
+    Wrong("violations-storm-of-the-limit", REPORT_SCHEDULER, "n_reported + n_waiting > VIOLATIONS_STORM_PORTS;", "n_reported + n_waiting >= VIOLATIONS_STORM_PORTS;"),
+    Wrong("violations-quiet-without-limit", REPORT_SCHEDULER, " || (s->ends != USEC_INFINITY && s->n_quiet >= VIOLATIONS_STORM_PORTS)", ""),
     Wrong("violations-storm-counts-records", REPORT_SCHEDULER, "i == 0 || !violation_port_equal(all[i - 1].port, all[i].port);", "1;"),
     Wrong("violations-quiet-one-by-one", REPORT_SCHEDULER, "} else if (e->in_sum || ", "} else if (false || "),
     Wrong("violations-sum-of-quiet-lost", REPORT_SCHEDULER, "        s->releases_quiet = true;\n", ""),

@@ -632,6 +632,45 @@ START_TEST(sixteen_are_no_storm)
 }
 END_TEST
 
+/* When as many as the limit go on after a storm, they are reported one by one; one more is a storm. */
+START_TEST(a_storm_down_to_the_limit)
+{
+        usec_t t = START + INTERVAL;
+        uint64_t told = 0;
+
+        all_see(START, STORM, 0);
+        all_see(t, STORM, 1);
+        ck_assert_uint_eq(drain(t, VIOLATION_FIRST, &told), VIOLATIONS_STORM_PORTS);
+        ck_assert_uint_eq(drain(t += INTERVAL, VIOLATION_STORM, &told), 1);
+        all_see(t + 1, VIOLATIONS_STORM_PORTS + 1, 2);
+        ck_assert_uint_eq(drain(t + 1, VIOLATION_STORM, &told), 0);
+        ck_assert_uint_eq(drain(t += INTERVAL, VIOLATION_STORM, &told), 1);
+        all_see(t + 1, VIOLATIONS_STORM_PORTS, 3);
+        ck_assert_uint_eq(drain(t + 1, VIOLATION_MORE, &told), 0);
+        ck_assert_uint_eq(drain(t += INTERVAL, VIOLATION_MORE, &told), VIOLATIONS_STORM_PORTS);
+}
+END_TEST
+
+/* Of those that were reported one by one in several intervals, more than the limit become quiet in one. */
+START_TEST(quiet_has_a_limit)
+{
+        usec_t t = START;
+        uint64_t told = 0;
+
+        all_see(t, 20, 0);
+        all_see(t += INTERVAL, 10, 1);
+        ck_assert_uint_eq(drain(t, VIOLATION_FIRST, &told), 10);
+        for (unsigned i = 11; i <= 20; i++)
+                see(t + INTERVAL, i, 64, 1);
+        ck_assert_uint_eq(drain(t += INTERVAL, VIOLATION_FIRST, &told), 10);
+        t += 10 * INTERVAL;
+        ck_assert_uint_eq(drain(t, VIOLATION_QUIET, &told), VIOLATIONS_STORM_PORTS);
+        ck_assert_uint_eq(violations_due(violations), t + INTERVAL);
+        ck_assert_uint_eq(drain(t + INTERVAL, VIOLATION_ALL_QUIET, &told), 1);
+        ck_assert_uint_eq(report.n_ports, 4);
+}
+END_TEST
+
 /* A port with two records is one port. */
 START_TEST(a_storm_counts_ports)
 {
@@ -833,6 +872,8 @@ int main(void)
         tcase_add_test(t, a_storm_ends_with_one_line);
         tcase_add_test(t, a_storm_that_ends_bit_by_bit);
         tcase_add_test(t, sixteen_are_no_storm);
+        tcase_add_test(t, a_storm_down_to_the_limit);
+        tcase_add_test(t, quiet_has_a_limit);
         tcase_add_test(t, a_storm_counts_ports);
         tcase_add_test(t, records_are_bounded);
         tcase_add_test(t, numbers_stop_at_their_maximum);
