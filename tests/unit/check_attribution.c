@@ -424,6 +424,10 @@ static const struct situation situations[] = {
           "at switch port leaf07/20 (notice 259, P_Key mismatch at a switch); node0042 was taken out of tenant-a "
           "(0x0101) 3 minutes ago by generation 42: probably its jobs still use the old key; it is a limited member "
           "of default and lustre; no host is plugged into leaf07/20" },
+        /* the default partition */
+        { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0007, 1, 1, 0, 0, 0, { .key = 0xffff, ENDS(42, 16) }, 0,
+          "node0042 mlx5_0/1 sent 1 packet to node0007 mlx5_0/1 with P_Key 0xffff (the full key of default), refused there "
+          "(notice 257, P_Key mismatch); node0042 is only a limited member of default, but used the full key" },
         /* its other adapter is a member */
         { VIOLATION_FIRST, VIOLATION_NOTICE_257, NODE0050, 1, 1, 0, 0, 0, { .key = 0x8102, ENDS(62, 60) }, 0,
           "gpu01 mlx5_1/1 sent 1 packet to node0050 mlx5_0/1 with P_Key 0x8102 (the full key of tenant-b), refused there "
