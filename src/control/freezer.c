@@ -7,18 +7,18 @@
 
 #include "events/event_text.h"
 
-#define MAX_GIVEN 200000 /* ports that are gone are remembered up to here */
+#define MAX_GIVEN 200000 /* absent ports are remembered up to this number of ports */
 
-/* What an endport was given, by the last policy in force under which it was not frozen. */
+/* The entries that an endport got from the last policy in force under which it was not frozen. */
 struct given {
         struct guid node_guid;
         uint8_t number;
         struct desired_port keys;
 };
 
-/* All of one sweep; the next one makes another. */
+/* The result of one sweep; the next sweep makes another. */
 struct freezer {
-        struct arena *arena;   /* of what follows; NULL: nothing was seen yet */
+        struct arena *arena;   /* of what follows; NULL: before the first sweep */
         struct given *given;   /* ascending (node GUID, number) */
         uint32_t n_given;
         struct frozen_port *ports;
@@ -54,7 +54,7 @@ static struct guid node_guid_of(const struct subnet *s, uint32_t port)
         return s->nodes[s->ports[port].node].guid;
 }
 
-/* NULL: it is not known. */
+/* NULL: not known. */
 static const struct given *find_given(const struct freezer *f, struct guid node, uint8_t number)
 {
         uint32_t i = LOWER_BOUND(g, f->given, f->n_given, compare(g->node_guid, g->number, node, number) < 0);
@@ -62,9 +62,9 @@ static const struct given *find_given(const struct freezer *f, struct guid node,
         return i < f->n_given && compare(f->given[i].node_guid, f->given[i].number, node, number) == 0 ? &f->given[i] : NULL;
 }
 
-/* --- what the rule takes for the policy ------------------------------------------------------------------------------- */
+/* --- ranges ----------------------------------------------------------------------------------------------------------- */
 
-/* The entry of the highest level of the base at *at, which is moved behind it. */
+/* The entry with the highest level of the base at *at. Moves *at behind that base. */
 static struct p_key take_highest(const struct desired_port *p, uint32_t *at)
 {
         struct p_key key = p->wanted[(*at)++];
@@ -76,10 +76,10 @@ static struct p_key take_highest(const struct desired_port *p, uint32_t *at)
 
 /* One base of two sets. */
 struct two_keys {
-        struct p_key x, y; /* 0: it is not in this set */
+        struct p_key x, y; /* 0: the set has no entry of the base */
 };
 
-/* The next base of both together. *i and *k: where they stand. False: there is none. */
+/* The next base of the union of both sets. *i and *k: positions in them. False: there is none. */
 static bool take_next(const struct desired_port *x, uint32_t *i, const struct desired_port *y, uint32_t *k, struct two_keys *ret)
 {
         uint32_t base_x = *i < x->n_wanted ? p_key_base(x->wanted[*i]) : UINT32_MAX;
@@ -95,7 +95,7 @@ static bool take_next(const struct desired_port *x, uint32_t *i, const struct de
         return true;
 }
 
-/* In each base the lower level of both, or the higher one. */
+/* Gives each base the lower level of both sets, or the higher one. */
 static int combine(struct arena *a, const struct desired_port *x, const struct desired_port *y, bool higher,
                    struct desired_port *ret)
 {
@@ -117,14 +117,14 @@ static int combine(struct arena *a, const struct desired_port *x, const struct d
         return 0;
 }
 
-/* Of the port of the decision, in `all`. */
+/* The index in `all` of a port of `s`. */
 static uint32_t find_in(const struct subnet *all, const struct subnet *s, uint32_t port)
 {
         return all == s ? port : subnet_find_port_of(all, node_guid_of(s, port), s->ports[port].number);
 }
 
-/* At least the lower one of what it was given before and of what the lines say, or what is certain; at most the higher one of both.
- * ret may be `lines`. */
+/* The range of a port. At least the lower level of what it had before and of what the lines give it, or what is certain, if that is
+ * more; at most the higher level of both. ret may be `lines`. */
 static int limit_port(const struct freezer *f, struct arena *a, struct guid node, uint8_t number, const struct desired_port *lines,
                       const struct desired_port *certain, struct desired_port *ret)
 {
@@ -149,13 +149,13 @@ static int limit_port(const struct freezer *f, struct arena *a, struct guid node
         return r;
 }
 
-/* Else the policy says exactly what the port is given, and only its table cannot have it. */
-static bool is_of_lines(enum freeze why)
+/* False: it is clear what the policy gives the port, but its table cannot hold it. */
+static bool is_ambiguous(enum freeze why)
 {
         return why == FREEZE_NAME || why == FREEZE_SWITCH_NAME || why == FREEZE_LINES;
 }
 
-/* `to` has what the lines say, also of an adapter that did not answer everything and is what it was before. */
+/* `to` has what the lines give each port, also of an incomplete adapter, which counts as what it was before. */
 static int limit_frozen(const struct freezer *f, struct arena *a, const struct reconciled *decision, struct desired *to)
 {
         const struct subnet *s = decision->desired->subnet;
@@ -171,14 +171,14 @@ static int limit_frozen(const struct freezer *f, struct arena *a, const struct r
                         continue;
                 r = limit_port(f, a, node_guid_of(s, i), s->ports[i].number, &to->ports[at], &decision->certain[i],
                                &to->ports[at]);
-                if (!is_of_lines(decision->plan->frozen[i]))
+                if (!is_ambiguous(decision->plan->frozen[i]))
                         to->ports[at].most = NULL;
         }
         return r;
 }
 
-/* An adapter that is gone may have been replaced by the one that has its name now. A port that is gone of one that is there is as
- * contested as that. */
+/* An adapter that is gone may have been replaced by the one that has its name now. A missing port of an adapter that is in the
+ * fabric is as contested as the adapter. */
 static bool is_contested(const struct subnet *s, const struct desired *all, uint32_t port)
 {
         uint32_t node = subnet_find_node(s, node_guid_of(all->subnet, port));
@@ -246,7 +246,7 @@ int freezer_limit(const struct freezer *f, struct arena *a, const struct reconci
         return limit_frozen(f, a, decision, to);
 }
 
-/* --- what is remembered ------------------------------------------------------------------------------------------------ */
+/* --- given entries ----------------------------------------------------------------------------------------------------- */
 
 static int copy_given(struct freezer *to, struct guid node, uint8_t number, const struct desired_port *keys)
 {
@@ -260,7 +260,7 @@ static int copy_given(struct freezer *to, struct guid node, uint8_t number, cons
         return 0;
 }
 
-/* A port that one discovery misses may be frozen in the next. */
+/* Keeps absent ports up to this one: a port that one discovery misses may be frozen in the next. */
 static int keep_absent(const struct freezer *old, uint32_t *at, struct guid node, uint8_t number, struct freezer *to)
 {
         int r = 0;
@@ -304,7 +304,7 @@ static int remember_given(const struct freezer *old, const struct reconciled *de
         return r < 0 ? r : keep_absent(old, &at, last, UINT8_MAX, to);
 }
 
-/* --- which are frozen --------------------------------------------------------------------------------------------------- */
+/* --- frozen ports ------------------------------------------------------------------------------------------------------- */
 
 static const struct frozen_port *find_frozen(const struct freezer *f, const struct frozen_port *port)
 {
@@ -357,8 +357,9 @@ static void log_port(struct log *log, uint64_t generation, const struct frozen_p
                         "%s (0x%016" PRIx64 ") is not frozen any more", p->label, p->port_guid.v);
 }
 
-/* Ports of `now` that `before` has not, or for another reason. */
-static void log_news(struct log *log, uint64_t generation, const struct freezer *now, const struct freezer *before, bool is_frozen)
+/* Logs ports of `now` that are not in `before`, or, if is_frozen, are there for another reason. */
+static void log_changes(struct log *log, uint64_t generation, const struct freezer *now, const struct freezer *before,
+                        bool is_frozen)
 {
         uint32_t n = 0;
 
@@ -388,8 +389,8 @@ int freezer_see(struct freezer *f, const struct reconciled *decision, uint64_t g
                 arena_free(now.arena);
                 return r;
         }
-        log_news(log, generation, &now, f, true);
-        log_news(log, generation, f, &now, false);
+        log_changes(log, generation, &now, f, true);
+        log_changes(log, generation, f, &now, false);
         arena_free(f->arena);
         *f = now;
         return 0;

@@ -9,7 +9,7 @@
 
 #define MAX_FINDINGS 256 /* for each answer */
 
-/* --- findings for those who wait -------------------------------------------------------------------------------- */
+/* --- findings for the answers ------------------------------------------------------------------------------------- */
 
 static void copy_findings(const struct findings *from, struct findings *to)
 {
@@ -42,7 +42,7 @@ void reload_note_findings(struct control *c, const struct findings *findings)
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */
 
-/* The first n of c->answer.requests. The shell has taken the answer before it calls again, and no event causes two. */
+/* Answers the first n of c->answer.requests. The shell takes the answer before it calls again, and no event causes two. */
 static void answer(struct control *c, enum reload_outcome outcome, const struct findings *findings, size_t n)
 {
         struct reload_answer *a = &c->answer;
@@ -61,15 +61,15 @@ static void answer(struct control *c, enum reload_outcome outcome, const struct 
         control_do(c, &(struct control_action) { .kind = CONTROL_ANSWER, .end = &a->end });
 }
 
-/* To the one that asked for this candidate, if somebody did. */
+/* Answers the request that brought this candidate, if there is one. */
 static void answer_one(struct control *c, const struct control_candidate *loaded, enum reload_outcome outcome)
 {
         c->answer.requests[0] = loaded->request;
         answer(c, outcome, loaded->findings, loaded->request ? 1 : 0);
 }
 
-/* Has the sweep that ends now done what this one asked for? */
-static bool is_served(const struct control *c, const struct reload_request *q)
+/* Has the sweep that ends now carried out this request? */
+static bool is_carried_out(const struct control *c, const struct reload_request *q)
 {
         if (q->unchanged)
                 return c->sweep.kind == SWEEP_FULL && q->serial < c->sweep.first_serial;
@@ -82,7 +82,7 @@ static size_t take_requests(struct control *c, bool all)
         size_t n = 0, kept = 0;
 
         for (size_t i = 0; i < r->n_pending; i++) {
-                if (!all && !is_served(c, &r->pending[i]))
+                if (!all && !is_carried_out(c, &r->pending[i]))
                         r->pending[kept++] = r->pending[i];
                 else if (r->pending[i].id)
                         c->answer.requests[n++] = r->pending[i].id;
@@ -103,7 +103,7 @@ static enum reload_outcome outcome_of(const struct control *c, enum sweep_result
 {
         if (c->candidate || result == SWEEP_WAITS || result == SWEEP_FAILED)
                 return RELOAD_WAITS;
-        /* behind a silent link may be a port that was not compared, as one that could not be read */
+        /* a port behind a silent link was not compared, like one that could not be read */
         if (result == SWEEP_PARTIAL || c->status.n_frozen > 0 || c->status.ports.silent > 0)
                 return RELOAD_PARTIAL;
         return RELOAD_CARRIED_OUT;
@@ -114,7 +114,7 @@ void reload_sweep_ended(struct control *c, enum sweep_result result)
         enum reload_outcome outcome = outcome_of(c, result);
         bool all_unchanged = true;
 
-        /* where nothing can be done there is nothing to wait for */
+        /* nobody waits until the fabric can be reached */
         if (outcome == RELOAD_WAITS) {
                 end_requests(c, outcome, NULL, true);
                 return;
@@ -126,7 +126,7 @@ void reload_sweep_ended(struct control *c, enum sweep_result result)
 
 /* --- refused ------------------------------------------------------------------------------------------------------ */
 
-/* All findings, and as the last line what stays in force. */
+/* Logs all findings, and last what stays in force. */
 static void report_refused(struct control *c, const struct findings *findings)
 {
         struct log_about about = { .generation = c->in_force ? c->in_force->number : 0 };
@@ -152,7 +152,7 @@ void reload_refuse(struct control *c, const struct findings *findings)
         end_requests(c, RELOAD_REFUSED, findings, true);
 }
 
-void reload_cannot(struct control *c, const struct findings *findings)
+void reload_refuse_all(struct control *c, const struct findings *findings)
 {
         end_requests(c, RELOAD_REFUSED, findings, true);
 }
@@ -175,8 +175,8 @@ void reload_accept(struct control *c)
                 control_will_store(c, g);
 }
 
-/* What nobody writes here is not said to be in force. */
-static const char *what_only_compares(const struct control *c, const struct generation *g)
+/* Why this host only compares tables with the generation; NULL: it writes them, so that it is in force. */
+static const char *describe_comparing(const struct control *c, const struct generation *g)
 {
         if (g->audits)
                 return ": pkeyd compares the tables with it, and writes nothing";
@@ -193,7 +193,7 @@ void reload_announce(struct control *c)
         if (!c->unannounced)
                 return;
         c->unannounced = false;
-        compares = what_only_compares(c, g);
+        compares = describe_comparing(c, g);
         log_add(c->log, LOG_EVENT_GENERATION, &(struct log_about) { .generation = g->number },
                 "generation %" PRIu64 "%s: %u partition%s, mode %s%s%s", g->number, compares ? "" : " is in force",
                 g->policy->n_partitions, text_plural(g->policy->n_partitions), g->audits ? "audit" : "enforce",
@@ -202,7 +202,7 @@ void reload_announce(struct control *c)
 
 /* --- loaded ------------------------------------------------------------------------------------------------------- */
 
-/* Of those that nobody is to be answered for the last one is enough. */
+/* Of requests that get no answer only the last one is kept. False: there are too many. */
 static bool add_request(struct control *c, uint64_t id, bool unchanged)
 {
         struct reloads *r = &c->reloads;
@@ -217,7 +217,7 @@ static bool add_request(struct control *c, uint64_t id, bool unchanged)
         return true;
 }
 
-/* Only this one is concerned: a reload that is pending goes on. */
+/* A reload that is pending continues. */
 static void refuse_files(struct control *c, const struct control_candidate *loaded)
 {
         report_refused(c, loaded->findings);
@@ -227,7 +227,7 @@ static void refuse_files(struct control *c, const struct control_candidate *load
 static void take_unchanged(struct control *c, const struct generation *wanted)
 {
         log_add(c->log, LOG_EVENT_RELOAD_UNCHANGED, &(struct log_about) { .generation = wanted->number },
-                "both files are as they were; looking at the whole fabric");
+                "both files are unchanged; sweeping the whole fabric");
         c->status.n_file_errors = 0;
         schedule_full_sweep(&c->schedule);
 }

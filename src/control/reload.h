@@ -3,20 +3,20 @@
 
 #include "control/control_internal.h"
 
-/* Both files were loaded, with or without success. */
+/* Takes the result of loading both files. */
 void reload_candidate(struct control *c, const struct control_candidate *loaded);
 
-/* The planner accepted the candidate: it is in force. / Refused it: what was in force stays. */
+/* The planner accepted the candidate: it comes into force. / Refused it: the generation in force stays. */
 void reload_accept(struct control *c);
 void reload_refuse(struct control *c, const struct findings *findings);
-/* It can be written, or nothing has to be: a generation that was accepted is said to be in force, once. */
+/* Logs once that the generation is in force, when it can be written, or nothing has to be. */
 void reload_announce(struct control *c);
-/* What is in force cannot be carried out on this fabric, for these reasons. */
-void reload_cannot(struct control *c, const struct findings *findings);
-/* Findings of the planner, for those who wait. */
+/* No generation can be carried out on this fabric: all requests are answered with these findings. */
+void reload_refuse_all(struct control *c, const struct findings *findings);
+/* Adds findings of the planner to the answers. */
 void reload_note_findings(struct control *c, const struct findings *findings);
 
-/* A sweep ended like that: the reloads that it has carried out have ended, too. */
+/* A sweep ended: so have the reloads that it carried out. */
 void reload_sweep_ended(struct control *c, enum sweep_result result);
-/* Frees what reloads and answers hold. */
+/* Frees the findings of reloads and answers. */
 void reload_done(struct control *c);

@@ -4,9 +4,9 @@
 #include "util/cleanup.h"
 #include "control/backoff.h"
 
-#define WAIT_FOR_PORT (3 * USEC_PER_SEC)    /* how often a port that is down is looked at */
+#define WAIT_FOR_PORT (3 * USEC_PER_SEC)    /* between two queries of a port that is down */
 #define EVENT_SOON    (300 * USEC_PER_MSEC) /* the sweep after an event of a local port */
-#define EVENT_GAP     (5 * USEC_PER_SEC)    /* between two of them */
+#define EVENT_GAP     (5 * USEC_PER_SEC)    /* between two such sweeps */
 #define SOON          (5 * USEC_PER_SEC)    /* the full sweep after a reload */
 #define MAX_TROUBLE   (60 * USEC_PER_SEC)   /* the longest wait after a sweep that failed */
 
@@ -38,7 +38,7 @@ void schedule_begin(struct schedule *s, usec_t now, enum sweep_kind kind, usec_t
 
 /* --- how a sweep ended ---------------------------------------------------------------------------------------------- */
 
-/* After a reload the known fabric was written; it is soon swept as a whole. */
+/* After a reload, which wrote the known fabric, the whole fabric is swept soon. */
 static void sweep_settled(struct schedule *s, usec_t now)
 {
         if (s->sweep_soon)
@@ -67,7 +67,7 @@ void schedule_ended(struct schedule *s, usec_t now, enum sweep_result result, us
         case SWEEP_WAITS:
                 s->sweep_at = now + WAIT_FOR_PORT;
                 break;
-        case SWEEP_STOPPED: /* for a new policy, which is next */
+        case SWEEP_STOPPED: /* for a new policy, which is due now */
                 s->reload_due = true;
                 return;
         case SWEEP_STALE:

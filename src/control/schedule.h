@@ -2,45 +2,45 @@
 #pragma once
 
 /*
- * When the next sweep is due, and of which kind. A sweep of the whole fabric every sweep_interval; sooner after an event of
- * a local port, a reload, or a problem; and between them short ones over ports that failed.
+ * When the next sweep is due, and of which kind. There is a sweep of the whole fabric every sweep_interval; sooner after an event
+ * of a local port, a reload, or a problem; and in between there are short ones over ports that failed.
  */
 
 #include "control/control.h"
 
 enum sweep_kind {
         SWEEP_FULL,  /* discover, and read every table */
-        SWEEP_KNOWN, /* the fabric as it is known: a new policy is carried out at once; apply reads first */
+        SWEEP_KNOWN, /* carry out a new policy at once, on the known fabric; apply reads before it writes */
         SWEEP_RETRY, /* only ports that failed are read again */
 };
 
 struct schedule {
         usec_t sweep_at, retry_at;   /* the next full sweep, the next short one */
-        usec_t event_sweep_at;       /* the last full sweep that was due to an event */
+        usec_t event_sweep_at;       /* when the last full sweep after an event was due */
         usec_t retry_delay, trouble_delay;
         bool sweep_soon;             /* after a reload: the next sweep of the known fabric is followed by a full one */
         bool reload_due;             /* a candidate waits for a sweep of the known fabric */
-        bool is_stale;               /* what was read is not what is there: a candidate waits for a full sweep, too */
+        bool is_stale;               /* the last sweep was stale: a candidate waits for a full sweep, too */
 };
 
 void schedule_init(struct schedule *s);
 
 usec_t schedule_due(const struct schedule *s);
-/* What is due now, after a stale sweep a full one in any case. known: there is a snapshot of the port that is wanted, and the
- * port works. */
+/* The kind of sweep that is due now; after a stale one always a full one. known: there is a snapshot through the port that the
+ * settings name, and the port works. */
 enum sweep_kind schedule_kind(const struct schedule *s, usec_t now, bool known);
 void schedule_begin(struct schedule *s, usec_t now, enum sweep_kind kind, usec_t interval);
 
-/* How the sweep ended. interval: of full sweeps. */
+/* A sweep ended. interval: of full sweeps. */
 void schedule_ended(struct schedule *s, usec_t now, enum sweep_result result, usec_t interval);
 
-/* Both files were loaded: another candidate. */
+/* There is another candidate. */
 void schedule_reload(struct schedule *s);
-/* A full sweep is next: they are as they were, or one was interrupted. */
+/* A full sweep is due now: both files are unchanged, or a full sweep was interrupted. */
 void schedule_full_sweep(struct schedule *s);
-/* The candidate is there no more. */
+/* There is no candidate any more. */
 void schedule_no_candidate(struct schedule *s);
-/* Something happened in the fabric. A link that flaps does not make one sweep after the other. */
+/* An event of a local port. A link that flaps does not cause one sweep after the other. */
 void schedule_event(struct schedule *s, usec_t now);
-/* A port is to be read again at `at`. */
+/* A port must be read again at `at`. */
 void schedule_port(struct schedule *s, usec_t at);

@@ -60,7 +60,7 @@ void snapshot_merge(struct snapshot *s, const struct observed *seen)
                         memcpy(to->entries, from->entries, from->capacity * sizeof(from->entries[0]));
                         to->source = TABLE_READ;
                 } else if (!could_not_be_read(from)) {
-                        continue; /* was not asked */
+                        continue; /* was not queried */
                 } else if (to->source == TABLE_READ) {
                         to->source = TABLE_ASSUMED;
                 }

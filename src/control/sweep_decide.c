@@ -27,7 +27,7 @@ static void refuse(struct control *c, const struct findings *findings)
                 log_add(c->log, LOG_EVENT_POLICY_REFUSED, &(struct log_about) { .generation = g->number },
                         "%zu error%s: the policy cannot be carried out on this fabric; nothing was written", n, text_plural(n));
         g->n_refused = n;
-        reload_cannot(c, findings);
+        reload_refuse_all(c, findings);
         sweep_end(c, SWEEP_REFUSED);
 }
 

@@ -97,7 +97,7 @@ def test_daemon():
         key_file(fabric, "".join(reversed(lines)))
         seen = len(daemon.text())
         daemon.reload()
-        daemon.wait_text("both files are as they were", after=seen)
+        daemon.wait_text("both files are unchanged", after=seen)
         n = len(madtrace.m_keys(fabric.path("daemon")))
         wait_for(lambda: len(madtrace.m_keys(fabric.path("daemon"))) > n + 50, "another sweep")
         check_equal({key for _, _, key in madtrace.m_keys(fabric.path("daemon"))[n:]}, {OTHER}, "M_Keys of the next sweep")

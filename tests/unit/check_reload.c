@@ -101,7 +101,7 @@ START_TEST(unchanged)
         serve(POLICY_1);
         reload(POLICY_1, 7);
         ck_assert_uint_eq(noted.n_answers, 0);
-        expect_logged(LOG_EVENT_RELOAD_UNCHANGED, "both files are as they were");
+        expect_logged(LOG_EVENT_RELOAD_UNCHANGED, "both files are unchanged");
         ck_assert_uint_eq(control_due(c), 0);
         until(CONTROL_DISCOVERING);
         sweep();
