@@ -84,7 +84,7 @@ static bool read_freed(const json_t *o, struct freed_index *f)
         return true;
 }
 
-/* All of a port or nothing: half a memory would be taken for a whole one. */
+/* All freed indexes of a port or none: a part of them would count as all. */
 static int restore_freed(struct index_memory *m, struct guid node_guid, uint8_t port, const json_t *list)
 {
         size_t n = json_array_size(list);
@@ -132,7 +132,7 @@ void records_put_known(struct store_transaction *t, const struct known *k)
 {
         char key[STORE_KEY_MAX + 1];
 
-        /* first: who is gone may be back */
+        /* first, because a port that was gone may have returned */
         for (uint32_t i = 0; i < k->n_gone; i++) {
                 (void) snprintf(key, sizeof(key), RECORDS_KNOWN_KEY, k->gone[i].v);
                 store_delete(t, key);
@@ -188,7 +188,7 @@ void generation_history_done(struct generation_history *h)
         *h = (struct generation_history) {};
 }
 
-/* The last one, which is of this number. */
+/* The last item, which is of this number; added if necessary. */
 static struct stored_generation *history_add(struct generation_history *h, uint64_t number)
 {
         if (h->n > 0 && h->items[h->n - 1].number == number)
@@ -199,7 +199,7 @@ static struct stored_generation *history_add(struct generation_history *h, uint6
         return &h->items[h->n++];
 }
 
-/* How many must go, so that there is room for one more. */
+/* How many to delete, so that there is room for one more. */
 static size_t n_surplus(const struct generation_history *h)
 {
         return h->n < RECORDS_MAX_GENERATIONS ? 0 : h->n - RECORDS_MAX_GENERATIONS + 1;
@@ -249,7 +249,7 @@ void generation_history_stored(struct generation_history *h, const struct genera
         if (surplus > 0)
                 memmove(h->items, h->items + surplus, (h->n -= surplus) * sizeof(*h->items));
         item = history_add(h, g->number);
-        if (item) /* else it is kept for longer than it need be */
+        if (item) /* else it is deleted later than necessary */
                 item->n_parts = n_parts_of(g);
 }
 
@@ -289,7 +289,7 @@ static void count_damaged(struct remembered *r, const char *key)
                 r->first_damaged = arena_strdup(r->arena, key) ?: "?";
 }
 
-/* Ends the generation before: has it all its bytes? */
+/* Ends the generation before, which is damaged if it does not have all its bytes. */
 static void begin_generation(struct remembered *r, uint64_t number)
 {
         char key[STORE_KEY_MAX + 1];
@@ -418,8 +418,8 @@ int remembered_restore(struct remembered *r, const char *key, const void *value,
         int e;
 
         if (!key) {
-                r->in_doubt = true; /* it may be that of a generation */
-                count_damaged(r, "(its key is none)");
+                r->in_doubt = true; /* it may belong to a generation */
+                count_damaged(r, "(a record without a key)");
                 return 0;
         }
         if (begins_with(key, KNOWLEDGE_PREFIX))

@@ -5,26 +5,26 @@
  * What pkeyd remembers from one run to the next, as records of a store:
  *
  *     table/KIND/0xNODE/NUMBER       what is known of a P_Key table (knowledge/memory.h)
- *     index/0xNODE/NUMBER            the freed indexes of a port, so that they are not given to another partition while a process
- *                                    may still hold them, {"node", "port", "freed": [{"index", "base", "full", "sequence",
- *                                    "lost"}]}: base of the partition that used it, by a full entry; the lower the sequence, the
- *                                    longer ago it was freed; lost: another writer freed it, the entry comes back there
- *     known/0xPORTGUID               an endport that was seen, and not absent for 90 days since, so that OpenSM's partition file
+ *     index/0xNODE/NUMBER            the freed indexes of a port, so that no other partition gets them while a process may still
+ *                                    use them, {"node", "port", "freed": [{"index", "base", "full", "sequence", "lost"}]}: base of
+ *                                    the partition that used the index, and whether by a full entry; the lower the sequence, the
+ *                                    longer ago it was freed; lost: another writer freed it, and the entry will be put back there
+ *     known/0xPORTGUID               an endport that was seen, and was not absent for 90 days since, so that OpenSM's partition file
  *                                    names hosts that are down, {"node", "port", "port_guid", "type", "description", "switch",
- *                                    "switch_port", "seen", "absent"}; type: 1 channel adapter, 2 switch, 3 router; absent: the
- *                                    seconds, to the hour, in which pkeyd ran and swept, whatever the clock of the host says
- *     generation/NUMBER              a policy that came in force, {"number", "time", "policy_size"}; NUMBER has 20 digits
+ *                                    "switch_port", "seen", "absent"}; type: 1 channel adapter, 2 switch, 3 router; absent: for
+ *                                    how many seconds, rounded to hours, counting only the time in which pkeyd ran and swept
+ *     generation/NUMBER              a policy that came into force, {"number", "time", "policy_size"}; NUMBER has 20 digits
  *     generation/NUMBER/policy/PART  its bytes, in parts of STORE_VALUE_MAX; PART has two digits
  *
  * Times are seconds since 1970, P_Keys and GUIDs in hex. The highest generation is in force.
  *
- * Putting: only what changed since it was stored last goes into a transaction, and what is gone is deleted. Each owner counts
- * as unstored what changed; after the commit it is told that all was stored:
+ * A transaction puts only what has changed since it was stored last, and deletes what is gone. The owner of each kind of records
+ * knows what has changed; after the commit it marks everything as stored:
  *
  *     knowledge_store, records_put_...  ->  commit  ->  knowledge_stored, index_memory_stored, known_stored, ...
  *
- * A record that cannot be understood is counted and named. It never stands for an empty one: of its table nothing is known,
- * and if it is of the highest generation, no policy is known to be in force.
+ * A record that is damaged is counted and named. It does not count as an empty one: then nothing is known of that table, or, if it
+ * belongs to the highest generation, no policy is known to be in force.
  */
 
 #include "generation/generation.h"
@@ -38,14 +38,14 @@
 #define RECORDS_KNOWN      "known/"
 #define RECORDS_GENERATION "generation/"
 
-/* With a node GUID and a port number; with a port GUID. */
+/* Formats: of a node GUID and a port number; of a port GUID. */
 #define RECORDS_INDEX_KEY RECORDS_INDEX "0x%016" PRIx64 "/%u"
 #define RECORDS_KNOWN_KEY RECORDS_KNOWN "0x%016" PRIx64
 
-/* More generations than these are deleted, the oldest first. */
+/* Of more generations the oldest are deleted. */
 #define RECORDS_MAX_GENERATIONS 100
 
-/* Of one port only those are stored that were freed last, so that a node with a huge table cannot make a value too large. */
+/* Of more freed indexes of a port those that were freed last are stored, so that no value is too large. */
 #define RECORDS_MAX_FREED 8192
 
 /* --- generations in the store ------------------------------------------------------------------------------------- */
@@ -58,7 +58,7 @@ struct generation_history {
         size_t n, allocated;
 };
 
-/* --- what was remembered ------------------------------------------------------------------------------------------ */
+/* --- all records of a store --------------------------------------------------------------------------------------- */
 
 /* A reader takes what it needs (STEAL), remembered_free() frees the rest. */
 struct remembered {
@@ -68,11 +68,11 @@ struct remembered {
         struct index_memory *indexes;       /* owned, never NULL */
         struct known known;                 /* owned */
         struct generation_history history;  /* owned */
-        uint64_t generation;                /* the highest number that was ever in force; 0: none */
-        const char *policy;                 /* of that generation, borrowed from the whole; NULL: it is not known */
+        uint64_t generation;                /* the highest number that ever was in force; 0: none */
+        const char *policy;                 /* of that generation, borrowed from this struct; NULL: not known */
         size_t n_policy;
-        size_t n_damaged;                   /* records that were not understood */
-        const char *first_damaged;          /* the key of one, in the arena */
+        size_t n_damaged;                   /* damaged records */
+        const char *first_damaged;          /* the key of the first one, in the arena */
 
         struct {                            /* the highest generation so far */
                 uint64_t number;
@@ -81,32 +81,32 @@ struct remembered {
                 bool damaged;
                 struct text bytes;
         } filling;
-        bool in_doubt;                      /* the number of a generation was not understood: it may be the highest */
+        bool in_doubt;                      /* a damaged record may belong to a higher generation */
 };
 
-/* Nothing is remembered. `boot` names this boot of the host, and is copied. Returns owned, or NULL when memory is out. */
+/* Empty. `boot` names this boot of the host, and is copied. Returns owned, or NULL when memory is out. */
 struct remembered *remembered_new(const char *boot);
 /* Accepts NULL, returns NULL. */
 struct remembered *remembered_free(struct remembered *r);
 DEFINE_CLEANUP(struct remembered *, remembered_free)
 #define _cleanup_remembered_ _cleanup_(remembered_free_p)
 
-/* Takes one record in; all come in the order of their keys. Key or value NULL: it is damaged, as store/store.h has it. Returns 0,
- * also of one that is damaged, or -ENOMEM. */
+/* Restores one record; the caller gives all in the order of their keys. Key or value NULL: damaged (see store/store.h). Returns 0,
+ * for a damaged record, too, or -ENOMEM. */
 int remembered_restore(struct remembered *r, const char *key, const void *value, size_t n);
-/* All records were given. Before this no policy is in force. */
+/* All records were given. Sets the generation and the policy. */
 void remembered_end(struct remembered *r);
 
 /* --- to the store ------------------------------------------------------------------------------------------------- */
 
-/* The ports whose freed indexes changed, the endports that are new, changed or gone. Errors stay in the transaction. */
+/* Put the ports whose freed indexes changed; the endports that are new, changed or gone. Errors stay in the transaction. */
 void records_put_indexes(struct store_transaction *t, const struct index_memory *m);
 void records_put_known(struct store_transaction *t, const struct known *k);
 
-/* A generation that is in force from `wall` on (seconds since 1970). The oldest beyond RECORDS_MAX_GENERATIONS are deleted. */
+/* Puts a generation that is in force from `wall` on (seconds since 1970), and deletes the oldest beyond RECORDS_MAX_GENERATIONS. */
 void records_put_generation(struct store_transaction *t, const struct generation_history *h, const struct generation *g,
                             uint64_t wall);
-/* It was stored. */
+/* The generation was stored. */
 void generation_history_stored(struct generation_history *h, const struct generation *g);
 /* Frees it; no generation is in the store. */
 void generation_history_done(struct generation_history *h);
