@@ -50,10 +50,10 @@
 #include "control/action.h"
 #include "control/freezer.h"
 #include "control/snapshot.h"
-#include "control/stored_records.h"
 #include "host/verbs_check.h"
 #include "mad_engine/dispatcher.h"
 #include "reconcile.h"
+#include "records/stored_records.h"
 
 struct control;
 

@@ -10,8 +10,6 @@ libpkeyd_core_la_SOURCES += \
 	src/control/freezer.h \
 	src/control/opensm_writer.c \
 	src/control/opensm_writer.h \
-	src/control/stored_records.c \
-	src/control/stored_records.h \
 	src/control/reload.c \
 	src/control/reload.h \
 	src/control/schedule.c \

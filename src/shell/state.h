@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The state directory for control's shells: the store (sqlite_store.h, records in control/stored_records.h), and the fabric
+ * The state directory for control's shells: the store (sqlite_store.h, records in records/stored_records.h), and the fabric
  * lock, a file `lock` that is held while tables are written.
  *
  *     state_open -> state_load -> ( state_lock -> state_commit, MADs, ... -> state_unlock )* -> state_close
@@ -15,7 +15,7 @@
  */
 
 #include "control/control.h"
-#include "control/stored_records.h"
+#include "records/stored_records.h"
 #include "shell/sqlite_store.h"
 
 #define STATE_DIR_DEFAULT "/var/lib/pkeyd"

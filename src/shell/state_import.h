@@ -11,7 +11,7 @@
  * A damaged file is left as it is, and no part of it is imported.
  */
 
-#include "control/stored_records.h"
+#include "records/stored_records.h"
 
 enum state_import_file {
         STATE_IMPORT_INDEXES,

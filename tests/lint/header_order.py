@@ -19,6 +19,7 @@ FLOW["knowledge"] = FLOW["desired"] | {"desired", "store"}
 FLOW["gate"] = FLOW["knowledge"] | {"knowledge"}
 FLOW["plan"] = FLOW["desired"] | {"desired"}
 FLOW[""] = FLOW["plan"] | {"plan"}  # reconcile
+FLOW["records"] = FLOW["plan"] | {"plan", "knowledge", "store", "generation"}
 FLOW["opensm"] = FLOW["plan"] | {"plan", "knowledge"}
 FLOW["import"] = FLOW["opensm"] | {"opensm"}
 FLOW["apply"] = FLOW["plan"] | {"plan", "knowledge"}
@@ -26,7 +27,7 @@ FLOW["verify"] = FLOW["apply"] | {"apply"}
 FLOW["doctor"] = FLOW["watch"] = FLOW["verify"] | {"verify"}
 FLOW["events"] = FLOW["watch"] | {"watch", "generation"}
 FLOW["host"] = FLOW["events"] | {"events"}
-FLOW["control"] = FLOW["host"] | {"host", "discovery", "gate", "opensm", "", "store"}
+FLOW["control"] = FLOW["host"] | {"host", "records", "discovery", "gate", "opensm", "", "store"}
 FLOW["notices"] = FLOW["subnet"] | {"subnet"}
 FLOW["violations"] = FLOW["policy"] | {"policy"}
 FLOW["metrics"] = FLOW["violations"] | {"violations", "notices"}
@@ -35,7 +36,7 @@ FLOW["shell"] = CORE
 FLOW["pkeyd"] = FLOW["pkeyctl"] = CORE | {"shell"}
 
 # The public headers of control/: events, actions, status, and the data in them. The others are internal.
-CONTROL_INTERFACE = {"control/" + name for name in ("action.h", "backoff.h", "control.h", "snapshot.h", "stored_records.h")}
+CONTROL_INTERFACE = {"control/" + name for name in ("action.h", "backoff.h", "control.h", "snapshot.h")}
 
 # pkeyd/: the units that may handle more than one source of events; and those that use a source of the shell.
 ALL_SOURCES = {"daemon", "pkeyd"}

@@ -10,7 +10,7 @@ from lint import BUILD, files, finish, problem, program, sized_symbols, skip, sy
 
 DAEMON, SIMULATION = "pkeyd", "tests/fabsim/simulate"
 FUNCTION = "tT"
-CONTROL = ("src/control/", "src/events/", "src/generation/", "src/host/")
+CONTROL = ("src/control/", "src/events/", "src/generation/", "src/host/", "src/records/")
 
 
 def built_object(source):

@@ -996,7 +996,7 @@ BOUNDS = "src/knowledge/bounds.c"
 KNOWLEDGE = "src/knowledge/knowledge.c"
 KNOWLEDGE_MEMORY = "src/knowledge/memory.c"
 GATE = "src/gate/gate.c"
-RECORDS = "src/control/stored_records.c"
+RECORDS = "src/records/stored_records.c"
 STATE = "src/shell/state.c"
 
 WRONGS += [

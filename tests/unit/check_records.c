@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/stored_records.h"
 #include "knowledge_fixture.h"
+#include "records/stored_records.h"
 #include "util/vector.h"
 
 #define BOOT    "5d2f0c1b"

@@ -9,7 +9,7 @@
  *                                    use them, {"node", "port", "freed": [{"index", "base", "full", "sequence", "lost"}]}: base of
  *                                    the partition that used the index, and whether by a full entry; the lower the sequence, the
  *                                    longer ago it was freed; lost: another writer freed it, and the entry will be put back there
- *     known/0xPORTGUID               an endport that was seen, and was not absent for 90 days since, so that OpenSM's partition file
+ *     known/0xPORTGUID               an endport that was seen, and was not absent for 90 days since: OpenSM's partition file
  *                                    names hosts that are down, {"node", "port", "port_guid", "type", "description", "switch",
  *                                    "switch_port", "seen", "absent"}; type: 1 channel adapter, 2 switch, 3 router; absent: for
  *                                    how many seconds, rounded to hours, counting only the time in which pkeyd ran and swept

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "control/stored_records.h"
+#include "records/stored_records.h"
 
 #include <assert.h>
 #include <errno.h>
