@@ -40,6 +40,12 @@ bool opensm_conf_is_same_file(const char *x, const char *y);
 /* The partition file that OpenSM, as distributions build it, reads by default. */
 #define OPENSM_PARTITIONS_CONF "/etc/opensm/partitions.conf"
 
+/* The partition file that OpenSM reads: the one that conf names, else `otherwise` (NULL: none is known), else OpenSM's default. */
+static inline const char *opensm_conf_partition_file(const struct opensm_conf *conf, const char *otherwise)
+{
+        return conf->partition_config_file ?: otherwise ?: OPENSM_PARTITIONS_CONF;
+}
+
 /* Checks that OpenSM reads the partition file `written`. path: of its opensm.conf, for findings; NULL: none was read, and conf has
  * the defaults. An error if conf names another file; a warning if it names none, and `written` is not OpenSM's default. */
 void opensm_conf_check_file(const struct opensm_conf *conf, const char *path, const char *written, struct findings *findings);

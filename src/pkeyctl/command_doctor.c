@@ -361,7 +361,7 @@ static int inspect_opensm(struct context *ctx, struct doctor_host *host)
                 return r;
         path = ours ?: OPENSM_PARTITIONS_CONF;
         if (r == 0 && (conf.partition_config_file || access(conf_path, F_OK) == 0)) {
-                path = conf.partition_config_file ?: OPENSM_PARTITIONS_CONF;
+                path = opensm_conf_partition_file(&conf, NULL);
                 o->instead_of = ours && !opensm_conf_is_same_file(ours, path) ? ours : NULL;
         }
         o->path = o->instead_of ? path : NULL;

@@ -169,7 +169,7 @@ static int read_conf(struct context *ctx, const struct opensm_conf *opensm, stru
         size_t n;
         int r;
 
-        path = opensm->partition_config_file ?: path ?: OPENSM_PARTITIONS_CONF;
+        path = opensm_conf_partition_file(opensm, path);
         findings_init(&ctx->findings, ctx->arena); /* this command does not report oddities of that file */
         r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
         if (r == 0)
