@@ -362,7 +362,7 @@ START_TEST(numbers_do_not_go_back)
 }
 END_TEST
 
-/* Another process stored this policy as generation 1 while one is only looked at here. */
+/* Another process stored this policy as generation 1, and here a generation 1 only audits. */
 static void store_beside_an_audit(const char *policy)
 {
         struct control_event event = {.kind = CONTROL_EVENT_LOCK, .lock = {.changed = remembered_new("this boot")}};
@@ -382,7 +382,7 @@ static void store_beside_an_audit(const char *policy)
         sweep();
 }
 
-/* A policy that is only looked at is not stored, so that an apply gives its number to another one: it gets a new one. */
+/* A generation that only audits is not stored, so that an apply gives its number to another one: it gets a new number. */
 START_TEST(number_of_another_policy)
 {
         store_beside_an_audit(POLICY_2);
@@ -631,7 +631,7 @@ START_TEST(gate_is_closed)
 }
 END_TEST
 
-/* What went without apply being told of whom, as an answer during it says: it belongs where it was. */
+/* An answer during an apply shows that an entry is gone: it will be put back at its index. */
 START_TEST(heard_during_an_apply)
 {
         put_key(hosts[0], 5, 0x8010);
@@ -871,7 +871,7 @@ END_TEST
 
 /* --- events of this host --- */
 
-/* Idle, and the kernel's tables looked at. */
+/* Idle, and the kernel's tables are checked. */
 static void settle(void)
 {
         start(ENFORCE, POLICY_1);
@@ -909,7 +909,7 @@ START_TEST(verbs_events)
 }
 END_TEST
 
-/* The kernel says that a table changed, and it has not: no sweep. */
+/* The kernel reports that a table changed, but it did not: no sweep. */
 START_TEST(p_key_event_without_a_change)
 {
         settle();
@@ -949,7 +949,7 @@ START_TEST(verbs_events_in_a_row)
 }
 END_TEST
 
-/* Local tables are asked for once at a time, and looked at only between sweeps. */
+/* Local tables are read once at a time, and checked between sweeps only. */
 START_TEST(local_tables)
 {
         const struct local_table table = {port_of(head)->guid, port_of(head)->table, port_of(head)->capacity};
@@ -1014,7 +1014,7 @@ START_TEST(local_table_changed_by_the_sweep)
 }
 END_TEST
 
-/* Each event is a line for those who debug. */
+/* Each event is a debug line. */
 START_TEST(verbs_events_in_words)
 {
         static const char *const texts[] = {
@@ -1063,7 +1063,7 @@ START_TEST(local_table_after_an_apply_that_failed)
 }
 END_TEST
 
-/* --- what it says of itself --- */
+/* --- the status --- */
 
 START_TEST(described_in_each_state)
 {

@@ -60,7 +60,7 @@ START_TEST(interval)
 }
 END_TEST
 
-/* A new policy goes to the known fabric at once; a look at the whole one follows five seconds later. */
+/* A new policy is written to the known fabric at once; a sweep of the whole fabric follows five seconds later. */
 START_TEST(reload_of_a_known_fabric)
 {
         start(ENFORCE, POLICY_1);
@@ -82,7 +82,7 @@ START_TEST(reload_of_a_known_fabric)
 }
 END_TEST
 
-/* The look follows the sweep that carried the last policy out, not the one that was stopped for it. */
+/* That sweep follows the one that carried out the last policy, not the one that was stopped for it. */
 START_TEST(look_after_a_stopped_apply)
 {
         usec_t ended;
@@ -305,7 +305,7 @@ START_TEST(sweep_that_is_not_interrupted)
 }
 END_TEST
 
-/* Of another port the snapshot says nothing. */
+/* The snapshot is dropped if it is of another port. */
 START_TEST(reload_with_another_port)
 {
         start(ENFORCE, POLICY_1);
@@ -437,7 +437,7 @@ START_TEST(first_discovery_without_the_file)
 }
 END_TEST
 
-/* Once for each generation: what the file says later is of no interest, but to the next generation. */
+/* Once for each generation: later changes of the file count for the next generation. */
 START_TEST(file_is_taken_once)
 {
         char *text = lines_of_all(), *later = strstr(text, line_of(4, hosts[2]));
@@ -617,7 +617,7 @@ START_TEST(lids_move_during_every_discovery)
 }
 END_TEST
 
-/* The same for a program that looks once. */
+/* The same for a program with one sweep. */
 START_TEST(lids_move_during_the_only_discovery)
 {
         const struct observed *seen;
@@ -635,7 +635,7 @@ START_TEST(lids_move_during_the_only_discovery)
 }
 END_TEST
 
-/* The SM gave LIDs anew since the discovery: what another node answers counts for nobody, and the fabric is discovered again. */
+/* The SM reassigned LIDs since the discovery: answers of other nodes are not used, and the fabric is discovered again. */
 START_TEST(lids_move_before_a_retry)
 {
         lose_tables_of(hosts[0]);
@@ -671,7 +671,7 @@ START_TEST(lids_move_while_a_person_thinks)
 }
 END_TEST
 
-/* LIDs move while pkeyd writes: what is left is not written, to nobody, and the fabric is discovered again. */
+/* LIDs move while pkeyd writes: no further port is written, and the fabric is discovered again. */
 START_TEST(lids_move_during_an_apply)
 {
         put_key(hosts[0], 1, 0x8055); /* a revoke, and then grants */
@@ -736,7 +736,7 @@ START_TEST(lids_move_while_pkeyctl_writes)
 }
 END_TEST
 
-/* A port that was never read may hold anything: nobody joins a partition that it is not in. */
+/* A port that was never read may hold anything: no port joins a partition that it is not in. */
 START_TEST(unread_port_may_hold_anything)
 {
         lose_tables_of(hosts[1]);
@@ -904,7 +904,7 @@ START_TEST(edit_after_a_failed_discovery)
 }
 END_TEST
 
-/* What was unplugged for long may count again: who is absent is judged anew before the edit is carried out. */
+/* With a longer absent_hold, ports that were unplugged count again: discovery runs before the edit is carried out. */
 START_TEST(absent_hold_is_lengthened)
 {
         static const struct {
@@ -964,7 +964,7 @@ START_TEST(first_policy_refused)
         ck_assert_uint_eq(n_sets, 0);
         ck_assert_uint_eq(noted.n_unlocked, 1);
         ck_assert_uint_eq(noted.n_generations, 0);
-        ck_assert_uint_eq(status()->ports.managed, 9); /* who is there and who answers was looked at */
+        ck_assert_uint_eq(status()->ports.managed, 9); /* ports that came, went or do not answer were reported */
         ck_assert(!status()->numbers.compared);
         until(CONTROL_OPENING_PORT);
         sweep();
@@ -1004,7 +1004,7 @@ END_TEST
 
 /* --- a policy in force goes on --- */
 
-/* A line for all hosts of the switch, and one that says something else of a host that is not there. */
+/* A line for all hosts of the switch, and a different one for a host that is absent. */
 #define BY_NAME(lines)                                                                                                  \
         "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      \"@leaf1\": limited\n      important: full\n" lines
 
@@ -1203,7 +1203,7 @@ START_TEST(edits_beside_a_frozen_port)
         rename_node(hosts[2], "important mlx5_0");
         next_sweep();
         ck_assert_uint_eq(status()->n_frozen, 1);
-        give_candidate("sweep_interval: 10s\n", BY_NAME("      node1: full\n"), 4); /* @leaf1 says limited */
+        give_candidate("sweep_interval: 10s\n", BY_NAME("      node1: full\n"), 4); /* limited by @leaf1 */
         wait_until_due();
         sweep();
         ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
@@ -1350,12 +1350,12 @@ START_TEST(audit_writes_nothing)
         ck_assert_uint_eq(status()->ports.differ + status()->ports.right, 9);
         ck_assert_uint_eq(status()->numbers.last_success, 0);
         ck_assert_uint_eq(count_logged(LOG_EVENT_TABLE_DIFFERS), status()->ports.differ);
-        ck_assert_uint_eq(noted.n_generations, 0); /* it says nothing about what tables hold */
+        ck_assert_uint_eq(noted.n_generations, 0); /* an audit writes no table */
         ck_assert_ptr_nonnull(strstr(status()->text, "generation 1 (audit): "));
 }
 END_TEST
 
-/* Nothing says how to live with the SM that runs. */
+/* The settings do not allow for the SM that runs. */
 START_TEST(beside_an_sm_nothing_is_written)
 {
         f.sm_runs = true;
@@ -1561,7 +1561,7 @@ static void start_knowing(enum control_goal goal, const char *settings, uint64_t
         give(&event);
 }
 
-/* On a head of a pair what was stored here is older than what the other head wrote, for who writes. */
+/* On a head node of a pair that writes, the records here may be older than writes of the other head node. */
 START_TEST(store_of_a_head_of_a_pair)
 {
         static const struct {
@@ -1619,7 +1619,7 @@ START_TEST(apply_after_another_process)
 }
 END_TEST
 
-/* Asked first, nobody else waits for the person: locked later, and read and planned again. */
+/* A person is asked without the lock, so that no process waits for the answer; then it is locked, read and planned again. */
 START_TEST(apply_after_a_yes)
 {
         begin(CONTROL_APPLY, POLICY_1, false, true);
@@ -1686,7 +1686,7 @@ START_TEST(apply_after_a_no)
 }
 END_TEST
 
-/* Everything is as it should be: nobody is asked. */
+/* Every table matches the policy: no question. */
 START_TEST(nothing_to_apply)
 {
         struct generation *g;

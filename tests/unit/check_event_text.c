@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What stands in log entries about a look, an apply and a standby, and in their fields. */
+/* Texts and fields of log entries about a sweep, an apply and a standby. */
 
 #include "control_fixture.h"
 #include "events/event_text.h"
@@ -51,7 +51,7 @@ static void nothing_more(void)
         ck_assert_msg(e == NULL, "more: %s", e ? e->text : "");
 }
 
-/* --- a look --- */
+/* --- a sweep --- */
 
 static struct watch_event event_of(enum watch_kind kind)
 {
@@ -607,7 +607,7 @@ START_TEST(read_without_an_answer)
 }
 END_TEST
 
-/* Once, and only where the settings do not say how to live with it. */
+/* Once, and only where the settings do not allow for the SM. */
 START_TEST(beside_an_sm)
 {
         f.sm_runs = true;
@@ -661,7 +661,7 @@ START_TEST(failure_comes_again)
 }
 END_TEST
 
-/* A second leaf with hosts n4 and so on, which all shall be in p. */
+/* A second leaf with hosts n4 and so on, which are all members of p. */
 static void add_hosts(void)
 {
         unsigned leaf2 = fabsim_add_node(&f, NODE_SWITCH, 16, 8, "leaf2");

@@ -109,7 +109,7 @@ static void see(const struct decision *d, unsigned at)
         ck_assert_int_eq(freezer_see(freezer, &d->r, 7, WALL + at, events), 0);
 }
 
-/* Whatever the contested lines say, every port is a limited member of the default partition. */
+/* Every port is a limited member of the default partition, whatever contested lines give it. */
 static struct memberships *make_memberships(const struct subnet *s)
 {
         static struct policy_partition partition = { .base = 0x7fff };
@@ -141,7 +141,7 @@ static void expect_keys(const struct desired_port *p, const uint16_t *keys, uint
         for (uint32_t i = 0; i < n; i++)
                 ck_assert_uint_eq(p->wanted[i].v, keys[i]);
 }
-/* At most: what was given before, and what the lines say. */
+/* At most what the port had before and what the lines give it. */
 static void expect_most(const struct desired_port *p, bool is_held, const uint16_t *keys, uint32_t n)
 {
         ck_assert_ptr_nonnull(p->most);
@@ -181,7 +181,7 @@ START_TEST(frozen_and_never_seen)
 }
 END_TEST
 
-/* Without its name nobody knows what it is given. */
+/* Without its name it is not known what the policy gives it. */
 START_TEST(frozen_and_seen_incomplete)
 {
         struct decision d;
@@ -320,7 +320,7 @@ START_TEST(silent_port)
         all.desired.frozen = contested;
         limited = limit(&d, &all.desired);
         EXPECT(&limited->ports[0], 0x8010, 0x7fff);
-        EXPECT(&limited->ports[1], 0x7fff); /* nobody gave it anything else before */
+        EXPECT(&limited->ports[1], 0x7fff); /* it had nothing else before */
         see(&both, 0);
         make_decision(&all, 0, 2);
         all.desired.frozen = contested;

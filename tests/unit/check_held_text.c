@@ -319,7 +319,7 @@ START_TEST(ways_out)
 }
 END_TEST
 
-/* One line names a few of many ports, and asks nobody to vouch for the others. */
+/* One line names a few of many ports, and its way out does not vouch for the others. */
 START_TEST(line_of_many)
 {
         _cleanup_text_ struct text t = {};

@@ -538,7 +538,7 @@ START_TEST(defaults_before_say_nothing)
         read_files();
         ck_assert(has(write_file(), "=0x0010"));
         signal_opensm();
-        look(); /* OpenSM is slow: the tables are as they were */
+        look(); /* OpenSM is slow: the tables have not changed */
         ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FELL_BACK), 0);
         expect_signal(0);
         give_signalled(0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reloads: who is answered, when, and with what. */
+/* Reloads: which requests are answered, when, and with what. */
 
 #include "control_fixture.h"
 
@@ -68,7 +68,7 @@ START_TEST(refused_at_once)
 }
 END_TEST
 
-/* Nobody who waits by number: the answer goes to the service manager only. */
+/* A reload without a request: the answer goes to the service manager only. */
 START_TEST(refused_for_nobody)
 {
         serve(POLICY_1);
@@ -78,7 +78,7 @@ START_TEST(refused_for_nobody)
 }
 END_TEST
 
-/* A refusal answers only the one who asked; a reload that is pending goes on. */
+/* A refusal answers only its own request; a reload that is pending continues. */
 START_TEST(refused_while_another_waits)
 {
         serve(POLICY_1);
@@ -151,7 +151,7 @@ START_TEST(other_settings_are_another_generation)
 }
 END_TEST
 
-/* The last one counts; all who wait are answered by it. */
+/* The last candidate counts; its end answers all requests. */
 START_TEST(several_candidates)
 {
         serve(POLICY_1);
@@ -200,7 +200,7 @@ START_TEST(after_the_decision)
 }
 END_TEST
 
-/* While the port is down nobody waits for a reload; it is carried out when the port is back. */
+/* While the port is down a reload is answered at once; it is carried out when the port is up again. */
 START_TEST(while_the_port_is_down)
 {
         serve(POLICY_1);
@@ -348,7 +348,7 @@ START_TEST(base_would_be_held)
 }
 END_TEST
 
-/* What is in force cannot be carried out either: who waits hears why. */
+/* The generation in force cannot be carried out either: the answer has the reasons. */
 START_TEST(nothing_can_be_carried_out)
 {
         start(ENFORCE, POLICY_REFUSED);
@@ -363,7 +363,7 @@ START_TEST(nothing_can_be_carried_out)
 }
 END_TEST
 
-/* Nothing is written then, so who edits a policy is told, too. */
+/* Nothing is written then, so that the answer to a reload reports it, too. */
 START_TEST(what_stands_beside_is_told)
 {
         f.sm_runs = true;
@@ -378,7 +378,7 @@ START_TEST(what_stands_beside_is_told)
 }
 END_TEST
 
-/* Notes of the planner are for those who wait, too. */
+/* An answer has the findings of the planner, too. */
 START_TEST(planners_findings_for_who_waits)
 {
         serve(POLICY_1);
@@ -394,14 +394,14 @@ START_TEST(planners_findings_for_who_waits)
 }
 END_TEST
 
-/* No more than 32 wait; the next is told so, and the policy is carried out all the same. */
+/* No more than 32 requests wait; the next one is answered with that, and its policy is carried out nevertheless. */
 START_TEST(too_many_callers)
 {
         serve(POLICY_1);
         for (uint64_t i = 1; i <= 31; i++)
                 reload(POLICY_2, i);
         reload(POLICY_2, 0);
-        reload(POLICY_2, 0); /* of those that nobody waits for one is enough */
+        reload(POLICY_2, 0); /* of reloads without a request one is kept */
         ck_assert_uint_eq(noted.n_answers, 0);
         reload(POLICY_3, 99);
         ck_assert_uint_eq(noted.n_answers, 1);
@@ -440,7 +440,7 @@ START_TEST(reload_to_follow_sm)
 }
 END_TEST
 
-/* What is worth knowing of files that are accepted is logged, and told to who asked. */
+/* Warnings about files that are accepted are logged, and are in the answer. */
 START_TEST(warnings_of_the_files)
 {
         _cleanup_findings_ struct findings loaded = {};

@@ -108,12 +108,12 @@ START_TEST(test_takes_over_after_a_wait)
         ck_assert_int_eq(r.state, SM_FOLLOW_WRITER);
         ck_assert(!see(&r, 17, 40 * USEC_PER_SEC)); /* it moved to another LID of this host */
         ck_assert_int_eq(r.state, SM_FOLLOW_WRITER);
-        ck_assert(see(&r, 0, 50 * USEC_PER_SEC)); /* nobody knows where it is: stop */
+        ck_assert(see(&r, 0, 50 * USEC_PER_SEC)); /* the place of the SM is not known: stop */
         ck_assert_int_eq(r.state, SM_FOLLOW_STANDBY);
 }
 END_TEST
 
-/* At the start nobody knows what the other one does. */
+/* At the start it is not known whether the other pkeyd writes. */
 START_TEST(test_first_look)
 {
         struct sm_follow r = {};
@@ -139,7 +139,7 @@ START_TEST(test_flaps)
 }
 END_TEST
 
-/* It may have gone and come back between two looks. */
+/* The SM may have moved and returned between two queries. */
 START_TEST(test_events)
 {
         struct sm_follow r = {};
@@ -175,7 +175,7 @@ START_TEST(test_never_two_writers)
                 bool writing[2];
 
                 for (unsigned h = 0; h < 2; h++) {
-                        /* the new master tells its own port first */
+                        /* the new master sets PortInfo of its own port first */
                         usec_t heard = now / period % 2 == h || now % period >= USEC_PER_SEC ? now : now - now % period - 1;
                         struct sm_view v = { .sm_lid = { heard / period % 2 == 0 ? 1 : 2 } };
 
@@ -287,7 +287,7 @@ START_TEST(test_guard_limits_sets)
 }
 END_TEST
 
-/* It is elsewhere, or the port says nothing: the end. Another port of this host is as good. */
+/* The SM is on another host, or the port does not answer: the apply ends. Any port of this host counts. */
 START_TEST(test_guard_ends)
 {
         static const struct {
@@ -339,7 +339,7 @@ START_TEST(test_guard_passes_on)
         ck_assert(!stage.done(stage.state));
         answer_query(&stage, &r, 7, 7);
         ck_assert(stage.done(stage.state));
-        ck_assert(!stage.next(stage.state, 10 * SM_ASK, &r)); /* nothing is asked for one that is done */
+        ck_assert(!stage.next(stage.state, 10 * SM_ASK, &r)); /* no query after the inner stage is done */
 }
 END_TEST
 

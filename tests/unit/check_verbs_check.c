@@ -257,7 +257,7 @@ START_TEST(another_difference_is_asked_about)
 }
 END_TEST
 
-/* The table says nothing: the port is down, or it is another port's. */
+/* There is no valid table: the port is down, or the table is of another port. */
 START_TEST(no_table)
 {
         expect(ENFORCE, POLICY_1);
@@ -346,7 +346,7 @@ START_TEST(asked_once_a_second)
 }
 END_TEST
 
-/* Another policy: nothing is expected until a sweep says what. */
+/* Another policy: no check until a sweep ends. */
 START_TEST(forgotten)
 {
         expect(ENFORCE, POLICY_1);
