@@ -837,42 +837,34 @@ static bool loses_group(const struct opensm_writer *w, const struct partitions_c
         return p->has_broadcast && i >= 0 && policy_owns(policy, p->base) && !policy->partitions[i].ipoib;
 }
 
-/* "default (0x7fff), lab (0x0010)"; "": none. NULL: out of memory. */
-static const char *name_lost_groups(struct opensm_writer *w, uint32_t *ret_n)
-{
-        const struct policy *policy = w->job.generation->policy;
-        const char *text = "";
-        uint32_t n = 0;
-
-        for (uint32_t i = 0; text && i < w->conf_before_pkeyd->n_partitions; i++) {
-                const struct partitions_conf_partition *p = &w->conf_before_pkeyd->partitions[i];
-
-                if (loses_group(w, p) && n++ < MAX_NAMED)
-                        text = arena_printf(w->arena, "%s%s%s (0x%04x)", text, n > 1 ? ", " : "",
-                                            policy->partitions[policy_find_base(policy, p->base)].name, p->base);
-        }
-        if (text && n > MAX_NAMED)
-                text = arena_printf(w->arena, "%s and %u more", text, n - MAX_NAMED);
-        *ret_n = n;
-        return text;
-}
-
 /* A first policy often does not mention the broadcast group of OpenSM's fallback. OpenSM keeps a group as long as it runs, so that
  * hosts would lose IPoIB weeks later, without any change. */
 static void report_lost_groups(struct opensm_writer *w)
 {
-        const struct policy_partition *first = w->job.generation->policy->partitions; /* the default partition */
-        const char *names, *line = "";
+        const struct policy *policy = w->job.generation->policy;
+        const struct partitions_conf *before = w->conf_before_pkeyd;
+        _cleanup_text_ struct text names = {};
+        const char *line = "";
         uint32_t n = 0;
 
-        names = w->conf_before_pkeyd ? name_lost_groups(w, &n) : NULL;
-        if (names && first->where.line == 0 && loses_group(w, &w->conf_before_pkeyd->partitions[0]))
-                line = " ('default: {pkey: 0x7fff, ipoib: true}', because the policy does not name it yet)";
-        if (names && n > 0)
+        for (uint32_t i = 0; before && i < before->n_partitions; i++) {
+                const struct partitions_conf_partition *p = &before->partitions[i];
+                const struct policy_partition *of_policy;
+
+                if (!loses_group(w, p) || n++ >= MAX_NAMED)
+                        continue;
+                of_policy = &policy->partitions[policy_find_base(policy, p->base)];
+                text_add(&names, "%s%s (0x%04x)", n > 1 ? ", " : "", of_policy->name, p->base);
+                if (of_policy->where.line == 0)
+                        line = " ('default: {pkey: 0x7fff, ipoib: true}', because the policy does not name it yet)";
+        }
+        if (n > MAX_NAMED)
+                text_add(&names, " and %u more", n - MAX_NAMED);
+        if (n > 0 && !names.failed)
                 log_add(w->log, LOG_EVENT_OPENSM_GROUPS_END, &(struct log_about) { .generation = w->job.generation->number },
                         "OpenSM made a broadcast group in partition%s %s; the policy has no ipoib there, so the group, and IPoIB with "
                         "it, will be gone after OpenSM's next restart; to keep it, add 'ipoib: true' to %s%s",
-                        text_plural(n), names, n == 1 ? "that partition" : "these partitions", line);
+                        text_plural(n), names.bytes, n == 1 ? "that partition" : "these partitions", line);
         w->conf_before_pkeyd = NULL;
 }
 
