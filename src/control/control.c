@@ -293,7 +293,7 @@ static void on_verbs(struct control *c, const struct control_event *event)
                 return;
         }
         if (e->kind == VERBS_DEVICE_FATAL)
-                log_add(c->log, LOG_EVENT_DEVICE_GONE, NULL, "%s has failed or was taken out", e->device);
+                log_add(c->log, LOG_EVENT_DEVICE_GONE, NULL, "%s failed or was removed", e->device);
         if (e->kind == VERBS_SM_CHANGE || e->kind == VERBS_CLIENT_REREGISTER)
                 c->status.sm_changes++;
         if (e->kind == VERBS_SM_CHANGE)

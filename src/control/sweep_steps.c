@@ -31,9 +31,9 @@ void sweep_fail(struct control *c, const char *what, int error)
         note_error(c, error);
         control_set_status(c, "%s: %s", what, strerror(-error));
         if (!discovering)
-                log_add(c->log, LOG_EVENT_PASS_FAILED, NULL, "%s; will be tried again", c->text);
+                log_add(c->log, LOG_EVENT_PASS_FAILED, NULL, "%s; pkeyd tries again", c->text);
         else if (!c->discovery_failed)
-                log_add(c->log, LOG_EVENT_DISCOVERY_FAILED, NULL, "%s; will be tried again", c->text);
+                log_add(c->log, LOG_EVENT_DISCOVERY_FAILED, NULL, "%s; pkeyd tries again", c->text);
         c->discovery_failed = discovering;
         sweep_end(c, SWEEP_FAILED);
 }

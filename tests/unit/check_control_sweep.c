@@ -818,7 +818,7 @@ START_TEST(discovery_fails)
         }
         ck_assert_uint_eq(count_logged(LOG_EVENT_DISCOVERY_FAILED), 1);
         expect_logged(LOG_EVENT_DISCOVERY_FAILED,
-                      "the fabric could not be discovered: Input/output error; will be tried again");
+                      "the fabric could not be discovered: Input/output error; pkeyd tries again");
         ck_assert_str_eq(status()->text, "the fabric could not be discovered: Input/output error");
         until(CONTROL_OPENING_PORT);
         sweep();
