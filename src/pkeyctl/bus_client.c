@@ -78,7 +78,7 @@ const char *bus_next_line(const char **rest, int *length)
 
 #define FIND_TIMEOUT (10 * USEC_PER_SEC) /* pkeyd answers within milliseconds, unless it is stopped or hangs */
 
-static const char hint_absent[] = "systemctl status pkeyd tells more; check, plan, apply, verify, show, explain and "
+static const char hint_absent[] = "see systemctl status pkeyd; check, plan, apply, verify, show, explain and "
                                   "violations --once need no daemon";
 
 int bus_client_complain(struct context *ctx, int r)
@@ -96,7 +96,7 @@ int bus_client_open(struct context *ctx, sd_bus **ret)
                 return r;
         if (r < 0)
                 return findings_error(&ctx->findings, FINDING_DAEMON_ABSENT, hint_absent,
-                                      "no daemon can be reached, for there is no system bus: %s", strerror(-r));
+                                      "pkeyd cannot be reached: there is no system bus: %s", strerror(-r));
         return 0;
 }
 
@@ -107,18 +107,18 @@ static int complain_error(struct context *ctx, const sd_bus_error *e, int r)
         if (sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
             sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
                 return findings_error(f, FINDING_DAEMON_ABSENT, hint_absent,
-                                      "pkeyd does not run, or is not on the system bus");
+                                      "pkeyd is not running, or is not on the system bus");
         if (sd_bus_error_has_name(e, SD_BUS_ERROR_ACCESS_DENIED))
-                return findings_error(f, FINDING_HOST_NO_PERMISSION, "run as root", "pkeyd may not be asked for this");
+                return findings_error(f, FINDING_HOST_NO_PERMISSION, "run as root", "permission denied by pkeyd");
         if (sd_bus_error_has_name(e, "org.pkeyd1.Error.NoSuchNode"))
                 return findings_error(f, FINDING_USAGE,
                                       "one name, as the tables show it: node0007, 'node0007 mlx5_0/1', leaf07, leaf07/12",
                                       "%s", e->message ?: e->name);
         if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || r == -ECONNRESET || r == -ENOTCONN)
-                return findings_error(f, FINDING_DAEMON_FAILED, "systemctl status pkeyd tells more",
-                                      "pkeyd or the bus ended before there was an answer");
+                return findings_error(f, FINDING_DAEMON_FAILED, "see systemctl status pkeyd",
+                                      "pkeyd or the bus ended before pkeyd answered");
         if (sd_bus_error_is_set(e))
-                return findings_error(f, FINDING_DAEMON_FAILED, NULL, "pkeyd did not answer as it should: %s",
+                return findings_error(f, FINDING_DAEMON_FAILED, NULL, "pkeyd answered with an error: %s",
                                       e->message ?: e->name);
         return bus_client_complain(ctx, r);
 }
@@ -162,7 +162,7 @@ int bus_client_find(struct context *ctx, struct daemon_status *ret)
 
 /* --- dictionaries ---------------------------------------------------------------------------------------------------- */
 
-/* The value of one key, if its type is what it should be. */
+/* The value of one key; one of an unexpected type is skipped. */
 static int read_value(struct context *ctx, sd_bus_message *m, const struct bus_field *f, void *object)
 {
         void *member = (char *) object + f->offset;
@@ -272,7 +272,7 @@ json_t *violation_object(struct doc *d, const struct seen_violation *v)
 
 /* --- findings -------------------------------------------------------------------------------------------------------- */
 
-/* A newer daemon may know codes that this program does not. */
+/* A newer daemon may have codes that this program does not know. */
 static enum finding_code code_from_string(const char *text)
 {
         for (int code = 0; code < FINDING_CODE_MAX; code++)
@@ -286,7 +286,7 @@ static enum finding_severity severity_from_string(const char *text)
         return strcmp(text, "note") == 0 ? FINDING_NOTE : strcmp(text, "warning") == 0 ? FINDING_WARNING : FINDING_ERROR;
 }
 
-/* pkeyctl apply may have found it, too. */
+/* pkeyctl apply may have found the same. */
 static bool is_found(const struct findings *f, const struct location *where, enum finding_severity severity, const char *text)
 {
         for (size_t i = 0; i < f->n; i++) {

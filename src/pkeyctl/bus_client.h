@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * The daemon, as it is reached over the bus (see pkeyd/bus.h, which is not included: the interface is D-Bus).
+ * The daemon, over D-Bus (org.pkeyd1(5); pkeyd/bus.h is not included).
  *
- * What it sends are dictionaries. Each kind has a table of fields here that says how a key is called on the bus and in JSON and
- * where its value goes; keys that are not in it are passed over, for a newer daemon may say more.
+ * It sends dictionaries. Each kind of dictionary has a table of fields: the key on the bus and in JSON, and where its value goes.
+ * Other keys are skipped: a newer daemon may send more.
  */
 
 #include <systemd/sd-bus.h>
@@ -17,7 +17,7 @@
 #define BUS_INTERFACE "org.pkeyd1"
 
 enum bus_field_kind {
-        FIELD_TEXT,   /* const char *, NULL: not there; all others are uint64_t */
+        FIELD_TEXT,   /* const char *, NULL: not sent; all others are uint64_t */
         FIELD_NUMBER,
         FIELD_BOOL,
         FIELD_GUID,
@@ -38,13 +38,13 @@ struct daemon_status {
         uint64_t ports_managed, ports_right, ports_differ, ports_unreachable, links_silent, ports_frozen, held_bases;
         uint64_t last_success, violations_total, violations_since;
 };
-#define DAEMON_STATUS_TEXT   2  /* the place of `text` among its fields */
+#define DAEMON_STATUS_TEXT   2  /* the index of `text` among its fields */
 #define DAEMON_STATUS_FROZEN 17 /* ... of `frozen`, which has several lines */
-#define DAEMON_STATUS_HELD   19 /* ... of `held`, likewise */
+#define DAEMON_STATUS_HELD   19 /* ... of `held`, too */
 extern const struct bus_field daemon_status_fields[];
 extern const size_t n_daemon_status_fields;
 
-/* A record of violations, or (kind) a report that was told. */
+/* A record of violations; with a kind, a report. */
 struct seen_violation {
         const char *kind, *source, *node, *switch_name, *partition, *text;
         uint64_t port_guid, lid, port, p_key, count, total, n_ports, first, last, names_sender, saturated;
@@ -52,7 +52,7 @@ struct seen_violation {
 extern const struct bus_field seen_violation_fields[];
 extern const size_t n_seen_violation_fields;
 
-/* Is that its state ("right", "failed", ...)? */
+/* Is the daemon in this state ("right", "failed", ...)? */
 bool daemon_is(const struct daemon_status *s, const char *state);
 
 /* The value of a field of the struct that has it. */
@@ -76,18 +76,18 @@ json_t *violation_object(struct doc *d, const struct seen_violation *v);
 
 /* Functions return 0, -EBADMSG (findings say why) or -ENOMEM; strings live in the context's arena. */
 
-/* Does pkeyd run on this host? Returns 1 (and its properties), 0 (no, or nobody knows: there is no bus, or it may not be asked),
- * -ETIMEDOUT (it is on the bus and does not answer; no finding), -EBADMSG or -ENOMEM. Starts none. */
+/* Does pkeyd run on this host? Returns 1 (and its properties), 0 (no, or not known: there is no bus, or permission is denied),
+ * -ETIMEDOUT (it is on the bus and does not answer; no finding), -EBADMSG or -ENOMEM. Does not start it. */
 int bus_client_find(struct context *ctx, struct daemon_status *ret);
-/* The bus; no daemon is needed yet. *ret owned. */
+/* Connects to the bus; the daemon need not run. *ret owned. */
 int bus_client_open(struct context *ctx, sd_bus **ret);
-/* Calls a method without arguments, or the message that was made. timeout 0: the bus's own; UINT64_MAX: none. */
+/* Calls a method without arguments; sends this call. timeout 0: the bus's own; UINT64_MAX: none. */
 int bus_client_call(struct context *ctx, sd_bus *bus, const char *member, uint64_t timeout, sd_bus_message **ret);
 int bus_client_send(struct context *ctx, sd_bus *bus, sd_bus_message *call, uint64_t timeout, sd_bus_message **ret);
 /* A negative errno of sd-bus as a finding. */
 int bus_client_complain(struct context *ctx, int r);
 
-/* a{sv} into an object; ret_seen, if not NULL: bit i if field i was there. */
+/* Reads a{sv} into an object. ret_seen, if not NULL, gets bit i for each field i that was there. */
 int bus_client_read_fields(struct context *ctx, sd_bus_message *m, const struct bus_field *fields, size_t n, void *object,
                            uint64_t *ret_seen);
 /* The daemon's findings become those of the context. */

@@ -15,6 +15,7 @@
 
 struct apply_result {
         struct plan_result plan;
+        bool is_described; /* the plan */
         const struct control_results *sweep;
         struct apply_summary summary;
         bool verified;
@@ -134,20 +135,6 @@ static void text_apply(struct context *ctx, const void *result)
 
 /* --- the command ----------------------------------------------------------------------------------------------------- */
 
-/* A signal ends a run that writes in order; before it writes, at once. */
-struct run {
-        struct context *ctx;
-        struct apply_result result;
-        bool is_described;
-        sd_event_source *on_int, *on_term;
-};
-
-static void run_done(struct run *run)
-{
-        (void) sd_event_source_unref(run->on_int);
-        (void) sd_event_source_unref(run->on_term);
-}
-
 static void set_blocked(bool blocked)
 {
         sigset_t set;
@@ -158,11 +145,12 @@ static void set_blocked(bool blocked)
         (void) sigprocmask(blocked ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
+/* A signal ends a run that writes in order; before it writes, at once. */
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
         const struct control_event stop = { .kind = CONTROL_EVENT_STOP };
-        struct run *run = userdata;
-        const struct control_status *status = run->ctx->control ? control_get_status(run->ctx->control) : NULL;
+        const struct context *ctx = userdata;
+        const struct control_status *status = ctx->control ? control_get_status(ctx->control) : NULL;
 
         (void) source;
         if (!status || status->state != CONTROL_APPLYING) {
@@ -173,27 +161,27 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
                 return raise((int) info->ssi_signo);
         }
         if (!status->stopping)
-                fputs("\npkeyctl: interrupted, the writes in flight are awaited\n", stderr);
-        (void) control_event(run->ctx->control, clock_now(), &stop);
+                fputs("\npkeyctl: interrupted, waiting for the writes in flight\n", stderr);
+        (void) control_event(ctx->control, clock_now(), &stop);
         return 0;
 }
 
-static int watch_signals(struct context *ctx, struct run *run)
+static int watch_signals(struct context *ctx)
 {
         int r;
 
         set_blocked(true);
         r = sd_event_default(&ctx->event);
         if (r >= 0)
-                r = sd_event_add_signal(ctx->event, &run->on_int, SIGINT, on_signal, run);
+                r = sd_event_add_signal(ctx->event, NULL, SIGINT, on_signal, ctx);
         if (r >= 0)
-                r = sd_event_add_signal(ctx->event, &run->on_term, SIGTERM, on_signal, run);
+                r = sd_event_add_signal(ctx->event, NULL, SIGTERM, on_signal, ctx);
         if (r < 0 && r != -ENOMEM)
                 return findings_error(&ctx->findings, FINDING_HOST_DISCOVERY, NULL, "event loop: %s", strerror(-r));
         return r < 0 ? r : 0;
 }
 
-/* A port of another fabric, which needs a state directory of its own, is not pkeyd's concern. */
+/* The port may lead to another fabric than pkeyd's: that needs a state directory of its own. */
 static bool is_elsewhere(const struct context *ctx)
 {
         const struct options *o = ctx->options;
@@ -205,14 +193,14 @@ static bool is_elsewhere(const struct context *ctx)
                named.st_ino != pkeyds.st_ino;
 }
 
-/* The policy file of a pkeyd that writes to this fabric, or will; NULL: there is none, or it only watches. */
+/* The policy file of a pkeyd that writes to this fabric, or will; NULL: no pkeyd runs, or it does not write. */
 static int find_writer(struct context *ctx, const char **ret_policy_file)
 {
         struct daemon_status s = {};
         int r = is_elsewhere(ctx) ? 0 : bus_client_find(ctx, &s);
 
         if (r == -ETIMEDOUT)
-                return findings_error(&ctx->findings, FINDING_DAEMON_FAILED, "systemctl status pkeyd tells more; or stop pkeyd",
+                return findings_error(&ctx->findings, FINDING_DAEMON_FAILED, "see systemctl status pkeyd; or stop pkeyd",
                                       "pkeyd is on the system bus and does not answer; with another policy it would undo at its next "
                                       "sweep what this one writes; nothing was written");
         if (r < 0)
@@ -222,7 +210,7 @@ static int find_writer(struct context *ctx, const char **ret_policy_file)
         return 0;
 }
 
-/* pkeyd would take back at its next sweep what another policy writes, and call OpenSM the culprit. *ret: it has this policy. */
+/* pkeyd would undo at its next sweep what another policy writes, and blame OpenSM for it. *ret: pkeyd has this policy. */
 static int check_daemon(struct context *ctx, bool *ret)
 {
         const char *policy_file, *bytes;
@@ -241,7 +229,7 @@ static int check_daemon(struct context *ctx, bool *ret)
                               "one writes; nothing was written", policy_file);
 }
 
-/* While the question stood, pkeyd may have begun to write. */
+/* While the user was asked, pkeyd may have begun to write. */
 static int check_no_daemon(struct context *ctx)
 {
         const char *policy_file;
@@ -264,7 +252,7 @@ static int ask(struct context *ctx)
         return r;
 }
 
-/* It is the admin's hand that writes, so this is no reason to refuse. */
+/* A warning only: the admin decides to write. */
 static void warn_standby(struct context *ctx)
 {
         struct sm_view view = { .sm_lid = ctx->subnet->sm_lid };
@@ -285,7 +273,7 @@ static void warn_standby(struct context *ctx)
                          "apply there, or change the policy on both");
 }
 
-/* The file still says what was before. */
+/* The mirror has the old policy. */
 static void warn_mirror(struct context *ctx)
 {
         struct finding *item;
@@ -299,47 +287,47 @@ static void warn_mirror(struct context *ctx)
 }
 
 /* Warnings only once, though the plan may be shown again. */
-static int describe(struct context *ctx, struct run *run, bool writes)
+static int describe(struct context *ctx, struct apply_result *result, bool writes)
 {
-        bool is_first = !run->is_described;
+        bool is_first = !result->is_described;
 
-        run->is_described = true;
+        result->is_described = true;
         if (is_first && writes) {
                 warn_standby(ctx);
                 warn_mirror(ctx);
         }
         if (is_first)
                 pipeline_note_in_force(ctx);
-        return plan_describe(ctx, &run->result.plan);
+        return plan_describe(ctx, &result->plan);
 }
 
 static int confirm(struct context *ctx, void *userdata)
 {
-        struct run *run = userdata;
-        int r = describe(ctx, run, true);
+        struct apply_result *result = userdata;
+        int r = describe(ctx, result, true);
 
         if (r < 0)
                 return r;
-        plan_propose(ctx, &run->result.plan);
+        plan_propose(ctx, &result->plan);
         r = ctx->output_r < 0 ? ctx->output_r : ask(ctx);
         return r < 0 ? r : check_no_daemon(ctx);
 }
 
-/* pkeyd sees the same fabric by the same policy: it would carry out the plan that is made here. */
-static int confirm_reload(struct context *ctx, struct run *run)
+/* pkeyd has the same fabric and policy: it will carry out the plan that is made here. */
+static int confirm_reload(struct context *ctx, struct apply_result *result)
 {
         int r;
 
         r = session_sweep(ctx, CONTROL_PLAN, NULL);
         if (r == 0)
-                r = describe(ctx, run, false);
+                r = describe(ctx, result, false);
         if (r < 0 || plan_is_empty(ctx->plan))
                 return r;
-        plan_propose(ctx, &run->result.plan);
+        plan_propose(ctx, &result->plan);
         return ctx->output_r < 0 ? ctx->output_r : ask_person(ctx, "Have pkeyd carry out %s now?", ctx->policy_path);
 }
 
-/* The reload carries out what the policy file holds by then, which may not be what was confirmed. */
+/* The reload carries out the policy file as it is by then, which may not be what was confirmed. */
 static int check_still_the_daemons(struct context *ctx)
 {
         bool is_the_daemons;
@@ -351,8 +339,8 @@ static int check_still_the_daemons(struct context *ctx)
                               "meanwhile pkeyd was stopped on this host, or went to audit mode or standby; nothing was written");
 }
 
-/* What a person would apply by hand pkeyd carries out itself, and goes on to. */
-static int have_reloaded(struct context *ctx, struct run *run)
+/* With pkeyd's own policy, pkeyd does the work. */
+static int have_reloaded(struct context *ctx, struct apply_result *result)
 {
         int r = 0;
 
@@ -360,7 +348,7 @@ static int have_reloaded(struct context *ctx, struct run *run)
         (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_DAEMON_RUNS, NULL,
                             "pkeyd runs on this host with this policy: it carries it out, as by pkeyctl reload");
         if (!ctx->options->yes)
-                r = confirm_reload(ctx, run);
+                r = confirm_reload(ctx, result);
         if (r == 0)
                 r = check_still_the_daemons(ctx);
         return r < 0 ? r : command_reload(ctx);
@@ -384,19 +372,19 @@ static enum exit_status judge(struct context *ctx, struct apply_result *r)
 int command_apply(struct context *ctx)
 {
         static const struct printer printer = { text_apply, json_apply, OK_IF_DONE };
-        _cleanup_(run_done) struct run run = { .ctx = ctx };
-        const struct session_hooks hooks = { .confirm = confirm, .userdata = &run };
+        struct apply_result result = {};
+        const struct session_hooks hooks = { .confirm = confirm, .userdata = &result };
         bool is_the_daemons;
         int r;
 
-        r = watch_signals(ctx, &run);
+        r = watch_signals(ctx);
         if (r == 0)
                 r = check_daemon(ctx, &is_the_daemons);
         if (r == 0 && is_the_daemons)
-                return have_reloaded(ctx, &run);
+                return have_reloaded(ctx, &result);
         if (r == 0)
                 r = session_sweep(ctx, CONTROL_APPLY, &hooks);
-        if (r == 0 && !run.is_described) /* there was nothing to confirm */
-                r = describe(ctx, &run, true);
-        return r < 0 ? r : output(ctx, &printer, judge(ctx, &run.result), &run.result);
+        if (r == 0 && !result.is_described) /* there was nothing to confirm */
+                r = describe(ctx, &result, true);
+        return r < 0 ? r : output(ctx, &printer, judge(ctx, &result), &result);
 }

@@ -22,7 +22,7 @@ static void json_status(struct doc *d, const void *result)
         doc_merge(d, d->root, status_object(d, result, UINT64_MAX));
 }
 
-/* "" on a host whose pkeyd has no other role than to write. */
+/* "" for a pkeyd that always writes. */
 static const char *describe_role(const struct daemon_status *s)
 {
         if (!s->role || strcmp(s->role, "follow-sm") != 0)
@@ -40,7 +40,7 @@ static void print_files(const struct daemon_status *s)
                        daemon_is(s, "failed") ? "; the last sweep failed to carry it out" : "");
         printf("  policy        %s", s->policy_file ?: "?");
         if (s->file_errors > 0)
-                printf(": refused as it is or its settings are, with %" PRIu64 " error%s; pkeyctl reload tells them again",
+                printf(": it or pkeyd.yaml is refused, with %" PRIu64 " error%s; pkeyctl reload lists them",
                        s->file_errors, text_plural(s->file_errors));
         putchar('\n');
 }
@@ -69,7 +69,7 @@ static void print_frozen(const struct daemon_status *s)
 {
         if (s->ports_frozen == 0)
                 return;
-        printf("  frozen        %" PRIu64 " port%s; pkeyctl plan says what to do\n", s->ports_frozen, text_plural(s->ports_frozen));
+        printf("  frozen        %" PRIu64 " port%s; pkeyctl plan shows what to do\n", s->ports_frozen, text_plural(s->ports_frozen));
         print_lines(s->frozen, UINT64_MAX, s->ports_frozen);
 }
 
@@ -98,7 +98,7 @@ static void text_status(struct context *ctx, const void *result)
                 printf("  violations    are not counted\n");
         else
                 printf("  violations    %" PRIu64 " since %s\n", s->violations_total, output_time(ctx, s->violations_since));
-        if (s->notices) /* an older daemon does not say */
+        if (s->notices) /* an older daemon does not send it */
                 printf("  notices       %s\n", s->notices);
 }
 

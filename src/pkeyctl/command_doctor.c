@@ -82,7 +82,7 @@ static void json_doctor(struct doc *d, const void *result)
 #define MAX_WIDTH  120
 #define INDENT     8
 
-/* Lines longer than that are hard to read, whatever the terminal can hold. */
+/* Longer lines are hard to read, however wide the terminal is. */
 static unsigned line_width(void)
 {
         struct winsize size;
@@ -96,7 +96,7 @@ static unsigned line_width(void)
         return (unsigned) MIN(MAX(width, MIN_WIDTH), MAX_WIDTH);
 }
 
-/* A paragraph behind a label, broken at blanks and, for lists, behind commas. */
+/* A paragraph after a label, broken at blanks and, for lists, after commas. */
 static void print_wrapped(const char *label, const char *text, unsigned width)
 {
         unsigned column = INDENT, gap = 0;
@@ -175,7 +175,7 @@ static void text_doctor(struct context *ctx, const void *result)
                 putchar('\n');
         }
         if (ctx->status == EXIT_REFUSED)
-                printf("this host only, for the fabric could not be looked at: ");
+                printf("this host only, because the fabric could not be read: ");
         else
                 printf("%u nodes, %u endports: ", ctx->subnet->n_nodes, ctx->subnet->n_by_port_guid);
         if (all->n == 0)
@@ -326,7 +326,7 @@ static int inspect_state(struct context *ctx, struct doctor_host *host)
         return r;
 }
 
-/* Read as OpenSM would read it. */
+/* Reads it as OpenSM does. */
 static int read_partitions_conf(struct context *ctx, const char *path, struct doctor_opensm *ret)
 {
         const char *ours = settings_opensm_file(&ctx->settings), *bytes;
@@ -339,7 +339,7 @@ static int read_partitions_conf(struct context *ctx, const char *path, struct do
                 enum partitions_file_owner owner = partitions_file_recognise(bytes, n, NULL);
 
                 ret->is_edited = owner == PARTITIONS_FILE_EDITED;
-                /* there is nothing in an empty one that pkeyd would not write over */
+                /* pkeyd replaces an empty file */
                 ret->is_foreign = owner == PARTITIONS_FILE_FOREIGN && n > 0 && ours && strcmp(path, ours) == 0;
                 r = partitions_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, &conf);
         }
@@ -347,7 +347,7 @@ static int read_partitions_conf(struct context *ctx, const char *path, struct do
         return r;
 }
 
-/* OpenSM's own files, where it has them on this host. */
+/* OpenSM's own files, if they are on this host. */
 static int inspect_opensm(struct context *ctx, struct doctor_host *host)
 {
         struct doctor_opensm *o = &host->opensm;
@@ -436,7 +436,7 @@ static int inspect_kernel(struct context *ctx, struct doctor_host *host)
         if (r == -ENOMEM)
                 return r;
         if (r == -EACCES || r == -EPERM)
-                host->verbs_error = "may not open /dev/infiniband/uverbs*";
+                host->verbs_error = "permission denied for /dev/infiniband/uverbs*";
         else if (r < 0)
                 host->verbs_error = "there are no RDMA verbs on this host, or no device that libibverbs knows";
         else if (verbs_host_find(h, ctx->subnet->ports[ctx->subnet->self].guid) == (size_t) -1)

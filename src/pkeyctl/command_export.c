@@ -208,7 +208,7 @@ static int collect(struct context *ctx, const struct opensm_conf *opensm, struct
         return r < 0 ? r : partitions_file_from_ports(ctx->arena, ctx->policy, conf, ports, n, ret);
 }
 
-/* The fabric; with its tables only where they matter. */
+/* The fabric, with its tables only if entries of others stay. */
 static int read_fabric(struct context *ctx)
 {
         const struct session_hooks no_tables = { .choose = session_choose_none };
@@ -217,8 +217,8 @@ static int read_fabric(struct context *ctx)
                 return session_sweep(ctx, CONTROL_READ, keeps_foreign(ctx) ? NULL : &no_tables);
         if (keeps_foreign(ctx))
                 return findings_error(&ctx->findings, FINDING_USAGE, "leave --topology out",
-                                      "export: the policy leaves P_Keys of others as they are (owns, or unmanaged: keep), and "
-                                      "which ports have them only their tables say: OpenSM would remove them");
+                                      "export: the policy keeps P_Keys of others (owns, or unmanaged: keep), and only the tables "
+                                      "show which ports have them: OpenSM would remove them");
         return pipeline_read_topology(ctx);
 }
 

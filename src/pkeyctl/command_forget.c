@@ -268,17 +268,17 @@ static int complain(struct context *ctx, const char *text, const struct found *f
 
         if (found->n == 0)
                 return findings_error(f, FINDING_SELECTOR_NO_MATCH, "a host, a GUID, or @SWITCH/PORT, as pkeyctl show held has it",
-                                      "'%s': no port that pkeyd knows is called so; nothing was forgotten", text);
+                                      "'%s' is no port that pkeyd knows; nothing was forgotten", text);
         if (found->n_fresh > 0)
                 return findings_error(f, FINDING_FORGET_ANSWERS, "pkeyctl show port shows its table",
-                                      "%s answers: its table is known, there is nothing to forget; nothing was forgotten",
+                                      "%s answers, so its table is known; nothing was forgotten",
                                       found->label);
         if (found->n_partial > 0)
                 return findings_error(f, FINDING_FORGET_ANSWERS, "ask it and its switch with smpquery (nodedesc, portinfo); or unplug it",
-                                      "%s is there, though it, or the switch that it is plugged into, did not answer all of discovery, so "
-                                      "that its table was not read; nothing was forgotten", found->label);
+                                      "%s is in the fabric, but it, or the switch that it is plugged into, did not answer all of discovery, so "
+                                      "its table was not read; nothing was forgotten", found->label);
         return findings_error(f, FINDING_FORGET_EXPIRED, NULL,
-                              "%s has been gone for longer than absent_hold: it holds nothing up; nothing was forgotten",
+                              "%s has been gone for longer than absent_hold, so nothing waits for it; nothing was forgotten",
                               found->label);
 }
 

@@ -167,7 +167,7 @@ static void print_held_by_daemon(const struct held_result *r)
                 if (is_listed(r->list, line))
                         continue;
                 if (n_new++ == 0)
-                        puts("held by pkeyd on this host, which may know of more than this look at the fabric shows:");
+                        puts("held by pkeyd on this host, which may know more than this reading of the fabric shows:");
                 printf("   %.*s\n", length, line);
         }
         if (n_lines < r->daemon.held_bases)

@@ -10,7 +10,7 @@
 #include "pkeyctl/session.h"
 #include "shell/file.h"
 
-/* Without a fabric GUIDs stay GUIDs: worth a warning, no reason to refuse. One that was asked for has to be there. */
+/* Without a fabric GUIDs stay GUIDs: that is a warning, but an error if -C or -P names a port. */
 static int find_names(struct context *ctx)
 {
         const struct session_hooks hooks = { .choose = session_choose_none };
@@ -35,7 +35,7 @@ static int find_names(struct context *ctx)
         return ctx->options->ca || ctx->options->port ? -EBADMSG : 0;
 }
 
-/* Who writes is to be decided before the first apply. A file of that name is not a copy to look at. */
+/* Before the first apply the admin has to decide who writes. A relative path names a copy, not OpenSM's own file. */
 static void note_writer(struct context *ctx, const char *path)
 {
         const char *config = ctx->options->opensm_config;

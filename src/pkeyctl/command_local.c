@@ -120,7 +120,7 @@ static int complain_scan(struct context *ctx, int error)
         case EPERM:
                 return findings_error(f, FINDING_HOST_NO_PERMISSION,
                                       "its mode should be 0666; the udev rules of rdma-core see to that",
-                                      "may not open /dev/infiniband/uverbs*");
+                                      "permission denied for /dev/infiniband/uverbs*");
         }
         return findings_error(f, FINDING_HOST_VERBS, NULL, "libibverbs: %s", strerror(-error));
 }

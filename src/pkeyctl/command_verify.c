@@ -159,7 +159,7 @@ static int read_tables(struct context *ctx, struct verbs_host *host, bool compla
                         return r;
                 if (r < 0 && complain)
                         (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_VERBS, NULL,
-                                            "%s/%u: the kernel does not tell its P_Key table: %s", p.device, p.number, strerror(-r));
+                                            "%s/%u: the kernel's P_Key table cannot be read: %s", p.device, p.number, strerror(-r));
                 if (r < 0)
                         continue;
                 tables[n].entries = entries;
@@ -202,7 +202,7 @@ static int compare_kernel(struct context *ctx, struct verification *v)
         r = verbs_host_scan(host);
         if (r == -EACCES || r == -EPERM)
                 (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_VERBS, NULL,
-                                    "may not open /dev/infiniband/uverbs*: what the kernel holds was not compared");
+                                    "permission denied for /dev/infiniband/uverbs*: the kernel's tables were not compared");
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
         for (unsigned i = 0; i < ATTEMPTS; i++) {

@@ -71,7 +71,7 @@ static void text_violations(struct context *ctx, const void *result)
         struct text_table t;
 
         if (r->once && r->n_silent > 0)
-                printf("%u of %u ports did not tell their counters\n", r->n_silent, r->n_polled);
+                printf("the counters of %u of %u ports could not be read\n", r->n_silent, r->n_polled);
         if (r->n_items == 0) {
                 print_none(ctx, r);
                 return;
@@ -265,7 +265,7 @@ static int poll_twice(struct context *ctx, struct violation_poll *poll, struct v
         result->counted_since = clock_wall();
         violation_poll_get_counters(poll, &counters);
         if (ctx->options->verbose)
-                fprintf(stderr, "looked at the counters of %u ports; again in %.0f s\n", counters.n_ports,
+                fprintf(stderr, "read the counters of %u ports; reading them again in %.0f s\n", counters.n_ports,
                         (double) result->interval / (double) USEC_PER_SEC);
         wait_between(ctx, result->interval);
         r = sample(ctx, poll, violations);

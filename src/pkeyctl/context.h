@@ -10,7 +10,7 @@
  *     command_* ... each takes the steps that it needs, in order, collects a result, and has a printer for it
  *     output ...... shows a result as text for people or as one JSON object, by the command's printer
  *
- * A context is all that one run knows. Its arena owns every result; nothing is freed before the end.
+ * A context is all that one run knows. Its arena owns every result until the end.
  *
  * Functions return 0 (commands: an exit status) or a negative errno; -EBADMSG: the findings say why. Only `apply` sends a
  * SubnSet.
@@ -47,7 +47,7 @@ struct context {
         char **arguments;              /* behind it, NULL at the end; as many as it takes */
         struct arena *arena;
         struct findings findings;
-        size_t n_told;                 /* of them, by text: the first so many */
+        size_t n_shown;                /* how many of them were printed */
 
         /* files */
         struct settings settings;
@@ -61,11 +61,11 @@ struct context {
         sd_event *event;
         struct control *control;       /* NULL: no sweep was made */
         struct opened_port port;
-        struct state state;            /* of what was remembered */
+        struct state state;            /* the state directory */
         struct m_keys *m_keys;         /* owned; NULL: none */
-        const char *neighbors;         /* OpenSM's file of links beside them; NULL: none */
+        const char *neighbors;         /* OpenSM's file of links with M_Keys; NULL: none */
         size_t n_neighbors;
-        bool stage_ended;              /* the one that runs */
+        bool stage_ended;              /* the stage that runs, with this result */
         int stage_r;
         struct subnet *subnet;         /* this and what follows is control's, or in the arena */
         struct observed *observed;
@@ -75,7 +75,7 @@ struct context {
         const struct known *known;     /* endports that were seen once; NULL: not read */
         struct endports selected[2];   /* by the arguments (pipeline.h) */
         struct remembered *remembered; /* owned; what is stored, if the command needs that; NULL: not read */
-        bool writing;                  /* writes have begun: from here on nobody may say that nothing was sent */
+        bool writing;                  /* writes have begun: "nothing was sent" would be wrong */
         enum exit_status status;       /* of the result that is shown */
         int output_r;                  /* the first error of output; 0: none */
 };

@@ -50,7 +50,7 @@ void doc_append(struct doc *d, json_t *array, json_t *value)
                 d->failed = true;
 }
 
-/* Names on the command line may be any bytes. */
+/* Names on the command line may contain any bytes. */
 static json_t *escaped_text(const char *text)
 {
         size_t n = strlen(text), used = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Building the one JSON object. A value that could not be made (no memory) is noticed once, at the end. */
+/* Builds the one JSON object. Running out of memory is reported once, at the end. */
 
 #include <jansson.h>
 
@@ -10,7 +10,7 @@
 struct doc {
         struct context *ctx;
         json_t *root;      /* owned */
-        json_t **p_keys;   /* one string per P_Key that was used: a large plan names the same few again and again */
+        json_t **p_keys;   /* one string for each P_Key: a large plan repeats the same few */
         bool failed;
 };
 
@@ -19,8 +19,7 @@ void doc_begin(struct doc *d, struct context *ctx, bool ok);
 void doc_done(struct doc *d);
 #define _cleanup_doc_ _cleanup_(doc_done)
 
-/* Writes the object and a newline to stdout; what goes wrong becomes the output's error, and nothing was written then.
- */
+/* Writes the object and a newline to stdout. An error becomes the output's; then nothing was written. */
 void doc_print(struct doc *d);
 
 /* A new value by a format of json_pack(), and its members added to an object. */
@@ -47,5 +46,5 @@ json_t *doc_p_key(struct doc *d, struct p_key key);
 json_t *doc_p_keys(struct doc *d, const struct p_key *keys, uint32_t n);
 json_t *doc_used_p_keys(struct doc *d, const struct p_key *keys, uint32_t n); /* without the empty entries */
 json_t *doc_base(uint16_t base);
-/* An object with node, device, port_guid, lid, port, and behind them what the format of json_pack() has. */
+/* An object with node, device, port_guid, lid, port, followed by the members that the format of json_pack() has. */
 json_t *doc_port(struct doc *d, uint32_t port, const char *format, ...);

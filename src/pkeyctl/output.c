@@ -15,7 +15,7 @@ void output_fail(struct context *ctx, int r)
                 ctx->output_r = r;
 }
 
-/* Where memory was out there is no text. */
+/* NULL: memory is out. */
 static const char *text_or_fail(struct context *ctx, const char *text)
 {
         if (!text)
@@ -129,13 +129,13 @@ const char *output_failure(struct context *ctx, uint32_t port)
 const char *output_reason(struct context *ctx, uint32_t port, const struct apply_outcome *outcome)
 {
         static const char *const sentences[] = {
-                [APPLY_OK] = "it waits for another port, of which it is not certain what it holds",
+                [APPLY_OK] = "it waits for another port whose table is not known for certain",
                 [APPLY_BUSY] = "still busy after all retries",
                 [APPLY_UNSENT] = "this host could not send it",
-                [APPLY_CHANGED] = "the block is not what the plan rests on: somebody else writes it",
+                [APPLY_CHANGED] = "the block changed after the plan was made: another program writes it",
                 [APPLY_MISMATCH] = "answered, but does not hold what was sent",
-                [APPLY_REVERTED] = "was written, but read back different at the end: somebody else writes it",
-                [APPLY_STRANGER] = "another port is at its address now: the fabric changed since it was discovered",
+                [APPLY_REVERTED] = "was written, but read back different at the end: another program writes it",
+                [APPLY_STRANGER] = "another port has its address now: the fabric changed since it was discovered",
                 [APPLY_UNREACHABLE] = "its table could not be read before, so nothing was tried",
                 [APPLY_ABORTED] = "the run was ended before it was its turn",
         };
@@ -170,9 +170,9 @@ void text_findings(struct context *ctx, bool terse)
 
         if (ctx->options->quiet || (terse && !ctx->options->verbose))
                 least = FINDING_ERROR;
-        rest.items += ctx->n_told;
-        rest.n -= ctx->n_told;
-        ctx->n_told = ctx->findings.n;
+        rest.items += ctx->n_shown;
+        rest.n -= ctx->n_shown;
+        ctx->n_shown = ctx->findings.n;
         if (findings_print(stderr, &rest, least) < 0)
                 output_fail(ctx, -ENOMEM);
 }
@@ -250,7 +250,7 @@ static void text_refusal(struct context *ctx, const void *result)
         (void) result;
         findings_print_count(&ctx->findings, count, sizeof(count));
         fprintf(stderr, "%s; %s\n", count,
-                ctx->writing ? "the run ended in the middle, pkeyctl verify tells what is in force"
+                ctx->writing ? "the run ended in the middle, pkeyctl verify shows what is in force"
                              : "nothing was sent");
 }
 
@@ -267,7 +267,7 @@ int ask_is_possible(struct context *ctx)
 {
         if (ctx->options->yes || isatty(STDIN_FILENO))
                 return 0;
-        return findings_error(&ctx->findings, FINDING_USAGE, "--yes goes on without asking", "there is no terminal to ask on");
+        return findings_error(&ctx->findings, FINDING_USAGE, "--yes confirms", "this needs a confirmation, and there is no terminal");
 }
 
 int ask_person(struct context *ctx, const char *question, ...)

@@ -54,8 +54,8 @@ int ask_person(struct context *ctx, const char *question, ...) __attribute__((fo
 /* Output failed: the run ends with its first error, in the context. */
 void output_fail(struct context *ctx, int r);
 
-/* What both kinds say in the same words. Texts are static or live in the context's arena; where memory is out they are
- * "?", and the output has failed. */
+/* Texts for both kinds of output. They are static or live in the context's arena; when memory is out they are "?", and the output
+ * has failed. */
 const char *output_format(struct context *ctx, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *output_taken(struct context *ctx, const struct text *t);
 /* Local time, as journalctl has it, of CLOCK_REALTIME; "never" for 0. */
@@ -71,14 +71,14 @@ const char *output_node(const struct context *ctx, uint32_t port);
 const char *output_partition(const struct context *ctx, uint16_t base);
 /* The bases that wait, by the sweep; NULL: not known. */
 const struct held_list *output_held(const struct context *ctx);
-/* What held bases are put into words with. */
+/* The context of texts about held bases. */
 struct held_words output_held_words(struct context *ctx);
 /* Why a port's table was not read. */
 const char *output_failure(struct context *ctx, uint32_t port);
 /* One sentence about an outcome of apply on that port. */
 const char *output_reason(struct context *ctx, uint32_t port, const struct apply_outcome *outcome);
-/* The line that makes an endport a member of a base: "partitions.yaml:14", "the default partition's own rules"; "" if it is
- * none or there is no policy. */
+/* The line that makes an endport a member of a base: "partitions.yaml:14", "the default partition's own rules"; "" if it is no
+ * member or there is no policy. */
 const char *output_line(struct context *ctx, uint32_t port, uint16_t base, const struct port_membership **ret);
 
 json_t *json_member_count(struct doc *d, const struct member_count *count);

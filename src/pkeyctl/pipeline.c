@@ -10,7 +10,7 @@
 
 /* --- files ----------------------------------------------------------------------------------------------------------- */
 
-/* A default file may be absent; one that was named may not. */
+/* A default file may be absent; a named one may not. */
 static bool is_absent(const char *path)
 {
         return access(path, F_OK) < 0 && errno == ENOENT;
@@ -195,8 +195,8 @@ void pipeline_note_in_force(struct context *ctx)
         for (size_t i = 0; g && i < ctx->findings.n; i++)
                 if (ctx->findings.items[i].severity == FINDING_ERROR && ctx->findings.items[i].code != FINDING_PORT_FROZEN) {
                         (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_PORT_FROZEN, NULL,
-                                            "the policy that is in force (generation %" PRIu64 ") has these errors, too: they "
-                                            "freeze the ports that they are about, and stop nothing else", g->number);
+                                            "the policy that is in force (generation %" PRIu64 ") has these errors, too: they freeze "
+                                            "the ports that they are about, and stop nothing else", g->number);
                         return;
                 }
 }

@@ -46,12 +46,12 @@ int pipeline_around(struct context *ctx, const struct endports *lists, size_t n_
 /* The endports that the arguments select, at most two, into ctx->selected. An argument that selects none is an error. */
 int pipeline_select(struct context *ctx);
 
-/* Who is a member of what, and what each table should hold; nothing without a policy. */
+/* Memberships, and what each table should hold; nothing without a policy. */
 int pipeline_resolve(struct context *ctx);
 
 /* The ports for which `is_wanted` is true, in the context's arena. Returns 0 or -ENOMEM. */
 int pipeline_filter(struct context *ctx, bool (*is_wanted)(const struct context *ctx, uint32_t port), struct endports *ret);
-/* Its table should have been read, and was not. */
+/* A managed port whose table was not read. */
 bool pipeline_is_unreachable(const struct context *ctx, uint32_t port);
 
 /* Adds why a policy with errors was planned. */

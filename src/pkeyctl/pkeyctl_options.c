@@ -50,7 +50,7 @@ static usec_t moment_from_string(const char *text)
                 if (!rest || (*rest && strcmp(rest, "Z") != 0))
                         continue;
                 t = *rest ? timegm(&tm) : mktime(&tm);
-                if (tm.tm_mday != day || tm.tm_sec != second) /* no month has that day, no minute that second */
+                if (tm.tm_mday != day || tm.tm_sec != second) /* there is no such day or second */
                         return 0;
                 return t > 0 ? (usec_t) t * USEC_PER_SEC : 0;
         }
@@ -67,7 +67,7 @@ static void read_since(struct findings *findings, const char *text, void *option
                 (void) findings_error(findings, FINDING_USAGE, NULL,
                                       "--since: '%s' is not a time (90s, 10m, 2h, 3d, or like 2026-01-31T08:00)", text);
         else if (o->since > now + USEC_PER_SEC)
-                (void) findings_error(findings, FINDING_USAGE, NULL, "--since: '%s' has not come yet", text);
+                (void) findings_error(findings, FINDING_USAGE, NULL, "--since: '%s' is in the future", text);
 }
 
 /* An empty name would select all records. */
@@ -95,22 +95,22 @@ static void read_interval(struct findings *findings, const char *text, void *opt
 static const struct command_line_option known_options[] = {
         COMMAND_LINE_OPTION("Ca", 'C', TEXT, ca, "CA", "work through this device of this host"),
         COMMAND_LINE_OPTION("Port", 'P', PORT, port, "PORT", "and this port of it"),
-        COMMAND_LINE_OPTION("timeout", 't', TIMEOUT, timeout, "MS", "wait so long for the answer to one MAD"),
+        COMMAND_LINE_OPTION("timeout", 't', TIMEOUT, timeout, "MS", "wait this long for the answer to one MAD"),
         COMMAND_LINE_OPTION("config", 0, TEXT, config, "FILE", "this host's settings (" DEFAULT_CONFIG_FILE ")"),
         COMMAND_LINE_OPTION("policy", 0, TEXT, policy, "FILE", "the policy, for show and explain"),
-        COMMAND_LINE_OPTION("state-dir", 0, TEXT, state_dir, "DIR", "what is remembered between runs (" STATE_DIR_DEFAULT ")"),
-        COMMAND_LINE_OPTION("topology", 0, TEXT, topology, "FILE", "this output of ibnetdiscover for a fabric"),
+        COMMAND_LINE_OPTION("state-dir", 0, TEXT, state_dir, "DIR", "what is kept between runs (" STATE_DIR_DEFAULT ")"),
+        COMMAND_LINE_OPTION("topology", 0, TEXT, topology, "FILE", "output of ibnetdiscover instead of a fabric"),
         COMMAND_LINE_OPTION("opensm-config", 0, TEXT, opensm_config, "FILE", "opensm.conf"),
-        COMMAND_LINE_OPTION("output", 0, TEXT, output, "FILE", "write there, and not over a file that is there"),
+        COMMAND_LINE_OPTION("output", 0, TEXT, output, "FILE", "write to this file, which must not exist"),
         COMMAND_LINE_OPTION("json", 0, FLAG, json, NULL, "one JSON object on stdout"),
         COMMAND_LINE_OPTION("yes", 0, FLAG, yes, NULL, "do not ask"),
         COMMAND_LINE_OPTION("local", 0, FLAG, local, NULL, "this host's own tables, as its kernel has them; sends no MAD"),
         COMMAND_LINE_OPTION("beside-opensm", 0, FLAG, beside_opensm, NULL,
-                            "a subnet manager that writes P_Key tables, too, is accepted"),
-        { "since", 0, COMMAND_LINE_READ, 0, read_since, "WHEN", "no older ones: 10m, 2h, 3d, or a date and time" },
+                            "accept a subnet manager that may write P_Key tables, too"),
+        { "since", 0, COMMAND_LINE_READ, 0, read_since, "WHEN", "only newer ones: 10m, 2h, 3d, or a date and time" },
         { "node", 0, COMMAND_LINE_READ, 0, read_node, "NAME", "of this host or switch only" },
         COMMAND_LINE_OPTION("once", 0, FLAG, once, NULL, "without a daemon; reads all counters twice"),
-        { "interval", 0, COMMAND_LINE_READ, 0, read_interval, "TIME", "so long between the two readings (10s)" },
+        { "interval", 0, COMMAND_LINE_READ, 0, read_interval, "TIME", "time between the two readings (10s)" },
         COMMAND_LINE_OPTION("quiet", 'q', FLAG, quiet, NULL, "errors and the exit status only"),
         COMMAND_LINE_OPTION("verbose", 'v', FLAG, verbose, NULL, "more: every write, every port"),
         COMMAND_LINE_OPTION("help", 'h', FLAG, help, NULL, "this text"),

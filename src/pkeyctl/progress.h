@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A progress bar on stderr, for what takes longer than a second on a terminal; erased at the end. */
+/* A progress bar on stderr, if that is a terminal and the work takes longer than a second; erased at the end. */
 
 #include "ib/types.h"
 

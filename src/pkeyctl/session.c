@@ -51,7 +51,7 @@ static int complain_host(struct context *ctx, int r, const char *what)
         case EACCES:
         case EPERM:
                 return findings_error(f, FINDING_HOST_NO_PERMISSION, "run as root",
-                                      "may not open /dev/infiniband/umad*");
+                                      "permission denied for /dev/infiniband/umad*");
         case EOPNOTSUPP:
                 return findings_error(f, FINDING_HOST_NO_DEVICE,
                                       "modprobe ib_umad; rdma-core loads it at boot where it is installed",
@@ -411,9 +411,8 @@ static int check_writer(struct context *ctx)
         if (ctx->settings.writer == WRITER_DIRECT)
                 return 0;
         return findings_error(&ctx->findings, FINDING_USAGE,
-                              "pkeyctl plan shows what would change, pkeyctl reload has pkeyd carry it out",
-                              "with writer: opensm it is pkeyd that gives OpenSM its partition files, one phase after "
-                              "the other");
+                              "pkeyctl plan shows what would change, pkeyctl reload makes pkeyd carry it out",
+                              "with writer: opensm only pkeyd gives OpenSM its partition files, phase by phase");
 }
 
 static int read_tables(struct context *ctx, session_choose_t choose)

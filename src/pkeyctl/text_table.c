@@ -10,7 +10,7 @@
 
 #define LIST_WIDTH_MIN 24u
 
-/* Lists get half of the terminal; what is not a terminal gets them in one piece, for grep and awk. */
+/* Lists get half of the terminal's width. Without a terminal they are not broken, for grep and awk. */
 static size_t list_width(void)
 {
         struct winsize size = {};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Tables on stdout, through libsmartcols. Errors stick: add rows at will, look once at the end. */
+/* Tables on stdout, through libsmartcols. Errors stick: add any number of rows, check once at the end. */
 
 #include <stdbool.h>
 #include <stddef.h>
