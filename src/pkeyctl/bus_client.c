@@ -88,9 +88,9 @@ int bus_client_complain(struct context *ctx, int r)
         return findings_error(&ctx->findings, FINDING_DAEMON_FAILED, NULL, "the system bus: %s", strerror(-r));
 }
 
-int bus_client_open(struct context *ctx, sd_bus **ret)
+int bus_client_open(struct context *ctx)
 {
-        int r = sd_bus_open_system(ret);
+        int r = ctx->bus ? 0 : sd_bus_open_system(&ctx->bus);
 
         if (r == -ENOMEM)
                 return r;
@@ -123,23 +123,26 @@ static int complain_error(struct context *ctx, const sd_bus_error *e, int r)
         return bus_client_complain(ctx, r);
 }
 
-int bus_client_send(struct context *ctx, sd_bus *bus, sd_bus_message *call, uint64_t timeout, sd_bus_message **ret)
+int bus_client_call(struct context *ctx, const char *member, uint64_t timeout, sd_bus_message **ret, const char *types, ...)
 {
+        _cleanup_message_ sd_bus_message *call = NULL;
         sd_bus_error error = SD_BUS_ERROR_NULL;
-        int r = sd_bus_call(bus, call, timeout, &error, ret);
+        va_list ap;
+        int r = bus_client_open(ctx);
 
+        if (r < 0)
+                return r;
+        r = sd_bus_message_new_method_call(ctx->bus, &call, BUS_NAME, BUS_PATH, BUS_INTERFACE, member);
+        va_start(ap, types);
+        if (r >= 0)
+                r = sd_bus_message_appendv(call, types, ap);
+        va_end(ap);
+        if (r >= 0)
+                r = sd_bus_call(ctx->bus, call, timeout, &error, ret);
         if (r < 0)
                 r = complain_error(ctx, &error, r);
         sd_bus_error_free(&error);
         return r < 0 ? r : 0;
-}
-
-int bus_client_call(struct context *ctx, sd_bus *bus, const char *member, uint64_t timeout, sd_bus_message **ret)
-{
-        _cleanup_message_ sd_bus_message *call = NULL;
-        int r = sd_bus_message_new_method_call(bus, &call, BUS_NAME, BUS_PATH, BUS_INTERFACE, member);
-
-        return r < 0 ? bus_client_complain(ctx, r) : bus_client_send(ctx, bus, call, timeout, ret);
 }
 
 int bus_client_find(struct context *ctx, struct daemon_status *ret)

@@ -8,8 +8,6 @@
  * Other keys are skipped: a newer daemon may send more.
  */
 
-#include <systemd/sd-bus.h>
-
 #include "pkeyctl/doc.h"
 
 #define BUS_NAME      "org.pkeyd1"
@@ -79,11 +77,10 @@ json_t *violation_object(struct doc *d, const struct seen_violation *v);
 /* Does pkeyd run on this host? Returns 1 (and its properties), 0 (no, or not known: there is no bus, or permission is denied),
  * -ETIMEDOUT (it is on the bus and does not answer; no finding), -EBADMSG or -ENOMEM. Does not start it. */
 int bus_client_find(struct context *ctx, struct daemon_status *ret);
-/* Connects to the bus; the daemon need not run. *ret owned. */
-int bus_client_open(struct context *ctx, sd_bus **ret);
-/* Calls a method without arguments; sends this call. timeout 0: the bus's own; UINT64_MAX: none. */
-int bus_client_call(struct context *ctx, sd_bus *bus, const char *member, uint64_t timeout, sd_bus_message **ret);
-int bus_client_send(struct context *ctx, sd_bus *bus, sd_bus_message *call, uint64_t timeout, sd_bus_message **ret);
+/* Connects to the bus (ctx->bus), once; the daemon need not run. */
+int bus_client_open(struct context *ctx);
+/* Connects and calls a method with arguments of these D-Bus types. timeout 0: the bus's own; UINT64_MAX: none. *ret owned. */
+int bus_client_call(struct context *ctx, const char *member, uint64_t timeout, sd_bus_message **ret, const char *types, ...);
 /* A negative errno of sd-bus as a finding. */
 int bus_client_complain(struct context *ctx, int r);
 

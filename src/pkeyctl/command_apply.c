@@ -220,7 +220,7 @@ static int check_daemon(struct context *ctx, bool *ret)
         if (r < 0)
                 return r;
         *ret = policy_file && file_read(ctx->arena, policy_file, POLICY_MAX_FILE_SIZE, &bytes, &n) == 0 &&
-               n == ctx->policy_n_bytes && memcmp(bytes, ctx->policy_bytes, n) == 0;
+               generation_has_policy(ctx->files, bytes, n);
         if (*ret || !policy_file)
                 return 0;
         return findings_error(&ctx->findings, FINDING_DAEMON_RUNS,
@@ -259,7 +259,7 @@ static void warn_standby(struct context *ctx)
         struct guid guids[SM_MAX_PORTS];
         struct finding *item;
 
-        if (ctx->settings.role != ROLE_FOLLOW_SM || ctx->subnet->self == SUBNET_NONE)
+        if (ctx->settings->role != ROLE_FOLLOW_SM || ctx->subnet->self == SUBNET_NONE)
                 return;
         sm_view_add_known(&view, ctx->subnet, &ctx->subnet->ports[ctx->subnet->self].guid, 1);
         sm_view_add_known(&view, ctx->subnet, guids, local_port_guids(guids, SM_MAX_PORTS));
@@ -278,11 +278,11 @@ static void warn_mirror(struct context *ctx)
 {
         struct finding *item;
 
-        if (!ctx->settings.opensm_mirror)
+        if (!ctx->settings->opensm_mirror)
                 return;
         item = findings_add(&ctx->findings, FINDING_WARNING, FINDING_PLAN_MIRROR, NULL,
                             "pkeyctl does not write %s (opensm.mirror): an OpenSM that starts, or becomes the master, makes the tables "
-                            "what that file says until pkeyd has written it", ctx->settings.opensm_mirror);
+                            "what that file says until pkeyd has written it", ctx->settings->opensm_mirror);
         finding_set_hint(&ctx->findings, item, "start pkeyd, which carries the policy out, too: systemctl start pkeyd");
 }
 
@@ -324,7 +324,7 @@ static int confirm_reload(struct context *ctx, struct apply_result *result)
         if (r < 0 || plan_is_empty(ctx->plan))
                 return r;
         plan_propose(ctx, &result->plan);
-        return ctx->output_r < 0 ? ctx->output_r : ask_person(ctx, "Have pkeyd carry out %s now?", ctx->policy_path);
+        return ctx->output_r < 0 ? ctx->output_r : ask_person(ctx, "Have pkeyd carry out %s now?", ctx->policy->file);
 }
 
 /* The reload carries out the policy file as it is by then, which may not be what was confirmed. */

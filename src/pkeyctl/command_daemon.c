@@ -45,19 +45,6 @@ static void print_files(const struct daemon_status *s)
         putchar('\n');
 }
 
-/* At most `max` of the lines, and how many more there are of `all`. */
-static void print_lines(const char *lines, uint64_t max, uint64_t all)
-{
-        const char *line;
-        uint64_t n = 0;
-        int length;
-
-        for (; n < max && (line = bus_next_line(&lines, &length)); n++)
-                printf("                %.*s\n", length, line);
-        if (n < all)
-                printf("                and %" PRIu64 " more\n", all - n);
-}
-
 static void print_silent(const struct daemon_status *s)
 {
         if (s->links_silent > 0)
@@ -65,20 +52,25 @@ static void print_silent(const struct daemon_status *s)
                        s->links_silent, s->links_silent == 1 ? " is" : "s are", s->links_silent == 1 ? "it" : "them");
 }
 
-static void print_frozen(const struct daemon_status *s)
+/* "  frozen        2 ports; ...", and at most `max` of the lines that the daemon sent of them. */
+static void print_list(const char *label, uint64_t n, const char *what, const char *hint, const char *lines, uint64_t max)
 {
-        if (s->ports_frozen == 0)
+        const char *line;
+        uint64_t i = 0;
+        int length;
+
+        if (n == 0)
                 return;
-        printf("  frozen        %" PRIu64 " port%s; pkeyctl plan shows what to do\n", s->ports_frozen, text_plural(s->ports_frozen));
-        print_lines(s->frozen, UINT64_MAX, s->ports_frozen);
+        printf("  %-13s %" PRIu64 " %s%s; %s\n", label, n, what, text_plural(n), hint);
+        for (; i < max && (line = bus_next_line(&lines, &length)); i++)
+                printf("                %.*s\n", length, line);
+        if (i < n)
+                printf("                and %" PRIu64 " more\n", n - i);
 }
 
 static void print_held(const struct daemon_status *s)
 {
-        if (s->held_bases == 0)
-                return;
-        printf("  held          %" PRIu64 " base%s; pkeyctl show held lists them\n", s->held_bases, text_plural(s->held_bases));
-        print_lines(s->held, MAX_HELD_LINES, s->held_bases);
+        print_list("held", s->held_bases, "base", "pkeyctl show held lists them", s->held, MAX_HELD_LINES);
 }
 
 static void text_status(struct context *ctx, const void *result)
@@ -91,7 +83,7 @@ static void text_status(struct context *ctx, const void *result)
         printf("  ports         %" PRIu64 " managed: %" PRIu64 " right, %" PRIu64 " differ, %" PRIu64 " unreachable\n",
                s->ports_managed, s->ports_right, s->ports_differ, s->ports_unreachable);
         print_silent(s);
-        print_frozen(s);
+        print_list("frozen", s->ports_frozen, "port", "pkeyctl plan shows what to do", s->frozen, UINT64_MAX);
         print_held(s);
         printf("  last success  %s\n", output_time(ctx, s->last_success));
         if (s->violations_since == 0)
@@ -113,13 +105,9 @@ int command_status(struct context *ctx)
 {
         static const struct printer printer = { text_status, json_status, QUIET };
         _cleanup_message_ sd_bus_message *reply = NULL;
-        _cleanup_bus_ sd_bus *bus = NULL;
         struct daemon_status status = {};
-        int r;
+        int r = bus_client_call(ctx, "Status", 0, &reply, "");
 
-        r = bus_client_open(ctx, &bus);
-        if (r == 0)
-                r = bus_client_call(ctx, bus, "Status", 0, &reply);
         if (r == 0)
                 r = bus_client_read_fields(ctx, reply, daemon_status_fields, n_daemon_status_fields, &status, NULL);
         return r < 0 ? r : output(ctx, &printer, status_of(&status), &status);
@@ -193,14 +181,10 @@ int command_reload(struct context *ctx)
 {
         static const struct printer printer = { text_reload, json_reload, OK_IF_DONE };
         _cleanup_message_ sd_bus_message *reply = NULL;
-        _cleanup_bus_ sd_bus *bus = NULL;
         struct reload_result result = {};
         enum exit_status status;
-        int r;
+        int r = bus_client_call(ctx, "Reload", UINT64_MAX, &reply, "");
 
-        r = bus_client_open(ctx, &bus);
-        if (r == 0)
-                r = bus_client_call(ctx, bus, "Reload", UINT64_MAX, &reply);
         if (r == 0)
                 r = read_reload(ctx, reply, &result);
         if (r == 0)
@@ -360,10 +344,10 @@ static int show(struct context *ctx, enum event_kind kind, sd_bus_message *m)
         return r < 0 ? fail(ctx, r) : 0;
 }
 
-static int show_status(struct context *ctx, sd_bus *bus)
+static int show_status(struct context *ctx)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
-        int r = bus_client_call(ctx, bus, "Status", 0, &reply);
+        int r = bus_client_call(ctx, "Status", 0, &reply, "");
 
         return r < 0 ? r : show(ctx, EVENT_STATUS, reply);
 }
@@ -395,7 +379,7 @@ static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error)
                 return 0;
         if (*now == '\0')
                 return show(ctx, EVENT_GONE, NULL);
-        r = show_status(ctx, sd_bus_message_get_bus(m));
+        r = show_status(ctx);
         return r < 0 ? fail(ctx, r) : 0;
 }
 
@@ -406,8 +390,9 @@ static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *erro
         return fail(userdata, bus_client_complain(userdata, -ECONNRESET));
 }
 
-static int match_signals(struct context *ctx, sd_bus *bus)
+static int match_signals(struct context *ctx)
 {
+        sd_bus *bus = ctx->bus;
         int r;
 
         r = sd_bus_match_signal(bus, NULL, "org.freedesktop.DBus.Local", NULL, "org.freedesktop.DBus.Local", "Disconnected",
@@ -423,7 +408,7 @@ static int match_signals(struct context *ctx, sd_bus *bus)
 }
 
 /* SIGINT and SIGTERM are its ordinary end. */
-static int make_loop(struct context *ctx, sd_bus *bus)
+static int make_loop(struct context *ctx)
 {
         sigset_t set;
         int r;
@@ -439,22 +424,20 @@ static int make_loop(struct context *ctx, sd_bus *bus)
         if (r >= 0)
                 r = sd_event_add_signal(ctx->event, NULL, SIGTERM, NULL, NULL);
         if (r >= 0)
-                r = sd_bus_attach_event(bus, ctx->event, SD_EVENT_PRIORITY_NORMAL);
+                r = sd_bus_attach_event(ctx->bus, ctx->event, SD_EVENT_PRIORITY_NORMAL);
         return r < 0 ? bus_client_complain(ctx, r) : 0;
 }
 
 int command_watch(struct context *ctx)
 {
-        _cleanup_bus_ sd_bus *bus = NULL;
-        int r;
+        int r = bus_client_open(ctx);
 
-        r = bus_client_open(ctx, &bus);
         if (r == 0)
-                r = make_loop(ctx, bus);
+                r = make_loop(ctx);
         if (r == 0)
-                r = match_signals(ctx, bus);
+                r = match_signals(ctx);
         if (r == 0)
-                r = show_status(ctx, bus);
+                r = show_status(ctx);
         if (r == 0)
                 r = sd_event_loop(ctx->event);
         return r < 0 ? r : EXIT_DONE;

@@ -291,10 +291,10 @@ static int inspect_secrets(struct context *ctx, struct doctor_host *host)
         uint64_t sm_key = 0;
         int r;
 
-        r = secret_read_m_keys(&ctx->settings, &ctx->findings, &m_keys);
+        r = secret_read_m_keys(ctx->settings, &ctx->findings, &m_keys);
         (void) m_keys_free(m_keys);
         if (r == 0 || r == -EBADMSG)
-                r = secret_read_sm_key(&ctx->settings, &ctx->findings, &sm_key);
+                r = secret_read_sm_key(ctx->settings, &ctx->findings, &sm_key);
         explicit_bzero(&sm_key, sizeof(sm_key));
         return r < 0 && r != -EBADMSG ? r : turn_findings(ctx, FINDING_ERROR, FINDING_ERROR, &host->secret_errors);
 }
@@ -329,7 +329,7 @@ static int inspect_state(struct context *ctx, struct doctor_host *host)
 /* Reads it as OpenSM does. */
 static int read_partitions_conf(struct context *ctx, const char *path, struct doctor_opensm *ret)
 {
-        const char *ours = settings_opensm_file(&ctx->settings), *bytes;
+        const char *ours = settings_opensm_file(ctx->settings), *bytes;
         struct partitions_conf *conf = NULL;
         size_t n;
         int r;
@@ -351,8 +351,8 @@ static int read_partitions_conf(struct context *ctx, const char *path, struct do
 static int inspect_opensm(struct context *ctx, struct doctor_host *host)
 {
         struct doctor_opensm *o = &host->opensm;
-        const char *conf_path = ctx->settings.opensm_config ?: DEFAULT_OPENSM_CONF, *path;
-        const char *ours = settings_opensm_file(&ctx->settings);
+        const char *conf_path = ctx->settings->opensm_config ?: DEFAULT_OPENSM_CONF, *path;
+        const char *ours = settings_opensm_file(ctx->settings);
         struct opensm_conf conf;
         int r;
 
@@ -381,7 +381,7 @@ static int inspect_opensm(struct context *ctx, struct doctor_host *host)
 
 static int probe(struct context *ctx, struct doctor_facts *facts)
 {
-        struct probe_options options = {.m_keys = ctx->m_keys, .retries = PROBE_RETRIES};
+        struct probe_options options = {.m_keys = ctx->files->m_keys, .retries = PROBE_RETRIES};
         struct probe_result *result;
         struct mad_stage stage;
         struct probe *p;
@@ -464,7 +464,7 @@ static int read_fabric(struct context *ctx, struct doctor_facts *facts)
 
 int command_doctor(struct context *ctx)
 {
-        struct doctor_facts facts = {.settings = &ctx->settings};
+        struct doctor_facts facts = {};
         static const struct printer printer = { text_doctor, json_doctor, OK_IF_DONE | QUIET };
         struct doctor_result result = { .facts = &facts };
         struct diagnoses *diagnoses = &result.diagnoses;
@@ -479,6 +479,7 @@ int command_doctor(struct context *ctx)
                 r = inspect_opensm(ctx, &facts.host);
         if (r < 0)
                 return r;
+        facts.settings = ctx->settings;
         r = read_fabric(ctx, &facts);
         if (r < 0 && r != -EBADMSG)
                 return r;

@@ -275,7 +275,7 @@ static int make_side(struct context *ctx, uint32_t port, struct side *ret)
         ret->port = port;
         if (r < 0 || peer == SUBNET_NONE || !subnet_port_can_enforce(ctx->subnet, p))
                 return r;
-        by_policy->is_filtered = ctx->settings.enforcement != ENFORCEMENT_OFF;
+        by_policy->is_filtered = ctx->settings->enforcement != ENFORCEMENT_OFF;
         in_hardware->is_filtered = ctx->observed->tables[peer].enforce_inbound || ctx->observed->tables[peer].enforce_outbound ||
                                    p->enforce_inbound || p->enforce_outbound;
         return make_tables(ctx, peer, &by_policy->filter, &in_hardware->filter);

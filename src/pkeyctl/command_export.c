@@ -163,7 +163,7 @@ static void warn_of_all(struct context *ctx, const struct partitions_conf *conf)
 /* The file that OpenSM has now. */
 static int read_conf(struct context *ctx, const struct opensm_conf *opensm, struct partitions_conf **ret)
 {
-        const struct settings *s = &ctx->settings;
+        const struct settings *s = ctx->settings;
         const char *path = settings_opensm_file(s), *bytes;
         struct findings before = ctx->findings;
         size_t n;
@@ -230,7 +230,7 @@ int command_export(struct context *ctx)
         size_t n;
         int r;
 
-        r = pipeline_read_opensm_conf(ctx, ctx->settings.opensm_config, &opensm);
+        r = pipeline_read_opensm_conf(ctx, ctx->settings->opensm_config, &opensm);
         if (r == 0)
                 r = read_fabric(ctx);
         if (r == 0)

@@ -138,7 +138,7 @@ static int see_fabric(struct context *ctx)
 {
         struct knowledge *k = ctx->remembered->knowledge;
         uint64_t wall = clock_wall() / USEC_PER_SEC;
-        int r = knowledge_see_subnet(k, ctx->subnet, clock_now(), wall, ctx->settings.absent_hold);
+        int r = knowledge_see_subnet(k, ctx->subnet, clock_now(), wall, ctx->settings->absent_hold);
 
         return r == 0 ? knowledge_see_tables(k, ctx->observed, wall) : r;
 }

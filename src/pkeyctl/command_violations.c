@@ -117,27 +117,12 @@ static int read_items(struct context *ctx, sd_bus_message *m, struct violations_
         return 0;
 }
 
-static int ask(struct context *ctx, sd_bus *bus, sd_bus_message **ret)
-{
-        _cleanup_message_ sd_bus_message *call = NULL;
-        const char *node = ctx->options->node ?: "";
-        int r = sd_bus_message_new_method_call(bus, &call, BUS_NAME, BUS_PATH, BUS_INTERFACE, "Violations");
-
-        if (r >= 0)
-                r = sd_bus_message_append(call, "ts", ctx->options->since, node);
-        return r < 0 ? bus_client_complain(ctx, r) : bus_client_send(ctx, bus, call, 0, ret);
-}
-
 int command_violations(struct context *ctx)
 {
         struct violations_result result = { .node = ctx->options->node, .since = ctx->options->since };
         _cleanup_message_ sd_bus_message *reply = NULL;
-        _cleanup_bus_ sd_bus *bus = NULL;
-        int r;
+        int r = bus_client_call(ctx, "Violations", 0, &reply, "ts", result.since, result.node ?: "");
 
-        r = bus_client_open(ctx, &bus);
-        if (r == 0)
-                r = ask(ctx, bus, &reply);
         if (r == 0)
                 r = read_items(ctx, reply, &result);
         return r < 0 ? r : output(ctx, &printer, result.n_items > 0 ? EXIT_DIFFERENCE : EXIT_DONE, &result);
@@ -250,7 +235,9 @@ static int check_node(struct context *ctx, const char *node)
 static int poll_twice(struct context *ctx, struct violation_poll *poll, struct violations *violations,
                       struct violations_result *result)
 {
-        const struct violation_poll_config config = { .interval = result->interval, .check_hosts = true, .m_keys = ctx->m_keys };
+        const struct violation_poll_config config = {
+                .interval = result->interval, .check_hosts = true, .m_keys = ctx->files->m_keys,
+        };
         struct violation_poll_counters counters;
         int r;
 

@@ -16,6 +16,8 @@
  * SubnSet.
  */
 
+#include <systemd/sd-bus.h>
+
 #include "control/control.h"
 #include "pkeyctl/pkeyctl_options.h"
 #include "shell/opened_port.h"
@@ -50,21 +52,17 @@ struct context {
         size_t n_shown;                /* how many of them were printed */
 
         /* files */
-        struct settings settings;
+        struct generation *files;      /* a reference; what was read of both files, and the keys that they name */
+        const struct settings *settings; /* of it */
         struct plan_options plan_options;
-        const char *policy_path;
-        const char *policy_bytes;      /* NULL: there is no policy */
-        size_t policy_n_bytes;
-        struct policy *policy;
+        const struct policy *policy;   /* of it; NULL: none was read */
 
         /* the fabric (session.h); policy may be absent, then memberships, desired and plan are NULL */
+        sd_bus *bus;                   /* owned; NULL: not connected */
         sd_event *event;
         struct control *control;       /* NULL: no sweep was made */
         struct opened_port port;
         struct state state;            /* the state directory */
-        struct m_keys *m_keys;         /* owned; NULL: none */
-        const char *neighbors;         /* OpenSM's file of links with M_Keys; NULL: none */
-        size_t n_neighbors;
         bool stage_ended;              /* the stage that runs, with this result */
         int stage_r;
         struct subnet *subnet;         /* this and what follows is control's, or in the arena */

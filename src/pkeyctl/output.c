@@ -91,7 +91,7 @@ struct held_words output_held_words(struct context *ctx)
 
 static enum m_key_source m_key_source(const struct context *ctx, uint32_t port)
 {
-        return m_keys_source(ctx->m_keys, ctx->subnet->ports[port].guid);
+        return m_keys_source(ctx->files->m_keys, ctx->subnet->ports[port].guid);
 }
 
 static const char *no_answer(struct context *ctx, uint32_t port)

@@ -19,54 +19,49 @@ static bool is_absent(const char *path)
 static void override_settings(struct context *ctx)
 {
         const struct options *o = ctx->options;
+        struct settings *s = ctx->files->settings;
 
         if (o->ca) {
-                ctx->settings.ca = o->ca;
-                ctx->settings.port = 0;
+                s->ca = o->ca;
+                s->port = 0;
         }
         if (o->port)
-                ctx->settings.port = o->port;
+                s->port = o->port;
         if (o->timeout)
-                ctx->settings.timeout = o->timeout;
-        ctx->settings.beside_opensm |= o->beside_opensm;
-        plan_options_from_settings(&ctx->settings, &ctx->plan_options);
+                s->timeout = o->timeout;
+        s->beside_opensm |= o->beside_opensm;
+        ctx->settings = s;
+        plan_options_from_settings(s, &ctx->plan_options);
 }
 
 static int read_settings(struct context *ctx, unsigned needs)
 {
         const char *path = ctx->options->config ?: DEFAULT_CONFIG_FILE, *bytes;
-        struct settings *settings;
+        struct generation *g = ctx->files;
         size_t n;
         int r;
 
         if (!ctx->options->config && (!(needs & NEED_SETTINGS) || ctx->options->topology || is_absent(path)))
                 return 0;
-        r = file_read_found(ctx->arena, path, SETTINGS_MAX_SIZE, &ctx->findings, &bytes, &n);
-        if (r == 0)
-                r = settings_parse(ctx->arena, path, bytes, n, &ctx->findings, &settings);
-        if (r == 0)
-                ctx->settings = *settings;
-        return r;
+        r = file_read_found(g->arena, path, SETTINGS_MAX_SIZE, &ctx->findings, &bytes, &n);
+        return r < 0 ? r : settings_parse(g->arena, path, bytes, n, &ctx->findings, &g->settings);
 }
 
 static int read_policy(struct context *ctx, unsigned needs)
 {
         const char *named = (needs & TAKES_POLICY ? ctx->arguments[0] : NULL) ?: ctx->options->policy;
         const char *path = named ?: DEFAULT_POLICY_FILE, *bytes;
+        struct generation *g = ctx->files;
         size_t n;
         int r;
 
         if (!(needs & (NEED_POLICY | NEED_POLICY_IF_ANY)) || (!(needs & NEED_POLICY) && !named && is_absent(path)))
                 return 0;
-        r = file_read_found(ctx->arena, path, POLICY_MAX_FILE_SIZE, &ctx->findings, &bytes, &n);
+        r = file_read_found(g->arena, path, POLICY_MAX_FILE_SIZE, &ctx->findings, &bytes, &n);
         if (r == 0)
-                r = policy_parse(ctx->arena, path, bytes, n, &ctx->findings, &ctx->policy);
-        if (r < 0)
-                return r;
-        ctx->policy_path = path;
-        ctx->policy_bytes = bytes;
-        ctx->policy_n_bytes = n;
-        return 0;
+                r = generation_read_policy(g, path, bytes, n, &ctx->findings);
+        ctx->policy = g->policy;
+        return r;
 }
 
 int pipeline_read_topology(struct context *ctx)

@@ -294,15 +294,19 @@ static int context_init(struct context *ctx, const struct options *options)
         *ctx = (struct context) { .options = options, .command = "" };
         ctx->arena = arena_new();
         findings_init(&ctx->findings, ctx->arena);
-        settings_default(&ctx->settings);
-        return ctx->arena ? 0 : -ENOMEM;
+        ctx->files = generation_new();
+        ctx->settings = ctx->files ? ctx->files->settings : NULL;
+        return ctx->arena && ctx->files ? 0 : -ENOMEM;
 }
 
 static void context_done(struct context *ctx)
 {
         opened_port_close(&ctx->port);
         (void) control_free(ctx->control);
-        (void) m_keys_free(ctx->m_keys);
+        (void) generation_unref(ctx->files);
+        if (ctx->bus)
+                sd_bus_close(ctx->bus);
+        (void) sd_bus_unref(ctx->bus);
         (void) sd_event_unref(ctx->event);
         (void) remembered_free(ctx->remembered);
         state_close(&ctx->state);

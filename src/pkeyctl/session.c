@@ -25,8 +25,8 @@ static int complain_no_device(struct context *ctx)
         static const char hint[] = "ibstat shows them; is ib_umad loaded?";
         const enum finding_code code = FINDING_HOST_NO_DEVICE;
         struct findings *f = &ctx->findings;
-        const char *ca = ctx->settings.ca;
-        unsigned port = ctx->settings.port;
+        const char *ca = ctx->settings->ca;
+        unsigned port = ctx->settings->port;
 
         if (ca && port)
                 return findings_error(f, code, hint, "this host has no InfiniBand port '%s' %u", ca, port);
@@ -59,7 +59,7 @@ static int complain_host(struct context *ctx, int r, const char *what)
         case ENETDOWN:
                 return findings_error(f, FINDING_HOST_PORT_DOWN, "-C and -P choose another; ibstat shows them",
                                       "the link of this host's InfiniBand port%s%s is down",
-                                      ctx->settings.ca ? " of " : "", ctx->settings.ca ?: "");
+                                      ctx->settings->ca ? " of " : "", ctx->settings->ca ?: "");
         }
         return findings_error(f, FINDING_HOST_DISCOVERY, NULL, "%s: %s", what, strerror(-r));
 }
@@ -345,47 +345,28 @@ static int load_state(struct context *ctx, enum control_goal goal, struct contro
         return 0;
 }
 
-/* Both files as the context has them. */
-static struct generation *make_candidate(struct context *ctx)
-{
-        struct generation *g = generation_new();
-
-        if (!g)
-                return NULL;
-        *g->settings = ctx->settings;
-        g->policy = ctx->policy;
-        g->m_keys = m_keys_ref(ctx->m_keys);
-        g->neighbors = ctx->neighbors;
-        g->n_neighbors = ctx->n_neighbors;
-        if (ctx->policy) {
-                g->policy_bytes = ctx->policy_bytes;
-                g->n_policy_bytes = ctx->policy_n_bytes;
-        }
-        return g;
-}
-
 static int prepare(struct context *ctx, enum control_goal goal, const struct session_hooks *hooks, struct control_start *ret)
 {
         const struct control_config config = {
                 .goal = goal, .choose_tables = hooks->choose, .confirm = !ctx->options->yes, .findings = &ctx->findings,
         };
+        struct generation *g = ctx->files;
         int r = 0;
 
         if (!ctx->event)
                 r = sd_event_default(&ctx->event);
         if (r < 0)
                 return complain_host(ctx, r, "event loop");
-        r = secret_read_m_keys(&ctx->settings, &ctx->findings, &ctx->m_keys);
+        r = secret_read_m_keys(g->settings, &ctx->findings, &g->m_keys);
         if (r == 0)
-                r = secret_read_neighbors(ctx->arena, &ctx->settings, ctx->m_keys, &ctx->findings, &ctx->neighbors,
-                                          &ctx->n_neighbors);
+                r = secret_read_neighbors(g->arena, g->settings, g->m_keys, &ctx->findings, &g->neighbors, &g->n_neighbors);
         if (r == 0)
                 r = load_state(ctx, goal, ret);
         if (r < 0)
                 return r;
         ctx->control = control_new(&config);
-        ret->candidate = make_candidate(ctx);
-        return ctx->control && ret->candidate ? 0 : -ENOMEM;
+        ret->candidate = generation_ref(g);
+        return ctx->control ? 0 : -ENOMEM;
 }
 
 int session_sweep(struct context *ctx, enum control_goal goal, const struct session_hooks *hooks)
@@ -408,19 +389,11 @@ int session_sweep(struct context *ctx, enum control_goal goal, const struct sess
 
 static int check_writer(struct context *ctx)
 {
-        if (ctx->settings.writer == WRITER_DIRECT)
+        if (ctx->settings->writer == WRITER_DIRECT)
                 return 0;
         return findings_error(&ctx->findings, FINDING_USAGE,
                               "pkeyctl plan shows what would change, pkeyctl reload makes pkeyd carry it out",
                               "with writer: opensm only pkeyd gives OpenSM its partition files, phase by phase");
-}
-
-static int read_tables(struct context *ctx, session_choose_t choose)
-{
-        const struct session_hooks hooks = { .choose = choose };
-        int r = session_sweep(ctx, CONTROL_READ, &hooks);
-
-        return r < 0 ? r : pipeline_resolve(ctx);
 }
 
 static int read_store(struct context *ctx, bool writing)
@@ -440,6 +413,7 @@ static int read_store(struct context *ctx, bool writing)
 
 int session_provide(struct context *ctx, unsigned needs, session_choose_t choose)
 {
+        const struct session_hooks hooks = { .choose = choose };
         int r = 0;
 
         if (needs & (NEED_SETTINGS | NEED_POLICY | NEED_POLICY_IF_ANY))
@@ -449,7 +423,9 @@ int session_provide(struct context *ctx, unsigned needs, session_choose_t choose
         if (r == 0 && needs & NEED_CONFIRMATION)
                 r = ask_is_possible(ctx);
         if (r == 0 && needs & NEED_TABLES)
-                r = read_tables(ctx, choose);
+                r = session_sweep(ctx, CONTROL_READ, &hooks);
+        if (r == 0 && needs & NEED_TABLES)
+                r = pipeline_resolve(ctx);
         if (r == 0 && needs & NEED_PLAN)
                 r = session_sweep(ctx, CONTROL_PLAN, NULL);
         if (r == 0 && needs & (NEED_STORE | NEED_STORE_TO_WRITE))
