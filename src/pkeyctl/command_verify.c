@@ -169,15 +169,6 @@ static int read_tables(struct context *ctx, struct verbs_host *host, bool compla
         return 0;
 }
 
-static int compare_once(struct context *ctx, struct verbs_host *host, bool complain, struct verification *v)
-{
-        struct kernel_table *tables = arena_new_array(ctx->arena, struct kernel_table, verbs_host_n_ports(host));
-        int r = tables ? read_tables(ctx, host, complain, tables, &v->n_kernel_ports) : -ENOMEM;
-
-        return r < 0 ? r : verbs_tables_verify(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, tables,
-                                               v->n_kernel_ports, v);
-}
-
 /* The SMA's table and the kernel's are not (yet) the same. */
 static bool is_kernel_different(const struct verification *v, uint32_t first)
 {
@@ -194,9 +185,9 @@ static int compare_kernel(struct context *ctx, struct verification *v)
         _cleanup_verbs_host_ struct verbs_host *host = NULL;
         const struct timespec pause = { .tv_nsec = PAUSE_NSEC };
         uint32_t before = v->n_differ;
-        int r;
+        struct kernel_table *tables;
+        int r = verbs_host_new(NULL, NULL, NULL, &host);
 
-        r = verbs_host_new(NULL, NULL, NULL, &host);
         if (r < 0)
                 return r;
         r = verbs_host_scan(host);
@@ -205,15 +196,19 @@ static int compare_kernel(struct context *ctx, struct verification *v)
                                     "permission denied for /dev/infiniband/uverbs*: the kernel's tables were not compared");
         if (r < 0)
                 return r == -ENOMEM ? r : 0;
-        for (unsigned i = 0; i < ATTEMPTS; i++) {
+        tables = arena_new_array(ctx->arena, struct kernel_table, verbs_host_n_ports(host));
+        for (unsigned i = 0; i < ATTEMPTS && tables; i++) {
                 if (i > 0)
                         (void) nanosleep(&pause, NULL);
                 v->n_differ = before;
-                r = compare_once(ctx, host, i == 0, v);
+                r = read_tables(ctx, host, i == 0, tables, &v->n_kernel_ports);
+                if (r == 0)
+                        r = verbs_tables_verify(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, tables,
+                                                v->n_kernel_ports, v);
                 if (r < 0 || !is_kernel_different(v, before))
                         return r;
         }
-        return 0;
+        return tables ? 0 : -ENOMEM;
 }
 
 /* The tables as they were read: nothing is assumed of those that were not. */
