@@ -3,7 +3,6 @@
 
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
-#include "pkeyctl/pipeline.h"
 #include "shell/findings_print.h"
 
 struct check_result {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
-#include <string.h>
 
 #include "pkeyctl/bus_client.h"
 #include "pkeyctl/commands.h"

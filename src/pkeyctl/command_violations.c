@@ -5,7 +5,6 @@
 #include "pkeyctl/bus_client.h"
 #include "pkeyctl/commands.h"
 #include "pkeyctl/output.h"
-#include "pkeyctl/pipeline.h"
 #include "pkeyctl/progress.h"
 #include "pkeyctl/session.h"
 #include "shell/shell.h"
