@@ -158,7 +158,7 @@ static void wait_between(const struct context *ctx, usec_t interval)
         usec_t began = clock_now(), passed;
 
         while ((passed = clock_now() - began) < interval) {
-                progress_show(passed / USEC_PER_SEC, interval / USEC_PER_SEC, &progress);
+                progress_show(&progress, passed / USEC_PER_SEC, interval / USEC_PER_SEC);
                 (void) usleep((useconds_t) MIN(interval - passed, STEP));
         }
 }

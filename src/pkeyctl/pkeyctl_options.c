@@ -127,20 +127,11 @@ bool options_are_given(const struct options *o, const char *name)
         return false;
 }
 
-/* Mistakes are printed as JSON, too, wherever on the line --json is. */
-static bool asks_for_json(int argc, char **argv)
-{
-        for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-                if (strncmp(argv[i], "--j", 3) == 0 && strncmp(argv[i], "--json", strlen(argv[i])) == 0)
-                        return true;
-        return false;
-}
-
 int options_parse(int argc, char **argv, struct findings *findings, struct options *ret)
 {
         int first;
 
-        *ret = (struct options) { .json = asks_for_json(argc, argv) };
+        *ret = (struct options) {};
         first = command_line_read(&options_line, argc, argv, findings, ret, &ret->given);
         if (first < 0)
                 return first;

@@ -35,5 +35,5 @@ extern const struct command_line options_line;
 bool options_are_given(const struct options *o, const char *name);
 
 /* Reads argv (and the clock, for --since 10m), which is reordered and borrowed. Every mistake becomes a finding. ret->json is
- * set in any case, so that mistakes can be printed as JSON. Returns 0 or -EBADMSG. */
+ * set by a wrong command line, too, so that its mistakes can be printed as JSON. Returns 0 or -EBADMSG. */
 int options_parse(int argc, char **argv, struct findings *findings, struct options *ret);

@@ -20,9 +20,8 @@ struct progress progress_begin(const char *what, bool quiet)
         };
 }
 
-void progress_show(uint64_t done, uint64_t total, void *userdata)
+void progress_show(struct progress *p, uint64_t done, uint64_t total)
 {
-        struct progress *p = userdata;
         char bar[BAR_WIDTH + 1];
         size_t filled;
 

@@ -13,7 +13,7 @@ struct progress {
 };
 
 struct progress progress_begin(const char *what, bool quiet);
-/* A fabric_progress_t; userdata is the struct progress. */
-void progress_show(uint64_t done, uint64_t total, void *userdata);
+/* total 0: not known. */
+void progress_show(struct progress *p, uint64_t done, uint64_t total);
 void progress_end(struct progress *p);
 #define _cleanup_progress_ _cleanup_(progress_end)

@@ -134,7 +134,7 @@ static int run_stage(struct context *ctx, const struct mad_stage *stage, const c
                 if (r < 0)
                         return r;
                 port_session_progress(ctx->port.session, &done, &total);
-                progress_show(done, total, &progress);
+                progress_show(&progress, done, total);
         }
         return ctx->stage_r;
 }
