@@ -37,7 +37,7 @@ const struct bus_field daemon_status_fields[] = {
 };
 const size_t n_daemon_status_fields = ELEMENTS(daemon_status_fields);
 
-const struct bus_field seen_violation_fields[] = {
+static const struct bus_field seen_violation_fields[] = {
         FIELD(seen_violation, "Kind", "kind", FIELD_TEXT, kind),
         FIELD(seen_violation, "Source", "source", FIELD_TEXT, source),
         FIELD(seen_violation, "Node", "node", FIELD_TEXT, node),
@@ -56,7 +56,6 @@ const struct bus_field seen_violation_fields[] = {
         FIELD(seen_violation, "Saturated", "saturated", FIELD_BOOL, saturated),
         FIELD(seen_violation, "Text", "text", FIELD_TEXT, text),
 };
-const size_t n_seen_violation_fields = ELEMENTS(seen_violation_fields);
 
 bool daemon_is(const struct daemon_status *s, const char *state)
 {
@@ -145,24 +144,6 @@ int bus_client_call(struct context *ctx, const char *member, uint64_t timeout, s
         return r < 0 ? r : 0;
 }
 
-int bus_client_find(struct context *ctx, struct daemon_status *ret)
-{
-        _cleanup_message_ sd_bus_message *call = NULL, *reply = NULL;
-        _cleanup_bus_ sd_bus *bus = NULL;
-        int r = sd_bus_open_system(&bus);
-
-        if (r >= 0)
-                r = sd_bus_message_new_method_call(bus, &call, BUS_NAME, BUS_PATH, BUS_INTERFACE, "Status");
-        if (r >= 0)
-                r = sd_bus_message_set_auto_start(call, 0);
-        if (r >= 0)
-                r = sd_bus_call(bus, call, FIND_TIMEOUT, NULL, &reply);
-        if (r < 0)
-                return r == -ENOMEM || r == -ETIMEDOUT ? r : 0;
-        r = bus_client_read_fields(ctx, reply, daemon_status_fields, n_daemon_status_fields, ret, NULL);
-        return r < 0 ? r : 1;
-}
-
 /* --- dictionaries ---------------------------------------------------------------------------------------------------- */
 
 /* The value of one key; one of an unexpected type is skipped. */
@@ -212,23 +193,53 @@ static int read_entry(struct context *ctx, sd_bus_message *m, const struct bus_f
         return read_value(ctx, m, &fields[i], object);
 }
 
-int bus_client_read_fields(struct context *ctx, sd_bus_message *m, const struct bus_field *fields, size_t n, void *object,
-                           uint64_t *ret_seen)
+/* Reads a{sv} into an object. *seen gets bit i for each field i that was there. */
+static int read_fields(struct context *ctx, sd_bus_message *m, const struct bus_field *fields, size_t n, void *object,
+                       uint64_t *seen)
 {
-        uint64_t seen = 0;
         int r;
 
+        *seen = 0;
         r = sd_bus_message_enter_container(m, 'a', "{sv}");
         while (r >= 0 && (r = sd_bus_message_enter_container(m, 'e', "sv")) > 0) {
-                r = read_entry(ctx, m, fields, n, object, &seen);
+                r = read_entry(ctx, m, fields, n, object, seen);
                 if (r >= 0)
                         r = sd_bus_message_exit_container(m);
         }
         if (r >= 0)
                 r = sd_bus_message_exit_container(m);
-        if (ret_seen)
-                *ret_seen = seen;
         return r < 0 ? bus_client_complain(ctx, r) : 0;
+}
+
+int bus_client_read_status(struct context *ctx, sd_bus_message *m, struct daemon_status *ret, uint64_t *ret_seen)
+{
+        return read_fields(ctx, m, daemon_status_fields, n_daemon_status_fields, ret, ret_seen);
+}
+
+int bus_client_read_violation(struct context *ctx, sd_bus_message *m, struct seen_violation *ret)
+{
+        uint64_t seen;
+
+        return read_fields(ctx, m, seen_violation_fields, ELEMENTS(seen_violation_fields), ret, &seen);
+}
+
+int bus_client_find(struct context *ctx, struct daemon_status *ret)
+{
+        _cleanup_message_ sd_bus_message *call = NULL, *reply = NULL;
+        _cleanup_bus_ sd_bus *bus = NULL;
+        uint64_t seen;
+        int r = sd_bus_open_system(&bus);
+
+        if (r >= 0)
+                r = sd_bus_message_new_method_call(bus, &call, BUS_NAME, BUS_PATH, BUS_INTERFACE, "Status");
+        if (r >= 0)
+                r = sd_bus_message_set_auto_start(call, 0);
+        if (r >= 0)
+                r = sd_bus_call(bus, call, FIND_TIMEOUT, NULL, &reply);
+        if (r < 0)
+                return r == -ENOMEM || r == -ETIMEDOUT ? r : 0;
+        r = bus_client_read_status(ctx, reply, ret, &seen);
+        return r < 0 ? r : 1;
 }
 
 /* --- dictionaries as JSON --------------------------------------------------------------------------------------------- */
@@ -254,7 +265,8 @@ static json_t *field_value(const struct bus_field *f, const void *object)
         return NULL;
 }
 
-json_t *bus_fields_object(struct doc *d, const struct bus_field *fields, size_t n, const void *object, uint64_t which)
+/* Those of the fields whose bits `which` has. */
+static json_t *fields_object(struct doc *d, const struct bus_field *fields, size_t n, const void *object, uint64_t which)
 {
         json_t *o = json_object();
 
@@ -264,9 +276,14 @@ json_t *bus_fields_object(struct doc *d, const struct bus_field *fields, size_t 
         return o;
 }
 
-json_t *violation_object(struct doc *d, const struct seen_violation *v)
+json_t *json_daemon_status(struct doc *d, const struct daemon_status *status, uint64_t which)
 {
-        json_t *o = bus_fields_object(d, seen_violation_fields, n_seen_violation_fields, v, UINT64_MAX);
+        return fields_object(d, daemon_status_fields, n_daemon_status_fields, status, which);
+}
+
+json_t *json_violation(struct doc *d, const struct seen_violation *v)
+{
+        json_t *o = fields_object(d, seen_violation_fields, ELEMENTS(seen_violation_fields), v, UINT64_MAX);
 
         if (!v->kind && json_object_del(o, "kind") + json_object_del(o, "count") + json_object_del(o, "ports") != 0)
                 d->failed = true;

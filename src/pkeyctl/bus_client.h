@@ -47,8 +47,6 @@ struct seen_violation {
         const char *kind, *source, *node, *switch_name, *partition, *text;
         uint64_t port_guid, lid, port, p_key, count, total, n_ports, first, last, names_sender, saturated;
 };
-extern const struct bus_field seen_violation_fields[];
-extern const size_t n_seen_violation_fields;
 
 /* Is the daemon in this state ("right", "failed", ...)? */
 bool daemon_is(const struct daemon_status *s, const char *state);
@@ -67,10 +65,10 @@ static inline const char *bus_field_text(const struct bus_field *f, const void *
 /* The next line of a text of several lines (NULL: none), and its length; NULL at the end. */
 const char *bus_next_line(const char **rest, int *length);
 
-/* Those of the fields whose bits `which` has, as an object. */
-json_t *bus_fields_object(struct doc *d, const struct bus_field *fields, size_t n, const void *object, uint64_t which);
+/* Those of the fields of daemon_status_fields whose bits `which` has. */
+json_t *json_daemon_status(struct doc *d, const struct daemon_status *status, uint64_t which);
 /* Only reports have a kind and a count of their own. */
-json_t *violation_object(struct doc *d, const struct seen_violation *v);
+json_t *json_violation(struct doc *d, const struct seen_violation *v);
 
 /* Functions return 0, -EBADMSG (findings say why) or -ENOMEM; strings live in the context's arena. */
 
@@ -84,9 +82,9 @@ int bus_client_call(struct context *ctx, const char *member, uint64_t timeout, s
 /* A negative errno of sd-bus as a finding. */
 int bus_client_complain(struct context *ctx, int r);
 
-/* Reads a{sv} into an object. ret_seen, if not NULL, gets bit i for each field i that was there. */
-int bus_client_read_fields(struct context *ctx, sd_bus_message *m, const struct bus_field *fields, size_t n, void *object,
-                           uint64_t *ret_seen);
+/* Reads a{sv}. *ret_seen has bit i for each field i of daemon_status_fields that was there. */
+int bus_client_read_status(struct context *ctx, sd_bus_message *m, struct daemon_status *ret, uint64_t *ret_seen);
+int bus_client_read_violation(struct context *ctx, sd_bus_message *m, struct seen_violation *ret);
 /* The daemon's findings become those of the context. */
 int bus_client_read_findings(struct context *ctx, sd_bus_message *m);
 

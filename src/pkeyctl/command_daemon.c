@@ -10,16 +10,11 @@
 
 #define MAX_HELD_LINES 4
 
-static json_t *status_object(struct doc *d, const struct daemon_status *status, uint64_t which)
-{
-        return bus_fields_object(d, daemon_status_fields, n_daemon_status_fields, status, which);
-}
-
 /* --- status ---------------------------------------------------------------------------------------------------------- */
 
 static void json_status(struct doc *d, const void *result)
 {
-        doc_merge(d, d->root, status_object(d, result, UINT64_MAX));
+        doc_merge(d, d->root, json_daemon_status(d, result, UINT64_MAX));
 }
 
 /* "" for a pkeyd that always writes. */
@@ -106,10 +101,11 @@ int command_status(struct context *ctx)
         static const struct printer printer = { text_status, json_status, QUIET };
         _cleanup_message_ sd_bus_message *reply = NULL;
         struct daemon_status status = {};
+        uint64_t seen;
         int r = bus_client_call(ctx, "Status", 0, &reply, "");
 
         if (r == 0)
-                r = bus_client_read_fields(ctx, reply, daemon_status_fields, n_daemon_status_fields, &status, NULL);
+                r = bus_client_read_status(ctx, reply, &status, &seen);
         return r < 0 ? r : output(ctx, &printer, status_of(&status), &status);
 }
 
@@ -227,11 +223,11 @@ static void json_event(struct doc *d, const struct event *e)
 
         doc_add(d, d->root, "{s:s, s:o}", "event", names[e->kind], "time", doc_time(e->when));
         if (e->kind == EVENT_STATUS || e->kind == EVENT_CHANGE)
-                doc_add(d, d->root, "{s:o}", "status", status_object(d, &e->status, e->changed));
+                doc_add(d, d->root, "{s:o}", "status", json_daemon_status(d, &e->status, e->changed));
         else if (e->kind == EVENT_RELOAD)
                 doc_add(d, d->root, "{s:o}", "reload", reload_object(d, &e->reload));
         else if (e->kind == EVENT_VIOLATION)
-                doc_add(d, d->root, "{s:o}", "violation", violation_object(d, &e->violation));
+                doc_add(d, d->root, "{s:o}", "violation", json_violation(d, &e->violation));
 }
 
 /* "state=right generation=2", followed by the status line if that changed. Fields of several lines are left out. */
@@ -300,11 +296,11 @@ static int read_event(struct context *ctx, sd_bus_message *m, struct event *e)
         switch (e->kind) {
         case EVENT_STATUS:
         case EVENT_CHANGE:
-                return bus_client_read_fields(ctx, m, daemon_status_fields, n_daemon_status_fields, &e->status, &e->changed);
+                return bus_client_read_status(ctx, m, &e->status, &e->changed);
         case EVENT_RELOAD:
                 return read_reload(ctx, m, &e->reload);
         case EVENT_VIOLATION:
-                return bus_client_read_fields(ctx, m, seen_violation_fields, n_seen_violation_fields, &e->violation, NULL);
+                return bus_client_read_violation(ctx, m, &e->violation);
         case EVENT_GONE:
                 break;
         }

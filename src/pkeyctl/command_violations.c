@@ -29,15 +29,12 @@ struct violations_result {
 static void json_violations(struct doc *d, const void *result)
 {
         const struct violations_result *r = result;
-        json_t *list = json_array();
 
-        for (uint32_t i = 0; i < r->n_items; i++)
-                doc_append(d, list, violation_object(d, &r->items[i]));
         doc_add(d, d->root, "{s:o, s:o, s:I}", "since", doc_time(MAX(r->since, r->counted_since)), "counted_since",
                 doc_time(r->counted_since), "records", (json_int_t) r->n_all);
         if (r->once)
                 doc_add(d, d->root, "{s:i, s:i}", "ports_polled", r->n_polled, "ports_silent", r->n_silent);
-        doc_add(d, d->root, "{s:o}", "violations", list);
+        doc_add(d, d->root, "{s:o}", "violations", DOC_ARRAY(d, i, r->n_items, json_violation(d, &r->items[i])));
 }
 
 static void add_row(struct context *ctx, struct text_table *t, const struct seen_violation *v)
@@ -105,7 +102,7 @@ static int read_items(struct context *ctx, sd_bus_message *m, struct violations_
         if (!items)
                 return -ENOMEM;
         while (n < n_all && sd_bus_message_at_end(m, 0) == 0) {
-                r = bus_client_read_fields(ctx, m, seen_violation_fields, n_seen_violation_fields, &items[n], NULL);
+                r = bus_client_read_violation(ctx, m, &items[n]);
                 if (r < 0)
                         return r;
                 n++;
