@@ -98,31 +98,27 @@ static void print_failures(struct context *ctx, const struct apply *apply)
         text_table_print(ctx, &t);
 }
 
-static void print_summary(const struct apply_summary *s)
-{
-        printf("%u write%s confirmed (%u SubnSet%s sent)", s->written, text_plural(s->written), s->sets_sent,
-               text_plural(s->sets_sent));
-        if (s->failed > 0)
-                printf(", %u failed", s->failed);
-        if (s->held > 0)
-                printf(", %u held back", s->held);
-        printf("; ");
-}
-
 /* The last line says what is in force. */
 static void text_apply(struct context *ctx, const void *result)
 {
         const struct apply_result *r = result;
+        const struct apply_summary *s = &r->summary;
 
         if (ctx->options->quiet && ctx->status == EXIT_DONE)
                 return;
         if (r->sweep->apply) {
                 print_failures(ctx, r->sweep->apply);
                 text_held(ctx, r->sweep->held);
-                print_summary(&r->summary);
+                printf("%u write%s confirmed (%u SubnSet%s sent)", s->written, text_plural(s->written), s->sets_sent,
+                       text_plural(s->sets_sent));
         } else {
-                printf("nothing to do; ");
+                printf("nothing to do");
         }
+        if (s->failed > 0)
+                printf(", %u failed", s->failed);
+        if (s->held > 0)
+                printf(", %u held back", s->held);
+        printf("; ");
         if (r->sweep->stopped)
                 puts("interrupted: the policy is in force in part");
         else if (!r->verified)
@@ -241,17 +237,6 @@ static int check_no_daemon(struct context *ctx)
                               "meanwhile pkeyd was started on this host, or left audit mode or standby; nothing was written");
 }
 
-static int ask(struct context *ctx)
-{
-        uint32_t n_writes = ctx->plan->n_block_writes, n_ports = ctx->plan->n_ports_affected;
-        int r;
-
-        set_blocked(false);
-        r = ask_person(ctx, "Apply %u block write%s on %u port%s?", n_writes, text_plural(n_writes), n_ports, text_plural(n_ports));
-        set_blocked(true);
-        return r;
-}
-
 /* A warning only: the admin decides to write. */
 static void warn_standby(struct context *ctx)
 {
@@ -304,12 +289,17 @@ static int describe(struct context *ctx, struct apply_result *result, bool write
 static int confirm(struct context *ctx, void *userdata)
 {
         struct apply_result *result = userdata;
+        uint32_t n_writes = ctx->plan->n_block_writes, n_ports = ctx->plan->n_ports_affected;
         int r = describe(ctx, result, true);
 
         if (r < 0)
                 return r;
         plan_propose(ctx, &result->plan);
-        r = ctx->output_r < 0 ? ctx->output_r : ask(ctx);
+        if (ctx->output_r < 0)
+                return ctx->output_r;
+        set_blocked(false);
+        r = ask_person(ctx, "Apply %u block write%s on %u port%s?", n_writes, text_plural(n_writes), n_ports, text_plural(n_ports));
+        set_blocked(true);
         return r < 0 ? r : check_no_daemon(ctx);
 }
 

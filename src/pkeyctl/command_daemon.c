@@ -40,13 +40,6 @@ static void print_files(const struct daemon_status *s)
         putchar('\n');
 }
 
-static void print_silent(const struct daemon_status *s)
-{
-        if (s->links_silent > 0)
-                printf("  silent        %" PRIu64 " link%s up whose other end did not answer discovery; pkeyctl verify names %s\n",
-                       s->links_silent, s->links_silent == 1 ? " is" : "s are", s->links_silent == 1 ? "it" : "them");
-}
-
 /* "  frozen        2 ports; ...", and at most `max` of the lines that the daemon sent of them. */
 static void print_list(const char *label, uint64_t n, const char *what, const char *hint, const char *lines, uint64_t max)
 {
@@ -77,7 +70,9 @@ static void text_status(struct context *ctx, const void *result)
         print_files(s);
         printf("  ports         %" PRIu64 " managed: %" PRIu64 " right, %" PRIu64 " differ, %" PRIu64 " unreachable\n",
                s->ports_managed, s->ports_right, s->ports_differ, s->ports_unreachable);
-        print_silent(s);
+        if (s->links_silent > 0)
+                printf("  silent        %" PRIu64 " link%s up whose other end did not answer discovery; pkeyctl verify names %s\n",
+                       s->links_silent, s->links_silent == 1 ? " is" : "s are", s->links_silent == 1 ? "it" : "them");
         print_list("frozen", s->ports_frozen, "port", "pkeyctl plan shows what to do", s->frozen, UINT64_MAX);
         print_held(s);
         printf("  last success  %s\n", output_time(ctx, s->last_success));

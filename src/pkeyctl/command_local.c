@@ -194,11 +194,6 @@ static int describe(struct context *ctx, const struct verbs_port *p, const char 
         return 0;
 }
 
-static bool is_master_sm(const struct verbs_port *p)
-{
-        return p->sm_lid.v != 0 && p->sm_lid.v >= p->lid.v && p->sm_lid.v - p->lid.v < 1 << p->lmc;
-}
-
 /* Two functions of one card may have one node GUID; the first names it. */
 static int add_port(struct context *ctx, struct subnet_builder *b, const struct verbs_port *p, const char *host)
 {
@@ -245,7 +240,7 @@ static int make_snapshot(struct context *ctx, struct local_result *result)
                 r = add_port(ctx, b, p, host);
                 if (self_guid.v != 0 && self_guid.v == p->port_guid.v)
                         self = p;
-                if (is_master_sm(p))
+                if (p->sm_lid.v != 0 && p->sm_lid.v >= p->lid.v && p->sm_lid.v - p->lid.v < 1 << p->lmc)
                         sm = p;
         }
         if (r >= 0)

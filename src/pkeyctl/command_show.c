@@ -206,20 +206,18 @@ int command_show_partitions(struct context *ctx)
 
 /* --- show port ------------------------------------------------------------------------------------------------------- */
 
-static json_t *entry_object(struct doc *d, uint32_t index, struct p_key key)
-{
-        return doc_pack(d, "{s:i, s:o, s:s, s:o}", "index", index, "p_key", doc_p_key(d, key),
-                        "membership", p_key_is_full(key) ? "full" : "limited",
-                        "partition", doc_text(output_partition(d->ctx, p_key_base(key))));
-}
-
 static json_t *table_entries(struct doc *d, const struct observed_table *t)
 {
         json_t *array = json_array();
 
-        for (uint32_t i = 0; i < t->capacity; i++)
-                if (t->entries[i].v != 0)
-                        doc_append(d, array, entry_object(d, i, t->entries[i]));
+        for (uint32_t i = 0; i < t->capacity; i++) {
+                struct p_key key = t->entries[i];
+
+                if (key.v != 0)
+                        doc_append(d, array, doc_pack(d, "{s:i, s:o, s:s, s:o}", "index", i, "p_key", doc_p_key(d, key),
+                                                      "membership", p_key_is_full(key) ? "full" : "limited",
+                                                      "partition", doc_text(output_partition(d->ctx, p_key_base(key)))));
+        }
         return array;
 }
 

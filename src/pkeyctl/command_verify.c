@@ -100,23 +100,20 @@ static void print_differences(struct context *ctx, const struct verification *v)
         text_table_print(ctx, &t);
 }
 
-static void print_unreachable(struct context *ctx, uint32_t port)
-{
-        const struct subnet_port *p = &ctx->subnet->ports[port];
-
-        printf("not read: %s (LID %u, GUID 0x%016" PRIx64 "): %s%s\n", output_label(ctx, port), p->lid.v, p->guid.v,
-               output_failure(ctx, port),
-               ctx->observed->tables[port].source == TABLE_ASSUMED ? "; taken to hold what the last policy gave it" : "");
-}
-
 static void text_verify(struct context *ctx, const void *result)
 {
         const struct verification *r = result;
 
         print_differences(ctx, r);
         text_kernel(ctx, r);
-        for (uint32_t i = 0; i < r->n_unreachable; i++)
-                print_unreachable(ctx, r->unreachable[i]);
+        for (uint32_t i = 0; i < r->n_unreachable; i++) {
+                uint32_t port = r->unreachable[i];
+                const struct subnet_port *p = &ctx->subnet->ports[port];
+
+                printf("not read: %s (LID %u, GUID 0x%016" PRIx64 "): %s%s\n", output_label(ctx, port), p->lid.v, p->guid.v,
+                       output_failure(ctx, port),
+                       ctx->observed->tables[port].source == TABLE_ASSUMED ? "; taken to hold what the last policy gave it" : "");
+        }
         printf("%u port%s: ", r->n_ports, text_plural(r->n_ports));
         if (ctx->status == EXIT_DONE) {
                 printf("every table is as the policy says");

@@ -126,16 +126,6 @@ int command_violations(struct context *ctx)
 
 /* --- --once ---------------------------------------------------------------------------------------------------------- */
 
-static int use_port(struct context *ctx)
-{
-        int sa, r = session_use_gsi(ctx, &sa);
-
-        if (r == 0 || r == -ENOMEM)
-                return r;
-        return findings_error(&ctx->findings, FINDING_HOST_DISCOVERY, NULL,
-                              "the port cannot be used for performance management: %s", strerror(-r));
-}
-
 /* One sample of every counter, into the violation table. */
 static int sample(struct context *ctx, struct violation_poll *poll, struct violations *violations)
 {
@@ -268,9 +258,14 @@ int command_violations_once(struct context *ctx)
         const struct violation_poll_config poll_config = { .interval = interval };
         _cleanup_(violation_poll_free_p) struct violation_poll *poll = violation_poll_new(&poll_config);
         _cleanup_(violations_free_p) struct violations *violations = violations_new(&config);
-        int r;
+        int sa, r;
 
-        r = poll && violations ? use_port(ctx) : -ENOMEM;
+        if (!poll || !violations)
+                return -ENOMEM;
+        r = session_use_gsi(ctx, &sa);
+        if (r < 0 && r != -ENOMEM)
+                r = findings_error(&ctx->findings, FINDING_HOST_DISCOVERY, NULL,
+                                   "the port cannot be used for performance management: %s", strerror(-r));
         if (r == 0)
                 r = check_node(ctx, ctx->options->node);
         if (r == 0)

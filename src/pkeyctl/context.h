@@ -6,8 +6,9 @@
  *
  *     pkeyctl.c ... options -> command -> exit status; a failure is reported here, once
  *     pipeline .... files -> policy, settings; what they mean in the fabric
- *     session ..... control (control/control.h) for one sweep: fabric -> snapshot -> tables -> plan -> apply
- *     command_* ... each takes the steps that it needs, in order, collects a result, and has a printer for it
+ *     session ..... what a command needs, in order; control (control/control.h) for one sweep: fabric -> snapshot -> tables ->
+ *                   plan -> apply
+ *     command_* ... each makes a result of what was provided, and has a printer for it
  *     output ...... shows a result as text for people or as one JSON object, by the command's printer
  *
  * A context is all that one run knows. Its arena owns every result until the end.
@@ -46,7 +47,7 @@ struct endports {
 struct context {
         const struct options *options;
         const char *command;           /* its name; "" before it is known */
-        char **arguments;              /* behind it, NULL at the end; as many as it takes */
+        char **arguments;              /* after it, NULL at the end; as many as it takes */
         struct arena *arena;
         struct findings findings;
         size_t n_shown;                /* how many of them were printed */

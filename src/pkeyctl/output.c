@@ -212,34 +212,25 @@ json_t *json_member_count(struct doc *d, const struct member_count *count)
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
 
-static void print_json(struct context *ctx, const struct printer *p, const void *result)
+int output(struct context *ctx, const struct printer *p, enum exit_status status, const void *result)
 {
         _cleanup_doc_ struct doc d = {};
 
-        doc_begin(&d, ctx, !(p->flags & OK_IF_DONE) || ctx->status == EXIT_DONE);
-        if (p->json)
-                p->json(&d, result);
-        if (ctx->output_r == 0)
-                doc_print(&d);
-}
-
-static void print_text(struct context *ctx, const struct printer *p, const void *result)
-{
+        ctx->status = status;
+        if (ctx->options->json) {
+                doc_begin(&d, ctx, !(p->flags & OK_IF_DONE) || status == EXIT_DONE);
+                if (p->json)
+                        p->json(&d, result);
+                if (ctx->output_r == 0)
+                        doc_print(&d);
+                return status;
+        }
         if (!(p->flags & FINDINGS_LAST))
                 text_findings(ctx, p->flags & TERSE);
         if (!ctx->options->quiet || !(p->flags & QUIET))
                 p->text(ctx, result);
         if (p->flags & FINDINGS_LAST && ctx->output_r == 0)
                 text_findings(ctx, p->flags & TERSE);
-}
-
-int output(struct context *ctx, const struct printer *p, enum exit_status status, const void *result)
-{
-        ctx->status = status;
-        if (ctx->options->json)
-                print_json(ctx, p, result);
-        else
-                print_text(ctx, p, result);
         return status;
 }
 

@@ -21,8 +21,7 @@ static const struct command {
         const char *options[4];  /* those that it takes of the options for some commands only */
 } commands[] = {
         { "check", NULL, "[FILE]", "check the policy; needs no fabric", 0, 1, command_check,
-          TAKES_POLICY | NEED_POLICY | NEED_TOPOLOGY, NULL,
-          { "topology" } },
+          TAKES_POLICY | NEED_POLICY | NEED_TOPOLOGY, NULL, { "topology" } },
         { "plan", NULL, "[FILE]", "show what apply would write; sends no SubnSet", 0, 1, command_plan, PLAN_FABRIC, NULL,
           { "beside-opensm" } },
         { "apply", NULL, "[FILE]", "write the tables, phase by phase, and read them back", 0, 1, command_apply, WRITE_FABRIC, NULL,
@@ -40,8 +39,7 @@ static const struct command {
         { "forget", NULL, "NODE|GUID...", "vouch that ports that do not answer hold nothing", 1, MAX_FORGET, command_forget,
           NEED_CONFIRMATION | NEED_SETTINGS | NEED_TABLES | NEED_STORE_TO_WRITE, forget_choose, { "yes" } },
         { "import", NULL, "FILE", "convert OpenSM's partitions.conf to a policy", 1, 1, command_import,
-          NEED_SETTINGS | NEED_TOPOLOGY, NULL,
-          { "topology", "opensm-config", "output" } },
+          NEED_SETTINGS | NEED_TOPOLOGY, NULL, { "topology", "opensm-config", "output" } },
         { "export", NULL, "opensm [FILE]", "convert the policy to a partitions.conf", 1, 2, NULL, 0, NULL,
           { "topology", "opensm-config", "output" } },
         { "export", "opensm", "[FILE]", NULL, 0, 1, command_export, JUDGE_HOST, NULL, {} },
