@@ -266,6 +266,30 @@ def test_command_line_of_pkeyd():
             check(expected in result.err and not result.out, expected, "is not in", result)
 
 
+def test_command_line_of_pkeyctl():
+    """What is derived from the table of commands: help, usage, and which option is for which command."""
+    with Fabric(two_level(1, 1, 2), opensm=False) as fabric:
+        path = fabric.write("partitions.yaml", policy_of().yaml())
+        out = fabric.run([program("pkeyctl"), "--help"]).expect(0).out
+        for line in ("  verify     [FILE] ", "      --yes            apply, forget: do not ask\n", "  -C, --Ca CA          work through",
+                     "      --opensm-config FILE\n                       import, export, doctor: opensm.conf\n",
+                     "      --node NAME      violations: of", "      --interval TIME  violations --once: "):
+            check(line in out, repr(line), "is not in", out)
+        check("--local [FILE]" not in out and "show ports" not in out, "variants are listed:", out)
+        for arguments, expected in (
+                (["status", "--topology", path], "--topology is for check, import and export only"),
+                (["plan", "--yes"], "--yes is for apply and forget only"), (["plan", "--once"], "--once is for violations only"),
+                (["violations", "--interval", "1s"], "--interval is for violations --once only"),
+                (["violations", "--once", "--since", "1h"], "--since and --once exclude each other"),
+                (["plan", path, "--policy", path], "two policies were named"), (["export", "opensm", path, "--policy", path], "two policies"),
+                (["show", "prots"], "did you mean 'ports'?"), (["export", path], "cannot export '%s' (accepted: opensm [FILE])" % path),
+                (["show", "port"], "usage: pkeyctl show port NODE|GUID"), (["show", "held", "x"], "usage: pkeyctl show held\n"),
+                (["verify", "--local", path, path], "usage: pkeyctl verify --local [FILE]"), (["plann"], "did you mean 'plan'?"),
+                ([], "no command was given")):
+            result = fabric.pkeyctl(*arguments).expect(1)
+            check(expected in result.err and not result.out, expected, "is not in", result)
+
+
 def test_check_of_opensm_conf():
     """A partition file that OpenSM does not read is an error of --check."""
     with Fabric(two_level(1, 1, 2), opensm=False) as fabric:
