@@ -142,31 +142,19 @@ static void print_help(void)
 
 /* --- commands -------------------------------------------------------------------------------------------------------- */
 
-static void complain_command(struct context *ctx, const char *word)
-{
-        const char *names[ELEMENTS(commands)], *hint;
-        size_t n = 0;
-
-        for (size_t i = 0; i < ELEMENTS(commands); i++)
-                if (!commands[i].word)
-                        names[n++] = commands[i].name;
-        hint = nearest_hint(ctx->arena, word, names, n, "", "pkeyctl --help lists the commands");
-        (void) findings_error(&ctx->findings, FINDING_USAGE, hint, "unknown command '%s'", word);
-}
-
-/* The first argument is none of the words that this command takes. */
+/* There is no command of this name or, with a parent, no variant of it. */
 static void complain_word(struct context *ctx, const struct command *parent, const char *word)
 {
-        const char *names[ELEMENTS(commands)];
-        _cleanup_text_ struct text accepted = {};
+        const char *names[ELEMENTS(commands)], *otherwise = "pkeyctl --help lists the commands";
         size_t n = 0;
 
-        for (const struct command *c = parent + 1; c < commands + ELEMENTS(commands) && c->word; c++) {
-                text_add(&accepted, "%s%s%s%s", n > 0 ? ", " : "", c->word, *c->synopsis ? " " : "", c->synopsis);
-                names[n++] = c->word;
-        }
-        (void) findings_error(&ctx->findings, FINDING_USAGE, nearest_hint(ctx->arena, word, names, n, "", NULL),
-                              "cannot %s '%s' (accepted: %s)", parent->name, word, accepted.bytes ?: "?");
+        for (const struct command *c = commands; c < commands + ELEMENTS(commands); c++)
+                if (parent ? c->word && strcmp(c->name, parent->name) == 0 : !c->word)
+                        names[n++] = c->word ?: c->name;
+        if (parent)
+                otherwise = arena_printf(ctx->arena, "usage: pkeyctl %s %s", parent->name, parent->synopsis);
+        (void) findings_error(&ctx->findings, FINDING_USAGE, nearest_hint(ctx->arena, word, names, n, "", otherwise),
+                              "unknown command '%s%s%s'", parent ? parent->name : "", parent ? " " : "", word);
 }
 
 /* The variant that an option or the next argument chooses, which is passed then; else the command itself. */
@@ -209,7 +197,7 @@ static const struct command *find_command(struct context *ctx)
                         ctx->command = commands[i].name;
                         return find_variant(ctx, &commands[i]);
                 }
-        complain_command(ctx, o->arguments[0]);
+        complain_word(ctx, NULL, o->arguments[0]);
         return NULL;
 }
 

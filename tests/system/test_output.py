@@ -282,7 +282,8 @@ def test_command_line_of_pkeyctl():
                 (["violations", "--interval", "1s"], "--interval is for violations --once only"),
                 (["violations", "--once", "--since", "1h"], "--since and --once exclude each other"),
                 (["plan", path, "--policy", path], "two policies were named"), (["export", "opensm", path, "--policy", path], "two policies"),
-                (["show", "prots"], "did you mean 'ports'?"), (["export", path], "cannot export '%s' (accepted: opensm [FILE])" % path),
+                (["show", "prots"], "did you mean 'ports'?"), (["export", path], "unknown command 'export %s'" % path),
+                (["show", "nosuch"], "hint: usage: pkeyctl show [ports|partitions|held|vouches|port X]"),
                 (["show", "port"], "usage: pkeyctl show port NODE|GUID"), (["show", "held", "x"], "usage: pkeyctl show held\n"),
                 (["verify", "--local", path, path], "usage: pkeyctl verify --local [FILE]"), (["plann"], "did you mean 'plan'?"),
                 ([], "no command was given")):
