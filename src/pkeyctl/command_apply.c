@@ -141,7 +141,7 @@ static void set_blocked(bool blocked)
         (void) sigprocmask(blocked ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
-/* A signal ends a run that writes in order; before it writes, at once. */
+/* While tables are written, a signal ends the run in order; before that, at once. */
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
         const struct control_event stop = { .kind = CONTROL_EVENT_STOP };
@@ -271,7 +271,7 @@ static void warn_mirror(struct context *ctx)
         finding_set_hint(&ctx->findings, item, "start pkeyd, which carries the policy out, too: systemctl start pkeyd");
 }
 
-/* Warnings only once, though the plan may be shown again. */
+/* The plan may be shown more than once; its warnings only once. */
 static int describe(struct context *ctx, struct apply_result *result, bool writes)
 {
         bool is_first = !result->is_described;

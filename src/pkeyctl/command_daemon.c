@@ -114,7 +114,7 @@ struct reload_result {
         struct daemon_status daemon;   /* after it, for its held bases; empty: not known */
 };
 
-/* What the outcomes mean; all others: refused. */
+/* Outcomes that are not in the list mean that the reload was refused. */
 static const struct outcome {
         const char *name, *sentence;
         enum exit_status status;
@@ -398,7 +398,7 @@ static int match_signals(struct context *ctx)
         return r < 0 ? bus_client_complain(ctx, r) : 0;
 }
 
-/* SIGINT and SIGTERM are its ordinary end. */
+/* SIGINT and SIGTERM end the loop without an error. */
 static int make_loop(struct context *ctx)
 {
         sigset_t set;

@@ -197,7 +197,7 @@ static bool belongs_to_others(const struct stat *st)
         return (st->st_uid != 0 && st->st_uid != geteuid()) || (st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* By everyone who may write the directory; in a sticky one only by its owner. */
+/* Everyone who may write the directory can replace the file; in a sticky directory only the owner can. */
 static bool is_replaceable(struct context *ctx, const char *path)
 {
         char *copy = arena_strdup(ctx->arena, path);
@@ -250,7 +250,7 @@ static int take_findings(struct context *ctx, enum finding_severity least, enum 
         return 0;
 }
 
-/* What became a fact is no finding any more. */
+/* Findings that became facts are not reported a second time. */
 static int forget_findings(struct context *ctx)
 {
         bool lost = ctx->findings.out_of_memory;

@@ -60,7 +60,7 @@ static void add_filter(struct text *t, struct context *ctx, const struct side *s
                  output_label(ctx, ctx->subnet->ports[side->port].peer));
 }
 
-/* What stands between the two, or through what they talk. */
+/* What keeps the two apart, or the partitions through which they talk. */
 static const char *describe_verdict(struct context *ctx, const struct pair *p, enum source s)
 {
         enum explain_verdict verdict = judge(p, s);
@@ -132,7 +132,7 @@ static json_t *membership_object(struct doc *d, const struct port_membership *m)
                         "selector", doc_text(rule->text));
 }
 
-/* With what the policy makes of the endport, and by which lines. */
+/* The endport with its memberships and the lines that give them. */
 static json_t *side_object(struct doc *d, const struct side *side)
 {
         const struct memberships *m = d->ctx->memberships;
@@ -254,7 +254,7 @@ static void text_explain(struct context *ctx, const void *result)
 
 /* --- the command ----------------------------------------------------------------------------------------------------- */
 
-/* The table of a port by both sources; `known` stays false where there is none. */
+/* The tables of a port by both sources; `known` stays false without one. */
 static int make_tables(struct context *ctx, uint32_t port, struct explain_table *by_policy, struct explain_table *in_hardware)
 {
         const struct observed_table *t = &ctx->observed->tables[port];
@@ -264,7 +264,7 @@ static int make_tables(struct context *ctx, uint32_t port, struct explain_table 
         return r < 0 || t->source != TABLE_READ ? r : explain_table_make(ctx->arena, t->entries, t->capacity, in_hardware);
 }
 
-/* The switch port beside it may filter: as the settings want it, or as its bits say. */
+/* Whether the switch port beside it filters: by the policy as the settings want it, in hardware by its bits. */
 static int make_side(struct context *ctx, uint32_t port, struct side *ret)
 {
         struct explain_end *by_policy = &ret->ends[BY_POLICY], *in_hardware = &ret->ends[IN_HARDWARE];

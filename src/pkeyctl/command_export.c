@@ -19,19 +19,6 @@ static struct opensm_manager manager_of(const struct context *ctx)
         return (struct opensm_manager) { ctx->policy, ctx->plan_options.unmanaged == UNMANAGED_KEEP };
 }
 
-/* Ports that are not there now are to be known to OpenSM when they come: those that were seen, by the names that they had, and
- * those that the policy, or a partition of others in OpenSM's file (conf, may be NULL), names by GUID. */
-static int find_ports(struct context *ctx, const struct partitions_conf *conf, struct subnet **ret)
-{
-        static const struct known none;
-        const struct opensm_manager manager = manager_of(ctx);
-        const struct guid *named;
-        uint32_t n_named;
-        int r = opensm_named_guids(ctx->arena, &manager, conf, &named, &n_named);
-
-        return r < 0 ? r : known_extend_named(ctx->arena, ctx->known ?: &none, ctx->subnet, named, n_named, ret);
-}
-
 static int collect_given(struct context *ctx, const struct subnet *larger, struct partitions_file_port **ret, uint32_t *ret_n)
 {
         _cleanup_findings_ struct findings findings = {};
@@ -59,7 +46,7 @@ static bool keeps_foreign(const struct context *ctx)
                p->owns[0].last < P_KEY_BASE_MASK;
 }
 
-/* A key as far as the switch port lets it through: OpenSM would open the switch port to all that the file gives. 0: it drops it. */
+/* The key that the switch port lets through, 0: none. The file must not have more: OpenSM would open the switch port to it. */
 static struct p_key usable(const struct observed_table *filter, struct p_key key)
 {
         struct p_key limited = p_key_make(p_key_base(key), false), full = p_key_make(p_key_base(key), true);
@@ -93,7 +80,7 @@ static int append_keys(struct context *ctx, struct partitions_file_port *p, cons
         return 0;
 }
 
-/* Of a port in the fabric. With both entries of a base it is both: the file refuses that if it cannot say it. */
+/* Of a port in the fabric. With both entries of a base it is `both`, which is refused later if the file cannot have it. */
 static int add_foreign(struct context *ctx, uint32_t port, struct partitions_file_port *p)
 {
         const struct observed_table *t = &ctx->observed->tables[port], *filter = filter_of(ctx, port);
@@ -124,7 +111,7 @@ static int add_foreign(struct context *ctx, uint32_t port, struct partitions_fil
         return append_keys(ctx, p, kept, n);
 }
 
-/* Entries that are not the policy's: of a port that is there those of its table, of another those of OpenSM's file. */
+/* Adds entries that are not the policy's: from the table of a port in the fabric, from OpenSM's file for another one. */
 static int add_all_foreign(struct context *ctx, const struct partitions_conf *conf, const struct subnet *larger,
                            struct partitions_file_port *ports, uint32_t n)
 {
@@ -148,34 +135,18 @@ static int add_all_foreign(struct context *ctx, const struct partitions_conf *co
         return r;
 }
 
-/* The exported file names ports, so that later ports are not in it. */
-static void warn_of_all(struct context *ctx, const struct partitions_conf *conf)
-{
-        const struct opensm_manager manager = manager_of(ctx);
-        const struct partitions_conf_partition *p = opensm_find_unmanaged_all(&manager, conf);
-
-        if (p)
-                (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_OPENSM_ALL, NULL,
-                                    "%s gives partition %s (0x%04x), which the policy leaves to others, to ALL ports; this file gives it "
-                                    "to those that are known now", conf->file, p->name, p->base);
-}
-
-/* The file that OpenSM has now. */
+/* The file that OpenSM has now. Its oddities are not reported: they are not about the export. */
 static int read_conf(struct context *ctx, const struct opensm_conf *opensm, struct partitions_conf **ret)
 {
-        const struct settings *s = ctx->settings;
-        const char *path = settings_opensm_file(s), *bytes;
-        struct findings before = ctx->findings;
+        const char *path = opensm_conf_partition_file(opensm, settings_opensm_file(ctx->settings)), *bytes;
+        _cleanup_findings_ struct findings ignored = {};
         size_t n;
         int r;
 
-        path = opensm_conf_partition_file(opensm, path);
-        findings_init(&ctx->findings, ctx->arena); /* this command does not report oddities of that file */
-        r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
+        findings_init(&ignored, ctx->arena);
+        r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ignored, &bytes, &n);
         if (r == 0)
-                r = partitions_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, ret);
-        findings_done(&ctx->findings);
-        ctx->findings = before;
+                r = partitions_conf_parse(ctx->arena, path, bytes, n, &ignored, ret);
         if (r != -EBADMSG)
                 return r;
         *ret = NULL;
@@ -189,18 +160,30 @@ static int read_conf(struct context *ctx, const struct opensm_conf *opensm, stru
 
 static int collect(struct context *ctx, const struct opensm_conf *opensm, struct partitions_file *ret)
 {
+        static const struct known none;
+        const struct opensm_manager manager = manager_of(ctx);
+        const struct partitions_conf_partition *to_all = NULL;
         struct partitions_file_port *ports;
         struct partitions_conf *conf = NULL;
+        const struct guid *named;
         struct subnet *larger;
-        uint32_t n;
+        uint32_t n, n_named;
         int r = 0;
 
         if (keeps_foreign(ctx))
                 r = read_conf(ctx, opensm, &conf);
         if (conf)
-                warn_of_all(ctx, conf);
+                to_all = opensm_find_unmanaged_all(&manager, conf);
+        if (to_all)
+                (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_OPENSM_ALL, NULL,
+                                    "%s gives partition %s (0x%04x), which the policy leaves to others, to ALL ports; this file gives it "
+                                    "to those that are known now", conf->file, to_all->name, to_all->base);
+        /* OpenSM must know absent ports when they come: those that were seen, by the names that they had, and those that the
+         * policy, or a partition of others in OpenSM's file, names by GUID */
         if (r == 0)
-                r = find_ports(ctx, conf, &larger);
+                r = opensm_named_guids(ctx->arena, &manager, conf, &named, &n_named);
+        if (r == 0)
+                r = known_extend_named(ctx->arena, ctx->known ?: &none, ctx->subnet, named, n_named, &larger);
         if (r == 0)
                 r = collect_given(ctx, larger, &ports, &n);
         if (r == 0 && keeps_foreign(ctx))

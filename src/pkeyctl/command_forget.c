@@ -106,7 +106,7 @@ static void text_vouches(struct context *ctx, const void *result)
 
 /* --- the fabric ------------------------------------------------------------------------------------------------------ */
 
-/* The endports that this selects in a subnet; its mistakes are not reported here. */
+/* The endports that this text selects in a subnet; its mistakes are not reported. */
 static int select_in(struct context *ctx, const struct subnet *s, const char *text, struct endports *ret)
 {
         _cleanup_findings_ struct findings ignored = {};
@@ -236,7 +236,7 @@ static int take_selected(struct context *ctx, const struct subnet *extended, con
         return r;
 }
 
-/* By what a held base printed for the port, or by the place of what was never discovered. */
+/* Finds ports by the text that a held base printed for them, or by the place of a device that was never discovered. */
 static int take_named(struct context *ctx, const char *text, bool by_place, struct vouches *all, struct found *found)
 {
         const struct held_words words = output_held_words(ctx);
@@ -282,7 +282,7 @@ static int complain(struct context *ctx, const char *text, const struct found *f
                               found->label);
 }
 
-/* What a held base printed means that port and nothing else, even where a selector of the same text would mean more. */
+/* The text that a held base printed means that port only, even if a selector of the same text would mean more. */
 static int take_argument(struct context *ctx, const struct subnet *extended, const char *text, struct vouches *all)
 {
         struct found found = {};
@@ -320,7 +320,7 @@ static int complain_store(struct context *ctx, const char *what, int r, int pid)
                               strerror(-r));
 }
 
-/* With the names of all ports, which show vouches needs. */
+/* Stores the names of all ports, too: show vouches needs them. */
 static int commit(struct context *ctx, struct vouches *all)
 {
         struct remembered *m = ctx->remembered;

@@ -99,7 +99,7 @@ static void json_show_held(struct doc *d, const void *result)
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */
 
-/* One for each reason. */
+/* One way out for each reason. */
 static void add_ways_out(const struct held_words *words, const struct held *h, struct text *t)
 {
         unsigned done = 0;
@@ -187,7 +187,7 @@ static void text_show_held(struct context *ctx, const void *result)
  * write; a daemon on this host knows that. With -C or -P the fabric may be another one than the daemon's. */
 int command_show_held(struct context *ctx)
 {
-        /* not quiet: "nothing is held" is no answer if the state cannot be read */
+        /* -q shows the text, too: "no base is held" alone would hide that the state cannot be read */
         static const struct printer printer = { text_show_held, json_show_held, 0 };
         struct held_result result = { .list = output_held(ctx) };
         size_t n;

@@ -102,7 +102,7 @@ static int complain_scan(struct context *ctx, int error)
 {
         struct findings *f = &ctx->findings;
 
-        /* libibverbs finds nothing either way */
+        /* libibverbs returns the same for a kernel without verbs */
         if (error == -ENODEV && access(VERBS_CLASS, F_OK) < 0)
                 error = -ENOSYS;
         switch (-error) {
@@ -139,7 +139,7 @@ static int complain_no_port(struct context *ctx, const char *other)
         return findings_error(f, FINDING_HOST_NO_DEVICE, NULL, "no InfiniBand device on this host");
 }
 
-/* Those that -C and -P choose. */
+/* The ports that -C and -P choose. */
 static int find_ports(struct context *ctx, struct verbs_host *host, struct local_result *result)
 {
         const struct options *o = ctx->options;
@@ -165,7 +165,7 @@ static int find_ports(struct context *ctx, struct verbs_host *host, struct local
 
 /* --- the snapshot ---------------------------------------------------------------------------------------------------- */
 
-/* Up to the first dot, as rdma-ndd has it. */
+/* The name up to the first dot, as rdma-ndd uses it. */
 static void read_host_name(char ret[HOST_NAME_MAX + 1])
 {
         if (gethostname(ret, HOST_NAME_MAX) < 0)

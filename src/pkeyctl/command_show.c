@@ -77,7 +77,7 @@ static int compare_ports(const void *pa, const void *pb, void *userdata)
         return strverscmp(output_node(ctx, a), output_node(ctx, b)) ?: ORDER(a, b);
 }
 
-/* Without a table that should be shown the answer is partial. */
+/* Partial if a table that should be shown was not read. */
 static enum exit_status status_of(const struct context *ctx, const struct endports *r)
 {
         for (uint32_t i = 0; i < r->n; i++)

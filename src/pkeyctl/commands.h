@@ -33,7 +33,7 @@ int command_violations_once(struct context *ctx);
 
 #define MAX_FORGET 64 /* arguments */
 
-/* Which tables they read (session.h). */
+/* The tables that these commands read (session.h). */
 int explain_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
 int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
 
@@ -49,12 +49,12 @@ struct plan_result {
 int plan_describe(struct context *ctx, struct plan_result *ret);
 /* Adds a struct plan_result to the JSON of a command. */
 void json_plan(struct doc *d, const void *result);
-/* Which write: enough to tell two of a plan apart. */
+/* A write: its port, its block, and the values before and after. */
 json_t *json_write(struct doc *d, const struct plan_write *w);
 /* Shows what apply is about to do, before it asks; nothing with --json, which has one object, at the end. */
 void plan_propose(struct context *ctx, const struct plan_result *r);
 
-/* Differences from the policy, and those of them that the tables of this host's kernel have. */
+/* Differences from the policy; as text, those of the kernel's tables only. */
 json_t *json_differences(struct doc *d, const struct verification *v);
 void text_kernel(struct context *ctx, const struct verification *v);
 
@@ -63,5 +63,5 @@ json_t *json_held(struct doc *d, const struct held_list *held);
 void text_held(struct context *ctx, const struct held_list *held);
 /* A port as the knowledge names it: of a device that was never discovered, the switch port that leads to it. */
 json_t *json_named_port(struct doc *d, const struct held_words *words, struct knowledge_name name);
-/* A time of the knowledge. */
+/* A time of the knowledge, in seconds. */
 json_t *json_seconds(uint64_t seconds);

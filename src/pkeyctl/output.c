@@ -288,7 +288,7 @@ struct file {
         size_t n;
 };
 
-/* To --output, where no file may be yet. False: a finding says why, and the output has failed. */
+/* Writes --output, which must not exist. False: a finding has the reason, and the output has failed. */
 static bool write_file(struct context *ctx, const struct file *file)
 {
         static const char in_the_way[] = "no file is replaced: move it away, or name another one with --output";
