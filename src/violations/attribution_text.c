@@ -410,7 +410,7 @@ int attribution_write(struct facts *f, const struct violation_report *report)
         _cleanup_(sentence_done) struct sentence s = { .facts = f };
         const struct value values[] = {
                 { "{host}", host_is_known(&f->host) ? f->host.label
-                            : f->record->host       ? "an uncertain host (a cable may have been moved)"
+                            : f->record->host       ? "an unidentified host (a cable may have been moved)"
                                                     : "its host" },
                 { "{port}", f->out->counted_by },
                 { "{sender}", f->from.name },

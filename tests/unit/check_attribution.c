@@ -672,7 +672,7 @@ START_TEST(test_hosts)
         expect_text(a.text, "; leaf07/20 is not in the fabric any more");
         /* it is not known who; the switch port is */
         expect_text(explain_of(&nobody, (struct violation_port) { { LEAF07 }, 20 }, VIOLATION_RCV_CONSTRAINT, &a),
-                    "switch port leaf07/20 dropped 2 packets from an uncertain host (a cable may have been moved)");
+                    "switch port leaf07/20 dropped 2 packets from an unidentified host (a cable may have been moved)");
         ck_assert_str_eq(a.switch_name, "leaf07/20");
         leaf = subnet_find_node(subnet, (struct guid) { LEAF07 });
         subnet->nodes[leaf].silent_ports[0] |= 1u << 20;
@@ -692,7 +692,7 @@ START_TEST(test_hosts)
         ck_assert_str_eq(a.switch_name, "leaf07/20");
         /* it may have been either of two */
         expect_text(explain_of(&nobody, (struct violation_port) { { LEAF07 }, 12 }, VIOLATION_RCV_CONSTRAINT, &a),
-                    "switch port leaf07/12 dropped 2 packets from an uncertain host (a cable may have been moved) with "
+                    "switch port leaf07/12 dropped 2 packets from an unidentified host (a cable may have been moved) with "
                     "a P_Key that the port does not accept (PortRcvConstraintErrors)");
         ck_assert_ptr_null(strstr(a.text, "node0042"));
         ck_assert_uint_eq(a.port_guid.v, 0);
