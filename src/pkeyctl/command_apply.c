@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 
 #include "host/sm_follow.h"
-#include "pkeyctl/bus_client.h"
 #include "pkeyctl/commands.h"
-#include "pkeyctl/output.h"
-#include "pkeyctl/pipeline.h"
-#include "pkeyctl/session.h"
+#include "session/bus_client.h"
+#include "session/output.h"
+#include "session/pipeline.h"
+#include "session/session.h"
 #include "shell/file.h"
 #include "util/text.h"
 

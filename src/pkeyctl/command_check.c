@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "pkeyctl/commands.h"
-#include "pkeyctl/output.h"
+#include "session/output.h"
 #include "shell/findings_print.h"
 
 struct check_result {

@@ -3,9 +3,9 @@
 #include <signal.h>
 #include <string.h>
 
-#include "pkeyctl/bus_client.h"
 #include "pkeyctl/commands.h"
-#include "pkeyctl/output.h"
+#include "session/bus_client.h"
+#include "session/output.h"
 #include "shell/shell.h"
 
 #define MAX_HELD_LINES 4

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "pkeyctl/commands.h"
-#include "pkeyctl/output.h"
-#include "pkeyctl/pipeline.h"
+#include "session/output.h"
+#include "session/pipeline.h"
 #include "verify/explain.h"
 
 #define MAX_PAIRS  UINT64_C(4000000) /* a few seconds */

@@ -6,9 +6,9 @@
 #include "opensm/partitions_file.h"
 #include "opensm/unmanaged.h"
 #include "pkeyctl/commands.h"
-#include "pkeyctl/output.h"
-#include "pkeyctl/pipeline.h"
-#include "pkeyctl/session.h"
+#include "session/output.h"
+#include "session/pipeline.h"
+#include "session/session.h"
 #include "shell/file.h"
 #include "subnet/known.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 
-#include "pkeyctl/bus_client.h"
 #include "pkeyctl/commands.h"
-#include "pkeyctl/output.h"
+#include "session/bus_client.h"
+#include "session/output.h"
 
 #define MAX_BASES 32 /* described in full; -v: all */
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "pkeyctl/commands.h"
-#include "pkeyctl/output.h"
+#include "session/output.h"
 #include "shell/verbs_port.h"
 #include "verify/verbs_tables.h"
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "pkeyctl/commands.h"
-#include "pkeyctl/output.h"
-#include "pkeyctl/pipeline.h"
+#include "session/output.h"
+#include "session/pipeline.h"
 #include "verify/explain.h"
 
 /* --- show ports ------------------------------------------------------------------------------------------------------ */

@@ -4,8 +4,8 @@
 #include <time.h>
 
 #include "pkeyctl/commands.h"
-#include "pkeyctl/output.h"
 #include "reconcile.h"
+#include "session/output.h"
 #include "shell/verbs_port.h"
 #include "verify/verbs_tables.h"
 

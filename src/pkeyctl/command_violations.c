@@ -2,11 +2,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "pkeyctl/bus_client.h"
 #include "pkeyctl/commands.h"
-#include "pkeyctl/output.h"
-#include "pkeyctl/progress.h"
-#include "pkeyctl/session.h"
+#include "session/bus_client.h"
+#include "session/output.h"
+#include "session/progress.h"
+#include "session/session.h"
 #include "shell/shell.h"
 #include "violations/attribution.h"
 #include "violations/poll.h"

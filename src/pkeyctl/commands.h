@@ -5,8 +5,8 @@
  * their table, with what is provided to each before it runs. */
 
 #include "events/held_text.h"
-#include "pkeyctl/doc.h"
-#include "pkeyctl/session.h"
+#include "session/doc.h"
+#include "session/session.h"
 #include "verify/changes.h"
 #include "verify/verify.h"
 

@@ -1,8 +1,6 @@
-# pkeyctl/: the tool
+# pkeyctl/: the tool, with session/
 bin_PROGRAMS += pkeyctl
 pkeyctl_SOURCES = \
-	src/pkeyctl/bus_client.c \
-	src/pkeyctl/bus_client.h \
 	src/pkeyctl/command_apply.c \
 	src/pkeyctl/command_check.c \
 	src/pkeyctl/command_daemon.c \
@@ -18,20 +16,22 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/command_verify.c \
 	src/pkeyctl/command_violations.c \
 	src/pkeyctl/commands.h \
-	src/pkeyctl/context.h \
-	src/pkeyctl/doc.c \
-	src/pkeyctl/doc.h \
-	src/pkeyctl/output.c \
-	src/pkeyctl/output.h \
-	src/pkeyctl/pipeline.c \
-	src/pkeyctl/pipeline.h \
 	src/pkeyctl/pkeyctl.c \
-	src/pkeyctl/pkeyctl_options.c \
-	src/pkeyctl/pkeyctl_options.h \
-	src/pkeyctl/progress.c \
-	src/pkeyctl/progress.h \
-	src/pkeyctl/session.c \
-	src/pkeyctl/session.h \
-	src/pkeyctl/text_table.c \
-	src/pkeyctl/text_table.h
+	src/session/bus_client.c \
+	src/session/bus_client.h \
+	src/session/context.h \
+	src/session/doc.c \
+	src/session/doc.h \
+	src/session/output.c \
+	src/session/output.h \
+	src/session/pipeline.c \
+	src/session/pipeline.h \
+	src/session/pkeyctl_options.c \
+	src/session/pkeyctl_options.h \
+	src/session/progress.c \
+	src/session/progress.h \
+	src/session/session.c \
+	src/session/session.h \
+	src/session/text_table.c \
+	src/session/text_table.h
 pkeyctl_LDADD = libpkeyd-shell.la $(SMARTCOLS_LIBS)

@@ -4,7 +4,7 @@
 
 #include "config.h"
 #include "pkeyctl/commands.h"
-#include "pkeyctl/output.h"
+#include "session/output.h"
 #include "shell/file.h"
 #include "util/nearest.h"
 

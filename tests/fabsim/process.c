@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The third shell of control (besides src/pkeyd/daemon.c and src/pkeyctl/session.c): a process of a head node in virtual time.
+ * The third shell of control (besides src/pkeyd/daemon.c and src/session/session.c): a process of a head node in virtual time.
  *
  * Each action takes some time, and takes effect at its beginning or at its end, at random; in between the process may be
  * killed, stopped, reloaded, or get other events. The shell does not depend on the order of actions.

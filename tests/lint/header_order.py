@@ -33,7 +33,8 @@ FLOW["violations"] = FLOW["policy"] | {"policy"}
 FLOW["metrics"] = FLOW["violations"] | {"violations", "notices"}
 CORE = set(FLOW)
 FLOW["shell"] = CORE
-FLOW["pkeyd"] = FLOW["pkeyctl"] = CORE | {"shell"}
+FLOW["pkeyd"] = FLOW["session"] = CORE | {"shell"}
+FLOW["pkeyctl"] = FLOW["session"] | {"session"}
 
 # The public headers of control/: events, actions, status, and the data in them. The others are internal.
 CONTROL_INTERFACE = {"control/" + name for name in ("action.h", "backoff.h", "control.h", "snapshot.h")}

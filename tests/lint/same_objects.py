@@ -22,7 +22,7 @@ def built_object(source):
 
 def core_objects():
     for source in files("src/", suffix=(".c",)):
-        if not source.startswith(("src/shell/", "src/pkeyd/", "src/pkeyctl/")):
+        if not source.startswith(("src/shell/", "src/pkeyd/", "src/session/", "src/pkeyctl/")):
             built = built_object(source)
             if not built:
                 skip("%s is not built" % source)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/progress.h"
+#include "session/progress.h"
 
 #include <stdio.h>
 #include <string.h>

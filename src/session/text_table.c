@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/text_table.h"
+#include "session/text_table.h"
 
 #include <errno.h>
 #include <libsmartcols.h>

@@ -7,7 +7,7 @@
  */
 
 #include "opensm/opensm_conf.h"
-#include "pkeyctl/context.h"
+#include "session/context.h"
 
 /* What a command needs before it runs, in the order in which it is provided. */
 enum need {

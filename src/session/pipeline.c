@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/pipeline.h"
+#include "session/pipeline.h"
 
 #include <errno.h>
 

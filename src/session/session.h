@@ -2,13 +2,25 @@
 #pragma once
 
 /*
- * What a command needs before it runs; and control (control/control.h) for one sweep: discover, read tables, and as far as the
- * command needs it plan and apply. The fabric's part of the context is filled from its results.
+ * session/: what the commands of pkeyctl share.
+ *
+ *     pkeyctl_options   the table of options, and their values
+ *     context           all that one run of pkeyctl has: files, fabric, policy, plan, store, bus
+ *     pipeline          what a command can need; files, and what a policy means for a snapshot
+ *     session           provides what a command needs; control (control/control.h) for one sweep: discover, read tables and, as
+ *                       far as the command needs it, plan and apply. The fabric's part of the context is filled from the results
+ *     bus_client        the daemon's answers over D-Bus
+ *     output, doc, text_table, progress     the result as text or as one JSON object
+ *
+ * Invariants: a sweep sends no SubnSet unless its goal is to apply and the plan was confirmed. Every error that a function meets is
+ * a finding in the context before the function returns -EBADMSG. Nothing is printed before the result is complete, except progress.
+ *
+ * This folder does not know the commands.
  */
 
 #include "control/control.h"
 #include "mad_engine/stage.h"
-#include "pkeyctl/pipeline.h"
+#include "session/pipeline.h"
 
 /* Which tables to read of ctx->subnet, in the context's arena. Like each hook it returns 0, -EBADMSG (findings say why) or
  * -ENOMEM, which ends the sweep. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/pkeyctl_options.h"
+#include "session/pkeyctl_options.h"
 
 #include <errno.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "pkeyctl/context.h"
+#include "session/context.h"
 
 struct doc {
         struct context *ctx;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/bus_client.h"
+#include "session/bus_client.h"
 
 #include <errno.h>
 #include <stddef.h>

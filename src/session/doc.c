@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/doc.h"
+#include "session/doc.h"
 
 #include <errno.h>
 #include <string.h>
 #include <time.h>
 
-#include "pkeyctl/output.h"
+#include "session/output.h"
 
 #define N_P_KEYS 65536u
 

@@ -8,7 +8,7 @@
  * Other keys are skipped: a newer daemon may send more.
  */
 
-#include "pkeyctl/doc.h"
+#include "session/doc.h"
 
 #define BUS_NAME      "org.pkeyd1"
 #define BUS_PATH      "/org/pkeyd1"

@@ -9,8 +9,8 @@
 
 #include "apply/apply.h"
 #include "events/held_text.h"
-#include "pkeyctl/doc.h"
-#include "pkeyctl/text_table.h"
+#include "session/doc.h"
+#include "session/text_table.h"
 #include "util/text.h"
 
 /* How many endports have which membership in a partition. */

@@ -20,7 +20,7 @@
 #include <systemd/sd-bus.h>
 
 #include "control/control.h"
-#include "pkeyctl/pkeyctl_options.h"
+#include "session/pkeyctl_options.h"
 #include "shell/opened_port.h"
 #include "shell/state.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/session.h"
+#include "session/session.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "pkeyctl/output.h"
-#include "pkeyctl/progress.h"
+#include "session/output.h"
+#include "session/progress.h"
 #include "shell/secret.h"
 
 #define PROGRESS_INTERVAL (USEC_PER_SEC / 5)
