@@ -193,7 +193,7 @@ static void diagnose_writer(struct diagnosis_list *l)
         const struct subnet *s = l->facts->subnet;
         struct places sm = {};
 
-        if (!subnet_has_master(s) || !settings_leave_out_the_sm(l->facts->settings))
+        if (!subnet_has_master(s) || !settings_conflict_with_sm(l->facts->settings))
                 return;
         add_sm(l, &sm);
         diagnosis_add(l, DIAGNOSIS_SM_BESIDE, &sm, "a subnet manager may write P_Key tables beside pkeyd");

@@ -280,7 +280,7 @@ static bool add_incomplete(const struct held_words *words, struct knowledge_name
                 return false;
         label = subnet_node_label(words->arena, incomplete);
         t->failed |= !label;
-        text_add(t, " was not asked for its P_Key table, because %s did not answer all of discovery (link up)", label ?: "?");
+        text_add(t, " was not queried for its P_Key table, because %s did not answer all of discovery (link up)", label ?: "?");
         return true;
 }
 

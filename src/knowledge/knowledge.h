@@ -209,9 +209,9 @@ int knowledge_suspect_block(struct knowledge *k, uint32_t record, uint16_t block
 /* Records that another pkeyd may carry out the policy (knowledge_set_policy()): from now on each table may hold what it lacks of
  * it. Returns 0 or -ENOMEM. */
 int knowledge_suspect_policy(struct knowledge *k);
-/* The other writer was asked for all that was expected since the last call (asked), or for none of it. */
+/* The other writer got the file with all writes expected since the last call (asked), or did not get it. */
 void knowledge_settle_expected(struct knowledge *k, bool asked);
-/* Removes the last expected block with these entries: the other writer was not asked after all. */
+/* Removes the last expected block with these entries: the other writer did not get it. */
 void knowledge_retract_block(struct knowledge *k, uint32_t record, uint16_t block,
                              const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 /* True if there are records, and none of their ports is in this fabric. */

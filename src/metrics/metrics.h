@@ -36,9 +36,9 @@ struct metrics_sweeps {
 
 struct metrics {
         const char *version;
-        uint64_t started;      /* this and `last_...`: seconds since 1970; 0: never */
-        uint64_t last_sweep;   /* that ended: the fabric was read, and what could be repaired was */
-        uint64_t last_success; /* likewise, and every table was as the policy says */
+        uint64_t started;      /* this and the next three in seconds since 1970; 0: never */
+        uint64_t last_sweep;   /* the end of the last complete sweep */
+        uint64_t last_success; /* the end of the last sweep after which every table matched the policy */
         uint64_t last_apply;   /* all writes were confirmed */
 
         uint64_t generation;      /* in force; 0: none */

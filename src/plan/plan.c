@@ -56,7 +56,7 @@ void plan_options_from_settings(const struct settings *s, struct plan_options *r
                 .enforcement_overflow = s->enforcement_overflow,
                 .repair_index0 = s->repair_index0,
                 .writer = s->writer,
-                .beside_sm = settings_leave_out_the_sm(s) ? BESIDE_SM_REPORTED : BESIDE_SM_ACCEPTED,
+                .beside_sm = settings_conflict_with_sm(s) ? BESIDE_SM_REPORTED : BESIDE_SM_ACCEPTED,
                 .opensm_order = s->opensm_mirror, /* only with `writer: direct` */
         };
 }

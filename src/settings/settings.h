@@ -99,7 +99,7 @@ static inline const char *settings_opensm_file(const struct settings *s)
 }
 
 /* True if pkeyd writes the tables itself and nothing keeps an SM from writing them, too: it has no file with the same content. */
-static inline bool settings_leave_out_the_sm(const struct settings *s)
+static inline bool settings_conflict_with_sm(const struct settings *s)
 {
         return !settings_opensm_file(s) && !s->beside_opensm;
 }

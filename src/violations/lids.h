@@ -20,7 +20,7 @@ uint32_t lid_map_find(const struct lid_map *m, struct lid lid);
 struct violation_port violation_port_of_notice(const struct subnet *subnet, const struct lid_map *lids,
                                                const struct notice *notice);
 
-/* The sender and the receiver of that packet (ends.c). subnet and lids may be NULL likewise. Strings live in the arena. 0 or
+/* The sender and the receiver of that packet (ends.c). subnet and lids may be NULL, as above. Strings live in the arena. 0 or
  * -ENOMEM. */
 int violation_ends_of_notice(struct arena *a, const struct subnet *subnet, const struct lid_map *lids,
                              const struct notice *notice, struct violation_ends *ret);

@@ -60,7 +60,7 @@ struct poll_target {
         struct poll_block_state blocks[N_BLOCKS];
         uint64_t counters[PMA_N_COUNTERS]; /* as they were read last */
         unsigned bits;                   /* of them; 0: never */
-        uint16_t p_key_violations;       /* likewise, of PortInfo */
+        uint16_t p_key_violations;       /* of PortInfo, as last read */
         bool has_p_key_violations;
         bool is_clearing[PMA_N_COUNTERS];
 };
@@ -79,7 +79,7 @@ struct poll_item {
 
 struct poll_targets {
         struct poll_target *targets; /* ascending (node GUID, number) */
-        struct poll_agent *agents;   /* likewise */
+        struct poll_agent *agents;   /* ascending port */
         struct poll_item *items;     /* ascending hash */
         uint32_t n_targets, n_agents, n_items;
 };

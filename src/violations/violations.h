@@ -102,7 +102,7 @@ struct violation_host {
         const char *label, *name; /* "node0042 mlx5_0/1", and "node0042" for later in a sentence */
         const char *node, *device; /* "node0042" (the description, if that names no host) and "mlx5_0", which may be "" */
         const char *at_switch;    /* label of the switch port that it is plugged into; NULL: it is not known */
-        const char *switch_name;  /* its two parts; NULL and 0 likewise */
+        const char *switch_name;  /* its two parts; NULL and 0: not known */
         uint8_t switch_port;
 };
 
@@ -128,7 +128,7 @@ struct violation_record {
         const struct violation_host *host; /* NULL: violations_set_host() was never called for the port. Borrowed as long as
                                               violations_records() */
         struct notice notice;     /* the last one, of VIOLATION_NOTICE_*: key, LIDs, GIDs, QPs */
-        const struct violation_host *from, *to; /* of a notice: its ends, as in violation_ends; borrowed likewise */
+        const struct violation_host *from, *to; /* of a notice: its ends, as in violation_ends; borrowed as `host` */
         bool from_conflicts;
         uint64_t total;           /* since pkeyd was started */
         uint64_t episode;         /* since the episode began; 0: quiet */

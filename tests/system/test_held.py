@@ -138,7 +138,7 @@ def test_answers_in_part():
             daemon = Daemon(f, f.path("partitions.yaml"))
             check("P_Key table cannot be read (not asked: %s)" % partial in daemon.text(), daemon.text())
             if node == A:
-                check("was not asked for its P_Key table, because %s (link up)" % partial in daemon.text(), daemon.text())
+                check("was not queried for its P_Key table, because %s (link up)" % partial in daemon.text(), daemon.text())
 
 
 def test_expired():
