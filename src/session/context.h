@@ -2,19 +2,7 @@
 #pragma once
 
 /*
- * pkeyctl/: the admin's tool, one run of it.
- *
- *     pkeyctl.c ... options -> command -> exit status; a failure is reported here, once
- *     pipeline .... files -> policy, settings; what they mean in the fabric
- *     session ..... what a command needs, in order; control (control/control.h) for one sweep: fabric -> snapshot -> tables ->
- *                   plan -> apply
- *     command_* ... each makes a result of what was provided, and has a printer for it
- *     output ...... shows a result as text for people or as one JSON object, by the command's printer
- *
- * A context is all that one run knows. Its arena owns every result until the end.
- *
- * Functions return 0 (commands: an exit status) or a negative errno; -EBADMSG: the findings say why. Only `apply` sends a
- * SubnSet.
+ * All that one run of pkeyctl knows. The context's arena owns every result until the end.
  */
 
 #include <systemd/sd-bus.h>
