@@ -595,6 +595,7 @@ bool apply_is_stale(const struct apply *ap)
 
 const struct apply_outcome *apply_outcome(const struct apply *ap, enum plan_phase p, uint32_t w)
 {
+        assert(p < PLAN_N_PHASES && w < ap->plan->steps[p].n_writes);
         return &ap->outcomes[p][w];
 }
 

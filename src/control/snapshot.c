@@ -7,6 +7,7 @@
 
 struct snapshot *snapshot_ref(struct snapshot *s)
 {
+        assert(!s || s->n_refs > 0);
         if (s)
                 s->n_refs++;
         return s;
@@ -37,6 +38,7 @@ struct snapshot *snapshot_new(void)
 
 int snapshot_prepare(struct snapshot *s)
 {
+        assert(s->subnet && !s->observed);
         s->failed = arena_new_array(s->arena, bool, s->subnet->n_ports);
         if (!s->failed)
                 return -ENOMEM;
@@ -50,6 +52,7 @@ static bool could_not_be_read(const struct observed_table *t)
 
 void snapshot_merge(struct snapshot *s, const struct observed *seen)
 {
+        assert(seen->subnet == s->subnet);
         for (uint32_t i = 0; i < s->subnet->n_ports; i++) {
                 const struct observed_table *from = &seen->tables[i];
                 struct observed_table *to = &s->observed->tables[i];

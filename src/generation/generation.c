@@ -28,6 +28,7 @@ struct generation *generation_new(void)
 
 struct generation *generation_ref(struct generation *g)
 {
+        assert(!g || g->n_refs > 0);
         if (g)
                 g->n_refs++;
         return g;

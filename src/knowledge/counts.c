@@ -212,6 +212,7 @@ enum rule_verdict knowledge_judge_block(const struct knowledge *k, uint32_t reco
 {
         const struct knowledge_write write = knowledge_make_write(block, entries);
 
+        assert(record < k->n);
         return judge(k, base, &(struct knowledge_change) { .record = record, .write = &write });
 }
 
@@ -253,6 +254,7 @@ enum rule_verdict knowledge_judge_filter(const struct knowledge *k, uint32_t rec
         enum rule_verdict verdict = RULE_ADMITS;
         uint16_t uncounted = 1;
 
+        assert(record < k->n);
         while (uncounted < P_KEY_BASE_MASK && find_counts(&k->counts, uncounted))
                 uncounted++;
         *ret_base = uncounted;

@@ -178,6 +178,7 @@ bool knowledge_block_is(const struct knowledge *k, uint32_t record, uint16_t blo
 {
         const struct knowledge_record *r = &k->records[record];
 
+        assert(record < k->n);
         return blocks_equal(r, block, r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, entries);
 }
 
@@ -252,6 +253,7 @@ static bool is_possible(const struct knowledge *k, uint32_t record, uint16_t blo
 bool knowledge_block_may_be(const struct knowledge *k, uint32_t record, uint16_t block,
                             const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
+        assert(record < k->n);
         return is_possible(k, record, block, entries, false);
 }
 
@@ -261,6 +263,7 @@ void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, c
         struct knowledge_record *r = &k->records[record];
         struct touched touched;
 
+        assert(record < k->n);
         assert(r->entries);
         if (r->name.kind == KNOWLEDGE_LEAF && !is_possible(k, record, block, entries, true))
                 knowledge_send_filter(k, record);
@@ -315,6 +318,7 @@ bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, 
         struct knowledge_write *w = find_announced(&k->records[record], block, entries);
         struct touched touched;
 
+        assert(record < k->n);
         if (!w)
                 return false;
         find_touched(k, record, block, entries, &touched);
@@ -477,6 +481,7 @@ void knowledge_stop_following(struct knowledge *k)
 
 void knowledge_doubt(struct knowledge *k, uint32_t record)
 {
+        assert(record < k->n);
         change_all(k, record, -1);
         k->records[record].fresh = false;
         change_all(k, record, 1);
@@ -484,6 +489,7 @@ void knowledge_doubt(struct knowledge *k, uint32_t record)
 
 void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound)
 {
+        assert(record < k->n);
         change_all(k, record, -1);
         k->records[record].filters[SENDS] = inbound;
         k->records[record].filters[RECEIVES] = outbound;
@@ -499,6 +505,7 @@ static bool filter_may_be(const struct knowledge_record *r, bool inbound, bool o
 
 void knowledge_send_filter(struct knowledge *k, uint32_t record)
 {
+        assert(record < k->n);
         change_all(k, record, -1);
         k->records[record].filters_unsure = true;
         change_all(k, record, 1);
@@ -508,6 +515,7 @@ bool knowledge_weigh_filter(struct knowledge *k, uint32_t record, bool inbound, 
 {
         bool news = !filter_may_be(&k->records[record], inbound, outbound);
 
+        assert(record < k->n);
         if (is_trusted(trust, news))
                 knowledge_see_filter(k, record, inbound, outbound);
         else if (news)
@@ -520,6 +528,7 @@ int knowledge_vouch(struct knowledge *k, uint32_t record, const char *who, uint6
         struct knowledge_record *r = &k->records[record];
         char *name = strdup(who);
 
+        assert(record < k->n);
         if (!name)
                 return -ENOMEM;
         change_all(k, record, -1);

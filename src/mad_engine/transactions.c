@@ -134,6 +134,7 @@ void mad_transactions_unchain(struct mad_transactions *t, uint32_t slot)
 
 void mad_transactions_release(struct mad_transactions *t, uint32_t slot)
 {
+        assert(slot < t->n_slots);
         t->slots[slot].state = TRANSACTION_FREE;
         mad_transaction_list_append(t, &t->free, slot);
         t->n_used--;

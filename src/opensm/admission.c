@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "opensm/admission.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -397,6 +398,7 @@ static void judge_all(const struct opensm_phases *p, enum opensm_phase phase, en
 int opensm_admit(struct arena *a, struct opensm_phases *p, enum opensm_phase phase, enum opensm_phase hold_from,
                  const struct subnet *s, struct knowledge *k)
 {
+        assert(phase < OPENSM_N_PHASES && hold_from <= OPENSM_N_PHASES);
         for (;;) {
                 _cleanup_writes_ struct writes all = {};
                 struct judgement j = { .held = &p->held };
@@ -499,6 +501,7 @@ void opensm_confirm(const struct opensm_phases *p, enum opensm_phase phase, cons
 {
         const struct subnet *s = seen->subnet;
 
+        assert(phase < OPENSM_N_PHASES);
         for (uint32_t i = 0; i < p->n_ports; i++) {
                 uint32_t port = p->transitions[i].port, leaf;
 

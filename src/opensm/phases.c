@@ -820,6 +820,7 @@ static int hold_port(struct arena *a, const struct partitions_file_port *before,
 
 int opensm_phases_hold(struct arena *a, struct opensm_phases *p, enum opensm_phase from, const struct opensm_bases *bases)
 {
+        assert(from <= OPENSM_N_PHASES);
         for (size_t i = 0; i < sizeof(bases->bits); i++)
                 p->held.bits[i] |= bases->bits[i];
         for (enum opensm_phase phase = from; phase < OPENSM_N_PHASES; phase++) {
@@ -877,6 +878,7 @@ int opensm_phases_see_unread(struct arena *a, struct opensm_phases *p, enum open
 
 bool opensm_phases_show(const struct opensm_phases *p, enum opensm_phase phase)
 {
+        assert(phase < OPENSM_N_PHASES);
         for (uint32_t i = 0; i < p->n_ports; i++)
                 if (p->transitions[i].port != SUBNET_NONE && changes_port(p, phase, i))
                         return true;
@@ -889,6 +891,7 @@ int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, e
         uint32_t *ports = arena_new_array(a, uint32_t, 2 * (size_t) phases->n_ports);
         uint32_t n = 0;
 
+        assert(phase < OPENSM_N_PHASES);
         if (!ports)
                 return -ENOMEM;
         for (uint32_t i = 0; i < phases->n_ports; i++) {
@@ -969,6 +972,7 @@ enum opensm_reached opensm_phases_reached(const struct opensm_phases *p, enum op
         const struct partitions_file_port *want = &p->tables[phase][transition];
         uint32_t port = p->transitions[transition].port;
 
+        assert(phase < OPENSM_N_PHASES && transition < p->n_ports);
         if (!was_port_read(&p->transitions[transition], observed))
                 return OPENSM_UNREAD;
         if (!holds_exactly(&observed->tables[port], want, p->allow_both, &p->held))
@@ -983,6 +987,7 @@ uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_p
 {
         uint32_t n = 0;
 
+        assert(phase < OPENSM_N_PHASES);
         for (uint32_t i = 0; i < phases->n_ports; i++) {
                 if (opensm_phases_reached(phases, phase, i, observed) != OPENSM_MISSING)
                         continue;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "policy/policy.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -84,6 +85,7 @@ int policy_named_guids(struct arena *a, const struct policy *p, const struct gui
 
 const struct port_membership *memberships_find(const struct memberships *m, uint32_t port, uint16_t base)
 {
+        assert(port < m->subnet->n_ports && base <= P_KEY_BASE_MASK);
         for (uint32_t i = m->first[port]; i < m->first[port + 1]; i++)
                 if (m->policy->partitions[m->items[i].partition].base == base)
                         return &m->items[i];

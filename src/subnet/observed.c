@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -107,6 +108,7 @@ int observed_default_index(const struct observed *o, uint32_t port)
         const struct observed_table *t = &o->tables[port];
         int index = -1;
 
+        assert(port < o->subnet->n_ports);
         for (unsigned i = 0; t->entries && i < t->capacity; i++) {
                 if (p_key_base(t->entries[i]) != P_KEY_DEFAULT_BASE)
                         continue;

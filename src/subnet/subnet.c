@@ -82,6 +82,7 @@ uint32_t subnet_find_port(const struct subnet *s, uint32_t node, uint8_t number)
 {
         uint32_t i = LOWER_BOUND(p, s->ports, s->n_ports, p->node < node || (p->node == node && p->number < number));
 
+        assert(node < s->n_nodes);
         return i < s->n_ports && s->ports[i].node == node && s->ports[i].number == number ? i : SUBNET_NONE;
 }
 
@@ -110,6 +111,7 @@ uint32_t subnet_leaf_port(const struct subnet *s, uint32_t endport)
 {
         uint32_t peer = s->ports[endport].peer;
 
+        assert(endport < s->n_ports);
         return peer != SUBNET_NONE && s->ports[peer].role == PORT_SWITCH_EXTERNAL ? peer : SUBNET_NONE;
 }
 
@@ -170,6 +172,7 @@ const char *subnet_port_label(struct arena *a, const struct subnet *s, uint32_t 
         const struct subnet_port *p = &s->ports[port];
         const char *node;
 
+        assert(port < s->n_ports);
         if (subnet_port_node(s, p)->type == NODE_UNKNOWN)
                 return "a port that was never seen";
         node = subnet_node_label(a, subnet_port_node(s, p));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "util/hash_index.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -69,6 +70,7 @@ void hash_index_add(struct hash_index *x, uint32_t item, uint64_t hash)
 {
         uint32_t *h = head(x, hash);
 
+        assert(item < x->allocated);
         x->hashes[item] = hash;
         x->next[item] = *h;
         *h = item;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "violations/report_scheduler.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ void report_scheduler_count(struct report_scheduler *s, usec_t now, uint32_t ent
         struct violation_entry *e = entry_at(s, entry);
         struct violation_record *r = &e->record;
 
+        assert(entry < s->table->n && n > 0);
         if (r->episode == 0) {
                 r->episode_began = now;
                 e->is_reported = e->in_sum = false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "violations/violation_table.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -108,6 +109,7 @@ void violation_table_set_life(struct violation_table *t, uint32_t entry, enum li
 {
         struct violation_entry *e = &t->entries[entry];
 
+        assert(entry < t->n);
         record_list_remove(&t->lives[e->life], t->life_links, entry);
         e->life = life;
         record_list_append(&t->lives[life], t->life_links, entry);
@@ -117,6 +119,7 @@ void violation_table_set_report_state(struct violation_table *t, uint32_t entry,
 {
         struct violation_entry *e = &t->entries[entry];
 
+        assert(entry < t->n);
         if (e->report_state != REPORT_NONE)
                 record_list_remove(&t->reports[e->report_state], t->report_links, entry);
         e->report_state = state;
