@@ -7,6 +7,7 @@
 #include "config.h"
 #include "shell/command_line.h"
 #include "shell/findings_print.h"
+#include "shell/shell.h"
 #include "shell/state.h"
 
 /* systemd sets a colon-separated list for StateDirectory=; this is the first of it. */
@@ -20,15 +21,15 @@ static const char *default_state_dir(struct arena *a)
 }
 
 static const struct command_line_option known_options[] = {
-        COMMAND_LINE_OPTION("config", 0, TEXT, config_file, "FILE", "settings of this host (" SYSCONFDIR "/pkeyd/pkeyd.yaml)"),
+        COMMAND_LINE_OPTION("config", 0, TEXT, config_file, "FILE", "settings of this host (" DEFAULT_CONFIG_FILE ")"),
         COMMAND_LINE_OPTION("policy", 0, TEXT, policy_file, "FILE",
-                            "who belongs to which partition (" SYSCONFDIR "/pkeyd/partitions.yaml)"),
-        COMMAND_LINE_OPTION("state-dir", 0, TEXT, state_dir, "DIR", "what is remembered (" STATE_DIR_DEFAULT ")"),
-        COMMAND_LINE_OPTION("check", 0, FLAG, check, NULL, "test both files, print all that is wrong, and exit"),
-        COMMAND_LINE_OPTION("Ca", 'C', TEXT, ca, "CA", "work through this channel adapter"),
-        COMMAND_LINE_OPTION("Port", 'P', PORT, port, "PORT", "and this port of it"),
+                            "who belongs to which partition (" DEFAULT_POLICY_FILE ")"),
+        COMMAND_LINE_OPTION("state-dir", 0, TEXT, state_dir, "DIR", "state directory (" STATE_DIR_DEFAULT ")"),
+        COMMAND_LINE_OPTION("check", 0, FLAG, check, NULL, "check both files, print all errors and warnings, and exit"),
+        COMMAND_LINE_OPTION("Ca", 'C', TEXT, ca, "CA", "use this channel adapter"),
+        COMMAND_LINE_OPTION("Port", 'P', PORT, port, "PORT", "use this port of it"),
         COMMAND_LINE_OPTION("timeout", 't', TIMEOUT, timeout, "MS", "wait this long for the answer to one MAD"),
-        COMMAND_LINE_OPTION("verbose", 'v', FLAG, verbose, NULL, "say more"),
+        COMMAND_LINE_OPTION("verbose", 'v', FLAG, verbose, NULL, "log debug messages, too"),
         COMMAND_LINE_OPTION("help", 'h', FLAG, help, NULL, "this text"),
         COMMAND_LINE_OPTION("version", 0, FLAG, version, NULL, "the version"),
 };
@@ -36,10 +37,10 @@ static const struct command_line_option known_options[] = {
 static void print_help(void)
 {
         puts("Usage: pkeyd [OPTION]...\n"
-             "Keeps the P_Key tables of an InfiniBand subnet as partitions.yaml says. Stays in the foreground.\n");
+             "Keeps the P_Key tables of an InfiniBand subnet as partitions.yaml defines them. Runs in the foreground.\n");
         for (size_t i = 0; i < ELEMENTS(known_options); i++)
                 command_line_print_help(&known_options[i], "");
-        puts("\nSIGHUP loads both files again. See pkeyd(8), pkeyd.yaml(5), partitions.yaml(5).");
+        puts("\nSIGHUP reloads both files. See pkeyd(8), pkeyd.yaml(5), partitions.yaml(5).");
 }
 
 int options_parse(struct arena *a, int argc, char *argv[], struct options *ret)
@@ -65,8 +66,8 @@ int options_parse(struct arena *a, int argc, char *argv[], struct options *ret)
         if (o.help || o.version)
                 return 0;
         o.config_named = o.config_file != NULL;
-        o.config_file = o.config_file ?: SYSCONFDIR "/pkeyd/pkeyd.yaml";
-        o.policy_file = o.policy_file ?: SYSCONFDIR "/pkeyd/partitions.yaml";
+        o.config_file = o.config_file ?: DEFAULT_CONFIG_FILE;
+        o.policy_file = o.policy_file ?: DEFAULT_POLICY_FILE;
         o.state_dir = o.state_dir ?: default_state_dir(a);
         if (!o.state_dir)
                 return -ENOMEM;

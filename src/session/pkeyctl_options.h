@@ -5,9 +5,7 @@
 
 #include "ib/types.h"
 #include "shell/command_line.h"
-
-#define DEFAULT_CONFIG_FILE "/etc/pkeyd/pkeyd.yaml"
-#define DEFAULT_POLICY_FILE "/etc/pkeyd/partitions.yaml"
+#include "shell/shell.h"
 
 struct options {
         const char *ca;        /* NULL: as the settings say */

@@ -27,6 +27,10 @@
 #include "ib/types.h"
 #include "util/arena.h"
 
+/* The files that both programs read unless an option names others. */
+#define DEFAULT_CONFIG_FILE SYSCONFDIR "/pkeyd/pkeyd.yaml"
+#define DEFAULT_POLICY_FILE SYSCONFDIR "/pkeyd/partitions.yaml"
+
 /* CLOCK_MONOTONIC. */
 usec_t clock_now(void);
 /* CLOCK_REALTIME, for people and other programs. */

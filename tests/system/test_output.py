@@ -275,6 +275,9 @@ def test_command_line_of_pkeyctl():
                      "      --opensm-config FILE\n                       import, export, doctor: opensm.conf\n",
                      "      --node NAME      violations: of", "      --interval TIME  violations --once: "):
             check(line in out, repr(line), "is not in", out)
+        files = re.findall(r"\((/\S+\.yaml)\)", out)
+        check_equal(sorted(set(files)), sorted(re.findall(r"\((/\S+\.yaml)\)", fabric.run([program("pkeyd"), "--help"]).out)),
+                    "the default files of both programs")
         check("--local [FILE]" not in out and "show ports" not in out, "variants are listed:", out)
         for arguments, expected in (
                 (["status", "--topology", path], "--topology is for check, import and export only"),
