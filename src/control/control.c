@@ -374,7 +374,7 @@ static void update_text(struct control *c)
         if (n == 0)
                 (void) snprintf(c->status_text, sizeof(c->status_text), "%s", c->text);
         else
-                (void) snprintf(c->status_text, sizeof(c->status_text), "%s (the files as they are were refused: %zu error%s)",
+                (void) snprintf(c->status_text, sizeof(c->status_text), "%s (pkeyd refused the present files: %zu error%s)",
                                 c->text, n, text_plural(n));
 }
 

@@ -626,7 +626,7 @@ static void answer_fallback(struct opensm_writer *w)
 
         if (is_last_path(w) || w->in_place.bytes || w->job.generation->number > 1) /* else it never had other partitions */
                 report(w, LOG_EVENT_OPENSM_FELL_BACK,
-                       "OpenSM has taken its default partitions: every port is a full member of the default partition, and "
+                       "OpenSM fell back to its default partitions: every port is a full member of the default partition, and "
                        "every other entry is gone; pkeyd writes the file of the policy again");
         if (r < 0)
                 end(w, r);
@@ -815,8 +815,8 @@ static const char *describe_lost_all(struct opensm_writer *w)
 
         if (!p)
                 return "";
-        return arena_printf(w->arena, "; the old file gave partition %s (0x%04x), which the policy leaves to others, to ALL ports; the "
-                            "new one gives it to the ports that are known now: add it to the policy if hosts that come later need it",
+        return arena_printf(w->arena, "; the old file gave partition %s (0x%04x), which pkeyd does not manage, to ALL ports; the "
+                            "new one gives it only to the ports known now: add it to the policy if new hosts need it",
                             p->name, p->base) ?: "";
 }
 

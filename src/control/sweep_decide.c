@@ -498,7 +498,7 @@ void sweep_found_sm(struct control *c, const struct control_event *event)
                 report_sm(c);
         }
         if (changed && c->sm.state == SM_FOLLOW_TAKING_OVER && suspect_other(c) < 0) {
-                sweep_fail(c, "what the other head node may have written could not be noted", -ENOMEM);
+                sweep_fail(c, "pkeyd could not record what the other head node may have written", -ENOMEM);
                 return;
         }
         if (c->sm.state == SM_FOLLOW_TAKING_OVER)

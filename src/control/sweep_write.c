@@ -200,7 +200,7 @@ static void mirror_is_behind(struct control *c, int r)
         char tables[sizeof(c->text)];
 
         memcpy(tables, c->text, sizeof(tables));
-        control_set_status(c, "OpenSM's file is behind: %s; %s", *problem ? problem : strerror(-r), tables);
+        control_set_status(c, "OpenSM's file does not match the policy: %s; %s", *problem ? problem : strerror(-r), tables);
         sweep_end(c, SWEEP_PARTIAL);
 }
 

@@ -91,13 +91,13 @@ struct log_kind {
 static const struct log_kind kinds_to_log[] = {
         { WATCH_NEW, LOG_EVENT_PORT_NEW, true, true, true, "is new in the fabric" },
         { WATCH_RETURNED, LOG_EVENT_PORT_RETURNED, true, true, true, "is in the fabric again" },
-        { WATCH_GONE, LOG_EVENT_PORT_GONE, true, true, true, "is not discovered any more" },
+        { WATCH_GONE, LOG_EVENT_PORT_GONE, true, true, true, "is no longer in the fabric" },
         { WATCH_UNREACHABLE, LOG_EVENT_PORT_UNREACHABLE, true, true, true, "its P_Key table cannot be read" },
         { WATCH_BACK, LOG_EVENT_PORT_BACK, true, true, true, "its P_Key table can be read again" },
         { WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, true, false, "another writer changed its P_Key table" },
-        { WATCH_DIFFERS, LOG_EVENT_TABLE_DIFFERS, false, true, false, "its P_Key table is not as the policy says" },
-        { WATCH_RIGHT, LOG_EVENT_TABLE_RIGHT, false, true, false, "its P_Key table is as the policy says again" },
-        { WATCH_REPAIRED, LOG_EVENT_DRIFT_REPAIRED, true, true, false, "its P_Key table is as the policy says again" },
+        { WATCH_DIFFERS, LOG_EVENT_TABLE_DIFFERS, false, true, false, "its P_Key table does not match the policy" },
+        { WATCH_RIGHT, LOG_EVENT_TABLE_RIGHT, false, true, false, "its P_Key table matches the policy again" },
+        { WATCH_REPAIRED, LOG_EVENT_DRIFT_REPAIRED, true, true, false, "its P_Key table matches the policy again" },
 };
 
 /* Where the M_Key came from that this port did not answer to. */
@@ -125,7 +125,7 @@ static void log_one(struct log *l, const struct log_kind *k, const struct genera
                 about.n_p_keys = n_missing + n_unexpected;
         }
         if (e->incomplete)
-                text_add(&detail, "not asked: %s did not answer all of discovery", e->incomplete);
+                text_add(&detail, "not queried: %s did not answer all discovery queries", e->incomplete);
         else if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_REFUSED)
                 text_add(&detail, "status 0x%04x, %s", (unsigned) e->mad_status, mad_status_to_string(e->mad_status));
         else if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_TIMED_OUT)
@@ -177,8 +177,8 @@ static void log_rewrite(struct log *l, const struct generation *g, const struct 
                 text_add(&what, " and others");
         if (!what.failed)
                 log_add(l, LOG_EVENT_TABLES_REWRITTEN, &about,
-                        "%u ports on %s %s from one sweep to the next: another partition manager is at work, most likely OpenSM after "
-                        "a reboot on that leaf; see pkeyd-opensm(7)", w->n_ports, about.switch_name, what.bytes ?: "");
+                        "another program rewrote the P_Key tables of %u ports on %s since the last sweep (%s): most likely OpenSM, "
+                        "after a reboot on that leaf; see pkeyd-opensm(7)", w->n_ports, about.switch_name, what.bytes ?: "");
 }
 
 /* Returns false if no switch was rewritten, or memory is out: then each port gets an entry of its own. */
@@ -520,6 +520,6 @@ void event_text_held(struct log *l, const struct generation *g, const struct sub
         for (size_t i = 0; i < n && i < EVENT_TEXT_MAX; i++)
                 log_held_base(l, g, &words, items[i]);
         if (n > EVENT_TEXT_MAX)
-                log_add(l, LOG_EVENT_BASE_HELD, &about, "%zu bases more are held; pkeyctl show held lists them",
+                log_add(l, LOG_EVENT_BASE_HELD, &about, "%zu more bases are held; pkeyctl show held lists them",
                         n - EVENT_TEXT_MAX);
 }

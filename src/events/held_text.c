@@ -236,7 +236,7 @@ void held_add_headline(const struct held_words *words, const struct held *h, str
                         add_alike(words, h, i, t);
                 }
         if (h->n_waiting > HELD_MAX)
-                text_add(t, "; and %u ports more wait", h->n_waiting - HELD_MAX);
+                text_add(t, "; and %u more ports wait", h->n_waiting - HELD_MAX);
 }
 
 /* --- what it waits for ----------------------------------------------------------------------------------------------------- */
@@ -280,18 +280,18 @@ static bool add_incomplete(const struct held_words *words, struct knowledge_name
                 return false;
         label = subnet_node_label(words->arena, incomplete);
         t->failed |= !label;
-        text_add(t, " was not queried for its P_Key table, because %s did not answer all of discovery (link up)", label ?: "?");
+        text_add(t, " was not queried for its P_Key table, because %s did not answer all discovery queries (link up)", label ?: "?");
         return true;
 }
 
 /* Parts that sentences have in common. */
 #define REPAIR       "repair or unplug "
-#define UNPLUGGED    " (what is unplugged counts for absent_hold)"
+#define UNPLUGGED    " (pkeyd waits for an unplugged port only for absent_hold)"
 #define BEHIND       ": it is behind a switch that does not answer, "
-#define MAY_BE       ", and may be a device elsewhere that does not answer: it counts as holding"
-#define MAY_BE_UNTIL " until that answers or is unplugged"
+#define MAY_BE       ", and may be a silent device elsewhere in the fabric: it counts as holding"
+#define MAY_BE_UNTIL " until that device answers or is unplugged"
 #define OWN_CHANGE   ": its own change failed or waits, or the port is frozen"
-#define TRIES_AGAIN  "pkeyd tries again; the journal has the reason if that change failed, pkeyctl show held what it waits for"
+#define TRIES_AGAIN  "pkeyd tries again; see the journal if the change failed, pkeyctl show held if it waits"
 
 /* Sentences about a port that stands in the way, and the way out. */
 static const struct {
@@ -308,16 +308,16 @@ static const struct {
                           UNPLUGGED, true },
         [HELD_BEHIND] = { " has not answered", true, BEHIND, ", and its P_Key table was never read" BEHIND,
                           "repair the switch, or plug ", " in elsewhere", true },
-        [HELD_ABSENT] = { " is not in the fabric", true, ", and counts as holding what it held", ", and counts as holding anything",
+        [HELD_ABSENT] = { " has not been in the fabric", true, ", and counts as holding what it held", ", and counts as holding anything",
                           "wait, or plug ", " in again", true },
-        [HELD_MOVED] = { " is not in the fabric", true, MAY_BE " what it held" MAY_BE_UNTIL, MAY_BE " anything" MAY_BE_UNTIL,
+        [HELD_MOVED] = { " has not been in the fabric", true, MAY_BE " what it held" MAY_BE_UNTIL, MAY_BE " anything" MAY_BE_UNTIL,
                          "repair or unplug the device that does not answer, or plug ", " in again", true },
         [HELD_FROZEN] = { " is frozen, and its P_Key table is not what the policy may give it", false, "", NULL,
                           "pkeyctl plan names the error that froze ", ", and what to do", false },
         [HELD_EXCESS] = { " still has more than the policy gives it", false, OWN_CHANGE, NULL, TRIES_AGAIN, NULL, false },
-        [HELD_LACK] = { " does not have yet what the policy gives it", false, OWN_CHANGE, NULL, TRIES_AGAIN, NULL, false },
+        [HELD_LACK] = { " does not yet have what the policy gives it", false, OWN_CHANGE, NULL, TRIES_AGAIN, NULL, false },
         [HELD_EARLIER] = { ": an earlier change of its P_Key table failed or waits", false, "", NULL, TRIES_AGAIN, NULL, false },
-        [HELD_NOBODY] = { ": it is not known what is plugged into it", false, "", NULL,
+        [HELD_NOBODY] = { ": pkeyd does not know what is plugged into it", false, "", NULL,
                           "pkeyd goes on when discovery finds a port there", NULL, false },
 };
 
@@ -415,7 +415,7 @@ void held_add_line(const struct held_words *words, const struct held *h, struct 
                 held_add_reason(words, &h->by[i], t);
         }
         if (h->n_by > MAX_PORTS)
-                text_add(t, "; and %u ports more (pkeyctl show held)", h->n_by - MAX_PORTS);
+                text_add(t, "; and %u more ports (pkeyctl show held)", h->n_by - MAX_PORTS);
         for (uint32_t i = 0; i < MIN(h->n_by, (uint32_t) MAX_PORTS); i++) {
                 if (done & 1u << h->by[i].reason)
                         continue;

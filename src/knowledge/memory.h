@@ -20,7 +20,7 @@
  *     place           the switch port where it was; of a switch itself all ports of other switches that it was connected to, with
  *                     blanks between them
  *     unfollowed      on a head node of a pair: not read since the other head node may have written anything
- *     may_be_silent   it is absent, and may be a device elsewhere that does not answer
+ *     may_be_silent   it is absent, and may be a silent device elsewhere in the fabric
  *     vouched         a person stated that it holds nothing: `vouched_by`, since `vouched_at`
  *
  * `table/discovery` has `at`, and `now` in `boot`: until then the ports of records that did not change were as the records state.

@@ -197,8 +197,8 @@ static int find_writer(struct context *ctx, const char **ret_policy_file)
 
         if (r == -ETIMEDOUT)
                 return findings_error(&ctx->findings, FINDING_DAEMON_FAILED, "see systemctl status pkeyd; or stop pkeyd",
-                                      "pkeyd is on the system bus and does not answer; with another policy it would undo at its next "
-                                      "sweep what this one writes; nothing was written");
+                                      "pkeyd is on the system bus but does not answer; if it has another policy, its next sweep "
+                                      "would undo this one; nothing was written");
         if (r < 0)
                 return r;
         /* in its first sweep, or while it waits for the fabric, it has no generation yet: it is about to write */
@@ -221,8 +221,8 @@ static int check_daemon(struct context *ctx, bool *ret)
                 return 0;
         return findings_error(&ctx->findings, FINDING_DAEMON_RUNS,
                               arena_printf(ctx->arena, "put it into %s, then pkeyctl reload; or stop pkeyd", policy_file),
-                              "pkeyd runs on this host with another policy (%s), and would take back at its next sweep what this "
-                              "one writes; nothing was written", policy_file);
+                              "pkeyd runs on this host with another policy (%s), and its next sweep would undo this one; "
+                              "nothing was written", policy_file);
 }
 
 /* While the user was asked, pkeyd may have begun to write. */
@@ -336,7 +336,7 @@ static int have_reloaded(struct context *ctx, struct apply_result *result)
 
         set_blocked(false);
         (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_DAEMON_RUNS, NULL,
-                            "pkeyd runs on this host with this policy: it carries it out, as by pkeyctl reload");
+                            "pkeyd runs on this host with this policy: pkeyctl makes it reload the file and carry it out");
         if (!ctx->options->yes)
                 r = confirm_reload(ctx, result);
         if (r == 0)

@@ -120,7 +120,7 @@ static const struct outcome {
         enum exit_status status;
 } outcomes[] = {
         { "carried-out", "carried out: ", EXIT_DONE },
-        { "unchanged", "both files are as they were: ", EXIT_DONE },
+        { "unchanged", "both files are unchanged: ", EXIT_DONE },
         { "partial", "carried out in part, pkeyd goes on: ", EXIT_PARTIAL },
         { "waits", "not carried out yet, pkeyd goes on trying: ", EXIT_PARTIAL },
         { NULL, "", EXIT_REFUSED },

@@ -95,7 +95,7 @@ static int add_foreign(struct context *ctx, uint32_t port, struct partitions_fil
                 unread = "its P_Key table cannot be read";
         if (unread) {
                 (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_PLAN_UNREACHABLE, NULL,
-                                    "%s: %s: entries that are not the policy's are not in the file, and OpenSM would remove them",
+                                    "%s: %s; the output lacks its entries from outside the policy, and OpenSM would remove them",
                                     p->label, unread);
                 return 0;
         }
@@ -151,8 +151,8 @@ static int read_conf(struct context *ctx, const struct opensm_conf *opensm, stru
                 return r;
         *ret = NULL;
         (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_OPENSM_IPOIB, NULL,
-                            "%s cannot be read: partitions that are not the policy's have no parameters of IPoIB in the file, and "
-                            "none of the hosts that are down", path);
+                            "%s cannot be read: for partitions outside the policy, the output has neither IPoIB parameters nor "
+                            "hosts that are down", path);
         return 0;
 }
 
@@ -176,7 +176,7 @@ static int collect(struct context *ctx, const struct opensm_conf *opensm, struct
                 to_all = opensm_find_unmanaged_all(&manager, conf);
         if (to_all)
                 (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_OPENSM_ALL, NULL,
-                                    "%s gives partition %s (0x%04x), which the policy leaves to others, to ALL ports; this file gives it "
+                                    "%s gives partition %s (0x%04x), which pkeyd does not manage, to ALL ports; this file gives it "
                                     "to those that are known now", conf->file, to_all->name, to_all->base);
         /* OpenSM must know absent ports when they come: those that were seen, by the names that they had, and those that the
          * policy, or a partition of others in OpenSM's file, names by GUID */

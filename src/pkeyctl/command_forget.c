@@ -275,7 +275,7 @@ static int complain(struct context *ctx, const char *text, const struct found *f
                                       found->label);
         if (found->n_partial > 0)
                 return findings_error(f, FINDING_FORGET_ANSWERS, "ask it and its switch with smpquery (nodedesc, portinfo); or unplug it",
-                                      "%s is in the fabric, but it, or the switch that it is plugged into, did not answer all of discovery, so "
+                                      "%s is in the fabric, but it, or the switch that it is plugged into, did not answer all discovery queries, so "
                                       "its table was not read; nothing was forgotten", found->label);
         return findings_error(f, FINDING_FORGET_EXPIRED, NULL,
                               "%s has been gone for longer than absent_hold, so nothing waits for it; nothing was forgotten",
@@ -376,7 +376,7 @@ static int ask(struct context *ctx, const struct vouches *all)
                 text_proposal(ctx, all);
         if (ctx->output_r < 0)
                 return ctx->output_r;
-        return ask_person(ctx, "Do you vouch that %s nothing? If %s after all, ports that must not meet %s are let in.",
+        return ask_person(ctx, "Do you vouch that %s no P_Key? If %s after all, ports that must not talk to %s could do so.",
                           is_one ? "this port holds" : "these ports hold", is_one ? "it holds a P_Key" : "they hold a P_Key",
                           is_one ? "it" : "them");
 }

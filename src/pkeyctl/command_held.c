@@ -124,7 +124,7 @@ static void add_base(const struct held_words *words, const struct held *h, struc
                 text_add(t, "\n");
         }
         if (h->n_by > HELD_MAX)
-                text_add(t, "   and %u ports more\n", h->n_by - HELD_MAX);
+                text_add(t, "   and %u more ports\n", h->n_by - HELD_MAX);
         add_ways_out(words, h, t);
 }
 
@@ -138,7 +138,7 @@ void text_held(struct context *ctx, const struct held_list *list)
         for (size_t i = 0; i < n && (i < MAX_BASES || ctx->options->verbose); i++)
                 add_base(&words, items[i], &t);
         if (n > MAX_BASES && !ctx->options->verbose)
-                text_add(&t, "%zu bases more are held; -v lists them\n", n - MAX_BASES);
+                text_add(&t, "%zu more bases are held; -v lists them\n", n - MAX_BASES);
         if (t.n > 0 || t.failed)
                 fputs(output_taken(ctx, &t), stdout);
 }
@@ -170,7 +170,7 @@ static void print_held_by_daemon(const struct held_result *r)
                 printf("   %.*s\n", length, line);
         }
         if (n_lines < r->daemon.held_bases)
-                printf("pkeyd holds %" PRIu64 " bases more; they are in its journal\n", r->daemon.held_bases - n_lines);
+                printf("pkeyd holds %" PRIu64 " more bases; they are in its journal\n", r->daemon.held_bases - n_lines);
 }
 
 static void text_show_held(struct context *ctx, const void *result)

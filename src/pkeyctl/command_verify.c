@@ -118,7 +118,7 @@ static void text_verify(struct context *ctx, const void *result)
         if (ctx->status == EXIT_DONE) {
                 printf("every table is as the policy says");
                 if (r->n_kernel_ports > 0)
-                        printf("; the kernel says the same of %u port%s of this host", r->n_kernel_ports,
+                        printf("; the kernel has the same for %u port%s of this host", r->n_kernel_ports,
                                text_plural(r->n_kernel_ports));
         } else {
                 printf("%u differ%s from the policy", r->n_differ, r->n_differ == 1 ? "s" : "");

@@ -310,7 +310,8 @@ static void retry_later(struct bus *b, const char *why)
         b->owns_name = false;
         if (!b->logged_absent)
                 journal_event(b->journal, LOG_EVENT_BUS_ABSENT, NULL,
-                              "not on the system bus: %s; pkeyctl status, reload and watch cannot reach pkeyd", why);
+                              "not on the system bus: %s; pkeyctl status, reload, watch and violations cannot reach pkeyd; "
+                              "pkeyd tries again", why);
         b->logged_absent = true;
         b->retry_delay = backoff_next(b->retry_delay, MAX_RETRY);
         (void) timer_set(b->retry, clock_now() + b->retry_delay);

@@ -38,11 +38,11 @@ static const struct {
 } texts[N_FREEZES] = {
         [FREEZE_NONE] = { "none", "it is not frozen", "" },
         [FREEZE_NAME] = {
-                "name", "another adapter has the same name, by which the policy means it",
+                "name", "another adapter has the same name, and the policy selects it by that name",
                 "give each host a unique name; if one of them is an impostor, unplug it, or write GUIDs or @SWITCH/PORT in the policy",
         },
         [FREEZE_SWITCH_NAME] = {
-                "switch-name", "two switches have the name by which the policy means its switch",
+                "switch-name", "two switches have the name by which the policy selects its switch",
                 "give each switch a unique name, or write its GUID in the policy, as in @0x0002c903000e0b72/1-18",
         },
         [FREEZE_LINES] = {

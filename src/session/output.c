@@ -114,7 +114,7 @@ const char *output_failure(struct context *ctx, uint32_t port)
                 return "its table was not read";
         case MAD_TIMED_OUT:
                 if (incomplete)
-                        return output_format(ctx, "not asked: %s did not answer all of discovery", subnet_node_label(ctx->arena, incomplete) ?: "?");
+                        return output_format(ctx, "not queried: %s did not answer all discovery queries", subnet_node_label(ctx->arena, incomplete) ?: "?");
                 return no_answer(ctx, port);
         case MAD_REFUSED:
                 return t->is_stranger ? "another node answers at its LID" : refused(ctx, t->mad_status);
@@ -258,7 +258,7 @@ int ask_is_possible(struct context *ctx)
 {
         if (ctx->options->yes || isatty(STDIN_FILENO))
                 return 0;
-        return findings_error(&ctx->findings, FINDING_USAGE, "--yes confirms", "this needs a confirmation, and there is no terminal");
+        return findings_error(&ctx->findings, FINDING_USAGE, "--yes confirms", "confirmation required, but standard input is not a terminal");
 }
 
 int ask_person(struct context *ctx, const char *question, ...)

@@ -190,8 +190,8 @@ void pipeline_note_in_force(struct context *ctx)
         for (size_t i = 0; g && i < ctx->findings.n; i++)
                 if (ctx->findings.items[i].severity == FINDING_ERROR && ctx->findings.items[i].code != FINDING_PORT_FROZEN) {
                         (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_PORT_FROZEN, NULL,
-                                            "the policy that is in force (generation %" PRIu64 ") has these errors, too: they freeze "
-                                            "the ports that they are about, and stop nothing else", g->number);
+                                            "the policy in force (generation %" PRIu64 ") has the same errors: pkeyd freezes "
+                                            "the ports concerned, and plans all others", g->number);
                         return;
                 }
 }

@@ -94,7 +94,8 @@ static int complain(struct context *ctx, const struct control_results *results)
         case CONTROL_DISCOVERING:
                 if (r != -ENODATA)
                         return complain_host(ctx, r, "discovery");
-                return findings_error(f, FINDING_HOST_DISCOVERY, "if it has an M_Key, m_key_file must name it",
+                return findings_error(f, FINDING_HOST_DISCOVERY,
+                                      "if it has an M_Key, set m_key_file in pkeyd.yaml to a file with that key",
                                       "%s/%u: the port itself does not answer, so the fabric cannot be discovered", ctx->port.lp.ca,
                                       ctx->port.lp.port);
         case CONTROL_SURVEYING:

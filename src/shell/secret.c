@@ -53,10 +53,10 @@ static int check_access(const struct stat *st, bool is_credential, const char *p
                 return refuse(findings, path, FINDING_FILE_UNREADABLE, "not a regular file", NULL);
         if (st->st_uid != 0 && st->st_uid != geteuid())
                 return refuse(findings, path, FINDING_SECRET_EXPOSED,
-                              "holds a secret and belongs to another user than root; refused", hint);
+                              "contains a key, and does not belong to root; refused", hint);
         if (st->st_mode & others)
                 return refuse(findings, path, FINDING_SECRET_EXPOSED,
-                              "holds a secret and may be read or written by others than its owner; refused", hint);
+                              "contains a key, and users other than its owner can read or write it; refused", hint);
         return 0;
 }
 

@@ -172,7 +172,7 @@ def test_strict_with_an_unplugged_host():
         daemon = Daemon(fabric, fabric.write("partitions.yaml", strict_policy(node0005="full")))
         wait_for_keys(fabric, "node0004", TENANT | 0x8000)
         fabric.console('Unlink "node0004"')
-        daemon.wait_text("is not discovered any more")
+        daemon.wait_text("is no longer in the fabric")
         daemon.wait_text("'node0004' is not in the fabric now (last seen ")
 
         wipe(fabric, "node0002")

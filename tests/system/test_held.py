@@ -131,12 +131,12 @@ def test_answers_in_part():
             f.lose(node, 100, NODE_DESCRIPTION)
             plan = f.pkeyctl("plan", f.path("partitions.yaml"), "--json").expect(3).json()
             check_equal(plan["changes"], 0, "changes beside " + node)
-            partial = "%s did not answer all of discovery" % (A + " mlx5_0" if node == A else node)
+            partial = "%s did not answer all discovery queries" % (A + " mlx5_0" if node == A else node)
             check("not asked: " + partial in plan["unreachable"][0]["detail"], plan["unreachable"])
             refused(f, "forget.answers", guid_of(f, A))
             f.write("partitions.yaml", policy(B, C))
             daemon = Daemon(f, f.path("partitions.yaml"))
-            check("P_Key table cannot be read (not asked: %s)" % partial in daemon.text(), daemon.text())
+            check("P_Key table cannot be read (not queried: %s)" % partial in daemon.text(), daemon.text())
             if node == A:
                 check("was not queried for its P_Key table, because %s (link up)" % partial in daemon.text(), daemon.text())
 
@@ -159,7 +159,7 @@ def test_nobody_is_asked():
     """Without a terminal and without --yes, forget stores nothing."""
     with Muted() as f:
         r = f.pkeyctl("forget", A).expect(1)
-        check("no terminal" in r.err, "why:", r)
+        check("not a terminal" in r.err, "why:", r)
         check_equal(vouches(f), [], "vouches")
 
 

@@ -249,7 +249,7 @@ def test_export_keeps_what_is_not_the_policys():
         check("leave --topology out" in result.err, result)
         exported = fabric.pkeyctl("export", "opensm", policy, "--opensm-config", conf).expect(0)
         check("theirs=0x0e01,ipoib,mtu=5" in exported.out, exported)
-        check("gives partition theirs (0x0e01), which the policy leaves to others, to ALL ports" in exported.err, exported)
+        check("gives partition theirs (0x0e01), which pkeyd does not manage, to ALL ports" in exported.err, exported)
         result = fabric.pkeyctl("export", "opensm", policy, "--opensm-config", conf, "--json").expect(0).json()
         check_equal([f["code"] for f in result["findings"]], ["opensm.all"], "findings")
         check("0x0002c9030bad0001=full; # a port that was never seen" in exported.out, exported)

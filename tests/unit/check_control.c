@@ -313,7 +313,7 @@ START_TEST(last_policy_stays_in_force)
         ck_assert(holds(hosts[0], 0x8010));
         ck_assert_uint_eq(status()->in_force->number, 7);
         ck_assert_uint_eq(count_logged(LOG_EVENT_GENERATION), 0);
-        ck_assert_ptr_nonnull(strstr(status()->text, "(the files as they are were refused: 1 error)"));
+        ck_assert_ptr_nonnull(strstr(status()->text, "(pkeyd refused the present files: 1 error)"));
 }
 END_TEST
 

@@ -185,7 +185,7 @@ START_TEST(many)
                 wait_for(host(1), LEVEL_NONE, LEVEL_FULL, RULE_GAIN);
         block_by(leaf, HELD_NOBODY, 0);
         check_headline("base 0x0010 (partition \"storage\") is held: host/1, host/1, host/1 and 13 more get it when it is known what is "
-                       "plugged into it; and 2 ports more wait");
+                       "plugged into it; and 2 more ports wait");
 }
 END_TEST
 
@@ -205,19 +205,19 @@ START_TEST(reasons)
                   " has not answered for 1 h 1 min (link up)" },
                 { HELD_BEHIND, " has not answered since T1799996339: it is behind a switch that does not answer, leaf (0x0000000000000010)",
                   " has not answered for 1 h 1 min: it is behind a switch that does not answer, leaf (0x0000000000000010)" },
-                { HELD_ABSENT, " is not in the fabric since T1799996339, and counts as holding what it held until T1800000065",
-                  " is not in the fabric for 1 h 1 min, and counts as holding what it held for 1 min more" },
-                { HELD_MOVED, " is not in the fabric since T1799996339, and may be a device elsewhere that does not answer: it counts as "
-                              "holding what it held until that answers or is unplugged",
-                  " is not in the fabric for 1 h 1 min, and may be a device elsewhere that does not answer: it counts as holding what it "
-                  "held until that answers or is unplugged" },
+                { HELD_ABSENT, " has not been in the fabric since T1799996339, and counts as holding what it held until T1800000065",
+                  " has not been in the fabric for 1 h 1 min, and counts as holding what it held for 1 min more" },
+                { HELD_MOVED, " has not been in the fabric since T1799996339, and may be a silent device elsewhere in the fabric: it counts as "
+                              "holding what it held until that device answers or is unplugged",
+                  " has not been in the fabric for 1 h 1 min, and may be a silent device elsewhere in the fabric: it counts as holding what it "
+                  "held until that device answers or is unplugged" },
                 { HELD_FROZEN, " is frozen, and its P_Key table is not what the policy may give it",
                   " is frozen, and its P_Key table is not what the policy may give it" },
-                { HELD_LACK, " does not have yet what the policy gives it: its own change failed or waits, or the port is frozen",
-                  " does not have yet what the policy gives it: its own change failed or waits, or the port is frozen" },
+                { HELD_LACK, " does not yet have what the policy gives it: its own change failed or waits, or the port is frozen",
+                  " does not yet have what the policy gives it: its own change failed or waits, or the port is frozen" },
                 { HELD_EARLIER, ": an earlier change of its P_Key table failed or waits",
                   ": an earlier change of its P_Key table failed or waits" },
-                { HELD_NOBODY, ": it is not known what is plugged into it", ": it is not known what is plugged into it" },
+                { HELD_NOBODY, ": pkeyd does not know what is plugged into it", ": pkeyd does not know what is plugged into it" },
         };
 
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
@@ -260,9 +260,9 @@ START_TEST(clock_without_a_time)
         struct held_by by = { .name = host(0), .reason = HELD_ABSENT, .since = 300, .read_at = 1, .until = 1000 };
 
         words.now = 600;
-        check_reason(&by, "host/1 (0x0000000000000101) is not in the fabric for 5 min, and counts as holding what it held for 6 min more");
+        check_reason(&by, "host/1 (0x0000000000000101) has not been in the fabric for 5 min, and counts as holding what it held for 6 min more");
         by.since = (uint64_t) -(3 * 86400 - 600);
-        check_reason(&by, "host/1 (0x0000000000000101) is not in the fabric for 3 d 0 h, and counts as holding what it held for 6 min "
+        check_reason(&by, "host/1 (0x0000000000000101) has not been in the fabric for 3 d 0 h, and counts as holding what it held for 6 min "
                           "more");
 }
 END_TEST
@@ -278,14 +278,14 @@ START_TEST(never_known)
                      "the device at leaf/9 has not answered, and its P_Key table was never read: it is behind a switch that does not "
                      "answer, 0x0000000000000077");
         check_reason(&(struct held_by) { .name = host(3), .reason = HELD_ABSENT, .since = NOW + 5 },
-                     "gone mlx5_0/1 (0x0000000000000401) is not in the fabric for 0 s, and counts as holding anything for ever "
+                     "gone mlx5_0/1 (0x0000000000000401) has not been in the fabric for 0 s, and counts as holding anything for ever "
                      "(absent_hold: forever)");
 }
 END_TEST
 
 START_TEST(ways_out)
 {
-        static const char repair[] = "repair or unplug it (what is unplugged counts for absent_hold); or, if you are certain that it "
+        static const char repair[] = "repair or unplug it (pkeyd waits for an unplugged port only for absent_hold); or, if you are certain that it "
                                      "holds nothing: pkeyctl forget 0x0000000000000101";
         static const enum held_reason alike[] = { HELD_NEVER_READ, HELD_UNANSWERED, HELD_UNCONFIRMED, HELD_SILENT };
 
@@ -305,17 +305,17 @@ START_TEST(ways_out)
                                   "holds nothing: pkeyctl forget 0x0000000000000300/1");
         block_by(host(3), HELD_SILENT, 1);
         block_by(leaf, HELD_SILENT, 1);
-        check_way_out(HELD_SILENT, "repair or unplug them (what is unplugged counts for absent_hold); or, if you are certain that they "
+        check_way_out(HELD_SILENT, "repair or unplug them (pkeyd waits for an unplugged port only for absent_hold); or, if you are certain that they "
                                    "hold nothing: pkeyctl forget 0x0000000000000101 0x0000000000000401");
         block_by(host(2), HELD_FROZEN, 1);
         check_way_out(HELD_FROZEN, "pkeyctl plan names the error that froze it, and what to do");
         block_by(leaf, HELD_LACK, 1);
-        check_way_out(HELD_LACK, "pkeyd tries again; the journal has the reason if that change failed, pkeyctl show held what it waits for");
+        check_way_out(HELD_LACK, "pkeyd tries again; see the journal if the change failed, pkeyctl show held if it waits");
         block_by(leaf, HELD_NOBODY, 1);
         check_way_out(HELD_NOBODY, "pkeyd goes on when discovery finds a port there");
         held.n_by = 0;
         block_by(leaf, HELD_UNANSWERED, 1);
-        check_way_out(HELD_UNANSWERED, "repair or unplug it (what is unplugged counts for absent_hold)");
+        check_way_out(HELD_UNANSWERED, "repair or unplug it (pkeyd waits for an unplugged port only for absent_hold)");
 }
 END_TEST
 
@@ -330,7 +330,7 @@ START_TEST(line_of_many)
         for (unsigned i = 0; i < 6; i++)
                 block_by((struct knowledge_name) { { 0x900u + i }, 1, KNOWLEDGE_ENDPORT }, HELD_SILENT, 1);
         held_add_line(&words, &held, &t);
-        ck_assert_msg(strstr(t.bytes, "; and 2 ports more (pkeyctl show held); way out: repair or unplug them"), "%s", t.bytes);
+        ck_assert_msg(strstr(t.bytes, "; and 2 more ports (pkeyctl show held); way out: repair or unplug them"), "%s", t.bytes);
         ck_assert_msg(strstr(t.bytes, "pkeyctl forget 0x0000000000000900/1 0x0000000000000901/1 0x0000000000000902/1 "
                                       "0x0000000000000903/1"), "%s", t.bytes);
         ck_assert_msg(!strstr(t.bytes, "904"), "%s", t.bytes);
@@ -393,7 +393,7 @@ START_TEST(logged_when_it_changes)
 {
         static const char unanswered[] =
                 "base 0x0001 is held: host/1 gets it when host/1 is known not to hold it; host/1 (0x0000000000000101) has not answered "
-                "for its P_Key table for 1 h 0 min (link up); way out: repair or unplug it (what is unplugged counts for absent_hold); "
+                "for its P_Key table for 1 h 0 min (link up); way out: repair or unplug it (pkeyd waits for an unplugged port only for absent_hold); "
                 "or, if you are certain that it holds nothing: pkeyctl forget 0x0000000000000101";
         struct subnet *s = read_all_but_the_first(0);
         const struct log_entry *e;
@@ -438,7 +438,7 @@ START_TEST(logged_in_part)
         report(s, list);
         for (unsigned i = 0; i < EVENT_TEXT_MAX; i++)
                 ck_assert_int_eq(log_next(l)->event, LOG_EVENT_BASE_HELD);
-        (void) next(LOG_EVENT_BASE_HELD, "3 bases more are held; pkeyctl show held lists them");
+        (void) next(LOG_EVENT_BASE_HELD, "3 more bases are held; pkeyctl show held lists them");
         ck_assert_ptr_null(log_next(l));
         (void) log_free(l);
 }

@@ -499,7 +499,7 @@ START_TEST(had_fallen_back)
         give_candidate(OPENSM, POLICY_2, 0);
         until(CONTROL_WRITING_OPENSM);
         read_files();
-        expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "OpenSM has taken its default partitions");
+        expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "OpenSM fell back to its default partitions");
         expect_logged(LOG_EVENT_OPENSM_FELL_BACK, "pkeyd writes the file of the policy again");
         ck_assert(has(write_file(), "=0x0010"));
         signal_opensm();
@@ -754,7 +754,7 @@ START_TEST(foreign_partition_keeps_who_is_not_there)
                 ck_assert(!has(file_at(FILE_CONF)->bytes, "0x0002c9030bad0002")); /* the policy decides about partitions that it manages */
                 give_candidate(OPENSM, OWNS_SOME "  q:\n    pkey: 0x0011\n    members: {node1: full}\n", 0);
         }
-        expect_logged(LOG_EVENT_OPENSM_FILE_TAKEN, "the old file gave partition all (0x0e02), which the policy leaves to others, to ALL ports");
+        expect_logged(LOG_EVENT_OPENSM_FILE_TAKEN, "the old file gave partition all (0x0e02), which pkeyd does not manage, to ALL ports");
 }
 END_TEST
 
@@ -1221,7 +1221,7 @@ static bool lose_description(const struct mad_request *request, struct fabsim_pl
         return request->attribute == SMP_ATTR_NODE_DESCRIPTION && at.node == leaf;
 }
 
-/* A host holds an entry that its leaf port would drop, and the switch did not answer all of discovery. With the first file OpenSM
+/* A host holds an entry that its leaf port would drop, and the switch did not answer all discovery queries. With the first file OpenSM
  * would remove it from the host, or open the leaf port to it. */
 START_TEST(first_file_waits_for_a_switch)
 {
@@ -1452,7 +1452,7 @@ START_TEST(mirror_of_a_foreign_file)
         ck_assert_uint_eq(count_logged(LOG_EVENT_OPENSM_FILE_FOREIGN), 1);
         expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, "pkeyd carries out the policy without it, and OpenSM may undo that");
         ck_assert_int_eq(status()->last_result, SWEEP_PARTIAL);
-        ck_assert(has(status()->text, "OpenSM's file is behind: " FILE_CONF) && has(status()->text, "ports verified"));
+        ck_assert(has(status()->text, "OpenSM's file does not match the policy: " FILE_CONF) && has(status()->text, "ports verified"));
         ck_assert(holds(hosts[0], 0x8010));
         ck_assert_str_eq(file_at(FILE_CONF)->bytes, "Default=0x7fff: ALL=full;\n");
         began = now;
@@ -1502,7 +1502,7 @@ START_TEST(mirror_that_cannot_be_written)
         take(CONTROL_WRITE_FILE);
         give_file_written(-EROFS);
         ck_assert_int_eq(status()->last_result, SWEEP_PARTIAL);
-        ck_assert(has(status()->text, "OpenSM's file is behind: " FILE_CONF " cannot be written"));
+        ck_assert(has(status()->text, "OpenSM's file does not match the policy: " FILE_CONF " cannot be written"));
 }
 END_TEST
 

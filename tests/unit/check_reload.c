@@ -61,7 +61,7 @@ START_TEST(refused_at_once)
         ck_assert_uint_eq(count_logged(LOG_EVENT_RELOAD_REFUSED), 1);
         ck_assert_uint_eq(status()->n_file_errors, 1);
         ck_assert_str_eq(status()->text,
-                         "1 error; generation 1 stays in force (the files as they are were refused: 1 error)");
+                         "1 error; generation 1 stays in force (pkeyd refused the present files: 1 error)");
         ck_assert(!status()->reload_pending);
         wait_until_due();
         take(CONTROL_READ_LOCAL_TABLES); /* and no sweep */

@@ -124,7 +124,7 @@ START_TEST(owner)
                 write_file("a", 0600);
                 ck_assert_int_eq(chown("a", 65534, 65534), 0);
                 refuse("a", 4096, FINDING_SECRET_EXPOSED);
-                ck_assert_ptr_nonnull(strstr(findings.items[0].text, "belongs to another user"));
+                ck_assert_ptr_nonnull(strstr(findings.items[0].text, "does not belong to root"));
         } else {
                 refuse("/proc/1/environ", 4096, FINDING_FILE_UNREADABLE);
         }
