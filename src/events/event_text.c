@@ -89,15 +89,15 @@ struct log_kind {
 };
 
 static const struct log_kind kinds_to_log[] = {
-        { WATCH_NEW, LOG_EVENT_PORT_NEW, true, true, true, "is new in the fabric" },
-        { WATCH_RETURNED, LOG_EVENT_PORT_RETURNED, true, true, true, "is in the fabric again" },
-        { WATCH_GONE, LOG_EVENT_PORT_GONE, true, true, true, "is no longer in the fabric" },
-        { WATCH_UNREACHABLE, LOG_EVENT_PORT_UNREACHABLE, true, true, true, "its P_Key table cannot be read" },
-        { WATCH_BACK, LOG_EVENT_PORT_BACK, true, true, true, "its P_Key table can be read again" },
-        { WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, true, false, "another writer changed its P_Key table" },
-        { WATCH_DIFFERS, LOG_EVENT_TABLE_DIFFERS, false, true, false, "its P_Key table does not match the policy" },
-        { WATCH_RIGHT, LOG_EVENT_TABLE_RIGHT, false, true, false, "its P_Key table matches the policy again" },
-        { WATCH_REPAIRED, LOG_EVENT_DRIFT_REPAIRED, true, true, false, "its P_Key table matches the policy again" },
+        { WATCH_NEW, LOG_EVENT_PORT_NEW, true, true, true, "new in the fabric" },
+        { WATCH_RETURNED, LOG_EVENT_PORT_RETURNED, true, true, true, "in the fabric again" },
+        { WATCH_GONE, LOG_EVENT_PORT_GONE, true, true, true, "no longer in the fabric" },
+        { WATCH_UNREACHABLE, LOG_EVENT_PORT_UNREACHABLE, true, true, true, "P_Key table cannot be read" },
+        { WATCH_BACK, LOG_EVENT_PORT_BACK, true, true, true, "P_Key table can be read again" },
+        { WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, true, false, "another program changed the P_Key table" },
+        { WATCH_DIFFERS, LOG_EVENT_TABLE_DIFFERS, false, true, false, "P_Key table does not match the policy" },
+        { WATCH_RIGHT, LOG_EVENT_TABLE_RIGHT, false, true, false, "P_Key table matches the policy again" },
+        { WATCH_REPAIRED, LOG_EVENT_DRIFT_REPAIRED, true, true, false, "P_Key table matches the policy again" },
 };
 
 /* Where the M_Key came from that this port did not answer to. */
@@ -147,7 +147,7 @@ static void log_many(struct log *l, const struct log_kind *k, const struct gener
         text_add(&t, "%u ports, among them ", n);
         for (uint32_t i = 0; i < n && i < EXAMPLES; i++)
                 text_add(&t, "%s%s", i > 0 ? ", " : "", events[i].label);
-        text_add(&t, ": each %s", k->sentence);
+        text_add(&t, ": %s", k->sentence);
         log_text(l, k->event, &about, &t);
 }
 

@@ -251,8 +251,8 @@ static void warn_standby(struct context *ctx)
         if (sm_is_here(&view))
                 return;
         item = findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_STANDS_BY, NULL,
-                            "the master SM is at LID %u, not on this host, whose pkeyd would not write now (role: "
-                            "follow-sm)", (unsigned) ctx->subnet->sm_lid.v);
+                            "the master SM is at LID %u, not on this host: with role: follow-sm, pkeyd here would "
+                            "not write now", (unsigned) ctx->subnet->sm_lid.v);
         finding_set_hint(&ctx->findings, item,
                          "the pkeyd of the other head node puts its own policy in force again; "
                          "apply there, or change the policy on both");

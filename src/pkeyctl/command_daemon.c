@@ -35,7 +35,7 @@ static void print_files(const struct daemon_status *s)
                        daemon_is(s, "failed") ? "; the last sweep failed to carry it out" : "");
         printf("  policy        %s", s->policy_file ?: "?");
         if (s->file_errors > 0)
-                printf(": it or pkeyd.yaml is refused, with %" PRIu64 " error%s; pkeyctl reload lists them",
+                printf(": pkeyd refused it or pkeyd.yaml, with %" PRIu64 " error%s; pkeyctl reload lists them",
                        s->file_errors, text_plural(s->file_errors));
         putchar('\n');
 }

@@ -274,7 +274,8 @@ static int complain(struct context *ctx, const char *text, const struct found *f
                                       "%s answers, so its table is known; nothing was forgotten",
                                       found->label);
         if (found->n_partial > 0)
-                return findings_error(f, FINDING_FORGET_ANSWERS, "ask it and its switch with smpquery (nodedesc, portinfo); or unplug it",
+                return findings_error(f, FINDING_FORGET_ANSWERS,
+                                      "query it and its switch with smpquery (nodedesc, portinfo), or unplug it",
                                       "%s is in the fabric, but it, or the switch that it is plugged into, did not answer all discovery queries, so "
                                       "its table was not read; nothing was forgotten", found->label);
         return findings_error(f, FINDING_FORGET_EXPIRED, NULL,

@@ -31,7 +31,7 @@ static int find_names(struct context *ctx)
                 return r;
         item = findings_add(&ctx->findings, ctx->options->ca || ctx->options->port ? FINDING_ERROR : FINDING_WARNING,
                             FINDING_HOST_NO_DEVICE, NULL, "%s: GUIDs stay GUIDs, and nothing is compared", why);
-        finding_set_hint(&ctx->findings, item, "--topology FILE is what ibnetdiscover wrote");
+        finding_set_hint(&ctx->findings, item, "or give the output of ibnetdiscover with --topology FILE");
         return ctx->options->ca || ctx->options->port ? -EBADMSG : 0;
 }
 

@@ -70,10 +70,10 @@ static void print_undecided(struct context *ctx, const struct undecided *u)
                output_label(ctx, u->port), membership_to_string(u->found),
                ctx->policy->partitions[u->partition].name);
         if (u->unresolved)
-                printf("or wrong by '%s' (%s:%u), and that needs the fabric\n", u->unresolved->text, u->unresolved->where.file,
+                printf("'%s' (%s:%u), which only the fabric shows\n", u->unresolved->text, u->unresolved->where.file,
                        u->unresolved->where.line);
         else
-                puts("or wrong by whether pkeyd works through this port");
+                puts("whether pkeyd works through this port");
 }
 
 static void text_verify_local(struct context *ctx, const void *result)
@@ -110,7 +110,8 @@ static int complain_scan(struct context *ctx, int error)
         case ENOMEM:
                 return -ENOMEM;
         case ENOSYS:
-                return findings_error(f, FINDING_HOST_NO_DEVICE, "is ib_uverbs loaded?",
+                return findings_error(f, FINDING_HOST_NO_DEVICE,
+                                      "modprobe ib_uverbs; rdma-core loads it at boot where it is installed",
                                       "the kernel of this host has no RDMA verbs");
         case ENODEV:
                 return findings_error(f, FINDING_HOST_NO_DEVICE,
@@ -191,7 +192,7 @@ static int describe(struct context *ctx, const struct verbs_port *p, const char 
         item = findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_NAME, NULL,
                             "%s calls itself '%s' in the fabric: lines of the policy that name '%s' do not mean it", p->device,
                             all, host);
-        finding_set_hint(&ctx->findings, item, "rdma-ndd (package rdma-core) keeps the names right");
+        finding_set_hint(&ctx->findings, item, "start rdma-ndd (package rdma-core), which sets the name of the host");
         return 0;
 }
 

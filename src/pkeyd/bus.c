@@ -201,7 +201,7 @@ static int check_queue(struct bus *b, sd_bus_error *error)
         if (!queue_is_full(b))
                 return 0;
         return sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
-                                "the bus has not taken earlier answers of pkeyd yet; call again later");
+                                "earlier answers of pkeyd are still queued for the bus; call again later");
 }
 
 static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *error)

@@ -23,7 +23,7 @@ static const char *default_state_dir(struct arena *a)
 static const struct command_line_option known_options[] = {
         COMMAND_LINE_OPTION("config", 0, TEXT, config_file, "FILE", "settings of this host (" DEFAULT_CONFIG_FILE ")"),
         COMMAND_LINE_OPTION("policy", 0, TEXT, policy_file, "FILE",
-                            "who belongs to which partition (" DEFAULT_POLICY_FILE ")"),
+                            "the policy (" DEFAULT_POLICY_FILE ")"),
         COMMAND_LINE_OPTION("state-dir", 0, TEXT, state_dir, "DIR", "state directory (" STATE_DIR_DEFAULT ")"),
         COMMAND_LINE_OPTION("check", 0, FLAG, check, NULL, "check both files, print all errors and warnings, and exit"),
         COMMAND_LINE_OPTION("Ca", 'C', TEXT, ca, "CA", "use this channel adapter"),

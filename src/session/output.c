@@ -137,7 +137,7 @@ const char *output_reason(struct context *ctx, uint32_t port, const struct apply
                 [APPLY_REVERTED] = "was written, but read back different at the end: another program writes it",
                 [APPLY_STRANGER] = "another port has its address now: the fabric changed since it was discovered",
                 [APPLY_UNREACHABLE] = "its table could not be read before, so nothing was tried",
-                [APPLY_ABORTED] = "the run was ended before it was its turn",
+                [APPLY_ABORTED] = "the run ended before its turn",
         };
 
         if (outcome->reason == APPLY_TIMEOUT)
@@ -241,7 +241,7 @@ static void text_refusal(struct context *ctx, const void *result)
         (void) result;
         findings_print_count(&ctx->findings, count, sizeof(count));
         fprintf(stderr, "%s; %s\n", count,
-                ctx->writing ? "the run ended in the middle, pkeyctl verify shows what is in force"
+                ctx->writing ? "the run ended early; pkeyctl verify shows which tables differ"
                              : "nothing was sent");
 }
 

@@ -22,7 +22,7 @@ struct session {
 
 static int complain_no_device(struct context *ctx)
 {
-        static const char hint[] = "ibstat shows them; is ib_umad loaded?";
+        static const char hint[] = "ibstat lists them; check that the module ib_umad is loaded";
         const enum finding_code code = FINDING_HOST_NO_DEVICE;
         struct findings *f = &ctx->findings;
         const char *ca = ctx->settings->ca;

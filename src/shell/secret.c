@@ -45,7 +45,7 @@ static int refuse_errno(struct findings *findings, const char *path, int error)
 /* Refuses a file that other users can read or may have written. */
 static int check_access(const struct stat *st, bool is_credential, const char *path, struct findings *findings)
 {
-        static const char hint[] = "chown root and chmod 600 it, or leave that to systemd: LoadCredential= in pkeyd.service, "
+        static const char hint[] = "chown root, chmod 600; or let systemd pass the key: LoadCredential= in pkeyd.service, "
                                    "see pkeyd.yaml(5), SECRETS";
         const mode_t others = is_credential ? S_IWGRP | S_IRWXO : S_IRWXG | S_IRWXO;
 

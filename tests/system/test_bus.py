@@ -404,7 +404,7 @@ def test_long_texts():
             check("cp --backup=numbered %s %s.before-pkeyd; " % (conf, conf) in text and text.endswith("ports verified"), text)
             check_equal(bus.property("StatusText"), text, "StatusText")
             check(text in pkeyctl(fabric, bus, "status").expect(3).out, "pkeyctl status")
-            status = wait_for(lambda: "is behind" in daemon.status() and conf in daemon.status() and daemon.status(), "STATUS=")
+            status = wait_for(lambda: "does not match the policy" in daemon.status() and conf in daemon.status() and daemon.status(), "STATUS=")
             check_equal(status, text if depth == 1 else text[:3800] + "... (pkeyctl status shows all of it)", "STATUS=")
             check(max(len("\n".join(m)) for m in daemon.notified()) <= 4096, "systemd would ignore this")
         stop(daemon)
@@ -426,10 +426,10 @@ def test_pkeyctl_apply_beside_the_daemon():
         daemon.process.send_signal(signal.SIGSTOP)
         r = pkeyctl(fabric, bus, "apply", other, "--yes").expect(1)
         daemon.process.send_signal(signal.SIGCONT)
-        check("pkeyd is on the system bus and does not answer" in r.err and "nothing was written" in r.err, r)
+        check("pkeyd is on the system bus but does not answer" in r.err and "nothing was written" in r.err, r)
         pkeyctl(fabric, bus, "apply", other).expect(1) # no terminal for the confirmation
         r = pkeyctl(fabric, bus, "apply", other, "--yes").expect(0)
-        check("as by pkeyctl reload" in r.err and "carried out: generation 2" in r.out, r)
+        check("makes it reload the file" in r.err and "carried out: generation 2" in r.out, r)
         for port in fabric.tables().values():
             check(port.type != 1 or 0x8011 in port.keys(), "not written when pkeyctl apply ended:", port)
         fabric.settings("mode: audit\n" + SETTINGS)

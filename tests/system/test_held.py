@@ -132,7 +132,7 @@ def test_answers_in_part():
             plan = f.pkeyctl("plan", f.path("partitions.yaml"), "--json").expect(3).json()
             check_equal(plan["changes"], 0, "changes beside " + node)
             partial = "%s did not answer all discovery queries" % (A + " mlx5_0" if node == A else node)
-            check("not asked: " + partial in plan["unreachable"][0]["detail"], plan["unreachable"])
+            check("not queried: " + partial in plan["unreachable"][0]["detail"], plan["unreachable"])
             refused(f, "forget.answers", guid_of(f, A))
             f.write("partitions.yaml", policy(B, C))
             daemon = Daemon(f, f.path("partitions.yaml"))
@@ -151,7 +151,7 @@ def test_expired():
         check_equal([finding["code"] for finding in r.json()["findings"]], ["forget.expired"], "why it is refused")
         f.settings(SETTINGS + "absent_hold: forever\n")
         r = f.pkeyctl("forget", B, "--yes").expect(0)
-        check("is not in the fabric" in r.out and "for ever" in r.out, "what is known of it:", r)
+        check("has not been in the fabric" in r.out and "for ever" in r.out, "what is known of it:", r)
         check_equal([v["node"] for v in vouches(f)], [A, B], "vouches")
 
 

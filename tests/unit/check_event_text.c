@@ -89,20 +89,20 @@ START_TEST(kinds)
                 bool enforce, audit, standby;
                 const char *text;
         } cases[] = {
-                        {WATCH_NEW, LOG_EVENT_PORT_NEW, true, true, true, "is new in the fabric"},
-                        {WATCH_RETURNED, LOG_EVENT_PORT_RETURNED, true, true, true, "is in the fabric again"},
-                        {WATCH_GONE, LOG_EVENT_PORT_GONE, true, true, true, "is no longer in the fabric"},
+                        {WATCH_NEW, LOG_EVENT_PORT_NEW, true, true, true, "new in the fabric"},
+                        {WATCH_RETURNED, LOG_EVENT_PORT_RETURNED, true, true, true, "in the fabric again"},
+                        {WATCH_GONE, LOG_EVENT_PORT_GONE, true, true, true, "no longer in the fabric"},
                         {WATCH_UNREACHABLE, LOG_EVENT_PORT_UNREACHABLE, true, true, true,
-                         "its P_Key table cannot be read"},
-                        {WATCH_BACK, LOG_EVENT_PORT_BACK, true, true, true, "its P_Key table can be read again"},
+                         "P_Key table cannot be read"},
+                        {WATCH_BACK, LOG_EVENT_PORT_BACK, true, true, true, "P_Key table can be read again"},
                         {WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, true, false,
-                         "another writer changed its P_Key table"},
+                         "another program changed the P_Key table"},
                         {WATCH_DIFFERS, LOG_EVENT_TABLE_DIFFERS, false, true, false,
-                         "its P_Key table does not match the policy"},
+                         "P_Key table does not match the policy"},
                         {WATCH_RIGHT, LOG_EVENT_TABLE_RIGHT, false, true, false,
-                         "its P_Key table matches the policy again"},
+                         "P_Key table matches the policy again"},
                         {WATCH_REPAIRED, LOG_EVENT_DRIFT_REPAIRED, true, true, false,
-                         "its P_Key table matches the policy again"},
+                         "P_Key table matches the policy again"},
         };
 
         for (unsigned mode = 0; mode < 3; mode++) {
@@ -128,7 +128,7 @@ START_TEST(fields_of_a_port)
 
         begin(ENFORCE);
         report_one(event_of(WATCH_NEW), false);
-        e = next(LOG_EVENT_PORT_NEW, "node1 mlx5_0/1 (0x0000000000000101): is new in the fabric");
+        e = next(LOG_EVENT_PORT_NEW, "node1 mlx5_0/1 (0x0000000000000101): new in the fabric");
         ck_assert_str_eq(e->about.node, "node1 mlx5_0/1");
         ck_assert_uint_eq(e->about.port_guid.v, 0x101);
         ck_assert_uint_eq(e->about.lid.v, 3);
@@ -146,7 +146,7 @@ START_TEST(without_a_generation)
 
         begin(ENFORCE);
         event_text_watch(l, NULL, &report, snapshot->subnet, false);
-        ck_assert_uint_eq(next(LOG_EVENT_PORT_NEW, "node1 mlx5_0/1 (0x0000000000000101): is new in the fabric")
+        ck_assert_uint_eq(next(LOG_EVENT_PORT_NEW, "node1 mlx5_0/1 (0x0000000000000101): new in the fabric")
                                           ->about.generation,
                           0);
         done();
@@ -160,7 +160,7 @@ START_TEST(why_it_cannot_be_read)
         begin(ENFORCE);
         report_one(event, false);
         next(LOG_EVENT_PORT_UNREACHABLE,
-             "node1 mlx5_0/1 (0x0000000000000101): its P_Key table cannot be read (timeout: the node "
+             "node1 mlx5_0/1 (0x0000000000000101): P_Key table cannot be read (timeout: the node "
              "is hung, it was unplugged just now, MADs are lost, or it has an M_Key, and m_key_file names none)");
         event.failure = MAD_REFUSED;
         event.mad_status = 0x1c;
@@ -168,7 +168,7 @@ START_TEST(why_it_cannot_be_read)
         next_has(LOG_EVENT_PORT_UNREACHABLE, "cannot be read (status 0x001c, ");
         event.failure = MAD_BUSY;
         report_one(event, false);
-        next(LOG_EVENT_PORT_UNREACHABLE, "node1 mlx5_0/1 (0x0000000000000101): its P_Key table cannot be read (busy)");
+        next(LOG_EVENT_PORT_UNREACHABLE, "node1 mlx5_0/1 (0x0000000000000101): P_Key table cannot be read (busy)");
         done();
 }
 END_TEST
@@ -212,7 +212,7 @@ START_TEST(how_it_differs)
         event.differs = &d;
         report_one(event, false);
         e = next(LOG_EVENT_DRIFT_FOUND,
-                 "node1 mlx5_0/1 (0x0000000000000101): another writer changed its P_Key table (lacks 0x8010 "
+                 "node1 mlx5_0/1 (0x0000000000000101): another program changed the P_Key table (lacks 0x8010 "
                  "0x8011, has unexpected 0x8024)");
         ck_assert_uint_eq(e->about.n_p_keys, 3);
         ck_assert_uint_eq(e->about.p_keys[0].v, 0x8010);
@@ -252,10 +252,10 @@ START_TEST(many_ports)
         }
         report_events(events, EVENT_TEXT_MAX, false);
         for (unsigned i = 0; i < EVENT_TEXT_MAX; i++)
-                next_has(LOG_EVENT_PORT_GONE, "is no longer in the fabric");
+                next_has(LOG_EVENT_PORT_GONE, "no longer in the fabric");
         nothing_more();
         report_events(events, EVENT_TEXT_MAX + 1, false);
-        ck_assert_uint_eq(next(LOG_EVENT_PORT_GONE, "17 ports, among them h0, h1, h2, h3: each is no longer in the fabric")
+        ck_assert_uint_eq(next(LOG_EVENT_PORT_GONE, "17 ports, among them h0, h1, h2, h3: no longer in the fabric")
                                           ->about.generation,
                           42);
         nothing_more();
@@ -297,8 +297,8 @@ START_TEST(rewritten_switch)
                                      "(lost 0x8010, gained 0x8024): most likely OpenSM"));
         nothing_more();
         report_events(events, 2, false); /* too few */
-        next_has(LOG_EVENT_DRIFT_FOUND, "another writer changed");
-        next_has(LOG_EVENT_DRIFT_FOUND, "another writer changed");
+        next_has(LOG_EVENT_DRIFT_FOUND, "another program changed");
+        next_has(LOG_EVENT_DRIFT_FOUND, "another program changed");
         nothing_more();
         done();
 }
@@ -344,7 +344,7 @@ START_TEST(rewritten_by_the_writer)
                 drift(&events[i], &differs[i], i);
         report_events(events, N_HOSTS, false);
         for (unsigned i = 0; i < N_HOSTS; i++)
-                next_has(LOG_EVENT_DRIFT_FOUND, "another writer changed");
+                next_has(LOG_EVENT_DRIFT_FOUND, "another program changed");
         nothing_more();
         done();
 }

@@ -1221,8 +1221,8 @@ static bool lose_description(const struct mad_request *request, struct fabsim_pl
         return request->attribute == SMP_ATTR_NODE_DESCRIPTION && at.node == leaf;
 }
 
-/* A host holds an entry that its leaf port would drop, and the switch did not answer all discovery queries. With the first file OpenSM
- * would remove it from the host, or open the leaf port to it. */
+/* A host holds an entry that its leaf port would drop, and the switch did not answer all discovery queries. With the first file
+ * OpenSM would remove it from the host, or open the leaf port to it. */
 START_TEST(first_file_waits_for_a_switch)
 {
         for (unsigned mirrors = 0; mirrors < 2; mirrors++) {
