@@ -36,7 +36,7 @@ static enum apply_reason reason_of_set(const struct task *t)
         return t->last_set == MAD_TIMED_OUT ? APPLY_SET_UNANSWERED : apply_reason_of(t->last_set);
 }
 
-/* What the table holds is not certain: a Set was not answered, it is not known which SMA was read, or the read failed. */
+/* Marks the table of write i as uncertain: a Set was not answered, the SMA that was read is not known, or the read failed. */
 static void doubt_table(struct apply *ap, uint32_t i, const struct mad_result *result)
 {
         struct observed_table *t = apply_table_of(ap, write_of(ap, i));
@@ -178,7 +178,7 @@ static void make_count(const struct apply *ap, const struct plan_write *w, struc
         ret->modifier = p->role == PORT_SWITCH_EXTERNAL ? 0 : p->number;
 }
 
-/* The switch port that a host is plugged into; NULL: there is none. */
+/* The switch port that the written port is plugged into; NULL: there is none. */
 static const struct subnet_port *link_of(const struct apply *ap, const struct plan_write *w)
 {
         uint32_t leaf = subnet_leaf_port(ap->plan->subnet, w->port);

@@ -9,7 +9,7 @@
  *     while (apply_prepare() > 0)
  *             store the knowledge; run apply_stage()
  *
- * apply_prepare() announces everything that the phase may send. It must be in the store before the first MAD of the phase leaves,
+ * apply_prepare() announces everything that the phase may send. It must be in the store before the first MAD of the phase is sent,
  * so that after a crash every write that may have happened is known.
  *
  * Each write takes these steps:
@@ -28,9 +28,9 @@
  * A change that the rule (knowledge/rule.h) does not admit waits: a grant must not follow a revoke that may not have happened. The
  * other changes go on. The bases of changes that wait are held, and listed.
  *
- * `observed` is updated on the way: it holds each block as it was last read or confirmed.
+ * apply updates `observed` as it goes: it holds each block as it was last read or confirmed.
  *
- * This folder refuses to know why the plan is as it is.
+ * This folder does not know why the plan contains a write.
  */
 
 #include "ib/m_keys.h"

@@ -47,7 +47,7 @@ struct task {
 
 /* Which SMA is at an address, as far as is known in this phase. */
 enum sma_state {
-        SMA_UNKNOWN,  /* not identified yet, or a later answer was late or missing: LIDs may have moved */
+        SMA_UNKNOWN,  /* not identified yet, or an answer since then was late or missing: LIDs may have moved */
         SMA_EXPECTED,
         SMA_STRANGER,
 };
@@ -126,9 +126,9 @@ bool apply_has_bits(const struct port_info *pi, bool inbound, bool outbound);
 /* Takes over the filter bits of a PortInfo, which is decoded to *ret. */
 void apply_take_enforcement(struct apply *ap, const struct plan_write *w, const uint8_t data[SMP_DATA_SIZE], struct port_info *ret);
 
-/* The table does not count as read any more. */
+/* Marks the table as not read any more. */
 void apply_mark_unread(struct observed_table *t, const struct mad_result *result);
-/* The table was read in this sweep, but the port does not answer any more: what it holds is not certain. */
+/* Marks a table that was read in this sweep as uncertain, because the port does not answer any more. */
 void apply_doubt_silent_table(struct apply *ap, const struct plan_write *w, const struct mad_result *result);
 
 /* Which SMA is at the address of the port that is written. */
@@ -137,7 +137,7 @@ enum sma_state *apply_sma_of(const struct apply *ap, const struct plan_write *w)
 bool apply_is_own_sma(struct apply *ap, const struct plan_write *w, const struct mad_result *result);
 /* True if the answer is neither what was known nor what a Set wrote: another device may have the address by now. */
 bool apply_is_news(const struct apply *ap, const struct plan_write *w, const struct mad_result *result);
-/* The SMA has to identify itself again after a late answer, or after news. */
+/* After a late answer, or after news, the SMA has to identify itself again before its answers count. */
 void apply_doubt_sma(const struct apply *ap, const struct plan_write *w, const struct mad_result *result, bool news);
 
 /* Notes in the index memory, before a Set, the indexes that it frees; after an unanswered Set, those that it may have used. */

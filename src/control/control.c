@@ -137,7 +137,7 @@ static enum sweep_result get_result_to_schedule(const struct sweep *s)
         return s->result == SWEEP_PARTIAL && s->only_waits ? SWEEP_DONE : s->result;
 }
 
-/* Once, or again and again. */
+/* Ends control after the one sweep of pkeyctl; in pkeyd, schedules the next sweep. */
 static void sweep_ended(struct control *c)
 {
         enum sweep_result result = c->sweep.result, to_schedule = get_result_to_schedule(&c->sweep);

@@ -44,7 +44,7 @@
  * through OpenSM, under the lock, by the generation in force, and only after each possible write was stored. Running out of memory
  * ends a sweep, which is tried again later.
  *
- * It refuses to know sockets, files, signals, D-Bus and systemd; the bytes of a MAD; and whether time is real.
+ * Control knows nothing about sockets, files, signals, D-Bus, systemd and the bytes of a MAD, nor whether time is real.
  */
 
 #include "control/action.h"
@@ -108,7 +108,7 @@ struct control_start {
 struct control_candidate {
         struct generation *generation; /* taken by control; NULL: the files were refused */
         const struct findings *findings;
-        uint64_t request;              /* named in the answer; 0: nobody waits for one */
+        uint64_t request;              /* named in the answer; 0: no caller waits for one */
 };
 
 /* r: 0, -ENODEV: there is no such port; -ENETDOWN: its link is down; or the error of the system. */

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The inside of control, for the files of this folder only.
+ * Private to control/.
  *
  *     control.c           handles events: notes them, or gives the answer to the step that waits for it; begins and ends sweeps
  *     sweep.c             the first steps of a sweep: the port, discovery, the tables, and what is learned from them
@@ -59,7 +59,7 @@ struct reload_answer {
         struct findings findings; /* in an arena of their own */
 };
 
-/* Of a full sweep that a reload interrupted: only which ports did not answer it. */
+/* What is kept of a full sweep that a reload interrupted, to know which ports did not answer it. */
 struct interrupted {
         struct discovery *discovery;
         struct arena *arena;          /* of the survey; NULL: the survey had not begun */
@@ -73,15 +73,15 @@ struct sweep {
         usec_t began;
         uint64_t first_serial;        /* of requests that came after it began */
         uint64_t decided_serial;      /* of requests that came after it decided */
-        struct arena *arena;          /* of data that lives as long as the sweep */
-        struct m_keys *m_keys;        /* by the settings when it began, which a reload may change meanwhile */
-        struct port_key port;         /* that it works through */
+        struct arena *arena;          /* for data that lives as long as the sweep */
+        struct m_keys *m_keys;        /* of the settings when the sweep began, which a reload may have replaced since */
+        struct port_key port;         /* the port that the sweep works through */
 
         struct mad_stage stage;       /* the current one */
         struct port_query query;
         struct discovery *discovery;
         struct snapshot *new_snapshot; /* until it takes the place of c->snapshot */
-        struct snapshot *shown;       /* the one that it replaced, in pkeyctl: a person was asked about it */
+        struct snapshot *shown;       /* in pkeyctl: the snapshot that it replaced, for which a person confirmed the plan */
         struct observed *seen;        /* result of a survey of the known fabric */
         struct survey *survey;
         uint32_t *chosen;             /* tables to read; NULL: all */
@@ -92,7 +92,7 @@ struct sweep {
         int lock_r;                   /* the error of locking; 0: none, or not tried yet */
         const struct plan *confirmed; /* by a person; NULL: none */
 
-        struct generation *generation; /* referenced; that it decided by */
+        struct generation *generation; /* by which the sweep decided; holds a reference */
         struct plan_options options;
         struct reconciled decision;
         struct opensm_conf conf;
@@ -114,7 +114,7 @@ struct control {
         struct control_config config;
         usec_t now, wall;
         enum control_state state;
-        struct control_status status;    /* some members are kept here only, the others are set after each event */
+        struct control_status status;    /* control keeps some members only here; it sets the others after each event */
         char text[CONTROL_TEXT_MAX - 100], status_text[CONTROL_TEXT_MAX]; /* the latter with refused files */
         struct control_results results;
 
@@ -149,7 +149,7 @@ struct control {
         struct arena *held_arena;        /* of status.held */
         struct discovery_links *links;
         struct watch *watch;
-        uint64_t watched_generation;     /* with which tables were compared last; 0: none */
+        uint64_t watched_generation;     /* the generation with which tables were compared last; 0: none */
         uint64_t apply_failures;         /* see event_text_apply() */
         struct sm_follow sm;
         char sm_name[96];
@@ -166,14 +166,14 @@ struct control {
         usec_t discovered;               /* when the last successful discovery ended; 0: there was none */
         usec_t discovered_hold;          /* the absent_hold by which it judged which ports are absent */
         bool passed_over;                /* a candidate was replaced by the next one before a sweep tried it */
-        usec_t swept;                    /* when the last full sweep ended that was not stopped */
+        usec_t swept;                    /* when the last full sweep that was not stopped ended */
 };
 
 /* Appends an action. */
 void control_do(struct control *c, const struct control_action *action);
 /* Sets the status line. */
 void control_set_status(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Takes m, which replaces what is known. */
+/* Takes the contents of m, which replace what is known. */
 void control_take_remembered(struct control *c, struct remembered *m);
 /* The store was lost: everything must be stored again. */
 void control_unstore(struct control *c);
@@ -183,7 +183,7 @@ void control_will_store(struct control *c, struct generation *g);
 struct generation *control_wanted(const struct control *c);
 /* True if SM tracking lets this host write by this generation. */
 bool control_may_write(const struct control *c, const struct generation *g);
-/* The same, and the generation does not only audit. */
+/* The same, and the generation is not in audit mode. */
 bool control_writes(const struct control *c, const struct generation *g);
 /* True if this host is one of two head nodes, by the settings. */
 bool control_is_of_pair(const struct control *c);

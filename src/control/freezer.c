@@ -149,7 +149,7 @@ static int limit_port(const struct freezer *f, struct arena *a, struct guid node
         return r;
 }
 
-/* False: it is clear what the policy gives the port, but its table cannot hold it. */
+/* True if it is uncertain what the policy gives the port; false if its table has no room for that. */
 static bool is_ambiguous(enum freeze why)
 {
         return why == FREEZE_NAME || why == FREEZE_SWITCH_NAME || why == FREEZE_LINES;

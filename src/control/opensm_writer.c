@@ -258,7 +258,7 @@ static void report_new_path(const struct opensm_writer *w)
                         "the new one (partition_config_file in opensm.conf)", w->path, w->last.path);
 }
 
-/* Where memory is out, a file that is cut short later counts as one that pkeyd did not write. */
+/* Without memory for the copy, pkeyd will not recognise this file as its own if it is cut short later. */
 static void remember_file(struct opensm_writer *w, struct file_bytes f, bool is_done)
 {
         char *copy = malloc(MAX(f.n, (size_t) 1)), *path = strdup(w->path);
@@ -290,7 +290,7 @@ static int parse_file(struct opensm_writer *w, struct file_bytes f, struct parti
         return r == 0 && (*ret)->discarded ? -EBADMSG : r;
 }
 
-/* What follows from a file that pkeyd cannot write. */
+/* The consequence of a file that pkeyd does not replace, for the admin. */
 static const char *describe_consequence(const struct opensm_writer *w)
 {
         if (!w->job.mirror)
@@ -411,7 +411,7 @@ static struct file_bytes body_of(struct file_bytes f)
         return f;
 }
 
-/* The tables match the policy; only the file may have to change. */
+/* To be called when the tables match the policy: only the file may have to change. */
 static void write_content(struct opensm_writer *w)
 {
         struct file_bytes f;
@@ -645,7 +645,7 @@ static void write_mirror(struct opensm_writer *w)
                 write_content(w);
 }
 
-/* Every table that was read matches the policy. */
+/* To be called when every table that was read matches the policy: the file in place counts as carried out. */
 static void accept_file_in_place(struct opensm_writer *w)
 {
         if (w->in_place.bytes)

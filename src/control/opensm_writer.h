@@ -29,7 +29,7 @@
  *                        |                              '------------ next phase ---------------|------- reached ----+
  *                        '--> end (nothing to write)                                            '- not yet: probing -'
  *
- * It refuses to know where files are, and what follows in the sweep that it is part of.
+ * The writer does not know where files are, or what follows in the sweep that it is part of.
  */
 
 #include "control/control.h"
@@ -41,7 +41,7 @@ struct opensm_writer;
 struct opensm_writer *opensm_writer_new(struct log *log);
 struct opensm_writer *opensm_writer_free(struct opensm_writer *w);
 
-/* Can OpenSM carry out the decision? Findings say why not. Returns 0, -EBADMSG, -ENOMEM. */
+/* Checks whether OpenSM can carry out the decision. Returns 0, -EBADMSG (the findings give the reason) or -ENOMEM. */
 int opensm_writer_check(const struct generation *g, const struct opensm_conf *conf, const struct reconciled *decision,
                         struct findings *findings);
 
@@ -54,7 +54,7 @@ struct opensm_job {
         const struct known *known;
         const struct opensm_conf *conf;
         bool mirror;                     /* only keep the file equal to the policy */
-        bool in_force;                   /* of a mirror: this pkeyd writes the tables, or they match the policy */
+        bool in_force;                   /* only with `mirror`: this pkeyd writes the tables, or they match the policy */
 };
 
 void opensm_writer_start(struct opensm_writer *w, usec_t now, const struct opensm_job *job);
@@ -63,7 +63,7 @@ void opensm_writer_start(struct opensm_writer *w, usec_t now, const struct opens
 bool opensm_writer_next_action(struct opensm_writer *w, struct control_action *ret);
 usec_t opensm_writer_due(const struct opensm_writer *w);
 
-/* Takes the answer to the last action. / The due time has come. */
+/* Takes the answer to the last action; and what to call when the due time has come. */
 void opensm_writer_answer(struct opensm_writer *w, usec_t now, const struct control_event *event);
 void opensm_writer_tick(struct opensm_writer *w, usec_t now);
 
@@ -74,7 +74,7 @@ bool opensm_writer_take_end(struct opensm_writer *w, int *ret_r);
 
 /* No further phase begins; the job ends when OpenSM has carried out the current one, or its time is over. */
 void opensm_writer_stop(struct opensm_writer *w);
-/* Ends the job: nothing is borrowed any more. */
+/* Ends the job at once: the writer borrows nothing any more. */
 void opensm_writer_drop(struct opensm_writer *w);
 
 /* The current phase: "revoke", ...; a static string. */

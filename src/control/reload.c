@@ -114,7 +114,7 @@ void reload_sweep_ended(struct control *c, enum sweep_result result)
         enum reload_outcome outcome = outcome_of(c, result);
         bool all_unchanged = true;
 
-        /* nobody waits until the fabric can be reached */
+        /* requests do not wait until pkeyd can reach the fabric */
         if (outcome == RELOAD_WAITS) {
                 end_requests(c, outcome, NULL, true);
                 return;

@@ -8,7 +8,7 @@
 
 /* --- tables ------------------------------------------------------------------------------------------------- */
 
-/* Records indexes as freed that are free now, and where a write that is not confirmed may have put an entry. */
+/* Records as freed the indexes that are free now, but where an unconfirmed write may have put an entry. */
 static int learn_open(struct control *c, const struct observed *before, const struct observed *now)
 {
         const struct subnet *s = now->subnet;
@@ -182,7 +182,7 @@ static const char *discovery_problem(const struct control *c, int r)
                                              : "this host's own port did not answer discovery";
 }
 
-/* Else the ports of the other fabric would be stored as absent. */
+/* Otherwise the ports of the other fabric would be stored as absent. */
 static void refuse_fabric(struct control *c)
 {
         (void) findings_error(c->config.findings, FINDING_HOST_STATE_DIR, "give each fabric a state directory of its own: --state-dir DIR",

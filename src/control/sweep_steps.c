@@ -209,7 +209,7 @@ void sweep_foresee_held(struct control *c)
 
 /* --- discovery ----------------------------------------------------------------------------------------------------- */
 
-/* Once for each generation; where memory is out, with the next sweep. Lines that cannot be used are ignored. */
+/* Runs once for each generation; if memory is out, the next sweep tries again. Lines that cannot be used are ignored. */
 static void take_neighbors(struct control *c, struct generation *g)
 {
         uint32_t n_ignored;
@@ -241,7 +241,7 @@ void sweep_discover(struct control *c)
 
 /* --- survey -------------------------------------------------------------------------------------------------------- */
 
-/* Tables that are known for certain need not be read again. Where memory is out, all are read. */
+/* Tables that are known for certain need not be read again. If memory is out, all are read. */
 static struct observed *recall_certain(const struct control *c)
 {
         const struct sweep *s = &c->sweep;

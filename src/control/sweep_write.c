@@ -9,7 +9,7 @@
 
 /* --- compare ------------------------------------------------------------------------------------------------------- */
 
-/* Without a comparison the former numbers of tables that match or differ stay. */
+/* Without a comparison, the numbers of tables that match or differ stay as they were. */
 static void count_ports(struct control *c, const struct watch_report *report, bool compared)
 {
         struct port_counts *ports = &c->status.ports;
@@ -381,7 +381,7 @@ static void run_phase(struct control *c)
         sweep_run_stage(c, CONTROL_APPLYING, is_guarded ? sm_guard_stage(&s->guard) : apply_stage(s->apply));
 }
 
-/* The possible writes of the next phase are stored before its first MAD is sent. */
+/* Stores the possible writes of the next phase before its first MAD is sent. */
 static void next_phase(struct control *c)
 {
         int r = apply_prepare(c->sweep.apply);

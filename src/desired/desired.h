@@ -8,7 +8,7 @@
  * entries of its peer, but only the full one where the peer has both. The result is a set of P_Keys for each port. The planner
  * chooses their indexes, which depend on what the table holds.
  *
- * This folder refuses to know what the tables hold now.
+ * This folder does not know what the tables hold now.
  */
 
 #include "policy/policy.h"

@@ -47,7 +47,7 @@
  * Ownership: the walk owns all that it learned until discovery_free(). The snapshot belongs to its arena and borrows
  * nothing.
  *
- * This folder refuses to know P_Key tables, policies, time, and how a MAD is sent.
+ * This folder knows nothing about P_Key tables, policies and time, nor how a MAD is sent.
  */
 
 #include "discovery/links.h"

@@ -8,7 +8,7 @@
 #define LID_MAX_UNICAST 0xbfff
 #define MAX_LMC         7
 
-/* From what the walk learned to a fabric snapshot. */
+/* Makes a fabric snapshot of what the walk learned. */
 struct conversion {
         struct discovery *d;
         struct arena *arena;

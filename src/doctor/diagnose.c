@@ -43,8 +43,7 @@ void places_add(struct diagnosis_list *l, struct places *p, uint32_t port, const
         p->has_texts |= text && *text;
 }
 
-void diagnosis_add(struct diagnosis_list *l, enum diagnosis_code code, const struct places *places, const char *format,
-                   ...)
+void diagnosis_add(struct diagnosis_list *l, enum diagnosis_code code, const struct places *places, const char *format, ...)
 {
         struct diagnosis *d = &l->items[code];
         const char *title;

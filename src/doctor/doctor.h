@@ -8,8 +8,8 @@
  *     policy, settings, files of this host -------------------------+--> struct doctor_facts --> diagnoses
  *
  * Partitions separate tenants only if the rest of the fabric is secured. A host that can write P_Key tables without an M_Key, that
- * the SA trusts, or that is a full member of the partition of all hosts, bypasses any policy. The doctor checks for these. It turns
- * facts into a list of diagnoses: what is wrong, where, why it matters, and what an admin can do about it. The last two are
+ * the SA trusts, or that is a full member of the partition of all hosts can bypass any policy. The doctor checks for these. It
+ * turns facts into a list of diagnoses: what is wrong, where, why it matters, and what an admin can do about it. The last two are
  * constant texts for each code, in diagnosis-codes.def.
  *
  * Invariants: a diagnosis states only what is known. A query that was not sent or not answered yields no diagnosis except the one

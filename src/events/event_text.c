@@ -11,7 +11,7 @@
 #define EXAMPLES   4
 #define MAX_P_KEYS 8
 
-/* Where memory is out there is no entry. */
+/* If memory is out, no entry is added. */
 static void log_text(struct log *l, enum log_event event, const struct log_about *about, const struct text *t)
 {
         if (!t->failed)
@@ -100,7 +100,7 @@ static const struct log_kind kinds_to_log[] = {
         { WATCH_REPAIRED, LOG_EVENT_DRIFT_REPAIRED, true, true, false, "P_Key table matches the policy again" },
 };
 
-/* Where the M_Key came from that this port did not answer to. */
+/* The origin of the M_Key that this port did not answer to. */
 static const char *m_key_of_silent(const struct generation *g, struct guid port_guid)
 {
         return m_key_source_to_string(m_keys_source(g ? g->m_keys : NULL, port_guid));

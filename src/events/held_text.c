@@ -401,7 +401,7 @@ void held_add_way_out(const struct held_words *words, const struct held *h, enum
                 add_vouch(words, h, reason, t);
 }
 
-/* The way out names only ports that the line names: nobody should vouch for others. */
+/* The way out names only ports that the line names, so that an admin vouches for no other port. */
 void held_add_line(const struct held_words *words, const struct held *h, struct text *t)
 {
         struct held named = *h;

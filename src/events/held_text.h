@@ -11,7 +11,7 @@
 #include "subnet/known.h"
 #include "util/text.h"
 
-/* What the texts are made of. Borrowed. */
+/* The inputs of the texts, all borrowed. */
 struct held_words {
         struct arena *arena;
         const struct subnet *subnet; /* names of ports in the fabric; NULL: not known */
@@ -29,14 +29,14 @@ struct held_port {
         struct guid node_guid, port_guid; /* port_guid 0: not known */
         const char *place;           /* "@leaf07/12": a device that did not name itself; NULL: any other port */
         /* The argument of `pkeyctl forget` that means this port only, with GUIDs instead of names from the fabric: "0xPORTGUID",
-         * "0xNODEGUID/1", "@0xSWITCHGUID/12". NULL: a vouch for it has no effect */
+         * "0xNODEGUID/1", "@0xSWITCHGUID/12". NULL: a vouch for the port has no effect */
         const char *forget;
 };
 
 /* Returns 0 or -ENOMEM. */
 int held_port_find(const struct held_words *words, struct knowledge_name name, struct held_port *ret);
 
-/* Can times be given as dates? A clock before 2020 is not set. */
+/* True if times can be given as dates: a clock that shows a year before 2020 is not set. */
 bool held_has_dates(const struct held_words *words);
 
 /* The name of the partition with this base; "": there is none. */

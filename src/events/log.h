@@ -9,9 +9,9 @@
  * An entry has a kind (events.def; systemd/pkeyd.catalog explains each), the objects that it is about (fields of the journal), and
  * one sentence. held_text.h has the sentences about held bases, which pkeyctl and the bus show, too.
  *
- * A log is a queue. An entry that does not fit into memory is dropped: the event itself is not undone by that.
+ * A log is a queue. If memory is out, the entry is dropped; the event has happened all the same.
  *
- * This folder refuses to know the journal and when something happens.
+ * This folder knows nothing about the journal, nor when something happens.
  */
 
 #include "ib/types.h"

@@ -298,7 +298,7 @@ static bool weigh_answer(struct gate *g, const struct answer *a, enum knowledge_
         return true;
 }
 
-/* The SMA at this route has identified itself. If it is another one, it is not known whose its earlier answers were. */
+/* The SMA at this route has identified itself. If it is another SMA, the origin of the earlier answers is unknown. */
 static void settle_answers(struct gate *g, const struct mad_route *route, bool is_same)
 {
         uint32_t i = hash_index_first(&g->by_route, hash_of(route, 0, 0));

@@ -21,7 +21,7 @@
  * answer that was late (mad_result_is_prompt) or is news (knowledge_block_may_be), and the answers after it, count only after the
  * SMA has identified itself once more, as the same one.
  *
- * The gate refuses to know why a Set is sent, and what happens after it refused one.
+ * The gate does not know why a Set is sent, or what happens after it refused one.
  */
 
 #include "ib/mad.h"

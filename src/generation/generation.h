@@ -7,7 +7,7 @@
  * A generation comes into force when the planner has accepted it for the fabric; then it gets a number. The content of the files
  * never changes. Digests of what was reported about it are kept with it, so that nothing is reported twice.
  *
- * A caller that needs a generation for longer than a call holds a reference. The folder refuses to know when a generation comes
+ * A caller that needs a generation for longer than a call holds a reference. The folder does not know when a generation comes
  * into force.
  */
 

@@ -2,16 +2,16 @@
 #pragma once
 
 /*
- * host/: what pkeyd asks the ports of its own host.
+ * host/: what pkeyd queries on its own host.
  *
  *     port_query.h    PortInfo of the local port: can pkeyd work through it?
  *     sm_follow.h     SM tracking: is the master SM on this host, so that this pkeyd writes?
  *     verbs_check.h   does the kernel have the P_Key tables that the SMA has and the policy wants?
  *
- * The PortInfo query is a stage with one request. sysfs has most of PortInfo, too, but the port's SMA decides, and under a
+ * The PortInfo query is a stage with one request. sysfs has most of PortInfo, too, but the port's SMA is authoritative, and under a
  * simulator only the SMA is up to date.
  *
- * The folder refuses to know when a sweep asks, and what follows from the answers.
+ * The folder does not know when a sweep sends its queries, or what follows from the answers.
  */
 
 #include "ib/smp.h"

@@ -17,7 +17,7 @@
  * The guard is a stage around an apply. While the apply runs, it queries again and again where the SM is, and ends the apply when
  * the SM is not on this host any more.
  *
- * This file refuses to know what a standby does.
+ * This file does not know what a standby does.
  */
 
 #include "host/port_query.h"

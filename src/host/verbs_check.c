@@ -86,7 +86,7 @@ static const struct expected_port *find_port(const struct expected_port *ports, 
         return NULL;
 }
 
-/* before: the same port after the sweep before; NULL: it was not in the fabric then. */
+/* before: the same port after the previous sweep; NULL: it was not in the fabric then. */
 static int expect_port(struct arena *a, const struct desired *desired, const struct observed *observed, uint32_t port,
                        const struct expected_port *before, struct expected_port *ret)
 {
@@ -296,7 +296,7 @@ static void see_wrong(struct verbs_check *v, usec_t now, struct expected_port *p
                 return;
         }
         if (d->n_kernel == 0 && p->sma)
-                return; /* kernel and SMA agree: the sweep reported how they differ from the policy */
+                return; /* kernel and SMA agree: the sweep has reported how their table differs from the policy */
         if (!p->sma || p->asked == difference)
                 report(v, p, d, log);
         else

@@ -12,7 +12,7 @@
  * The kernel updates its table a moment after the SMA does. So a difference counts only GRACE after the sweep, and before it is
  * reported the SMA is read once more: its table may have changed since.
  *
- * This file refuses to know how the kernel's tables are read.
+ * This file does not know how the kernel's tables are read.
  */
 
 #include "desired/desired.h"

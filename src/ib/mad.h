@@ -18,7 +18,7 @@
 #define MAD_DATA_SIZE 200 /* the most of all classes: SA */
 #define MAD_MAX_HOPS  63
 
-/* The kind of a MAD; SMP is the default. */
+/* The management class of a MAD; SMP is 0, so that a zeroed request is one. */
 enum mad_class {
         MAD_CLASS_SMP, /* 64 bytes of data */
         MAD_CLASS_PMA, /* 192 */
@@ -140,7 +140,7 @@ static inline bool mad_status_is_busy(uint16_t status)
         return status & 1;
 }
 
-/* MAD status bit 1: another address answers that; ClassPortInfo has it. */
+/* MAD status bit 1: redirect, requests of this class go to the address in ClassPortInfo. */
 static inline bool mad_status_is_redirect(uint16_t status)
 {
         return status & 2;
@@ -148,5 +148,5 @@ static inline bool mad_status_is_redirect(uint16_t status)
 
 /* The meaning of a MAD status ("invalid attribute or modifier", ...); a static string. */
 const char *mad_status_to_string(uint16_t status);
-/* "timeout", "status", "busy", "unsent"; "answered"; a static string. */
+/* "answered", "timeout", "status", "busy" or "unsent"; a static string. */
 const char *mad_outcome_to_string(enum mad_outcome o);

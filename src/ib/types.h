@@ -11,7 +11,7 @@
  * The common rules of partitioning are defined here once: the base of a P_Key, full membership, and when two P_Keys let two ports
  * communicate (IBA 1.5, 10.9.3).
  *
- * This folder refuses to know policies, plans, files, sockets and time.
+ * This folder knows nothing about policies, plans, files, sockets and time.
  */
 
 #include <inttypes.h>

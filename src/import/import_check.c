@@ -81,7 +81,7 @@ static bool is_too_small(const struct memberships *m, const struct subnet *s, ui
         return capacity > 0 && count_entries(m, s, port) > capacity;
 }
 
-/* OpenSM leaves out the entries that do not fit; pkeyd refuses the whole policy. */
+/* If entries do not fit in a table, OpenSM leaves them out, but pkeyd refuses the whole policy. */
 static void check_capacity(struct import *im, const struct memberships *m, enum port_role role, const char *hint)
 {
         const struct subnet *s = im->subnet;

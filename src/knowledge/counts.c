@@ -50,7 +50,7 @@ static struct base_counts *ensure_counts(struct counts *c, uint16_t base)
         return &c->bases[c->n++];
 }
 
-/* A port whose bases are visited. */
+/* The port whose bases are being visited. */
 struct counted {
         uint32_t port;
         bool is_wild[N_DIRECTIONS];

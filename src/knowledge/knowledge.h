@@ -27,7 +27,7 @@
  * Invariants: a port is counted at a base in exactly one class, that of its bounds; has <= may; a block that is sent is in
  * `writes`, and in the store, before its MAD leaves, and only a read of that block removes it.
  *
- * This folder refuses to know plans, how MADs are sent, and where records are stored.
+ * This folder knows nothing about plans, nor how MADs are sent or where records are stored.
  */
 
 #include "desired/desired.h"

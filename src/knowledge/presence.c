@@ -31,7 +31,7 @@ void knowledge_complete_subnet(const struct knowledge *k, struct subnet *s)
         }
 }
 
-/* 0 means never, and stays 0. No time is in the future. */
+/* Shifts a time by `step` seconds, but not beyond `wall`. 0 means never, and stays 0. */
 static void move_time(uint64_t *t, int64_t step, uint64_t wall)
 {
         if (*t > 0)
@@ -464,7 +464,7 @@ static size_t count_new(const struct knowledge *k, const struct subnet *s)
         return n;
 }
 
-/* Reserves all that a discovery may need before anything is changed: a discovery taken by half would lose ports. */
+/* Reserves all that a discovery may need before anything is changed: a discovery that is applied only in part would lose ports. */
 static int make_room(struct knowledge *k, const struct subnet *s, struct claims *ret)
 {
         size_t n = count_new(k, s);

@@ -17,7 +17,7 @@
  * The owner takes a turn: receive() for each frame that came, next_send() until there is none, then take_end(). due() says when the
  * next turn is needed if no frame comes before.
  *
- * The dispatcher refuses to know what the MADs mean, and who owns the port.
+ * The dispatcher does not know what the MADs mean, or who owns the port.
  */
 
 #include "mad_engine/mad_engine.h"

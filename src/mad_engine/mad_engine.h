@@ -18,15 +18,15 @@
  * dropped. After a busy status the engine waits and tries again. It has its own deadlines, whatever timeouts the kernel reports.
  *
  * A destination that did not answer before (mad_request), or does not answer a second time, is dead rather than behind a full
- * buffer, and does not narrow the window again. A MAD that this host could not send is no try; after a few attempts it ends
- * MAD_UNSENT.
+ * buffer, and does not narrow the window again. A MAD that this host could not send does not count as a try; after a few attempts
+ * its request ends with MAD_UNSENT.
  *
  * Retries of one request have the same transaction ID, so that a late answer to an earlier try still counts. Timeouts double from
  * try to try, up to 4 times the first.
  *
  * window.h and transactions.h are private to this folder.
  *
- * It refuses to know what the MADs mean.
+ * The engine does not know what the MADs mean.
  */
 
 #include "ib/mad.h"

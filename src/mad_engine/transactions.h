@@ -9,7 +9,7 @@
  * Of all transactions to one destination the *holder* may be sent; the others wait in a chain behind it, in the order in which they
  * came. So "at most one in flight to a destination" and "in order" need no further check.
  *
- * This file refuses to know time and what a MAD is.
+ * This file does not know the time, or what a MAD is.
  */
 
 #include "ib/mad.h"
@@ -22,7 +22,7 @@ enum mad_transaction_state {
         TRANSACTION_CHAINED, /* behind the holder of its destination */
         TRANSACTION_READY,   /* holder; to be sent as soon as the window allows */
         TRANSACTION_FLYING,  /* holder; sent, no answer yet */
-        TRANSACTION_RESTING, /* holder; the answer was busy or it could not be sent: it waits before it is sent again */
+        TRANSACTION_RESTING, /* holder; the answer was busy or the host could not send it: it waits before it is sent again */
         TRANSACTION_ENDED,   /* its result waits to be fetched */
 };
 
@@ -39,8 +39,8 @@ struct mad_transaction {
         uint32_t tid;
         bool has_tid;
         bool suspect;               /* the request before it to the same destination was not answered */
-        uint8_t failures;           /* times that this host could not send it */
-        uint16_t tries;             /* times that it was sent */
+        uint8_t failures;           /* how often this host could not send it */
+        uint16_t tries;             /* how often it was sent */
         bool repeated;              /* it was sent again, or would have been */
         uint8_t timeouts;           /* tries without an answer in time */
         uint8_t level;              /* of the list of `flying` or `resting` */

@@ -19,7 +19,7 @@
  * METRICS_MAX_SERIES series of violations by port, the largest, and for each source one of the others (rest="true"), so that sums
  * are right. A number that is not known is left out, never 0.
  *
- * This folder refuses to know where the text goes, and what time it is.
+ * This folder does not know where the text goes, or what time it is.
  */
 
 #include "mad_engine/mad_engine.h"

@@ -10,7 +10,7 @@
  * external port of a switch) sends the SA one InformInfo for each. An SA may refuse these to a subscriber without its SM_Key, and
  * does not answer one with a wrong SM_Key. So where trap numbers are refused, or a request with the SM_Key is not answered, pkeyd
  * subscribes to all notices of the type "security" (OpenSM refuses the numbers without its sa_key, but not the type), and drops
- * those of other traps. It unsubscribes from what it subscribed to in the other way before: else each notice would come twice;
+ * those of other traps. It unsubscribes from what it subscribed to in the other way before, or each notice would come twice;
  * and from what an earlier process on this port may have subscribed to by type: an SA identifies a subscriber by its port, and
  * keeps all that answer.
  *
@@ -25,7 +25,7 @@
  * host cannot pretend to be the SA), and a frame is a notice only if every field that is used is valid. Any Report of the SA is
  * answered, so that it does not send it again for ever; those of others are not.
  *
- * This folder refuses to know which port has a LID, what a violation is, and who logs.
+ * This folder does not know which port has a LID, what a violation is, or what logs.
  */
 
 #include "ib/sa.h"

@@ -51,7 +51,7 @@ static uint32_t endport_keys(const struct partitions_file_port *line, struct p_k
         return n;
 }
 
-/* What OpenSM gives its leaf port: of a base with both entries only the full one. Returns how many are left. */
+/* Reduces keys to those that OpenSM gives the leaf port: of a base with both entries only the full one. Returns their number. */
 static uint32_t leaf_keys(struct p_key *keys, uint32_t n)
 {
         uint32_t kept = 0;
@@ -348,7 +348,7 @@ static void judge_filter(struct knowledge *k, const struct filter_off *off, cons
         knowledge_send_filter(k, off->record);
 }
 
-/* A port that is absent has what the file gives it when it arrives. */
+/* An absent port gets what the file gives it when it arrives. */
 static void judge_arrival(const struct knowledge *k, const struct opensm_transition *transition,
                           const struct partitions_file_port *before, const struct partitions_file_port *after, struct judgement *j)
 {

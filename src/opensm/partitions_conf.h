@@ -13,7 +13,7 @@
  * earlier line is read again, and many errors make OpenSM drop the whole file and make every port a full member of the default
  * partition. The files that this folder writes (partitions_file.h) avoid all of this.
  *
- * Invariants: a model never grants what OpenSM would not. Of two memberships of a port in one partition the later one
+ * Invariants: a model never grants what OpenSM would not. Of two memberships of a port in one partition, the later one
  * counts, as in OpenSM, so the order of members is kept.
  *
  * This folder does not know where the bytes come from and when OpenSM reads them.

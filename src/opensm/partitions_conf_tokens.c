@@ -135,7 +135,7 @@ static void warn_value(struct reader *r, const struct token *t, const char *whol
                              t->value ? quote(r, t->value) : "no value", what);
 }
 
-/* A number that OpenSM does not check. Returns false if there is none. */
+/* Reads a number, which OpenSM does not check. Returns false if there is none. */
 static bool read_value(struct reader *r, const struct token *t, const char *whole, uint32_t *ret)
 {
         const char *end;
@@ -407,7 +407,7 @@ void partitions_conf_add_flag(struct reader *r, const struct token *t)
                                      quote(r, t->name));
 }
 
-/* How the C library reads a number that is not hexadecimal; NULL: it is. */
+/* Describes how the C library reads a number that is not hexadecimal. NULL: the number is hexadecimal. */
 static const char *describe_notation(const char *text)
 {
         while (isspace((unsigned char) *text))

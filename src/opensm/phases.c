@@ -70,7 +70,7 @@ struct base_change {
         unsigned before, after;
 };
 
-/* Removes the entries of a base from the beginning of a set, and returns which they are. */
+/* Removes the entries of a base from the beginning of a set, and returns them. */
 static unsigned take_entries(const struct p_key **keys, uint32_t *n, uint16_t base, bool allow_both)
 {
         unsigned entries = NOTHING;
@@ -316,7 +316,7 @@ static bool may_be_filtered(const struct subnet *s, uint32_t port)
         return subnet_port_can_enforce(s, &s->ports[peer]) || is_incomplete_filter(s, &s->ports[peer]);
 }
 
-/* The port was read, and so was its leaf port if that may filter. */
+/* True if the port was read, and its leaf port, too, if that may filter. */
 static bool pair_was_read(const struct observed *observed, uint32_t port)
 {
         uint32_t peer = observed->subnet->ports[port].peer;
@@ -504,7 +504,7 @@ static uint32_t find_last_leaf(const struct knowledge *k, const struct knowledge
         return knowledge_find(k, (struct knowledge_name) { r->places[0].node, r->places[0].number, KNOWLEDGE_LEAF });
 }
 
-/* The transition begins with what passes its last leaf port of what the port held. */
+/* The transition begins with the entries of the port that its last leaf port lets pass. */
 static int set_before_by_knowledge(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place,
                                    struct opensm_transition *transition)
 {
@@ -997,7 +997,7 @@ uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_p
         return n;
 }
 
-/* What OpenSM gives every port when it drops its file. */
+/* The entries that OpenSM gives every port when it drops its file. */
 static const struct p_key everything = { P_KEY_DEFAULT_BASE | P_KEY_FULL_BIT };
 static const struct partitions_file_port open_port = { .keys = &everything, .n_keys = 1 };
 

@@ -317,7 +317,7 @@ static int confirm_reload(struct context *ctx, struct apply_result *result)
         return ctx->output_r < 0 ? ctx->output_r : ask_person(ctx, "Have pkeyd carry out %s now?", ctx->policy->file);
 }
 
-/* The reload carries out the policy file as it is by then, which may not be what was confirmed. */
+/* pkeyd reloads the policy file as it is at that time, which may differ from what was confirmed. */
 static int check_still_the_daemons(struct context *ctx)
 {
         bool is_the_daemons;

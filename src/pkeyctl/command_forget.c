@@ -15,7 +15,7 @@ struct vouch {
         const struct p_key *may_hold;  /* ascending; without the vouch */
         uint32_t n_may_hold;
         bool may_hold_anything;        /* its table was never read */
-        const char *who;               /* NULL: nobody yet */
+        const char *who;               /* NULL: no person yet */
         usec_t at;                     /* CLOCK_REALTIME */
 };
 

@@ -166,7 +166,7 @@ static int read_tables(struct context *ctx, struct verbs_host *host, bool compla
         return 0;
 }
 
-/* The SMA's table and the kernel's are not (yet) the same. */
+/* True if a table of the SMA differs from that of the kernel, perhaps only for a moment. */
 static bool is_kernel_different(const struct verification *v, uint32_t first)
 {
         for (uint32_t i = first; i < v->n_differ; i++)

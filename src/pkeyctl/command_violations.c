@@ -205,7 +205,7 @@ static int collect(struct context *ctx, struct violations *violations, struct vi
         return 0;
 }
 
-/* As the daemon does it: a name that is mistyped must not read as "no violations". */
+/* The same check as in the daemon: a mistyped name must not be answered with "no violations". */
 static int check_node(struct context *ctx, const char *node)
 {
         const struct subnet *s = ctx->subnet;

@@ -68,7 +68,7 @@ static void describe_held(const struct control_status *c, struct bus_status *s)
         }
 }
 
-/* A line for each port, as many as there is room for. */
+/* Writes a line for each port, as long as there is room. */
 static void describe_frozen(const struct control_status *c, struct bus_status *s)
 {
         for (uint32_t i = 0; i < c->n_frozen; i++)

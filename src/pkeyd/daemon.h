@@ -14,7 +14,7 @@
  *     metrics_file  numbers for Prometheus
  *
  * The daemon decides nothing; control does. Each of the other files knows its own source of events and reads the status of control;
- * only daemon.c knows them all. Everything runs on one thread, but for the one that receives MADs (shell/umad_port.h).
+ * only daemon.c knows them all. Everything runs on one thread, except for receiving MADs (shell/umad_port.h).
  */
 
 #include "pkeyd/pkeyd_options.h"

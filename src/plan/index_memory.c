@@ -16,7 +16,7 @@ struct index_memory {
         size_t n_unstored, allocated_unstored;
 };
 
-/* Sequence 0 is for guesses, before everything that is certain. */
+/* Sequence 0 is for guesses: they sort before every index that is known to have been freed. */
 struct index_memory *index_memory_new(void)
 {
         struct index_memory *m = calloc(1, sizeof(*m));
@@ -84,8 +84,7 @@ static int compare_ports(const struct freed_index *item, struct guid node_guid, 
 /* The first record that is not before (node, port, sequence). */
 static size_t lower_bound(const struct index_memory *m, struct guid node_guid, uint8_t port, uint64_t sequence)
 {
-        return LOWER_BOUND(item, m->items, m->n,
-                           (compare_ports(item, node_guid, port) ?: ORDER(item->sequence, sequence)) < 0);
+        return LOWER_BOUND(item, m->items, m->n, (compare_ports(item, node_guid, port) ?: ORDER(item->sequence, sequence)) < 0);
 }
 
 const struct freed_index *index_memory_get(const struct index_memory *m, struct guid node_guid, uint8_t port,

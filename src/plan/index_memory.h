@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Index memory: what a P_Key table does not contain.
+ * Index memory: which indexes of a P_Key table were used before.
  *
  * Queue pairs are bound to indexes. A freed index must not go to another base while an unused one is left, because a process may
  * still use it. So pkeyd remembers for each port which free indexes were used before, by which base, and in which order they were
@@ -64,7 +64,7 @@ int index_memory_note_open(struct index_memory *m, struct guid node_guid, uint8_
 int index_memory_learn_written(struct index_memory *m, const struct observed *before, const struct observed *after,
                                const struct desired *desired);
 
-/* A digest of everything: it changes if anything changed. */
+/* A digest of all records. */
 uint64_t index_memory_digest(const struct index_memory *m);
 
 /* All records, for the store, ascending by (node GUID, port, sequence), valid until the memory changes; and adding a record from
@@ -75,7 +75,7 @@ int index_memory_restore(struct index_memory *m, const struct freed_index *recor
 /* The ports whose freed indexes changed since they were stored, ascending, without those of index_memory_restore(). Valid until the
  * memory changes. */
 const struct index_port *index_memory_unstored(const struct index_memory *m, size_t *ret_n);
-/* All of them were stored. */
+/* Marks all of these ports as stored. */
 void index_memory_stored(struct index_memory *m);
-/* The store was lost: every port with freed indexes has to be stored again. Returns 0 or -ENOMEM. */
+/* Marks every port with freed indexes as not stored, because the store was lost. Returns 0 or -ENOMEM. */
 int index_memory_unstore(struct index_memory *m);

@@ -14,7 +14,7 @@
 #define ERRORS_PER_KIND   1000
 #define WARNINGS_PER_KIND 50
 
-/* A list of writes that grows; becomes a plan_step after all ports. */
+/* A growing list of writes. It becomes a plan_step when all ports have been planned. */
 struct write_list {
         struct plan_write *items;
         uint32_t n, allocated;

@@ -31,7 +31,7 @@
  * A frozen port (policy/freeze.h) is left as it is: no write to it or to its leaf port is planned.
  *
  * The plan is data, to be printed, counted, simulated, or carried out by apply/. The planner is pure: the same inputs give the same
- * plan. It refuses to know how a write is sent and whether it will succeed.
+ * plan. It does not know how a write is sent, or whether it will succeed.
  */
 
 #include "desired/desired.h"

@@ -18,7 +18,7 @@ struct port_plan {
         bool enforcing;                  /* an external port of a switch */
         bool enforces_now;               /* of an external port: its table is in effect already */
         const struct observed_table *peer; /* of an external port: the table of its peer; NULL: no peer */
-        uint16_t index0_base;            /* whose entry belongs at index 0 of this port; 0: no particular one */
+        uint16_t index0_base;            /* the base whose entry belongs at index 0 of this port; 0: any */
 
         /* out, capacity entries each */
         struct p_key *a;                 /* A after a repair of index 0; equal to observed without one */
@@ -26,7 +26,7 @@ struct port_plan {
         uint8_t *repair_phase;           /* of indexes where a differs from observed */
         uint32_t needed;                 /* entries the table would have to hold */
         bool overflow;                   /* needed > capacity: no other output is valid */
-        bool stuck;                      /* it would fit at the end, but not in between */
+        bool stuck;                      /* the table has room for the final entries, but not for those in between */
         bool index0_wrong;               /* index 0 holds another entry, and keeps it */
 };
 

@@ -13,7 +13,7 @@
  * Invariants: a struct policy exists only if its file has no error. The order of lines does not matter. The default partition is
  * always partitions[0]. Anything that is not understood is refused: no default opens anything.
  *
- * This folder refuses to know P_Key tables, indexes, MADs, and where the bytes of the file come from.
+ * This folder knows nothing about P_Key tables, indexes and MADs, nor where the bytes of the file come from.
  */
 
 #include "ib/multicast.h"

@@ -6,7 +6,7 @@
 
 #include "policy/selector_match.h"
 
-/* What is needed to resolve a selector, and is not known to a single host. */
+/* What resolving a selector needs, and a single host does not know. */
 enum {
         NEEDS_NOTHING = 0,
         NEEDS_CABLES = 1, /* the switch port that each port is plugged into */

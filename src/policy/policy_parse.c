@@ -70,7 +70,7 @@ static int compare_ranges(const void *left, const void *right)
         return ORDER(a->first, b->first);
 }
 
-/* Ascending, without overlaps. */
+/* Sorts the owned ranges, and merges those that overlap or touch. */
 static void sort_owns(struct policy *p)
 {
         uint32_t used = 0;

@@ -248,7 +248,7 @@ int policy_read_partitions(struct policy_reader *r, const struct yaml_tree_node 
 
         if (map && !yaml_tree_expect(&r->tree, map, YAML_TREE_MAP, "partitions"))
                 map = NULL;
-        /* one more, for a default partition that the file does not have */
+        /* one more, for the default partition if the file does not define it */
         n = map ? map->n_children + 1 : 1;
         p->partitions = arena_new_array(r->arena, struct policy_partition, n);
         r->nodes = arena_new_array(r->arena, struct partition_nodes, n);

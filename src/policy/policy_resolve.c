@@ -90,7 +90,7 @@ static int apply_second(struct resolver *r, const struct policy_partition *p, co
         return is_exempt(r, p, port) ? 0 : add_dispute(r, rule, c->selector, port);
 }
 
-/* A contested rule may not mean the port; then the next one decides. */
+/* It is not certain that a contested rule means the port. If it does not, the next rule decides. */
 static void find_certain(struct decision *d, enum specificity level, enum membership membership, enum freeze contested)
 {
         if (d->settled != 0 && d->settled != 1u + level)

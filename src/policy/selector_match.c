@@ -356,7 +356,7 @@ static void find_type(struct matcher *m, const struct selector *s)
                         add_port(m, i, FREEZE_NONE);
 }
 
-/* Any selector but a group. */
+/* Finds the ports of any selector except a group. */
 static int match_simple(struct matcher *m, const struct selector *s, struct port_list *ret)
 {
         bool names_ports = s->kind == SELECTOR_HOST || s->kind == SELECTOR_SWITCH || s->kind == SELECTOR_GUID;
@@ -400,7 +400,7 @@ static void add_members(struct matcher *m, const struct port_list *list)
         }
 }
 
-/* The parser refused circles and deep nesting. */
+/* The parser has refused cycles and deep nesting, so the recursion is bounded. */
 static int match_group(struct matcher *m, uint32_t group)
 {
         const struct policy_group *g = &m->policy->groups[group];

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Finds the ports that selectors mean in a fabric. A matcher belongs to one policy and one subnet; it keeps the ports of each
+ * Finds the ports of a fabric that selectors mean. A matcher belongs to one policy and one subnet; it keeps the ports of each
  * group, so that a group in a hundred partitions is matched once.
  */
 
@@ -33,7 +33,7 @@ struct matcher {
         uint32_t n_found;
         uint8_t *why;                 /* of each port in `found`: why it is contested (enum freeze) */
         uint8_t *member;              /* of each port: 1 + enum freeze if it is in the current list; else 0 */
-        unsigned hints;               /* searches for similar names left; they take time */
+        unsigned hints;               /* how many more searches for similar names may run; they take time */
 };
 
 /* Everything lives in the arena. Returns 0 or -ENOMEM. */

@@ -54,7 +54,7 @@ static bool breaks_line(uint32_t c)
 }
 
 /* Appends the character at p for display: white space as ' ', a character that is refused, or a byte that is not UTF-8, as '?'.
- * Returns its length at p. */
+ * Returns the number of bytes at p that it takes. */
 static size_t copy_visible(const unsigned char *p, size_t n, char **out)
 {
         uint32_t c = 0;

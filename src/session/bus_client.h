@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * The daemon, over D-Bus (org.pkeyd1(5); pkeyd/bus.h is not included).
+ * A client of the daemon's D-Bus interface (org.pkeyd1(5)). It does not include pkeyd/bus.h.
  *
- * It sends dictionaries. Each kind of dictionary has a table of fields: the key on the bus and in JSON, and where its value goes.
- * Other keys are skipped: a newer daemon may send more.
+ * The daemon sends dictionaries. Each kind of dictionary has a table of fields: the key on the bus and in JSON, and where its value
+ * goes. Other keys are skipped: a newer daemon may send more.
  */
 
 #include "session/doc.h"
@@ -51,7 +51,7 @@ struct seen_violation {
 /* Is the daemon in this state ("right", "failed", ...)? */
 bool daemon_is(const struct daemon_status *s, const char *state);
 
-/* The value of a field of the struct that has it. */
+/* The value of field f in the struct at `object`. */
 static inline uint64_t bus_field_number(const struct bus_field *f, const void *object)
 {
         return *(const uint64_t *) ((const char *) object + f->offset);
@@ -65,27 +65,27 @@ static inline const char *bus_field_text(const struct bus_field *f, const void *
 /* The next line of a text of several lines (NULL: none), and its length; NULL at the end. */
 const char *bus_next_line(const char **rest, int *length);
 
-/* Those of the fields of daemon_status_fields whose bits `which` has. */
+/* Makes an object of the fields of daemon_status_fields whose bits are set in `which`. */
 json_t *json_daemon_status(struct doc *d, const struct daemon_status *status, uint64_t which);
 /* Only reports have a kind and a count of their own. */
 json_t *json_violation(struct doc *d, const struct seen_violation *v);
 
 /* Functions return 0, -EBADMSG (findings say why) or -ENOMEM; strings live in the context's arena. */
 
-/* Does pkeyd run on this host? Returns 1 (and its properties), 0 (no, or not known: there is no bus, or permission is denied),
+/* Checks whether pkeyd runs on this host. Returns 1 (with its properties), 0 (no; or there is no bus, or permission is denied),
  * -ETIMEDOUT (it is on the bus and does not answer; no finding), -EBADMSG or -ENOMEM. Does not start it. */
 int bus_client_find(struct context *ctx, struct daemon_status *ret);
 /* Connects to the bus (ctx->bus), once; the daemon need not run. */
 int bus_client_open(struct context *ctx);
 /* Connects and calls a method with arguments of these D-Bus types. timeout 0: the bus's own; UINT64_MAX: none. *ret owned. */
 int bus_client_call(struct context *ctx, const char *member, uint64_t timeout, sd_bus_message **ret, const char *types, ...);
-/* A negative errno of sd-bus as a finding. */
+/* Adds a finding for a negative errno of sd-bus. */
 int bus_client_complain(struct context *ctx, int r);
 
 /* Reads a{sv}. *ret_seen has bit i for each field i of daemon_status_fields that was there. */
 int bus_client_read_status(struct context *ctx, sd_bus_message *m, struct daemon_status *ret, uint64_t *ret_seen);
 int bus_client_read_violation(struct context *ctx, sd_bus_message *m, struct seen_violation *ret);
-/* The daemon's findings become those of the context. */
+/* Adds the daemon's findings to those of the context. */
 int bus_client_read_findings(struct context *ctx, sd_bus_message *m);
 
 static inline void bus_unref_p(sd_bus **bus)

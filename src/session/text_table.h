@@ -11,7 +11,7 @@
 struct text_table {
         struct libscols_table *scols;
         size_t n_columns, n_shown;
-        unsigned lists;    /* bit for each column: a list */
+        unsigned lists;    /* a bit for each column that holds lists */
         size_t list_width; /* where lists are broken; 0: nowhere */
         bool failed;       /* memory is out */
 };

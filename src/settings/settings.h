@@ -7,7 +7,7 @@
  * One table, settings_schema, defines each key with its type, range and default; the parser, the error messages and the check
  * of the manual page use it. Unknown keys are errors, as in the policy.
  *
- * This folder refuses to know which port is a member of which partition.
+ * This folder does not know which port is a member of which partition.
  */
 
 #include "ib/types.h"

@@ -18,7 +18,7 @@
 struct port_session;
 
 struct port_session_handlers {
-        /* Background tasks have run, and may have results to fetch. May be NULL. */
+        /* Called after background tasks have run: they may have results. May be NULL. */
         void (*turn_ended)(void *userdata);
         /* r as in mad_dispatcher_take_end. */
         void (*stage_ended)(int r, void *userdata);

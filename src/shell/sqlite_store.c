@@ -259,7 +259,7 @@ static int set_wal_mode(sqlite3 *db)
         return mode && strcmp(mode, "wal") == 0 ? 0 : -EOPNOTSUPP;
 }
 
-/* 0 if the database is sound and pkeyd's. */
+/* Returns 0 if the database is sound and belongs to pkeyd. */
 static int check_database(struct sqlite_store *s, bool *ret_is_new)
 {
         int r;
@@ -528,7 +528,7 @@ static int run_op(struct sqlite_store *s, const struct store_op *op)
         return code == SQLITE_OK ? run(s, which) : error_of(s->db, code);
 }
 
-/* Between BEGIN and COMMIT. */
+/* To be called between BEGIN and COMMIT. */
 static int run_ops(struct sqlite_store *s, const struct store_transaction *t)
 {
         int r = check_in_place(s);

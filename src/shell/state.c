@@ -81,7 +81,7 @@ static const char *hint_for(int error)
 
 /* --- the store ---------------------------------------------------------------------------------------------------- */
 
-/* Goes on without a store; reports an error that is new. */
+/* Continues without a store, and reports the error if it is new. */
 static void give_up(struct state *s, int error)
 {
         s->store = sqlite_store_close(s->store);
@@ -337,7 +337,7 @@ void state_unlock(struct state *s)
         s->locked = false;
 }
 
-/* The new file was made by another process that moved a damaged store aside, or it is a copy, which may be old. */
+/* Another process that moved a damaged store aside made the new file; or it is a copy, which may be old. */
 static void distrust_tables(struct state *s, struct remembered *changed)
 {
         knowledge_stop_following(changed->knowledge);

@@ -15,9 +15,9 @@
  * a number in a key has leading zeros if its order matters. Values are bytes; the writer of a record defines them.
  *
  * This folder is what all stores have in common: what a valid key is, and a transaction while it is built. The operations of a
- * transaction take effect in their order: the last one on a key decides.
+ * transaction take effect in their order: the last one on a key counts.
  *
- * It refuses to know where records are kept, and what they mean.
+ * This folder does not know where records are kept, or what they mean.
  */
 
 #include <stdbool.h>

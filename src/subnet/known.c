@@ -142,7 +142,7 @@ static bool mark_present(struct known_port *port)
         return news;
 }
 
-/* Counts absence from the first sweep that misses the port. The store then gets the exact time when it was last seen. */
+/* Absence begins with the first sweep that does not find the port. The store then gets the time when it was last seen. */
 static bool mark_absent(struct known_port *port, usec_t passed, bool must_store)
 {
         bool news = must_store || (!port->is_absent && port->seen != port->noted);

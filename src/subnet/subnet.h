@@ -7,7 +7,7 @@
  * A subnet is a snapshot of the fabric at one moment: its nodes, and the ports that matter to partitions. These are the endports
  * (ports of channel adapters and routers, port 0 of switches) and, for each endport that is plugged into a switch, the external
  * port of that switch. A snapshot does not change once it is built, and one arena owns it; the next sweep builds another. It does
- * not show its origin (discovery, a file of ibnetdiscover, a virtual fabric of the tests).
+ * not record its origin (discovery, a file of ibnetdiscover, a virtual fabric of the tests).
  *
  * Observed tables (observed.h) are the P_Key tables of these ports as they were read; the survey (survey.h) is the state machine
  * that reads them.
@@ -15,7 +15,7 @@
  * NodeDescription comes from the fabric and may be hostile: a name here is printable ASCII with everything else escaped as \xNN,
  * so it may be printed anywhere.
  *
- * This folder refuses to know policies and memberships.
+ * This folder knows nothing about policies and memberships.
  */
 
 #include <assert.h>
@@ -209,13 +209,13 @@ int subnet_builder_new(struct arena *a, struct subnet_builder **ret);
 /* Reserves memory for this many in total: a builder that grows needs twice as much. Returns 0 or -ENOMEM. */
 int subnet_builder_reserve(struct subnet_builder *b, uint32_t n_nodes, uint32_t n_ports, uint32_t n_links);
 
-/* Copies `node`, but its description, name and device: they come from `raw_description` (up to NODE_DESCRIPTION_SIZE bytes of
+/* Copies `node`, except its description, name and device: they come from `raw_description` (up to NODE_DESCRIPTION_SIZE bytes of
  * any content). A switch has no device. Returns 0, -ENOMEM, -EEXIST for a GUID that was added before, or -EINVAL for an unknown
  * type. */
 int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *node, const char *raw_description,
                             size_t raw_size);
 
-/* Copies `port`, but its `node`, `peer`, `role` and `destination`: the node is `node_guid`, and its type and the number determine
+/* Copies `port` without `node`, `peer`, `role` and `destination`: the node is `node_guid`, and its type and the number determine
  * the role. An external port takes its GUID, and LID and route if it has none, from port 0 of its switch. Returns 0, -ENOMEM,
  * -ENOENT for an unknown node, -EEXIST, or -EINVAL for port 0 of a node that is no switch. Finish drops external ports that lead to
  * another switch or nowhere. */

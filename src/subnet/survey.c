@@ -180,7 +180,7 @@ static uint32_t find_in(const struct survey *s, const struct subnet_port *p, con
         return o ? subnet_find_port_of(o->subnet, subnet_port_node(s->observed->subnet, p)->guid, p->number) : SUBNET_NONE;
 }
 
-/* How many requests the SMA of this port left unanswered when the interrupted survey was at this port. */
+/* The number of requests that the SMA of this port did not answer, if the interrupted survey ended while reading this port. */
 static uint8_t recall(const struct survey *s, const struct subnet_port *p, bool *ret_failed)
 {
         const struct survey *old = s->options.interrupted;

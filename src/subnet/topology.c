@@ -274,7 +274,7 @@ static void add_node(struct parser *ps, struct text name, struct text descriptio
         check_builder(ps, subnet_builder_add_port(ps->builder, ps->current.guid, &port0), name.p, "this node has a port 0 already");
 }
 
-/* Parses a node line behind its first word: number of ports, name, description. */
+/* Parses the rest of a node line, after its first word: number of ports, name, description. */
 static void parse_node(struct parser *ps, enum node_type type, struct text t)
 {
         struct text name, description;

@@ -10,7 +10,7 @@
  * ("borrows"). Allocation returns NULL on failure: running out of memory refuses a policy or ends a sweep, but never ends the
  * daemon.
  *
- * This folder refuses to know InfiniBand.
+ * This folder knows nothing about InfiniBand.
  */
 
 #include <stdarg.h>

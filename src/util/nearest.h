@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* For "did you mean": the nearest of several words by edit distance, ignoring case. */
+/* Hints like "did you mean": finds the nearest of several words by edit distance, ignoring case. */
 
 #include <stddef.h>
 

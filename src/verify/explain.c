@@ -60,8 +60,7 @@ static bool filter_is_unknown(const struct explain_end *end)
 
 static bool filter_lacks(const struct explain_end *end, uint16_t base)
 {
-        return end->is_filtered && end->filter.known &&
-               explain_table_membership(&end->filter, base) == MEMBERSHIP_NONE;
+        return end->is_filtered && end->filter.known && explain_table_membership(&end->filter, base) == MEMBERSHIP_NONE;
 }
 
 /* The verdict for one base that both ends hold. */

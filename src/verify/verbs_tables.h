@@ -8,7 +8,7 @@
  * Applications use the kernel's table. It follows the SMA's table a moment later, with the same indexes: a queue pair refers to an
  * index, so an entry at another index is as wrong as a missing one.
  *
- * This file refuses to know how the kernel's tables are read.
+ * This file does not know how the kernel's tables are read.
  */
 
 #include "policy/policy_local.h"

@@ -7,7 +7,7 @@
  * Compares the desired entries of each managed port with the observed ones, as sets: the index of an entry does not matter, and a
  * second entry with the same P_Key is unexpected. The results are discrepancies: the missing and the unexpected entries of a port.
  *
- * This folder refuses to know how tables are read and what is done about a difference.
+ * This folder does not know how tables are read, or what is done about a difference.
  */
 
 #include "desired/desired.h"

@@ -8,7 +8,7 @@
 /* How long pkeyd must have known an endport before a sentence states that its memberships did not change. */
 #define WORTH_STATING (60 * USEC_PER_SEC)
 
-/* Violations that began this long after a change are probably, or perhaps, its consequence. */
+/* Violations that begin within these times after a change are probably, or perhaps, its consequence. */
 #define PROBABLY (24 * 3600 * USEC_PER_SEC)
 #define PERHAPS  (7 * PROBABLY)
 

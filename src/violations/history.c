@@ -321,7 +321,7 @@ static int compare_gone(const void *pa, const void *pb)
         return ORDER(b->seen, a->seen) ?: ORDER(a->port, b->port);
 }
 
-/* Marks those that are gone longest, as many as exceed the limits. */
+/* Marks as many endports as exceed the limits, those that have been gone longest first. */
 static int choose_forgotten(struct learning *l)
 {
         const struct membership_history *old = l->old;

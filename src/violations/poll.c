@@ -152,7 +152,7 @@ bool violation_poll_is_late(const struct violation_poll *p)
         return p->n_late_rounds >= VIOLATIONS_QUIET_INTERVALS;
 }
 
-/* The item whose turn has come; NULL: none. */
+/* The item that is due next; NULL: none. */
 static const struct poll_item *take_turn(struct violation_poll *p, usec_t now)
 {
         if (p->t.n_items == 0)
@@ -489,7 +489,7 @@ static void agent_answered(struct violation_poll *p, struct poll_agent *agent)
                         p->t.targets[i].blocks[b].is_refused = false;
 }
 
-/* What an outcome means for the port and its agent; true: there is an answer, perhaps a refusal. */
+/* Applies an outcome to the port and its agent. True: there is an answer, perhaps a refusal. */
 static bool take_outcome(struct violation_poll *p, struct poll_target *t, enum poll_block block, enum mad_outcome o)
 {
         struct poll_agent *agent = &p->t.agents[t->agent];
@@ -534,7 +534,7 @@ static void push_block(struct violation_poll *p, struct poll_target *t, enum pol
                 });
 }
 
-/* A counter moved: its new value is in the target, and comes out after a check of the host. */
+/* Queues a check of the host, because a counter moved. Its new value is in the target, and becomes a sample after the check. */
 static void queue_check(struct violation_poll *p, struct poll_target *t, enum violation_source source)
 {
         enum poll_block block = block_of(source);
@@ -591,7 +591,7 @@ static void handle_port_info(struct violation_poll *p, struct poll_target *t, co
                 push_block(p, t, BLOCK_PORT_INFO, false);
 }
 
-/* Where the 64-bit counters are refused, those of 8 bits are read, from the next interval on. */
+/* A port that refuses the 64-bit counters is asked for those of 8 bits, from the next interval on. */
 static void handle_refused_counters(struct violation_poll *p, struct poll_target *t, bool was_extended)
 {
         if (was_extended)
@@ -600,7 +600,7 @@ static void handle_refused_counters(struct violation_poll *p, struct poll_target
                 t->blocks[BLOCK_COUNTERS].is_refused = true;
 }
 
-/* The PMA is at another LID now: ClassPortInfo has it, in the next interval. */
+/* The PMA has another LID now: pkeyd reads it from ClassPortInfo in the next interval. */
 static void handle_redirect(struct violation_poll *p, struct poll_target *t)
 {
         struct poll_agent *agent = &p->t.agents[t->agent];

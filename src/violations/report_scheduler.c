@@ -140,7 +140,7 @@ static void report_quiet(struct report_scheduler *s, usec_t now, uint32_t entry,
 
 /* --- summaries -------------------------------------------------------------------------------------------------------- */
 
-/* Until the summary is finished, n_ports is the number of records, which are in table->sorted. */
+/* Adds a record to the summary. Until that is finished, n_ports counts the records, which are in table->sorted. */
 static void add_to_sum(struct report_scheduler *s, struct violation_report *report, const struct violation_record *r, usec_t since)
 {
         report->count = add_capped(report->count, r->unreported);
@@ -246,7 +246,7 @@ static bool report_released(struct report_scheduler *s, usec_t now, struct viola
 
 /* --- the next report -------------------------------------------------------------------------------------------------- */
 
-/* In a storm only for what is new. */
+/* True if the entry may be reported on its own in this interval. In a storm, only new violations may. */
 static bool has_room(const struct report_scheduler *s, const struct violation_entry *e)
 {
         bool is_new = e->report_saturated || !e->is_reported;

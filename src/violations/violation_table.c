@@ -148,7 +148,7 @@ static int grow(struct violation_table *t)
         return 0;
 }
 
-/* Takes the entry that was quiet longest out of everything. */
+/* Removes the entry that has been quiet longest from the table and from all lists. */
 static uint32_t evict(struct violation_table *t)
 {
         static const enum life order[] = { LIFE_IDLE, LIFE_QUIET, LIFE_MOVED, LIFE_ACTIVE };

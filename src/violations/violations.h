@@ -29,13 +29,13 @@
  * Invariants: the first sample of a counter is a baseline and no violation; a counter that went down was reset (its new value
  * counts); one of 8 or 16 bits at its maximum is saturated: that is reported once, and it counts no more until it is cleared
  * (wider ones wrap around). Ports are identified by node GUID and number, so that records outlive snapshots. Everything is
- * bounded: there are at most VIOLATIONS_MAX_RECORDS records, the one that was quiet longest makes room (its violations stay in
+ * bounded: there are at most VIOLATIONS_MAX_RECORDS records; the one that has been quiet longest makes room (its violations stay in
  * the totals of the sources). Numbers stop at their maximum.
  *
- * The cost of a step does not depend on the number of records, but for a summary (once in an interval) and the list of all
+ * The cost of a step does not depend on the number of records, except for a summary (once per interval) and the list of all
  * records.
  *
- * Sans I/O: `now` is monotonic and an argument. This folder refuses to know who logs, who queries, and what time it is.
+ * Sans I/O: `now` is a monotonic time, and an argument. This folder does not know what logs, what queries, or the wall time.
  */
 
 #include "ib/sa.h"

@@ -17,7 +17,7 @@
  * The watch outlives snapshots and generations, so it identifies ports by node GUID and port number, never by an index into a
  * snapshot. An update merges the old records and the new snapshot, both in ascending order.
  *
- * This folder refuses to know who logs, what is repaired and when the next update will be.
+ * This folder does not know what logs its events, what is repaired, or when the next update comes.
  */
 
 #include "subnet/known.h"
@@ -33,8 +33,8 @@ enum watch_kind {
         WATCH_BACK,        /* the table can be read again */
         WATCH_DRIFTED,     /* the table was right under this policy, and is not any more */
         WATCH_DIFFERS,     /* the table differs from the policy, and was not right before */
-        WATCH_RIGHT,       /* the table differed, and is as the policy says now */
-        WATCH_REPAIRED,    /* the table had drifted, and is as the policy says now */
+        WATCH_RIGHT,       /* the table differed, and now matches the policy */
+        WATCH_REPAIRED,    /* the table had drifted, and now matches the policy */
         WATCH_N_KINDS,
 };
 
@@ -46,7 +46,7 @@ struct watch_event {
         uint8_t number;
         enum mad_outcome failure;  /* of WATCH_UNREACHABLE */
         uint16_t mad_status;       /* of WATCH_UNREACHABLE with MAD_REFUSED */
-        const char *incomplete;    /* of WATCH_UNREACHABLE: the incomplete node because of which it was not read; or NULL */
+        const char *incomplete;    /* of WATCH_UNREACHABLE: the incomplete node that prevented the read, or NULL */
         const struct discrepancy *differs; /* of WATCH_DRIFTED and WATCH_DIFFERS; borrows the verification */
 };
 
