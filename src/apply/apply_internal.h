@@ -88,7 +88,8 @@ struct apply {
         uint32_t n_held_bases;
         bool *port_failed;          /* per port: a write of its table failed or waits */
         enum sma_state *sma_state;  /* by destination */
-        bool aborted, stale;
+        bool aborted;
+        bool stale;                 /* a port is not at its address any more */
         uint32_t sets_sent;
         uint64_t steps_done, steps_total;
 };

@@ -54,9 +54,8 @@ uint32_t discovery_find_port(const struct discovery *d, uint32_t agent, uint8_t 
 
 static int make_room_for_agent(struct discovery *d, uint32_t n_ports)
 {
-        int r;
+        int r = VECTOR_GROW(NULL, d->agents, d->n_agents, d->allocated_agents);
 
-        r = VECTOR_GROW(NULL, d->agents, d->n_agents, d->allocated_agents);
         if (r == 0)
                 r = VECTOR_EXTEND(NULL, d->ports, d->n_ports, d->allocated_ports, n_ports);
         if (r == 0)

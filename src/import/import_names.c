@@ -135,9 +135,9 @@ static int label_port(const struct namer *n, uint32_t port, struct label *ret)
         *ret = (struct label) { .suffix = "" };
         if (!is_usable(node->name))
                 return 0;
-        if (has_whole_name(n, node->name, NULL, &nodes))
+        if (has_whole_name(n, node->name, NULL, &nodes)) {
                 ret->name = node->name;
-        else if (is_usable(node->device) && has_whole_name(n, node->name, node->device, &nodes)) {
+        } else if (is_usable(node->device) && has_whole_name(n, node->name, node->device, &nodes)) {
                 ret->name = node->name;
                 ret->suffix = arena_printf(n->im->arena, "/%s", node->device);
         } else if (is_usable(node->device) && nodes == 1 && s->ports[port].number > 0) {

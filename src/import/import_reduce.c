@@ -66,8 +66,9 @@ static struct import_port find_port(const struct import *im, const struct partit
                 p.self = true;
                 p.port = im->subnet ? partitions_conf_self_port(im->subnet) : SUBNET_NONE;
                 p.guid = p.port != SUBNET_NONE ? im->subnet->ports[p.port].guid : (struct guid) { 0 };
-        } else if (im->subnet)
+        } else if (im->subnet) {
                 p.port = subnet_find_endport(im->subnet, m->guid);
+        }
         return p;
 }
 

@@ -315,10 +315,11 @@ static struct knowledge_write *find_announced(struct knowledge_record *r, uint16
 
 bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
-        struct knowledge_write *w = find_announced(&k->records[record], block, entries);
+        struct knowledge_write *w;
         struct touched touched;
 
         assert(record < k->n);
+        w = find_announced(&k->records[record], block, entries);
         if (!w)
                 return false;
         find_touched(k, record, block, entries, &touched);
@@ -513,9 +514,10 @@ void knowledge_send_filter(struct knowledge *k, uint32_t record)
 
 bool knowledge_weigh_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound, enum knowledge_trust trust)
 {
-        bool news = !filter_may_be(&k->records[record], inbound, outbound);
+        bool news;
 
         assert(record < k->n);
+        news = !filter_may_be(&k->records[record], inbound, outbound);
         if (is_trusted(trust, news))
                 knowledge_see_filter(k, record, inbound, outbound);
         else if (news)

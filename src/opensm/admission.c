@@ -158,11 +158,9 @@ static int add_filter(struct writes *all, const struct knowledge *k, uint32_t re
 /* The record of an endport's leaf port; KNOWLEDGE_NONE: it has none, or it cannot filter. */
 static uint32_t find_leaf(const struct subnet *s, uint32_t port, const struct knowledge *k)
 {
-        uint32_t peer = s->ports[port].peer;
+        uint32_t leaf = subnet_leaf_port(s, port);
 
-        if (peer == SUBNET_NONE || s->ports[peer].role != PORT_SWITCH_EXTERNAL)
-                return KNOWLEDGE_NONE;
-        return knowledge_find_port(k, s, peer);
+        return leaf == SUBNET_NONE ? KNOWLEDGE_NONE : knowledge_find_port(k, s, leaf);
 }
 
 static int add_leaf(struct writes *all, const struct knowledge *k, uint32_t record, uint32_t transition, const struct p_key *keys,

@@ -969,10 +969,12 @@ static bool was_port_read(const struct opensm_transition *transition, const stru
 enum opensm_reached opensm_phases_reached(const struct opensm_phases *p, enum opensm_phase phase, uint32_t transition,
                                           const struct observed *observed)
 {
-        const struct partitions_file_port *want = &p->tables[phase][transition];
-        uint32_t port = p->transitions[transition].port;
+        const struct partitions_file_port *want;
+        uint32_t port;
 
         assert(phase < OPENSM_N_PHASES && transition < p->n_ports);
+        want = &p->tables[phase][transition];
+        port = p->transitions[transition].port;
         if (!was_port_read(&p->transitions[transition], observed))
                 return OPENSM_UNREAD;
         if (!holds_exactly(&observed->tables[port], want, p->allow_both, &p->held))

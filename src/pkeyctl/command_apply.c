@@ -318,12 +318,12 @@ static int confirm_reload(struct context *ctx, struct apply_result *result)
 }
 
 /* pkeyd reloads the policy file as it is at that time, which may differ from what was confirmed. */
-static int check_still_the_daemons(struct context *ctx)
+static int check_daemon_still_has_policy(struct context *ctx)
 {
-        bool is_the_daemons;
-        int r = check_daemon(ctx, &is_the_daemons);
+        bool has_policy;
+        int r = check_daemon(ctx, &has_policy);
 
-        if (r < 0 || is_the_daemons)
+        if (r < 0 || has_policy)
                 return r;
         return findings_error(&ctx->findings, FINDING_DAEMON_RUNS, "run the command again",
                               "meanwhile pkeyd was stopped on this host, or went to audit mode or standby; nothing was written");
@@ -340,7 +340,7 @@ static int have_reloaded(struct context *ctx, struct apply_result *result)
         if (!ctx->options->yes)
                 r = confirm_reload(ctx, result);
         if (r == 0)
-                r = check_still_the_daemons(ctx);
+                r = check_daemon_still_has_policy(ctx);
         return r < 0 ? r : command_reload(ctx);
 }
 

@@ -119,13 +119,11 @@ static uint16_t first_index(const struct port_plan *pp)
 static uint32_t first_never_used(const struct port_plan *pp)
 {
         uint32_t next = first_index(pp);
-        uint16_t i;
-        size_t k;
 
-        for (i = 0; i < pp->capacity; i++)
+        for (uint16_t i = 0; i < pp->capacity; i++)
                 if (p_key_is_used(pp->observed[i]) || p_key_is_used(pp->a[i]) || p_key_is_used(pp->b[i]))
                         next = MAX(next, (uint32_t) i + 1);
-        for (k = 0; k < pp->n_freed; k++)
+        for (size_t k = 0; k < pp->n_freed; k++)
                 next = MAX(next, (uint32_t) pp->freed[k].index + 1);
         return next;
 }

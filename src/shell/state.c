@@ -283,10 +283,9 @@ int state_load(struct state *s, struct remembered **ret)
 static int read_pid(int fd)
 {
         char text[16], *end;
-        ssize_t n;
+        ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
         long pid;
 
-        n = pread(fd, text, sizeof(text) - 1, 0);
         if (n <= 0)
                 return 0;
         text[n] = '\0';

@@ -109,9 +109,10 @@ uint32_t subnet_next_name(const struct subnet *s, uint32_t from, const char *nam
 
 uint32_t subnet_leaf_port(const struct subnet *s, uint32_t endport)
 {
-        uint32_t peer = s->ports[endport].peer;
+        uint32_t peer;
 
         assert(endport < s->n_ports);
+        peer = s->ports[endport].peer;
         return peer != SUBNET_NONE && s->ports[peer].role == PORT_SWITCH_EXTERNAL ? peer : SUBNET_NONE;
 }
 

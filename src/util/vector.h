@@ -24,7 +24,7 @@ int vector_reserve(struct arena *a, void *items, size_t item_size, size_t n, siz
         ({                                                                                                             \
                 size_t _wanted = (size_t) (n) + (more);                                                                \
                 if (_wanted > (allocated))                                                                             \
-                        _wanted = MAX(_wanted, MAX((size_t) (allocated) *2, (size_t) 64));                             \
+                        _wanted = MAX(_wanted, MAX((size_t) (allocated) * 2, (size_t) 64));                            \
                 VECTOR_RESERVE(arena, items, n, allocated, _wanted);                                                   \
         })
 #define VECTOR_GROW(arena, items, n, allocated) VECTOR_EXTEND(arena, items, n, allocated, 1)
