@@ -2,7 +2,7 @@
 #include "reconcile.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "policy/selector.h"
 #include "subnet/known.h"
@@ -195,19 +195,13 @@ static int mark_frozen(struct arena *a, const struct memberships *m, struct desi
 static int copy_observed(struct arena *a, const struct observed_table *t, struct desired_port *ret)
 {
         struct p_key *keys = arena_new_array(a, struct p_key, t->capacity);
-        uint32_t n = 0, used = 0;
+        uint32_t n = t->source == TABLE_UNKNOWN ? 0 : t->capacity;
 
         if (!keys)
                 return -ENOMEM;
-        for (uint16_t i = 0; t->source != TABLE_UNKNOWN && i < t->capacity; i++)
-                if (p_key_is_used(t->entries[i]))
-                        keys[n++] = t->entries[i];
         if (n > 0)
-                qsort(keys, n, sizeof(*keys), p_key_compare);
-        for (uint32_t i = 0; i < n; i++)
-                if (i == 0 || keys[i].v != keys[i - 1].v)
-                        keys[used++] = keys[i];
-        *ret = (struct desired_port) { keys, used };
+                memcpy(keys, t->entries, n * sizeof(*keys));
+        *ret = (struct desired_port) { keys, p_keys_sort(keys, n) };
         return 0;
 }
 

@@ -2,29 +2,21 @@
 #include "desired/desired.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 static int list_endport_entries(struct arena *a, const struct memberships *m, uint32_t port, bool certain, struct desired_port *ret)
 {
         uint32_t first = m->first[port], n = m->first[port + 1] - first, k = 0;
         struct p_key *wanted = arena_new_array(a, struct p_key, (size_t) n * 2);
         const struct port_membership *item;
-        enum membership membership;
-        uint16_t base;
 
         if (!wanted)
                 return -ENOMEM;
         for (uint32_t i = 0; i < n; i++) {
                 item = &m->items[first + i];
-                base = m->policy->partitions[item->partition].base;
-                membership = certain ? item->certain : item->membership;
-                if (membership_has_limited(membership))
-                        wanted[k++] = p_key_make(base, false);
-                if (membership_has_full(membership))
-                        wanted[k++] = p_key_make(base, true);
+                k += p_keys_of_membership(m->policy->partitions[item->partition].base,
+                                          certain ? item->certain : item->membership, wanted + k);
         }
-        qsort(wanted, k, sizeof(*wanted), p_key_compare);
-        *ret = (struct desired_port) { .wanted = wanted, .n_wanted = k };
+        *ret = (struct desired_port) { .wanted = wanted, .n_wanted = p_keys_sort(wanted, k) };
         return 0;
 }
 

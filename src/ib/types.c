@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "ib/types.h"
 
+#include <stdlib.h>
+
 #include "util/cleanup.h"
 
 int p_key_compare(const void *a, const void *b)
@@ -24,6 +26,29 @@ bool p_keys_hold_base(const struct p_key *keys, uint32_t n, uint16_t base)
                 if (p_key_base(keys[i]) == base)
                         return true;
         return false;
+}
+
+uint32_t p_keys_of_membership(uint16_t base, enum membership m, struct p_key ret[2])
+{
+        uint32_t n = 0;
+
+        if (membership_has_limited(m))
+                ret[n++] = p_key_make(base, false);
+        if (membership_has_full(m))
+                ret[n++] = p_key_make(base, true);
+        return n;
+}
+
+uint32_t p_keys_sort(struct p_key *keys, uint32_t n)
+{
+        uint32_t kept = 0;
+
+        if (n > 0)
+                qsort(keys, n, sizeof(*keys), p_key_compare);
+        for (uint32_t i = 0; i < n; i++)
+                if (p_key_is_used(keys[i]) && (kept == 0 || keys[kept - 1].v != keys[i].v))
+                        keys[kept++] = keys[i];
+        return kept;
 }
 
 static bool covers(const struct p_key *table, uint32_t n, struct p_key key)

@@ -131,6 +131,10 @@ int p_key_compare(const void *a, const void *b);
 /* True if exactly this entry is among these, which may be in any order; if one of this base is. */
 bool p_keys_hold(const struct p_key *keys, uint32_t n, struct p_key key);
 bool p_keys_hold_base(const struct p_key *keys, uint32_t n, uint16_t base);
+/* The entries that a membership in this base is: none, one, or the limited and then the full one. Returns their number. */
+uint32_t p_keys_of_membership(uint16_t base, enum membership m, struct p_key ret[2]);
+/* Sorts by p_key_compare(), and drops duplicates and unused entries. Returns how many are left. */
+uint32_t p_keys_sort(struct p_key *keys, uint32_t n);
 /* The first entry in use of `keys` that no entry of `table` covers, by the same base and at least its membership; NULL: all are
  * covered. Borrows from `keys`. */
 const struct p_key *p_keys_find_uncovered(const struct p_key *table, uint32_t n_table, const struct p_key *keys, uint32_t n_keys);

@@ -23,20 +23,7 @@ const char *opensm_phase_to_string(enum opensm_phase p)
 /* The entries of one base: none, one, or both. */
 enum { NOTHING = 0, LIMITED = 1, FULL = 2 };
 
-/* Sorts, and drops duplicates and unused entries. Returns how many are left. */
-static uint32_t normalize(struct p_key *keys, uint32_t n)
-{
-        uint32_t kept = 0;
-
-        if (n > 0)
-                qsort(keys, n, sizeof(*keys), p_key_compare);
-        for (uint32_t i = 0; i < n; i++)
-                if (p_key_is_used(keys[i]) && (kept == 0 || p_key_compare(&keys[kept - 1], &keys[i]) != 0))
-                        keys[kept++] = keys[i];
-        return kept;
-}
-
-/* A normalized copy. Returns 0 or -ENOMEM. */
+/* A sorted copy. Returns 0 or -ENOMEM. */
 static int copy_set(struct arena *a, const struct p_key *keys, uint32_t n, const struct p_key **ret, uint32_t *ret_n)
 {
         struct p_key *copy = arena_new_array(a, struct p_key, n);
@@ -45,7 +32,7 @@ static int copy_set(struct arena *a, const struct p_key *keys, uint32_t n, const
                 return -ENOMEM;
         if (n > 0)
                 memcpy(copy, keys, n * sizeof(*copy));
-        *ret_n = normalize(copy, n);
+        *ret_n = p_keys_sort(copy, n);
         *ret = copy;
         return 0;
 }
@@ -137,13 +124,15 @@ static int compare_grants(const void *left, const void *right)
 
 static size_t add_grants(struct grant *grants, size_t n, const struct partitions_conf_partition *p)
 {
+        struct p_key keys[2];
+        uint32_t n_keys;
+
         for (const struct partitions_conf_member *m = p->members; m; m = m->next) {
                 if (m->who != PARTITIONS_CONF_GUID)
                         continue;
-                if (membership_has_limited(m->membership))
-                        grants[n++] = (struct grant) { m->guid, p_key_make(p->base, false) };
-                if (membership_has_full(m->membership))
-                        grants[n++] = (struct grant) { m->guid, p_key_make(p->base, true) };
+                n_keys = p_keys_of_membership(p->base, m->membership, keys);
+                for (uint32_t i = 0; i < n_keys; i++)
+                        grants[n++] = (struct grant) { m->guid, keys[i] };
         }
         return n;
 }
@@ -162,7 +151,7 @@ static int group_grants(struct arena *a, const struct grant *grants, size_t n, s
                 for (; i < n && grants[i].guid.v == grants[first].guid.v; i++)
                         keys[i] = grants[i].key;
                 ports[n_ports++] = (struct partitions_file_port) {
-                        .guid = grants[first].guid, .keys = keys + first, .n_keys = normalize(keys + first, (uint32_t) (i - first)),
+                        .guid = grants[first].guid, .keys = keys + first, .n_keys = p_keys_sort(keys + first, (uint32_t) (i - first)),
                 };
         }
         *ret = (struct opensm_tables) { .ports = ports, .n_ports = n_ports };
@@ -813,7 +802,7 @@ static int hold_port(struct arena *a, const struct partitions_file_port *before,
                 return -ENOMEM;
         copy_keys(keys, &n, before, bases, true);
         copy_keys(keys, &n, at, bases, false);
-        at->n_keys = normalize(keys, n);
+        at->n_keys = p_keys_sort(keys, n);
         at->keys = keys;
         return 0;
 }
@@ -927,7 +916,7 @@ static bool holds_exactly(const struct observed_table *t, const struct partition
         if (!all)
                 return false; /* the table is read again */
         memcpy(all, t->entries, t->capacity * sizeof(*all));
-        n = normalize(all, t->capacity);
+        n = p_keys_sort(all, t->capacity);
         same = are_equal((struct set_pair) { all, want->keys, n, want->n_keys, allow_both, without });
         if (all != keys)
                 free(all);

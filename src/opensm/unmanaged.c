@@ -62,16 +62,17 @@ static int add_entry(struct absent_ports *to, uint32_t port, struct p_key key)
 static int add_partition(struct absent_ports *to, const struct partitions_conf_partition *p, bool allow_both_pkeys)
 {
         _cleanup_arena_ struct arena *scratch = arena_new();
+        struct p_key keys[2];
         uint8_t *memberships;
+        uint32_t n;
         int r = scratch ? partitions_conf_apply(scratch, p, to->larger, allow_both_pkeys, &memberships) : -ENOMEM;
 
         for (uint32_t i = 0; r == 0 && i < to->larger->n_ports; i++) {
                 if (memberships[i] == MEMBERSHIP_NONE || !subnet_lacks_endport(to->present, &to->larger->ports[i]))
                         continue;
-                if (membership_has_limited(memberships[i]))
-                        r = add_entry(to, i, p_key_make(p->base, false));
-                if (r == 0 && membership_has_full(memberships[i]))
-                        r = add_entry(to, i, p_key_make(p->base, true));
+                n = p_keys_of_membership(p->base, memberships[i], keys);
+                for (uint32_t k = 0; r == 0 && k < n; k++)
+                        r = add_entry(to, i, keys[k]);
         }
         return r;
 }

@@ -157,10 +157,7 @@ static int gather_keys(struct arena *a, const struct knowledge_record *r, struct
                 memcpy(keys, r->entries, n * sizeof(*keys));
         for (size_t w = 0; w < r->n_writes; w++, n += P_KEY_BLOCK_ENTRIES)
                 memcpy(keys + n, r->writes[w].entries, P_KEY_BLOCK_ENTRIES * sizeof(*keys));
-        qsort(keys, n, sizeof(*keys), p_key_compare);
-        for (size_t i = 0; i < n; i++)
-                if (p_key_is_used(keys[i]) && (v->n_may_hold == 0 || keys[v->n_may_hold - 1].v != keys[i].v))
-                        keys[v->n_may_hold++] = keys[i];
+        v->n_may_hold = p_keys_sort(keys, (uint32_t) n);
         v->may_hold = keys;
         return 0;
 }

@@ -177,14 +177,9 @@ static int choose_desired(struct arena *a, const struct possibilities *possible,
                 if (is_possible && item->possible != MEMBERSHIP_BIT(found) && policy_owns(policy, base))
                         lv->undecided[lv->n_undecided++] =
                                         (struct undecided) { t->port, i, found, item->unresolved };
-                if (membership_has_limited(m))
-                        wanted[n++] = p_key_make(base, false);
-                if (membership_has_full(m))
-                        wanted[n++] = p_key_make(base, true);
+                n += p_keys_of_membership(base, m, wanted + n);
         }
-        if (n > 1)
-                qsort(wanted, n, sizeof(*wanted), p_key_compare);
-        *ret = (struct desired_port) { wanted, n };
+        *ret = (struct desired_port) { wanted, p_keys_sort(wanted, n) };
         return 0;
 }
 

@@ -38,16 +38,9 @@ static struct drifted find_switch(const struct subnet *s, const struct watch_eve
 /* Counts each key once; keeps the first REWRITE_MAX_KEYS. */
 static void keep_keys(struct p_key *keys, uint32_t n, struct p_key ret[REWRITE_MAX_KEYS], uint32_t *ret_n)
 {
-        *ret_n = 0;
-        if (n > 0)
-                qsort(keys, n, sizeof(*keys), p_key_compare);
-        for (uint32_t i = 0; i < n; i++) {
-                if (i > 0 && keys[i].v == keys[i - 1].v)
-                        continue;
-                if (*ret_n < REWRITE_MAX_KEYS)
-                        ret[*ret_n] = keys[i];
-                (*ret_n)++;
-        }
+        *ret_n = p_keys_sort(keys, n);
+        for (uint32_t i = 0; i < *ret_n && i < REWRITE_MAX_KEYS; i++)
+                ret[i] = keys[i];
 }
 
 /* What the endports of d[0..n) lost (missing), or what they gained. */
