@@ -28,6 +28,16 @@ bool p_keys_hold_base(const struct p_key *keys, uint32_t n, uint16_t base)
         return false;
 }
 
+enum membership p_keys_membership(const struct p_key *keys, uint32_t n, uint16_t base)
+{
+        enum membership m = MEMBERSHIP_NONE;
+
+        for (uint32_t i = 0; m != MEMBERSHIP_BOTH && i < n; i++)
+                if (p_key_base(keys[i]) == base)
+                        m |= p_key_is_full(keys[i]) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED; /* limited and full are both */
+        return m;
+}
+
 uint32_t p_keys_of_membership(uint16_t base, enum membership m, struct p_key ret[2])
 {
         uint32_t n = 0;

@@ -70,6 +70,19 @@ enum membership {
         MEMBERSHIP_BOTH,
 };
 
+/* What a membership is worth: with both entries a port may talk to the same ports as with the full one. */
+enum level {
+        LEVEL_NONE,
+        LEVEL_LIMITED,
+        LEVEL_FULL,
+        N_LEVELS,
+        /* levels of a policy that is not known exactly (knowledge/rule.h): */
+        POLICY_UNKNOWN = N_LEVELS, /* none for a gain, full for a loss */
+        POLICY_UP_TO_LIMITED,      /* none for a gain, limited for a loss */
+        POLICY_FROM_LIMITED,       /* limited for a gain, full for a loss */
+        N_POLICY_LEVELS,
+};
+
 static inline uint16_t p_key_base(struct p_key k)
 {
         return k.v & P_KEY_BASE_MASK;
@@ -125,12 +138,23 @@ static inline bool membership_has_limited(enum membership m)
         return m == MEMBERSHIP_LIMITED || m == MEMBERSHIP_BOTH;
 }
 
+static inline enum level membership_level(enum membership m)
+{
+        return m == MEMBERSHIP_BOTH ? LEVEL_FULL : (enum level) m;
+}
+
 /* For qsort() and bsearch() over struct p_key: by base, the limited before the full entry. */
 int p_key_compare(const void *a, const void *b);
 
 /* True if exactly this entry is among these, which may be in any order; if one of this base is. */
 bool p_keys_hold(const struct p_key *keys, uint32_t n, struct p_key key);
 bool p_keys_hold_base(const struct p_key *keys, uint32_t n, uint16_t base);
+/* The membership that these entries, in any order, give in this base; its level. */
+enum membership p_keys_membership(const struct p_key *keys, uint32_t n, uint16_t base);
+static inline enum level p_keys_level(const struct p_key *keys, uint32_t n, uint16_t base)
+{
+        return membership_level(p_keys_membership(keys, n, base));
+}
 /* The entries that a membership in this base is: none, one, or the limited and then the full one. Returns their number. */
 uint32_t p_keys_of_membership(uint16_t base, enum membership m, struct p_key ret[2]);
 /* Sorts by p_key_compare(), and drops duplicates and unused entries. Returns how many are left. */

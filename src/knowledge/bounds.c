@@ -8,25 +8,16 @@ static const struct bounds ANYTHING = KNOWLEDGE_ANYTHING, NOTHING = { LEVEL_NONE
 
 /* --- bounds of a table ------------------------------------------------------------------------------------------------ */
 
-static enum level level_in(const struct p_key *entries, size_t n, uint16_t base)
-{
-        enum level level = LEVEL_NONE;
-
-        for (size_t i = 0; i < n; i++)
-                if (p_key_base(entries[i]) == base)
-                        level = MAX(level, p_key_is_full(entries[i]) ? LEVEL_FULL : LEVEL_LIMITED);
-        return level;
-}
-
 static enum level level_in_write(const struct knowledge_record *r, const struct knowledge_write *write, uint16_t base)
 {
-        return level_in(write->entries, p_key_block_size(r->capacity, write->block), base);
+        return p_keys_level(write->entries, (uint32_t) p_key_block_size(r->capacity, write->block), base);
 }
 
 /* The bounds over the block as it was read and all writes sent since; `with_suspected`: suspected ones, too. */
 static struct bounds block_bounds(const struct knowledge_record *r, uint16_t block, uint16_t base, bool with_suspected)
 {
-        uint8_t level = level_in(r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, p_key_block_size(r->capacity, block), base);
+        uint8_t level = p_keys_level(r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES,
+                                     (uint32_t) p_key_block_size(r->capacity, block), base);
         struct bounds out = { level, level };
 
         for (size_t i = 0; i < r->n_writes; i++) {
@@ -51,7 +42,7 @@ static struct bounds bounds_without(const struct knowledge_record *r, uint16_t b
         if (!r->entries || r->is_unfollowed)
                 return ANYTHING;
         if (r->n_writes == 0 && without == ALL_BLOCKS) {
-                out.has = out.may = level_in(r->entries, r->capacity, base);
+                out.has = out.may = p_keys_level(r->entries, r->capacity, base);
         } else {
                 for (unsigned block = 0; block * P_KEY_BLOCK_ENTRIES < r->capacity; block++) {
                         struct bounds b = block == without ? NOTHING : block_bounds(r, (uint16_t) block, base, true);
@@ -106,7 +97,7 @@ static enum level level_wanted(const struct desired_port *want, uint16_t base)
 {
         uint32_t i = LOWER_BOUND(item, want->wanted, want->n_wanted, p_key_base(*item) < base);
 
-        return level_in(want->wanted + i, MIN(want->n_wanted - i, 2u), base);
+        return p_keys_level(want->wanted + i, MIN(want->n_wanted - i, 2u), base);
 }
 
 enum level knowledge_policy_level(const struct knowledge_record *p, uint16_t base)
@@ -136,11 +127,6 @@ struct rule_class knowledge_class_of(const struct knowledge *k, uint32_t port, u
 struct bounds knowledge_table_bounds(const struct knowledge *k, uint32_t record, uint16_t base)
 {
         return table_bounds(&k->records[record], base);
-}
-
-struct bounds knowledge_port_bounds(const struct knowledge *k, uint32_t record, uint16_t base)
-{
-        return port_bounds(k, record, base, (struct knowledge_view) { FILTER_BY_LEVEL, SENDS });
 }
 
 /* --- a write ----------------------------------------------------------------------------------------------------------- */

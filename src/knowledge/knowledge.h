@@ -252,9 +252,8 @@ void knowledge_drop_policy(struct knowledge *k);
 
 /* True if every table that counts was read since the last discovery, and no write is open. */
 bool knowledge_is_certain(const struct knowledge *k);
-/* The bounds of one table in a base; and those of what a port (an endport, or the device at a place) sends through its filter. */
+/* The bounds of one table in a base. */
 struct bounds knowledge_table_bounds(const struct knowledge *k, uint32_t record, uint16_t base);
-struct bounds knowledge_port_bounds(const struct knowledge *k, uint32_t record, uint16_t base);
 
 /* Whether this block may be sent to this table, as far as this base is concerned. */
 enum rule_verdict knowledge_judge_block(const struct knowledge *k, uint32_t record, uint16_t block,

@@ -26,18 +26,6 @@
 #include "ib/types.h"
 #include "util/cleanup.h"
 
-enum level {
-        LEVEL_NONE,
-        LEVEL_LIMITED,
-        LEVEL_FULL,
-        N_LEVELS,
-        /* levels of a policy that is not known exactly: */
-        POLICY_UNKNOWN = N_LEVELS, /* none for a gain, full for a loss */
-        POLICY_UP_TO_LIMITED,      /* none for a gain, limited for a loss */
-        POLICY_FROM_LIMITED,       /* limited for a gain, full for a loss */
-        N_POLICY_LEVELS,
-};
-
 /* What is known of a port's level in one base: has <= the level <= may. */
 struct bounds {
         uint8_t has, may; /* enum level */

@@ -4,30 +4,10 @@
 #include <byteswap.h>
 #include <string.h>
 
-/* A port's level in a base. Entries that do not change it may be added or dropped in any phase. */
-enum level {
-        LEVEL_NONE,
-        LEVEL_LIMITED,
-        LEVEL_FULL,
-};
-
-static enum level table_level(const struct p_key *table, uint32_t n, uint16_t base)
-{
-        enum level level = LEVEL_NONE;
-
-        for (uint32_t i = 0; i < n; i++) {
-                if (p_key_base(table[i]) != base)
-                        continue;
-                if (p_key_is_full(table[i]))
-                        return LEVEL_FULL;
-                level = LEVEL_LIMITED;
-        }
-        return level;
-}
-
+/* Entries that do not change the level of a port may be added or dropped in any phase. */
 static enum level wanted_level(const struct port_plan *pp, uint16_t base)
 {
-        return table_level(pp->want->wanted, pp->want->n_wanted, base);
+        return p_keys_level(pp->want->wanted, pp->want->n_wanted, base);
 }
 
 static bool is_wanted_entry(const struct port_plan *pp, struct p_key key)
@@ -52,7 +32,7 @@ static bool gives_way_to_index0(const struct port_plan *pp, struct p_key key)
 
 static enum plan_phase drop_phase(const struct port_plan *pp, struct p_key key)
 {
-        enum level before = table_level(pp->a, pp->capacity, p_key_base(key));
+        enum level before = p_keys_level(pp->a, pp->capacity, p_key_base(key));
         enum level after = wanted_level(pp, p_key_base(key));
 
         /* a full entry that is dropped while the port stays full makes way for index 0, which is raised first */
@@ -67,12 +47,12 @@ static enum plan_phase drop_phase(const struct port_plan *pp, struct p_key key)
 static bool is_grant_by_switch(const struct port_plan *pp, enum level before, uint16_t base)
 {
         return pp->enforces_now && before == LEVEL_NONE && pp->peer && pp->peer->entries &&
-               table_level(pp->peer->entries, pp->peer->capacity, base) != LEVEL_NONE;
+               p_keys_level(pp->peer->entries, pp->peer->capacity, base) != LEVEL_NONE;
 }
 
 static enum plan_phase add_phase(const struct port_plan *pp, struct p_key key)
 {
-        enum level before = table_level(pp->a, pp->capacity, p_key_base(key));
+        enum level before = p_keys_level(pp->a, pp->capacity, p_key_base(key));
 
         if (pp->enforcing)
                 return is_grant_by_switch(pp, before, p_key_base(key)) ? PHASE_GRANT_ENFORCING : PHASE_OPEN;
@@ -208,7 +188,7 @@ static bool belongs_at_index0(const struct port_plan *pp, struct p_key key)
  * drops.) */
 static bool index0_can_take(const struct port_plan *pp, struct p_key key)
 {
-        if (p_key_is_used(pp->b[0]) || table_level(pp->b, pp->capacity, p_key_base(key)) != LEVEL_NONE)
+        if (p_key_is_used(pp->b[0]) || p_keys_level(pp->b, pp->capacity, p_key_base(key)) != LEVEL_NONE)
                 return false;
         return !p_key_is_used(pp->a[0]) || pp->options->repair_index0;
 }

@@ -140,21 +140,13 @@ int changes_compute(struct arena *a, const struct plan *plan, const struct obser
         return r;
 }
 
-/* Full and both have one level: a port may talk to the same ports with either. */
-static int level(enum membership m)
-{
-        if (m == MEMBERSHIP_NONE)
-                return 0;
-        return membership_has_full(m) ? 2 : 1;
-}
-
 char change_mark(const struct change *c)
 {
-        int before = level(c->before), after = level(c->after);
+        enum level before = membership_level(c->before), after = membership_level(c->after);
 
-        if (before == 0)
+        if (before == LEVEL_NONE)
                 return '+';
-        if (after == 0)
+        if (after == LEVEL_NONE)
                 return '-';
         if (before == after)
                 return '~';

@@ -146,16 +146,6 @@ int verbs_tables_verify(struct arena *a, const struct desired *desired, const st
 
 /* --- without a snapshot ------------------------------------------------------------------------------------------- */
 
-static enum membership membership_of(const struct kernel_table *t, uint16_t base)
-{
-        bool full = p_keys_hold(t->entries, t->n_entries, p_key_make(base, true));
-        bool limited = p_keys_hold(t->entries, t->n_entries, p_key_make(base, false));
-
-        if (full)
-                return limited ? MEMBERSHIP_BOTH : MEMBERSHIP_FULL;
-        return limited ? MEMBERSHIP_LIMITED : MEMBERSHIP_NONE;
-}
-
 /* The desired entries of a table: in each partition the membership that the table has, if it is possible, else the likely one. */
 static int choose_desired(struct arena *a, const struct possibilities *possible, const struct kernel_table *t,
                   struct local_verification *lv, struct desired_port *ret)
@@ -169,7 +159,7 @@ static int choose_desired(struct arena *a, const struct possibilities *possible,
         for (uint32_t i = 0; i < policy->n_partitions; i++) {
                 const struct possible_membership *item = &possible->items[(size_t) t->port * policy->n_partitions + i];
                 uint16_t base = policy->partitions[i].base;
-                enum membership found = membership_of(t, base), m = item->likely;
+                enum membership found = p_keys_membership(t->entries, t->n_entries, base), m = item->likely;
                 bool is_possible = item->possible & MEMBERSHIP_BIT(found);
 
                 if (is_possible)

@@ -1333,8 +1333,8 @@ WRONGS += [
 
     # at the borders of a table, and of what is done at index 0
     Wrong("plan-peer-is-as-large", PORT_PLAN,
-          "table_level(pp->peer->entries, pp->peer->capacity, base)",
-          "table_level(pp->peer->entries, pp->capacity, base)"),
+          "p_keys_level(pp->peer->entries, pp->peer->capacity, base)",
+          "p_keys_level(pp->peer->entries, pp->capacity, base)"),
     Wrong("plan-index0-is-what-is-left", PORT_PLAN,
           "for (i = first_index(pp); i < pp->capacity; i++) {\n                bool is_repaired",
           "for (i = 0; i < pp->capacity; i++) {\n                bool is_repaired"),
@@ -1345,7 +1345,7 @@ WRONGS += [
           "if (i >= first_index(pp) && i < pp->capacity && is_free(pp, i))",
           "if (i >= first_index(pp) && i <= pp->capacity && is_free(pp, i))"),
     Wrong("plan-second-entry-at-index0", PORT_PLAN,
-          "if (p_key_is_used(pp->b[0]) || table_level(pp->b, pp->capacity, p_key_base(key)) != LEVEL_NONE)",
+          "if (p_key_is_used(pp->b[0]) || p_keys_level(pp->b, pp->capacity, p_key_base(key)) != LEVEL_NONE)",
           "if (p_key_is_used(pp->b[0]))"),
     Wrong("plan-index0-comes-last", PORT_PLAN, "place_of_turn(pp, turn, pass == 0);", "place_of_turn(pp, turn, pass == 1);"),
     Wrong("plan-repair-at-the-edge-of-a-block", PORT_PLAN, "index < P_KEY_BLOCK_ENTRIES ?", "index <= P_KEY_BLOCK_ENTRIES ?"),

@@ -3,6 +3,7 @@
 
 /* One switch, whose port i + 1 leads to host i, and the knowledge of their tables. For tests of knowledge and gate. */
 
+#include "knowledge/knowledge_internal.h"
 #include "knowledge/memory.h"
 
 #define G(x)      ((struct guid) { (x) })
@@ -27,6 +28,12 @@ struct scene {
         bool incomplete;                 /* the switch did not answer all queries */
         bool moved;                      /* host 1 is at the port of host 0 */
 };
+
+/* The bounds of what a port (an endport, or the device at a place) sends through its filter. */
+static inline struct bounds knowledge_port_bounds(const struct knowledge *knowledge, uint32_t record, uint16_t base)
+{
+        return knowledge_class_of(knowledge, record, base, (struct knowledge_view) { FILTER_BY_LEVEL, SENDS }).bounds;
+}
 
 uint64_t host_guid(unsigned host);
 struct subnet *make_subnet(const struct scene *s);
