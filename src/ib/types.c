@@ -61,6 +61,15 @@ uint32_t p_keys_sort(struct p_key *keys, uint32_t n)
         return kept;
 }
 
+uint32_t p_keys_count(const struct p_key *keys, uint32_t n)
+{
+        uint32_t used = 0;
+
+        for (uint32_t i = 0; i < n; i++)
+                used += p_key_is_used(keys[i]);
+        return used;
+}
+
 static bool covers(const struct p_key *table, uint32_t n, struct p_key key)
 {
         for (uint32_t i = 0; i < n; i++)

@@ -159,6 +159,8 @@ static inline enum level p_keys_level(const struct p_key *keys, uint32_t n, uint
 uint32_t p_keys_of_membership(uint16_t base, enum membership m, struct p_key ret[2]);
 /* Sorts by p_key_compare(), and drops duplicates and unused entries. Returns how many are left. */
 uint32_t p_keys_sort(struct p_key *keys, uint32_t n);
+/* The number of entries in use. */
+uint32_t p_keys_count(const struct p_key *keys, uint32_t n);
 /* The first entry in use of `keys` that no entry of `table` covers, by the same base and at least its membership; NULL: all are
  * covered. Borrows from `keys`. */
 const struct p_key *p_keys_find_uncovered(const struct p_key *table, uint32_t n_table, const struct p_key *keys, uint32_t n_keys);

@@ -14,14 +14,8 @@
 #define ERRORS_PER_KIND   1000
 #define WARNINGS_PER_KIND 50
 
-/* A growing list of writes. It becomes a plan_step when all ports have been planned. */
-struct write_list {
-        struct plan_write *items;
-        uint32_t n, allocated;
-};
-
-/* The number of findings of one kind. */
-struct finding_count {
+/* Findings of one kind. */
+struct finding_kind {
         enum finding_severity severity;
         enum finding_code code;
         uint32_t n;
@@ -35,18 +29,10 @@ struct planner {
         const struct plan_options *options;
         struct findings *findings;
         struct plan *plan;
-        struct write_list lists[PLAN_N_PHASES];
-        struct finding_count capacity, transition, index0, unreachable, enforcement_off, enforcement_skipped;
+        uint32_t allocated[PLAN_N_PHASES]; /* writes of each step of the plan */
+        struct finding_kind capacity, transition, index0, unreachable, enforcement_off, enforcement_skipped;
         bool refused;
 };
-
-static void planner_done(struct planner *pl)
-{
-        size_t i;
-
-        for (i = 0; i < ELEMENTS(pl->lists); i++)
-                free(pl->lists[i].items);
-}
 
 void plan_options_from_settings(const struct settings *s, struct plan_options *ret)
 {
@@ -94,21 +80,18 @@ static uint32_t most_findings(enum finding_severity severity)
 }
 
 /* Reports one more finding of a kind, unless enough were reported. */
-static void report(struct planner *pl, struct finding_count *t, enum finding_severity severity, enum finding_code code,
-                   const char *text)
+static void report(struct planner *pl, struct finding_kind *t, const char *text)
 {
-        t->severity = severity;
-        t->code = code;
-        if (severity == FINDING_ERROR && !(pl->options->in_force && freeze_is_of_ports(code)))
+        if (t->severity == FINDING_ERROR && !(pl->options->in_force && freeze_is_of_ports(t->code)))
                 pl->refused = true;
         if (!text)
                 pl->findings->out_of_memory = true;
-        else if (t->n < most_findings(severity))
-                (void) findings_add(pl->findings, severity, code, NULL, "%s", text);
+        else if (t->n < most_findings(t->severity))
+                (void) findings_add(pl->findings, t->severity, t->code, NULL, "%s", text);
         t->n++;
 }
 
-static void report_rest(struct planner *pl, const struct finding_count *t)
+static void report_rest(struct planner *pl, const struct finding_kind *t)
 {
         if (t->n > most_findings(t->severity))
                 (void) findings_add(pl->findings, t->severity, t->code, NULL, "... and %u more port%s like this",
@@ -117,7 +100,7 @@ static void report_rest(struct planner *pl, const struct finding_count *t)
 
 static void report_overflow(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
-        report(pl, &pl->capacity, FINDING_ERROR, FINDING_PLAN_CAPACITY,
+        report(pl, &pl->capacity,
                arena_printf(pl->arena, "%s: its P_Key table holds %u entries and would need %u%s", label(pl, port),
                             pp->capacity, pp->needed,
                             pp->enforcing ? " (the device plugged in there is in too many partitions to be enforced; "
@@ -127,7 +110,7 @@ static void report_overflow(struct planner *pl, uint32_t port, const struct port
 
 static void report_stuck(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
-        report(pl, &pl->transition, FINDING_ERROR, FINDING_PLAN_CAPACITY_TRANSITION,
+        report(pl, &pl->transition,
                arena_printf(pl->arena,
                             "%s: its P_Key table of %u entries is too full for a safe change (%u needed, but no index is free "
                             "when the new entry must be written); use two policies, with the removal first",
@@ -136,9 +119,9 @@ static void report_stuck(struct planner *pl, uint32_t port, const struct port_pl
 
 static void report_index0(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
-        report(pl, &pl->index0, FINDING_WARNING, FINDING_PLAN_INDEX0,
-               arena_printf(pl->arena, "%s: index 0 holds 0x%04x, not an entry of 0x%04x (%s)", label(pl, port),
-                            pp->b[0].v, pp->index0_base,
+        report(pl, &pl->index0,
+               arena_printf(pl->arena, "%s: index 0 holds 0x%04x, not an entry of 0x%04x (%s)", label(pl, port), pp->b[0].v,
+                            pp->index0_base,
                             pp->options->repair_index0 ? "it cannot be moved: no index is free, or it is not pkeyd's"
                                                      : "'repair_index0: true' repairs it"));
 }
@@ -147,28 +130,24 @@ static void report_unreachable(struct planner *pl, uint32_t port)
 {
         const struct observed_table *t = &pl->observed->tables[port];
         const char *what = t->source == TABLE_ASSUMED ? "pkeyd plans with what it held last" : "it is left out of the plan";
+        const char *why = t->failure == MAD_REFUSED ?
+                                  arena_printf(pl->arena, "status 0x%04x: %s", t->mad_status, mad_status_to_string(t->mad_status)) :
+                                  arena_printf(pl->arena, "%s; a wrong M_Key gets no answer either", mad_outcome_to_string(t->failure));
 
-        if (t->failure == MAD_REFUSED)
-                report(pl, &pl->unreachable, FINDING_WARNING, FINDING_PLAN_UNREACHABLE,
-                       arena_printf(pl->arena, "%s: its P_Key table could not be read (status 0x%04x: %s); %s",
-                                    label(pl, port), t->mad_status, mad_status_to_string(t->mad_status), what));
-        else
-                report(pl, &pl->unreachable, FINDING_WARNING, FINDING_PLAN_UNREACHABLE,
-                       arena_printf(pl->arena,
-                                    "%s: its P_Key table could not be read (%s; a wrong M_Key gets no answer either); %s",
-                                    label(pl, port), mad_outcome_to_string(t->failure), what));
+        report(pl, &pl->unreachable,
+               why ? arena_printf(pl->arena, "%s: its P_Key table could not be read (%s); %s", label(pl, port), why, what) : NULL);
 }
 
 /* --- writes ---------------------------------------------------------------------------------------------------------- */
 
 static struct plan_write *add_write(struct planner *pl, enum plan_phase phase)
 {
-        struct write_list *l = &pl->lists[phase];
+        struct plan_step *step = &pl->plan->steps[phase];
 
-        if (VECTOR_GROW(NULL, l->items, l->n, l->allocated) < 0)
+        if (VECTOR_GROW(pl->arena, step->writes, step->n_writes, pl->allocated[phase]) < 0)
                 return NULL;
-        memset(&l->items[l->n], 0, sizeof(*l->items));
-        return &l->items[l->n++];
+        memset(&step->writes[step->n_writes], 0, sizeof(*step->writes));
+        return &step->writes[step->n_writes++];
 }
 
 /* Returns true, with the new value, if the entry changes in this phase. */
@@ -228,8 +207,7 @@ static int write_block(struct planner *pl, const struct port_plan *pp, uint32_t 
 static int write_table(struct planner *pl, const struct port_plan *pp, uint32_t port)
 {
         _cleanup_free_ struct p_key *now = malloc(MAX((size_t) 1, pp->capacity * sizeof(*now)));
-        enum plan_phase phase;
-        uint16_t block, n_blocks = p_key_table_blocks(pp->capacity);
+        uint16_t n_blocks = p_key_table_blocks(pp->capacity);
         int r;
 
         if (!now)
@@ -237,8 +215,8 @@ static int write_table(struct planner *pl, const struct port_plan *pp, uint32_t 
         if (memcmp(pp->observed, pp->b, pp->capacity * sizeof(*pp->b)) == 0)
                 return 0;
         memcpy(now, pp->observed, pp->capacity * sizeof(*now));
-        for (phase = 0; phase < PLAN_N_PHASES; phase++)
-                for (block = 0; block < n_blocks; block++) {
+        for (enum plan_phase phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (uint16_t block = 0; block < n_blocks; block++) {
                         r = write_block(pl, pp, port, phase, block, now);
                         if (r < 0)
                                 return r;
@@ -359,14 +337,14 @@ static void wanted_enforcement(struct planner *pl, uint32_t port, bool *ret_inbo
         if (!*ret_inbound && !*ret_outbound)
                 return;
         if (!pl->plan->final_tables[port]) {
-                report(pl, &pl->enforcement_off, FINDING_WARNING, FINDING_PLAN_ENFORCEMENT_OFF,
+                report(pl, &pl->enforcement_off,
                        arena_printf(pl->arena,
                                     "%s: partitions are not enforced here: the device plugged in is in more of them than the "
                                     "table of %u entries holds (enforcement_overflow: disable)",
                                     label(pl, port), pl->observed->tables[port].capacity));
                 *ret_inbound = *ret_outbound = false;
         } else if ((cut_off = find_cut_off(pl, port))) {
-                report(pl, &pl->enforcement_skipped, FINDING_WARNING, FINDING_PLAN_ENFORCEMENT_SKIPPED,
+                report(pl, &pl->enforcement_skipped,
                        arena_printf(pl->arena,
                                     "%s: enforcement is left as it is: the device plugged in holds 0x%04x, which pkeyd does not "
                                     "manage and which would be cut off",
@@ -429,15 +407,15 @@ static int plan_enforcement(struct planner *pl, uint32_t port)
 /* --- frozen ports ---------------------------------------------------------------------------------------------------- */
 
 /* Drops what was planned for a peer before it was frozen. */
-static void drop_frozen(struct planner *pl, struct write_list *l)
+static void drop_frozen(struct plan *plan, struct plan_step *step)
 {
         uint32_t kept = 0;
 
-        for (uint32_t i = 0; i < l->n; i++)
-                if (pl->plan->frozen[l->items[i].port] == FREEZE_NONE)
-                        l->items[kept++] = l->items[i];
-        pl->plan->n_block_writes -= l->n - kept;
-        l->n = kept;
+        for (uint32_t i = 0; i < step->n_writes; i++)
+                if (plan->frozen[step->writes[i].port] == FREEZE_NONE)
+                        step->writes[kept++] = step->writes[i];
+        plan->n_block_writes -= step->n_writes - kept;
+        step->n_writes = kept;
 }
 
 /* Runs after all tables are planned, and before enforcement is. */
@@ -454,8 +432,8 @@ static int leave_frozen(struct planner *pl, bool *affected)
                         return -ENOMEM;
                 memcpy(pl->plan->final_tables[i], t->entries, t->capacity * sizeof(*t->entries));
         }
-        for (size_t phase = 0; phase < ELEMENTS(pl->lists); phase++)
-                drop_frozen(pl, &pl->lists[phase]);
+        for (size_t phase = 0; phase < PLAN_N_PHASES; phase++)
+                drop_frozen(pl->plan, &pl->plan->steps[phase]);
         return 0;
 }
 
@@ -465,12 +443,11 @@ static int plan_ports(struct planner *pl)
 {
         const struct subnet *s = pl->desired->subnet;
         _cleanup_free_ bool *affected = calloc(MAX(s->n_ports, 1u), sizeof(*affected));
-        uint32_t i;
         int r;
 
         if (!affected)
                 return -ENOMEM;
-        for (i = 0; i < s->n_ports; i++) {
+        for (uint32_t i = 0; i < s->n_ports; i++) {
                 if (!subnet_port_is_managed(s, &s->ports[i]))
                         continue;
                 r = plan_port(pl, i);
@@ -482,7 +459,7 @@ static int plan_ports(struct planner *pl)
         if (r < 0)
                 return r;
         /* after all tables, because whether a port may enforce depends on its peer's table */
-        for (i = 0; i < s->n_ports; i++) {
+        for (uint32_t i = 0; i < s->n_ports; i++) {
                 if (!subnet_port_can_enforce(s, &s->ports[i]) || pl->observed->tables[i].source != TABLE_READ ||
                     pl->plan->frozen[i] != FREEZE_NONE)
                         continue;
@@ -491,26 +468,8 @@ static int plan_ports(struct planner *pl)
                         return r;
                 affected[i] = affected[i] || r > 0;
         }
-        for (i = 0; i < s->n_ports; i++)
+        for (uint32_t i = 0; i < s->n_ports; i++)
                 pl->plan->n_ports_affected += affected[i];
-        return 0;
-}
-
-static int fill_steps(struct planner *pl)
-{
-        enum plan_phase phase;
-        struct plan_step *step;
-
-        for (phase = 0; phase < PLAN_N_PHASES; phase++) {
-                step = &pl->plan->steps[phase];
-                step->phase = phase;
-                step->n_writes = pl->lists[phase].n;
-                step->writes = arena_new_array(pl->arena, struct plan_write, step->n_writes);
-                if (!step->writes)
-                        return -ENOMEM;
-                if (step->n_writes)
-                        memcpy(step->writes, pl->lists[phase].items, step->n_writes * sizeof(*step->writes));
-        }
         return 0;
 }
 
@@ -518,20 +477,24 @@ int plan_compute(struct arena *a, const struct desired *desired, const struct ob
                  const struct index_memory *memory, const struct plan_options *options, struct findings *findings,
                  struct plan **ret)
 {
-        _cleanup_(planner_done) struct planner pl = {
-                .arena = a,
-                .desired = desired,
-                .observed = observed,
-                .memory = memory,
-                .options = options,
-                .findings = findings,
+        struct planner pl = {
+                .arena = a, .desired = desired, .observed = observed, .memory = memory, .options = options, .findings = findings,
                 .plan = arena_new_object(a, struct plan),
+                .capacity = { FINDING_ERROR, FINDING_PLAN_CAPACITY }, .transition = { FINDING_ERROR, FINDING_PLAN_CAPACITY_TRANSITION },
+                .index0 = { FINDING_WARNING, FINDING_PLAN_INDEX0 }, .unreachable = { FINDING_WARNING, FINDING_PLAN_UNREACHABLE },
+                .enforcement_off = { FINDING_WARNING, FINDING_PLAN_ENFORCEMENT_OFF },
+                .enforcement_skipped = { FINDING_WARNING, FINDING_PLAN_ENFORCEMENT_SKIPPED },
         };
         int r;
 
         assert(desired->subnet == observed->subnet); /* ports are indexes into it */
         if (!pl.plan)
                 return -ENOMEM;
+        for (enum plan_phase phase = 0; phase < PLAN_N_PHASES; phase++) {
+                pl.plan->steps[phase] = (struct plan_step) { phase, arena_new_array(a, struct plan_write, 0), 0 };
+                if (!pl.plan->steps[phase].writes)
+                        return -ENOMEM;
+        }
         pl.plan->subnet = desired->subnet;
         pl.plan->desired = desired;
         pl.plan->final_tables = arena_new_array(a, struct p_key *, desired->subnet->n_ports);
@@ -549,9 +512,6 @@ int plan_compute(struct arena *a, const struct desired *desired, const struct ob
         report_rest(&pl, &pl.unreachable);
         report_rest(&pl, &pl.enforcement_off);
         report_rest(&pl, &pl.enforcement_skipped);
-        r = fill_steps(&pl);
-        if (r < 0)
-                return r;
         if (pl.refused || findings->out_of_memory)
                 return findings->out_of_memory ? -ENOMEM : -EBADMSG;
         *ret = pl.plan;

@@ -83,16 +83,17 @@ enum plan_phase port_plan_add_phase(const struct port_plan *pp, uint16_t index)
 
 /* --- where a new entry goes ------------------------------------------------------------------------------------------ */
 
-/* True if the index is unused before and after this transition and is not emptied by a repair within it. */
-static bool is_free(const struct port_plan *pp, uint16_t index)
-{
-        return !p_key_is_used(pp->observed[index]) && !p_key_is_used(pp->a[index]) && !p_key_is_used(pp->b[index]);
-}
-
 /* Index 0 of an endport is reserved for one partition, whether the port has it or not. */
 static uint16_t first_index(const struct port_plan *pp)
 {
         return pp->index0_base ? 1 : 0;
+}
+
+/* True if an entry may go to this index: it is unused before and after this transition and is not emptied by a repair within it. */
+static bool is_free(const struct port_plan *pp, uint16_t index)
+{
+        return index >= first_index(pp) && index < pp->capacity && !p_key_is_used(pp->observed[index]) &&
+               !p_key_is_used(pp->a[index]) && !p_key_is_used(pp->b[index]);
 }
 
 /* The index after the highest one that was ever used, as far as is known. */
@@ -110,9 +111,7 @@ static uint32_t first_never_used(const struct port_plan *pp)
 
 static bool is_remembered(const struct port_plan *pp, uint16_t index)
 {
-        size_t k;
-
-        for (k = 0; k < pp->n_freed; k++)
+        for (size_t k = 0; k < pp->n_freed; k++)
                 if (pp->freed[k].index == index)
                         return true;
         return false;
@@ -122,9 +121,7 @@ static bool is_remembered(const struct port_plan *pp, uint16_t index)
  * left. */
 static int freed_just_now(const struct port_plan *pp, struct p_key key)
 {
-        uint16_t i;
-
-        for (i = first_index(pp); i < pp->capacity; i++) {
+        for (uint16_t i = first_index(pp); i < pp->capacity; i++) {
                 bool is_repaired = p_key_is_used(pp->observed[i]) && !p_key_is_used(pp->a[i]);
                 bool is_dropped = p_key_is_used(pp->a[i]) && drop_phase(pp, pp->a[i]) < add_phase(pp, key);
 
@@ -139,13 +136,12 @@ static int freed_just_now(const struct port_plan *pp, struct p_key key)
 static int former_index(const struct port_plan *pp, struct p_key key, bool lost)
 {
         bool either = !is_wanted_entry(pp, p_key_make(p_key_base(key), !p_key_is_full(key)));
-        const struct freed_index *f;
-        size_t k;
 
-        for (k = pp->n_freed; k > 0; k--) {
-                f = &pp->freed[k - 1];
+        for (size_t k = pp->n_freed; k > 0; k--) {
+                const struct freed_index *f = &pp->freed[k - 1];
+
                 if (f->lost == lost && f->base == p_key_base(key) && (either || f->full == p_key_is_full(key)) &&
-                    f->index >= first_index(pp) && f->index < pp->capacity && is_free(pp, f->index))
+                    is_free(pp, f->index))
                         return f->index;
         }
         return -1;
@@ -157,24 +153,20 @@ static int choose_index(const struct port_plan *pp, struct p_key key)
 {
         uint32_t next = first_never_used(pp);
         int own = former_index(pp, key, true);
-        uint16_t i;
-        size_t k;
 
         if (own >= 0)
                 return own;
         if (next < pp->capacity)
                 return (int) next;
-        for (i = first_index(pp); i < pp->capacity; i++)
+        for (uint16_t i = first_index(pp); i < pp->capacity; i++)
                 if (is_free(pp, i) && !is_remembered(pp, i))
                         return i;
         own = former_index(pp, key, false);
         if (own >= 0)
                 return own;
-        for (k = 0; k < pp->n_freed; k++) {
-                i = pp->freed[k].index;
-                if (i >= first_index(pp) && i < pp->capacity && is_free(pp, i))
-                        return i;
-        }
+        for (size_t k = 0; k < pp->n_freed; k++)
+                if (is_free(pp, pp->freed[k].index))
+                        return pp->freed[k].index;
         return freed_just_now(pp, key);
 }
 
@@ -195,12 +187,8 @@ static bool index0_can_take(const struct port_plan *pp, struct p_key key)
 
 static void place(struct port_plan *pp, struct p_key key)
 {
-        int index;
+        int index = belongs_at_index0(pp, key) && index0_can_take(pp, key) ? 0 : choose_index(pp, key);
 
-        if (belongs_at_index0(pp, key) && index0_can_take(pp, key))
-                index = 0;
-        else
-                index = choose_index(pp, key);
         if (index < 0)
                 pp->stuck = true;
         else
@@ -209,12 +197,11 @@ static void place(struct port_plan *pp, struct p_key key)
 
 /* --- B --------------------------------------------------------------------------------------------------------------- */
 
-static int find_entry(const struct p_key *table, uint16_t capacity, struct p_key key)
+/* The first entry that has this value in the bits of `mask`; -1: none. */
+static int find_entry(const struct p_key *table, uint16_t capacity, uint16_t value, uint16_t mask)
 {
-        uint16_t i;
-
-        for (i = 0; i < capacity; i++)
-                if (table[i].v == key.v)
+        for (uint16_t i = 0; i < capacity; i++)
+                if ((table[i].v & mask) == value)
                         return i;
         return -1;
 }
@@ -223,17 +210,12 @@ static int find_entry(const struct p_key *table, uint16_t capacity, struct p_key
  * place() adds what is missing then. */
 static void keep_entries_of(struct port_plan *pp, uint32_t first, uint32_t n)
 {
-        struct p_key key, other;
-        uint32_t i;
-        int index;
+        for (uint32_t i = first; i < first + n; i++) {
+                struct p_key key = pp->want->wanted[i];
+                int index = n == 1 && gives_way_to_index0(pp, key) ? 0 : find_entry(pp->a, pp->capacity, key.v, UINT16_MAX);
 
-        for (i = first; i < first + n; i++) {
-                key = pp->want->wanted[i];
-                index = n == 1 && gives_way_to_index0(pp, key) ? 0 : find_entry(pp->a, pp->capacity, key);
-                if (index < 0 && n == 1) {
-                        other = p_key_make(p_key_base(key), !p_key_is_full(key));
-                        index = find_entry(pp->a, pp->capacity, other);
-                }
+                if (index < 0 && n == 1)
+                        index = find_entry(pp->a, pp->capacity, p_key_base(key), P_KEY_BASE_MASK);
                 if (index >= 0)
                         pp->b[index] = key;
         }
@@ -243,47 +225,35 @@ static uint32_t entries_of_base(const struct port_plan *pp, uint32_t first)
 {
         uint32_t n = 1;
 
-        while (first + n < pp->want->n_wanted &&
-               p_key_same_partition(pp->want->wanted[first], pp->want->wanted[first + n]))
+        while (first + n < pp->want->n_wanted && p_key_same_partition(pp->want->wanted[first], pp->want->wanted[first + n]))
                 n++;
         return n;
 }
 
 static void keep_entries(struct port_plan *pp)
 {
-        uint32_t i, n;
-        uint16_t k;
+        uint32_t n;
 
         memset(pp->b, 0, pp->capacity * sizeof(*pp->b));
-        for (k = 0; k < pp->capacity; k++)
+        for (uint16_t k = 0; k < pp->capacity; k++)
                 if (p_key_is_used(pp->a[k]) && !port_plan_may_touch(pp, pp->a[k]))
                         pp->b[k] = pp->a[k];
-        for (i = 0; i < pp->want->n_wanted; i += n) {
+        for (uint32_t i = 0; i < pp->want->n_wanted; i += n) {
                 n = entries_of_base(pp, i);
                 keep_entries_of(pp, i, n);
         }
         /* an unused entry may hold 0x8000, which need not be written */
-        for (k = 0; k < pp->capacity; k++)
+        for (uint16_t k = 0; k < pp->capacity; k++)
                 if (!p_key_is_used(pp->a[k]) && !p_key_is_used(pp->b[k]))
                         pp->b[k] = pp->a[k];
 }
 
-static uint32_t count_used(const struct p_key *table, uint16_t capacity)
-{
-        uint32_t n = 0;
-        uint16_t i;
-
-        for (i = 0; i < capacity; i++)
-                n += p_key_is_used(table[i]);
-        return n;
-}
-
 static uint32_t count_missing(const struct port_plan *pp)
 {
-        uint32_t i, n = 0;
+        uint32_t n = 0;
 
-        for (i = 0; i < pp->want->n_wanted; i++)
-                n += find_entry(pp->b, pp->capacity, pp->want->wanted[i]) < 0;
+        for (uint32_t i = 0; i < pp->want->n_wanted; i++)
+                n += !p_keys_hold(pp->b, pp->capacity, pp->want->wanted[i]);
         return n;
 }
 
@@ -314,34 +284,22 @@ static void place_of_turn(struct port_plan *pp, uint32_t turn, bool at_index0)
                 struct p_key key = pp->want->wanted[i];
 
                 if (turn_of(pp, key) == turn && belongs_at_index0(pp, key) == at_index0 &&
-                    find_entry(pp->b, pp->capacity, key) < 0)
+                    !p_keys_hold(pp->b, pp->capacity, key))
                         place(pp, key);
         }
 }
 
 static void place_missing(struct port_plan *pp)
 {
-        int pass;
-
         if (count_missing(pp) == 0)
                 return; /* the usual case */
         /* the partition that belongs at index 0 first, so that it does not get another index */
-        for (pass = 0; pass < 2; pass++)
+        for (int pass = 0; pass < 2; pass++)
                 for (uint32_t turn = next_turn(pp, -1); turn != UINT32_MAX; turn = next_turn(pp, turn))
                         place_of_turn(pp, turn, pass == 0);
 }
 
 /* --- repair of index 0 ----------------------------------------------------------------------------------------------- */
-
-static int find_base(const struct p_key *table, uint16_t capacity, uint16_t base)
-{
-        uint16_t i;
-
-        for (i = 0; i < capacity; i++)
-                if (p_key_base(table[i]) == base)
-                        return i;
-        return -1;
-}
 
 static void repair_entry(struct port_plan *pp, int index, struct p_key key, enum plan_phase phase)
 {
@@ -357,7 +315,7 @@ static void repair_entry(struct port_plan *pp, int index, struct p_key key, enum
  */
 static void repair_index0(struct port_plan *pp)
 {
-        int old = find_base(pp->a, pp->capacity, pp->index0_base), place_of_displaced;
+        int old = find_entry(pp->a, pp->capacity, pp->index0_base, P_KEY_BASE_MASK), place_of_displaced;
         struct p_key displaced = pp->a[0];
 
         if (old <= 0)
@@ -386,7 +344,7 @@ void port_plan_compute(struct port_plan *pp)
                 repair_index0(pp);
 
         keep_entries(pp);
-        pp->needed = count_used(pp->b, pp->capacity) + count_missing(pp);
+        pp->needed = p_keys_count(pp->b, pp->capacity) + count_missing(pp);
         pp->overflow = pp->needed > pp->capacity;
         if (pp->overflow)
                 return;

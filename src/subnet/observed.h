@@ -40,11 +40,7 @@ struct observed *observed_copy(struct arena *a, const struct observed *from);
 /* The number of entries in use. */
 static inline uint32_t observed_table_count(const struct observed_table *t)
 {
-        uint32_t n = 0;
-
-        for (uint32_t i = 0; i < t->capacity; i++)
-                n += p_key_is_used(t->entries[i]);
-        return n;
+        return p_keys_count(t->entries, t->capacity);
 }
 
 static inline uint16_t observed_table_blocks(const struct observed_table *t)

@@ -27,15 +27,11 @@ static uint32_t merge_levels(struct explain_level *levels, uint32_t n)
 
 int explain_table_make(struct arena *a, const struct p_key *entries, uint32_t n, struct explain_table *ret)
 {
-        struct explain_level *levels;
+        struct explain_level *levels = arena_new_array(a, struct explain_level, p_keys_count(entries, n));
         uint32_t n_used = 0;
 
-        for (uint32_t i = 0; i < n; i++)
-                n_used += p_key_is_used(entries[i]);
-        levels = arena_new_array(a, struct explain_level, n_used);
         if (!levels)
                 return -ENOMEM;
-        n_used = 0;
         for (uint32_t i = 0; i < n; i++)
                 if (p_key_is_used(entries[i]))
                         levels[n_used++] = (struct explain_level) {
