@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/scan.h"
+
 #define MAX_COMPLAINTS 20
 #define MAX_DIGITS     16
 #define MAX_WORDS      3 /* of a line: one more than is valid */
@@ -172,16 +174,11 @@ static int read_line(struct reader *r, unsigned number, const char *line, size_t
 
 static int read_lines(struct reader *r, const char *bytes, size_t n)
 {
-        unsigned number = 1;
+        struct scan rest = { bytes, bytes + n }, line;
         int e = 0;
 
-        for (size_t i = 0; e == 0 && i < n && r->n_complaints < MAX_COMPLAINTS; number++) {
-                const char *end = memchr(bytes + i, '\n', n - i);
-                size_t length = end ? (size_t) (end - bytes) - i : n - i;
-
-                e = read_line(r, number, bytes + i, length);
-                i += length + 1;
-        }
+        for (unsigned number = 1; e == 0 && r->n_complaints < MAX_COMPLAINTS && scan_line(&rest, &line); number++)
+                e = read_line(r, number, line.p, (size_t) (line.end - line.p));
         return e;
 }
 

@@ -6,6 +6,7 @@
 
 #include "knowledge/knowledge_internal.h"
 #include "util/json.h"
+#include "util/scan.h"
 #include "util/text.h"
 
 #define DISCOVERY_KEY KNOWLEDGE_PREFIX "discovery"
@@ -169,46 +170,29 @@ void knowledge_unstore(struct knowledge *k)
 
 /* --- from the store ---------------------------------------------------------------------------------------------------- */
 
-/* Parses "0xGUID/NUMBER" and moves *text behind it. */
-static int parse_port(const char **text, struct guid *ret_node, uint8_t *ret_number)
+/* "0xGUID/NUMBER", with 16 digits of the GUID */
+static int take_port(struct scan *s, struct guid *ret_node, uint8_t *ret_number)
 {
-        unsigned long number;
-        const char *digits;
-        char *end;
+        const char *start = s->p;
+        uint64_t number;
 
-        if (strncmp(*text, "0x", 2) != 0)
-                return -EBADMSG;
-        ret_node->v = strtoull(*text, &end, 16);
-        if (end != *text + 18 || *end != '/' || ret_node->v == 0)
-                return -EBADMSG;
-        digits = end + 1;
-        number = strtoul(digits, &end, 10);
-        if (*digits < '0' || *digits > '9' || number > UINT8_MAX)
+        if (!scan_word(s, "0x") || !scan_number(s, 16, UINT64_MAX, &ret_node->v) || ret_node->v == 0 || s->p != start + 18 ||
+            !scan_char(s, '/') || !scan_number(s, 10, UINT8_MAX, &number))
                 return -EBADMSG;
         *ret_number = (uint8_t) number;
-        *text = end;
         return 0;
-}
-
-/* Parses "0xGUID/NUMBER" with nothing behind it. */
-static int port_from_text(const char *text, struct guid *ret_node, uint8_t *ret_number)
-{
-        int r = parse_port(&text, ret_node, ret_number);
-
-        return r == 0 && *text != '\0' ? -EBADMSG : r;
 }
 
 static int name_from_key(const char *key, struct knowledge_name *ret)
 {
-        if (strncmp(key, KNOWLEDGE_PREFIX, strlen(KNOWLEDGE_PREFIX)) != 0)
-                return -EBADMSG;
-        key += strlen(KNOWLEDGE_PREFIX);
-        for (size_t i = 0; i < ELEMENTS(kinds); i++) {
-                size_t n = strlen(kinds[i]);
+        struct scan s = { key, key + strlen(key) };
 
+        if (!scan_word(&s, KNOWLEDGE_PREFIX))
+                return -EBADMSG;
+        for (size_t i = 0; i < ELEMENTS(kinds); i++) {
                 *ret = (struct knowledge_name) { .kind = (enum knowledge_kind) i };
-                if (strncmp(key, kinds[i], n) == 0 && key[n] == '/')
-                        return port_from_text(key + n + 1, &ret->node, &ret->number);
+                if (scan_word(&s, kinds[i]))
+                        return scan_char(&s, '/') && take_port(&s, &ret->node, &ret->number) == 0 && s.p == s.end ? 0 : -EBADMSG;
         }
         return -EBADMSG;
 }
@@ -248,15 +232,16 @@ static int restore_entries(struct knowledge_record *r, const char *text, const j
 
 static int restore_places(struct knowledge_record *r, const char *text)
 {
+        struct scan s = { text, text + strlen(text) };
         int e = 0;
 
         r->places = calloc(strlen(text) / 20 + 1, sizeof(*r->places)); /* each has at least 20 characters */
         if (!r->places)
                 return -ENOMEM;
-        while (e == 0 && *text) {
-                e = parse_port(&text, &r->places[r->n_places].node, &r->places[r->n_places].number);
+        while (e == 0 && s.p < s.end) {
+                e = take_port(&s, &r->places[r->n_places].node, &r->places[r->n_places].number);
                 r->n_places += e == 0;
-                text += *text == ' ';
+                (void) scan_char(&s, ' ');
         }
         return e;
 }

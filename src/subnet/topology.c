@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "subnet/subnet.h"
+#include "util/scan.h"
 #include "util/vector.h"
 
 /*
@@ -23,13 +24,8 @@
 #define MAX_SOURCE_LINE 200
 #define MAX_UNICAST_LID 0xbfff
 
-/* The rest of a line. */
-struct text {
-        const char *p, *end;
-};
-
 struct topology_node {
-        struct text name;
+        struct scan name;
         struct guid guid;
         uint8_t num_ports;
         unsigned line;
@@ -38,10 +34,10 @@ struct topology_node {
 struct topology_link {
         struct guid node;
         uint8_t number;
-        struct text remote_name;
+        struct scan remote_name;
         uint8_t remote_number;
         struct guid remote_port_guid; /* 0: the line has none */
-        struct text line;
+        struct scan line;
         unsigned line_number;
 };
 
@@ -50,7 +46,7 @@ struct parser {
         struct subnet_builder *builder;
         struct findings *findings;
         const char *file;
-        struct text line; /* the one being read */
+        struct scan line; /* the one being read */
         unsigned line_number;
 
         struct guid guid, port_guid; /* of a GUID line, until its node line; 0: none */
@@ -103,105 +99,61 @@ static void complain_rest(struct parser *ps)
 
 /* --- pieces of a line --------------------------------------------------------------------------------------------- */
 
-static void skip_blanks(struct text *t)
-{
-        while (t->p < t->end && (*t->p == ' ' || *t->p == '\t'))
-                t->p++;
-}
-
-static bool take_char(struct text *t, char c)
-{
-        if (t->p == t->end || *t->p != c)
-                return false;
-        t->p++;
-        return true;
-}
-
-static bool take_word(struct text *t, const char *word)
-{
-        size_t n = strlen(word);
-
-        if ((size_t) (t->end - t->p) < n || memcmp(t->p, word, n) != 0)
-                return false;
-        t->p += n;
-        return true;
-}
-
-/* Takes digits of this base, at least one. Returns false, with t at the error, if there is none or the value exceeds max. */
-static bool take_number(struct text *t, unsigned base, uint64_t max, uint64_t *ret)
-{
-        struct text rest = *t;
-        uint64_t v = 0;
-
-        for (; rest.p < rest.end && digit_value(*rest.p) < base; rest.p++) {
-                uint64_t d = digit_value(*rest.p);
-
-                if (v > (max - d) / base)
-                        return false;
-                v = v * base + d;
-        }
-        if (rest.p == t->p)
-                return false;
-        *t = rest;
-        *ret = v;
-        return true;
-}
-
 /* 0x2c903, or 2c903 */
-static bool take_guid(struct text *t, struct guid *ret)
+static bool take_guid(struct scan *t, struct guid *ret)
 {
-        (void) take_word(t, "0x");
-        return take_number(t, 16, UINT64_MAX, &ret->v) && ret->v != 0;
+        (void) scan_word(t, "0x");
+        return scan_number(t, 16, UINT64_MAX, &ret->v) && ret->v != 0;
 }
 
-/* "(2c903)" */
-static bool take_guid_in_parentheses(struct text *t, struct guid *ret)
+/* "(2c903)", or nothing */
+static bool take_guid_in_parentheses(struct scan *t, struct guid *ret)
 {
-        return take_char(t, '(') && take_guid(t, ret) && take_char(t, ')');
+        return !scan_char(t, '(') || (take_guid(t, ret) && scan_char(t, ')'));
 }
 
 /* "[12]", or with the addition of ibnetdiscover -g "[12][ext 3]" */
-static bool take_port_number(struct text *t, uint8_t *ret)
+static bool take_port_number(struct scan *t, uint8_t *ret)
 {
         uint64_t v, ignored;
 
-        if (!take_char(t, '[') || !take_number(t, 10, UINT8_MAX, &v) || !take_char(t, ']'))
+        if (!scan_char(t, '[') || !scan_number(t, 10, UINT8_MAX, &v) || !scan_char(t, ']'))
                 return false;
-        if (take_word(t, "[ext ") && (!take_number(t, 10, UINT32_MAX, &ignored) || !take_char(t, ']')))
+        if (scan_word(t, "[ext ") && (!scan_number(t, 10, UINT32_MAX, &ignored) || !scan_char(t, ']')))
                 return false;
         *ret = (uint8_t) v;
         return v > 0;
 }
 
 /* Takes the name of a node in the file, between quotes and printable. */
-static bool take_name(struct text *t, struct text *ret)
+static bool take_name(struct scan *t, struct scan *ret)
 {
-        struct text rest = *t;
+        struct scan rest = *t;
 
-        if (!take_char(&rest, '"'))
+        if (!scan_char(&rest, '"'))
                 return false;
         ret->p = rest.p;
         while (rest.p < rest.end && *rest.p >= 0x20 && *rest.p <= 0x7e && *rest.p != '"')
                 rest.p++;
         ret->end = rest.p;
-        if (ret->end == ret->p || ret->end - ret->p > MAX_NAME || !take_char(&rest, '"'))
+        if (ret->end == ret->p || ret->end - ret->p > MAX_NAME || !scan_char(&rest, '"'))
                 return false;
         *t = rest;
         return true;
 }
 
 /* Finds "lid 5 lmc 0" anywhere behind a '#'. If it is missing or invalid, the values stay 0. */
-static void find_lid(struct text t, struct lid *ret_lid, uint8_t *ret_lmc)
+static void find_lid(struct scan t, struct lid *ret_lid, uint8_t *ret_lmc)
 {
         uint64_t lid, lmc;
 
         for (; t.p < t.end; t.p++) {
-                struct text rest = t;
+                struct scan rest = t;
 
-                if (!take_word(&rest, "lid ") || !take_number(&rest, 10, MAX_UNICAST_LID, &lid))
+                if (!scan_word(&rest, "lid ") || !scan_number(&rest, 10, MAX_UNICAST_LID, &lid))
                         continue;
                 ret_lid->v = (uint16_t) lid;
-                if (take_word(&rest, " lmc ") && take_number(&rest, 10, 7, &lmc))
+                if (scan_word(&rest, " lmc ") && scan_number(&rest, 10, 7, &lmc))
                         *ret_lmc = (uint8_t) lmc;
                 return;
         }
@@ -210,35 +162,35 @@ static void find_lid(struct text t, struct lid *ret_lid, uint8_t *ret_lmc)
 /* --- lines of a node ---------------------------------------------------------------------------------------------- */
 
 /* "H-0002c903000e0b72" */
-static bool guid_from_name(struct text name, struct guid *ret)
+static bool guid_from_name(struct scan name, struct guid *ret)
 {
         if (name.end - name.p < 3 || name.p[1] != '-')
                 return false;
         name.p += 2;
-        return take_number(&name, 16, UINT64_MAX, &ret->v) && name.p == name.end && ret->v != 0;
+        return scan_number(&name, 16, UINT64_MAX, &ret->v) && name.p == name.end && ret->v != 0;
 }
 
 /* Finds the quoted text behind the '#', up to the last quote of the line, because a description may contain quotes. *rest is then
  * what follows it. Without a comment the description is the name in the file. */
-static bool find_description(struct text *rest, struct text name, struct text *ret)
+static bool find_description(struct scan *rest, struct scan name, struct scan *ret)
 {
         const char *last;
 
         while (rest->p < rest->end && *rest->p != '#')
                 rest->p++;
-        if (!take_char(rest, '#')) {
+        if (!scan_char(rest, '#')) {
                 *ret = name;
                 return true;
         }
-        skip_blanks(rest);
-        if (!take_char(rest, '"')) {
+        (void) scan_blanks(rest);
+        if (!scan_char(rest, '"')) {
                 *ret = *rest;
                 return true;
         }
         last = memrchr(rest->p, '"', (size_t) (rest->end - rest->p));
         if (!last)
                 return false;
-        *ret = (struct text) { rest->p, last };
+        *ret = (struct scan) { rest->p, last };
         rest->p = last + 1;
         return true;
 }
@@ -251,7 +203,7 @@ static void check_builder(struct parser *ps, int r, const char *at, const char *
                 complain(ps, FINDING_ERROR, at, exists);
 }
 
-static void add_node(struct parser *ps, struct text name, struct text description, struct text rest)
+static void add_node(struct parser *ps, struct scan name, struct scan description, struct scan rest)
 {
         struct subnet_port port0 = { .guid = ps->port_guid.v ? ps->port_guid : ps->current.guid };
         int r;
@@ -274,39 +226,41 @@ static void add_node(struct parser *ps, struct text name, struct text descriptio
         check_builder(ps, subnet_builder_add_port(ps->builder, ps->current.guid, &port0), name.p, "this node has a port 0 already");
 }
 
-/* Parses the rest of a node line, after its first word: number of ports, name, description. */
-static void parse_node(struct parser *ps, enum node_type type, struct text t)
+/* Takes the rest of a node line, behind its first word, up to the description. Returns what is wrong at *t, or NULL. */
+static const char *take_node(struct parser *ps, struct scan *t, struct scan *ret_name, struct scan *ret_description)
 {
-        struct text name, description;
         uint64_t num_ports;
+
+        (void) scan_blanks(t);
+        if (!scan_number(t, 10, UINT8_MAX, &num_ports) || num_ports == 0)
+                return "expected the number of ports, 1 to 255";
+        ps->current.num_ports = (uint8_t) num_ports;
+        (void) scan_blanks(t);
+        if (!take_name(t, ret_name))
+                return "expected the node's name in quotes, like \"S-0002c903000e0b72\"";
+        ps->current.guid = ps->guid;
+        if (!ps->guid.v && !guid_from_name(*ret_name, &ps->current.guid)) {
+                t->p = ret_name->p;
+                return "this node has no GUID: no switchguid=, caguid= or rtguid= line, and none in its name";
+        }
+        return find_description(t, *ret_name, ret_description) ? NULL : "expected a quote behind the description";
+}
+
+static void parse_node(struct parser *ps, enum node_type type, struct scan t)
+{
+        struct scan name, description;
+        const char *error;
 
         ps->where = IN_BAD_NODE;
         ps->current = (struct subnet_node) { .type = type };
-        skip_blanks(&t);
-        if (!take_number(&t, 10, UINT8_MAX, &num_ports) || num_ports == 0) {
-                complain(ps, FINDING_ERROR, t.p, "expected the number of ports, 1 to 255");
-                return;
-        }
-        ps->current.num_ports = (uint8_t) num_ports;
-        skip_blanks(&t);
-        if (!take_name(&t, &name)) {
-                complain(ps, FINDING_ERROR, t.p, "expected the node's name in quotes, like \"S-0002c903000e0b72\"");
-                return;
-        }
-        ps->current.guid = ps->guid;
-        if (!ps->guid.v && !guid_from_name(name, &ps->current.guid)) {
-                complain(ps, FINDING_ERROR, name.p,
-                         "this node has no GUID: no switchguid=, caguid= or rtguid= line, and none in its name");
-                return;
-        }
-        if (!find_description(&t, name, &description)) {
-                complain(ps, FINDING_ERROR, t.p, "expected a quote behind the description");
-                return;
-        }
-        add_node(ps, name, description, t);
+        error = take_node(ps, &t, &name, &description);
+        if (error)
+                complain(ps, FINDING_ERROR, t.p, error);
+        else
+                add_node(ps, name, description, t);
 }
 
-static void add_port(struct parser *ps, uint8_t number, struct guid guid, struct text rest)
+static void add_port(struct parser *ps, uint8_t number, struct guid guid, struct scan rest)
 {
         struct subnet_port port = { .number = number, .guid = guid };
 
@@ -319,74 +273,70 @@ static void add_port(struct parser *ps, uint8_t number, struct guid guid, struct
                       "this node has this port already");
 }
 
-static void parse_port(struct parser *ps, struct text t)
+/* Takes a port line up to the comment. Returns what is wrong at *t, or NULL. */
+static const char *take_link(const struct parser *ps, struct scan *t, struct topology_link *ret, struct guid *ret_guid)
 {
-        struct topology_link link = { .node = ps->current.guid, .remote_number = 1, .line = ps->line,
-                                      .line_number = ps->line_number };
-        struct guid guid = { 0 };
+        if (ps->where == NOT_IN_NODE)
+                return "a port without a node: expected a Switch, Ca or Rt line before";
+        if (!take_port_number(t, &ret->number) || ret->number > ps->current.num_ports)
+                return "expected the number of a port of this node in brackets, like [1]";
+        if (!take_guid_in_parentheses(t, ret_guid))
+                return "expected a port GUID in parentheses";
+        (void) scan_blanks(t);
+        if (!take_name(t, &ret->remote_name))
+                return "expected the name of the node at the other end in quotes";
+        (void) scan_blanks(t);
+        if (t->p < t->end && *t->p == '[' && !take_port_number(t, &ret->remote_number))
+                return "expected the number of the port at the other end, like [1]";
+        (void) scan_blanks(t);
+        return take_guid_in_parentheses(t, &ret->remote_port_guid) ? NULL : "expected a port GUID in parentheses";
+}
+
+static void parse_port(struct parser *ps, struct scan t)
+{
+        struct topology_link link = {
+                .node = ps->current.guid, .remote_number = 1, .line = ps->line, .line_number = ps->line_number,
+        };
+        struct guid guid = {};
+        const char *error;
 
         if (ps->where == IN_BAD_NODE)
                 return;
-        if (ps->where == NOT_IN_NODE) {
-                complain(ps, FINDING_ERROR, t.p, "a port without a node: expected a Switch, Ca or Rt line before");
-                return;
-        }
-        if (!take_port_number(&t, &link.number) || link.number > ps->current.num_ports) {
-                complain(ps, FINDING_ERROR, t.p, "expected the number of a port of this node in brackets, like [1]");
-                return;
-        }
-        if (t.p < t.end && *t.p == '(' && !take_guid_in_parentheses(&t, &guid)) {
-                complain(ps, FINDING_ERROR, t.p, "expected a port GUID in parentheses");
-                return;
-        }
-        skip_blanks(&t);
-        if (!take_name(&t, &link.remote_name)) {
-                complain(ps, FINDING_ERROR, t.p, "expected the name of the node at the other end in quotes");
-                return;
-        }
-        skip_blanks(&t);
-        if (t.p < t.end && *t.p == '[' && !take_port_number(&t, &link.remote_number)) {
-                complain(ps, FINDING_ERROR, t.p, "expected the number of the port at the other end, like [1]");
-                return;
-        }
-        skip_blanks(&t);
-        if (t.p < t.end && *t.p == '(' && !take_guid_in_parentheses(&t, &link.remote_port_guid)) {
-                complain(ps, FINDING_ERROR, t.p, "expected a port GUID in parentheses");
-                return;
-        }
-        if (VECTOR_GROW(NULL, ps->links, ps->n_links, ps->size_links) < 0) {
+        error = take_link(ps, &t, &link, &guid);
+        if (error) {
+                complain(ps, FINDING_ERROR, t.p, error);
+        } else if (VECTOR_GROW(NULL, ps->links, ps->n_links, ps->size_links) < 0) {
                 ps->out_of_memory = true;
-                return;
+        } else {
+                ps->links[ps->n_links++] = link;
+                add_port(ps, link.number, guid, t);
         }
-        ps->links[ps->n_links++] = link;
-        add_port(ps, link.number, guid, t);
 }
 
 /* --- all lines ---------------------------------------------------------------------------------------------------- */
 
 /* Parses "switchguid=0x2c903(2c903)" behind the '='. */
-static void parse_guid_line(struct parser *ps, struct text t)
+static void parse_guid_line(struct parser *ps, struct scan t)
 {
         ps->where = NOT_IN_NODE;
         ps->guid = ps->port_guid = (struct guid) { 0 };
-        skip_blanks(&t);
-        if (!take_guid(&t, &ps->guid) ||
-            (t.p < t.end && *t.p == '(' && !take_guid_in_parentheses(&t, &ps->port_guid)))
+        (void) scan_blanks(&t);
+        if (!take_guid(&t, &ps->guid) || !take_guid_in_parentheses(&t, &ps->port_guid))
                 complain(ps, FINDING_ERROR, t.p, "expected a GUID, like 0x0002c903000e0b72");
 }
 
 /* True for "vendid=0x2c9", "module "x"" or a heading: ignored. */
-static bool is_property(struct text t)
+static bool is_property(struct scan t)
 {
         static const char *const headings[] = { "Chassis ", "Hostname:", "module", "width", "speed", "extspeed" };
         const char *start = t.p;
 
         for (size_t i = 0; i < ELEMENTS(headings); i++)
-                if (take_word(&t, headings[i]))
+                if (scan_word(&t, headings[i]))
                         return true;
         while (t.p < t.end && ((*t.p >= 'a' && *t.p <= 'z') || (*t.p >= 'A' && *t.p <= 'Z')))
                 t.p++;
-        return t.p > start && take_char(&t, '=');
+        return t.p > start && scan_char(&t, '=');
 }
 
 static void parse_line(struct parser *ps)
@@ -396,9 +346,9 @@ static void parse_line(struct parser *ps)
                 enum node_type type;
         } node_words[] = { { "Switch", NODE_SWITCH }, { "Ca", NODE_CA }, { "Hca", NODE_CA }, { "Rt", NODE_ROUTER } };
         static const char *const guid_words[] = { "switchguid=", "caguid=", "hcaguid=", "hcaguids=", "rtguid=" };
-        struct text t = ps->line;
+        struct scan t = ps->line;
 
-        skip_blanks(&t);
+        (void) scan_blanks(&t);
         if (t.p == t.end || *t.p == '#' || *t.p == '@')
                 return;
         if (*t.p == '[') {
@@ -406,14 +356,14 @@ static void parse_line(struct parser *ps)
                 return;
         }
         for (size_t i = 0; i < ELEMENTS(guid_words); i++)
-                if (take_word(&t, guid_words[i])) {
+                if (scan_word(&t, guid_words[i])) {
                         parse_guid_line(ps, t);
                         return;
                 }
         for (size_t i = 0; i < ELEMENTS(node_words); i++) {
-                struct text rest = t;
+                struct scan rest = t;
 
-                if (!take_word(&rest, node_words[i].word) || !(take_char(&rest, ' ') || take_char(&rest, '\t')))
+                if (!scan_word(&rest, node_words[i].word) || !(scan_char(&rest, ' ') || scan_char(&rest, '\t')))
                         continue;
                 parse_node(ps, node_words[i].type, rest);
                 ps->guid = ps->port_guid = (struct guid) { 0 };
@@ -425,13 +375,10 @@ static void parse_line(struct parser *ps)
 
 static void parse_lines(struct parser *ps, const char *bytes, size_t n)
 {
-        const char *p = bytes, *end = bytes + n, *eol;
+        struct scan rest = { bytes, bytes + n };
 
-        while (p < end && !ps->out_of_memory) {
-                eol = memchr(p, '\n', (size_t) (end - p));
-                ps->line = (struct text) { p, eol ? eol : end };
+        while (!ps->out_of_memory && scan_line(&rest, &ps->line)) {
                 ps->line_number++;
-                p = eol ? eol + 1 : end;
                 if (ps->line.end > ps->line.p && ps->line.end[-1] == '\r')
                         ps->line.end--;
                 parse_line(ps);
@@ -440,7 +387,7 @@ static void parse_lines(struct parser *ps, const char *bytes, size_t n)
 
 /* --- links -------------------------------------------------------------------------------------------------------- */
 
-static int compare_texts(struct text a, struct text b)
+static int compare_texts(struct scan a, struct scan b)
 {
         size_t n = (size_t) (a.end - a.p), m = (size_t) (b.end - b.p);
 
@@ -517,7 +464,7 @@ int subnet_parse_topology(struct arena *a, const char *file_name, const char *by
         for (size_t i = 0; i < ps.n_links && !ps.out_of_memory; i++)
                 resolve_link(&ps, &ps.links[i]);
         if (ps.n_nodes == 0 && !ps.refused) {
-                ps.line = (struct text) { "", "" };
+                ps.line = (struct scan) { "", "" };
                 ps.line_number = 0;
                 complain(&ps, FINDING_ERROR, ps.line.p, "the file contains no node");
         }

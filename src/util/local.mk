@@ -1,4 +1,4 @@
-# util/: arenas, findings, hashes and an index by them, members of JSON objects, texts, near words
+# util/: arenas, findings, hashes and an index by them, members of JSON objects, texts to build and to take apart, near words
 libpkeyd_core_la_SOURCES += \
 	src/util/arena.c \
 	src/util/arena.h \
@@ -13,6 +13,8 @@ libpkeyd_core_la_SOURCES += \
 	src/util/json.h \
 	src/util/nearest.c \
 	src/util/nearest.h \
+	src/util/scan.c \
+	src/util/scan.h \
 	src/util/text.c \
 	src/util/text.h \
 	src/util/vector.c \

@@ -1252,7 +1252,7 @@ WRONGS += [
     Wrong("knowledge-place-of-the-first-number", "src/discovery/walk_snapshot.c", "{ peer->info.node_guid, p->peer_number };", "{ peer->info.node_guid, p->number };"),
     Wrong("held-behind-any-of-two", "src/knowledge/held.c",
           "                if (!is_switch_silent(k, r->places[i].node))\n                        return (struct guid) {};\n", ""),
-    Wrong("memory-first-place-only", "src/knowledge/memory.c", "                text += *text == ' ';\n", "                text += *text == ' ' ? strlen(text) : 0;\n"),
+    Wrong("memory-first-place-only", "src/knowledge/memory.c", "                (void) scan_char(&s, ' ');\n", "                s.p = scan_char(&s, ' ') ? s.end : s.p;\n"),
     Wrong("knowledge-silent-switch-beside-a-host", KNOWLEDGE_PRESENCE,
           "if (s->nodes[n].silent_ports[i] & ~claims->ports[n][i])",
           "if (s->nodes[n].silent_ports[i] && !claims->ports[n][i])"),
@@ -1453,7 +1453,7 @@ WRONGS += [
           "                memcpy(copy, items, n * size);\n",
           "                memcpy(copy, items, size);\n"),
     Wrong("memory-places-with-anything-between", KNOWLEDGE_MEMORY,
-          "                text += *text == ' ';\n", "                text += *text != 0;\n"),
+          "                (void) scan_char(&s, ' ');\n", "                s.p += s.p < s.end;\n"),
     Wrong("memory-no-room-for-short-places", KNOWLEDGE_MEMORY,
           "calloc(strlen(text) / 20 + 1, sizeof(*r->places));", "calloc(strlen(text) / 22 + 1, sizeof(*r->places));"),
 ]
