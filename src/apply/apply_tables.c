@@ -3,30 +3,20 @@
 
 #include "apply/apply_internal.h"
 
-static int note_change(struct apply *ap, const struct subnet_port *p, uint16_t index, struct p_key before, struct p_key after,
-                       bool is_own)
-{
-        struct guid node = ap->plan->subnet->nodes[p->node].guid;
-
-        return is_own ? index_memory_note(ap->memory, node, p->number, index, before, after) :
-                        index_memory_note_lost(ap->memory, node, p->number, index, before, after);
-}
-
 void apply_take_block(struct apply *ap, const struct plan_write *w, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
                       const struct p_key *set)
 {
         const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
         struct observed_table *t = apply_table_of(ap, w);
         struct p_key known[P_KEY_BLOCK_ENTRIES];
-        uint16_t i, index;
 
         observed_table_get_block(t, w->block, known);
-        for (i = 0; ap->memory && i < P_KEY_BLOCK_ENTRIES; i++) {
-                index = (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i);
-                if (index < t->capacity && known[i].v != entries[i].v)
+        for (uint16_t i = 0; ap->memory && i < p_key_block_size(t->capacity, w->block); i++)
+                if (known[i].v != entries[i].v)
                         /* without memory a hint is lost, not correctness */
-                        (void) note_change(ap, p, index, known[i], entries[i], set && set[i].v == entries[i].v);
-        }
+                        (void) index_memory_note(ap->memory, subnet_port_node(ap->plan->subnet, p)->guid, p->number,
+                                                 (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i), known[i], entries[i],
+                                                 !set || set[i].v != entries[i].v);
         observed_table_set_block(t, w->block, entries);
 }
 
@@ -109,15 +99,12 @@ void apply_doubt_sma(const struct apply *ap, const struct plan_write *w, const s
  * be freed is noted as freed now. If it is not freed after all, it is in use, which takes precedence. */
 void apply_note_freed(struct apply *ap, const struct plan_write *w, const struct task *t)
 {
-        const struct subnet *s = ap->plan->subnet;
-        const struct subnet_port *p = &s->ports[w->port];
-        uint16_t i;
+        const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
 
-        for (i = 0; ap->memory && i < P_KEY_BLOCK_ENTRIES; i++)
+        for (uint16_t i = 0; ap->memory && i < P_KEY_BLOCK_ENTRIES; i++)
                 if (!p_key_is_used(t->after[i]))
-                        (void) index_memory_note(ap->memory, s->nodes[p->node].guid, p->number,
-                                                 (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i), t->before[i],
-                                                 t->after[i]);
+                        (void) index_memory_note(ap->memory, subnet_port_node(ap->plan->subnet, p)->guid, p->number,
+                                                 (uint16_t) (w->block * P_KEY_BLOCK_ENTRIES + i), t->before[i], t->after[i], false);
 }
 
 /* The Set may have been carried out: the indexes that it was to use may have been used, whatever the next read shows. */

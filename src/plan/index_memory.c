@@ -138,17 +138,12 @@ static void forget(struct index_memory *m, struct guid node_guid, uint8_t port, 
 static struct freed_index make_record(struct guid node_guid, uint8_t port, uint16_t index, struct p_key key, bool lost)
 {
         return (struct freed_index) {
-                .node_guid = node_guid,
-                .port = port,
-                .index = index,
-                .base = p_key_base(key),
-                .full = p_key_is_full(key),
-                .lost = lost,
+                .node_guid = node_guid, .port = port, .index = index, .base = p_key_base(key), .full = p_key_is_full(key), .lost = lost,
         };
 }
 
-static int note(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key before,
-                struct p_key after, bool lost)
+int index_memory_note(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key before,
+                      struct p_key after, bool lost)
 {
         struct freed_index record = make_record(node_guid, port, index, before, lost);
 
@@ -161,18 +156,6 @@ static int note(struct index_memory *m, struct guid node_guid, uint8_t port, uin
                 return 0;
         record.sequence = m->next_sequence++;
         return insert(m, &record);
-}
-
-int index_memory_note(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key before,
-                      struct p_key after)
-{
-        return note(m, node_guid, port, index, before, after, false);
-}
-
-int index_memory_note_lost(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index,
-                           struct p_key before, struct p_key after)
-{
-        return note(m, node_guid, port, index, before, after, true);
 }
 
 int index_memory_note_open(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key key)
@@ -189,27 +172,24 @@ static int learn_table(struct index_memory *m, const struct subnet *s, uint32_t 
                        const struct observed_table *after, const struct desired_port *want)
 {
         const struct subnet_port *p = &s->ports[port];
-        uint16_t i;
         int r = 0;
 
         if (before->source != TABLE_READ || after->source != TABLE_READ || before->capacity != after->capacity)
                 return 0;
-        for (i = 0; i < after->capacity && r == 0; i++)
+        for (uint16_t i = 0; i < after->capacity && r == 0; i++)
                 if (before->entries[i].v != after->entries[i].v)
-                        r = note(m, s->nodes[p->node].guid, p->number, i, before->entries[i], after->entries[i],
-                                 !want || p_keys_hold_base(want->wanted, want->n_wanted, p_key_base(before->entries[i])));
+                        r = index_memory_note(m, s->nodes[p->node].guid, p->number, i, before->entries[i], after->entries[i],
+                                              !want || p_keys_hold_base(want->wanted, want->n_wanted, p_key_base(before->entries[i])));
         return r;
 }
 
 int index_memory_learn_written(struct index_memory *m, const struct observed *before, const struct observed *after,
                                const struct desired *desired)
 {
-        uint32_t i, j;
         int r = 0;
 
-        for (i = 0, j = 0; r == 0 && observed_next_common(after, before, &i, &j); i++, j++)
-                r = learn_table(m, after->subnet, i, &before->tables[j], &after->tables[i],
-                                desired ? &desired->ports[i] : NULL);
+        for (uint32_t i = 0, j = 0; r == 0 && observed_next_common(after, before, &i, &j); i++, j++)
+                r = learn_table(m, after->subnet, i, &before->tables[j], &after->tables[i], desired ? &desired->ports[i] : NULL);
         return r;
 }
 

@@ -45,19 +45,17 @@ DEFINE_CLEANUP(struct index_memory *, index_memory_free)
 const struct freed_index *index_memory_get(const struct index_memory *m, struct guid node_guid, uint8_t port,
                                            size_t *ret_n);
 
-/* An index changed from one value to another (0: unused): by a write of pkeyd, or (_lost) by another program. Call it for each
- * entry that is seen to change. Returns 0 or -ENOMEM. */
+/* An index changed from one value to another (0: unused): by a write of pkeyd, or (lost) by another program. Call it for each entry
+ * that is seen to change. Returns 0 or -ENOMEM. */
 int index_memory_note(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key before,
-                      struct p_key after);
-int index_memory_note_lost(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index,
-                           struct p_key before, struct p_key after);
+                      struct p_key after, bool lost);
 
 /* A Set that may have been carried out put `key` at an index that was free before, and is free now. An index that is remembered
  * already stays as it is. Otherwise it counts as lost before all others, which are more likely to have been used; of such guesses
  * the latest comes first. Returns 0 or -ENOMEM. */
 int index_memory_note_open(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key key);
 
-/* Calls index_memory_note_lost for every entry that changed from one observation of the fabric to the next (`before` contains what
+/* Calls index_memory_note(lost) for every entry that changed from one observation of the fabric to the next (`before` contains what
  * pkeyd wrote in between, because apply updates it). Tables that were not read in both are skipped. With `desired` (NULL: none; on
  * the subnet of `after`) the pkeyd of another host writes by that policy: an entry that disappeared and that no policy wants is not
  * lost, but freed as if this host had done it. Returns 0 or -ENOMEM. */

@@ -583,7 +583,7 @@ START_TEST(lock_brings_indexes)
         until(CONTROL_LOCKING);
         for (uint16_t i = 1; i < 9; i++)
                 ck_assert_int_eq(index_memory_note(event.lock.changed->indexes, f.nodes[hosts[0]].guid, 1, i,
-                                                   (struct p_key) {0x8055}, (struct p_key) {}),
+                                                   (struct p_key) {0x8055}, (struct p_key) {}, false),
                                  0);
         index_memory_stored(event.lock.changed->indexes);
         take(CONTROL_LOCK);

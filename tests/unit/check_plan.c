@@ -374,7 +374,7 @@ START_TEST(test_memory_knows_higher_ones)
 
         index_case_init(&c);
         set_entry(&c, 0, 0xffff);
-        ck_assert_int_eq(index_memory_note(c.m, host_guid(&c), 1, 9, (struct p_key) { 0x8011 }, (struct p_key) { 0 }), 0);
+        ck_assert_int_eq(index_memory_note(c.m, host_guid(&c), 1, 9, (struct p_key) { 0x8011 }, (struct p_key) { 0 }, false), 0);
         ck_assert_int_eq(plan_host(&c, WANT(0x8013, 0xffff), &p), 0);
         ck_assert_uint_eq(index_of(&c, p, 0x8013), 10);
         index_case_done(&c);
@@ -394,11 +394,11 @@ START_TEST(test_end_reached)
         for (unsigned i = 1; i < 63; i++)
                 if (i != 7)
                         ck_assert_int_eq(index_memory_note(c.m, host_guid(&c), 1, (uint16_t) (i < 20 ? 20 - i : i),
-                                                           (struct p_key) { 0x8011 }, (struct p_key) { 0 }), 0);
+                                                           (struct p_key) { 0x8011 }, (struct p_key) { 0 }, false), 0);
         /* index 13 = 20 - 7 was never noted: unused since before anybody remembers */
         ck_assert_int_eq(plan_host(&c, WANT(0x8012, 0x8013, 0xffff), &p), 0);
         ck_assert_uint_eq(index_of(&c, p, 0x8013), 13);
-        ck_assert_int_eq(index_memory_note(c.m, host_guid(&c), 1, 13, (struct p_key) { 0x8011 }, (struct p_key) { 0 }), 0);
+        ck_assert_int_eq(index_memory_note(c.m, host_guid(&c), 1, 13, (struct p_key) { 0x8011 }, (struct p_key) { 0 }, false), 0);
         ck_assert_int_eq(plan_host(&c, WANT(0x8012, 0x8013, 0xffff), &p), 0);
         ck_assert_uint_eq(index_of(&c, p, 0x8013), 19);
         index_case_done(&c);
@@ -415,7 +415,7 @@ START_TEST(test_first_index_is_the_oldest)
         set_entry(&c, 0, 0xffff);
         set_entry(&c, 63, 0x8012);
         for (uint16_t i = 1; i < 63; i++)
-                ck_assert_int_eq(index_memory_note(c.m, host_guid(&c), 1, i, (struct p_key) { 0x8011 }, (struct p_key) { 0 }), 0);
+                ck_assert_int_eq(index_memory_note(c.m, host_guid(&c), 1, i, (struct p_key) { 0x8011 }, (struct p_key) { 0 }, false), 0);
         ck_assert_int_eq(plan_host(&c, WANT(0x8012, 0x8013, 0x8014, 0xffff), &p), 0);
         ck_assert_uint_eq(index_of(&c, p, 0x8013), 1);
         ck_assert_uint_eq(index_of(&c, p, 0x8014), 2);
@@ -936,16 +936,16 @@ START_TEST(test_index_memory)
         struct p_key used = { 0x8010 }, unused = { 0 };
         size_t n, k, i;
 
-        ck_assert_int_eq(index_memory_note(m, g, 1, 5, used, unused), 0);
-        ck_assert_int_eq(index_memory_note(m, g, 1, 2, used, unused), 0);
-        ck_assert_int_eq(index_memory_note(m, h, 1, 9, used, unused), 0);
-        ck_assert_int_eq(index_memory_note(m, g, 2, 1, used, unused), 0);
+        ck_assert_int_eq(index_memory_note(m, g, 1, 5, used, unused, false), 0);
+        ck_assert_int_eq(index_memory_note(m, g, 1, 2, used, unused, false), 0);
+        ck_assert_int_eq(index_memory_note(m, h, 1, 9, used, unused, false), 0);
+        ck_assert_int_eq(index_memory_note(m, g, 2, 1, used, unused, false), 0);
         items = index_memory_get(m, g, 1, &n);
         ck_assert_uint_eq(n, 2);
         ck_assert_uint_eq(items[0].index, 5);
         ck_assert_uint_eq(items[1].index, 2);
         ck_assert_uint_eq(items[1].base, 0x10);
-        ck_assert_int_eq(index_memory_note(m, g, 1, 5, unused, used), 0);
+        ck_assert_int_eq(index_memory_note(m, g, 1, 5, unused, used, false), 0);
         items = index_memory_get(m, g, 1, &n);
         ck_assert_uint_eq(n, 1);
         items = index_memory_all(m, &n);
@@ -955,7 +955,7 @@ START_TEST(test_index_memory)
         ck_assert_uint_eq(n, k);
         ck_assert_mem_eq(items, other, n * sizeof(*items));
         /* what comes later is younger than what was restored */
-        ck_assert_int_eq(index_memory_note(copy, g, 1, 8, used, unused), 0);
+        ck_assert_int_eq(index_memory_note(copy, g, 1, 8, used, unused, false), 0);
         items = index_memory_get(copy, g, 1, &n);
         ck_assert_uint_eq(items[n - 1].index, 8);
 }
@@ -971,21 +971,21 @@ START_TEST(test_index_memory_unstored)
         const struct index_port *ports;
         size_t n;
 
-        ck_assert_int_eq(index_memory_note(m, g, 2, 5, used, unused), 0);
-        ck_assert_int_eq(index_memory_note(m, g, 1, 5, used, unused), 0);
-        ck_assert_int_eq(index_memory_note(m, g, 2, 6, used, unused), 0);
-        ck_assert_int_eq(index_memory_note(m, h, 1, 0, used, unused), 0);
+        ck_assert_int_eq(index_memory_note(m, g, 2, 5, used, unused, false), 0);
+        ck_assert_int_eq(index_memory_note(m, g, 1, 5, used, unused, false), 0);
+        ck_assert_int_eq(index_memory_note(m, g, 2, 6, used, unused, false), 0);
+        ck_assert_int_eq(index_memory_note(m, h, 1, 0, used, unused, false), 0);
         ports = index_memory_unstored(m, &n);
         ck_assert_uint_eq(n, 3);
         ck_assert(ports[0].node_guid.v == 3 && ports[1].node_guid.v == 7 && ports[2].node_guid.v == 7);
         ck_assert(ports[1].number == 1 && ports[2].number == 2);
         index_memory_stored(m);
-        ck_assert_int_eq(index_memory_note(m, g, 1, 9, unused, used), 0);
-        ck_assert_int_eq(index_memory_note(m, g, 1, 8, used, other), 0);
-        ck_assert_int_eq(index_memory_note(m, g, 1, 8, unused, unused), 0);
+        ck_assert_int_eq(index_memory_note(m, g, 1, 9, unused, used, false), 0);
+        ck_assert_int_eq(index_memory_note(m, g, 1, 8, used, other, false), 0);
+        ck_assert_int_eq(index_memory_note(m, g, 1, 8, unused, unused, false), 0);
         (void) index_memory_unstored(m, &n);
         ck_assert_uint_eq(n, 0);
-        ck_assert_int_eq(index_memory_note(m, g, 1, 5, unused, used), 0); /* the last one of its port */
+        ck_assert_int_eq(index_memory_note(m, g, 1, 5, unused, used, false), 0); /* the last one of its port */
         ports = index_memory_unstored(m, &n);
         ck_assert_uint_eq(n, 1);
         ck_assert(ports[0].node_guid.v == 7 && ports[0].number == 1);
@@ -1020,7 +1020,7 @@ START_TEST(test_index_memory_learns)
         /* what was taken away comes back to where it stood, at whatever level; what pkeyd freed itself does not */
         ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0x1234, 0xffff), &p), 0);
         ck_assert_uint_eq(index_of(&c, p, 0x1234), 20);
-        ck_assert_int_eq(index_memory_note(c.m, host_guid(&c), 1, 20, (struct p_key) { 0x9234 }, (struct p_key) { 0 }), 0);
+        ck_assert_int_eq(index_memory_note(c.m, host_guid(&c), 1, 20, (struct p_key) { 0x9234 }, (struct p_key) { 0 }, false), 0);
         ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0x1234, 0xffff), &p), 0);
         ck_assert_uint_eq(index_of(&c, p, 0x8011), 21);
         ck_assert_uint_eq(index_of(&c, p, 0x1234), 22);

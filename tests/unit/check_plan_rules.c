@@ -565,11 +565,9 @@ END_TEST
 static void note(uint16_t index, uint16_t base, bool lost)
 {
         const struct subnet_port *p = &f.subnet->ports[host];
-        int (*how)(struct index_memory *, struct guid, uint8_t, uint16_t, struct p_key, struct p_key) =
-                        lost ? index_memory_note_lost : index_memory_note;
 
-        ck_assert_int_eq(how(memory, f.subnet->nodes[p->node].guid, p->number, index, (struct p_key) {base},
-                             (struct p_key) {}),
+        ck_assert_int_eq(index_memory_note(memory, f.subnet->nodes[p->node].guid, p->number, index, (struct p_key) { base },
+                                           (struct p_key) {}, lost),
                          0);
 }
 

@@ -192,12 +192,12 @@ static const char good_index[] = "{\"node\":\"0x0000000000000001\",\"port\":1,\"
 
 static void free_index(uint64_t guid, uint8_t port, uint16_t index, uint16_t key)
 {
-        ck_assert_int_eq(index_memory_note(now->indexes, G(guid), port, index, (struct p_key) { key }, (struct p_key) { 0 }), 0);
+        ck_assert_int_eq(index_memory_note(now->indexes, G(guid), port, index, (struct p_key) { key }, (struct p_key) { 0 }, false), 0);
 }
 
 static void use_index(uint64_t guid, uint8_t port, uint16_t index, uint16_t key)
 {
-        ck_assert_int_eq(index_memory_note(now->indexes, G(guid), port, index, (struct p_key) { 0 }, (struct p_key) { key }), 0);
+        ck_assert_int_eq(index_memory_note(now->indexes, G(guid), port, index, (struct p_key) { 0 }, (struct p_key) { key }, false), 0);
 }
 
 static size_t n_freed(void)
@@ -218,7 +218,7 @@ START_TEST(indexes_come_back)
         free_index(2, 1, 5, 0x8010);
         free_index(2, 1, 3, 0x0011);
         free_index(2, 0, 3, 0x0012);
-        ck_assert_int_eq(index_memory_note_lost(now->indexes, G(1), 1, 9, (struct p_key) { 0x8001 }, (struct p_key) { 0 }), 0);
+        ck_assert_int_eq(index_memory_note(now->indexes, G(1), 1, 9, (struct p_key) { 0x8001 }, (struct p_key) { 0 }, true), 0);
         ck_assert_uint_eq(commit_changes(), 4);
         ck_assert_ptr_nonnull(stored("index/0xffffffffffffffff/255"));
         before = STEAL(now->indexes);
