@@ -24,8 +24,10 @@ static void task_end(struct apply *ap, uint32_t i, enum apply_state state, enum 
                 ap->port_failed[w->port] = true;
 }
 
-static void make_ready(struct apply *ap, uint32_t i)
+/* The task may send the request of this step. */
+static void go_on(struct apply *ap, uint32_t i, enum task_step step)
 {
+        ap->tasks[i].step = step;
         ap->ready[(ap->ready_first + ap->n_ready) % ap->ready_size] = i;
         ap->n_ready++;
 }
@@ -85,9 +87,7 @@ static int task_prepare(struct apply *ap, uint32_t i)
                 task_end(ap, i, APPLY_FAILED, APPLY_ABORTED);
         } else if (apply_table_of(ap, w)->source != TABLE_READ) {
                 task_fail_unread(ap, i);
-        } else if (w->kind == WRITE_BLOCK && !apply_begin_block(ap, i)) {
-                task_end(ap, i, APPLY_HELD, APPLY_OK);
-        } else if (w->kind == WRITE_ENFORCEMENT && apply_filter_waits(ap, w)) {
+        } else if (w->kind == WRITE_BLOCK ? !apply_begin_block(ap, i) : apply_filter_waits(ap, w)) {
                 task_end(ap, i, APPLY_HELD, APPLY_OK);
         } else {
                 return announce(ap, w, &ap->tasks[i]);
@@ -97,10 +97,8 @@ static int task_prepare(struct apply *ap, uint32_t i)
 
 static void task_begin(struct apply *ap, uint32_t i)
 {
-        if (ap->tasks[i].step == TASK_ENDED)
-                return;
-        ap->tasks[i].step = *apply_sma_of(ap, write_of(ap, i)) == SMA_EXPECTED ? TASK_READING : TASK_IDENTIFYING;
-        make_ready(ap, i);
+        if (ap->tasks[i].step != TASK_ENDED)
+                go_on(ap, i, *apply_sma_of(ap, write_of(ap, i)) == SMA_EXPECTED ? TASK_READING : TASK_IDENTIFYING);
 }
 
 static int prepare_phase(struct apply *ap, enum plan_phase phase)
@@ -310,8 +308,7 @@ static void count_result(struct apply *ap, uint32_t i, const struct mad_result *
                 t->counted = true;
                 t->violations = pi.m_key_violations;
         }
-        t->step = TASK_READING;
-        make_ready(ap, i);
+        go_on(ap, i, TASK_READING);
 }
 
 /* The Set may have been carried out. A refused Set is not sent again. */
@@ -324,8 +321,7 @@ static void set_unanswered(struct apply *ap, uint32_t i, const struct mad_result
                 t->rounds = UINT8_MAX;
         t->last_set = result->outcome;
         ap->outcomes[ap->phase][i].mad_status = result->mad_status;
-        t->step = result->outcome == MAD_TIMED_OUT ? TASK_COUNTING : TASK_READING;
-        make_ready(ap, i);
+        go_on(ap, i, result->outcome == MAD_TIMED_OUT ? TASK_COUNTING : TASK_READING);
 }
 
 /* Takes what a block holds, and compares it with what it should hold before and after the write. */
@@ -376,8 +372,7 @@ static void answer_result(struct apply *ap, uint32_t i, const uint8_t data[SMP_D
         } else if (t->rounds > ap->options.retries) {
                 task_end(ap, i, APPLY_FAILED, reason_of_set(t));
         } else {
-                t->step = TASK_SET;
-                make_ready(ap, i);
+                go_on(ap, i, TASK_SET);
         }
 }
 
@@ -387,14 +382,12 @@ static void identify_result(struct apply *ap, uint32_t i, const struct mad_resul
         struct task *t = &ap->tasks[i];
 
         *apply_sma_of(ap, w) = apply_is_own_sma(ap, w, result) ? SMA_EXPECTED : SMA_STRANGER;
-        if (*apply_sma_of(ap, w) == SMA_STRANGER) {
+        if (*apply_sma_of(ap, w) == SMA_STRANGER)
                 task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
-        } else if (t->step == TASK_CONFIRMING) {
+        else if (t->step == TASK_CONFIRMING)
                 answer_result(ap, i, t->answer, false);
-        } else {
-                t->step = TASK_READING;
-                make_ready(ap, i);
-        }
+        else
+                go_on(ap, i, TASK_READING);
 }
 
 static void read_result(struct apply *ap, uint32_t i, const struct mad_result *result)
@@ -410,8 +403,7 @@ static void read_result(struct apply *ap, uint32_t i, const struct mad_result *r
                 task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
                 break;
         case SMA_UNKNOWN:
-                t->step = TASK_CONFIRMING;
-                make_ready(ap, i);
+                go_on(ap, i, TASK_CONFIRMING);
                 break;
         }
 }
@@ -430,14 +422,11 @@ static void link_result(struct apply *ap, uint32_t i, const struct mad_result *r
         struct port_info pi;
 
         ap->tasks[i].link_asked = true;
-        if (result->outcome == MAD_ANSWERED)
-                port_info_decode(result->data, &pi);
-        if (result->outcome == MAD_ANSWERED && !pi.link_up) {
+        port_info_decode(result->data, &pi);
+        if (result->outcome == MAD_ANSWERED && !pi.link_up)
                 task_fail_unanswered(ap, i, &no_answer);
-                return;
-        }
-        ap->tasks[i].step = TASK_IDENTIFYING;
-        make_ready(ap, i);
+        else
+                go_on(ap, i, TASK_IDENTIFYING);
 }
 
 static void task_result(struct apply *ap, uint32_t i, const struct mad_result *result)
@@ -449,8 +438,7 @@ static void task_result(struct apply *ap, uint32_t i, const struct mad_result *r
                 return;
         }
         if (may_be_unplugged(ap, i, result)) {
-                ap->tasks[i].step = TASK_ASKING_LINK;
-                make_ready(ap, i);
+                go_on(ap, i, TASK_ASKING_LINK);
                 return;
         }
         apply_doubt_sma(ap, write_of(ap, i), result, apply_is_news(ap, write_of(ap, i), result));
@@ -499,11 +487,11 @@ static void apply_progress(const void *state, uint64_t *ret_done, uint64_t *ret_
 
 static int allocate(struct arena *a, struct apply *ap)
 {
-        uint32_t most = 0, all = 0, n;
-        enum plan_phase phase;
+        uint32_t most = 0, all = 0;
 
-        for (phase = 0; phase < PLAN_N_PHASES; phase++) {
-                n = ap->plan->steps[phase].n_writes;
+        for (enum plan_phase phase = 0; phase < PLAN_N_PHASES; phase++) {
+                uint32_t n = ap->plan->steps[phase].n_writes;
+
                 ap->outcomes[phase] = arena_new_array(a, struct apply_outcome, n);
                 if (!ap->outcomes[phase])
                         return -ENOMEM;
@@ -530,10 +518,7 @@ int apply_new(struct arena *a, const struct plan *plan, struct observed *observe
         assert(plan->subnet == observed->subnet); /* ports are indexes into it */
         if (!ap)
                 return -ENOMEM;
-        ap->plan = plan;
-        ap->observed = observed;
-        ap->memory = memory;
-        ap->options = *options;
+        *ap = (struct apply) { .plan = plan, .observed = observed, .memory = memory, .options = *options };
         r = allocate(a, ap);
         if (r < 0)
                 return r;
@@ -601,26 +586,15 @@ const struct apply_outcome *apply_outcome(const struct apply *ap, enum plan_phas
 
 void apply_get_summary(const struct apply *ap, struct apply_summary *ret)
 {
-        enum plan_phase phase;
-        uint32_t i;
-
         *ret = (struct apply_summary) { .sets_sent = ap->sets_sent, .n_held_bases = ap->n_held_bases };
-        for (phase = 0; phase < PLAN_N_PHASES; phase++)
-                for (i = 0; i < ap->plan->steps[phase].n_writes; i++)
-                        switch (ap->outcomes[phase][i].state) {
-                        case APPLY_WRITTEN:
-                        case APPLY_PRESENT:
-                                ret->written++;
-                                break;
-                        case APPLY_FAILED:
-                                ret->failed++;
-                                break;
-                        case APPLY_HELD:
-                                ret->held++;
-                                break;
-                        case APPLY_PENDING:
-                                break;
-                        }
+        for (enum plan_phase phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (uint32_t i = 0; i < ap->plan->steps[phase].n_writes; i++) {
+                        enum apply_state state = ap->outcomes[phase][i].state;
+
+                        ret->written += state == APPLY_WRITTEN || state == APPLY_PRESENT;
+                        ret->failed += state == APPLY_FAILED;
+                        ret->held += state == APPLY_HELD;
+                }
 }
 
 const uint16_t *apply_held_bases(const struct apply *ap, uint32_t *ret_n)

@@ -5,17 +5,19 @@
 
 /* --- requests ------------------------------------------------------------------------------------------------------- */
 
+static const struct plan_write *last_write(const struct apply *ap, const struct touched *t)
+{
+        return &ap->plan->steps[t->phase].writes[t->write];
+}
+
 static const struct plan_write *touched_write(const struct apply *ap, uint32_t i)
 {
-        const struct touched *t = &ap->touched[i];
-
-        return &ap->plan->steps[t->phase].writes[t->write];
+        return last_write(ap, &ap->touched[i]);
 }
 
 static int compare_touched(const struct apply *ap, const struct touched *x, const struct touched *y)
 {
-        const struct plan_write *a = &ap->plan->steps[x->phase].writes[x->write];
-        const struct plan_write *b = &ap->plan->steps[y->phase].writes[y->write];
+        const struct plan_write *a = last_write(ap, x), *b = last_write(ap, y);
 
         return ORDER(a->port, b->port) ?: ORDER(a->kind, b->kind) ?: (a->kind == WRITE_BLOCK ? ORDER(a->block, b->block) : 0);
 }
@@ -23,9 +25,8 @@ static int compare_touched(const struct apply *ap, const struct touched *x, cons
 static int compare_touched_r(const void *x, const void *y, void *ap)
 {
         const struct touched *a = x, *b = y;
-        int c = compare_touched(ap, a, b);
 
-        return c ?: ORDER(a->phase, b->phase);
+        return compare_touched(ap, a, b) ?: ORDER(a->phase, b->phase);
 }
 
 static bool is_open(const struct apply *ap, const struct plan_write *w)
@@ -40,21 +41,18 @@ static bool is_open(const struct apply *ap, const struct plan_write *w)
 
 void apply_gather_touched(struct apply *ap)
 {
-        enum plan_phase phase;
-        uint32_t i, n = 0, k = 0;
+        uint32_t n = 0, k = 0;
 
-        for (phase = 0; phase < PLAN_N_PHASES; phase++)
-                for (i = 0; i < ap->plan->steps[phase].n_writes; i++)
+        for (enum plan_phase phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (uint32_t i = 0; i < ap->plan->steps[phase].n_writes; i++)
                         if (ap->outcomes[phase][i].state == APPLY_WRITTEN)
                                 ap->touched[n++] = (struct touched) {
                                         .phase = phase, .write = i, .is_open = is_open(ap, &ap->plan->steps[phase].writes[i]),
                                 };
         qsort_r(ap->touched, n, sizeof(*ap->touched), compare_touched_r, ap);
-        for (i = 0; i < n; i++) {
-                if (i + 1 < n && compare_touched(ap, &ap->touched[i], &ap->touched[i + 1]) == 0)
-                        continue;
-                ap->touched[k++] = ap->touched[i];
-        }
+        for (uint32_t i = 0; i < n; i++)
+                if (i + 1 == n || compare_touched(ap, &ap->touched[i], &ap->touched[i + 1]) != 0)
+                        ap->touched[k++] = ap->touched[i];
         ap->n_touched = k;
         ap->steps_total = ap->steps_done + k;
 }

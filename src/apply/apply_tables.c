@@ -120,19 +120,12 @@ void apply_note_unanswered(struct apply *ap, const struct plan_write *w, const s
 
 enum apply_reason apply_reason_of(enum mad_outcome outcome)
 {
-        switch (outcome) {
-        case MAD_TIMED_OUT:
-                return APPLY_TIMEOUT;
-        case MAD_REFUSED:
-                return APPLY_STATUS;
-        case MAD_BUSY:
-                return APPLY_BUSY;
-        case MAD_UNSENT:
-                return APPLY_UNSENT;
-        case MAD_ANSWERED:
-                break;
-        }
-        return APPLY_OK;
+        static const enum apply_reason reasons[] = {
+                [MAD_ANSWERED] = APPLY_OK, [MAD_TIMED_OUT] = APPLY_TIMEOUT, [MAD_REFUSED] = APPLY_STATUS, [MAD_BUSY] = APPLY_BUSY,
+                [MAD_UNSENT] = APPLY_UNSENT,
+        };
+
+        return reasons[outcome];
 }
 
 void apply_address(struct apply *ap, const struct plan_write *w, struct mad_request *ret)
@@ -141,10 +134,7 @@ void apply_address(struct apply *ap, const struct plan_write *w, struct mad_requ
         uint8_t switch_port = p->role == PORT_SWITCH_EXTERNAL ? p->number : 0;
 
         *ret = (struct mad_request) {
-                .route = p->route,
-                .destination = p->destination,
-                .key = m_keys_get(ap->options.m_keys, p->guid),
-                .method = MAD_GET,
+                .route = p->route, .destination = p->destination, .key = m_keys_get(ap->options.m_keys, p->guid), .method = MAD_GET,
                 .retries = ap->options.retries,
         };
         if (w->kind == WRITE_BLOCK) {
