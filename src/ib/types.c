@@ -70,7 +70,7 @@ uint32_t p_keys_count(const struct p_key *keys, uint32_t n)
         return used;
 }
 
-static bool covers(const struct p_key *table, uint32_t n, struct p_key key)
+bool p_keys_cover(const struct p_key *table, uint32_t n, struct p_key key)
 {
         for (uint32_t i = 0; i < n; i++)
                 if (p_key_same_partition(table[i], key) && (p_key_is_full(table[i]) || !p_key_is_full(key)))
@@ -81,7 +81,7 @@ static bool covers(const struct p_key *table, uint32_t n, struct p_key key)
 const struct p_key *p_keys_find_uncovered(const struct p_key *table, uint32_t n_table, const struct p_key *keys, uint32_t n_keys)
 {
         for (uint32_t i = 0; i < n_keys; i++)
-                if (p_key_is_used(keys[i]) && !covers(table, n_table, keys[i]))
+                if (p_key_is_used(keys[i]) && !p_keys_cover(table, n_table, keys[i]))
                         return &keys[i];
         return NULL;
 }

@@ -161,8 +161,9 @@ uint32_t p_keys_of_membership(uint16_t base, enum membership m, struct p_key ret
 uint32_t p_keys_sort(struct p_key *keys, uint32_t n);
 /* The number of entries in use. */
 uint32_t p_keys_count(const struct p_key *keys, uint32_t n);
-/* The first entry in use of `keys` that no entry of `table` covers, by the same base and at least its membership; NULL: all are
- * covered. Borrows from `keys`. */
+/* True if one of these entries covers the key: it has the same base and at least its membership. */
+bool p_keys_cover(const struct p_key *keys, uint32_t n, struct p_key key);
+/* The first entry in use of `keys` that no entry of `table` covers; NULL: all are covered. Borrows from `keys`. */
 const struct p_key *p_keys_find_uncovered(const struct p_key *table, uint32_t n_table, const struct p_key *keys, uint32_t n_keys);
 
 /* "none", "limited", "full", "both"; a static string. */

@@ -2,43 +2,27 @@
 #include "verify/explain.h"
 
 #include <errno.h>
-#include <stdlib.h>
+#include <string.h>
 
-static int compare_levels(const void *pa, const void *pb)
-{
-        const struct explain_level *a = pa, *b = pb;
-
-        return ORDER(a->base, b->base);
-}
-
-/* Merges the entries of each base into one level. */
-static uint32_t merge_levels(struct explain_level *levels, uint32_t n)
-{
-        uint32_t kept = 0;
-
-        for (uint32_t i = 0; i < n; i++) {
-                if (kept > 0 && levels[kept - 1].base == levels[i].base)
-                        levels[kept - 1].membership |= levels[i].membership; /* limited and full are both */
-                else
-                        levels[kept++] = levels[i];
-        }
-        return kept;
-}
+#include "util/cleanup.h"
 
 int explain_table_make(struct arena *a, const struct p_key *entries, uint32_t n, struct explain_table *ret)
 {
         struct explain_level *levels = arena_new_array(a, struct explain_level, p_keys_count(entries, n));
-        uint32_t n_used = 0;
+        _cleanup_free_ struct p_key *keys = calloc(MAX(n, 1u), sizeof(*keys));
+        uint32_t n_levels = 0;
 
-        if (!levels)
+        if (!levels || !keys)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < n; i++)
-                if (p_key_is_used(entries[i]))
-                        levels[n_used++] = (struct explain_level) {
-                                p_key_base(entries[i]), p_key_is_full(entries[i]) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED
-                        };
-        qsort(levels, n_used, sizeof(*levels), compare_levels);
-        *ret = (struct explain_table) { .levels = levels, .n_levels = merge_levels(levels, n_used), .known = true };
+        if (n > 0)
+                memcpy(keys, entries, n * sizeof(*keys));
+        n = p_keys_sort(keys, n);
+        for (uint32_t i = 0; i < n; i++) {
+                if (i == 0 || !p_key_same_partition(keys[i - 1], keys[i]))
+                        levels[n_levels++] = (struct explain_level) { p_key_base(keys[i]), MEMBERSHIP_NONE };
+                levels[n_levels - 1].membership |= p_key_is_full(keys[i]) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED;
+        }
+        *ret = (struct explain_table) { .levels = levels, .n_levels = n_levels, .known = true };
         return 0;
 }
 

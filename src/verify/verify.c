@@ -100,23 +100,12 @@ static bool gives_up_enforcement(const struct verifier *vf, uint32_t port)
                overflows(vf, port);
 }
 
-static bool key_covers(struct p_key holds, struct p_key key)
-{
-        return p_key_same_partition(holds, key) && (p_key_is_full(holds) || !p_key_is_full(key));
-}
-
 static bool port_covers(const struct verifier *vf, uint32_t port, struct p_key key)
 {
         const struct desired_port *want = &vf->desired->ports[port];
         const struct observed_table *t = &vf->observed->tables[port];
 
-        for (uint32_t i = 0; i < want->n_wanted; i++)
-                if (key_covers(want->wanted[i], key))
-                        return true;
-        for (uint32_t i = 0; i < t->capacity; i++)
-                if (key_covers(t->entries[i], key))
-                        return true;
-        return false;
+        return p_keys_cover(want->wanted, want->n_wanted, key) || p_keys_cover(t->entries, t->capacity, key);
 }
 
 /* Returns whether enforcement would cut off an entry of the peer that pkeyd may not write. Then the planner leaves the bits as they
@@ -127,8 +116,7 @@ static bool keeps_enforcement_bits(const struct verifier *vf, uint32_t port)
         const struct observed_table *t = &vf->observed->tables[peer];
 
         for (uint32_t i = 0; t->source != TABLE_UNKNOWN && i < t->capacity; i++)
-                if (p_key_is_used(t->entries[i]) && !is_managed(vf, t->entries[i]) &&
-                    !port_covers(vf, port, t->entries[i]))
+                if (p_key_is_used(t->entries[i]) && !is_managed(vf, t->entries[i]) && !port_covers(vf, port, t->entries[i]))
                         return true;
         return false;
 }
