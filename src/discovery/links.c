@@ -39,10 +39,9 @@ static uint64_t hash_of(struct guid port_guid, uint8_t number)
 
 static struct link *find(const struct discovery_links *l, struct guid port_guid, uint8_t number)
 {
-        uint32_t i = hash_index_first(&l->by_port, hash_of(port_guid, number));
+        uint32_t i = HASH_INDEX_FIND(k, &l->by_port, hash_of(port_guid, number),
+                                     l->items[k].port_guid.v == port_guid.v && l->items[k].number == number);
 
-        while (i != HASH_INDEX_NONE && (l->items[i].port_guid.v != port_guid.v || l->items[i].number != number))
-                i = hash_index_next(&l->by_port, i);
         return i == HASH_INDEX_NONE ? NULL : &l->items[i];
 }
 

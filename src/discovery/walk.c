@@ -7,25 +7,17 @@
 
 #include "util/vector.h"
 
-static_assert(HASH_INDEX_NONE == DISCOVERY_NONE, "hash_index_first() returns DISCOVERY_NONE if there is no such item");
+static_assert(HASH_INDEX_NONE == DISCOVERY_NONE, "HASH_INDEX_FIND() is DISCOVERY_NONE if there is no such item");
 static_assert(sizeof(struct discovery_port) == 16, "a large fabric has hundreds of thousands of ports");
 
 uint32_t discovery_find_agent(const struct discovery *d, struct guid port_guid)
 {
-        uint32_t i = hash_index_first(&d->by_port_guid, hash_mix(0, port_guid.v));
-
-        while (i != DISCOVERY_NONE && d->agents[i].info.port_guid.v != port_guid.v)
-                i = hash_index_next(&d->by_port_guid, i);
-        return i;
+        return HASH_INDEX_FIND(i, &d->by_port_guid, hash_mix(0, port_guid.v), d->agents[i].info.port_guid.v == port_guid.v);
 }
 
 uint32_t discovery_find_node(const struct discovery *d, struct guid node_guid)
 {
-        uint32_t i = hash_index_first(&d->by_node_guid, hash_mix(0, node_guid.v));
-
-        while (i != DISCOVERY_NONE && d->agents[i].info.node_guid.v != node_guid.v)
-                i = hash_index_next(&d->by_node_guid, i);
-        return i;
+        return HASH_INDEX_FIND(i, &d->by_node_guid, hash_mix(0, node_guid.v), d->agents[i].info.node_guid.v == node_guid.v);
 }
 
 uint32_t discovery_count_ports(const struct discovery_agent *a)

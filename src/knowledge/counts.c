@@ -28,10 +28,8 @@ bool knowledge_counts_is_wild(const struct knowledge *k, uint32_t record, enum d
 /* Returns NULL if no port was ever counted at this base. */
 static struct base_counts *find_counts(const struct counts *c, uint16_t base)
 {
-        uint32_t i = hash_index_first(&c->index, base);
+        uint32_t i = HASH_INDEX_FIND(k, &c->index, base, c->bases[k].base == base);
 
-        while (i != HASH_INDEX_NONE && c->bases[i].base != base)
-                i = hash_index_next(&c->index, i);
         return i == HASH_INDEX_NONE ? NULL : &c->bases[i];
 }
 

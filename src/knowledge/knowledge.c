@@ -5,6 +5,8 @@
 
 #include "knowledge/knowledge_internal.h"
 
+static_assert(HASH_INDEX_NONE == KNOWLEDGE_NONE, "HASH_INDEX_FIND() is KNOWLEDGE_NONE if there is no such record");
+
 struct knowledge *knowledge_new(void)
 {
         return calloc(1, sizeof(struct knowledge));
@@ -35,11 +37,7 @@ static uint64_t hash_of(struct knowledge_name name)
 
 uint32_t knowledge_find(const struct knowledge *k, struct knowledge_name name)
 {
-        uint32_t i = hash_index_first(&k->index, hash_of(name));
-
-        while (i != HASH_INDEX_NONE && !knowledge_same_name(k->records[i].name, name))
-                i = hash_index_next(&k->index, i);
-        return i == HASH_INDEX_NONE ? KNOWLEDGE_NONE : i;
+        return HASH_INDEX_FIND(i, &k->index, hash_of(name), knowledge_same_name(k->records[i].name, name));
 }
 
 int knowledge_ensure_record(struct knowledge *k, struct knowledge_name name, uint32_t *ret)

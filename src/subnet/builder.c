@@ -12,7 +12,7 @@
  * bits has the ports that a node has already.
  */
 
-static_assert(HASH_INDEX_NONE == SUBNET_NONE, "hash_index_first() returns SUBNET_NONE if there is no such node");
+static_assert(HASH_INDEX_NONE == SUBNET_NONE, "HASH_INDEX_FIND() is SUBNET_NONE if there is no such node");
 
 struct builder_node {
         struct subnet_node node;
@@ -37,11 +37,7 @@ struct subnet_builder {
 /* The node with this GUID, or SUBNET_NONE. */
 static uint32_t find_node(const struct subnet_builder *b, struct guid guid)
 {
-        uint32_t i = hash_index_first(&b->by_guid, hash_mix(0, guid.v));
-
-        while (i != HASH_INDEX_NONE && b->nodes[i].node.guid.v != guid.v)
-                i = hash_index_next(&b->by_guid, i);
-        return i;
+        return HASH_INDEX_FIND(i, &b->by_guid, hash_mix(0, guid.v), b->nodes[i].node.guid.v == guid.v);
 }
 
 int subnet_builder_reserve(struct subnet_builder *b, uint32_t n_nodes, uint32_t n_ports, uint32_t n_links)

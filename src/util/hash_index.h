@@ -31,3 +31,13 @@ void hash_index_remove(struct hash_index *x, uint32_t item);
 /* The first item with this hash, and the next after one; HASH_INDEX_NONE: no more. */
 uint32_t hash_index_first(const struct hash_index *x, uint64_t hash);
 uint32_t hash_index_next(const struct hash_index *x, uint32_t item);
+
+/* The first item with this hash for which is_it, an expression about `item`, is true; HASH_INDEX_NONE: there is none. */
+#define HASH_INDEX_FIND(item, x, hash, is_it)                                                                          \
+        ({                                                                                                             \
+                const struct hash_index *_x = (x);                                                                     \
+                uint32_t item = hash_index_first(_x, (hash));                                                          \
+                while (item != HASH_INDEX_NONE && !(is_it))                                                            \
+                        item = hash_index_next(_x, item);                                                              \
+                item;                                                                                                  \
+        })

@@ -25,11 +25,7 @@ void counter_samples_done(struct counter_samples *l)
 
 static uint32_t find(const struct counter_samples *l, struct violation_port port)
 {
-        uint32_t i = hash_index_first(&l->index, violation_port_hash(port));
-
-        while (i != VIOLATION_NONE && !violation_port_equal(l->ports[i].port, port))
-                i = hash_index_next(&l->index, i);
-        return i;
+        return HASH_INDEX_FIND(i, &l->index, violation_port_hash(port), violation_port_equal(l->ports[i].port, port));
 }
 
 struct port_samples *counter_samples_find(const struct counter_samples *l, struct violation_port port)

@@ -91,11 +91,7 @@ static struct violation_record identity(const struct violation_key *key)
 
 static uint32_t find(const struct violation_table *t, const struct violation_record *wanted)
 {
-        uint32_t i = hash_index_first(&t->index, hash_of(wanted));
-
-        while (i != VIOLATION_NONE && violation_compare_records(&t->entries[i].record, wanted) != 0)
-                i = hash_index_next(&t->index, i);
-        return i;
+        return HASH_INDEX_FIND(i, &t->index, hash_of(wanted), violation_compare_records(&t->entries[i].record, wanted) == 0);
 }
 
 uint32_t violation_table_find(const struct violation_table *t, const struct violation_key *key)
