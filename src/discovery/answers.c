@@ -16,18 +16,10 @@
 /* The SMA of the local port of a switch reports port 0, all others the port through which the request came in. */
 static bool is_plausible(const struct node_info *info, bool is_local)
 {
-        if (info->node_guid.v == 0 || info->port_guid.v == 0 || info->local_port > info->num_ports)
+        if (info->node_guid.v == 0 || info->port_guid.v == 0 || info->local_port > info->num_ports || info->type < NODE_CA ||
+            info->type > NODE_ROUTER)
                 return false;
-        switch (info->type) {
-        case NODE_CA:
-        case NODE_ROUTER:
-                return info->local_port > 0;
-        case NODE_SWITCH:
-                return info->local_port > 0 || is_local;
-        case NODE_UNKNOWN:
-                break;
-        }
-        return false;
+        return info->local_port > 0 || (is_local && info->type == NODE_SWITCH);
 }
 
 /* Compares what does not depend on the port that answers. */

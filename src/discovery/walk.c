@@ -46,15 +46,9 @@ uint32_t discovery_find_port(const struct discovery *d, uint32_t agent, uint8_t 
 
 static int make_room_for_agent(struct discovery *d, uint32_t n_ports)
 {
-        int r = VECTOR_GROW(NULL, d->agents, d->n_agents, d->allocated_agents);
-
-        if (r == 0)
-                r = VECTOR_EXTEND(NULL, d->ports, d->n_ports, d->allocated_ports, n_ports);
-        if (r == 0)
-                r = hash_index_reserve(&d->by_port_guid, d->n_agents + 1);
-        if (r == 0)
-                r = hash_index_reserve(&d->by_node_guid, d->n_agents + 1);
-        return r;
+        return VECTOR_GROW(NULL, d->agents, d->n_agents, d->allocated_agents) ?:
+               VECTOR_EXTEND(NULL, d->ports, d->n_ports, d->allocated_ports, n_ports) ?:
+               hash_index_reserve(&d->by_port_guid, d->n_agents + 1) ?: hash_index_reserve(&d->by_node_guid, d->n_agents + 1);
 }
 
 static void add_ports(struct discovery *d, uint32_t agent, uint32_t n_ports)

@@ -308,9 +308,8 @@ static int convert(struct conversion *c, struct subnet **ret)
         const struct discovery *d = c->d;
         const struct discovery_agent *local = &d->agents[DISCOVERY_LOCAL];
         struct subnet *s;
-        int r;
+        int r = reserve(c);
 
-        r = reserve(c);
         for (uint32_t i = 0; r == 0 && i < d->n_agents; i++)
                 if (d->agents[i].is_first_of_node)
                         r = add_node(c, i);

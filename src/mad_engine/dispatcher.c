@@ -30,15 +30,11 @@ struct mad_dispatcher {
 int mad_dispatcher_new(const struct mad_engine_config *config, struct mad_dispatcher **ret)
 {
         _cleanup_(mad_dispatcher_free_p) struct mad_dispatcher *d = calloc(1, sizeof(*d));
-        int r;
+        int r = d ? mad_engine_new(config, &d->engine) : -ENOMEM;
 
-        if (!d)
-                return -ENOMEM;
-        r = mad_engine_new(config, &d->engine);
-        if (r < 0)
-                return r;
-        *ret = STEAL(d);
-        return 0;
+        if (r == 0)
+                *ret = STEAL(d);
+        return r;
 }
 
 struct mad_dispatcher *mad_dispatcher_free(struct mad_dispatcher *d)

@@ -44,16 +44,12 @@ struct mad_engine {
 int mad_engine_new(const struct mad_engine_config *config, struct mad_engine **ret)
 {
         _cleanup_(mad_engine_free_p) struct mad_engine *e = NULL;
-        int r;
 
         if (config->window < 1 || config->timeout < 1 || config->timeout > TIMEOUT_MAX)
                 return -EINVAL;
         e = calloc(1, sizeof(*e));
-        if (!e)
+        if (!e || mad_transactions_init(&e->table, SLOTS_AT_START) < 0)
                 return -ENOMEM;
-        r = mad_transactions_init(&e->table, SLOTS_AT_START);
-        if (r < 0)
-                return r;
 
         mad_engine_window_init(&e->window, config->window);
         mad_transaction_list_init(&e->again);
@@ -96,9 +92,8 @@ static void advance(struct mad_engine *e, usec_t now)
 int mad_engine_submit(struct mad_engine *e, const struct mad_request *request)
 {
         uint32_t slot;
-        int r;
+        int r = mad_transactions_add(&e->table, request, &slot);
 
-        r = mad_transactions_add(&e->table, request, &slot);
         if (r < 0)
                 return r;
         if (transaction(e, slot)->state == TRANSACTION_READY)
@@ -399,16 +394,11 @@ bool mad_engine_next_result(struct mad_engine *e, struct mad_result *ret)
         if (slot == SLOT_NONE)
                 return false;
         x = transaction(e, slot);
-        ret->cookie = x->request.cookie;
-        ret->lane = x->request.lane;
-        ret->outcome = x->outcome;
-        ret->mad_status = x->mad_status;
-        ret->repeated = x->repeated;
-        ret->timeouts = x->timeouts;
-        ret->mgmt_class = x->request.mgmt_class;
-        ret->attribute = x->request.attribute;
-        ret->modifier = x->request.modifier;
-        ret->route = x->request.route;
+        *ret = (struct mad_result) {
+                .cookie = x->request.cookie, .lane = x->request.lane, .mgmt_class = x->request.mgmt_class,
+                .attribute = x->request.attribute, .modifier = x->request.modifier, .route = x->request.route,
+                .outcome = x->outcome, .mad_status = x->mad_status, .repeated = x->repeated, .timeouts = x->timeouts,
+        };
         memcpy(ret->data, x->request.data, sizeof(ret->data));
         mad_transaction_list_remove(&e->table, &e->ended, slot);
         mad_transactions_release(&e->table, slot);
@@ -427,13 +417,9 @@ static usec_t earliest(const struct mad_engine *e, const struct mad_transaction_
 
 usec_t mad_engine_deadline(const struct mad_engine *e)
 {
-        usec_t flying, resting;
+        usec_t flying = earliest(e, e->flying, FLIGHT_LEVELS), resting = earliest(e, e->resting, REST_LEVELS);
 
-        if (may_send(e))
-                return e->now;
-        flying = earliest(e, e->flying, FLIGHT_LEVELS);
-        resting = earliest(e, e->resting, REST_LEVELS);
-        return MIN(flying, resting);
+        return may_send(e) ? e->now : MIN(flying, resting);
 }
 
 bool mad_engine_is_idle(const struct mad_engine *e)

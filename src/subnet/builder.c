@@ -42,21 +42,15 @@ static uint32_t find_node(const struct subnet_builder *b, struct guid guid)
 
 int subnet_builder_reserve(struct subnet_builder *b, uint32_t n_nodes, uint32_t n_ports, uint32_t n_links)
 {
-        int r;
-
-        r = VECTOR_RESERVE(b->arena, b->nodes, b->n_nodes, b->size_nodes, n_nodes);
-        if (r == 0)
-                r = VECTOR_RESERVE(b->arena, b->ports, b->n_ports, b->size_ports, n_ports);
-        if (r == 0)
-                r = VECTOR_RESERVE(b->arena, b->links, b->n_links, b->size_links, n_links);
-        return r < 0 ? r : hash_index_reserve(&b->by_guid, n_nodes);
+        return VECTOR_RESERVE(b->arena, b->nodes, b->n_nodes, b->size_nodes, n_nodes) ?:
+               VECTOR_RESERVE(b->arena, b->ports, b->n_ports, b->size_ports, n_ports) ?:
+               VECTOR_RESERVE(b->arena, b->links, b->n_links, b->size_links, n_links) ?: hash_index_reserve(&b->by_guid, n_nodes);
 }
 
 int subnet_builder_new(struct arena *a, struct subnet_builder **ret)
 {
-        struct subnet_builder *b;
+        struct subnet_builder *b = arena_new_object(a, struct subnet_builder);
 
-        b = arena_new_object(a, struct subnet_builder);
         if (!b)
                 return -ENOMEM;
         b->arena = a;
@@ -65,34 +59,24 @@ int subnet_builder_new(struct arena *a, struct subnet_builder **ret)
         return 0;
 }
 
-static bool node_type_is_known(enum node_type t)
-{
-        return t == NODE_UNKNOWN || t == NODE_CA || t == NODE_SWITCH || t == NODE_ROUTER;
-}
-
 int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *node, const char *raw_description,
                             size_t raw_size)
 {
         struct builder_node new = { .node = *node };
         int r;
 
-        if (!node_type_is_known(node->type))
+        if ((unsigned) node->type > NODE_ROUTER)
                 return -EINVAL;
         if (find_node(b, node->guid) != SUBNET_NONE)
                 return -EEXIST;
-        r = node_description_split(b->arena, raw_description, raw_size, &new.node.description, &new.node.name,
-                                   &new.node.device);
+        r = node_description_split(b->arena, raw_description, raw_size, &new.node.description, &new.node.name, &new.node.device);
         if (r < 0)
                 return r;
         if (node->type == NODE_SWITCH)
                 new.node.device = ""; /* the second word of a switch is the name of its vendor */
 
-        r = VECTOR_GROW(b->arena, b->nodes, b->n_nodes, b->size_nodes);
-        if (r < 0)
-                return r;
-        r = hash_index_reserve(&b->by_guid, b->n_nodes + 1);
-        if (r < 0)
-                return r;
+        if (VECTOR_GROW(b->arena, b->nodes, b->n_nodes, b->size_nodes) < 0 || hash_index_reserve(&b->by_guid, b->n_nodes + 1) < 0)
+                return -ENOMEM;
         hash_index_add(&b->by_guid, b->n_nodes, hash_mix(0, node->guid.v));
         b->nodes[b->n_nodes++] = new;
         return 0;
@@ -103,7 +87,7 @@ int subnet_builder_add_port(struct subnet_builder *b, struct guid node_guid, con
         uint32_t node = find_node(b, node_guid);
         uint64_t bit = UINT64_C(1) << (port->number % 64);
         struct builder_node *n;
-        int r;
+        struct subnet_port *p;
 
         if (node == SUBNET_NONE)
                 return -ENOENT;
@@ -112,28 +96,22 @@ int subnet_builder_add_port(struct subnet_builder *b, struct guid node_guid, con
                 return -EINVAL;
         if (n->has_port[port->number / 64] & bit)
                 return -EEXIST;
-        r = VECTOR_GROW(b->arena, b->ports, b->n_ports, b->size_ports);
-        if (r < 0)
-                return r;
-
+        if (VECTOR_GROW(b->arena, b->ports, b->n_ports, b->size_ports) < 0)
+                return -ENOMEM;
         n->has_port[port->number / 64] |= bit;
-        b->ports[b->n_ports] = *port;
-        b->ports[b->n_ports].node = node;
-        b->ports[b->n_ports].peer = SUBNET_NONE;
-        b->ports[b->n_ports].role =
-                n->node.type == NODE_SWITCH && port->number > 0 ? PORT_SWITCH_EXTERNAL : PORT_ENDPORT;
-        b->n_ports++;
+        p = &b->ports[b->n_ports++];
+        *p = *port;
+        p->node = node;
+        p->peer = SUBNET_NONE;
+        p->role = n->node.type == NODE_SWITCH && port->number > 0 ? PORT_SWITCH_EXTERNAL : PORT_ENDPORT;
         return 0;
 }
 
 int subnet_builder_add_link(struct subnet_builder *b, struct guid node_a, uint8_t number_a, struct guid node_b,
                             uint8_t number_b)
 {
-        int r;
-
-        r = VECTOR_GROW(b->arena, b->links, b->n_links, b->size_links);
-        if (r < 0)
-                return r;
+        if (VECTOR_GROW(b->arena, b->links, b->n_links, b->size_links) < 0)
+                return -ENOMEM;
         b->links[b->n_links++] = (struct builder_link) { { node_a, node_b }, { number_a, number_b } };
         return 0;
 }
@@ -201,9 +179,7 @@ static void resolve_links(const struct subnet_builder *b, struct subnet *s)
                 uint32_t x = find_cable_end(s, l->node[0], l->number[0]);
                 uint32_t y = find_cable_end(s, l->node[1], l->number[1]);
 
-                if (x == SUBNET_NONE || y == SUBNET_NONE || x == y)
-                        continue;
-                if (s->ports[x].peer != SUBNET_NONE || s->ports[y].peer != SUBNET_NONE)
+                if (x == SUBNET_NONE || y == SUBNET_NONE || x == y || s->ports[x].peer != SUBNET_NONE || s->ports[y].peer != SUBNET_NONE)
                         continue;
                 s->ports[x].peer = y;
                 s->ports[y].peer = x;
@@ -218,10 +194,8 @@ static bool port_matters(const struct subnet *s, const struct subnet_port *p)
 
 static int drop_other_ports(struct arena *a, struct subnet *s)
 {
-        uint32_t *moved;
-        uint32_t n = 0;
+        uint32_t *moved = arena_new_array(a, uint32_t, s->n_ports), n = 0;
 
-        moved = arena_new_array(a, uint32_t, s->n_ports);
         if (!moved)
                 return -ENOMEM;
         for (uint32_t i = 0; i < s->n_ports; i++)
@@ -305,9 +279,8 @@ static uint32_t find_named_endport(const struct subnet *s, struct guid node_guid
 int subnet_builder_finish(struct subnet_builder *b, struct guid self_node, uint8_t self_number, struct guid sm_node,
                           uint8_t sm_number, struct subnet **ret)
 {
-        struct subnet *s;
+        struct subnet *s = arena_new_object(b->arena, struct subnet);
 
-        s = arena_new_object(b->arena, struct subnet);
         if (!s || sort_nodes(b, s) < 0)
                 return -ENOMEM;
         sort_ports(b, s);

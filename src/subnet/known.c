@@ -341,15 +341,22 @@ static int add_named(struct subnet_builder *b, const struct known *k, const stru
         return r == -EEXIST ? 0 : r;
 }
 
+/* Node and number of this port (SUBNET_NONE: none, a GUID of 0). */
+static struct subnet_place find_endport(const struct subnet *s, uint32_t port)
+{
+        if (port == SUBNET_NONE)
+                return (struct subnet_place) {};
+        return (struct subnet_place) { subnet_port_node(s, &s->ports[port])->guid, s->ports[port].number };
+}
+
 int known_extend_named(struct arena *a, const struct known *k, const struct subnet *subnet, const struct guid *guids,
                        uint32_t n_guids, struct subnet **ret)
 {
         const struct subnet *s = subnet;
-        struct guid self = {}, sm = {};
+        struct subnet_place self = find_endport(s, s->self), sm = find_endport(s, s->sm);
         struct subnet_builder *b;
-        int r;
+        int r = subnet_builder_new(a, &b);
 
-        r = subnet_builder_new(a, &b);
         if (r == 0)
                 r = copy_snapshot(b, k, s);
         for (uint32_t i = 0; r == 0 && i < k->n; i++)
@@ -360,12 +367,7 @@ int known_extend_named(struct arena *a, const struct known *k, const struct subn
                 r = plug_in_all(b, s, k);
         if (r < 0)
                 return -ENOMEM;
-        if (s->self != SUBNET_NONE)
-                self = subnet_port_node(s, &s->ports[s->self])->guid;
-        if (s->sm != SUBNET_NONE)
-                sm = subnet_port_node(s, &s->ports[s->sm])->guid;
-        return subnet_builder_finish(b, self, s->self != SUBNET_NONE ? s->ports[s->self].number : 0, sm,
-                                     s->sm != SUBNET_NONE ? s->ports[s->sm].number : 0, ret);
+        return subnet_builder_finish(b, self.node, self.number, sm.node, sm.number, ret);
 }
 
 int known_extend(struct arena *a, const struct known *k, const struct subnet *subnet, struct subnet **ret)

@@ -8,13 +8,11 @@
 int observed_new_of(struct arena *a, const struct subnet *subnet,
                     bool (*has_table)(const struct subnet *s, const struct subnet_port *p), struct observed **ret)
 {
-        struct observed *o;
+        struct observed *o = arena_new_object(a, struct observed);
 
-        o = arena_new_object(a, struct observed);
         if (!o)
                 return -ENOMEM;
-        o->subnet = subnet;
-        o->tables = arena_new_array(a, struct observed_table, subnet->n_ports);
+        *o = (struct observed) { subnet, arena_new_array(a, struct observed_table, subnet->n_ports) };
         if (!o->tables)
                 return -ENOMEM;
         for (uint32_t i = 0; i < subnet->n_ports; i++) {
@@ -46,13 +44,12 @@ struct observed *observed_copy(struct arena *a, const struct observed *from)
 
         if (!o)
                 return NULL;
-        o->subnet = from->subnet;
-        o->tables = arena_new_array(a, struct observed_table, n);
+        *o = (struct observed) { from->subnet, arena_new_array(a, struct observed_table, n) };
         for (uint32_t i = 0; o->tables && i < n; i++) {
                 struct observed_table *t = &o->tables[i];
 
                 *t = from->tables[i];
-                if (!from->tables[i].entries)
+                if (!t->entries)
                         continue;
                 t->entries = arena_new_array(a, struct p_key, t->capacity);
                 if (!t->entries)

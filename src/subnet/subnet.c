@@ -8,13 +8,7 @@ uint16_t subnet_port_capacity(const struct subnet *s, const struct subnet_port *
 {
         const struct subnet_node *n = subnet_port_node(s, p);
 
-        switch (p->role) {
-        case PORT_ENDPORT:
-                return n->partition_cap;
-        case PORT_SWITCH_EXTERNAL:
-                return n->partition_enforcement_cap;
-        }
-        return 0;
+        return p->role == PORT_ENDPORT ? n->partition_cap : n->partition_enforcement_cap;
 }
 
 bool subnet_port_can_enforce(const struct subnet *s, const struct subnet_port *p)

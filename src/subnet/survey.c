@@ -128,22 +128,16 @@ static int open_conversations(struct arena *a, struct survey *s)
 
 int survey_new(struct arena *a, struct observed *observed, const struct survey_options *options, struct survey **ret)
 {
-        struct survey *s;
+        struct survey *s = arena_new_object(a, struct survey);
         int r;
 
-        s = arena_new_object(a, struct survey);
         if (!s)
                 return -ENOMEM;
-        s->observed = observed;
-        s->options = *options;
-        r = enqueue_ports(a, s);
-        if (r < 0)
-                return r;
-        r = open_conversations(a, s);
-        if (r < 0)
-                return r;
-        *ret = s;
-        return 0;
+        *s = (struct survey) { .observed = observed, .options = *options };
+        r = enqueue_ports(a, s) ?: open_conversations(a, s);
+        if (r == 0)
+                *ret = s;
+        return r;
 }
 
 /* A LID stays with its port when a cable is moved; a directed route then ends at another device. */
