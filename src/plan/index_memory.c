@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "util/hash.h"
 #include "util/vector.h"
 
 /* One sorted array, ascending by (node GUID, port, sequence). Changes are rare (an entry freed or taken), lookups frequent. */
@@ -205,18 +204,4 @@ int index_memory_restore(struct index_memory *m, const struct freed_index *recor
                 m->next_sequence = record->sequence + 1;
         forget(m, record->node_guid, record->port, record->index);
         return insert(m, record);
-}
-
-uint64_t index_memory_digest(const struct index_memory *m)
-{
-        uint64_t h = HASH_START;
-
-        for (size_t i = 0; i < m->n; i++) {
-                const struct freed_index *f = &m->items[i];
-                const uint64_t values[] = { f->node_guid.v, f->port, f->index, f->base, f->full, f->sequence, f->lost };
-
-                for (size_t k = 0; k < ELEMENTS(values); k++)
-                        h = hash_mix(h, values[k]);
-        }
-        return h;
 }

@@ -62,9 +62,6 @@ int index_memory_note_open(struct index_memory *m, struct guid node_guid, uint8_
 int index_memory_learn_written(struct index_memory *m, const struct observed *before, const struct observed *after,
                                const struct desired *desired);
 
-/* A digest of all records. */
-uint64_t index_memory_digest(const struct index_memory *m);
-
 /* All records, for the store, ascending by (node GUID, port, sequence), valid until the memory changes; and adding a record from
  * the store, with its sequence. */
 const struct freed_index *index_memory_all(const struct index_memory *m, size_t *ret_n);

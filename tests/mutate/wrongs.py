@@ -628,7 +628,6 @@ WRONGS += [
     Wrong("plan-memory-twice", MEMORY, "        forget(m, node_guid, port, index);\n        if (p_key_is_used(after))\n", "        if (p_key_is_used(after))\n                forget(m, node_guid, port, index);\n        if (p_key_is_used(after))\n"),
     Wrong("plan-memory-sequence-stands", MEMORY, "record.sequence = m->next_sequence++;", "record.sequence = m->next_sequence;"),
     Wrong("plan-memory-restored-sequence", MEMORY, "                m->next_sequence = record->sequence + 1;\n", "                m->next_sequence = record->sequence;\n"),
-    Wrong("plan-memory-digest-without-lost", MEMORY, "f->full, f->sequence, f->lost };", "f->full, f->sequence };"),
     Wrong("plan-memory-of-unread-tables", MEMORY, "if (before->source != TABLE_READ || after->source != TABLE_READ || before", "if (after->source != TABLE_READ || before"),
     # the engine
     Wrong("engine-late-is-sent", ENGINE, "return x->tries == 0 && x->request.send_before > 0 && e->now >= x->request.send_before;", "return false;"),

@@ -1224,31 +1224,6 @@ START_TEST(learned_of_another_subnet_and_writer)
 }
 END_TEST
 
-START_TEST(digest_of_memory)
-{
-        static const struct freed_index records[] = {
-                        {.node_guid = {1}, .port = 1, .index = 1, .base = 1, .sequence = 1},
-                        {.node_guid = {2}, .port = 1, .index = 1, .base = 1, .sequence = 1},
-                        {.node_guid = {1}, .port = 2, .index = 1, .base = 1, .sequence = 1},
-                        {.node_guid = {1}, .port = 1, .index = 2, .base = 1, .sequence = 1},
-                        {.node_guid = {1}, .port = 1, .index = 1, .base = 2, .sequence = 1},
-                        {.node_guid = {1}, .port = 1, .index = 1, .base = 1, .sequence = 2},
-                        {.node_guid = {1}, .port = 1, .index = 1, .base = 1, .sequence = 1, .lost = true},
-                        {.node_guid = {1}, .port = 1, .index = 1, .base = 1, .sequence = 1, .full = true},
-        };
-        uint64_t digests[ELEMENTS(records)];
-
-        for (size_t i = 0; i < ELEMENTS(records); i++) {
-                (void) index_memory_free(memory);
-                memory = index_memory_new();
-                ck_assert_int_eq(index_memory_restore(memory, &records[i]), 0);
-                digests[i] = index_memory_digest(memory);
-                for (size_t k = 0; k < i; k++)
-                        ck_assert_uint_ne(digests[i], digests[k]);
-        }
-}
-END_TEST
-
 /* What is noted after a restart is younger than all that was restored. */
 START_TEST(restored_memory)
 {
@@ -1463,7 +1438,6 @@ int main(void)
         tcase_add_test(t, rest_of_each_error);
         tcase_add_test(t, learned_of_another_subnet);
         tcase_add_test(t, learned_of_another_subnet_and_writer);
-        tcase_add_test(t, digest_of_memory);
         tcase_add_test(t, restored_memory);
         tcase_add_test(t, restored_memory_in_any_order);
         tcase_add_test(t, open_writes_of_many_ports);
