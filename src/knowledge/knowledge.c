@@ -42,16 +42,11 @@ uint32_t knowledge_find(const struct knowledge *k, struct knowledge_name name)
 
 int knowledge_ensure_record(struct knowledge *k, struct knowledge_name name, uint32_t *ret)
 {
-        int r;
-
         *ret = knowledge_find(k, name);
         if (*ret != KNOWLEDGE_NONE)
                 return 0;
-        r = VECTOR_GROW(NULL, k->records, k->n, k->allocated);
-        if (r == 0)
-                r = hash_index_reserve(&k->index, (uint32_t) k->n + 1);
-        if (r < 0)
-                return r;
+        if (VECTOR_GROW(NULL, k->records, k->n, k->allocated) < 0 || hash_index_reserve(&k->index, (uint32_t) k->n + 1) < 0)
+                return -ENOMEM;
         *ret = (uint32_t) k->n++;
         k->records[*ret] = (struct knowledge_record) {
                 .name = name, .presence = KNOWLEDGE_ABSENT, .presence_before = KNOWLEDGE_ABSENT, .filters_unsure = true,
@@ -132,9 +127,8 @@ struct knowledge *knowledge_copy(const struct knowledge *from)
         int r = k ? 0 : -ENOMEM;
 
         for (size_t i = 0; r == 0 && i < from->n; i++) {
-                r = knowledge_ensure_record(k, from->records[i].name, &record);
-                if (r == 0)
-                        r = copy_record(&k->records[record], &from->records[i]);
+                r = knowledge_ensure_record(k, from->records[i].name, &record) ?:
+                    copy_record(&k->records[record], &from->records[i]);
         }
         if (r < 0)
                 return NULL;

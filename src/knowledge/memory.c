@@ -90,13 +90,11 @@ static char *value_of(const struct knowledge_record *r, const char *boot)
                       time_of(r->seen_at), "there_at", time_of(r->there_at), "seen", (json_int_t) r->seen, "boot", boot, "place",
                       places_to_json(r), "vouched", r->vouched, "vouched_by", r->vouched_by ?: "", "vouched_at",
                       time_of(r->vouched_at), "writes", writes_to_json(r));
-        if (o && r->has_clock && json_object_set_new(o, "clock", json_integer(r->clock)) < 0)
+        if (!o || (r->has_clock && json_object_set_new(o, "clock", json_integer(r->clock)) < 0) ||
+            (r->is_unfollowed && json_object_set_new(o, "unfollowed", json_true()) < 0) ||
+            (r->may_be_silent && json_object_set_new(o, "may_be_silent", json_true()) < 0))
                 return NULL;
-        if (o && r->is_unfollowed && json_object_set_new(o, "unfollowed", json_true()) < 0)
-                return NULL;
-        if (o && r->may_be_silent && json_object_set_new(o, "may_be_silent", json_true()) < 0)
-                return NULL;
-        return o ? json_dumps(o, JSON_COMPACT) : NULL;
+        return json_dumps(o, JSON_COMPACT);
 }
 
 static void put_value(struct store_transaction *t, const char *key, const char *value)
@@ -306,11 +304,7 @@ static int restore_table(struct knowledge_record *r, const json_t *o)
 
 static int restore_record(struct knowledge_record *r, const char *boot, const json_t *o)
 {
-        int e = restore_presence(r, boot, o);
-
-        if (e == 0)
-                e = restore_table(r, o);
-        return e == 0 ? restore_vouch(r, o) : e;
+        return restore_presence(r, boot, o) ?: restore_table(r, o) ?: restore_vouch(r, o);
 }
 
 static int restore_discovery(struct knowledge *k, const char *boot, const json_t *o)

@@ -273,18 +273,24 @@ void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, c
         recount(k, record, &touched, 1);
 }
 
-int knowledge_announce_block(struct knowledge *k, uint32_t record, uint16_t block,
-                             const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+/* Adds a write that is not announced or sent yet. NULL: out of memory. */
+static struct knowledge_write *add_write(struct knowledge_record *r, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
-        struct knowledge_write write = knowledge_make_write(block, entries);
-        struct knowledge_record *r = &k->records[record];
-
         assert(r->entries);
         if (VECTOR_RESERVE(NULL, r->writes, r->n_writes, r->n_allocated, r->n_writes + 1) < 0) /* rarely more than one */
-                return -ENOMEM;
-        write.is_announced = true;
-        r->writes[r->n_writes++] = write;
+                return NULL;
         r->is_stored = false;
+        r->writes[r->n_writes] = knowledge_make_write(block, entries);
+        return &r->writes[r->n_writes++];
+}
+
+int knowledge_announce_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        struct knowledge_write *w = add_write(&k->records[record], block, entries);
+
+        if (!w)
+                return -ENOMEM;
+        w->is_announced = true;
         return 0;
 }
 
@@ -313,20 +319,26 @@ static struct knowledge_write *find_announced(struct knowledge_record *r, uint16
         return NULL;
 }
 
-bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+/* From now on the table may hold what this write of it contains. */
+static void send_write(struct knowledge *k, uint32_t record, struct knowledge_write *w)
 {
-        struct knowledge_write *w;
         struct touched touched;
 
-        assert(record < k->n);
-        w = find_announced(&k->records[record], block, entries);
-        if (!w)
-                return false;
-        find_touched(k, record, block, entries, &touched);
+        find_touched(k, record, w->block, w->entries, &touched);
         recount(k, record, &touched, -1);
         w->is_sent = true;
         recount(k, record, &touched, 1);
-        return true;
+}
+
+bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+{
+        struct knowledge_write *w;
+
+        assert(record < k->n);
+        w = find_announced(&k->records[record], block, entries);
+        if (w)
+                send_write(k, record, w);
+        return w != NULL;
 }
 
 /* --- blocks of another writer -------------------------------------------------------------------------------------- */
@@ -334,21 +346,14 @@ bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, 
 static int add_foreign(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES],
                        bool is_suspected)
 {
-        struct knowledge_write write = knowledge_make_write(block, entries);
-        struct knowledge_record *r = &k->records[record];
-        struct touched touched;
+        struct knowledge_write *w = add_write(&k->records[record], block, entries);
 
-        assert(r->entries);
-        if (VECTOR_RESERVE(NULL, r->writes, r->n_writes, r->n_allocated, r->n_writes + 1) < 0) /* rarely more than one */
+        if (!w)
                 return -ENOMEM;
-        write.is_sent = write.is_foreign = true;
-        write.is_expected = !is_suspected;
-        write.is_suspected = is_suspected;
-        find_touched(k, record, block, entries, &touched);
-        recount(k, record, &touched, -1);
-        r->writes[r->n_writes++] = write;
-        recount(k, record, &touched, 1);
-        r->is_stored = false;
+        w->is_foreign = true;
+        w->is_expected = !is_suspected;
+        w->is_suspected = is_suspected;
+        send_write(k, record, w);
         return 0;
 }
 
