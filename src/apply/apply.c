@@ -560,11 +560,7 @@ int apply_pretend(struct apply *ap)
 struct mad_stage apply_stage(struct apply *ap)
 {
         return (struct mad_stage) {
-                .state = ap,
-                .next = apply_next,
-                .result = apply_result,
-                .done = apply_done,
-                .progress = apply_progress,
+                .state = ap, .next = apply_next, .result = apply_result, .done = apply_done, .progress = apply_progress,
         };
 }
 

@@ -31,8 +31,7 @@ bool apply_has_bits(const struct port_info *pi, bool inbound, bool outbound)
         return pi->enforce_inbound == inbound && pi->enforce_outbound == outbound;
 }
 
-void apply_take_enforcement(struct apply *ap, const struct plan_write *w, const uint8_t data[SMP_DATA_SIZE],
-                            struct port_info *ret)
+void apply_take_enforcement(struct apply *ap, const struct plan_write *w, const uint8_t data[SMP_DATA_SIZE], struct port_info *ret)
 {
         port_info_decode(data, ret);
         apply_table_of(ap, w)->enforce_inbound = ret->enforce_inbound;

@@ -37,8 +37,7 @@ static bool is_equal(const struct node_info *x, const struct node_info *y)
 /* Each port of a CA or router has its own agent, GUID and number. */
 static bool are_ports_of_one_node(const struct node_info *x, const struct node_info *y)
 {
-        return x->type != NODE_SWITCH && is_same_node(x, y) && x->port_guid.v != y->port_guid.v &&
-               x->local_port != y->local_port;
+        return x->type != NODE_SWITCH && is_same_node(x, y) && x->port_guid.v != y->port_guid.v && x->local_port != y->local_port;
 }
 
 /* An agent that has one of these GUIDs and does not belong to the same node. */
@@ -313,8 +312,7 @@ static void query_failed(struct discovery *d, uint32_t agent, const struct mad_r
         if (agent == DISCOVERY_LOCAL)
                 d->local_failure = result->outcome;
         a->timeouts += !is_refused;
-        if (is_refused && a->query == QUERY_EXTERNAL_PORT &&
-            (result->mad_status & STATUS_CODE_MASK) == STATUS_INVALID_MODIFIER)
+        if (is_refused && a->query == QUERY_EXTERNAL_PORT && (result->mad_status & STATUS_CODE_MASK) == STATUS_INVALID_MODIFIER)
                 d->ports[discovery_find_port(d, agent, a->number)].link = LINK_DOWN;
 }
 

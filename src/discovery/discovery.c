@@ -78,14 +78,11 @@ static void query_link(struct discovery *d, uint32_t port, struct mad_request *r
         if (port != DISCOVERY_NONE)
                 recall_link(d, port);
         *ret = (struct mad_request) {
-                .destination = link_destination(port),
-                .cookie = make_cookie(QUERY_NODE_INFO, port, 0),
-                .method = MAD_GET,
+                .destination = link_destination(port), .cookie = make_cookie(QUERY_NODE_INFO, port, 0), .method = MAD_GET,
                 .attribute = SMP_ATTR_NODE_INFO,
                 .key = is_second_try ? m_keys_common(d->config.m_keys) : discovery_first_m_key(d, port),
         };
-        mad_stage_set_retries(ret, d->config.retries, link_was_silent(d, port),
-                              port == DISCOVERY_NONE ? 0 : d->ports[port].tries);
+        mad_stage_set_retries(ret, d->config.retries, link_was_silent(d, port), port == DISCOVERY_NONE ? 0 : d->ports[port].tries);
         discovery_get_route(d, port, &ret->route);
         if (port == DISCOVERY_NONE)
                 d->is_local_in_flight = true;
@@ -124,9 +121,7 @@ static void query_agent(struct discovery *d, uint32_t agent, struct mad_request 
 
         recall_agent(d, a);
         *ret = (struct mad_request) {
-                .destination = agent_destination(agent),
-                .cookie = make_cookie(a->query, agent, a->number),
-                .method = MAD_GET,
+                .destination = agent_destination(agent), .cookie = make_cookie(a->query, agent, a->number), .method = MAD_GET,
                 .key = m_keys_get(d->config.m_keys, a->info.port_guid),
         };
         mad_stage_set_retries(ret, d->config.retries, agent_was_incomplete(d, a), a->tries);
@@ -242,12 +237,8 @@ static void discovery_progress(const void *state, uint64_t *ret_done, uint64_t *
 struct mad_stage discovery_stage(struct discovery *d)
 {
         return (struct mad_stage) {
-                .state = d,
-                .next = discovery_next,
-                .result = discovery_result,
-                .done = discovery_done,
-                .take_back = discovery_take_back,
-                .progress = discovery_progress,
+                .state = d, .next = discovery_next, .result = discovery_result, .done = discovery_done,
+                .take_back = discovery_take_back, .progress = discovery_progress,
         };
 }
 
@@ -294,8 +285,7 @@ int discovery_learn_links(const struct discovery *d, struct discovery_links *lin
 
                 if (p->peer == DISCOVERY_NONE || d->agents[p->agent].has_changed || d->agents[p->peer].has_changed)
                         continue;
-                r = discovery_links_set(links, d->agents[p->agent].info.port_guid, p->number,
-                                        d->agents[p->peer].info.port_guid);
+                r = discovery_links_set(links, d->agents[p->agent].info.port_guid, p->number, d->agents[p->peer].info.port_guid);
                 if (r == -ENOMEM)
                         return r;
         }

@@ -57,10 +57,7 @@ static void add_ports(struct discovery *d, uint32_t agent, uint32_t n_ports)
 
         for (uint32_t i = 0; i < n_ports; i++)
                 d->ports[d->n_ports++] = (struct discovery_port) {
-                        .agent = agent,
-                        .number = (uint8_t) (first + i),
-                        .peer = DISCOVERY_NONE,
-                        .next = DISCOVERY_NONE,
+                        .agent = agent, .number = (uint8_t) (first + i), .peer = DISCOVERY_NONE, .next = DISCOVERY_NONE,
                 };
 }
 
@@ -82,13 +79,8 @@ static void add_to_node(struct discovery *d, uint32_t agent)
 uint32_t discovery_add_agent(struct discovery *d, uint32_t via, const struct node_info *info)
 {
         struct discovery_agent a = {
-                .info = *info,
-                .via = via,
-                .first_port = d->n_ports,
-                .next_of_node = DISCOVERY_NONE,
-                .next = DISCOVERY_NONE,
-                .hops = via == DISCOVERY_NONE ? 0 : (uint8_t) (d->agents[d->ports[via].agent].hops + 1),
-                .query = QUERY_DESCRIPTION,
+                .info = *info, .via = via, .first_port = d->n_ports, .next_of_node = DISCOVERY_NONE, .next = DISCOVERY_NONE,
+                .hops = via == DISCOVERY_NONE ? 0 : (uint8_t) (d->agents[d->ports[via].agent].hops + 1), .query = QUERY_DESCRIPTION,
         };
         uint32_t agent = d->n_agents, n_ports = discovery_count_ports(&a);
 

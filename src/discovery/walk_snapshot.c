@@ -183,11 +183,8 @@ static int add_node(const struct conversion *c, uint32_t first)
         const struct discovery *d = c->d;
         const struct discovery_agent *a = &d->agents[first];
         struct subnet_node node = {
-                .guid = a->info.node_guid,
-                .type = a->info.type,
-                .num_ports = a->info.num_ports,
-                .partition_cap = a->info.partition_cap,
-                .partition_enforcement_cap = a->switch_info.partition_enforcement_cap,
+                .guid = a->info.node_guid, .type = a->info.type, .num_ports = a->info.num_ports,
+                .partition_cap = a->info.partition_cap, .partition_enforcement_cap = a->switch_info.partition_enforcement_cap,
                 .inbound_enforcement_cap = a->switch_info.inbound_enforcement_cap,
                 .outbound_enforcement_cap = a->switch_info.outbound_enforcement_cap,
         };
@@ -219,13 +216,8 @@ static int add_node(const struct conversion *c, uint32_t first)
 static int add_endport(const struct conversion *c, const struct discovery_agent *a)
 {
         struct subnet_port port = {
-                .number = endport_number(a),
-                .state = a->state,
-                .guid = a->info.port_guid,
-                .lid = a->lid,
-                .lmc = MIN(a->lmc, (uint8_t) MAX_LMC),
-                .is_sm = a->is_sm,
-                .route = find_route(c, a),
+                .number = endport_number(a), .state = a->state, .guid = a->info.port_guid, .lid = a->lid,
+                .lmc = MIN(a->lmc, (uint8_t) MAX_LMC), .is_sm = a->is_sm, .route = find_route(c, a),
         };
 
         return subnet_builder_add_port(c->builder, a->info.node_guid, &port);
@@ -239,9 +231,7 @@ static int add_link(const struct conversion *c, const struct discovery_agent *a,
         const struct discovery_port *p = &d->ports[far_port];
         const struct discovery_agent *far = &d->agents[p->agent];
         struct subnet_port port = {
-                .number = p->number,
-                .state = (enum port_state) p->state,
-                .enforce_inbound = p->enforce_inbound,
+                .number = p->number, .state = (enum port_state) p->state, .enforce_inbound = p->enforce_inbound,
                 .enforce_outbound = p->enforce_outbound,
         };
         int r = 0;
@@ -250,8 +240,7 @@ static int add_link(const struct conversion *c, const struct discovery_agent *a,
                 r = subnet_builder_add_port(c->builder, far->info.node_guid, &port);
         if (r < 0)
                 return r;
-        return subnet_builder_add_link(c->builder, far->info.node_guid, p->number, a->info.node_guid,
-                                       a->info.local_port);
+        return subnet_builder_add_link(c->builder, far->info.node_guid, p->number, a->info.node_guid, a->info.local_port);
 }
 
 static int add_ports(const struct conversion *c)
@@ -318,8 +307,7 @@ static int convert(struct conversion *c, struct subnet **ret)
         if (r < 0)
                 return r;
         find_sm(c);
-        r = subnet_builder_finish(c->builder, local->info.node_guid, endport_number(local), c->sm_node, c->sm_number,
-                                  &s);
+        r = subnet_builder_finish(c->builder, local->info.node_guid, endport_number(local), c->sm_node, c->sm_number, &s);
         if (r == 0)
                 r = add_conflicts(c, s);
         if (r < 0)

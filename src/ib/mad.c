@@ -91,10 +91,8 @@ void mad_frame_decode(const struct mad_frame *frame, struct mad_request *ret)
         bool directed;
 
         *ret = (struct mad_request) {
-                .mgmt_class = class_of(mad, &directed),
-                .method = (enum mad_method) method(mad),
-                .attribute = (uint16_t) field(mad, IB_MAD_ATTRID_F),
-                .modifier = field(mad, IB_MAD_ATTRMOD_F),
+                .mgmt_class = class_of(mad, &directed), .method = (enum mad_method) method(mad),
+                .attribute = (uint16_t) field(mad, IB_MAD_ATTRID_F), .modifier = field(mad, IB_MAD_ATTRMOD_F),
         };
         if (directed) {
                 ret->route.hops = (uint8_t) field(mad, IB_DRSMP_HOPCNT_F);
@@ -169,9 +167,7 @@ const char *mad_status_to_string(uint16_t status)
 {
         /* IBA 1.5, 13.4.7: bits 2-4 are one code, the lower two are flags, the upper ones belong to the class. */
         static const char *const codes[] = {
-                [1] = "bad version or class",
-                [2] = "method not supported",
-                [3] = "method or attribute not supported",
+                [1] = "bad version or class", [2] = "method not supported", [3] = "method or attribute not supported",
                 [7] = "invalid attribute or modifier",
         };
         unsigned code = (status & MAD_STATUS_CODE_MASK) >> 2;

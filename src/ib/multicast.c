@@ -10,9 +10,7 @@
 struct multicast_parameters multicast_ipoib_default(void)
 {
         return (struct multicast_parameters) {
-                .mtu = MULTICAST_MTU_2048,
-                .rate = MULTICAST_RATE_10,
-                .scopes = 1u << MULTICAST_SCOPE_LINK,
+                .mtu = MULTICAST_MTU_2048, .rate = MULTICAST_RATE_10, .scopes = 1u << MULTICAST_SCOPE_LINK,
                 .q_key = MULTICAST_Q_KEY_IPOIB,
         };
 }
@@ -90,8 +88,7 @@ bool mgid_is_ip(const struct mgid *mgid)
 
 bool multicast_fits(const struct multicast_parameters *broadcast, const struct multicast_group *group)
 {
-        return !mgid_is_ip(&group->mgid) ||
-               (group->parameters.mtu == broadcast->mtu && group->parameters.rate == broadcast->rate);
+        return !mgid_is_ip(&group->mgid) || (group->parameters.mtu == broadcast->mtu && group->parameters.rate == broadcast->rate);
 }
 
 bool mgid_fits_partition(const struct mgid *mgid, uint16_t base)

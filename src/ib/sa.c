@@ -149,8 +149,7 @@ static bool lids_can_be(const struct notice *n)
 int notice_decode(const uint8_t data[MAD_DATA_SIZE], struct notice *ret)
 {
         struct notice n = {
-                .trap = (uint16_t) field(data, IB_NOTICE_TRAP_NUMBER_F),
-                .issuer.v = (uint16_t) field(data, IB_NOTICE_ISSUER_LID_F),
+                .trap = (uint16_t) field(data, IB_NOTICE_TRAP_NUMBER_F), .issuer.v = (uint16_t) field(data, IB_NOTICE_ISSUER_LID_F),
                 .count = (uint16_t) field(data, IB_NOTICE_COUNT_F),
         };
 
@@ -181,15 +180,11 @@ int notice_decode(const uint8_t data[MAD_DATA_SIZE], struct notice *ret)
 static void make_request(struct lid sa, uint8_t sl, uint64_t sm_key, struct mad_request *ret)
 {
         *ret = (struct mad_request) {
-                .mgmt_class = MAD_CLASS_SA,
-                .route = { .lid = sa, .sl = sl },
-                .destination = SA_DESTINATION,
-                .key = sm_key,
+                .mgmt_class = MAD_CLASS_SA, .route = { .lid = sa, .sl = sl }, .destination = SA_DESTINATION, .key = sm_key,
         };
 }
 
-void inform_info_request(const struct inform_info *info, struct lid sa, uint8_t sl, uint64_t sm_key,
-                         struct mad_request *ret)
+void inform_info_request(const struct inform_info *info, struct lid sa, uint8_t sl, uint64_t sm_key, struct mad_request *ret)
 {
         make_request(sa, sl, sm_key, ret);
         ret->method = MAD_SET;
@@ -211,8 +206,7 @@ bool inform_info_is_taken(const struct inform_info *info, const uint8_t data[MAD
                get16(data + INFORM_TYPE) == info->type && get16(data + INFORM_TRAP) == info->trap;
 }
 
-void p_key_record_request(const struct p_key_record *which, struct lid sa, uint8_t sl, uint64_t sm_key,
-                          struct mad_request *ret)
+void p_key_record_request(const struct p_key_record *which, struct lid sa, uint8_t sl, uint64_t sm_key, struct mad_request *ret)
 {
         make_request(sa, sl, sm_key, ret);
         ret->method = MAD_GET;

@@ -57,8 +57,7 @@ struct inform_info {
 };
 
 /* Makes Set(InformInfo) to the SA at that LID; sm_key 0: untrusted. Leaves cookie, lane and retries 0. */
-void inform_info_request(const struct inform_info *info, struct lid sa, uint8_t sl, uint64_t sm_key,
-                         struct mad_request *ret);
+void inform_info_request(const struct inform_info *info, struct lid sa, uint8_t sl, uint64_t sm_key, struct mad_request *ret);
 /* True if the answer says that the SA did so: a refusal may have status 0, but Subscribe 0. */
 bool inform_info_is_taken(const struct inform_info *info, const uint8_t data[MAD_DATA_SIZE]);
 
@@ -71,5 +70,4 @@ struct p_key_record {
 
 /* Makes SubnAdmGet(PKeyTableRecord) of one block. An SA shows these only to a requester with its SM_Key. Leaves cookie, lane and
  * retries 0. */
-void p_key_record_request(const struct p_key_record *which, struct lid sa, uint8_t sl, uint64_t sm_key,
-                          struct mad_request *ret);
+void p_key_record_request(const struct p_key_record *which, struct lid sa, uint8_t sl, uint64_t sm_key, struct mad_request *ret);

@@ -89,9 +89,7 @@ const struct p_key *p_keys_find_uncovered(const struct p_key *table, uint32_t n_
 const char *membership_to_string(enum membership m)
 {
         static const char *const words[] = {
-                [MEMBERSHIP_NONE] = "none",
-                [MEMBERSHIP_LIMITED] = "limited",
-                [MEMBERSHIP_FULL] = "full",
+                [MEMBERSHIP_NONE] = "none", [MEMBERSHIP_LIMITED] = "limited", [MEMBERSHIP_FULL] = "full",
                 [MEMBERSHIP_BOTH] = "both",
         };
 

@@ -118,8 +118,7 @@ struct rule_class knowledge_class_of(const struct knowledge *k, uint32_t port, u
         const struct knowledge_record *p = &k->records[port];
 
         return (struct rule_class) {
-                .policy = knowledge_policy_level(p, base),
-                .bounds = port_bounds(k, port, base, view),
+                .policy = knowledge_policy_level(p, base), .bounds = port_bounds(k, port, base, view),
                 .is_absent = knowledge_is_gone(p),
         };
 }

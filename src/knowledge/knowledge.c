@@ -59,8 +59,7 @@ int knowledge_ensure_record(struct knowledge *k, struct knowledge_name name, uin
 struct knowledge_name knowledge_name_of(const struct subnet *s, const struct subnet_port *p)
 {
         return (struct knowledge_name) {
-                .node = s->nodes[p->node].guid,
-                .number = p->number,
+                .node = s->nodes[p->node].guid, .number = p->number,
                 .kind = p->role == PORT_ENDPORT ? KNOWLEDGE_ENDPORT : KNOWLEDGE_LEAF,
         };
 }

@@ -191,8 +191,7 @@ bool knowledge_weigh_block(struct knowledge *k, uint32_t record, uint16_t block,
 bool knowledge_weigh_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound, enum knowledge_trust trust);
 /* Announces a block that may be sent, also more than once: it is stored with the record, and the bounds do not change. Returns 0 or
  * -ENOMEM. */
-int knowledge_announce_block(struct knowledge *k, uint32_t record, uint16_t block,
-                             const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+int knowledge_announce_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 /* The announced blocks are not sent any more. */
 void knowledge_withdraw(struct knowledge *k);
 /* Records that a block is about to be sent. Returns false if it must not be, because it was not announced and stored before. */
@@ -201,8 +200,7 @@ bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, 
 /* Records a block that another writer (OpenSM, by its partition file) is asked to write: until the next read the table may hold it
  * or not. Returns 0, or -ENOMEM: then do not ask the writer. A table that was never read may hold it anyway; do not call this for
  * such a table. */
-int knowledge_expect_block(struct knowledge *k, uint32_t record, uint16_t block,
-                           const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+int knowledge_expect_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 /* Records that an unidentified device at the port's address reported this block: the table may hold it, besides what is known.
  * Returns 0 or -ENOMEM. */
 int knowledge_suspect_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
@@ -212,8 +210,7 @@ int knowledge_suspect_policy(struct knowledge *k);
 /* The other writer got the file with all writes expected since the last call (asked), or did not get it. */
 void knowledge_settle_expected(struct knowledge *k, bool asked);
 /* Removes the last expected block with these entries: the other writer did not get it. */
-void knowledge_retract_block(struct knowledge *k, uint32_t record, uint16_t block,
-                             const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
+void knowledge_retract_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 /* True if there are records, and none of their ports is in this fabric. */
 bool knowledge_is_of_another(const struct knowledge *k, const struct subnet *s);
 /* Another pkeyd may have written by policies that this one does not know: each table may hold anything until it is read. */

@@ -418,8 +418,7 @@ static bool is_discovered(const struct knowledge *k, const struct subnet *s, con
 
 static void expire(struct knowledge_record *r, usec_t now, usec_t absent_hold)
 {
-        r->expired = r->found ||
-                     (!r->may_be_silent && absent_hold != USEC_INFINITY && now - MIN(now, r->seen) >= absent_hold);
+        r->expired = r->found || (!r->may_be_silent && absent_hold != USEC_INFINITY && now - MIN(now, r->seen) >= absent_hold);
 }
 
 /* `seen` is stored when a port disappears. A port that disappeared while pkeyd did not run counts as seen until now. */

@@ -173,8 +173,7 @@ static bool blocks_equal(const struct knowledge_record *r, uint16_t block, const
         return memcmp(x, y, p_key_block_size(r->capacity, block) * sizeof(*x)) == 0;
 }
 
-bool knowledge_block_is(const struct knowledge *k, uint32_t record, uint16_t block,
-                        const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+bool knowledge_block_is(const struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
         const struct knowledge_record *r = &k->records[record];
 
@@ -227,8 +226,7 @@ static void drop_ended_writes(struct knowledge_record *r)
 
 static void take_block(struct knowledge_record *r, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
-        memcpy(r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, entries,
-               p_key_block_size(r->capacity, block) * sizeof(*entries));
+        memcpy(r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, entries, p_key_block_size(r->capacity, block) * sizeof(*entries));
         for (size_t i = 0; i < r->n_writes; i++)
                 r->writes[i].is_sent = r->writes[i].is_sent && r->writes[i].block != block;
         drop_ended_writes(r);
@@ -357,14 +355,12 @@ static int add_foreign(struct knowledge *k, uint32_t record, uint16_t block, con
         return 0;
 }
 
-int knowledge_expect_block(struct knowledge *k, uint32_t record, uint16_t block,
-                           const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+int knowledge_expect_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
         return add_foreign(k, record, block, entries, false);
 }
 
-int knowledge_suspect_block(struct knowledge *k, uint32_t record, uint16_t block,
-                            const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+int knowledge_suspect_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
         return add_foreign(k, record, block, entries, true);
 }
@@ -447,8 +443,7 @@ static size_t find_last_sent(const struct knowledge_record *r, uint16_t block, c
         return i - 1;
 }
 
-void knowledge_retract_block(struct knowledge *k, uint32_t record, uint16_t block,
-                             const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+void knowledge_retract_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
         struct knowledge_record *r = &k->records[record];
         struct touched touched;

@@ -11,10 +11,7 @@
 void mad_engine_window_init(struct mad_engine_window *w, unsigned maximum)
 {
         *w = (struct mad_engine_window) {
-                .size = MIN(WINDOW_START, maximum),
-                .maximum = maximum,
-                .threshold = maximum,
-                .ceiling = maximum,
+                .size = MIN(WINDOW_START, maximum), .maximum = maximum, .threshold = maximum, .ceiling = maximum,
         };
 }
 

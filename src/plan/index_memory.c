@@ -86,8 +86,7 @@ static size_t lower_bound(const struct index_memory *m, struct guid node_guid, u
         return LOWER_BOUND(item, m->items, m->n, (compare_ports(item, node_guid, port) ?: ORDER(item->sequence, sequence)) < 0);
 }
 
-const struct freed_index *index_memory_get(const struct index_memory *m, struct guid node_guid, uint8_t port,
-                                           size_t *ret_n)
+const struct freed_index *index_memory_get(const struct index_memory *m, struct guid node_guid, uint8_t port, size_t *ret_n)
 {
         size_t first = lower_bound(m, node_guid, port, 0), n = 0;
 

@@ -42,8 +42,7 @@ DEFINE_CLEANUP(struct index_memory *, index_memory_free)
 #define _cleanup_index_memory_ _cleanup_(index_memory_free_p)
 
 /* The freed indexes of one port, oldest first. The array is valid until the memory changes. */
-const struct freed_index *index_memory_get(const struct index_memory *m, struct guid node_guid, uint8_t port,
-                                           size_t *ret_n);
+const struct freed_index *index_memory_get(const struct index_memory *m, struct guid node_guid, uint8_t port, size_t *ret_n);
 
 /* An index changed from one value to another (0: unused): by a write of pkeyd, or (lost) by another program. Call it for each entry
  * that is seen to change. Returns 0 or -ENOMEM. */

@@ -259,8 +259,7 @@ static int port_plan_prepare(struct planner *pl, uint32_t port, struct port_plan
                 .repair_phase = arena_new_array(pl->arena, uint8_t, t->capacity),
         };
         if (pl->memory)
-                ret->freed = index_memory_get(pl->memory, subnet_port_node(pl->desired->subnet, p)->guid, p->number,
-                                              &ret->n_freed);
+                ret->freed = index_memory_get(pl->memory, subnet_port_node(pl->desired->subnet, p)->guid, p->number, &ret->n_freed);
         return ret->a && ret->b && ret->repair_phase ? 0 : -ENOMEM;
 }
 

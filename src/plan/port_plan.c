@@ -283,8 +283,7 @@ static void place_of_turn(struct port_plan *pp, uint32_t turn, bool at_index0)
         for (uint32_t i = 0; i < pp->want->n_wanted; i++) {
                 struct p_key key = pp->want->wanted[i];
 
-                if (turn_of(pp, key) == turn && belongs_at_index0(pp, key) == at_index0 &&
-                    !p_keys_hold(pp->b, pp->capacity, key))
+                if (turn_of(pp, key) == turn && belongs_at_index0(pp, key) == at_index0 && !p_keys_hold(pp->b, pp->capacity, key))
                         place(pp, key);
         }
 }

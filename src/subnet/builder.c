@@ -59,8 +59,7 @@ int subnet_builder_new(struct arena *a, struct subnet_builder **ret)
         return 0;
 }
 
-int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *node, const char *raw_description,
-                            size_t raw_size)
+int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *node, const char *raw_description, size_t raw_size)
 {
         struct builder_node new = { .node = *node };
         int r;
@@ -107,8 +106,7 @@ int subnet_builder_add_port(struct subnet_builder *b, struct guid node_guid, con
         return 0;
 }
 
-int subnet_builder_add_link(struct subnet_builder *b, struct guid node_a, uint8_t number_a, struct guid node_b,
-                            uint8_t number_b)
+int subnet_builder_add_link(struct subnet_builder *b, struct guid node_a, uint8_t number_a, struct guid node_b, uint8_t number_b)
 {
         if (VECTOR_GROW(b->arena, b->links, b->n_links, b->size_links) < 0)
                 return -ENOMEM;
@@ -188,8 +186,7 @@ static void resolve_links(const struct subnet_builder *b, struct subnet *s)
 
 static bool port_matters(const struct subnet *s, const struct subnet_port *p)
 {
-        return p->role == PORT_ENDPORT ||
-               (p->peer != SUBNET_NONE && s->ports[p->peer].role == PORT_ENDPORT);
+        return p->role == PORT_ENDPORT || (p->peer != SUBNET_NONE && s->ports[p->peer].role == PORT_ENDPORT);
 }
 
 static int drop_other_ports(struct arena *a, struct subnet *s)

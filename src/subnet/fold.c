@@ -170,8 +170,7 @@ static const char *long_name(struct arena *a, const struct subnet *s, uint32_t p
 }
 
 /* One label for each port of a name; equal labels fold into one. */
-static int label_group(struct arena *a, const struct subnet *s, const struct named_port *group, size_t n,
-                       const char **labels)
+static int label_group(struct arena *a, const struct subnet *s, const struct named_port *group, size_t n, const char **labels)
 {
         bool whole = count_endports(s, group->name) == n;
 

@@ -279,8 +279,7 @@ static int plug_in(struct subnet_builder *b, const struct subnet *s, const struc
 
         if (subnet_find_endport(s, k->port_guid) != SUBNET_NONE || k->switch_guid.v == 0 || k->switch_port == 0)
                 return 0;
-        if (node != SUBNET_NONE &&
-            (s->nodes[node].type != NODE_SWITCH || subnet_find_port(s, node, k->switch_port) != SUBNET_NONE))
+        if (node != SUBNET_NONE && (s->nodes[node].type != NODE_SWITCH || subnet_find_port(s, node, k->switch_port) != SUBNET_NONE))
                 return 0;
         r = subnet_builder_add_port(b, k->switch_guid, &port);
         if (r == 0)

@@ -68,8 +68,7 @@ void observed_table_get_block(const struct observed_table *t, uint16_t block, st
                 memcpy(ret, t->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, n * sizeof(*ret));
 }
 
-void observed_table_set_block(struct observed_table *t, uint16_t block,
-                              const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+void observed_table_set_block(struct observed_table *t, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
         size_t n = p_key_block_size(t->capacity, block);
 

@@ -212,8 +212,7 @@ int subnet_builder_reserve(struct subnet_builder *b, uint32_t n_nodes, uint32_t 
 /* Copies `node`, except its description, name and device: they come from `raw_description` (up to NODE_DESCRIPTION_SIZE bytes of
  * any content). A switch has no device. Returns 0, -ENOMEM, -EEXIST for a GUID that was added before, or -EINVAL for an unknown
  * type. */
-int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *node, const char *raw_description,
-                            size_t raw_size);
+int subnet_builder_add_node(struct subnet_builder *b, const struct subnet_node *node, const char *raw_description, size_t raw_size);
 
 /* Copies `port` without `node`, `peer`, `role` and `destination`: the node is `node_guid`, and its type and the number determine
  * the role. An external port takes its GUID, and LID and route if it has none, from port 0 of its switch. Returns 0, -ENOMEM,
@@ -223,8 +222,7 @@ int subnet_builder_add_port(struct subnet_builder *b, struct guid node_guid, con
 
 /* Adds the cable between two ports that were added; it may be added from both ends. Finish ignores links with an unknown end, and
  * of links that contradict each other all but the first. Returns 0 or -ENOMEM. */
-int subnet_builder_add_link(struct subnet_builder *b, struct guid node_a, uint8_t number_a, struct guid node_b,
-                            uint8_t number_b);
+int subnet_builder_add_link(struct subnet_builder *b, struct guid node_a, uint8_t number_a, struct guid node_b, uint8_t number_b);
 
 /* self and sm: node GUID and port number; a GUID of 0: none. Returns 0 or -ENOMEM; the arena owns *ret. */
 int subnet_builder_finish(struct subnet_builder *b, struct guid self_node, uint8_t self_number, struct guid sm_node,

@@ -216,12 +216,8 @@ static bool survey_next(void *state, usec_t now, struct mad_request *ret)
         c->waiting = true;
         p = &s->observed->subnet->ports[port_of(s, c)];
         *ret = (struct mad_request) {
-                .route = p->route,
-                .destination = p->destination,
-                .cookie = cookie_of(s, c),
-                .method = MAD_GET,
-                .attribute = SMP_ATTR_NODE_INFO,
-                .key = m_keys_get(s->options.m_keys, p->guid),
+                .route = p->route, .destination = p->destination, .cookie = cookie_of(s, c), .method = MAD_GET,
+                .attribute = SMP_ATTR_NODE_INFO, .key = m_keys_get(s->options.m_keys, p->guid),
         };
         if (is_identifying(c)) { /* it answered just before */
                 ret->retries = s->options.retries;
@@ -371,11 +367,7 @@ static void survey_progress(const void *state, uint64_t *ret_done, uint64_t *ret
 struct mad_stage survey_stage(struct survey *s)
 {
         return (struct mad_stage) {
-                .state = s,
-                .next = survey_next,
-                .result = survey_result,
-                .done = survey_done,
-                .take_back = survey_take_back,
+                .state = s, .next = survey_next, .result = survey_result, .done = survey_done, .take_back = survey_take_back,
                 .progress = survey_progress,
         };
 }

@@ -206,10 +206,8 @@ static void check_builder(struct parser *ps, int r, const char *at, const char *
 static void add_node(struct parser *ps, struct scan name, struct scan description, struct scan rest)
 {
         struct subnet_port port0 = { .guid = ps->port_guid.v ? ps->port_guid : ps->current.guid };
-        int r;
+        int r = subnet_builder_add_node(ps->builder, &ps->current, description.p, (size_t) (description.end - description.p));
 
-        r = subnet_builder_add_node(ps->builder, &ps->current, description.p,
-                                    (size_t) (description.end - description.p));
         check_builder(ps, r, name.p, "the file has a node with this GUID already");
         if (r < 0)
                 return;
@@ -410,8 +408,7 @@ static void check_names(struct parser *ps)
                         ps->line = ps->nodes[i].name;
                         ps->line_number = ps->nodes[i].line;
                         complain(ps, FINDING_ERROR, ps->line.p,
-                                 arena_printf(ps->arena, "a node of this name is in line %u already",
-                                              ps->nodes[i - 1].line));
+                                 arena_printf(ps->arena, "a node of this name is in line %u already", ps->nodes[i - 1].line));
                 }
 }
 
@@ -448,15 +445,10 @@ static void resolve_link(struct parser *ps, const struct topology_link *l)
 int subnet_parse_topology(struct arena *a, const char *file_name, const char *bytes, size_t n,
                           struct findings *findings, struct subnet **ret)
 {
-        _cleanup_(parser_done) struct parser ps = {
-                .arena = a,
-                .findings = findings,
-                .file = arena_strdup(a, file_name),
-        };
+        _cleanup_(parser_done) struct parser ps = { .arena = a, .findings = findings, .file = arena_strdup(a, file_name) };
         struct guid none = { 0 };
-        int r;
+        int r = subnet_builder_new(a, &ps.builder);
 
-        r = subnet_builder_new(a, &ps.builder);
         if (r < 0 || !ps.file)
                 return -ENOMEM;
         parse_lines(&ps, bytes, n);

@@ -50,9 +50,8 @@ static int compare_port(struct item_list *list, uint32_t port, const struct plan
 {
         const struct observed_table *t = &observed->tables[port];
         struct explain_table before, after;
-        int r;
+        int r = explain_table_make(list->arena, t->entries, t->capacity, &before);
 
-        r = explain_table_make(list->arena, t->entries, t->capacity, &before);
         if (r == 0)
                 r = explain_table_make(list->arena, plan->final_tables[port], t->capacity, &after);
         return r < 0 ? r : compare_tables(list, port, &before, &after);

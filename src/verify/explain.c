@@ -44,8 +44,7 @@ static bool filter_lacks(const struct explain_end *end, uint16_t base)
 }
 
 /* The verdict for one base that both ends hold. */
-static enum explain_verdict judge(const struct explain_end *a, const struct explain_end *b, struct p_key key_a,
-                                  struct p_key key_b)
+static enum explain_verdict judge(const struct explain_end *a, const struct explain_end *b, struct p_key key_a, struct p_key key_b)
 {
         /* 1. the matching rule */
         if (!p_key_may_talk(key_a, key_b))
@@ -101,11 +100,8 @@ enum explain_verdict explain_pair(const struct explain_end *a, const struct expl
 const char *explain_verdict_to_string(enum explain_verdict v)
 {
         static const char *const words[] = {
-                [EXPLAIN_TALK] = "talk",
-                [EXPLAIN_UNKNOWN] = "unknown",
-                [EXPLAIN_BLOCKED_A] = "blocked-a",
-                [EXPLAIN_BLOCKED_B] = "blocked-b",
-                [EXPLAIN_BOTH_LIMITED] = "both-limited",
+                [EXPLAIN_TALK] = "talk", [EXPLAIN_UNKNOWN] = "unknown", [EXPLAIN_BLOCKED_A] = "blocked-a",
+                [EXPLAIN_BLOCKED_B] = "blocked-b", [EXPLAIN_BOTH_LIMITED] = "both-limited",
                 [EXPLAIN_NOTHING_COMMON] = "no-common-partition",
         };
 

@@ -187,10 +187,7 @@ int verify_compare(struct arena *a, const struct desired *desired, const struct 
                    const struct plan_options *options, struct verification **ret)
 {
         struct verifier vf = {
-                .arena = a,
-                .desired = desired,
-                .observed = observed,
-                .options = options,
+                .arena = a, .desired = desired, .observed = observed, .options = options,
                 .v = arena_new_object(a, struct verification),
         };
         int r;
