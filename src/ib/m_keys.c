@@ -10,6 +10,7 @@
 #define MAX_COMPLAINTS 20
 #define MAX_DIGITS     16
 #define MAX_WORDS      3 /* of a line: one more than is valid */
+#define MIN_PAIR       8 /* characters of a port GUID and its key: "0x1 0x1" and a newline */
 
 struct item {
         struct guid port_guid;
@@ -19,8 +20,8 @@ struct item {
 
 struct m_keys {
         unsigned n_owners;
-        struct item *items; /* ascending GUID; NULL: one key for all */
-        size_t n, allocated;
+        struct item *items; /* ascending GUID. They never move, because realloc() would leave keys in the old memory */
+        size_t n;           /* 0: one key for all */
         uint64_t others;    /* the key of ports that are not in items */
         uint64_t common;
         size_t n_distinct;
@@ -96,28 +97,6 @@ static unsigned split(const char *line, size_t n, struct word ret[MAX_WORDS])
         return n_words;
 }
 
-/* Grows by copying, because realloc() would leave keys in the old memory. */
-static int add_item(struct m_keys *k, const struct item *item)
-{
-        size_t allocated = k->allocated ? k->allocated * 2 : 64;
-        struct item *items;
-
-        if (k->n == k->allocated) {
-                items = calloc(allocated, sizeof(*items));
-                if (!items)
-                        return -ENOMEM;
-                if (k->n > 0) {
-                        memcpy(items, k->items, k->n * sizeof(*items));
-                        explicit_bzero(k->items, k->n * sizeof(*items));
-                }
-                free(k->items);
-                k->items = items;
-                k->allocated = allocated;
-        }
-        k->items[k->n++] = *item;
-        return 0;
-}
-
 static void read_single(struct reader *r, unsigned line, const struct word *w)
 {
         if (r->keys->n > 0) {
@@ -131,55 +110,34 @@ static void read_single(struct reader *r, unsigned line, const struct word *w)
         r->single_line = line;
 }
 
-static int read_pair(struct reader *r, unsigned line, const struct word words[MAX_WORDS])
+static void read_pair(struct reader *r, unsigned line, const struct word words[MAX_WORDS])
 {
-        struct item item = { .line = line };
-        int e = 0;
+        struct item *item = &r->keys->items[r->keys->n];
 
-        if (r->single_line) {
+        item->line = line;
+        if (r->single_line)
                 (void) complain(r, line, words[0].column, "a port GUID and its key, in a file with one key for all ports");
-        } else if (parse_hex(r, line, &words[0], &item.port_guid.v) && parse_hex(r, line, &words[1], &item.key)) {
-                if (item.port_guid.v == 0)
-                        (void) complain(r, line, words[0].column, "0 is not a port GUID");
-                else
-                        e = add_item(r->keys, &item);
-        }
-        explicit_bzero(&item, sizeof(item));
-        return e;
+        else if (!parse_hex(r, line, &words[0], &item->port_guid.v) || !parse_hex(r, line, &words[1], &item->key))
+                return;
+        else if (item->port_guid.v == 0)
+                (void) complain(r, line, words[0].column, "0 is not a port GUID");
+        else
+                r->keys->n++;
 }
 
-static int read_line(struct reader *r, unsigned number, const char *line, size_t n)
+static void read_line(struct reader *r, unsigned number, const char *line, size_t n)
 {
         struct word words[MAX_WORDS];
-        unsigned n_words;
+        unsigned n_words = split(line, n, words);
 
-        if (n > 0 && line[n - 1] == '\r') {
-                (void) complain(r, number, (unsigned) n, "the line ends with a carriage return; lines end with a newline "
-                                                         "only");
-                return 0;
-        }
-        n_words = split(line, n, words);
-        switch (n_words) {
-        case 0:
-                return 0;
-        case 1:
+        if (n > 0 && line[n - 1] == '\r')
+                (void) complain(r, number, (unsigned) n, "the line ends with a carriage return; lines end with a newline only");
+        else if (n_words > 2)
+                (void) complain(r, number, words[2].column, "more than a port GUID and its key");
+        else if (n_words == 2)
+                read_pair(r, number, words);
+        else if (n_words == 1)
                 read_single(r, number, &words[0]);
-                return 0;
-        case 2:
-                return read_pair(r, number, words);
-        }
-        (void) complain(r, number, words[2].column, "more than a port GUID and its key");
-        return 0;
-}
-
-static int read_lines(struct reader *r, const char *bytes, size_t n)
-{
-        struct scan rest = { bytes, bytes + n }, line;
-        int e = 0;
-
-        for (unsigned number = 1; e == 0 && r->n_complaints < MAX_COMPLAINTS && scan_line(&rest, &line); number++)
-                e = read_line(r, number, line.p, (size_t) (line.end - line.p));
-        return e;
 }
 
 static int compare_items(const void *x, const void *y)
@@ -202,9 +160,7 @@ static void sort(struct reader *r)
 
 static int compare_numbers(const void *x, const void *y)
 {
-        uint64_t a = *(const uint64_t *) x, b = *(const uint64_t *) y;
-
-        return ORDER(a, b);
+        return ORDER(*(const uint64_t *) x, *(const uint64_t *) y);
 }
 
 /* Counts how many ports have each key. */
@@ -238,16 +194,18 @@ static int count(struct m_keys *k)
 
 static int parse(struct reader *r, const char *file_name, const char *bytes, size_t n)
 {
-        int e;
+        struct scan rest = { bytes, bytes + n }, line;
 
         r->keys = calloc(1, sizeof(*r->keys));
         r->file = arena_strdup(r->findings->arena, file_name);
         if (!r->keys || !r->file)
                 return -ENOMEM;
         r->keys->n_owners = 1;
-        e = read_lines(r, bytes, n);
-        if (e < 0)
-                return e;
+        r->keys->items = calloc(n / MIN_PAIR + 2, sizeof(*r->keys->items));
+        if (!r->keys->items)
+                return -ENOMEM;
+        for (unsigned number = 1; r->n_complaints < MAX_COMPLAINTS && scan_line(&rest, &line); number++)
+                read_line(r, number, line.p, (size_t) (line.end - line.p));
         sort(r);
         if (r->n_complaints == 0 && !r->single_line && r->keys->n == 0)
                 (void) complain(r, 0, 0, "the file contains no key");
@@ -300,7 +258,7 @@ struct m_keys *m_keys_free(struct m_keys *k)
         if (!k || --k->n_owners > 0)
                 return NULL;
         if (k->items)
-                explicit_bzero(k->items, k->n * sizeof(*k->items));
+                explicit_bzero(k->items, (k->n + 1) * sizeof(*k->items)); /* also what was read of a wrong line */
         free(k->items);
         explicit_bzero(k, sizeof(*k));
         free(k);
