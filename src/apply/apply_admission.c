@@ -240,9 +240,7 @@ static int collect_block(const struct apply *ap, struct held_list *l, const stru
         for (unsigned i = 0; r == 0 && i < P_KEY_BLOCK_ENTRIES; i++) {
                 if (now[i].v == after[i].v)
                         continue;
-                r = collect_base(ap, l, w, after, now[i]);
-                if (r == 0)
-                        r = collect_base(ap, l, w, after, after[i]);
+                r = collect_base(ap, l, w, after, now[i]) ?: collect_base(ap, l, w, after, after[i]);
         }
         return r;
 }

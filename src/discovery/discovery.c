@@ -2,7 +2,6 @@
 #include "discovery/discovery.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "discovery/walk.h"
 

@@ -2,8 +2,6 @@
 #include "discovery/walk.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
 
 #include "util/vector.h"
 

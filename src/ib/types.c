@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "ib/types.h"
 
-#include <stdlib.h>
-
 #include "util/cleanup.h"
 
 int p_key_compare(const void *a, const void *b)

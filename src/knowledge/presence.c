@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 #include "knowledge/knowledge_internal.h"
 

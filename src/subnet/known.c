@@ -2,7 +2,6 @@
 #include "subnet/known.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "util/cleanup.h"
@@ -281,9 +280,8 @@ static int plug_in(struct subnet_builder *b, const struct subnet *s, const struc
                 return 0;
         if (node != SUBNET_NONE && (s->nodes[node].type != NODE_SWITCH || subnet_find_port(s, node, k->switch_port) != SUBNET_NONE))
                 return 0;
-        r = subnet_builder_add_port(b, k->switch_guid, &port);
-        if (r == 0)
-                r = subnet_builder_add_link(b, k->node_guid, k->number, k->switch_guid, k->switch_port);
+        r = subnet_builder_add_port(b, k->switch_guid, &port) ?:
+            subnet_builder_add_link(b, k->node_guid, k->number, k->switch_guid, k->switch_port);
         return r == -ENOMEM ? r : 0;
 }
 
@@ -334,9 +332,7 @@ static int add_named(struct subnet_builder *b, const struct known *k, const stru
 
         if (subnet_find_endport(s, guid) != SUBNET_NONE || known_find(k, guid))
                 return 0;
-        r = subnet_builder_add_node(b, &node, "", 0);
-        if (r == 0)
-                r = subnet_builder_add_port(b, guid, &port);
+        r = subnet_builder_add_node(b, &node, "", 0) ?: subnet_builder_add_port(b, guid, &port);
         return r == -EEXIST ? 0 : r;
 }
 
@@ -354,10 +350,8 @@ int known_extend_named(struct arena *a, const struct known *k, const struct subn
         const struct subnet *s = subnet;
         struct subnet_place self = find_endport(s, s->self), sm = find_endport(s, s->sm);
         struct subnet_builder *b;
-        int r = subnet_builder_new(a, &b);
+        int r = subnet_builder_new(a, &b) ?: copy_snapshot(b, k, s);
 
-        if (r == 0)
-                r = copy_snapshot(b, k, s);
         for (uint32_t i = 0; r == 0 && i < k->n; i++)
                 r = add_absent(b, s, &k->ports[i]);
         for (uint32_t i = 0; r == 0 && i < n_guids; i++)

@@ -50,11 +50,10 @@ static int compare_port(struct item_list *list, uint32_t port, const struct plan
 {
         const struct observed_table *t = &observed->tables[port];
         struct explain_table before, after;
-        int r = explain_table_make(list->arena, t->entries, t->capacity, &before);
 
-        if (r == 0)
-                r = explain_table_make(list->arena, plan->final_tables[port], t->capacity, &after);
-        return r < 0 ? r : compare_tables(list, port, &before, &after);
+        return explain_table_make(list->arena, t->entries, t->capacity, &before) ?:
+               explain_table_make(list->arena, plan->final_tables[port], t->capacity, &after) ?:
+               compare_tables(list, port, &before, &after);
 }
 
 static int compare_items(const void *pa, const void *pb)
@@ -131,9 +130,7 @@ int changes_compute(struct arena *a, const struct plan *plan, const struct obser
         }
         if (list.n > 0)
                 qsort(list.items, list.n, sizeof(*list.items), compare_items);
-        r = group_items(a, &list, &out);
-        if (r == 0)
-                r = count_enforcing(scratch, plan, &out.n_enforcing_ports);
+        r = group_items(a, &list, &out) ?: count_enforcing(scratch, plan, &out.n_enforcing_ports);
         if (r == 0)
                 *ret = out;
         return r;

@@ -189,9 +189,8 @@ int verbs_tables_verify_local(struct arena *a, const struct possibilities *possi
                 struct discrepancy d = {};
                 struct desired_port want;
 
-                r = choose_desired(a, possible, &tables[i], ret, &want);
-                if (r == 0)
-                        r = add_table(a, possible->policy, options, &want, &tables[i], &d, v);
+                r = choose_desired(a, possible, &tables[i], ret, &want) ?:
+                    add_table(a, possible->policy, options, &want, &tables[i], &d, v);
         }
         return r;
 }
