@@ -604,14 +604,8 @@ enum plan_phase apply_phase(const struct apply *ap)
         return ap->phase;
 }
 
-const char *apply_reason_to_string(enum apply_reason r)
-{
-        static const char *const names[] = {
-                [APPLY_OK] = "ok", [APPLY_TIMEOUT] = "timeout", [APPLY_SET_UNANSWERED] = "set-unanswered",
-                [APPLY_STATUS] = "status", [APPLY_BUSY] = "busy", [APPLY_UNSENT] = "unsent", [APPLY_CHANGED] = "changed",
-                [APPLY_MISMATCH] = "mismatch", [APPLY_REVERTED] = "reverted", [APPLY_STRANGER] = "stranger",
-                [APPLY_UNREACHABLE] = "unreachable", [APPLY_ABORTED] = "aborted",
-        };
-
-        return WORD(names, r, "unknown");
-}
+DEFINE_WORDS(apply_reason_to_string, enum apply_reason, "unknown",
+             [APPLY_OK] = "ok", [APPLY_TIMEOUT] = "timeout", [APPLY_SET_UNANSWERED] = "set-unanswered", [APPLY_STATUS] = "status",
+             [APPLY_BUSY] = "busy", [APPLY_UNSENT] = "unsent", [APPLY_CHANGED] = "changed", [APPLY_MISMATCH] = "mismatch",
+             [APPLY_REVERTED] = "reverted", [APPLY_STRANGER] = "stranger", [APPLY_UNREACHABLE] = "unreachable",
+             [APPLY_ABORTED] = "aborted")

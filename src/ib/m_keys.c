@@ -292,17 +292,11 @@ enum m_key_source m_keys_source(const struct m_keys *k, struct guid port_guid)
         return k->others ? M_KEY_FOR_ALL : M_KEY_NOT_NAMED;
 }
 
-const char *m_key_source_to_string(enum m_key_source source)
-{
-        static const char *const words[] = {
-                [M_KEY_NO_FILE] = "or it has an M_Key, and m_key_file names none",
-                [M_KEY_FOR_ALL] = "or its M_Key is not the one of m_key_file",
-                [M_KEY_OF_PORT] = "or its M_Key is not what m_key_file says",
-                [M_KEY_NOT_NAMED] = "or it has an M_Key, and m_key_file has none for it",
-        };
-
-        return WORD(words, source, "");
-}
+DEFINE_WORDS(m_key_source_to_string, enum m_key_source, "",
+             [M_KEY_NO_FILE] = "or it has an M_Key, and m_key_file names none",
+             [M_KEY_FOR_ALL] = "or its M_Key is not the one of m_key_file",
+             [M_KEY_OF_PORT] = "or its M_Key is not what m_key_file says",
+             [M_KEY_NOT_NAMED] = "or it has an M_Key, and m_key_file has none for it")
 
 const char *m_key_source_of_reader(enum m_key_source source, bool counted)
 {

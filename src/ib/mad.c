@@ -181,12 +181,6 @@ const char *mad_status_to_string(uint16_t status)
         return status == 0 ? "ok" : "class specific status";
 }
 
-const char *mad_outcome_to_string(enum mad_outcome o)
-{
-        static const char *const words[] = {
-                [MAD_ANSWERED] = "answered", [MAD_TIMED_OUT] = "timeout", [MAD_REFUSED] = "status",
-                [MAD_BUSY] = "busy",         [MAD_UNSENT] = "unsent",
-        };
-
-        return WORD(words, o, "unknown");
-}
+DEFINE_WORDS(mad_outcome_to_string, enum mad_outcome, "unknown",
+             [MAD_ANSWERED] = "answered", [MAD_TIMED_OUT] = "timeout", [MAD_REFUSED] = "status", [MAD_BUSY] = "busy",
+             [MAD_UNSENT] = "unsent")

@@ -97,17 +97,8 @@ void sm_info_decode(const uint8_t data[SMP_DATA_SIZE], struct sm_info *ret)
         };
 }
 
-const char *sm_state_to_string(enum sm_state s)
-{
-        static const char *const words[] = {
-                [SM_NOT_ACTIVE] = "not active",
-                [SM_DISCOVERING] = "discovering",
-                [SM_STANDBY] = "standby",
-                [SM_MASTER] = "master",
-        };
-
-        return WORD(words, s, "?");
-}
+DEFINE_WORDS(sm_state_to_string, enum sm_state, "?",
+             [SM_NOT_ACTIVE] = "not active", [SM_DISCOVERING] = "discovering", [SM_STANDBY] = "standby", [SM_MASTER] = "master")
 
 void port_info_set_enforcement(uint8_t data[SMP_DATA_SIZE], bool inbound, bool outbound)
 {

@@ -84,29 +84,11 @@ const struct p_key *p_keys_find_uncovered(const struct p_key *table, uint32_t n_
         return NULL;
 }
 
-const char *membership_to_string(enum membership m)
-{
-        static const char *const words[] = {
-                [MEMBERSHIP_NONE] = "none", [MEMBERSHIP_LIMITED] = "limited", [MEMBERSHIP_FULL] = "full",
-                [MEMBERSHIP_BOTH] = "both",
-        };
+DEFINE_WORDS(membership_to_string, enum membership, "unknown",
+             [MEMBERSHIP_NONE] = "none", [MEMBERSHIP_LIMITED] = "limited", [MEMBERSHIP_FULL] = "full", [MEMBERSHIP_BOTH] = "both")
 
-        return WORD(words, m, "unknown");
-}
+DEFINE_WORDS(node_type_to_string, enum node_type, "unknown", [NODE_CA] = "CA", [NODE_SWITCH] = "switch", [NODE_ROUTER] = "router")
 
-const char *node_type_to_string(enum node_type t)
-{
-        static const char *const words[] = { [NODE_CA] = "CA", [NODE_SWITCH] = "switch", [NODE_ROUTER] = "router" };
-
-        return WORD(words, t, "unknown");
-}
-
-const char *port_state_to_string(enum port_state s)
-{
-        static const char *const words[] = {
-                [PORT_STATE_NONE] = "unknown", [PORT_STATE_DOWN] = "DOWN",     [PORT_STATE_INIT] = "INIT",
-                [PORT_STATE_ARMED] = "ARMED",  [PORT_STATE_ACTIVE] = "ACTIVE",
-        };
-
-        return WORD(words, s, "unknown");
-}
+DEFINE_WORDS(port_state_to_string, enum port_state, "unknown",
+             [PORT_STATE_NONE] = "unknown", [PORT_STATE_DOWN] = "DOWN", [PORT_STATE_INIT] = "INIT", [PORT_STATE_ARMED] = "ARMED",
+             [PORT_STATE_ACTIVE] = "ACTIVE")

@@ -365,14 +365,8 @@ int held_collect_filter(struct held_list *l, const struct knowledge *k, uint32_t
                        &(struct knowledge_change) { .record = record, .filters = { [SENDS] = inbound, [RECEIVES] = outbound } });
 }
 
-const char *held_reason_to_string(enum held_reason reason)
-{
-        static const char *const words[HELD_N_REASONS] = {
-                [HELD_NEVER_READ] = "never-read",   [HELD_UNANSWERED] = "unanswered", [HELD_UNCONFIRMED] = "unconfirmed",
-                [HELD_SILENT] = "silent",           [HELD_ABSENT] = "absent",         [HELD_EXCESS] = "excess",
-                [HELD_LACK] = "lack",               [HELD_EARLIER] = "earlier-write", [HELD_NOBODY] = "unknown-device",
-                [HELD_BEHIND] = "silent-switch",      [HELD_MOVED] = "maybe-silent", [HELD_FROZEN] = "frozen",
-        };
-
-        return WORD(words, reason, "?");
-}
+DEFINE_WORDS(held_reason_to_string, enum held_reason, "?",
+             [HELD_NEVER_READ] = "never-read", [HELD_UNANSWERED] = "unanswered", [HELD_UNCONFIRMED] = "unconfirmed",
+             [HELD_SILENT] = "silent", [HELD_ABSENT] = "absent", [HELD_EXCESS] = "excess", [HELD_LACK] = "lack",
+             [HELD_EARLIER] = "earlier-write", [HELD_NOBODY] = "unknown-device", [HELD_BEHIND] = "silent-switch",
+             [HELD_MOVED] = "maybe-silent", [HELD_FROZEN] = "frozen")

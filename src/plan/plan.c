@@ -47,17 +47,11 @@ void plan_options_from_settings(const struct settings *s, struct plan_options *r
         };
 }
 
-const char *plan_phase_to_string(enum plan_phase p)
-{
-        static const char *const names[PLAN_N_PHASES] = {
-                [PHASE_REPAIR_ADD] = "repair", [PHASE_REPAIR_SWAP] = "repair", [PHASE_REPAIR_DROP] = "repair",
-                [PHASE_REVOKE] = "revoke", [PHASE_CLOSE] = "close", [PHASE_RELAX] = "relax", [PHASE_OPEN] = "open",
-                [PHASE_RAISE] = "raise", [PHASE_LOWER_ENDPORTS] = "lower", [PHASE_LOWER_ENFORCING] = "lower",
-                [PHASE_GRANT_ENFORCING] = "grant", [PHASE_GRANT] = "grant", [PHASE_ENFORCE] = "enforce",
-        };
-
-        return WORD(names, p, "none");
-}
+DEFINE_WORDS(plan_phase_to_string, enum plan_phase, "none",
+             [PHASE_REPAIR_ADD] = "repair", [PHASE_REPAIR_SWAP] = "repair", [PHASE_REPAIR_DROP] = "repair",
+             [PHASE_REVOKE] = "revoke", [PHASE_CLOSE] = "close", [PHASE_RELAX] = "relax", [PHASE_OPEN] = "open",
+             [PHASE_RAISE] = "raise", [PHASE_LOWER_ENDPORTS] = "lower", [PHASE_LOWER_ENFORCING] = "lower",
+             [PHASE_GRANT_ENFORCING] = "grant", [PHASE_GRANT] = "grant", [PHASE_ENFORCE] = "enforce")
 
 bool plan_phase_is_enforcing(enum plan_phase p)
 {

@@ -39,6 +39,13 @@ static inline void free_p(void *p)
 /* The word for an enum's value, from an array with one word for each value; `other` if the array has none. */
 #define WORD(words, value, other) ((size_t) (value) < ELEMENTS(words) && (words)[value] ? (words)[value] : (other))
 
+/* Defines a function that returns the word for a value, a static string, by a table of them. */
+#define DEFINE_WORDS(function, type, other, ...)                                                                       \
+        const char *function(type value) {                                                                             \
+                static const char *const words[] = { __VA_ARGS__ };                                                    \
+                return WORD(words, value, other);                                                                      \
+        }
+
 /* -1, 0 or 1 if a comes before b, is equal, or comes after it. For several criteria: ORDER(...) ?: ORDER(...). */
 #define ORDER(a, b)                                                                                                    \
         ({                                                                                                             \

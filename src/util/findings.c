@@ -132,16 +132,8 @@ const char *finding_code_to_string(enum finding_code code)
         return (unsigned) code < FINDING_CODE_MAX ? code_texts[code] : "unknown";
 }
 
-const char *finding_severity_to_string(enum finding_severity severity)
-{
-        static const char *const words[] = {
-                [FINDING_NOTE] = "note",
-                [FINDING_WARNING] = "warning",
-                [FINDING_ERROR] = "error",
-        };
-
-        return WORD(words, severity, "error");
-}
+DEFINE_WORDS(finding_severity_to_string, enum finding_severity, "error",
+             [FINDING_NOTE] = "note", [FINDING_WARNING] = "warning", [FINDING_ERROR] = "error")
 
 static const char *format_place(struct arena *a, const struct location *where)
 {

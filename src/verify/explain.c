@@ -97,13 +97,7 @@ enum explain_verdict explain_pair(const struct explain_end *a, const struct expl
         return best;
 }
 
-const char *explain_verdict_to_string(enum explain_verdict v)
-{
-        static const char *const words[] = {
-                [EXPLAIN_TALK] = "talk", [EXPLAIN_UNKNOWN] = "unknown", [EXPLAIN_BLOCKED_A] = "blocked-a",
-                [EXPLAIN_BLOCKED_B] = "blocked-b", [EXPLAIN_BOTH_LIMITED] = "both-limited",
-                [EXPLAIN_NOTHING_COMMON] = "no-common-partition",
-        };
-
-        return WORD(words, v, "?");
-}
+DEFINE_WORDS(explain_verdict_to_string, enum explain_verdict, "?",
+             [EXPLAIN_TALK] = "talk", [EXPLAIN_UNKNOWN] = "unknown", [EXPLAIN_BLOCKED_A] = "blocked-a",
+             [EXPLAIN_BLOCKED_B] = "blocked-b", [EXPLAIN_BOTH_LIMITED] = "both-limited",
+             [EXPLAIN_NOTHING_COMMON] = "no-common-partition")

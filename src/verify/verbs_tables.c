@@ -195,9 +195,5 @@ int verbs_tables_verify_local(struct arena *a, const struct possibilities *possi
         return r;
 }
 
-const char *kernel_difference_kind_to_string(enum kernel_difference_kind k)
-{
-        static const char *const words[] = { [KERNEL_LACKS] = "lacks", [KERNEL_ONLY] = "only", [KERNEL_MOVED] = "moved" };
-
-        return WORD(words, k, "unknown");
-}
+DEFINE_WORDS(kernel_difference_kind_to_string, enum kernel_difference_kind, "unknown",
+             [KERNEL_LACKS] = "lacks", [KERNEL_ONLY] = "only", [KERNEL_MOVED] = "moved")

@@ -207,9 +207,4 @@ int verify_compare(struct arena *a, const struct desired *desired, const struct 
         return 0;
 }
 
-const char *discrepancy_source_to_string(enum discrepancy_source s)
-{
-        static const char *const words[] = { [SOURCE_SMP] = "smp", [SOURCE_KERNEL] = "kernel" };
-
-        return WORD(words, s, "unknown");
-}
+DEFINE_WORDS(discrepancy_source_to_string, enum discrepancy_source, "unknown", [SOURCE_SMP] = "smp", [SOURCE_KERNEL] = "kernel")

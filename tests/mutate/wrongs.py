@@ -1404,7 +1404,7 @@ WRONGS += [
     Wrong("apply-pretends-one-bit", APPLY, "                apply_table_of(ap, w)->enforce_outbound = w->after_outbound;\n", ""),
     Wrong("apply-pretends-and-observes-nothing", APPLY,
           "                observed_table_set_block(apply_table_of(ap, w), w->block, ap->tasks[i].after);\n", ""),
-    Wrong("apply-lists-what-was-to-come", APPLY_ADMISSION, "                r = collect_base(ap, l, w, after, now[i]);\n", ""),
+    Wrong("apply-lists-what-was-to-come", APPLY_ADMISSION, "collect_base(ap, l, w, after, now[i]) ?: ", ""),
     Wrong("apply-status-of-reading-back-is-lost", APPLY_READ_BACK,
           "        o->reason = reason;\n        o->mad_status = mad_status;", "        o->reason = reason;"),
     Wrong("apply-refused-set-is-counted", APPLY,
