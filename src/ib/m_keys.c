@@ -140,28 +140,19 @@ static void read_line(struct reader *r, unsigned number, const char *line, size_
                 read_single(r, number, &words[0]);
 }
 
-static int compare_items(const void *x, const void *y)
-{
-        const struct item *a = x, *b = y;
-
-        return ORDER(a->port_guid.v, b->port_guid.v) ?: ORDER(a->line, b->line);
-}
+DEFINE_COMPARE(compare_items, struct item, ORDER(a->port_guid.v, b->port_guid.v) ?: ORDER(a->line, b->line))
 
 static void sort(struct reader *r)
 {
         struct m_keys *k = r->keys;
 
-        if (k->n > 1)
-                qsort(k->items, k->n, sizeof(*k->items), compare_items);
+        SORT(k->items, k->n, compare_items);
         for (size_t i = 1; i < k->n && r->n_complaints < MAX_COMPLAINTS; i++)
                 if (k->items[i].port_guid.v == k->items[i - 1].port_guid.v)
                         (void) complain(r, k->items[i].line, 1, "a line above has a key for this port GUID already");
 }
 
-static int compare_numbers(const void *x, const void *y)
-{
-        return ORDER(*(const uint64_t *) x, *(const uint64_t *) y);
-}
+DEFINE_COMPARE(compare_numbers, uint64_t, ORDER(*a, *b))
 
 /* Counts how many ports have each key. */
 static int count(struct m_keys *k)
@@ -173,8 +164,7 @@ static int count(struct m_keys *k)
                 return -ENOMEM;
         for (size_t i = 0; i < k->n; i++)
                 sorted[i] = k->items[i].key;
-        if (k->n > 1)
-                qsort(sorted, k->n, sizeof(*sorted), compare_numbers);
+        SORT(sorted, k->n, compare_numbers);
         for (size_t i = 0; i < k->n; i++) {
                 if (sorted[i] == 0)
                         continue;

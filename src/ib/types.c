@@ -51,8 +51,7 @@ uint32_t p_keys_sort(struct p_key *keys, uint32_t n)
 {
         uint32_t kept = 0;
 
-        if (n > 0)
-                qsort(keys, n, sizeof(*keys), p_key_compare);
+        SORT(keys, n, p_key_compare);
         for (uint32_t i = 0; i < n; i++)
                 if (p_key_is_used(keys[i]) && (kept == 0 || keys[kept - 1].v != keys[i].v))
                         keys[kept++] = keys[i];

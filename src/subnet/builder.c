@@ -114,17 +114,9 @@ int subnet_builder_add_link(struct subnet_builder *b, struct guid node_a, uint8_
         return 0;
 }
 
-static int compare_nodes(const void *a, const void *b)
-{
-        return ORDER(((const struct subnet_node *) a)->guid.v, ((const struct subnet_node *) b)->guid.v);
-}
+DEFINE_COMPARE(compare_nodes, struct subnet_node, ORDER(a->guid.v, b->guid.v))
 
-static int compare_ports(const void *a, const void *b)
-{
-        const struct subnet_port *p = a, *q = b;
-
-        return ORDER(p->node, q->node) ?: ORDER(p->number, q->number);
-}
+DEFINE_COMPARE(compare_ports, struct subnet_port, ORDER(a->node, b->node) ?: ORDER(a->number, b->number))
 
 static int compare_names(const void *a, const void *b, void *userdata)
 {
@@ -160,8 +152,7 @@ static void sort_ports(struct subnet_builder *b, struct subnet *s)
                 b->ports[i].node = subnet_find_node(s, b->nodes[b->ports[i].node].node.guid);
         s->ports = b->ports;
         s->n_ports = b->n_ports;
-        if (s->n_ports > 0)
-                qsort(s->ports, s->n_ports, sizeof(*s->ports), compare_ports);
+        SORT(s->ports, s->n_ports, compare_ports);
 }
 
 static uint32_t find_cable_end(const struct subnet *s, struct guid node_guid, uint8_t number)

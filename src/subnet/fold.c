@@ -46,12 +46,7 @@ static int compare_frames(const struct part *a, const struct part *b)
                strcmp(suffix(a), suffix(b)) ?: (a->digits > 0) - (b->digits > 0);
 }
 
-static int compare_parts(const void *pa, const void *pb)
-{
-        const struct part *a = pa, *b = pb;
-
-        return compare_frames(a, b) ?: ORDER(a->number, b->number) ?: ORDER(a->digits, b->digits);
-}
+DEFINE_COMPARE(compare_parts, struct part, compare_frames(a, b) ?: ORDER(a->number, b->number) ?: ORDER(a->digits, b->digits))
 
 /* True if b is the next number in the same width: 9 -> 10 and 09 -> 10, but not 9 -> 010. */
 static bool follows(const struct part *a, const struct part *b)
@@ -131,12 +126,7 @@ struct named_port {
         uint32_t port;
 };
 
-static int compare_named(const void *pa, const void *pb)
-{
-        const struct named_port *a = pa, *b = pb;
-
-        return strcmp(a->name, b->name) ?: ORDER(a->port, b->port);
-}
+DEFINE_COMPARE(compare_named, struct named_port, strcmp(a->name, b->name) ?: ORDER(a->port, b->port))
 
 static uint32_t first_port_of_node(const struct subnet *s, uint32_t node)
 {

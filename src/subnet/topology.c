@@ -392,17 +392,11 @@ static int compare_texts(struct scan a, struct scan b)
         return memcmp(a.p, b.p, MIN(n, m)) ?: ORDER(n, m);
 }
 
-static int compare_nodes(const void *a, const void *b)
-{
-        const struct topology_node *x = a, *y = b;
-
-        return compare_texts(x->name, y->name) ?: ORDER(x->line, y->line);
-}
+DEFINE_COMPARE(compare_nodes, struct topology_node, compare_texts(a->name, b->name) ?: ORDER(a->line, b->line))
 
 static void check_names(struct parser *ps)
 {
-        if (ps->n_nodes > 1)
-                qsort(ps->nodes, ps->n_nodes, sizeof(*ps->nodes), compare_nodes);
+        SORT(ps->nodes, ps->n_nodes, compare_nodes);
         for (size_t i = 1; i < ps->n_nodes; i++)
                 if (compare_texts(ps->nodes[i - 1].name, ps->nodes[i].name) == 0) {
                         ps->line = ps->nodes[i].name;

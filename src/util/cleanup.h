@@ -54,6 +54,20 @@ static inline void free_p(void *p)
                 (_a > _b) - (_a < _b);                                                                                 \
         })
 
+/* Defines a comparison for qsort() and bsearch(); `order` is an expression about the pointers a and b. */
+#define DEFINE_COMPARE(function, type, order)                                                                          \
+        static int function(const void *left, const void *right) {                                                     \
+                const type *a = left, *b = right;                                                                      \
+                return order;                                                                                          \
+        }
+
+/* qsort() of n items; items may be NULL if n is 0. */
+#define SORT(items, n, compare)                                                                                        \
+        do {                                                                                                           \
+                if ((n) > 1)                                                                                           \
+                        qsort((items), (n), sizeof(*(items)), (compare));                                              \
+        } while (0)
+
 /* For qsort() and bsearch(). */
 static inline int uint32_compare(const void *a, const void *b)
 {

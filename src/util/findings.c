@@ -123,8 +123,7 @@ static int compare_places(const void *left, const void *right)
 
 void findings_sort(struct findings *f)
 {
-        if (f->n > 1)
-                qsort(f->items, f->n, sizeof(*f->items), compare_places);
+        SORT(f->items, f->n, compare_places);
 }
 
 const char *finding_code_to_string(enum finding_code code)

@@ -56,13 +56,8 @@ static int compare_port(struct item_list *list, uint32_t port, const struct plan
                compare_tables(list, port, &before, &after);
 }
 
-static int compare_items(const void *pa, const void *pb)
-{
-        const struct item *a = pa, *b = pb;
-
-        return ORDER(a->base, b->base) ?: ORDER(b->after, a->after) ?: ORDER(a->before, b->before) ?:
-               ORDER(a->port, b->port);
-}
+DEFINE_COMPARE(compare_items, struct item,
+               ORDER(a->base, b->base) ?: ORDER(b->after, a->after) ?: ORDER(a->before, b->before) ?: ORDER(a->port, b->port))
 
 static bool same_group(const struct item *a, const struct item *b)
 {
@@ -128,8 +123,7 @@ int changes_compute(struct arena *a, const struct plan *plan, const struct obser
                 if (r < 0)
                         return r;
         }
-        if (list.n > 0)
-                qsort(list.items, list.n, sizeof(*list.items), compare_items);
+        SORT(list.items, list.n, compare_items);
         r = group_items(a, &list, &out) ?: count_enforcing(scratch, plan, &out.n_enforcing_ports);
         if (r == 0)
                 *ret = out;

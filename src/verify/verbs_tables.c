@@ -12,12 +12,7 @@ struct unmatched {
         uint16_t index;
 };
 
-static int compare_unmatched(const void *left, const void *right)
-{
-        const struct unmatched *a = left, *b = right;
-
-        return ORDER(a->key.v, b->key.v) ?: ORDER(a->index, b->index);
-}
+DEFINE_COMPARE(compare_unmatched, struct unmatched, ORDER(a->key.v, b->key.v) ?: ORDER(a->index, b->index))
 
 static struct p_key entry_at(const struct p_key *entries, uint32_t n, uint32_t index)
 {
@@ -33,8 +28,7 @@ static uint32_t collect_unmatched(const struct p_key *of, uint32_t n, const stru
         for (uint32_t i = 0; i < n; i++)
                 if (p_key_is_used(of[i]) && entry_at(other, n_other, i).v != of[i].v)
                         ret[used++] = (struct unmatched) { of[i], (uint16_t) i };
-        if (used > 1)
-                qsort(ret, used, sizeof(*ret), compare_unmatched);
+        SORT(ret, used, compare_unmatched);
         return used;
 }
 
@@ -71,8 +65,7 @@ static uint32_t merge_unmatched(const struct unmatched *sma, uint32_t n_sma, con
                         k++;
                 }
         }
-        if (n > 1)
-                qsort(ret, n, sizeof(*ret), compare_differences);
+        SORT(ret, n, compare_differences);
         return n;
 }
 
