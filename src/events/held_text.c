@@ -432,11 +432,5 @@ const char *held_partition(const struct held_words *words, uint16_t base)
         return i < 0 ? "" : words->policy->partitions[i].name;
 }
 
-const char *held_rule_to_string(enum rule_verdict rule)
-{
-        static const char *const strings[] = {
-                [RULE_ADMITS] = "order", [RULE_GAIN] = "isolation", [RULE_LOSS] = "continuity",
-        };
-
-        return WORD(strings, rule, "?");
-}
+DEFINE_WORDS(held_rule_to_string, enum rule_verdict, "?",
+             [RULE_ADMITS] = "order", [RULE_GAIN] = "isolation", [RULE_LOSS] = "continuity")

@@ -147,12 +147,7 @@ static int label_port(const struct namer *n, uint32_t port, struct label *ret)
         return ret->suffix ? 0 : -ENOMEM;
 }
 
-static int compare_labels(const void *left, const void *right)
-{
-        const struct label *a = left, *b = right;
-
-        return strcmp(a->suffix, b->suffix) ?: strcmp(a->name, b->name);
-}
+DEFINE_COMPARE(compare_labels, struct label, strcmp(a->suffix, b->suffix) ?: strcmp(a->name, b->name))
 
 /* Adds a hostlist PREFIX[RANGES]REST with a suffix, split into items of a readable length. */
 static int add_hostlist(struct namer *n, const char *text, size_t length, const char *suffix)
@@ -293,12 +288,7 @@ struct candidate {
         uint32_t order;
 };
 
-static int compare_candidates(const void *left, const void *right)
-{
-        const struct candidate *a = left, *b = right;
-
-        return strcmp(a->set->text, b->set->text) ?: ORDER(a->order, b->order);
-}
+DEFINE_COMPARE(compare_candidates, struct candidate, strcmp(a->set->text, b->set->text) ?: ORDER(a->order, b->order))
 
 static bool group_is_taken(const struct import *im, const char *name)
 {

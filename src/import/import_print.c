@@ -32,12 +32,7 @@ struct printer {
 
 #define TOP UINT32_MAX
 
-static int compare_marks(const void *left, const void *right)
-{
-        const struct mark *a = left, *b = right;
-
-        return ORDER(a->line, b->line);
-}
+DEFINE_COMPARE(compare_marks, struct mark, ORDER(a->line, b->line))
 
 static int make_marks(struct printer *p)
 {
@@ -133,12 +128,7 @@ static bool is_trailing(const struct printer *p, const struct partitions_conf_co
                ip->ports[i].where.line == c->line;
 }
 
-static int compare_owned(const void *left, const void *right)
-{
-        const struct owned *a = left, *b = right;
-
-        return ORDER(a->owner, b->owner) ?: ORDER(a->comment->line, b->comment->line);
-}
+DEFINE_COMPARE(compare_owned, struct owned, ORDER(a->owner, b->owner) ?: ORDER(a->comment->line, b->comment->line))
 
 /* Assigns each comment to a partition or a GUID. */
 static int assign_comments(struct printer *p)

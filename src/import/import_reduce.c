@@ -37,12 +37,7 @@ static enum membership lesser_membership(enum membership a, enum membership b)
         return MIN(a, b);
 }
 
-static int compare_ports(const void *left, const void *right)
-{
-        const struct import_port *a = left, *b = right;
-
-        return ORDER(a->guid.v, b->guid.v) ?: ORDER(a->order, b->order);
-}
+DEFINE_COMPARE(compare_ports, struct import_port, ORDER(a->guid.v, b->guid.v) ?: ORDER(a->order, b->order))
 
 /* Keeps the last of several lines about one port. Returns how many are left. */
 static uint32_t keep_last(struct import_port *ports, uint32_t n)

@@ -97,19 +97,9 @@ static int make_series(struct arena *a, const struct metrics *m, struct series *
         return 0;
 }
 
-static int by_record(const void *x, const void *y)
-{
-        const struct series *a = x, *b = y;
+DEFINE_COMPARE(by_record, struct series, ORDER(a->first, b->first))
 
-        return ORDER(a->first, b->first);
-}
-
-static int by_total(const void *x, const void *y)
-{
-        const struct series *a = x, *b = y;
-
-        return ORDER(b->total, a->total) ?: by_record(a, b);
-}
+DEFINE_COMPARE(by_total, struct series, ORDER(b->total, a->total) ?: by_record(a, b))
 
 /* The largest stay, in their order; after them, for each source, one of all others. */
 static uint32_t cut_series(struct series *all, uint32_t n)

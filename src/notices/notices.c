@@ -71,18 +71,9 @@ struct notices {
         unsigned first, n_queued;
 };
 
-const char *notices_state_to_string(enum notices_state s)
-{
-        static const char *const words[] = {
-                [NOTICES_OFF] = "off",
-                [NOTICES_SUBSCRIBING] = "subscribing",
-                [NOTICES_SUBSCRIBED] = "subscribed",
-                [NOTICES_REFUSED] = "refused",
-                [NOTICES_UNANSWERED] = "unanswered",
-        };
-
-        return WORD(words, s, NULL);
-}
+DEFINE_WORDS(notices_state_to_string, enum notices_state, NULL,
+             [NOTICES_OFF] = "off", [NOTICES_SUBSCRIBING] = "subscribing", [NOTICES_SUBSCRIBED] = "subscribed",
+             [NOTICES_REFUSED] = "refused", [NOTICES_UNANSWERED] = "unanswered")
 
 struct notices *notices_new(void)
 {

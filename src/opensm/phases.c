@@ -115,12 +115,7 @@ struct grant {
         struct p_key key;
 };
 
-static int compare_grants(const void *left, const void *right)
-{
-        const struct grant *a = left, *b = right;
-
-        return ORDER(a->guid.v, b->guid.v);
-}
+DEFINE_COMPARE(compare_grants, struct grant, ORDER(a->guid.v, b->guid.v))
 
 static size_t add_grants(struct grant *grants, size_t n, const struct partitions_conf_partition *p)
 {
@@ -894,8 +889,7 @@ int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, e
                 if (peer != SUBNET_NONE && subnet_port_can_enforce(subnet, &subnet->ports[peer]))
                         ports[n++] = peer;
         }
-        if (n > 0)
-                qsort(ports, n, sizeof(*ports), uint32_compare);
+        SORT(ports, n, uint32_compare);
         *ret = ports;
         *ret_n = n;
         return 0;

@@ -377,8 +377,7 @@ static int choose_records(struct monitor *m, struct arena *a, usec_t since, cons
         for (uint32_t i = 0; i < n; i++)
                 if (is_chosen(&records[i], now, age))
                         chosen[kept++] = &records[i];
-        if (kept > 0)
-                qsort(chosen, kept, sizeof(*chosen), compare_last);
+        SORT(chosen, kept, compare_last);
         *ret = chosen;
         *ret_n = kept;
         return 0;

@@ -135,12 +135,7 @@ static int read_range(struct reader *r, struct hostlist_token *token)
         return 0;
 }
 
-static int compare_ranges(const void *left, const void *right)
-{
-        const struct hostlist_range *a = left, *b = right;
-
-        return ORDER(a->width, b->width) ?: ORDER(a->first, b->first);
-}
+DEFINE_COMPARE(compare_ranges, struct hostlist_range, ORDER(a->width, b->width) ?: ORDER(a->first, b->first))
 
 static void sort_ranges(struct hostlist_token *t)
 {

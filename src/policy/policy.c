@@ -52,12 +52,7 @@ static int add_guid(struct arena *a, struct guid_list *list, const struct select
         return 0;
 }
 
-static int compare_guids(const void *left, const void *right)
-{
-        const struct guid *a = left, *b = right;
-
-        return ORDER(a->v, b->v);
-}
+DEFINE_COMPARE(compare_guids, struct guid, ORDER(a->v, b->v))
 
 int policy_named_guids(struct arena *a, const struct policy *p, const struct guid **ret, uint32_t *ret_n)
 {
@@ -73,8 +68,7 @@ int policy_named_guids(struct arena *a, const struct policy *p, const struct gui
                         r = add_guid(a, &list, p->partitions[i].candidates[k].selector);
         if (r < 0)
                 return r;
-        if (list.n > 0)
-                qsort(list.items, list.n, sizeof(*list.items), compare_guids);
+        SORT(list.items, list.n, compare_guids);
         for (uint32_t i = 0; i < list.n; i++)
                 if (kept == 0 || list.items[i].v != list.items[kept - 1].v)
                         list.items[kept++] = list.items[i];

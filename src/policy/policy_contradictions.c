@@ -172,12 +172,7 @@ static int collect(struct search *s)
         return e == 0 && s->level == SPECIFICITY_HOST ? add_long_hostlists(s) : e;
 }
 
-static int compare_entries(const void *left, const void *right)
-{
-        const struct entry *a = left, *b = right;
-
-        return strcmp(a->key, b->key) ?: ORDER(a->line->rule, b->line->rule);
-}
+DEFINE_COMPARE(compare_entries, struct entry, strcmp(a->key, b->key) ?: ORDER(a->line->rule, b->line->rule))
 
 /* ---- more specific lines -------------------------------------------------------------------------------------- */
 
@@ -238,8 +233,7 @@ static int find_conflicts(struct search *s)
         s->conflicts = arena_new_array(s->arena, struct conflict, s->n);
         if (!s->conflicts)
                 return -ENOMEM;
-        if (s->n > 1)
-                qsort(s->entries, s->n, sizeof(*s->entries), compare_entries);
+        SORT(s->entries, s->n, compare_entries);
         for (i = first = 0; i < s->n; i++) {
                 struct entry *a = &s->entries[first], *b = &s->entries[i];
 
@@ -256,13 +250,9 @@ static int find_conflicts(struct search *s)
         return 0;
 }
 
-static int compare_conflicts(const void *left, const void *right)
-{
-        const struct conflict *a = left, *b = right;
-
-        return ORDER(a->later->line->rule, b->later->line->rule) ?:
-               ORDER(a->earlier->line->rule, b->earlier->line->rule) ?: ORDER(a, b);
-}
+DEFINE_COMPARE(compare_conflicts, struct conflict,
+               ORDER(a->later->line->rule, b->later->line->rule) ?: ORDER(a->earlier->line->rule, b->earlier->line->rule) ?:
+               ORDER(a, b))
 
 static void report_conflict(struct search *s, const struct conflict *c)
 {
@@ -309,12 +299,7 @@ struct normal {
         const struct policy_rule *rule;
 };
 
-static int compare_normals(const void *left, const void *right)
-{
-        const struct normal *a = left, *b = right;
-
-        return strcmp(a->text, b->text) ?: ORDER(a->rule, b->rule);
-}
+DEFINE_COMPARE(compare_normals, struct normal, strcmp(a->text, b->text) ?: ORDER(a->rule, b->rule))
 
 static const char *normal_text(struct arena *a, const struct policy_rule *rule)
 {

@@ -23,12 +23,7 @@ int policy_read_selectors(struct policy_reader *r, const struct yaml_tree_node *
         return selector_parse_list(&r->selectors, &source, ret, ret_n);
 }
 
-static int compare_groups(const void *left, const void *right)
-{
-        const struct policy_group *a = left, *b = right;
-
-        return strcmp(a->name, b->name);
-}
+DEFINE_COMPARE(compare_groups, struct policy_group, strcmp(a->name, b->name))
 
 static int read_names(struct policy_reader *r, const struct yaml_tree_node *map)
 {

@@ -63,12 +63,7 @@ static int read_range(struct policy_reader *r, const struct yaml_tree_node *node
         return 0;
 }
 
-static int compare_ranges(const void *left, const void *right)
-{
-        const struct base_range *a = left, *b = right;
-
-        return ORDER(a->first, b->first);
-}
+DEFINE_COMPARE(compare_ranges, struct base_range, ORDER(a->first, b->first))
 
 /* Sorts the owned ranges, and merges those that overlap or touch. */
 static void sort_owns(struct policy *p)

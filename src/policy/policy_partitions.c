@@ -147,12 +147,8 @@ static bool expect_members(struct policy_reader *r, const struct yaml_tree_node 
         return false;
 }
 
-static int compare_candidates(const void *left, const void *right)
-{
-        const struct policy_candidate *a = left, *b = right;
-
-        return ORDER(b->selector->specificity, a->selector->specificity) ?: ORDER(a->rule, b->rule);
-}
+DEFINE_COMPARE(compare_candidates, struct policy_candidate,
+               ORDER(b->selector->specificity, a->selector->specificity) ?: ORDER(a->rule, b->rule))
 
 static int collect_candidates(struct arena *a, struct policy_partition *p)
 {

@@ -472,16 +472,8 @@ bool yaml_tree_is_null(const struct yaml_tree_node *node)
         return false;
 }
 
-const char *yaml_tree_kind_to_string(enum yaml_tree_kind kind)
-{
-        static const char *const words[] = {
-                [YAML_TREE_SCALAR] = "a single value",
-                [YAML_TREE_LIST] = "a list",
-                [YAML_TREE_MAP] = "a map",
-        };
-
-        return WORD(words, kind, "something else");
-}
+DEFINE_WORDS(yaml_tree_kind_to_string, enum yaml_tree_kind, "something else",
+             [YAML_TREE_SCALAR] = "a single value", [YAML_TREE_LIST] = "a list", [YAML_TREE_MAP] = "a map")
 
 bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, enum yaml_tree_kind kind,
                       const char *path)

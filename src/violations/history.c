@@ -68,12 +68,7 @@ struct membership_history *membership_history_free(struct membership_history *h)
         return NULL;
 }
 
-static int compare_items(const void *pa, const void *pb)
-{
-        const struct item *a = pa, *b = pb;
-
-        return ORDER(a->base, b->base);
-}
+DEFINE_COMPARE(compare_items, struct item, ORDER(a->base, b->base))
 
 /* --- names ------------------------------------------------------------------------------------------------------ */
 
@@ -112,19 +107,9 @@ static int keep_name(struct learning *l, uint32_t old_name, uint32_t *ret)
 
 /* --- changes ---------------------------------------------------------------------------------------------------- */
 
-static int compare_changes(const void *pa, const void *pb)
-{
-        const struct membership_change *a = pa, *b = pb;
+DEFINE_COMPARE(compare_changes, struct membership_change, ORDER(a->port_guid.v, b->port_guid.v) ?: ORDER(a->base, b->base))
 
-        return ORDER(a->port_guid.v, b->port_guid.v) ?: ORDER(a->base, b->base);
-}
-
-static int compare_newest_first(const void *pa, const void *pb)
-{
-        const struct membership_change *a = pa, *b = pb;
-
-        return ORDER(b->when, a->when) ?: compare_changes(a, b);
-}
+DEFINE_COMPARE(compare_newest_first, struct membership_change, ORDER(b->when, a->when) ?: compare_changes(a, b))
 
 static int add_change(struct membership_history *to, const struct membership_change *change, uint32_t name)
 {
@@ -154,8 +139,7 @@ static int keep_changes(struct learning *l)
                 if (keep_name(l, c->name, &name) < 0 || add_change(to, c, name) < 0)
                         return -ENOMEM;
         }
-        if (to->n_changes > 0)
-                qsort(to->changes, to->n_changes, sizeof(*to->changes), compare_changes);
+        SORT(to->changes, to->n_changes, compare_changes);
         return 0;
 }
 
@@ -314,12 +298,7 @@ struct gone {
         uint32_t port, n_items;
 };
 
-static int compare_gone(const void *pa, const void *pb)
-{
-        const struct gone *a = pa, *b = pb;
-
-        return ORDER(b->seen, a->seen) ?: ORDER(a->port, b->port);
-}
+DEFINE_COMPARE(compare_gone, struct gone, ORDER(b->seen, a->seen) ?: ORDER(a->port, b->port))
 
 /* Marks as many endports as exceed the limits, those that have been gone longest first. */
 static int choose_forgotten(struct learning *l)

@@ -3,12 +3,7 @@
 
 #include <errno.h>
 
-static int compare_items(const void *a, const void *b)
-{
-        const struct poll_item *x = a, *y = b;
-
-        return ORDER(x->hash, y->hash) ?: ORDER(x->target, y->target);
-}
+DEFINE_COMPARE(compare_items, struct poll_item, ORDER(a->hash, b->hash) ?: ORDER(a->target, b->target))
 
 struct poll_target *poll_targets_find(const struct poll_targets *t, struct violation_port port)
 {

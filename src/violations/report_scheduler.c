@@ -149,12 +149,7 @@ static void add_to_sum(struct report_scheduler *s, struct violation_report *repo
         s->table->sorted[report->n_ports++] = *r;
 }
 
-static int compare_worst_first(const void *a, const void *b)
-{
-        const struct violation_record *x = a, *y = b;
-
-        return ORDER(y->unreported, x->unreported) ?: violation_compare_records(x, y);
-}
+DEFINE_COMPARE(compare_worst_first, struct violation_record, ORDER(b->unreported, a->unreported) ?: violation_compare_records(a, b))
 
 static void finish_sum(struct report_scheduler *s, struct violation_report *report)
 {

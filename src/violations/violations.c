@@ -329,8 +329,7 @@ const struct violation_record *violations_records(struct violations *v, uint32_t
         *ret_n = t->n;
         for (uint32_t i = 0; i < t->n; i++)
                 t->sorted[i] = t->entries[i].record;
-        if (t->n > 0)
-                qsort(t->sorted, t->n, sizeof(*t->sorted), violation_compare_records);
+        SORT(t->sorted, t->n, violation_compare_records);
         return t->sorted;
 }
 

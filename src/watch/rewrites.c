@@ -13,12 +13,7 @@ struct drifted {
         bool endport;
 };
 
-static int compare_drifted(const void *left, const void *right)
-{
-        const struct drifted *a = left, *b = right;
-
-        return ORDER(a->node, b->node) ?: ORDER(a->event, b->event);
-}
+DEFINE_COMPARE(compare_drifted, struct drifted, ORDER(a->node, b->node) ?: ORDER(a->event, b->event))
 
 static struct drifted find_switch(const struct subnet *s, const struct watch_event *e, uint32_t event)
 {
