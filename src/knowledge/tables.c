@@ -272,7 +272,8 @@ void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, c
 }
 
 /* Adds a write that is not announced or sent yet. NULL: out of memory. */
-static struct knowledge_write *add_write(struct knowledge_record *r, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
+static struct knowledge_write *add_write(struct knowledge_record *r, uint16_t block,
+                                         const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
         assert(r->entries);
         if (VECTOR_RESERVE(NULL, r->writes, r->n_writes, r->n_allocated, r->n_writes + 1) < 0) /* rarely more than one */

@@ -146,7 +146,8 @@ static int group_grants(struct arena *a, const struct grant *grants, size_t n, s
                 for (; i < n && grants[i].guid.v == grants[first].guid.v; i++)
                         keys[i] = grants[i].key;
                 ports[n_ports++] = (struct partitions_file_port) {
-                        .guid = grants[first].guid, .keys = keys + first, .n_keys = p_keys_sort(keys + first, (uint32_t) (i - first)),
+                        .guid = grants[first].guid, .keys = keys + first,
+                        .n_keys = p_keys_sort(keys + first, (uint32_t) (i - first)),
                 };
         }
         *ret = (struct opensm_tables) { .ports = ports, .n_ports = n_ports };

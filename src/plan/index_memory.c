@@ -136,7 +136,8 @@ static void forget(struct index_memory *m, struct guid node_guid, uint8_t port, 
 static struct freed_index make_record(struct guid node_guid, uint8_t port, uint16_t index, struct p_key key, bool lost)
 {
         return (struct freed_index) {
-                .node_guid = node_guid, .port = port, .index = index, .base = p_key_base(key), .full = p_key_is_full(key), .lost = lost,
+                .node_guid = node_guid, .port = port, .index = index, .base = p_key_base(key), .full = p_key_is_full(key),
+                .lost = lost,
         };
 }
 
@@ -176,8 +177,9 @@ static int learn_table(struct index_memory *m, const struct subnet *s, uint32_t 
                 return 0;
         for (uint16_t i = 0; i < after->capacity && r == 0; i++)
                 if (before->entries[i].v != after->entries[i].v)
-                        r = index_memory_note(m, s->nodes[p->node].guid, p->number, i, before->entries[i], after->entries[i],
-                                              !want || p_keys_hold_base(want->wanted, want->n_wanted, p_key_base(before->entries[i])));
+                        r = index_memory_note(
+                                m, s->nodes[p->node].guid, p->number, i, before->entries[i], after->entries[i],
+                                !want || p_keys_hold_base(want->wanted, want->n_wanted, p_key_base(before->entries[i])));
         return r;
 }
 

@@ -168,7 +168,8 @@ static void resolve_links(const struct subnet_builder *b, struct subnet *s)
                 uint32_t x = find_cable_end(s, l->node[0], l->number[0]);
                 uint32_t y = find_cable_end(s, l->node[1], l->number[1]);
 
-                if (x == SUBNET_NONE || y == SUBNET_NONE || x == y || s->ports[x].peer != SUBNET_NONE || s->ports[y].peer != SUBNET_NONE)
+                if (x == SUBNET_NONE || y == SUBNET_NONE || x == y || s->ports[x].peer != SUBNET_NONE ||
+                    s->ports[y].peer != SUBNET_NONE)
                         continue;
                 s->ports[x].peer = y;
                 s->ports[y].peer = x;

@@ -415,7 +415,8 @@ START_TEST(test_first_index_is_the_oldest)
         set_entry(&c, 0, 0xffff);
         set_entry(&c, 63, 0x8012);
         for (uint16_t i = 1; i < 63; i++)
-                ck_assert_int_eq(index_memory_note(c.m, host_guid(&c), 1, i, (struct p_key) { 0x8011 }, (struct p_key) { 0 }, false), 0);
+                ck_assert_int_eq(index_memory_note(c.m, host_guid(&c), 1, i,
+                                                   (struct p_key) { 0x8011 }, (struct p_key) { 0 }, false), 0);
         ck_assert_int_eq(plan_host(&c, WANT(0x8012, 0x8013, 0x8014, 0xffff), &p), 0);
         ck_assert_uint_eq(index_of(&c, p, 0x8013), 1);
         ck_assert_uint_eq(index_of(&c, p, 0x8014), 2);

@@ -192,12 +192,14 @@ static const char good_index[] = "{\"node\":\"0x0000000000000001\",\"port\":1,\"
 
 static void free_index(uint64_t guid, uint8_t port, uint16_t index, uint16_t key)
 {
-        ck_assert_int_eq(index_memory_note(now->indexes, G(guid), port, index, (struct p_key) { key }, (struct p_key) { 0 }, false), 0);
+        ck_assert_int_eq(index_memory_note(now->indexes, G(guid), port, index,
+                                           (struct p_key) { key }, (struct p_key) { 0 }, false), 0);
 }
 
 static void use_index(uint64_t guid, uint8_t port, uint16_t index, uint16_t key)
 {
-        ck_assert_int_eq(index_memory_note(now->indexes, G(guid), port, index, (struct p_key) { 0 }, (struct p_key) { key }, false), 0);
+        ck_assert_int_eq(index_memory_note(now->indexes, G(guid), port, index,
+                                           (struct p_key) { 0 }, (struct p_key) { key }, false), 0);
 }
 
 static size_t n_freed(void)
