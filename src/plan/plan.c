@@ -61,27 +61,27 @@ bool plan_phase_is_enforcing(enum plan_phase p)
 
 /* --- findings -------------------------------------------------------------------------------------------------------- */
 
-static const char *label(struct planner *pl, uint32_t port)
-{
-        const char *text = subnet_port_label(pl->arena, pl->desired->subnet, port);
-
-        return text ? text : "(out of memory)";
-}
-
 static uint32_t most_findings(enum finding_severity severity)
 {
         return severity == FINDING_ERROR ? ERRORS_PER_KIND : WARNINGS_PER_KIND;
 }
 
-/* Reports one more finding of a kind, unless enough were reported. */
-static void report(struct planner *pl, struct finding_kind *t, const char *text)
+/* Reports one more finding of a kind about a port, unless enough were reported. */
+__attribute__((format(printf, 4, 5)))
+static void report(struct planner *pl, struct finding_kind *t, uint32_t port, const char *format, ...)
 {
+        const char *label = subnet_port_label(pl->arena, pl->desired->subnet, port), *text;
+        va_list ap;
+
+        va_start(ap, format);
+        text = arena_vprintf(pl->arena, format, ap);
+        va_end(ap);
         if (t->severity == FINDING_ERROR && !(pl->options->in_force && freeze_is_of_ports(t->code)))
                 pl->refused = true;
-        if (!text)
+        if (!text || !label)
                 pl->findings->out_of_memory = true;
         else if (t->n < most_findings(t->severity))
-                (void) findings_add(pl->findings, t->severity, t->code, NULL, "%s", text);
+                (void) findings_add(pl->findings, t->severity, t->code, NULL, "%s: %s", label, text);
         t->n++;
 }
 
@@ -94,106 +94,85 @@ static void report_rest(struct planner *pl, const struct finding_kind *t)
 
 static void report_overflow(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
-        report(pl, &pl->capacity,
-               arena_printf(pl->arena, "%s: its P_Key table holds %u entries and would need %u%s", label(pl, port),
-                            pp->capacity, pp->needed,
-                            pp->enforcing ? " (the device plugged in there is in too many partitions to be enforced; "
-                                          "'enforcement_overflow: disable' turns enforcement off on such ports)"
-                                        : ""));
+        report(pl, &pl->capacity, port, "its P_Key table holds %u entries and would need %u%s", pp->capacity, pp->needed,
+               pp->enforcing ? " (the device plugged in there is in too many partitions to be enforced; "
+                               "'enforcement_overflow: disable' turns enforcement off on such ports)"
+                             : "");
 }
 
 static void report_stuck(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
-        report(pl, &pl->transition,
-               arena_printf(pl->arena,
-                            "%s: its P_Key table of %u entries is too full for a safe change (%u needed, but no index is free "
-                            "when the new entry must be written); use two policies, with the removal first",
-                            label(pl, port), pp->capacity, pp->needed));
+        report(pl, &pl->transition, port,
+               "its P_Key table of %u entries is too full for a safe change (%u needed, but no index is free when the new entry must "
+               "be written); use two policies, with the removal first",
+               pp->capacity, pp->needed);
 }
 
 static void report_index0(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
-        report(pl, &pl->index0,
-               arena_printf(pl->arena, "%s: index 0 holds 0x%04x, not an entry of 0x%04x (%s)", label(pl, port), pp->b[0].v,
-                            pp->index0_base,
-                            pp->options->repair_index0 ? "it cannot be moved: no index is free, or it is not pkeyd's"
-                                                     : "'repair_index0: true' repairs it"));
+        report(pl, &pl->index0, port, "index 0 holds 0x%04x, not an entry of 0x%04x (%s)", pp->b[0].v, pp->index0_base,
+               pp->options->repair_index0 ? "it cannot be moved: no index is free, or it is not pkeyd's"
+                                          : "'repair_index0: true' repairs it");
 }
 
 static void report_unreachable(struct planner *pl, uint32_t port)
 {
         const struct observed_table *t = &pl->observed->tables[port];
         const char *what = t->source == TABLE_ASSUMED ? "pkeyd plans with what it held last" : "it is left out of the plan";
-        const char *why = t->failure == MAD_REFUSED ?
-                                  arena_printf(pl->arena, "status 0x%04x: %s", t->mad_status, mad_status_to_string(t->mad_status)) :
-                                  arena_printf(pl->arena, "%s; a wrong M_Key gets no answer either", mad_outcome_to_string(t->failure));
 
-        report(pl, &pl->unreachable,
-               why ? arena_printf(pl->arena, "%s: its P_Key table could not be read (%s); %s", label(pl, port), why, what) : NULL);
+        if (t->failure == MAD_REFUSED)
+                report(pl, &pl->unreachable, port, "its P_Key table could not be read (status 0x%04x: %s); %s", t->mad_status,
+                       mad_status_to_string(t->mad_status), what);
+        else
+                report(pl, &pl->unreachable, port,
+                       "its P_Key table could not be read (%s; a wrong M_Key gets no answer either); %s",
+                       mad_outcome_to_string(t->failure), what);
 }
 
 /* --- writes ---------------------------------------------------------------------------------------------------------- */
 
-static struct plan_write *add_write(struct planner *pl, enum plan_phase phase)
+static struct plan_write *add_write(struct planner *pl, enum plan_phase phase, enum plan_write_kind kind, uint32_t port)
 {
         struct plan_step *step = &pl->plan->steps[phase];
 
         if (VECTOR_GROW(pl->arena, step->writes, step->n_writes, pl->allocated[phase]) < 0)
                 return NULL;
-        memset(&step->writes[step->n_writes], 0, sizeof(*step->writes));
+        step->writes[step->n_writes] = (struct plan_write) { .kind = kind, .port = port };
         return &step->writes[step->n_writes++];
 }
 
-/* Returns true, with the new value, if the entry changes in this phase. */
-static bool change_in_phase(const struct port_plan *pp, enum plan_phase phase, uint16_t index, struct p_key *ret)
+/* The entry after this phase; `now`: as it was before. */
+static struct p_key entry_after(const struct port_plan *pp, enum plan_phase phase, uint16_t index, struct p_key now)
 {
-        if (phase <= PHASE_REPAIR_DROP) {
-                if (pp->a[index].v == pp->observed[index].v || pp->repair_phase[index] != phase)
-                        return false;
-                *ret = pp->a[index];
-                return true;
-        }
+        if (phase <= PHASE_REPAIR_DROP)
+                return pp->repair_phase[index] == phase ? pp->a[index] : now;
         if (pp->a[index].v == pp->b[index].v)
-                return false;
-        if (port_plan_add_phase(pp, index) == phase) {
-                *ret = pp->b[index];
-                return true;
-        }
-        if (port_plan_drop_phase(pp, index) == phase) {
-                *ret = (struct p_key) { 0 };
-                return true;
-        }
-        return false;
+                return now;
+        if (port_plan_add_phase(pp, index) == phase)
+                return pp->b[index];
+        return port_plan_drop_phase(pp, index) == phase ? (struct p_key) {} : now;
 }
 
 /* All changes of one block in one phase are one write. `now` is the table at the beginning of the phase. */
-static int write_block(struct planner *pl, const struct port_plan *pp, uint32_t port, enum plan_phase phase,
-                       uint16_t block, struct p_key *now)
+static int write_block(struct planner *pl, const struct port_plan *pp, uint32_t port, enum plan_phase phase, uint16_t block,
+                       struct p_key *now)
 {
-        uint16_t first = (uint16_t) (block * P_KEY_BLOCK_ENTRIES);
-        uint16_t n = (uint16_t) p_key_block_size(pp->capacity, block), i;
-        struct plan_write *w = NULL;
-        struct p_key key;
+        uint16_t first = (uint16_t) (block * P_KEY_BLOCK_ENTRIES), n = (uint16_t) p_key_block_size(pp->capacity, block);
+        struct p_key after[P_KEY_BLOCK_ENTRIES];
+        struct plan_write *w;
 
-        for (i = 0; i < n; i++) {
-                if (!change_in_phase(pp, phase, (uint16_t) (first + i), &key))
-                        continue;
-                if (!w) {
-                        w = add_write(pl, phase);
-                        if (!w)
-                                return -ENOMEM;
-                        w->kind = WRITE_BLOCK;
-                        w->port = port;
-                        w->block = block;
-                        memcpy(w->before, now + first, n * sizeof(*now));
-                        memcpy(w->after, now + first, n * sizeof(*now));
-                }
-                w->after[i] = key;
-        }
-        if (w) {
-                memcpy(now + first, w->after, n * sizeof(*now));
-                pl->plan->n_block_writes++;
-        }
+        for (uint16_t i = 0; i < n; i++)
+                after[i] = entry_after(pp, phase, (uint16_t) (first + i), now[first + i]);
+        if (memcmp(after, now + first, n * sizeof(*now)) == 0)
+                return 0;
+        w = add_write(pl, phase, WRITE_BLOCK, port);
+        if (!w)
+                return -ENOMEM;
+        w->block = block;
+        memcpy(w->before, now + first, n * sizeof(*now));
+        memcpy(w->after, after, n * sizeof(*now));
+        memcpy(now + first, after, n * sizeof(*now));
+        pl->plan->n_block_writes++;
         return 0;
 }
 
@@ -330,18 +309,16 @@ static void wanted_enforcement(struct planner *pl, uint32_t port, bool *ret_inbo
         if (!*ret_inbound && !*ret_outbound)
                 return;
         if (!pl->plan->final_tables[port]) {
-                report(pl, &pl->enforcement_off,
-                       arena_printf(pl->arena,
-                                    "%s: partitions are not enforced here: the device plugged in is in more of them than the "
-                                    "table of %u entries holds (enforcement_overflow: disable)",
-                                    label(pl, port), pl->observed->tables[port].capacity));
+                report(pl, &pl->enforcement_off, port,
+                       "partitions are not enforced here: the device plugged in is in more of them than the table of %u entries holds "
+                       "(enforcement_overflow: disable)",
+                       pl->observed->tables[port].capacity);
                 *ret_inbound = *ret_outbound = false;
         } else if ((cut_off = find_cut_off(pl, port))) {
-                report(pl, &pl->enforcement_skipped,
-                       arena_printf(pl->arena,
-                                    "%s: enforcement is left as it is: the device plugged in holds 0x%04x, which pkeyd does not "
-                                    "manage and which would be cut off",
-                                    label(pl, port), cut_off->v));
+                report(pl, &pl->enforcement_skipped, port,
+                       "enforcement is left as it is: the device plugged in holds 0x%04x, which pkeyd does not manage and which would be "
+                       "cut off",
+                       cut_off->v);
                 *ret_inbound = pl->observed->tables[port].enforce_inbound;
                 *ret_outbound = pl->observed->tables[port].enforce_outbound;
         }
@@ -350,12 +327,10 @@ static void wanted_enforcement(struct planner *pl, uint32_t port, bool *ret_inbo
 static int add_enforcement_write(struct planner *pl, enum plan_phase phase, uint32_t port, const bool before[2],
                                  const bool after[2])
 {
-        struct plan_write *w = add_write(pl, phase);
+        struct plan_write *w = add_write(pl, phase, WRITE_ENFORCEMENT, port);
 
         if (!w)
                 return -ENOMEM;
-        w->kind = WRITE_ENFORCEMENT;
-        w->port = port;
         w->before_inbound = before[0];
         w->before_outbound = before[1];
         w->after_inbound = after[0];
@@ -473,7 +448,8 @@ int plan_compute(struct arena *a, const struct desired *desired, const struct ob
         struct planner pl = {
                 .arena = a, .desired = desired, .observed = observed, .memory = memory, .options = options, .findings = findings,
                 .plan = arena_new_object(a, struct plan),
-                .capacity = { FINDING_ERROR, FINDING_PLAN_CAPACITY }, .transition = { FINDING_ERROR, FINDING_PLAN_CAPACITY_TRANSITION },
+                .capacity = { FINDING_ERROR, FINDING_PLAN_CAPACITY },
+                .transition = { FINDING_ERROR, FINDING_PLAN_CAPACITY_TRANSITION },
                 .index0 = { FINDING_WARNING, FINDING_PLAN_INDEX0 }, .unreachable = { FINDING_WARNING, FINDING_PLAN_UNREACHABLE },
                 .enforcement_off = { FINDING_WARNING, FINDING_PLAN_ENFORCEMENT_OFF },
                 .enforcement_skipped = { FINDING_WARNING, FINDING_PLAN_ENFORCEMENT_SKIPPED },

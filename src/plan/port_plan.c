@@ -10,9 +10,10 @@ static enum level wanted_level(const struct port_plan *pp, uint16_t base)
         return p_keys_level(pp->want->wanted, pp->want->n_wanted, base);
 }
 
-static bool is_wanted_entry(const struct port_plan *pp, struct p_key key)
+/* True if the policy does not want the other entry of this base. */
+static bool is_alone(const struct port_plan *pp, struct p_key key)
 {
-        return p_keys_hold(pp->want->wanted, pp->want->n_wanted, key);
+        return !p_keys_hold(pp->want->wanted, pp->want->n_wanted, p_key_make(p_key_base(key), !p_key_is_full(key)));
 }
 
 bool port_plan_may_touch(const struct port_plan *pp, struct p_key key)
@@ -135,7 +136,7 @@ static int freed_just_now(const struct port_plan *pp, struct p_key key)
  * both entries of a base, each looks for the index of exactly that entry. -1: none. */
 static int former_index(const struct port_plan *pp, struct p_key key, bool lost)
 {
-        bool either = !is_wanted_entry(pp, p_key_make(p_key_base(key), !p_key_is_full(key)));
+        bool either = is_alone(pp, key);
 
         for (size_t k = pp->n_freed; k > 0; k--) {
                 const struct freed_index *f = &pp->freed[k - 1];
@@ -206,41 +207,23 @@ static int find_entry(const struct p_key *table, uint16_t capacity, uint16_t val
         return -1;
 }
 
-/* Decides for one base which of its entries in A stay, raised or lowered in place if needed; a base that stays keeps its index.
- * place() adds what is missing then. */
-static void keep_entries_of(struct port_plan *pp, uint32_t first, uint32_t n)
-{
-        for (uint32_t i = first; i < first + n; i++) {
-                struct p_key key = pp->want->wanted[i];
-                int index = n == 1 && gives_way_to_index0(pp, key) ? 0 : find_entry(pp->a, pp->capacity, key.v, UINT16_MAX);
-
-                if (index < 0 && n == 1)
-                        index = find_entry(pp->a, pp->capacity, p_key_base(key), P_KEY_BASE_MASK);
-                if (index >= 0)
-                        pp->b[index] = key;
-        }
-}
-
-static uint32_t entries_of_base(const struct port_plan *pp, uint32_t first)
-{
-        uint32_t n = 1;
-
-        while (first + n < pp->want->n_wanted && p_key_same_partition(pp->want->wanted[first], pp->want->wanted[first + n]))
-                n++;
-        return n;
-}
-
+/* Decides which entries of A stay, raised or lowered in place if needed; a base that stays keeps its index. place() adds what is
+ * missing then. */
 static void keep_entries(struct port_plan *pp)
 {
-        uint32_t n;
-
         memset(pp->b, 0, pp->capacity * sizeof(*pp->b));
         for (uint16_t k = 0; k < pp->capacity; k++)
                 if (p_key_is_used(pp->a[k]) && !port_plan_may_touch(pp, pp->a[k]))
                         pp->b[k] = pp->a[k];
-        for (uint32_t i = 0; i < pp->want->n_wanted; i += n) {
-                n = entries_of_base(pp, i);
-                keep_entries_of(pp, i, n);
+        for (uint32_t i = 0; i < pp->want->n_wanted; i++) {
+                struct p_key key = pp->want->wanted[i];
+                bool alone = is_alone(pp, key);
+                int index = alone && gives_way_to_index0(pp, key) ? 0 : find_entry(pp->a, pp->capacity, key.v, UINT16_MAX);
+
+                if (index < 0 && alone)
+                        index = find_entry(pp->a, pp->capacity, p_key_base(key), P_KEY_BASE_MASK);
+                if (index >= 0)
+                        pp->b[index] = key;
         }
         /* an unused entry may hold 0x8000, which need not be written */
         for (uint16_t k = 0; k < pp->capacity; k++)

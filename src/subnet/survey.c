@@ -46,15 +46,6 @@ static void ring_push(struct survey *s, uint32_t conversation)
         s->ring_n++;
 }
 
-static uint32_t ring_pop(struct survey *s)
-{
-        uint32_t c = s->ring[s->ring_first];
-
-        s->ring_first = (s->ring_first + 1) % s->n_conversations;
-        s->ring_n--;
-        return c;
-}
-
 /* Part of a table is useless. */
 static void forget_table(struct observed_table *t, enum mad_outcome failure, uint16_t mad_status)
 {
@@ -212,7 +203,9 @@ static bool survey_next(void *state, usec_t now, struct mad_request *ret)
         (void) now;
         if (s->ring_n == 0)
                 return false;
-        c = &s->conversations[ring_pop(s)];
+        c = &s->conversations[s->ring[s->ring_first]];
+        s->ring_first = (s->ring_first + 1) % s->n_conversations;
+        s->ring_n--;
         c->waiting = true;
         p = &s->observed->subnet->ports[port_of(s, c)];
         *ret = (struct mad_request) {
