@@ -115,7 +115,8 @@ static void give_result(struct mad_dispatcher *d, usec_t now, const struct mad_r
         if (result->lane == LANE_STAGE) {
                 assert(d->running && d->n_in_stage > 0);
                 d->n_in_stage--;
-                d->stage.result(d->stage.state, now, result);
+                if (d->stage.result) /* NULL: it was abandoned and takes nothing back */
+                        d->stage.result(d->stage.state, now, result);
                 return;
         }
         assert(result->lane <= d->n_tasks && d->n_in_tasks > 0);
@@ -136,18 +137,11 @@ static bool give_results(struct mad_dispatcher *d, usec_t now)
         return any;
 }
 
-static void ignore(void *state, usec_t now, const struct mad_result *result)
-{
-        (void) state;
-        (void) now;
-        (void) result;
-}
-
 void mad_dispatcher_abandon(struct mad_dispatcher *d, usec_t now)
 {
         if (!d->running)
                 return;
-        d->stage.result = d->stage.take_back ?: ignore;
+        d->stage.result = d->stage.take_back;
         mad_engine_give_up(d->engine, LANE_STAGE);
         (void) give_results(d, now);
         assert(d->n_in_stage == 0);

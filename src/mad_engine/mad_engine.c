@@ -84,11 +84,6 @@ static usec_t usec_add(usec_t a, usec_t b)
         return a > USEC_INFINITY - b ? USEC_INFINITY : a + b;
 }
 
-static void advance(struct mad_engine *e, usec_t now)
-{
-        e->now = MAX(e->now, now);
-}
-
 int mad_engine_submit(struct mad_engine *e, const struct mad_request *request)
 {
         uint32_t slot;
@@ -117,22 +112,33 @@ static bool is_holder(const struct mad_transaction *x)
         return x->state == TRANSACTION_READY || x->state == TRANSACTION_FLYING || x->state == TRANSACTION_RESTING;
 }
 
-/* Removes a holder from the list of its state. */
+/* The list of a holder, by its state. */
+static struct mad_transaction_list *list_of(struct mad_engine *e, const struct mad_transaction *x)
+{
+        if (x->state == TRANSACTION_FLYING)
+                return &e->flying[x->level];
+        if (x->state == TRANSACTION_RESTING)
+                return &e->resting[x->level];
+        return x->has_tid ? &e->again : &e->ready;
+}
+
 static void take_out(struct mad_engine *e, uint32_t slot)
+{
+        const struct mad_transaction *x = transaction(e, slot);
+
+        assert(x->state != TRANSACTION_FLYING || e->in_flight > 0);
+        e->in_flight -= x->state == TRANSACTION_FLYING;
+        mad_transaction_list_remove(&e->table, list_of(e, x), slot);
+}
+
+/* Adds a holder that is in no list to that of its new state. */
+static void put(struct mad_engine *e, uint32_t slot, enum mad_transaction_state state)
 {
         struct mad_transaction *x = transaction(e, slot);
 
-        if (x->state == TRANSACTION_FLYING) {
-                mad_transaction_list_remove(&e->table, &e->flying[x->level], slot);
-                assert(e->in_flight > 0);
-                e->in_flight--;
-        } else if (x->state == TRANSACTION_RESTING) {
-                mad_transaction_list_remove(&e->table, &e->resting[x->level], slot);
-        } else if (x->has_tid) {
-                mad_transaction_list_remove(&e->table, &e->again, slot);
-        } else {
-                mad_transaction_list_remove(&e->table, &e->ready, slot);
-        }
+        x->state = state;
+        e->in_flight += state == TRANSACTION_FLYING;
+        mad_transaction_list_append(&e->table, list_of(e, x), slot);
 }
 
 /* It must be in no list. */
@@ -154,7 +160,7 @@ static void end(struct mad_engine *e, uint32_t slot, enum mad_outcome outcome)
 
         if (heir != SLOT_NONE) {
                 transaction(e, heir)->suspect = outcome == MAD_TIMED_OUT;
-                mad_transaction_list_append(&e->table, &e->ready, heir);
+                put(e, heir, TRANSACTION_READY);
         }
         finish(e, slot, outcome);
 }
@@ -165,15 +171,8 @@ static void rest(struct mad_engine *e, uint32_t slot, unsigned level)
         struct mad_transaction *x = transaction(e, slot);
 
         x->level = (uint8_t) MIN(level, REST_LEVELS - 1U);
-        x->state = TRANSACTION_RESTING;
         x->deadline = usec_add(e->now, REST_FIRST << x->level);
-        mad_transaction_list_append(&e->table, &e->resting[x->level], slot);
-}
-
-static void be_ready_again(struct mad_engine *e, uint32_t slot)
-{
-        transaction(e, slot)->state = TRANSACTION_READY;
-        mad_transaction_list_append(&e->table, &e->again, slot);
+        put(e, slot, TRANSACTION_RESTING);
 }
 
 static bool has_tries_left(const struct mad_transaction *x)
@@ -197,7 +196,7 @@ static void time_out(struct mad_engine *e, uint32_t slot)
 
         if (has_tries_left(x)) {
                 x->repeated = true;
-                be_ready_again(e, slot);
+                put(e, slot, TRANSACTION_READY);
         } else {
                 end(e, slot, MAD_TIMED_OUT);
         }
@@ -215,7 +214,7 @@ static void check_deadlines(struct mad_engine *e)
                         uint32_t slot = e->resting[i].first;
 
                         take_out(e, slot);
-                        be_ready_again(e, slot);
+                        put(e, slot, TRANSACTION_READY);
                 }
         for (size_t i = 0; i < FLIGHT_LEVELS; i++)
                 while (is_due(e, &e->flying[i]))
@@ -260,7 +259,7 @@ bool mad_engine_next_send(struct mad_engine *e, usec_t now, struct mad_frame *re
         struct mad_transaction *x;
         uint32_t slot;
 
-        advance(e, now);
+        e->now = MAX(e->now, now);
         check_deadlines(e);
         slot = take_next(e);
         if (slot == SLOT_NONE)
@@ -269,13 +268,11 @@ bool mad_engine_next_send(struct mad_engine *e, usec_t now, struct mad_frame *re
         if (!x->has_tid)
                 mad_transactions_set_tid(&e->table, slot, make_tid(e));
 
-        x->state = TRANSACTION_FLYING;
         x->level = (uint8_t) MIN(x->tries, FLIGHT_LEVELS - 1U);
         x->deadline = usec_add(e->now, e->timeout << x->level);
         x->send_number = ++e->n_sends;
         x->window_then = e->window.size;
-        mad_transaction_list_append(&e->table, &e->flying[x->level], slot);
-        e->in_flight++;
+        put(e, slot, TRANSACTION_FLYING);
         e->counters.sent++;
         if (x->tries++ > 0)
                 e->counters.retried++;
@@ -301,7 +298,7 @@ void mad_engine_send_failed(struct mad_engine *e, usec_t now, const struct mad_f
         uint32_t slot = mad_transactions_find(&e->table, mad_frame_tid(frame));
         struct mad_transaction *x;
 
-        advance(e, now);
+        e->now = MAX(e->now, now);
         if (slot == SLOT_NONE || transaction(e, slot)->state != TRANSACTION_FLYING)
                 return;
 
@@ -345,7 +342,7 @@ int mad_engine_receive(struct mad_engine *e, usec_t now, const struct mad_frame 
         uint16_t status;
         uint32_t slot;
 
-        advance(e, now);
+        e->now = MAX(e->now, now);
         if (frame->length < MAD_SIZE) {
                 e->counters.malformed++;
                 return -EBADMSG;

@@ -12,56 +12,45 @@ static bool may_touch(const struct policy *policy, enum settings_unmanaged unman
         return policy_manages(policy, unmanaged == UNMANAGED_KEEP, p_key_base(key));
 }
 
-/* Index into wanted, or n_wanted. */
-static uint32_t find_wanted(const struct desired_port *want, struct p_key key)
-{
-        uint32_t i = LOWER_BOUND(wanted, want->wanted, want->n_wanted, p_key_compare(wanted, &key) < 0);
-
-        return i < want->n_wanted && want->wanted[i].v == key.v ? i : want->n_wanted;
-}
-
-/* A sorted copy; NULL: out of memory. */
-static const struct p_key *copy_sorted(struct arena *a, struct p_key *keys, uint32_t n)
+/* Returns a copy; NULL: out of memory. */
+static const struct p_key *copy_keys(struct arena *a, const struct p_key *keys, uint32_t n)
 {
         struct p_key *copy = arena_new_array(a, struct p_key, n);
 
-        if (copy && n > 0) {
+        if (copy && n > 0)
                 memcpy(copy, keys, n * sizeof(*keys));
-                qsort(copy, n, sizeof(*copy), p_key_compare);
-        }
         return copy;
 }
 
 int verify_table(struct arena *a, const struct policy *policy, enum settings_unmanaged unmanaged,
                  const struct desired_port *want, const struct p_key *entries, uint32_t n_entries, struct discrepancy *ret)
 {
-        uint32_t n_wanted = want->n_wanted, n_missing = 0, n_unexpected = 0;
-        _cleanup_free_ bool *found = calloc((size_t) n_wanted + 1, sizeof(*found));
-        _cleanup_free_ struct p_key *keys = calloc((size_t) n_wanted + n_entries + 1, sizeof(*keys));
-        struct p_key *missing = keys, *unexpected = keys ? keys + n_wanted : NULL;
+        _cleanup_free_ struct p_key *keys = calloc((size_t) n_entries * 2 + want->n_wanted + 1, sizeof(*keys));
+        struct p_key *unexpected = keys ? keys + n_entries : NULL, *missing = keys ? unexpected + n_entries : NULL;
+        uint32_t n = 0, n_missing = 0, n_unexpected = 0;
 
-        if (!found || !keys)
+        if (!keys)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < n_entries; i++) {
-                uint32_t k;
+        for (uint32_t i = 0; i < n_entries; i++)
+                if (p_key_is_used(entries[i]) && may_touch(policy, unmanaged, entries[i]))
+                        keys[n++] = entries[i];
+        SORT(keys, n, p_key_compare);
+        for (uint32_t i = 0, k = 0; i < n || k < want->n_wanted;) {
+                int c = i == n ? 1 : k == want->n_wanted ? -1 : p_key_compare(&keys[i], &want->wanted[k]);
 
-                if (!p_key_is_used(entries[i]) || !may_touch(policy, unmanaged, entries[i]))
-                        continue;
-                k = find_wanted(want, entries[i]);
-                if (k < n_wanted && !found[k])
-                        found[k] = true;
-                else
-                        unexpected[n_unexpected++] = entries[i];
-        }
-        for (uint32_t k = 0; k < n_wanted; k++)
-                if (!found[k] && may_touch(policy, unmanaged, want->wanted[k]))
+                if (c < 0)
+                        unexpected[n_unexpected++] = keys[i];
+                if (c > 0 && may_touch(policy, unmanaged, want->wanted[k]))
                         missing[n_missing++] = want->wanted[k];
+                i += c <= 0;
+                k += c >= 0;
+        }
         ret->n_missing = n_missing;
         ret->n_unexpected = n_unexpected;
         if (n_missing == 0 && n_unexpected == 0)
                 return 0;
-        ret->missing = copy_sorted(a, missing, n_missing);
-        ret->unexpected = copy_sorted(a, unexpected, n_unexpected);
+        ret->missing = copy_keys(a, missing, n_missing);
+        ret->unexpected = copy_keys(a, unexpected, n_unexpected);
         return ret->missing && ret->unexpected ? 0 : -ENOMEM;
 }
 

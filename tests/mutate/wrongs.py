@@ -157,7 +157,7 @@ WRONGS = [
     Wrong("knowledge-what-is-open-is-certain", KNOWLEDGE_TABLES, "r->fresh && !r->vouched && r->n_writes == 0 && recall(r, t)", "r->fresh && !r->vouched && recall(r, t)"),
     Wrong("knowledge-what-was-read-once-is-certain", KNOWLEDGE_TABLES, "if (r && t->entries && r->fresh && !r->vouched", "if (r && t->entries && !r->vouched"),
     Wrong("knowledge-what-was-vouched-is-certain", KNOWLEDGE_TABLES, "r->fresh && !r->vouched && r->n_writes == 0 && recall", "r->fresh && r->n_writes == 0 && recall"),
-    Wrong("engine-late-answer-is-prompt", ENGINE, "                x->repeated = true;\n                be_ready_again(e, slot);", "                be_ready_again(e, slot);"),
+    Wrong("engine-late-answer-is-prompt", ENGINE, "                x->repeated = true;\n                put(e, slot, TRANSACTION_READY);", "                put(e, slot, TRANSACTION_READY);"),
     Wrong("engine-sent-twice-only", ENGINE, ".repeated = x->repeated,", ".repeated = x->tries > 1,"),
     Wrong("key-bytes-swapped", SMP, "                uint16_t be = htobe16(entries[i].v);", "                uint16_t be = entries[i].v;"),
 
@@ -249,8 +249,8 @@ WRONGS = [
     Wrong("violations-nothing-is-remembered", "src/violations/poll_targets.c", "        if (known)\n                *target = *known;\n", "        (void) known;\n"),
 
     # verify
-    Wrong("unexpected-not-seen", VERIFY, "unexpected[n_unexpected++] = entries[i];",
-          "unexpected[0] = entries[i];"),
+    Wrong("unexpected-not-seen", VERIFY, "unexpected[n_unexpected++] = keys[i];",
+          "unexpected[0] = keys[i];"),
     Wrong("assumed-is-verified", VERIFY, "if (vf->observed->tables[i].source != TABLE_READ) {",
           "if (vf->observed->tables[i].source == TABLE_UNKNOWN) {"),
     # a pair of head nodes
@@ -643,7 +643,7 @@ WRONGS += [
     Wrong("engine-unsent-for-ever", ENGINE, " || x->failures > SEND_FAILURES_MAX ||", " ||"),
     Wrong("engine-no-device-is-tried-again", ENGINE, "error == ENODEV || error == ENXIO", "error == ENXIO"),
     Wrong("engine-busy-for-ever", ENGINE, "        if (has_tries_left(x)) {\n                x->repeated = true;\n                rest(", "        if (e) {\n                x->repeated = true;\n                rest("),
-    Wrong("engine-busy-without-rest", ENGINE, "                rest(e, slot, x->tries);\n", "                be_ready_again(e, slot);\n"),
+    Wrong("engine-busy-without-rest", ENGINE, "                rest(e, slot, x->tries);\n", "                put(e, slot, TRANSACTION_READY);\n"),
     Wrong("engine-cut-by-the-dead", ENGINE, "x->tries == 1 && !x->suspect && !x", "x->tries == 1 && !x"),
     Wrong("engine-cut-by-others", ENGINE, " && x->request.mgmt_class == MAD_CLASS_SMP)", ")"),
     Wrong("engine-lane-is-lost", ENGINE, " .lane = x->request.lane,", ""),
@@ -1181,8 +1181,8 @@ WRONGS += [
           "transaction(e, slot)->request.lane == lane && is_holder(", "is_holder("),
     Wrong("engine-given-up-stay-in-line", "src/mad_engine/mad_engine.c", "state == TRANSACTION_CHAINED) {", "state == TRANSACTION_ENDED && false) {"),
     Wrong("engine-unchained-are-still-counted", "src/mad_engine/transactions.c", "        mad_transaction_list_remove(t, &t->slots[holder].chain, slot);\n}", "        (void) holder;\n}"),
-    Wrong("dispatcher-abandoned-stage-is-told", "src/mad_engine/dispatcher.c", "        d->stage.result = d->stage.take_back ?: ignore;\n", "        (void) ignore;\n"),
-    Wrong("dispatcher-abandoned-stage-learns-nothing", "src/mad_engine/dispatcher.c", "d->stage.take_back ?: ignore;", "ignore;"),
+    Wrong("dispatcher-abandoned-stage-is-told", "src/mad_engine/dispatcher.c", "        d->stage.result = d->stage.take_back;\n", ""),
+    Wrong("dispatcher-abandoned-stage-learns-nothing", "src/mad_engine/dispatcher.c", "d->stage.result = d->stage.take_back;", "d->stage.result = NULL;"),
     Wrong("dispatcher-abandoned-stage-ended-well", "src/mad_engine/dispatcher.c", "        d->r = -ECANCELED;\n", "        d->r = 0;\n"),
     Wrong("index-memory-begins-with-guesses", "src/plan/index_memory.c", "                m->next_sequence = 1;\n", "                m->next_sequence = 0;\n"),
     Wrong("knowledge-moved-is-absent", KNOWLEDGE_PRESENCE, " || (!r->may_be_silent && absent_hold", " || (absent_hold"),
