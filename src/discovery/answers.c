@@ -249,28 +249,18 @@ static void take_answer(struct discovery *d, uint32_t agent, const uint8_t *data
 
 static void next_query(struct discovery_agent *a)
 {
-        switch (a->query) {
-        case QUERY_DESCRIPTION:
-                a->query = a->info.type == NODE_SWITCH ? QUERY_SWITCH_INFO : QUERY_PORT_INFO;
-                break;
-        case QUERY_SWITCH_INFO:
-                a->query = QUERY_PORT_INFO;
-                break;
-        case QUERY_PORT_INFO:
-        case QUERY_EXTERNAL_PORT:
-                if (a->info.type == NODE_SWITCH && a->number < a->info.num_ports) {
-                        a->query = QUERY_EXTERNAL_PORT;
-                        a->number++;
-                } else {
-                        a->query = QUERY_NODE_INFO_AGAIN;
-                        a->number = 0;
-                }
-                break;
-        case QUERY_NODE_INFO:
-        case QUERY_NODE_INFO_AGAIN:
-        case QUERY_NONE:
+        bool is_switch = a->info.type == NODE_SWITCH, is_port = a->query == QUERY_PORT_INFO || a->query == QUERY_EXTERNAL_PORT;
+
+        if (is_port && is_switch && a->number < a->info.num_ports) {
+                a->query = QUERY_EXTERNAL_PORT;
+                a->number++;
+        } else if (is_port) {
+                a->query = QUERY_NODE_INFO_AGAIN;
+                a->number = 0;
+        } else if (a->query == QUERY_SWITCH_INFO || a->query == QUERY_DESCRIPTION) {
+                a->query = is_switch && a->query == QUERY_DESCRIPTION ? QUERY_SWITCH_INFO : QUERY_PORT_INFO;
+        } else {
                 a->query = QUERY_NONE;
-                break;
         }
 }
 

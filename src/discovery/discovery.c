@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "discovery/discovery.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "discovery/walk.h"
@@ -89,43 +90,25 @@ static void query_link(struct discovery *d, uint32_t port, struct mad_request *r
                 d->ports[port].in_flight = true;
 }
 
-static void fill_query(const struct discovery_agent *a, struct mad_request *ret)
-{
-        switch (a->query) {
-        case QUERY_DESCRIPTION:
-                ret->attribute = SMP_ATTR_NODE_DESCRIPTION;
-                break;
-        case QUERY_SWITCH_INFO:
-                ret->attribute = SMP_ATTR_SWITCH_INFO;
-                break;
-        case QUERY_PORT_INFO:
-                ret->attribute = SMP_ATTR_PORT_INFO;
-                ret->modifier = a->info.type == NODE_SWITCH ? 0 : a->info.local_port;
-                break;
-        case QUERY_EXTERNAL_PORT:
-                ret->attribute = SMP_ATTR_PORT_INFO;
-                ret->modifier = a->number;
-                break;
-        case QUERY_NODE_INFO:
-        case QUERY_NODE_INFO_AGAIN:
-        case QUERY_NONE:
-                ret->attribute = SMP_ATTR_NODE_INFO;
-                break;
-        }
-}
-
 static void query_agent(struct discovery *d, uint32_t agent, struct mad_request *ret)
 {
+        static const uint16_t attributes[] = {
+                [QUERY_DESCRIPTION] = SMP_ATTR_NODE_DESCRIPTION, [QUERY_SWITCH_INFO] = SMP_ATTR_SWITCH_INFO,
+                [QUERY_PORT_INFO] = SMP_ATTR_PORT_INFO, [QUERY_EXTERNAL_PORT] = SMP_ATTR_PORT_INFO,
+                [QUERY_NODE_INFO_AGAIN] = SMP_ATTR_NODE_INFO,
+        };
         struct discovery_agent *a = &d->agents[agent];
+        bool is_own_port = a->query == QUERY_PORT_INFO && a->info.type != NODE_SWITCH;
 
+        assert(a->query > QUERY_NODE_INFO && a->query < QUERY_NONE);
         recall_agent(d, a);
         *ret = (struct mad_request) {
                 .destination = agent_destination(agent), .cookie = make_cookie(a->query, agent, a->number), .method = MAD_GET,
+                .attribute = attributes[a->query], .modifier = is_own_port ? a->info.local_port : a->number,
                 .key = m_keys_get(d->config.m_keys, a->info.port_guid),
         };
         mad_stage_set_retries(ret, d->config.retries, agent_was_incomplete(d, a), a->tries);
         discovery_get_route(d, a->via, &ret->route);
-        fill_query(a, ret);
         a->in_flight = true;
 }
 

@@ -824,7 +824,7 @@ WRONGS += [
     Wrong("discovery-conflicts-not-counted", SNAPSHOT, "        s->n_conflicts_all = c->d->n_conflicts;\n", "        s->n_conflicts_all = n;\n"),
     Wrong("discovery-truncated-is-whole", SNAPSHOT, "        s->truncated = d->is_truncated;\n", ""),
     Wrong("discovery-agent-and-link-are-one", DISCOVERY, "port == DISCOVERY_NONE ? UINT32_MAX : 2 * port + 1;", "port == DISCOVERY_NONE ? UINT32_MAX : 2 * port;"),
-    Wrong("discovery-port-info-of-number-0", DISCOVERY, "a->info.type == NODE_SWITCH ? 0 : a->info.local_port;", "0;"),
+    Wrong("discovery-port-info-of-number-0", DISCOVERY, ".modifier = is_own_port ? a->info.local_port : a->number,", ".modifier = a->number,"),
     Wrong("discovery-limit-above-the-most", DISCOVERY, "return configured == 0 ? most : MIN(configured, most);", "return configured == 0 ? most : configured;"),
     Wrong("discovery-late-result-counts", DISCOVERY, "                d->ports[about].in_flight = false;\n", ""),
     Wrong("discovery-link-never-moves", LINKS, "                known->peer = peer;\n", ""),
