@@ -114,9 +114,9 @@ struct opensm_writer *opensm_writer_free(struct opensm_writer *w)
 
 /* --- problems ----------------------------------------------------------------------------------------------------- */
 
-/* Logs a problem, unless it is the one that was logged last. */
-__attribute__((format(printf, 3, 4))) static void report(struct opensm_writer *w, enum log_event event, const char *format,
-                                                         ...)
+/* Logs a problem, unless it is the one that was logged last. Returns r. */
+__attribute__((format(printf, 4, 5))) static int report(struct opensm_writer *w, int r, enum log_event event, const char *format,
+                                                        ...)
 {
         struct log_about about = { .generation = w->job.generation->number };
         char text[sizeof(w->problem)];
@@ -126,9 +126,10 @@ __attribute__((format(printf, 3, 4))) static void report(struct opensm_writer *w
         (void) vsnprintf(text, sizeof(text), format, ap);
         va_end(ap);
         if (strcmp(text, w->problem) == 0)
-                return;
+                return r;
         (void) strcpy(w->problem, text);
         log_add(w->log, event, &about, "%s", text);
+        return r;
 }
 
 const char *opensm_writer_problem(const struct opensm_writer *w)
@@ -138,11 +139,13 @@ const char *opensm_writer_problem(const struct opensm_writer *w)
 
 /* --- steps -------------------------------------------------------------------------------------------------------- */
 
-static void go_to(struct opensm_writer *w, enum step step)
+/* Functions that take a step return 0, or the error that ends the job. */
+static int go_to(struct opensm_writer *w, enum step step)
 {
         w->step = step;
         w->asked = false;
         w->due = USEC_INFINITY;
+        return 0;
 }
 
 static bool has_held(const struct opensm_writer *w)
@@ -162,14 +165,14 @@ static void report_held(struct opensm_writer *w)
                         text_add(&names, "%s0x%04x", n > 1 ? ", " : "", base);
         if (n > MAX_NAMED)
                 text_add(&names, " and %u more", n - MAX_NAMED);
-        report(w, LOG_EVENT_APPLY_PARTIAL,
+        (void) report(w, 0, LOG_EVENT_APPLY_PARTIAL,
                "generation %" PRIu64 ": held back: partition%s %s; pkeyd does not know what some ports hold, so the change could "
                "connect ports that must not talk, or cut off ports that may; OpenSM carries out the rest; 'pkeyctl show held' lists "
                "the ports",
                w->job.generation->number, text_plural(n), names.failed ? "some" : names.bytes);
 }
 
-static void end(struct opensm_writer *w, int r)
+static int end(struct opensm_writer *w, int r)
 {
         knowledge_settle_expected(w->job.knowledge, false); /* writes of a file that was not put in place */
         if (r == 0 && has_held(w))
@@ -177,20 +180,21 @@ static void end(struct opensm_writer *w, int r)
         else if (r == 0)
                 w->problem[0] = '\0';
         w->r = r;
-        go_to(w, STEP_ENDED);
+        return go_to(w, STEP_ENDED);
 }
 
-static void wait_until(struct opensm_writer *w, usec_t at)
+static int wait_until(struct opensm_writer *w, usec_t at)
 {
-        go_to(w, STEP_WAITING);
+        (void) go_to(w, STEP_WAITING);
         w->due = at;
+        return 0;
 }
 
-static void begin_last_survey(struct opensm_writer *w, usec_t now)
+static int begin_last_survey(struct opensm_writer *w, usec_t now)
 {
         w->is_last_survey = true;
         w->phase = OPENSM_GRANT;
-        wait_until(w, now);
+        return wait_until(w, now);
 }
 
 bool opensm_writer_take_end(struct opensm_writer *w, int *ret_r)
@@ -204,7 +208,7 @@ bool opensm_writer_take_end(struct opensm_writer *w, int *ret_r)
 
 void opensm_writer_drop(struct opensm_writer *w)
 {
-        go_to(w, STEP_IDLE);
+        (void) go_to(w, STEP_IDLE);
         w->read_arena = arena_free(w->read_arena);
         w->arena = arena_free(w->arena);
         w->stopping = w->is_last_survey = w->handed_over = w->handover_unreported = w->is_phase = false;
@@ -282,11 +286,9 @@ static bool is_last_file(const struct opensm_writer *w, struct file_bytes f)
 /* Returns 0; -EBADMSG: OpenSM would drop the file and fall back to its default partitions; -ENOMEM. */
 static int parse_file(struct opensm_writer *w, struct file_bytes f, struct partitions_conf **ret)
 {
-        _cleanup_findings_ struct findings ignored = {};
-        int r;
+        _cleanup_findings_ struct findings ignored = { .arena = w->arena };
+        int r = partitions_conf_parse(w->arena, w->path, f.bytes, f.n, &ignored, ret);
 
-        findings_init(&ignored, w->arena);
-        r = partitions_conf_parse(w->arena, w->path, f.bytes, f.n, &ignored, ret);
         return r == 0 && (*ret)->discarded ? -EBADMSG : r;
 }
 
@@ -299,28 +301,26 @@ static const char *describe_consequence(const struct opensm_writer *w)
                                : "when this host takes over, OpenSM will follow this file, not the policy";
 }
 
-static void refuse_file(struct opensm_writer *w, bool edited)
+static int refuse_file(struct opensm_writer *w, bool edited)
 {
         const char *path = w->path;
 
         if (edited)
-                report(w, LOG_EVENT_OPENSM_FILE_FOREIGN,
-                       "%s was edited after pkeyd wrote it, so pkeyd does not replace it; %s; to resolve this, put the change into the "
-                       "policy, then hand the file over to pkeyd: cp --backup=numbered %s %s.before-pkeyd", path,
-                       describe_consequence(w), path, path);
-        else
-                report(w, LOG_EVENT_OPENSM_FILE_FOREIGN,
-                       "%s was not written by pkeyd, so pkeyd does not replace it; %s; to resolve this, make a policy of it with "
-                       "pkeyctl import %s, then hand the file over to pkeyd: cp --backup=numbered %s %s.before-pkeyd", path,
-                       describe_consequence(w), path, path, path);
-        end(w, -EEXIST);
+                return report(w, -EEXIST, LOG_EVENT_OPENSM_FILE_FOREIGN,
+                              "%s was edited after pkeyd wrote it, so pkeyd does not replace it; %s; to resolve this, put the "
+                              "change into the policy, then hand the file over to pkeyd: cp --backup=numbered %s %s.before-pkeyd",
+                              path, describe_consequence(w), path, path);
+        return report(w, -EEXIST, LOG_EVENT_OPENSM_FILE_FOREIGN,
+                      "%s was not written by pkeyd, so pkeyd does not replace it; %s; to resolve this, make a policy of it with "
+                      "pkeyctl import %s, then hand the file over to pkeyd: cp --backup=numbered %s %s.before-pkeyd", path,
+                      describe_consequence(w), path, path, path);
 }
 
 /* Reports damage to a file that this process wrote. */
 static void report_damaged_file(struct opensm_writer *w, const char *what)
 {
         if (is_last_path(w))
-                report(w, LOG_EVENT_OPENSM_FILE_BROKEN,
+                (void) report(w, 0, LOG_EVENT_OPENSM_FILE_BROKEN,
                        "%s, which pkeyd wrote, %s: at its next heavy sweep OpenSM would set tables that do not match the policy; "
                        "pkeyd writes the file again", w->path, what);
 }
@@ -338,11 +338,10 @@ static bool is_last(const struct opensm_writer *w, enum opensm_phase phase)
 
 static int render(struct opensm_writer *w, enum opensm_phase phase, struct file_bytes *ret)
 {
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = w->arena };
         struct partitions_file file;
         int r;
 
-        findings_init(&findings, w->arena);
         r = partitions_file_from_ports(w->arena, w->job.generation->policy, w->conf_in_place, w->phases.tables[phase],
                                        w->phases.n_ports, &file);
         if (r < 0)
@@ -354,17 +353,14 @@ static int render(struct opensm_writer *w, enum opensm_phase phase, struct file_
         return r;
 }
 
-static void write_file(struct opensm_writer *w, enum purpose purpose, struct file_bytes f)
+static int write_file(struct opensm_writer *w, enum purpose purpose, struct file_bytes f)
 {
         w->purpose = purpose;
         w->file = f;
-        if (f.n <= PARTITIONS_CONF_MAX_SIZE) {
-                go_to(w, STEP_STORING);
-                return;
-        }
-        report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s would have %zu bytes, but pkeyd could not read back more than %u; nothing is "
-               "written", w->path, f.n, PARTITIONS_CONF_MAX_SIZE);
-        end(w, -EFBIG);
+        if (f.n > PARTITIONS_CONF_MAX_SIZE)
+                return report(w, -EFBIG, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s would have %zu bytes, but pkeyd could not read back "
+                              "more than %u; nothing is written", w->path, f.n, PARTITIONS_CONF_MAX_SIZE);
+        return go_to(w, STEP_STORING);
 }
 
 /* Holds the bases of a phase that the rule does not admit, and announces the rest to the knowledge. */
@@ -373,16 +369,13 @@ static int admit(struct opensm_writer *w, enum opensm_phase phase, enum opensm_p
         return opensm_admit(w->arena, &w->phases, phase, hold_from, w->job.snapshot->subnet, w->job.knowledge);
 }
 
-static void write_phase(struct opensm_writer *w, enum opensm_phase phase)
+static int write_phase(struct opensm_writer *w, enum opensm_phase phase)
 {
         struct file_bytes f;
         int r = render(w, phase, &f);
 
         w->phase = phase;
-        if (r < 0)
-                end(w, r);
-        else
-                write_file(w, FOR_PHASE, f);
+        return r < 0 ? r : write_file(w, FOR_PHASE, f);
 }
 
 /* The next phase in which the rule admits a change; OPENSM_N_PHASES: there is none. Returns 0 or -ENOMEM. */
@@ -412,35 +405,31 @@ static struct file_bytes body_of(struct file_bytes f)
 }
 
 /* To be called when the tables match the policy: only the file may have to change. */
-static void write_content(struct opensm_writer *w)
+static int write_content(struct opensm_writer *w)
 {
         struct file_bytes f;
         int r = render(w, OPENSM_GRANT, &f);
 
         if (r < 0 || same_bytes(f, w->in_place))
-                end(w, r);
-        else
-                write_file(w, FOR_CONTENT, f);
+                return end(w, r);
+        return write_file(w, FOR_CONTENT, f);
 }
 
 /* Writes the file of the next phase, or begins the survey of all tables that ends the job. */
-static void next_phase(struct opensm_writer *w, usec_t now, enum opensm_phase from)
+static int next_phase(struct opensm_writer *w, usec_t now, enum opensm_phase from)
 {
         enum opensm_phase phase = OPENSM_N_PHASES;
         int r = w->stopping ? 0 : find_phase(w, from, &phase);
 
         if (r < 0)
-                end(w, r);
-        else if (phase < OPENSM_N_PHASES)
-                write_phase(w, phase);
-        else if (w->stopping || w->n_files > 0)
-                begin_last_survey(w, now);
-        else
-                write_content(w);
+                return r;
+        if (phase < OPENSM_N_PHASES)
+                return write_phase(w, phase);
+        return w->stopping || w->n_files > 0 ? begin_last_survey(w, now) : write_content(w);
 }
 
 /* Puts the last file that was carried out back in place; without one, a file of the tables as they were. */
-static void put_back(struct opensm_writer *w)
+static int put_back(struct opensm_writer *w)
 {
         const struct partitions_file_port *tables = w->good_tables ? w->good_tables : w->phases.tables[OPENSM_ADOPT];
         struct file_bytes f = w->good;
@@ -448,14 +437,11 @@ static void put_back(struct opensm_writer *w)
 
         if (r == 0)
                 r = opensm_expect(&w->phases, tables, w->job.snapshot->subnet, w->job.knowledge);
-        if (r < 0)
-                end(w, r);
-        else
-                write_file(w, TO_PUT_BACK, f);
+        return r < 0 ? r : write_file(w, TO_PUT_BACK, f);
 }
 
 /* The file stays: OpenSM may still be writing, and the file before it would give back what was revoked since. */
-static void give_up(struct opensm_writer *w)
+static int give_up(struct opensm_writer *w)
 {
         const char *label, *reads_it = "";
         uint32_t first, n = opensm_phases_missing(&w->phases, w->phase, w->seen, &first);
@@ -463,20 +449,18 @@ static void give_up(struct opensm_writer *w)
         label = subnet_port_label(w->arena, w->job.snapshot->subnet, first);
         if (!w->job.generation->settings->opensm_config) /* else that was checked */
                 reads_it = arena_printf(w->arena, "; check that OpenSM reads %s (partition_config_file in opensm.conf)", w->path) ?: "";
-        report(w, LOG_EVENT_OPENSM_NOT_DONE,
-               "OpenSM did not carry out its partition file (%s): %u P_Key table%s from it, for example that of %s; the file stays, "
-               "and pkeyd continues with the next sweep%s",
-               opensm_phase_to_string(w->phase), n, n == 1 ? " differs" : "s differ", label ?: "?", reads_it);
-        end(w, -ETIMEDOUT);
+        return report(w, -ETIMEDOUT, LOG_EVENT_OPENSM_NOT_DONE,
+                      "OpenSM did not carry out its partition file (%s): %u P_Key table%s from it, for example that of %s; the "
+                      "file stays, and pkeyd continues with the next sweep%s",
+                      opensm_phase_to_string(w->phase), n, n == 1 ? " differs" : "s differ", label ?: "?", reads_it);
 }
 
-static void report_put_back(struct opensm_writer *w, bool signalled)
+static int report_put_back(struct opensm_writer *w, bool signalled)
 {
-        report(w, LOG_EVENT_OPENSM_FELL_BACK,
-               "OpenSM dropped its partition file (%s): every port is a full member of the default partition, and every "
-               "other entry is gone; pkeyd put the last good file back%s", opensm_phase_to_string(w->phase),
-               signalled ? " and signalled OpenSM to read it" : ", but could not signal OpenSM to read it");
-        end(w, -EIO);
+        return report(w, -EIO, LOG_EVENT_OPENSM_FELL_BACK,
+                      "OpenSM dropped its partition file (%s): every port is a full member of the default partition, and every "
+                      "other entry is gone; pkeyd put the last good file back%s", opensm_phase_to_string(w->phase),
+                      signalled ? " and signalled OpenSM to read it" : ", but could not signal OpenSM to read it");
 }
 
 /* --- the beginning ------------------------------------------------------------------------------------------------ */
@@ -493,7 +477,7 @@ static int resolve_absent(struct opensm_writer *w, struct opensm_absent *ret)
 {
         const struct subnet *subnet = w->job.snapshot->subnet;
         const struct opensm_manager manager = manager_of(w);
-        _cleanup_findings_ struct findings ignored = {};
+        _cleanup_findings_ struct findings ignored = { .arena = w->arena };
         struct partitions_file_port *given = NULL;
         struct memberships *memberships;
         struct desired *desired = NULL;
@@ -502,7 +486,6 @@ static int resolve_absent(struct opensm_writer *w, struct opensm_absent *ret)
         uint32_t n_named;
         int r;
 
-        findings_init(&ignored, w->arena);
         r = opensm_named_guids(w->arena, &manager, w->conf_in_place, &named, &n_named);
         if (r == 0)
                 r = known_extend_named(w->arena, w->job.known, subnet, named, n_named, &larger);
@@ -573,14 +556,13 @@ static int read_in_place(struct opensm_writer *w, struct opensm_tables *tables, 
 /* Computes the files of all phases, from the tables as they are to those of the decision. */
 static int prepare(struct opensm_writer *w)
 {
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = w->arena };
         const struct opensm_tables *in_place;
         struct opensm_tables tables;
         struct opensm_transition *transitions;
         uint32_t n_transitions;
-        int r;
+        int r = read_in_place(w, &tables, &in_place);
 
-        r = read_in_place(w, &tables, &in_place);
         if (r == 0)
                 r = opensm_transitions_of_plan(w->arena, w->job.decision->plan, w->job.snapshot->observed, w->job.knowledge,
                                                in_place, &transitions, &n_transitions);
@@ -588,7 +570,6 @@ static int prepare(struct opensm_writer *w)
                 r = add_absent(w, in_place, &transitions, &n_transitions);
         if (r < 0)
                 return r;
-        findings_init(&findings, w->arena);
         r = opensm_phases_compute(w->arena, transitions, n_transitions, in_place, w->job.conf->allow_both_pkeys, &findings,
                                   &w->phases);
         event_text_findings(w->log, &findings);
@@ -620,52 +601,45 @@ static bool had_fallen_back(const struct opensm_writer *w)
 }
 
 /* OpenSM has fallen back to its default partitions: the fabric is open, so the file of the policy is written at once. */
-static void answer_fallback(struct opensm_writer *w)
+static int answer_fallback(struct opensm_writer *w)
 {
         int r = admit_at_once(w);
 
         if (is_last_path(w) || w->in_place.bytes || w->job.generation->number > 1) /* else it never had other partitions */
-                report(w, LOG_EVENT_OPENSM_FELL_BACK,
-                       "OpenSM fell back to its default partitions: every port is a full member of the default partition, and "
-                       "every other entry is gone; pkeyd writes the file of the policy again");
-        if (r < 0)
-                end(w, r);
-        else
-                write_phase(w, OPENSM_GRANT);
+                (void) report(w, 0, LOG_EVENT_OPENSM_FELL_BACK,
+                              "OpenSM fell back to its default partitions: every port is a full member of the default partition, "
+                              "and every other entry is gone; pkeyd writes the file of the policy again");
+        return r < 0 ? r : write_phase(w, OPENSM_GRANT);
 }
 
 /* No phases: OpenSM reads a mirror at any heavy sweep. */
-static void write_mirror(struct opensm_writer *w)
+static int write_mirror(struct opensm_writer *w)
 {
         int r = admit_at_once(w);
 
-        if (r < 0)
-                end(w, r);
-        else
-                write_content(w);
+        return r < 0 ? r : write_content(w);
 }
 
 /* To be called when every table that was read matches the policy: the file in place counts as carried out. */
-static void accept_file_in_place(struct opensm_writer *w)
+static int accept_file_in_place(struct opensm_writer *w)
 {
         if (w->in_place.bytes)
                 remember_file(w, w->in_place, true);
-        write_content(w);
+        return write_content(w);
 }
 
 /* No phase changes anything. If tables differ nevertheless, they have entries without an effect, which OpenSM removes when it reads
  * the file again. */
-static void write_without_phases(struct opensm_writer *w)
+static int write_without_phases(struct opensm_writer *w)
 {
         int r = admit(w, OPENSM_ADOPT, OPENSM_ADOPT);
         uint32_t first;
 
         if (r < 0)
-                end(w, r);
-        else if (opensm_phases_missing(&w->phases, OPENSM_GRANT, w->job.snapshot->observed, &first) > 0)
-                write_phase(w, OPENSM_GRANT);
-        else
-                accept_file_in_place(w);
+                return r;
+        if (opensm_phases_missing(&w->phases, OPENSM_GRANT, w->job.snapshot->observed, &first) > 0)
+                return write_phase(w, OPENSM_GRANT);
+        return accept_file_in_place(w);
 }
 
 /* A port that the first file could cut off, or let through its switch port, whatever the file gives it. NULL: there is none, or
@@ -678,37 +652,32 @@ static const struct opensm_transition *find_undecided(const struct opensm_writer
         return NULL;
 }
 
-static void refuse_undecided(struct opensm_writer *w, const struct opensm_transition *undecided)
+static int refuse_undecided(struct opensm_writer *w, const struct opensm_transition *undecided)
 {
-        report(w, LOG_EVENT_OPENSM_NOT_DONE,
-               "%s is not written yet: the switch of %s did not answer all queries of discovery, so pkeyd does not know whether it "
-               "filters by P_Key, and its table lacks entries of that port; with any file OpenSM could cut the port off or let others "
-               "in; pkeyd writes the file when the switch answers", w->path, undecided->label);
-        end(w, -EAGAIN);
+        return report(w, -EAGAIN, LOG_EVENT_OPENSM_NOT_DONE,
+                      "%s is not written yet: the switch of %s did not answer all queries of discovery, so pkeyd does not know "
+                      "whether it filters by P_Key, and its table lacks entries of that port; with any file OpenSM could cut the "
+                      "port off or let others in; pkeyd writes the file when the switch answers", w->path, undecided->label);
 }
 
 /* The file in place was read, and may be replaced. */
-static void begin(struct opensm_writer *w, usec_t now)
+static int begin(struct opensm_writer *w, usec_t now)
 {
+        const struct opensm_transition *undecided;
         int r = prepare(w);
-        const struct opensm_transition *undecided = r == 0 ? find_undecided(w) : NULL;
 
-        if (r < 0) {
-                end(w, r);
-        } else if (!w->job.mirror && had_fallen_back(w)) {
-                answer_fallback(w);
-        } else if (undecided) {
-                refuse_undecided(w, undecided);
-        } else if (w->job.mirror) {
-                write_mirror(w);
-        } else {
-                w->good = w->in_place;
-                w->good_tables = w->phases.in_place;
-                if (is_last(w, OPENSM_ADOPT))
-                        write_without_phases(w);
-                else
-                        next_phase(w, now, OPENSM_ADOPT);
-        }
+        if (r < 0)
+                return r;
+        if (!w->job.mirror && had_fallen_back(w))
+                return answer_fallback(w);
+        undecided = find_undecided(w);
+        if (undecided)
+                return refuse_undecided(w, undecided);
+        if (w->job.mirror)
+                return write_mirror(w);
+        w->good = w->in_place;
+        w->good_tables = w->phases.in_place;
+        return is_last(w, OPENSM_ADOPT) ? write_without_phases(w) : next_phase(w, now, OPENSM_ADOPT);
 }
 
 void opensm_writer_start(struct opensm_writer *w, usec_t now, const struct opensm_job *job)
@@ -722,10 +691,7 @@ void opensm_writer_start(struct opensm_writer *w, usec_t now, const struct opens
         w->arena = arena_new();
         w->path = settings_opensm_file(job->generation->settings);
         w->copy_path = w->arena ? arena_printf(w->arena, "%s.before-pkeyd", w->path) : NULL;
-        if (w->copy_path)
-                go_to(w, STEP_READING);
-        else
-                end(w, -ENOMEM);
+        (void) (w->copy_path ? go_to(w, STEP_READING) : end(w, -ENOMEM));
 }
 
 /* The copy with the same content is the sign by which an admin hands the file over. */
@@ -735,76 +701,64 @@ static bool was_handed_over(const struct control_file *copy, struct file_bytes f
 }
 
 /* May the file in place be replaced? */
-static void check_file_in_place(struct opensm_writer *w, usec_t now, struct file_bytes f, const struct control_file *copy)
+static int check_file_in_place(struct opensm_writer *w, usec_t now, struct file_bytes f, const struct control_file *copy)
 {
         enum partitions_file_owner owner = partitions_file_recognise(f.bytes, f.n, &w->is_phase);
         struct partitions_conf *conf;
 
         if (owner == PARTITIONS_FILE_INTACT) {
                 w->in_place = f;
-                begin(w, now);
         } else if (was_cut_short(w, f)) {
                 report_damaged_file(w, "was cut short");
-                begin(w, now);
         } else if (was_handed_over(copy, f)) {
                 w->handover_unreported = true;
                 w->handed_over = parse_file(w, f, &conf) == 0;
                 w->conf_in_place = w->handed_over ? conf : NULL;
-                begin(w, now);
         } else if (owner == PARTITIONS_FILE_EDITED && parse_file(w, f, &conf) == -EBADMSG) {
                 w->file = f;
-                go_to(w, STEP_PUTTING_ASIDE);
+                return go_to(w, STEP_PUTTING_ASIDE);
         } else {
-                refuse_file(w, owner == PARTITIONS_FILE_EDITED);
+                return refuse_file(w, owner == PARTITIONS_FILE_EDITED);
         }
+        return begin(w, now);
 }
 
-static void files_read(struct opensm_writer *w, usec_t now, const struct control_event *event)
+static int files_read(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
-        const struct control_file *files = event->files;
-        struct file_bytes f = {};
+        const struct control_file *file = &event->files[0];
+        struct file_bytes f;
 
-        if (files[0].r == 0)
-                f = (struct file_bytes) { arena_strndup(w->arena, files[0].bytes, files[0].n), files[0].n };
-        if (files[0].r == -ENOENT || (files[0].r == 0 && files[0].n == 0)) {
-                report_damaged_file(w, files[0].r == 0 ? "is empty" : "is gone");
-                begin(w, now);
-        } else if (files[0].r < 0) {
-                report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be read: %s; %s", w->path, strerror(-files[0].r),
-                       describe_consequence(w));
-                end(w, files[0].r);
-        } else if (!f.bytes) {
-                end(w, -ENOMEM);
-        } else {
-                check_file_in_place(w, now, f, &files[1]);
+        if (file->r == -ENOENT || (file->r == 0 && file->n == 0)) {
+                report_damaged_file(w, file->r == 0 ? "is empty" : "is gone");
+                return begin(w, now);
         }
+        if (file->r < 0)
+                return report(w, file->r, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be read: %s; %s", w->path, strerror(-file->r),
+                              describe_consequence(w));
+        f = (struct file_bytes) { arena_strndup(w->arena, file->bytes, file->n), file->n };
+        return f.bytes ? check_file_in_place(w, now, f, &event->files[1]) : -ENOMEM;
 }
 
 /* --- writing ------------------------------------------------------------------------------------------------------ */
 
-static void aside_written(struct opensm_writer *w, usec_t now, const struct control_event *event)
+static int aside_written(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
-        if (event->r < 0) {
-                end(w, event->r);
-                return;
-        }
-        report(w, LOG_EVENT_OPENSM_FILE_BROKEN,
-               "%s was changed so that OpenSM cannot read it and would make every port a full member of the default partition; "
-               "pkeyd keeps the changed file as %s.refused, and puts its own back in place", w->path, w->path);
-        begin(w, now);
+        if (event->r < 0)
+                return event->r;
+        (void) report(w, 0, LOG_EVENT_OPENSM_FILE_BROKEN,
+                      "%s was changed so that OpenSM cannot read it and would make every port a full member of the default "
+                      "partition; pkeyd keeps the changed file as %s.refused, and puts its own back in place", w->path, w->path);
+        return begin(w, now);
 }
 
 /* Without the record pkeyd would not know after a crash what OpenSM may have written, so no file is written. */
-static void stored(struct opensm_writer *w, usec_t now, const struct control_event *event)
+static int stored(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
         (void) now;
-        if (event->r == 0) {
-                go_to(w, STEP_WRITING);
-                return;
-        }
-        report(w, LOG_EVENT_STATE_DIR, "state.db: %s; pkeyd could not store what OpenSM would write next, so %s stays as it is until "
-               "that works", strerror(-event->r), w->path);
-        end(w, event->r);
+        if (event->r == 0)
+                return go_to(w, STEP_WRITING);
+        return report(w, event->r, LOG_EVENT_STATE_DIR, "state.db: %s; pkeyd could not store what OpenSM would write next, so %s "
+                      "stays as it is until that works", strerror(-event->r), w->path);
 }
 
 /* "; the old file gave ...", or "" */
@@ -868,73 +822,60 @@ static void report_lost_groups(struct opensm_writer *w)
         w->conf_before_pkeyd = NULL;
 }
 
-static void file_written(struct opensm_writer *w, usec_t now, const struct control_event *event)
+static int file_written(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
-        int r = event->r;
-
         (void) now;
         knowledge_settle_expected(w->job.knowledge, true); /* after an error, too: the file may be in place */
-        if (r < 0) {
-                report(w, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written: %s%s%s", w->path, strerror(-r),
-                       w->job.mirror ? "; " : "", w->job.mirror ? describe_consequence(w) : "");
-                if (w->purpose == TO_PUT_BACK)
-                        report_put_back(w, false);
-                else
-                        end(w, r);
-                return;
+        if (event->r < 0) {
+                (void) report(w, 0, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written: %s%s%s", w->path, strerror(-event->r),
+                              w->job.mirror ? "; " : "", w->job.mirror ? describe_consequence(w) : "");
+                return w->purpose == TO_PUT_BACK ? report_put_back(w, false) : event->r;
         }
         remember_file(w, w->file, false);
         report_handover(w);
         report_lost_groups(w);
         /* what is in no table, such as IPoIB parameters, should not wait for OpenSM's next heavy sweep */
         if (w->purpose == FOR_CONTENT && (w->job.mirror || same_bytes(body_of(w->file), body_of(w->in_place))))
-                end(w, 0);
-        else
-                go_to(w, STEP_SIGNALLING);
+                return end(w, 0);
+        return go_to(w, STEP_SIGNALLING);
 }
 
-static void phase_begins(struct opensm_writer *w, usec_t now)
+static int phase_begins(struct opensm_writer *w, usec_t now)
 {
         w->n_files++;
         w->phase_began = now;
         w->delay = FIRST_DELAY;
         log_debug(w->log, "OpenSM was signalled to read its partition file: %s", opensm_phase_to_string(w->phase));
-        wait_until(w, now + (opensm_phases_show(&w->phases, w->phase) ? FIRST_DELAY
-                                                                      : SETTLE + w->phases.n_ports * SETTLE_PER_PORT));
+        return wait_until(w, now + (opensm_phases_show(&w->phases, w->phase) ? FIRST_DELAY
+                                                                             : SETTLE + w->phases.n_ports * SETTLE_PER_PORT));
 }
 
-static void probed(struct opensm_writer *w, usec_t now, const struct control_event *event)
+static int probed(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
         usec_t patience = PATIENCE + w->phases.n_ports * PATIENCE_PER_PORT;
 
-        if (event->opensm.r < 0) {
-                report(w, LOG_EVENT_OPENSM_NOT_NOTIFIED, "OpenSM ended before it had carried out its partition file (%s): %s; the file "
-                       "stays, and pkeyd continues when OpenSM runs again", opensm_phase_to_string(w->phase), event->opensm.why);
-                end(w, event->opensm.r);
-        } else if (now - w->phase_began > patience) {
-                give_up(w);
-        } else {
-                w->delay = MIN(2 * w->delay, MAX_DELAY);
-                wait_until(w, now + w->delay);
-        }
+        if (event->opensm.r < 0)
+                return report(w, event->opensm.r, LOG_EVENT_OPENSM_NOT_NOTIFIED,
+                              "OpenSM ended before it had carried out its partition file (%s): %s; the file stays, and pkeyd "
+                              "continues when OpenSM runs again", opensm_phase_to_string(w->phase), event->opensm.why);
+        if (now - w->phase_began > patience)
+                return give_up(w);
+        w->delay = MIN(2 * w->delay, MAX_DELAY);
+        return wait_until(w, now + w->delay);
 }
 
-static void signalled(struct opensm_writer *w, usec_t now, const struct control_event *event)
+static int signalled(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
         int r = event->opensm.r;
 
         if (w->purpose == TO_PUT_BACK) {
                 w->last.is_done = r >= 0;
-                report_put_back(w, r >= 0);
-                return;
+                return report_put_back(w, r >= 0);
         }
         if (r < 0)
-                report(w, LOG_EVENT_OPENSM_NOT_NOTIFIED,
-                       "OpenSM could not be signalled to read its partition file: %s; pkeyd tries again", event->opensm.why);
-        if (r < 0 || w->purpose == FOR_CONTENT)
-                end(w, r);
-        else
-                phase_begins(w, now);
+                return report(w, r, LOG_EVENT_OPENSM_NOT_NOTIFIED,
+                              "OpenSM could not be signalled to read its partition file: %s; pkeyd tries again", event->opensm.why);
+        return w->purpose == FOR_CONTENT ? end(w, r) : phase_begins(w, now);
 }
 
 /* --- the tables --------------------------------------------------------------------------------------------------- */
@@ -982,7 +923,7 @@ static bool has_fallen_back(struct opensm_writer *w)
         return !opensm_phases_fell_back(&w->phases, w->phase, before);
 }
 
-static void finish(struct opensm_writer *w, usec_t now)
+static int finish(struct opensm_writer *w, usec_t now)
 {
         const struct generation *g = w->job.generation;
         uint32_t first;
@@ -991,11 +932,11 @@ static void finish(struct opensm_writer *w, usec_t now)
                 log_add(w->log, LOG_EVENT_APPLIED, &(struct log_about) { .generation = g->number },
                         "generation %" PRIu64 ": carried out by OpenSM with %u partition file%s in %.1f s", g->number, w->n_files,
                         text_plural(w->n_files), (double) (now - w->began) / (double) USEC_PER_SEC);
-        end(w, 0);
+        return end(w, 0);
 }
 
 /* Each table that could be read matches the file. */
-static void phase_ends(struct opensm_writer *w, usec_t now)
+static int phase_ends(struct opensm_writer *w, usec_t now)
 {
         struct file_bytes f;
         int r;
@@ -1003,26 +944,21 @@ static void phase_ends(struct opensm_writer *w, usec_t now)
         w->last.is_done = true;
         opensm_confirm(&w->phases, w->phase, w->seen, w->job.knowledge);
         r = opensm_phases_see_unread(w->arena, &w->phases, w->phase, w->seen);
-        if (r < 0) {
-                end(w, r);
-                return;
-        }
+        if (r < 0)
+                return r;
         if (render(w, w->phase, &f) == 0) {
                 w->good = f;
                 w->good_tables = w->phases.tables[w->phase];
         }
-        next_phase(w, now, w->phase + 1);
+        return next_phase(w, now, w->phase + 1);
 }
 
 /* Does not stop before the phase is carried out: OpenSM would go on writing what the next plan does not expect. */
-static void check_phase(struct opensm_writer *w, usec_t now)
+static int check_phase(struct opensm_writer *w, usec_t now)
 {
         uint32_t first;
 
-        if (opensm_phases_missing(&w->phases, w->phase, w->seen, &first) > 0)
-                go_to(w, STEP_PROBING);
-        else
-                phase_ends(w, now);
+        return opensm_phases_missing(&w->phases, w->phase, w->seen, &first) > 0 ? go_to(w, STEP_PROBING) : phase_ends(w, now);
 }
 
 /* A port that could not be read is tried again soon. The last survey goes into the knowledge, with which the sweep continues. */
@@ -1040,58 +976,32 @@ static int take_seen(struct opensm_writer *w, usec_t wall)
         return snapshot_learn(snapshot, w->job.knowledge, w->seen, wall / USEC_PER_SEC);
 }
 
-static void surveyed(struct opensm_writer *w, usec_t now, const struct control_event *event)
+static int surveyed(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
         bool fallen_back;
         int r = event->r;
 
-        if (r == 0 && w->survey && survey_is_stale(w->survey)) {
-                end(w, -ESTALE);
-                return;
-        }
+        if (r == 0 && w->survey && survey_is_stale(w->survey))
+                return -ESTALE;
         fallen_back = r == 0 && has_fallen_back(w);
         if (r == 0)
                 r = take_seen(w, event->wall);
-        if (r < 0) {
-                report(w, LOG_EVENT_PASS_FAILED, "the P_Key tables could not be read: %s", strerror(-r));
-                end(w, r);
-                return;
-        }
+        if (r < 0)
+                return report(w, r, LOG_EVENT_PASS_FAILED, "the P_Key tables could not be read: %s", strerror(-r));
         if (w->is_last_survey && w->stopping)
-                end(w, -ECANCELED);
-        else if (fallen_back)
-                put_back(w);
-        else if (w->is_last_survey)
-                finish(w, now);
-        else
-                check_phase(w, now);
-}
-
-void opensm_writer_tick(struct opensm_writer *w, usec_t now)
-{
-        int r;
-
-        if (w->step != STEP_WAITING || now < w->due)
-                return;
-        r = prepare_survey(w);
-        go_to(w, STEP_SURVEYING);
-        if (r <= 0)
-                surveyed(w, now, &(struct control_event) { .r = r });
+                return -ECANCELED;
+        if (fallen_back)
+                return put_back(w);
+        return w->is_last_survey ? finish(w, now) : check_phase(w, now);
 }
 
 /* --- actions ------------------------------------------------------------------------------------------------------ */
-
-/* PATH.refused: the file that was put aside. */
-static const char *written_path(struct opensm_writer *w)
-{
-        return w->step == STEP_PUTTING_ASIDE ? arena_printf(w->arena, "%s.refused", w->path) : w->path;
-}
 
 /* The action of each step and its answer. Steps without an action wait for nothing. */
 static const struct {
         enum control_action_kind action;
         enum control_event_kind answer;
-        void (*answered)(struct opensm_writer *w, usec_t now, const struct control_event *event);
+        int (*answered)(struct opensm_writer *w, usec_t now, const struct control_event *event);
 } steps[] = {
         [STEP_READING] = { CONTROL_READ_FILES, CONTROL_EVENT_FILES_READ, files_read },
         [STEP_PUTTING_ASIDE] = { CONTROL_WRITE_FILE, CONTROL_EVENT_FILE_WRITTEN, aside_written },
@@ -1113,7 +1023,9 @@ bool opensm_writer_next_action(struct opensm_writer *w, struct control_action *r
                 action.files[0].path = w->path;
                 action.files[1].path = w->copy_path;
         } else if (action.kind == CONTROL_WRITE_FILE) {
-                action.files[0] = (struct control_file) { .path = written_path(w), .bytes = w->file.bytes, .n = w->file.n };
+                action.files[0] = (struct control_file) { .path = w->path, .bytes = w->file.bytes, .n = w->file.n };
+                if (w->step == STEP_PUTTING_ASIDE)
+                        action.files[0].path = arena_printf(w->arena, "%s.refused", w->path);
         } else if (action.kind == CONTROL_SIGNAL_OPENSM) {
                 action.settings = w->job.generation->settings;
                 action.signal = w->step == STEP_SIGNALLING ? SIGHUP : 0;
@@ -1127,8 +1039,24 @@ bool opensm_writer_next_action(struct opensm_writer *w, struct control_action *r
 
 void opensm_writer_answer(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
+        int r;
+
         assert(event->kind == steps[w->step].answer);
-        steps[w->step].answered(w, now, event);
+        r = steps[w->step].answered(w, now, event);
+        if (r < 0)
+                (void) end(w, r);
+}
+
+void opensm_writer_tick(struct opensm_writer *w, usec_t now)
+{
+        int r;
+
+        if (w->step != STEP_WAITING || now < w->due)
+                return;
+        r = prepare_survey(w);
+        (void) go_to(w, STEP_SURVEYING);
+        if (r <= 0)
+                opensm_writer_answer(w, now, &(struct control_event) { .kind = CONTROL_EVENT_STAGE_ENDED, .r = r });
 }
 
 /* --- can OpenSM carry it out? -------------------------------------------------------------------------------------- */
