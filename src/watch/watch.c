@@ -2,7 +2,6 @@
 #include "watch/watch.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "util/hash.h"
 #include "util/vector.h"
@@ -15,15 +14,12 @@ enum judgement {
 
 /* A managed port as it was at the last update. */
 struct record {
-        struct guid node_guid, port_guid;
-        struct lid lid;
-        uint8_t number;
+        struct watch_event port; /* what all its events have: names and address */
         bool is_endport;
         bool unreachable;
         bool drifted;        /* of JUDGED_WRONG: it was right before, under the same policy */
         enum judgement judged;
         uint64_t difference; /* of JUDGED_WRONG: the hash of the discrepancy */
-        const char *label;
 };
 
 struct watch {
@@ -63,7 +59,7 @@ struct watch *watch_free(struct watch *w)
 /* Appends an event of the port; the caller adds what only some kinds have. NULL: out of memory. */
 static struct watch_event *emit(struct update *k, enum watch_kind kind, const struct record *r)
 {
-        const char *label = arena_strdup(k->a, r->label);
+        const char *label = arena_strdup(k->a, r->port.label);
         struct watch_event *event;
 
         if (!label || VECTOR_GROW(k->a, k->report.events, k->report.n_events, k->allocated) < 0) {
@@ -71,14 +67,9 @@ static struct watch_event *emit(struct update *k, enum watch_kind kind, const st
                 return NULL;
         }
         event = &k->report.events[k->report.n_events++];
-        *event = (struct watch_event) {
-                .kind = kind,
-                .label = label,
-                .node_guid = r->node_guid,
-                .port_guid = r->port_guid,
-                .lid = r->lid,
-                .number = r->number,
-        };
+        *event = r->port;
+        event->kind = kind;
+        event->label = label;
         k->report.n_of[kind]++;
         return event;
 }
@@ -128,16 +119,13 @@ static void judge_reach(struct update *k, uint32_t port, struct record *r)
         const struct subnet_node *incomplete = subnet_port_incomplete_node(s, &s->ports[port]);
         const struct observed_table *t = &k->observed->tables[port];
         bool unreachable = t->source != TABLE_READ && t->failure != MAD_ANSWERED;
-        struct watch_event *event;
+        struct watch_event *event = unreachable && !r->unreachable ? emit(k, WATCH_UNREACHABLE, r) : NULL;
 
         k->report.n_unreachable += unreachable;
-        if (unreachable && !r->unreachable) {
-                event = emit(k, WATCH_UNREACHABLE, r);
-                if (event) {
-                        event->failure = t->failure;
-                        event->mad_status = t->mad_status;
-                        event->incomplete = incomplete ? subnet_node_label(k->a, incomplete) : NULL;
-                }
+        if (event) {
+                event->failure = t->failure;
+                event->mad_status = t->mad_status;
+                event->incomplete = incomplete ? subnet_node_label(k->a, incomplete) : NULL;
         }
         if (!unreachable && r->unreachable)
                 emit(k, WATCH_BACK, r);
@@ -147,7 +135,7 @@ static void judge_reach(struct update *k, uint32_t port, struct record *r)
 /* A rebooted host is not new, even if pkeyd was restarted meanwhile. */
 static enum watch_kind kind_of_appearance(const struct update *k, const struct record *r)
 {
-        const struct known_port *known = k->known ? known_find(k->known, r->port_guid) : NULL;
+        const struct known_port *known = k->known ? known_find(k->known, r->port.port_guid) : NULL;
 
         return known && !known->is_new ? WATCH_RETURNED : WATCH_NEW;
 }
@@ -173,7 +161,7 @@ static void update_port(struct update *k, uint32_t port, bool is_new, struct rec
 
 static int compare_place(const struct record *r, struct guid node_guid, uint8_t number)
 {
-        return ORDER(r->node_guid.v, node_guid.v) ?: ORDER(r->number, number);
+        return ORDER(r->port.node_guid.v, node_guid.v) ?: ORDER(r->port.number, number);
 }
 
 /* Identity, address and label are always those of the new snapshot. */
@@ -181,13 +169,12 @@ static int copy_port(struct arena *a, const struct subnet *s, uint32_t port, str
 {
         const struct subnet_port *p = &s->ports[port];
 
-        r->node_guid = subnet_port_node(s, p)->guid;
-        r->number = p->number;
-        r->port_guid = p->guid;
-        r->lid = p->lid;
+        r->port = (struct watch_event) {
+                .label = subnet_port_label(a, s, port), .node_guid = subnet_port_node(s, p)->guid, .port_guid = p->guid,
+                .lid = p->lid, .number = p->number,
+        };
         r->is_endport = p->role == PORT_ENDPORT;
-        r->label = subnet_port_label(a, s, port);
-        return r->label ? 0 : -ENOMEM;
+        return r->port.label ? 0 : -ENOMEM;
 }
 
 static void report_gone(struct update *k, const struct record *r)
@@ -265,19 +252,15 @@ int watch_update(struct watch *w, struct arena *a, const struct observed *observ
         struct watch now = { .arena = arena_new(), .updated = true };
         int r;
 
-        if (!now.arena)
-                return -ENOMEM;
         now.records = arena_new_array(now.arena, struct record, observed->subnet->n_ports);
         r = now.records ? index_discrepancies(&k, v) : -ENOMEM;
         if (r == 0)
                 r = update_all(&k, w, &now);
         if (r == 0)
                 r = sort_by_kind(&k);
-        if (r < 0) {
-                arena_free(now.arena);
+        arena_free(r < 0 ? now.arena : w->arena);
+        if (r < 0)
                 return r;
-        }
-        arena_free(w->arena);
         *w = now;
         *ret = k.report;
         return 0;
