@@ -25,27 +25,27 @@ static void put_object(struct store_transaction *t, const char *key, json_t *obj
                 t->error = t->error ?: -ENOMEM;
 }
 
+static json_t *guid_to_json(struct guid guid)
+{
+        return json_sprintf("0x%016" PRIx64, guid.v);
+}
+
 /* --- freed indexes ------------------------------------------------------------------------------------------------ */
 
 static json_t *freed_to_json(const struct freed_index *f)
 {
-        char base[16];
-
-        (void) snprintf(base, sizeof(base), "0x%04x", f->base);
-        return json_pack("{s:i, s:s, s:b, s:I, s:b}", "index", f->index, "base", base, "full", f->full, "sequence",
-                         (json_int_t) f->sequence, "lost", f->lost);
+        return json_pack("{s:i, s:o, s:b, s:I, s:b}", "index", f->index, "base", json_sprintf("0x%04x", f->base), "full", f->full,
+                         "sequence", (json_int_t) f->sequence, "lost", f->lost);
 }
 
 static json_t *indexes_to_json(const struct index_port *port, const struct freed_index *freed, size_t n)
 {
         _cleanup_json_ json_t *list = json_array();
-        char guid[32];
 
         for (size_t i = n - MIN(n, (size_t) RECORDS_MAX_FREED); i < n; i++)
                 if (json_array_append_new(list, freed_to_json(&freed[i])) < 0)
                         return NULL;
-        (void) snprintf(guid, sizeof(guid), "0x%016" PRIx64, port->node_guid.v);
-        return json_pack("{s:s, s:i, s:O}", "node", guid, "port", port->number, "freed", list);
+        return json_pack("{s:o, s:i, s:O}", "node", guid_to_json(port->node_guid), "port", port->number, "freed", list);
 }
 
 void records_put_indexes(struct store_transaction *t, const struct index_memory *m)
@@ -118,14 +118,10 @@ static int restore_indexes(struct index_memory *m, const char *key, const json_t
 
 static json_t *known_to_json(const struct known_port *p)
 {
-        char node[32], port[32], leaf[32];
-
-        (void) snprintf(node, sizeof(node), "0x%016" PRIx64, p->node_guid.v);
-        (void) snprintf(port, sizeof(port), "0x%016" PRIx64, p->port_guid.v);
-        (void) snprintf(leaf, sizeof(leaf), "0x%016" PRIx64, p->switch_guid.v);
-        return json_pack("{s:s, s:i, s:s, s:i, s:s, s:s, s:i, s:I, s:I}", "node", node, "port", p->number, "port_guid", port,
-                         "type", (int) p->type, "description", p->description, "switch", leaf, "switch_port", p->switch_port,
-                         "seen", (json_int_t) p->seen, "absent", (json_int_t) (p->absent / USEC_PER_SEC));
+        return json_pack("{s:o, s:i, s:o, s:i, s:s, s:o, s:i, s:I, s:I}", "node", guid_to_json(p->node_guid), "port", p->number,
+                         "port_guid", guid_to_json(p->port_guid), "type", (int) p->type, "description", p->description,
+                         "switch", guid_to_json(p->switch_guid), "switch_port", p->switch_port, "seen", (json_int_t) p->seen,
+                         "absent", (json_int_t) (p->absent / USEC_PER_SEC));
 }
 
 void records_put_known(struct store_transaction *t, const struct known *k)
