@@ -31,9 +31,7 @@ struct snapshot *snapshot_new(void)
                 return NULL;
         s->n_refs = 1;
         s->arena = arena_new();
-        if (!s->arena)
-                return NULL;
-        return STEAL(s);
+        return s->arena ? STEAL(s) : NULL;
 }
 
 int snapshot_prepare(struct snapshot *s)
@@ -96,17 +94,12 @@ uint32_t snapshot_n_failed(const struct snapshot *s)
         return n;
 }
 
-int snapshot_failed_ports(const struct snapshot *s, struct arena *a, uint32_t **ret_ports, uint32_t *ret_n)
+uint32_t *snapshot_failed_ports(const struct snapshot *s, struct arena *a)
 {
         uint32_t *ports = arena_new_array(a, uint32_t, snapshot_n_failed(s));
-        uint32_t n = 0;
 
-        if (!ports)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < s->subnet->n_ports; i++)
+        for (uint32_t i = 0, n = 0; ports && i < s->subnet->n_ports; i++)
                 if (s->failed[i])
                         ports[n++] = i;
-        *ret_ports = ports;
-        *ret_n = n;
-        return 0;
+        return ports;
 }

@@ -37,8 +37,8 @@ void snapshot_merge(struct snapshot *s, const struct observed *seen);
  * survey while OpenSM wrote may have read an older state. wall: seconds since 1970. Returns 0 or -ENOMEM. */
 int snapshot_learn(struct snapshot *s, struct knowledge *k, const struct observed *seen, uint64_t wall);
 
-/* The failed ports. *ret_ports in the arena a. Returns 0 or -ENOMEM. */
-int snapshot_failed_ports(const struct snapshot *s, struct arena *a, uint32_t **ret_ports, uint32_t *ret_n);
+/* The failed ports, snapshot_n_failed() of them, in the arena a. NULL: memory is out. */
+uint32_t *snapshot_failed_ports(const struct snapshot *s, struct arena *a);
 /* Marks exactly the ports that could not be read as failed. */
 void snapshot_reset_failed(struct snapshot *s);
 uint32_t snapshot_n_failed(const struct snapshot *s);

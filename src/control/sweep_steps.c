@@ -48,11 +48,9 @@ void sweep_unlock(struct control *c)
 int sweep_resolve(struct control *c, const struct policy *policy, const struct subnet *subnet, struct memberships **ret_memberships,
                   struct desired **ret)
 {
-        _cleanup_findings_ struct findings ignored = {};
-        int r;
+        _cleanup_findings_ struct findings ignored = { .arena = c->sweep.arena };
+        int r = policy_resolve_in_force(c->sweep.arena, policy, subnet, &ignored, ret_memberships);
 
-        findings_init(&ignored, c->sweep.arena);
-        r = policy_resolve_in_force(c->sweep.arena, policy, subnet, &ignored, ret_memberships);
         return r < 0 ? r : desired_compute(c->sweep.arena, *ret_memberships, ret);
 }
 
@@ -259,19 +257,18 @@ static int prepare_survey(struct control *c)
         struct survey_options options = {
                 .m_keys = s->m_keys, .retries = STAGE_RETRIES, .before = c->snapshot ? c->snapshot->observed : NULL,
                 .certain = recall_certain(c), .interrupted = c->interrupted.survey, .identify = !s->new_snapshot,
+                .ports = s->chosen, .n_ports = s->n_chosen,
         };
-        uint32_t *ports = s->chosen;
         int r = 0;
 
-        options.n_ports = s->n_chosen;
-        if (!s->new_snapshot && s->kind == SWEEP_RETRY)
-                r = snapshot_failed_ports(c->snapshot, s->arena, &ports, &options.n_ports);
+        if (!s->new_snapshot && s->kind == SWEEP_RETRY) {
+                options.n_ports = snapshot_n_failed(c->snapshot);
+                options.ports = snapshot_failed_ports(c->snapshot, s->arena);
+                r = options.ports ? 0 : -ENOMEM;
+        }
         if (r == 0 && !s->new_snapshot)
                 r = observed_new(s->arena, c->snapshot->subnet, &s->seen);
-        options.ports = ports;
-        if (r == 0)
-                r = survey_new(s->arena, s->new_snapshot ? s->new_snapshot->observed : s->seen, &options, &s->survey);
-        return r;
+        return r < 0 ? r : survey_new(s->arena, s->new_snapshot ? s->new_snapshot->observed : s->seen, &options, &s->survey);
 }
 
 void sweep_survey(struct control *c)
@@ -290,9 +287,7 @@ static void forget_survey(struct control *c)
 {
         snapshot_unref(c->interrupted.snapshot);
         arena_free(c->interrupted.arena);
-        c->interrupted.snapshot = NULL;
-        c->interrupted.arena = NULL;
-        c->interrupted.survey = NULL;
+        c->interrupted = (struct interrupted) { .discovery = c->interrupted.discovery };
 }
 
 void sweep_interrupted(struct control *c)
@@ -300,23 +295,23 @@ void sweep_interrupted(struct control *c)
         struct interrupted *i = &c->interrupted;
         struct sweep *s = &c->sweep;
 
-        if (s->kind == SWEEP_FULL && control_serves(c)) {
-                (void) discovery_free(i->discovery);
-                i->discovery = STEAL(s->discovery);
-        }
-        if (s->kind == SWEEP_FULL && control_serves(c) && s->survey) {
-                forget_survey(c);
-                i->arena = STEAL(s->arena);
-                i->snapshot = STEAL(s->new_snapshot);
-                i->survey = STEAL(s->survey);
-        }
         sweep_end(c, SWEEP_STOPPED);
+        if (s->kind != SWEEP_FULL || !control_serves(c))
+                return;
+        (void) discovery_free(i->discovery);
+        i->discovery = STEAL(s->discovery);
+        if (!s->survey)
+                return;
+        forget_survey(c);
+        i->arena = STEAL(s->arena);
+        i->snapshot = STEAL(s->new_snapshot);
+        i->survey = STEAL(s->survey);
 }
 
 void sweep_forget_interrupted(struct control *c)
 {
-        c->interrupted.discovery = discovery_free(c->interrupted.discovery);
         forget_survey(c);
+        c->interrupted.discovery = discovery_free(c->interrupted.discovery);
 }
 
 /* --- the port ------------------------------------------------------------------------------------------------------ */
