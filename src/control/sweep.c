@@ -160,9 +160,8 @@ static int take_discovered(struct control *c)
 {
         struct sweep *s = &c->sweep;
         struct snapshot *new = s->new_snapshot;
-        int r;
+        int r = discovery_finish(s->discovery, new->arena, &new->subnet);
 
-        r = discovery_finish(s->discovery, new->arena, &new->subnet);
         if (r < 0)
                 return r;
         /* where memory is out, the M_Keys of the next discovery are worse guesses */
@@ -212,16 +211,14 @@ void sweep_discovered(struct control *c, const struct control_event *event)
         c->discovery_failed = false;
         c->results.subnet = subnet;
         log_debug(c->log, "discovered: %u nodes, %u ports", subnet->n_nodes, subnet->n_ports);
-        if (c->sweep.abandoned) { /* the stage ended before the action reached it */
-                sweep_interrupted(c);
-                return;
-        }
-        if (!c->config.choose_tables) {
+        if (c->sweep.abandoned) {
+                sweep_interrupted(c); /* the stage ended before the action reached it */
+        } else if (!c->config.choose_tables) {
                 sweep_survey(c);
-                return;
+        } else {
+                c->state = CONTROL_CHOOSING;
+                control_do(c, &(struct control_action) { .kind = CONTROL_CHOOSE_TABLES });
         }
-        c->state = CONTROL_CHOOSING;
-        control_do(c, &(struct control_action) { .kind = CONTROL_CHOOSE_TABLES });
 }
 
 /* --- the beginning ------------------------------------------------------------------------------------------------- */

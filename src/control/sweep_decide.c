@@ -153,17 +153,15 @@ static bool has_new_errors(const struct findings *candidate, const struct findin
  * are those of the candidate with these ports frozen; -EBADMSG; -ENOMEM. */
 static int plan_like_in_force(struct control *c, struct findings *findings)
 {
-        _cleanup_findings_ struct findings others = {};
         struct sweep *s = &c->sweep;
+        _cleanup_findings_ struct findings others = { .arena = s->arena };
         const struct generation *g = c->in_force;
         struct plan_options options = s->options;
         struct reconciled decision;
-        int r;
+        int r = plan_as(c, true, findings);
 
-        r = plan_as(c, true, findings);
         if (r < 0)
                 return r;
-        findings_init(&others, s->arena);
         if (control_serves(c)) /* else only its policy is known, from the store */
                 plan_options_from_settings(g->settings, &options);
         options.in_force = true;
@@ -177,13 +175,10 @@ static int plan_like_in_force(struct control *c, struct findings *findings)
 /* Errors refuse a new policy. */
 static int plan_new(struct control *c, struct findings *findings)
 {
-        _cleanup_findings_ struct findings strict = {}, frozen = {};
+        _cleanup_findings_ struct findings strict = { .arena = c->sweep.arena }, frozen = strict;
         const struct findings *out = &strict;
-        int r;
+        int r = plan_as(c, false, &strict);
 
-        findings_init(&strict, c->sweep.arena);
-        findings_init(&frozen, c->sweep.arena);
-        r = plan_as(c, false, &strict);
         if (r == -EBADMSG && c->in_force && port_key_is_of(&c->sweep.port, c->in_force->settings)) {
                 r = plan_like_in_force(c, &frozen);
                 if (r == 0)
@@ -236,9 +231,7 @@ static int decide_by(struct control *c, struct generation *g, struct findings *f
         generation_unref(s->generation);
         s->generation = generation_ref(g);
         r = make_plan(c, findings);
-        if (r == -ENOMEM)
-                return r;
-        if (!control_serves(c))
+        if (r == -ENOMEM || !control_serves(c))
                 return r;
         if (r == 0 && is_candidate)
                 reload_accept(c);
@@ -290,10 +283,9 @@ static void confirm(struct control *c)
 /* Findings of a second plan are those of the first one, unless it is a different plan. */
 static int plan_once(struct control *c)
 {
-        _cleanup_findings_ struct findings again = {};
+        _cleanup_findings_ struct findings again = { .arena = c->sweep.arena };
         int r;
 
-        findings_init(&again, c->sweep.arena);
         if (!c->sweep.confirmed)
                 return decide_by(c, c->candidate, c->config.findings);
         r = decide_by(c, c->candidate, &again);
@@ -327,12 +319,10 @@ static void decide_once(struct control *c)
 
 void sweep_confirmed(struct control *c, const struct control_event *event)
 {
-        if (!event->yes) {
+        c->sweep.confirmed = event->yes ? c->sweep.decision.plan : NULL;
+        if (!event->yes)
                 sweep_end_with(c, SWEEP_REFUSED, -ECANCELED);
-                return;
-        }
-        c->sweep.confirmed = c->sweep.decision.plan;
-        if (c->sweep.locked)
+        else if (c->sweep.locked)
                 sweep_apply(c);
         else
                 sweep_lock(c);
@@ -351,9 +341,8 @@ static void decide_to_serve(struct control *c)
 
         /* the settings in force may name another opensm.conf than those of a candidate that was refused */
         while (r == -EAGAIN && g && same_text(conf, g->settings->opensm_config)) {
-                _cleanup_findings_ struct findings findings = {};
+                _cleanup_findings_ struct findings findings = { .arena = c->sweep.arena };
 
-                findings_init(&findings, c->sweep.arena);
                 r = decide_by(c, g, &findings);
                 if (r == -EBADMSG)
                         refuse(c, &findings);
@@ -405,8 +394,7 @@ void sweep_decide(struct control *c)
         opensm_conf_default(&s->conf);
         findings_done(&s->conf_findings);
         findings_init(&s->conf_findings, s->arena);
-        if (!g || !control_serves(c) || g->audits || !settings_opensm_file(g->settings) ||
-            !g->settings->opensm_config) {
+        if (!g || !control_serves(c) || g->audits || !settings_opensm_file(g->settings) || !g->settings->opensm_config) {
                 decide(c);
                 return;
         }

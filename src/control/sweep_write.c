@@ -384,18 +384,14 @@ static void run_phase(struct control *c)
 /* Stores the possible writes of the next phase before its first MAD is sent. */
 static void next_phase(struct control *c)
 {
-        int r = apply_prepare(c->sweep.apply);
+        int prepared = apply_prepare(c->sweep.apply), r = prepared > 0 ? sweep_store(c, CONTROL_STORING) : prepared;
 
-        if (r == 0) {
-                applied(c, 0, NULL);
-                return;
-        }
-        if (r > 0)
-                r = sweep_store(c, CONTROL_STORING);
-        if (r == 0)
-                run_phase(c);
-        else if (r < 0)
+        if (r < 0)
                 applied(c, r, "writing was cut short");
+        else if (prepared == 0)
+                applied(c, 0, NULL);
+        else if (r == 0)
+                run_phase(c);
 }
 
 void sweep_stored(struct control *c, const struct control_event *event)

@@ -1056,7 +1056,7 @@ WRONGS += [
           "if (c->state == CONTROL_APPLYING || c->state == CONTROL_STORING) {"),
     Wrong("control-stores-without-the-lock", CONTROL, "return c->sweep.locked && sweep_store(", "return sweep_store("),
     Wrong("control-ends-before-it-is-stored", CONTROL, "return event->kind != CONTROL_EVENT_STORED;", "return false;"),
-    Wrong("sweep-phase-is-not-stored", SWEEP_WRITE, "                r = sweep_store(c, CONTROL_STORING);\n", "                r = 0;\n"),
+    Wrong("sweep-phase-is-not-stored", SWEEP_WRITE, "prepared > 0 ? sweep_store(c, CONTROL_STORING) : prepared;", "prepared > 0 ? 0 : prepared;"),
     Wrong("sweep-writes-what-was-not-stored", SWEEP_WRITE, "        if (r == 0)\n                run_phase(c);\n        else\n",
           "        if (true)\n                run_phase(c);\n        else\n"),
     Wrong("sweep-announced-outlives-the-apply", SWEEP_WRITE, "        knowledge_withdraw(c->knowledge);\n", ""),
