@@ -169,8 +169,7 @@ static int limit_frozen(const struct freezer *f, struct arena *a, const struct r
                 at = find_in(to->subnet, s, i);
                 if (at == SUBNET_NONE)
                         continue;
-                r = limit_port(f, a, node_guid_of(s, i), s->ports[i].number, &to->ports[at], &decision->certain[i],
-                               &to->ports[at]);
+                r = limit_port(f, a, node_guid_of(s, i), s->ports[i].number, &to->ports[at], &decision->certain[i], &to->ports[at]);
                 if (!is_ambiguous(decision->plan->frozen[i]))
                         to->ports[at].most = NULL;
         }
@@ -378,11 +377,8 @@ static void log_changes(struct log *log, uint64_t generation, const struct freez
 int freezer_see(struct freezer *f, const struct reconciled *decision, uint64_t generation, uint64_t wall, struct log *log)
 {
         struct freezer now = { .arena = arena_new() };
-        int r;
+        int r = remember_given(f, decision, &now);
 
-        if (!now.arena)
-                return -ENOMEM;
-        r = remember_given(f, decision, &now);
         if (r == 0)
                 r = list_frozen(f, decision, wall, &now);
         if (r < 0) {

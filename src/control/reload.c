@@ -2,7 +2,6 @@
 #include "control/reload.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "events/event_text.h"
 #include "util/text.h"

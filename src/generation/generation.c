@@ -2,7 +2,6 @@
 #include "generation/generation.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
 
 #include "util/hash.h"
