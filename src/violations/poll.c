@@ -44,8 +44,15 @@ struct flight {
         enum poll_block block;       /* of FLIGHT_IDENTITY: what waits for the answer */
 };
 
-/* Samples that were read; or counters to clear, targets that wait to send, or targets whose host is to be checked, of which only
- * the port and the source are set. */
+/* What is to be sent beside the round, in this order. */
+enum todo {
+        TODO_CHECK, /* the host of a target */
+        TODO_CLEAR, /* a counter */
+        TODO_READ,  /* the counters of a target that waited for its agent */
+        N_TODOS,
+};
+
+/* Samples that were read; or what is to be sent, of which only the port and the source are set. */
 struct queue {
         struct violation_sample *items;
         uint32_t first, end, allocated; /* items[first..end) */
@@ -74,7 +81,7 @@ struct violation_poll {
         unsigned n_late_rounds; /* of cycles that were longer than a round, or slow */
         unsigned n_kept_rounds; /* in a row that were a cycle each; VIOLATIONS_QUIET_INTERVALS of them reset n_late_rounds */
         uint64_t next_serial;
-        struct queue events, clears, ready, checks;
+        struct queue events, todo[N_TODOS];
 };
 
 /* --- queues ---------------------------------------------------------------------------------------------------------- */
@@ -155,8 +162,6 @@ bool violation_poll_is_late(const struct violation_poll *p)
 /* The item that is due next; NULL: none. */
 static const struct poll_item *take_turn(struct violation_poll *p, usec_t now)
 {
-        if (p->t.n_items == 0)
-                return NULL;
         if (p->position == p->t.n_items) {
                 p->n_rounds++;
                 p->cycle_rounds++;
@@ -186,10 +191,12 @@ static struct flight *take_flight(struct violation_poll *p, enum flight_kind kin
         return &p->flights[i];
 }
 
-static struct mad_request smp_request(const struct violation_poll *p, const struct poll_target *t, const struct flight *flight,
-                                      uint16_t attribute, uint32_t modifier)
+static struct flight *smp_request(struct violation_poll *p, const struct poll_target *t, enum flight_kind kind, uint16_t attribute,
+                                  uint32_t modifier, struct mad_request *ret)
 {
-        return (struct mad_request) {
+        struct flight *flight = take_flight(p, kind, t->port);
+
+        *ret = (struct mad_request) {
                 .mgmt_class = MAD_CLASS_SMP,
                 .route = t->route,
                 .destination = t->destination,
@@ -200,68 +207,52 @@ static struct mad_request smp_request(const struct violation_poll *p, const stru
                 .key = m_keys_get(p->config.m_keys, t->port_guid),
                 .retries = p->retries,
         };
+        return flight;
 }
 
-static void request_port_info(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
-{
-        t->blocks[BLOCK_PORT_INFO].is_pending = true;
-        *ret = smp_request(p, t, take_flight(p, FLIGHT_PORT_INFO, t->port), SMP_ATTR_PORT_INFO, t->port.number);
-}
-
-static struct mad_request pma_request(const struct violation_poll *p, const struct poll_target *t,
-                                      const struct flight *flight)
+static struct flight *pma_request(struct violation_poll *p, const struct poll_target *t, enum flight_kind kind,
+                                  struct mad_request *ret)
 {
         const struct poll_agent *agent = &p->t.agents[t->agent];
+        bool is_info = kind == FLIGHT_CLASS_PORT_INFO;
+        struct flight *flight = take_flight(p, kind, is_info ? agent->port : t->port);
 
-        return (struct mad_request) {
+        flight->is_extended = agent->is_extended;
+        *ret = (struct mad_request) {
                 .mgmt_class = MAD_CLASS_PMA,
                 .route.lid = agent->redirect_lid.v ? agent->redirect_lid : t->lid,
                 .destination = t->destination,
                 .cookie = flight->cookie,
                 .method = MAD_GET,
+                .attribute = is_info              ? PMA_ATTR_CLASS_PORT_INFO
+                             : agent->is_extended ? PMA_ATTR_PORT_COUNTERS_EXTENDED
+                                                  : PMA_ATTR_PORT_COUNTERS,
                 .retries = p->retries,
         };
-}
-
-static void request_class_port_info(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
-{
-        struct poll_agent *agent = &p->t.agents[t->agent];
-
-        agent->state = AGENT_QUERIED;
-        t->wait = WAIT_FOR_AGENT;
-        *ret = pma_request(p, t, take_flight(p, FLIGHT_CLASS_PORT_INFO, agent->port));
-        ret->attribute = PMA_ATTR_CLASS_PORT_INFO;
-}
-
-static void request_counters_now(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
-{
-        struct flight *flight = take_flight(p, FLIGHT_COUNTERS, t->port);
-
-        t->blocks[BLOCK_COUNTERS].is_pending = true;
-        flight->is_extended = p->t.agents[t->agent].is_extended;
-        *ret = pma_request(p, t, flight);
-        ret->attribute = flight->is_extended ? PMA_ATTR_PORT_COUNTERS_EXTENDED : PMA_ATTR_PORT_COUNTERS;
-        pma_counters_encode(t->port.number, ret->data);
+        return flight;
 }
 
 /* True: there is a request. */
 static bool request_counters(struct violation_poll *p, struct poll_target *t, struct mad_request *ret)
 {
-        const struct poll_agent *agent = &p->t.agents[t->agent];
+        struct poll_agent *agent = &p->t.agents[t->agent];
 
-        if (agent->state == AGENT_QUERIED) {
+        if (agent->state != AGENT_KNOWN)
                 t->wait = WAIT_FOR_AGENT;
+        if (agent->state == AGENT_QUERIED)
                 return false;
-        }
         if (agent->state == AGENT_UNKNOWN) {
-                request_class_port_info(p, t, ret);
+                agent->state = AGENT_QUERIED;
+                (void) pma_request(p, t, FLIGHT_CLASS_PORT_INFO, ret);
                 return true;
         }
         if (agent->is_unreachable) {
                 t->blocks[BLOCK_COUNTERS].is_silent = true;
                 return false;
         }
-        request_counters_now(p, t, ret);
+        t->blocks[BLOCK_COUNTERS].is_pending = true;
+        (void) pma_request(p, t, FLIGHT_COUNTERS, ret);
+        pma_counters_encode(t->port.number, ret->data);
         return true;
 }
 
@@ -271,15 +262,15 @@ static bool may_request(const struct poll_target *t, enum poll_block block)
         return !t->blocks[block].is_pending && !t->blocks[block].is_refused && (block != BLOCK_COUNTERS || t->wait == WAIT_NONE);
 }
 
+/* A block that may be requested. True: there is a request. */
 static bool request(struct violation_poll *p, const struct poll_item *item, struct mad_request *ret)
 {
         struct poll_target *t = &p->t.targets[item->target];
 
-        if (!may_request(t, item->block))
-                return false;
         if (item->block == BLOCK_COUNTERS)
                 return request_counters(p, t, ret);
-        request_port_info(p, t, ret);
+        t->blocks[BLOCK_PORT_INFO].is_pending = true;
+        (void) smp_request(p, t, FLIGHT_PORT_INFO, SMP_ATTR_PORT_INFO, t->port.number, ret);
         return true;
 }
 
@@ -326,23 +317,18 @@ static bool request_in_turn(struct violation_poll *p, const struct poll_item *it
         return has_request;
 }
 
-static bool request_ready(struct violation_poll *p, struct mad_request *ret)
+static bool request_todo_read(struct violation_poll *p, struct poll_target *t, enum violation_source source,
+                              struct mad_request *ret)
 {
-        struct violation_sample s;
-
-        while (queue_pop(&p->ready, &s)) {
-                struct poll_target *t = poll_targets_find(&p->t, s.port);
-
-                if (!t || t->wait != WAIT_TO_SEND)
-                        continue;
-                t->wait = WAIT_NONE;
-                if (!t->blocks[BLOCK_COUNTERS].exists || !request_counters(p, t, ret))
-                        continue;
-                if (t->blocks[BLOCK_COUNTERS].is_silent) /* it replaces the request for ClassPortInfo, which was answered */
-                        mark_silent_flight(p, ret);
-                return true;
-        }
-        return false;
+        (void) source;
+        if (t->wait != WAIT_TO_SEND)
+                return false;
+        t->wait = WAIT_NONE;
+        if (!t->blocks[BLOCK_COUNTERS].exists || !request_counters(p, t, ret))
+                return false;
+        if (t->blocks[BLOCK_COUNTERS].is_silent) /* it replaces the request for ClassPortInfo, which was answered */
+                mark_silent_flight(p, ret);
+        return true;
 }
 
 static enum pma_counter counter_of(enum violation_source source)
@@ -350,98 +336,78 @@ static enum pma_counter counter_of(enum violation_source source)
         return source == VIOLATION_XMIT_CONSTRAINT ? PMA_XMIT_CONSTRAINT_ERRORS : PMA_RCV_CONSTRAINT_ERRORS;
 }
 
-static enum violation_source source_of(enum pma_counter counter)
+/* The source of a value of this block. */
+static enum violation_source source_of(enum poll_block block, unsigned counter)
 {
+        if (block == BLOCK_PORT_INFO)
+                return VIOLATION_P_KEY_VIOLATIONS;
         return counter == PMA_XMIT_CONSTRAINT_ERRORS ? VIOLATION_XMIT_CONSTRAINT : VIOLATION_RCV_CONSTRAINT;
 }
 
-static enum poll_block block_of(enum violation_source source)
-{
-        return source == VIOLATION_P_KEY_VIOLATIONS ? BLOCK_PORT_INFO : BLOCK_COUNTERS;
-}
-
 /* Without retries: if only the answer was lost, the second request would clear what was counted in between. */
-static void request_clear(struct violation_poll *p, struct poll_target *t, enum pma_counter counter,
-                         struct mad_request *ret)
+static bool request_todo_clear(struct violation_poll *p, struct poll_target *t, enum violation_source source,
+                               struct mad_request *ret)
 {
-        struct flight *flight = take_flight(p, FLIGHT_CLEAR, t->port);
+        enum pma_counter counter = counter_of(source);
+        struct flight *flight;
 
+        t->is_clearing[counter] = p->t.agents[t->agent].state == AGENT_KNOWN && t->blocks[BLOCK_COUNTERS].exists;
+        if (!t->is_clearing[counter])
+                return false;
+        flight = pma_request(p, t, FLIGHT_CLEAR, ret);
         flight->counter = counter;
-        flight->is_extended = p->t.agents[t->agent].is_extended;
-        *ret = pma_request(p, t, flight);
         ret->method = MAD_SET;
         ret->retries = 0;
-        ret->attribute = flight->is_extended ? PMA_ATTR_PORT_COUNTERS_EXTENDED : PMA_ATTR_PORT_COUNTERS;
         pma_clear_encode(t->port.number, flight->is_extended, counter, ret->data);
+        return true;
 }
 
-static bool request_queued_clear(struct violation_poll *p, struct mad_request *ret)
+/* The port that is at the LID of an endport, or through which the switch forwards to the host that is plugged into this one. */
+static bool request_todo_check(struct violation_poll *p, struct poll_target *t, enum violation_source source,
+                               struct mad_request *ret)
 {
-        struct violation_sample s;
+        struct flight *flight;
 
-        while (queue_pop(&p->clears, &s)) {
-                struct poll_target *t = poll_targets_find(&p->t, s.port);
-                enum pma_counter counter = counter_of(s.source);
-
-                if (!t)
-                        continue;
-                if (p->t.agents[t->agent].state == AGENT_KNOWN && t->blocks[BLOCK_COUNTERS].exists) {
-                        request_clear(p, t, counter, ret);
-                        return true;
-                }
-                t->is_clearing[counter] = false;
+        if (poll_target_is_endport(t)) {
+                flight = smp_request(p, t, FLIGHT_IDENTITY, SMP_ATTR_NODE_INFO, 0, ret);
+                flight->block = source == VIOLATION_P_KEY_VIOLATIONS ? BLOCK_PORT_INFO : BLOCK_COUNTERS;
+        } else {
+                flight = smp_request(p, t, FLIGHT_FORWARDING, SMP_ATTR_LINEAR_FORWARDING_TABLE,
+                                     t->host_lid.v / LINEAR_FORWARDING_BLOCK, ret);
+                flight->lid = t->host_lid;
         }
-        return false;
-}
-
-/* The port through which the switch forwards to the host that is plugged into this one. */
-static void request_forwarding(struct violation_poll *p, const struct poll_target *t, struct mad_request *ret)
-{
-        struct flight *flight = take_flight(p, FLIGHT_FORWARDING, t->port);
-
-        flight->lid = t->host_lid;
-        *ret = smp_request(p, t, flight, SMP_ATTR_LINEAR_FORWARDING_TABLE, t->host_lid.v / LINEAR_FORWARDING_BLOCK);
-}
-
-/* The port that is at the LID of this endport. */
-static void request_identity(struct violation_poll *p, const struct poll_target *t, enum poll_block block, struct mad_request *ret)
-{
-        struct flight *flight = take_flight(p, FLIGHT_IDENTITY, t->port);
-
-        flight->block = block;
-        *ret = smp_request(p, t, flight, SMP_ATTR_NODE_INFO, 0);
-}
-
-static bool request_queued_check(struct violation_poll *p, struct mad_request *ret)
-{
-        struct violation_sample s;
-
-        while (queue_pop(&p->checks, &s)) {
-                const struct poll_target *t = poll_targets_find(&p->t, s.port);
-
-                if (!t)
-                        continue;
-                if (poll_target_is_endport(t))
-                        request_identity(p, t, block_of(s.source), ret);
-                else
-                        request_forwarding(p, t, ret);
-                ret->retries = CHECK_RETRIES;
-                return true;
-        }
-        return false;
+        ret->retries = CHECK_RETRIES;
+        return true;
 }
 
 /* Requests beside those of the round. */
 static bool request_queued(struct violation_poll *p, uint8_t retries, struct mad_request *ret)
 {
+        static bool (*const requests[N_TODOS])(struct violation_poll *, struct poll_target *, enum violation_source,
+                                               struct mad_request *) = {
+                [TODO_CHECK] = request_todo_check, [TODO_CLEAR] = request_todo_clear, [TODO_READ] = request_todo_read,
+        };
+        struct violation_sample s;
+
         p->retries = retries;
-        return p->n_flights < MAX_FLIGHTS &&
-               (request_queued_check(p, ret) || request_queued_clear(p, ret) || request_ready(p, ret));
+        if (p->n_flights == MAX_FLIGHTS)
+                return false;
+        for (enum todo k = 0; k < N_TODOS; k++)
+                while (queue_pop(&p->todo[k], &s)) {
+                        struct poll_target *t = poll_targets_find(&p->t, s.port);
+
+                        if (t && requests[k](p, t, s.source, ret))
+                                return true;
+                }
+        return false;
 }
 
 static bool has_queued_requests(const struct violation_poll *p)
 {
-        return p->clears.first < p->clears.end || p->ready.first < p->ready.end || p->checks.first < p->checks.end;
+        for (enum todo k = 0; k < N_TODOS; k++)
+                if (p->todo[k].first < p->todo[k].end)
+                        return true;
+        return false;
 }
 
 static bool poll_next(void *state, usec_t now, struct mad_request *ret)
@@ -451,10 +417,9 @@ static bool poll_next(void *state, usec_t now, struct mad_request *ret)
 
         if (request_queued(p, 0, ret))
                 return true;
-        if (p->n_flights == MAX_FLIGHTS)
+        if (p->n_flights == MAX_FLIGHTS || p->t.n_items == 0)
                 return false;
-        if (p->t.n_items > 0)
-                skip_missed_turns(p, now);
+        skip_missed_turns(p, now);
         while ((item = take_turn(p, now)))
                 if (request_in_turn(p, item, ret))
                         return true;
@@ -489,61 +454,64 @@ static void agent_answered(struct violation_poll *p, struct poll_agent *agent)
                         p->t.targets[i].blocks[b].is_refused = false;
 }
 
+static bool is_answer(enum mad_outcome o)
+{
+        return o == MAD_ANSWERED || o == MAD_REFUSED;
+}
+
 /* Applies an outcome to the port and its agent. True: there is an answer, perhaps a refusal. */
 static bool take_outcome(struct violation_poll *p, struct poll_target *t, enum poll_block block, enum mad_outcome o)
 {
         struct poll_agent *agent = &p->t.agents[t->agent];
 
         t->blocks[block].is_pending = false;
-        switch (o) {
-        case MAD_ANSWERED:
-        case MAD_REFUSED:
+        if (is_answer(o))
                 agent_answered(p, agent);
-                t->blocks[block].is_silent = false;
-                return true;
-        case MAD_TIMED_OUT:
+        if (o == MAD_TIMED_OUT)
                 agent->is_silent = true;
-                t->blocks[block].is_silent = true;
-                return false;
-        case MAD_BUSY:
-                t->blocks[block].is_silent = true;
-                return false;
-        case MAD_UNSENT: /* means nothing for the port */
-                return false;
-        }
-        return false;
-}
-
-static void push_counters(struct violation_poll *p, const struct poll_target *t, bool is_doubted)
-{
-        for (unsigned c = 0; c < PMA_N_COUNTERS; c++)
-                (void) queue_push(&p->events, &(struct violation_sample) {
-                        .port = t->port, .source = source_of((enum pma_counter) c), .is_doubted = is_doubted,
-                        .bits = t->bits, .value = t->counters[c],
-                });
+        if (o != MAD_UNSENT) /* which means nothing for the port */
+                t->blocks[block].is_silent = !is_answer(o);
+        return is_answer(o);
 }
 
 static void push_block(struct violation_poll *p, struct poll_target *t, enum poll_block block, bool is_doubted)
 {
-        t->blocks[block].is_unconfirmed = false;
-        if (block == BLOCK_COUNTERS)
-                push_counters(p, t, is_doubted);
-        else
+        struct poll_block_state *b = &t->blocks[block];
+
+        b->is_unconfirmed = false;
+        for (unsigned c = 0; c < (block == BLOCK_COUNTERS ? PMA_N_COUNTERS : 1); c++)
                 (void) queue_push(&p->events, &(struct violation_sample) {
-                        .port = t->port, .source = VIOLATION_P_KEY_VIOLATIONS, .bits = 16, .value = t->p_key_violations,
+                        .port = t->port, .source = source_of(block, c), .is_doubted = is_doubted,
+                        .bits = b->bits, .value = b->values[c],
                 });
 }
 
 /* Queues a check of the host, because a counter moved. Its new value is in the target, and becomes a sample after the check. */
-static void queue_check(struct violation_poll *p, struct poll_target *t, enum violation_source source)
+static void queue_check(struct violation_poll *p, struct poll_target *t, enum poll_block block)
 {
-        enum poll_block block = block_of(source);
-        const struct violation_sample s = { .port = t->port, .source = source };
+        const struct violation_sample s = { .port = t->port, .source = source_of(block, 0) };
 
         t->blocks[block].is_unconfirmed = true;
-        t->blocks[block].is_pending = queue_push(&p->checks, &s);
+        t->blocks[block].is_pending = queue_push(&p->todo[TODO_CHECK], &s);
         if (!t->blocks[block].is_pending && !poll_target_is_endport(t))
                 push_block(p, t, block, true);
+}
+
+/* The values that were read become samples, those that moved after a check of the host. */
+static void take_values(struct violation_poll *p, struct poll_target *t, enum poll_block block, unsigned bits,
+                        const uint64_t values[PMA_N_COUNTERS])
+{
+        struct poll_block_state *b = &t->blocks[block];
+        bool is_first = b->bits != bits, has_moved = b->is_unconfirmed || memcmp(b->values, values, sizeof(b->values)) != 0;
+
+        memcpy(b->values, values, sizeof(b->values));
+        b->bits = bits;
+        /* the first sample of a leaf port counts nothing; that of an endport must be confirmed to be of this port */
+        has_moved = poll_target_is_endport(t) ? has_moved || is_first : has_moved && !is_first && t->host_lid.v != 0;
+        if (has_moved && p->config.check_hosts)
+                queue_check(p, t, block);
+        else
+                push_block(p, t, block, false);
 }
 
 static void handle_forwarding(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
@@ -572,7 +540,6 @@ static void handle_identity(struct violation_poll *p, struct poll_target *t, con
 static void handle_port_info(struct violation_poll *p, struct poll_target *t, const struct mad_result *result)
 {
         struct port_info info;
-        bool has_moved;
 
         if (!take_outcome(p, t, BLOCK_PORT_INFO, result->outcome))
                 return;
@@ -581,23 +548,7 @@ static void handle_port_info(struct violation_poll *p, struct poll_target *t, co
                 return;
         }
         port_info_decode(result->data, &info);
-        has_moved = t->blocks[BLOCK_PORT_INFO].is_unconfirmed || !t->has_p_key_violations ||
-                    t->p_key_violations != info.p_key_violations;
-        t->p_key_violations = info.p_key_violations;
-        t->has_p_key_violations = true;
-        if (has_moved && p->config.check_hosts)
-                queue_check(p, t, VIOLATION_P_KEY_VIOLATIONS);
-        else
-                push_block(p, t, BLOCK_PORT_INFO, false);
-}
-
-/* A port that refuses the 64-bit counters is asked for those of 8 bits, from the next interval on. */
-static void handle_refused_counters(struct violation_poll *p, struct poll_target *t, bool was_extended)
-{
-        if (was_extended)
-                p->t.agents[t->agent].is_extended = false;
-        else
-                t->blocks[BLOCK_COUNTERS].is_refused = true;
+        take_values(p, t, BLOCK_PORT_INFO, 16, (uint64_t[PMA_N_COUNTERS]) { info.p_key_violations });
 }
 
 /* The PMA has another LID now: pkeyd reads it from ClassPortInfo in the next interval. */
@@ -612,42 +563,30 @@ static void handle_redirect(struct violation_poll *p, struct poll_target *t)
 }
 
 static void handle_counters(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
-                          const struct mad_result *result)
+                            const struct mad_result *result)
 {
-        bool has_moved = t->blocks[BLOCK_COUNTERS].is_unconfirmed, is_first;
         unsigned bits = flight->is_extended ? PMA_PORT_COUNTERS_EXTENDED_BITS : PMA_PORT_COUNTERS_BITS;
         uint64_t values[PMA_N_COUNTERS];
 
         if (!take_outcome(p, t, BLOCK_COUNTERS, result->outcome))
                 return;
-        if (result->outcome == MAD_REFUSED) {
-                if (mad_status_is_redirect(result->mad_status))
-                        handle_redirect(p, t);
-                else
-                        handle_refused_counters(p, t, flight->is_extended);
-                return;
+        if (result->outcome == MAD_ANSWERED) {
+                pma_counters_decode(result->data, flight->is_extended, values);
+                take_values(p, t, BLOCK_COUNTERS, bits, values);
+        } else if (mad_status_is_redirect(result->mad_status)) {
+                handle_redirect(p, t);
+        } else if (flight->is_extended) { /* from the next interval on, the poll reads those of 8 bits */
+                p->t.agents[t->agent].is_extended = false;
+        } else {
+                t->blocks[BLOCK_COUNTERS].is_refused = true;
         }
-        pma_counters_decode(result->data, flight->is_extended, values);
-        for (unsigned c = 0; c < PMA_N_COUNTERS; c++)
-                has_moved = has_moved || t->counters[c] != values[c];
-        is_first = t->bits != bits;
-        memcpy(t->counters, values, sizeof(t->counters));
-        t->bits = bits;
-        /* the first sample of a leaf port counts nothing; that of an endport must be confirmed to be of this port */
-        has_moved = poll_target_is_endport(t) ? has_moved || is_first : has_moved && !is_first && t->host_lid.v != 0;
-        if (has_moved && p->config.check_hosts)
-                queue_check(p, t, VIOLATION_RCV_CONSTRAINT);
-        else
-                push_block(p, t, BLOCK_COUNTERS, false);
 }
 
 static void handle_clear(struct violation_poll *p, struct poll_target *t, const struct flight *flight,
-                       const struct mad_result *result)
+                         const struct mad_result *result)
 {
         const struct violation_sample s = {
-                .port = t->port,
-                .source = source_of(flight->counter),
-                .is_cleared = true,
+                .port = t->port, .source = source_of(BLOCK_COUNTERS, flight->counter), .is_cleared = true,
         };
 
         t->is_clearing[flight->counter] = false;
@@ -658,50 +597,38 @@ static void handle_clear(struct violation_poll *p, struct poll_target *t, const 
 /* Targets that waited for this agent have their turn, or miss it. */
 static void end_waiting(struct violation_poll *p, const struct poll_agent *agent, bool has_answered)
 {
-        struct violation_sample s = {};
-
         for (uint32_t i = agent->first; i < agent->end; i++) {
                 struct poll_target *t = &p->t.targets[i];
 
                 if (t->wait != WAIT_FOR_AGENT)
                         continue;
-                s.port = t->port;
-                if (has_answered && queue_push(&p->ready, &s)) {
+                t->wait = WAIT_NONE;
+                if (has_answered && queue_push(&p->todo[TODO_READ], &(struct violation_sample) { .port = t->port }))
                         t->wait = WAIT_TO_SEND;
-                } else {
-                        t->wait = WAIT_NONE;
+                else
                         t->blocks[BLOCK_COUNTERS].is_silent = true;
-                }
         }
 }
 
 /* A PMA may be at another LID (IBA 1.5, 13.4.8.1: RedirectLID), whose ClassPortInfo is read then, once. */
-static void set_class_port_info(struct violation_poll *p, struct poll_agent *agent,
-                                    const struct pma_class_port_info *info)
+static void set_class_port_info(struct violation_poll *p, struct poll_agent *agent, const struct pma_class_port_info *info)
 {
         struct lid own = p->t.targets[agent->first].lid;
         bool is_redirected = info->redirect_lid.v != 0 && info->redirect_lid.v != own.v && agent->redirect_lid.v == 0;
 
-        agent->state = AGENT_KNOWN;
         agent->is_extended = info->has_extended_errors;
-        agent->is_unreachable = false;
-        if (!is_redirected)
-                return;
-        if (info->redirect_lid.v >= FIRST_MULTICAST_LID || info->redirect_qp != GSI_QP) {
-                agent->is_unreachable = true;
-                return;
-        }
-        agent->redirect_lid = info->redirect_lid;
-        agent->state = AGENT_UNKNOWN;
+        agent->is_unreachable = is_redirected && (info->redirect_lid.v >= FIRST_MULTICAST_LID || info->redirect_qp != GSI_QP);
+        agent->state = is_redirected && !agent->is_unreachable ? AGENT_UNKNOWN : AGENT_KNOWN;
+        if (agent->state == AGENT_UNKNOWN)
+                agent->redirect_lid = info->redirect_lid;
 }
 
 static void handle_class_port_info(struct violation_poll *p, struct poll_agent *agent, const struct mad_result *result)
 {
         struct pma_class_port_info info = {}; /* refused: what every PMA has, PortCounters */
-        bool has_answered = result->outcome == MAD_ANSWERED || result->outcome == MAD_REFUSED;
 
         agent->state = AGENT_UNKNOWN;
-        if (has_answered) {
+        if (is_answer(result->outcome)) {
                 agent_answered(p, agent);
                 if (result->outcome == MAD_ANSWERED)
                         pma_class_port_info_decode(result->data, &info);
@@ -709,7 +636,7 @@ static void handle_class_port_info(struct violation_poll *p, struct poll_agent *
         } else if (result->outcome == MAD_TIMED_OUT) {
                 agent->is_silent = true;
         }
-        end_waiting(p, agent, has_answered);
+        end_waiting(p, agent, is_answer(result->outcome));
 }
 
 /* The next ports of an agent have their turn; those of one that did not answer have it as silent ones. */
@@ -763,9 +690,8 @@ static void poll_reset(void *state, usec_t now)
         memset(p->flights, 0, sizeof(p->flights));
         p->n_flights = p->n_silent_flights = 0;
         forget_cycle(p);
-        p->clears.end = p->clears.first;
-        p->ready.end = p->ready.first;
-        p->checks.end = p->checks.first;
+        for (enum todo k = 0; k < N_TODOS; k++)
+                p->todo[k].end = p->todo[k].first;
         for (uint32_t i = 0; i < p->t.n_targets; i++) {
                 struct poll_target *t = &p->t.targets[i];
 
@@ -799,9 +725,12 @@ static bool once_next(void *state, usec_t now, struct mad_request *ret)
         (void) now;
         if (request_queued(p, ONCE_RETRIES, ret))
                 return true;
-        while (p->n_flights < MAX_FLIGHTS && p->once_position < p->t.n_items)
-                if (request(p, &p->t.items[p->once_position++], ret))
+        while (p->n_flights < MAX_FLIGHTS && p->once_position < p->t.n_items) {
+                const struct poll_item *item = &p->t.items[p->once_position++];
+
+                if (may_request(&p->t.targets[item->target], item->block) && request(p, item, ret))
                         return true;
+        }
         return false;
 }
 
@@ -863,9 +792,8 @@ struct violation_poll *violation_poll_free(struct violation_poll *p)
         (void) m_keys_free(p->config.m_keys);
         poll_targets_done(&p->t);
         free(p->events.items);
-        free(p->clears.items);
-        free(p->ready.items);
-        free(p->checks.items);
+        for (enum todo k = 0; k < N_TODOS; k++)
+                free(p->todo[k].items);
         free(p);
         return NULL;
 }
@@ -880,12 +808,6 @@ void violation_poll_set_config(struct violation_poll *p, usec_t now, const struc
         if (p->t.n_items > 0)
                 then = MIN(then, now + p->config.interval / p->t.n_items);
         set_turns(p, then, p->position);
-}
-
-/* The first item after those that had their turn, in the order of hashes. */
-static uint32_t position_after(const struct poll_targets *t, uint64_t hash)
-{
-        return LOWER_BOUND(item, t->items, t->n_items, item->hash <= hash);
 }
 
 /* Unless the agent has a request for ClassPortInfo: it may be another one now, or the port that had a request is gone. */
@@ -911,8 +833,8 @@ int violation_poll_set_subnet(struct violation_poll *p, usec_t now, const struct
                 return r;
         if (p->t.n_items == 0)
                 p->cycle_began = now;
-        if (p->position > 0)
-                position = position_after(&t, p->t.items[p->position - 1].hash);
+        if (p->position > 0) /* behind the items that had their turn, in the order of hashes */
+                position = LOWER_BOUND(item, t.items, t.n_items, item->hash <= p->t.items[p->position - 1].hash);
         poll_targets_done(&p->t);
         p->t = t;
         set_turns(p, then, position);
@@ -931,10 +853,9 @@ void violation_poll_clear(struct violation_poll *p, struct violation_port port, 
         struct poll_target *t = poll_targets_find(&p->t, port);
 
         if (!p->config.clear_saturated || !t ||
-            (source != VIOLATION_RCV_CONSTRAINT && source != VIOLATION_XMIT_CONSTRAINT) ||
-            t->is_clearing[counter_of(source)])
+            (source != VIOLATION_RCV_CONSTRAINT && source != VIOLATION_XMIT_CONSTRAINT) || t->is_clearing[counter_of(source)])
                 return;
-        t->is_clearing[counter_of(source)] = queue_push(&p->clears, &s);
+        t->is_clearing[counter_of(source)] = queue_push(&p->todo[TODO_CLEAR], &s);
 }
 
 int violations_see_sample(struct violations *violations, usec_t now, const struct violation_sample *s)

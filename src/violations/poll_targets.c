@@ -28,8 +28,7 @@ void poll_targets_done(struct poll_targets *t)
 }
 
 /* What was learned of a port stays; where it is comes from the snapshot. */
-static void add_target(struct poll_targets *t, const struct subnet *s, const struct subnet_port *p,
-                       const struct poll_targets *old)
+static void add_target(struct poll_targets *t, const struct subnet *s, const struct subnet_port *p, const struct poll_targets *old)
 {
         const struct subnet_node *node = subnet_port_node(s, p);
         const struct violation_port port = { .node_guid = node->guid, .number = p->number };

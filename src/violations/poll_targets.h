@@ -46,6 +46,8 @@ struct poll_block_state {
         bool is_pending;     /* an answer is to come, or a check after it */
         bool is_unconfirmed; /* it moved, and is not checked yet */
         uint64_t cycle;      /* in which it was last requested while it was silent */
+        uint64_t values[PMA_N_COUNTERS]; /* as they were read last; PortInfo has only the first */
+        unsigned bits;       /* of them; 0: never read */
 };
 
 struct poll_target {
@@ -58,10 +60,6 @@ struct poll_target {
         uint32_t agent;
         enum poll_wait wait;
         struct poll_block_state blocks[N_BLOCKS];
-        uint64_t counters[PMA_N_COUNTERS]; /* as they were read last */
-        unsigned bits;                   /* of them; 0: never */
-        uint16_t p_key_violations;       /* of PortInfo, as last read */
-        bool has_p_key_violations;
         bool is_clearing[PMA_N_COUNTERS];
 };
 
