@@ -29,7 +29,6 @@ struct counter_change {
 };
 
 /* bits is 1 to 64. A value that does not fit counts as the greatest that does. */
-void violation_counter_see(struct violation_counter *c, usec_t now, unsigned bits, uint64_t value,
-                           struct counter_change *ret);
+struct counter_change violation_counter_see(struct violation_counter *c, usec_t now, unsigned bits, uint64_t value);
 /* pkeyd set it to 0. */
 void violation_counter_cleared(struct violation_counter *c);

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "util/vector.h"
-
 #define AT_START 64
 
 void counter_samples_init(struct counter_samples *l)
@@ -43,11 +41,9 @@ void counter_samples_doubt(struct port_samples *p)
 
 static int grow(struct counter_samples *l)
 {
-        uint32_t n = l->allocated ? l->allocated * 2 : AT_START;
-        size_t n_ports = l->allocated, n_links = l->allocated;
+        uint32_t n = MAX(l->allocated * 2, (uint32_t) AT_START);
 
-        if (vector_reserve(NULL, &l->ports, sizeof(*l->ports), l->n, &n_ports, n) < 0 ||
-            vector_reserve(NULL, &l->links, sizeof(*l->links), l->n, &n_links, n) < 0 ||
+        if (record_array_grow(&l->ports, sizeof(*l->ports), n) < 0 || record_array_grow(&l->links, sizeof(*l->links), n) < 0 ||
             hash_index_reserve(&l->index, n) < 0)
                 return -ENOMEM;
         l->allocated = n;

@@ -13,8 +13,7 @@ struct finder {
 };
 
 /* No port of the snapshot: the addresses in the packet. */
-static int open_stranger(const struct finder *f, struct lid lid, const struct gid *gid, uint32_t by_lid,
-                         struct violation_host *ret)
+static int open_stranger(const struct finder *f, struct lid lid, const struct gid *gid, uint32_t by_lid, struct violation_host *ret)
 {
         const char *remark = "";
 
@@ -40,9 +39,8 @@ static int open_conflict(const struct finder *f, uint32_t by_gid, uint32_t by_li
 
         if (f->plugged_in == by_gid || f->plugged_in == by_lid)
                 return violation_host_open(f->arena, f->subnet, f->plugged_in, ret);
-        r = violation_host_open(f->arena, f->subnet, by_gid, &gid_host);
-        if (r >= 0)
-                r = violation_host_open(f->arena, f->subnet, by_lid, &lid_host);
+        r = violation_host_open(f->arena, f->subnet, by_gid, &gid_host) ?:
+            violation_host_open(f->arena, f->subnet, by_lid, &lid_host);
         if (r < 0)
                 return r;
         ret->label = arena_printf(f->arena, "a port that is %s by GID but %s by LID", gid_host.label, lid_host.label);
@@ -87,13 +85,10 @@ int violation_ends_of_notice(struct arena *a, const struct subnet *subnet, const
                 .arena = a, .subnet = subnet, .lids = lids,
                 .plugged_in = plugged_into(subnet, violation_port_of_notice(subnet, lids, notice)),
         };
+        const struct gid *from = notice->has_gid1 && notice->gid1.id != 0 ? &notice->gid1 : NULL;
+        const struct gid *to = notice->has_gid2 && notice->gid2.id != 0 ? &notice->gid2 : NULL;
         bool to_conflicts;
-        int r;
 
-        r = open_end(&f, notice->lid1, notice->has_gid1 && notice->gid1.id != 0 ? &notice->gid1 : NULL, &ret->from,
-                     &ret->from_conflicts);
-        if (r >= 0)
-                r = open_end(&f, notice->lid2, notice->has_gid2 && notice->gid2.id != 0 ? &notice->gid2 : NULL, &ret->to,
-                             &to_conflicts);
-        return r;
+        return open_end(&f, notice->lid1, from, &ret->from, &ret->from_conflicts) ?:
+               open_end(&f, notice->lid2, to, &ret->to, &to_conflicts);
 }

@@ -37,8 +37,7 @@ uint32_t lid_map_find(const struct lid_map *m, struct lid lid)
         return m->ports[lid.v] - 1;
 }
 
-struct violation_port violation_port_of_notice(const struct subnet *subnet, const struct lid_map *lids,
-                                               const struct notice *notice)
+struct violation_port violation_port_of_notice(const struct subnet *subnet, const struct lid_map *lids, const struct notice *notice)
 {
         bool at_switch = notice->trap == NOTICE_SWITCH_P_KEY && notice->has_switch_port;
         struct violation_port port = {};

@@ -4,6 +4,7 @@
 /* Doubly linked lists of items 0, 1, 2, ...: an item is in at most one of the lists that share an array of links. */
 
 #include "util/hash_index.h"
+#include "util/vector.h"
 
 #define VIOLATION_NONE HASH_INDEX_NONE
 
@@ -15,6 +16,14 @@ struct record_list {
         uint32_t first, last, n;
 };
 
+/* An array of things that the items have, with room for n of them. 0, or -ENOMEM without a change. */
+static inline int record_array_grow(void *array, size_t size, uint32_t n)
+{
+        size_t allocated = 0;
+
+        return vector_reserve(NULL, array, size, 0, &allocated, n);
+}
+
 static inline void record_list_init(struct record_list *l)
 {
         *l = (struct record_list) { VIOLATION_NONE, VIOLATION_NONE, 0 };
@@ -23,25 +32,16 @@ static inline void record_list_init(struct record_list *l)
 static inline void record_list_append(struct record_list *l, struct violation_link *links, uint32_t item)
 {
         links[item] = (struct violation_link) { l->last, VIOLATION_NONE };
-        if (l->last == VIOLATION_NONE)
-                l->first = item;
-        else
-                links[l->last].after = item;
+        *(l->last == VIOLATION_NONE ? &l->first : &links[l->last].after) = item;
         l->last = item;
         l->n++;
 }
 
 static inline void record_list_remove(struct record_list *l, struct violation_link *links, uint32_t item)
 {
-        struct violation_link *k = &links[item];
+        const struct violation_link k = links[item];
 
-        if (k->before == VIOLATION_NONE)
-                l->first = k->after;
-        else
-                links[k->before].after = k->after;
-        if (k->after == VIOLATION_NONE)
-                l->last = k->before;
-        else
-                links[k->after].before = k->before;
+        *(k.before == VIOLATION_NONE ? &l->first : &links[k.before].after) = k.after;
+        *(k.after == VIOLATION_NONE ? &l->last : &links[k.after].before) = k.before;
         l->n--;
 }

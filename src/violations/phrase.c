@@ -46,8 +46,7 @@ struct phrase phrase_duration(usec_t duration)
                 usec_t n = duration / units[i].unit;
 
                 if (n >= 2 || (n == 1 && i == ELEMENTS(units) - 1))
-                        return phrase_count(n + (duration % units[i].unit >= units[i].unit / 2), units[i].one,
-                                            units[i].many);
+                        return phrase_count(n + (duration % units[i].unit >= units[i].unit / 2), units[i].one, units[i].many);
         }
         return (struct phrase) { "a moment" };
 }

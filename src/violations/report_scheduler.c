@@ -112,11 +112,10 @@ static void report_alone(struct report_scheduler *s, usec_t now, uint32_t entry,
 {
         struct violation_entry *e = entry_at(s, entry);
 
-        memset(ret, 0, sizeof(*ret));
-        ret->kind = e->report_saturated ? VIOLATION_SATURATED : e->is_reported ? VIOLATION_MORE : VIOLATION_FIRST;
-        ret->count = e->record.unreported;
-        ret->since = e->record.unreported > 0 ? e->since : 0;
-        ret->n_ports = 1;
+        *ret = (struct violation_report) {
+                .kind = e->report_saturated ? VIOLATION_SATURATED : e->is_reported ? VIOLATION_MORE : VIOLATION_FIRST,
+                .count = e->record.unreported, .since = e->record.unreported > 0 ? e->since : 0, .n_ports = 1,
+        };
         set_reported(s, now, entry, false);
         ret->record = e->record;
         open_interval(s, now);
@@ -127,11 +126,9 @@ static void report_quiet(struct report_scheduler *s, usec_t now, uint32_t entry,
 {
         struct violation_entry *e = entry_at(s, entry);
 
-        memset(ret, 0, sizeof(*ret));
-        ret->kind = VIOLATION_QUIET;
-        ret->count = e->record.episode;
-        ret->since = e->record.episode_began;
-        ret->n_ports = 1;
+        *ret = (struct violation_report) {
+                .kind = VIOLATION_QUIET, .count = e->record.episode, .since = e->record.episode_began, .n_ports = 1,
+        };
         end_episode(s, entry);
         ret->record = e->record;
         open_interval(s, now);
@@ -169,8 +166,7 @@ static void sum_held(struct report_scheduler *s, usec_t now, struct violation_re
 {
         uint32_t i;
 
-        memset(ret, 0, sizeof(*ret));
-        ret->kind = VIOLATION_STORM;
+        *ret = (struct violation_report) { .kind = VIOLATION_STORM };
         while ((i = first_of(s, REPORT_HELD)) != VIOLATION_NONE) {
                 const struct violation_entry *e = entry_at(s, i);
 
@@ -185,8 +181,7 @@ static void sum_quiet(struct report_scheduler *s, struct violation_report *ret)
 {
         uint32_t i;
 
-        memset(ret, 0, sizeof(*ret));
-        ret->kind = VIOLATION_ALL_QUIET;
+        *ret = (struct violation_report) { .kind = VIOLATION_ALL_QUIET };
         while ((i = s->table->lives[LIFE_QUIET].first) != VIOLATION_NONE) {
                 struct violation_record *r = &entry_at(s, i)->record;
 

@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "util/vector.h"
-
 #define AT_START 64
 
 void violation_table_init(struct violation_table *t)
@@ -44,12 +42,10 @@ static int compare_notices(const struct notice *a, const struct notice *b)
 int violation_compare_records(const void *a, const void *b)
 {
         const struct violation_record *x = a, *y = b;
-        int c = violation_port_compare(&x->port, &y->port);
 
-        if (c == 0)
-                c = ORDER(x->source, y->source) ?: violation_compare_hosts(x->host, y->host);
-        c = c ?: compare_notices(&x->notice, &y->notice);
-        return c ?: violation_compare_hosts(x->from, y->from) ?: violation_compare_hosts(x->to, y->to);
+        return violation_port_compare(&x->port, &y->port) ?: ORDER(x->source, y->source) ?:
+               violation_compare_hosts(x->host, y->host) ?: compare_notices(&x->notice, &y->notice) ?:
+               violation_compare_hosts(x->from, y->from) ?: violation_compare_hosts(x->to, y->to);
 }
 
 static uint64_t hash_of(const struct violation_record *r)
@@ -123,22 +119,14 @@ void violation_table_set_report_state(struct violation_table *t, uint32_t entry,
                 record_list_append(&t->reports[state], t->report_links, entry);
 }
 
-/* One array of the entries' kind, with room for n. */
-static int grow_array(void *array, size_t size, uint32_t n)
-{
-        size_t allocated = 0;
-
-        return vector_reserve(NULL, array, size, 0, &allocated, n);
-}
-
 static int grow(struct violation_table *t)
 {
-        uint32_t n = t->allocated ? t->allocated * 2 : AT_START;
+        uint32_t n = MAX(t->allocated * 2, (uint32_t) AT_START);
 
-        if (grow_array(&t->entries, sizeof(*t->entries), n) < 0 ||
-            grow_array(&t->life_links, sizeof(*t->life_links), n) < 0 ||
-            grow_array(&t->report_links, sizeof(*t->report_links), n) < 0 ||
-            grow_array(&t->sorted, sizeof(*t->sorted), n) < 0 || hash_index_reserve(&t->index, n) < 0)
+        if (record_array_grow(&t->entries, sizeof(*t->entries), n) < 0 ||
+            record_array_grow(&t->life_links, sizeof(*t->life_links), n) < 0 ||
+            record_array_grow(&t->report_links, sizeof(*t->report_links), n) < 0 ||
+            record_array_grow(&t->sorted, sizeof(*t->sorted), n) < 0 || hash_index_reserve(&t->index, n) < 0)
                 return -ENOMEM;
         t->allocated = n;
         return 0;

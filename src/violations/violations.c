@@ -142,7 +142,7 @@ int violations_see_counter(struct violations *v, usec_t now, struct violation_po
         if (!p)
                 return -ENOMEM;
         c = p->counters[source];
-        violation_counter_see(&c, now, bits, value, &change);
+        change = violation_counter_see(&c, now, bits, value);
         r = update_record(v, now, p, source, bits, &change);
         if (r < 0)
                 return r;

@@ -188,8 +188,8 @@ WRONGS = [
     # violations
     Wrong("violations-first-look-counts", COUNTER, ".count = c->seen ? moved(c, value) : 0,", ".count = moved(c, value),"),
     Wrong("violations-small-ones-go-round", COUNTER, "if (c->bits > VIOLATION_COUNTER_SATURATING_BITS && ", "if ("),
-    Wrong("violations-a-reset-counts-nothing", COUNTER, "        return value;\n}\n\nvoid violation_counter_see",
-          "        return 0;\n}\n\nvoid violation_counter_see"),
+    Wrong("violations-a-reset-counts-nothing", COUNTER, "        return value;\n}\n\nstruct counter_change violation_counter_see",
+          "        return 0;\n}\n\nstruct counter_change violation_counter_see"),
     Wrong("violations-saturated-every-time", COUNTER, ".newly_saturated = saturated && !c->saturated,",
           ".newly_saturated = saturated,"),
     Wrong("violations-cleared-is-not-known", COUNTER, "        c->value = 0;\n", ""),
