@@ -6,6 +6,8 @@
 
 #include "util/vector.h"
 
+#define NO_NAME UINT32_MAX
+
 /* The last known membership of an endport in one partition. `name` is an index into names. */
 struct item {
         uint16_t base;
@@ -90,19 +92,18 @@ static int copy_policy_names(struct learning *l)
         return 0;
 }
 
-/* Copies a name of the old history, once. */
-static int keep_name(struct learning *l, uint32_t old_name, uint32_t *ret)
+/* The index of a name of the old history, which is copied once; NO_NAME: memory is out. */
+static uint32_t keep_name(struct learning *l, uint32_t old_name)
 {
         struct membership_history *to = l->to;
 
         if (l->names[old_name] == 0) {
                 to->names[to->n_names] = arena_strdup(to->arena, l->old->names[old_name]);
                 if (!to->names[to->n_names])
-                        return -ENOMEM;
+                        return NO_NAME;
                 l->names[old_name] = ++to->n_names;
         }
-        *ret = l->names[old_name] - 1;
-        return 0;
+        return l->names[old_name] - 1;
 }
 
 /* --- changes ---------------------------------------------------------------------------------------------------- */
@@ -115,7 +116,7 @@ static int add_change(struct membership_history *to, const struct membership_cha
 {
         struct membership_change *added;
 
-        if (VECTOR_GROW(NULL, to->changes, to->n_changes, to->allocated) < 0)
+        if (name == NO_NAME || VECTOR_GROW(NULL, to->changes, to->n_changes, to->allocated) < 0)
                 return -ENOMEM;
         added = &to->changes[to->n_changes++];
         *added = *change;
@@ -132,19 +133,18 @@ static int keep_changes(struct learning *l)
 
         for (uint32_t i = 0; i < l->old->n_changes; i++) {
                 const struct membership_change *c = &l->old->changes[i];
-                uint32_t at = LOWER_BOUND(new, to->changes, n_new, compare_changes(new, c) < 0), name;
+                uint32_t at = LOWER_BOUND(new, to->changes, n_new, compare_changes(new, c) < 0);
 
                 if (at < n_new && compare_changes(&to->changes[at], c) == 0)
                         continue;
-                if (keep_name(l, c->name, &name) < 0 || add_change(to, c, name) < 0)
+                if (add_change(to, c, keep_name(l, c->name)) < 0)
                         return -ENOMEM;
         }
         SORT(to->changes, to->n_changes, compare_changes);
         return 0;
 }
 
-static int note_change(struct learning *l, const struct known_port *old_port, const struct item *before,
-                       const struct item *after)
+static int note_change(struct learning *l, const struct known_port *old_port, const struct item *before, const struct item *after)
 {
         bool was_away = old_port->learning != l->old->n_learned && old_port->generation != l->generation;
         const struct membership_change change = {
@@ -157,16 +157,10 @@ static int note_change(struct learning *l, const struct known_port *old_port, co
                 .away_since = was_away ? old_port->seen : 0,
                 .when = l->now,
         };
-        uint32_t name;
-        int r = 0;
 
         if (change.before == change.after)
                 return 0;
-        if (after)
-                name = after->name;
-        else
-                r = keep_name(l, before->name, &name);
-        return r < 0 ? r : add_change(l->to, &change, name);
+        return add_change(l->to, &change, after ? after->name : keep_name(l, before->name));
 }
 
 /* Notes what changed for one endport. */
@@ -199,8 +193,8 @@ static void drop_oldest_changes(struct membership_history *m)
 
 /* --- endports --------------------------------------------------------------------------------------------------- */
 
-/* The memberships of endport `index` of the subnet. */
-static void learn_port(struct learning *l, uint32_t index, const struct known_port *before)
+/* The memberships of endport `index` of the subnet, and what changed in them since `before`; NULL: it is new. */
+static int learn_port(struct learning *l, uint32_t index, const struct known_port *before)
 {
         const struct memberships *given = l->given;
         struct membership_history *to = l->to;
@@ -225,6 +219,7 @@ static void learn_port(struct learning *l, uint32_t index, const struct known_po
                 };
         }
         qsort(&to->items[port->first], port->n, sizeof(*to->items), compare_items);
+        return before ? compare_port(l, before, port) : 0;
 }
 
 /* An endport that is not in the subnet stays as it was. */
@@ -237,12 +232,11 @@ static int keep_port(struct learning *l, const struct known_port *before)
         port->first = to->n_items;
         for (uint32_t i = 0; i < before->n; i++) {
                 struct item *item = &to->items[to->n_items++];
-                int r;
 
                 *item = l->old->items[before->first + i];
-                r = keep_name(l, item->name, &item->name);
-                if (r < 0)
-                        return r;
+                item->name = keep_name(l, item->name);
+                if (item->name == NO_NAME)
+                        return -ENOMEM;
         }
         return 0;
 }
@@ -269,23 +263,17 @@ static int merge_ports(struct learning *l)
         while (r >= 0) {
                 const struct known_port *before = j < old->n_ports ? &old->ports[j] : NULL;
                 uint32_t index = next_endport(s, &i);
-                struct guid guid = index == SUBNET_NONE ? (struct guid) {} : s->ports[index].guid;
+                int order;
 
                 if (!before && index == SUBNET_NONE)
                         return 0;
-                if (before && (index == SUBNET_NONE || before->guid.v < guid.v)) {
-                        if (!l->forget[j])
-                                r = keep_port(l, before);
-                        j++;
-                } else if (!before || before->guid.v > guid.v) {
-                        learn_port(l, index, NULL);
-                        i++;
-                } else {
-                        learn_port(l, index, before);
-                        r = compare_port(l, before, &l->to->ports[l->to->n_ports - 1]);
-                        i++;
-                        j++;
-                }
+                order = !before ? 1 : index == SUBNET_NONE ? -1 : ORDER(before->guid.v, s->ports[index].guid.v);
+                if (order >= 0)
+                        r = learn_port(l, index, order == 0 ? before : NULL);
+                else if (!l->forget[j])
+                        r = keep_port(l, before);
+                i += order >= 0;
+                j += order <= 0;
         }
         return r;
 }
@@ -338,14 +326,8 @@ static int make_room(struct learning *l)
 
 static int learn(struct learning *l)
 {
-        int r = make_room(l);
+        int r = make_room(l) ?: choose_forgotten(l) ?: merge_ports(l) ?: keep_changes(l);
 
-        if (r >= 0)
-                r = choose_forgotten(l);
-        if (r >= 0)
-                r = merge_ports(l);
-        if (r >= 0)
-                r = keep_changes(l);
         if (r >= 0)
                 drop_oldest_changes(l->to);
         return r;
@@ -369,20 +351,16 @@ int membership_history_learn(struct membership_history *h, usec_t now, uint64_t 
 
 /* --- queries ---------------------------------------------------------------------------------------------------- */
 
-const struct membership_change *membership_history_of(const struct membership_history *h, struct guid port_guid,
-                                                      uint32_t *ret_n)
+const struct membership_change *membership_history_of(const struct membership_history *h, struct guid port_guid, uint32_t *ret_n)
 {
-        uint32_t first = LOWER_BOUND(change, h->changes, h->n_changes, change->port_guid.v < port_guid.v),
-                 end = first;
+        uint32_t first = LOWER_BOUND(change, h->changes, h->n_changes, change->port_guid.v < port_guid.v);
+        uint32_t end = LOWER_BOUND(change, h->changes, h->n_changes, change->port_guid.v <= port_guid.v);
 
-        while (end < h->n_changes && h->changes[end].port_guid.v == port_guid.v)
-                end++;
         *ret_n = end - first;
         return end > first ? &h->changes[first] : NULL;
 }
 
-const struct membership_change *membership_history_find(const struct membership_history *h, struct guid port_guid,
-                                                        uint16_t base)
+const struct membership_change *membership_history_find(const struct membership_history *h, struct guid port_guid, uint16_t base)
 {
         const struct membership_change wanted = { .port_guid = port_guid, .base = base };
         uint32_t i = LOWER_BOUND(change, h->changes, h->n_changes, compare_changes(change, &wanted) < 0);

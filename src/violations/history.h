@@ -45,15 +45,12 @@ DEFINE_CLEANUP(struct membership_history *, membership_history_free)
 /* The memberships from now on; `now` never goes back. If both the snapshot and the generation are new, call it first for the old
  * generation with the new snapshot: else a host that was plugged in elsewhere would be changed by the new generation. 0 or -ENOMEM
  * (then nothing was learned). */
-int membership_history_learn(struct membership_history *h, usec_t now, uint64_t generation,
-                             const struct memberships *m);
+int membership_history_learn(struct membership_history *h, usec_t now, uint64_t generation, const struct memberships *m);
 
 /* NULL: no change is known. */
-const struct membership_change *membership_history_find(const struct membership_history *h, struct guid port_guid,
-                                                        uint16_t base);
+const struct membership_change *membership_history_find(const struct membership_history *h, struct guid port_guid, uint16_t base);
 /* All that are known of an endport, ascending base. */
-const struct membership_change *membership_history_of(const struct membership_history *h, struct guid port_guid,
-                                                      uint32_t *ret_n);
+const struct membership_change *membership_history_of(const struct membership_history *h, struct guid port_guid, uint32_t *ret_n);
 /* Since when every change of this endport is known: since it was first seen, or since the newest change that had to make room.
  * USEC_INFINITY: it was never seen. */
 usec_t membership_history_known_since(const struct membership_history *h, struct guid port_guid);
