@@ -128,8 +128,7 @@ static void fill_fields(struct facts *f)
         if (host_is_known(&f->host)) {
                 set_endport(f, &f->host);
                 out->switch_name = f->host.at_switch;
-                out->names_sender =
-                                f->record->source == VIOLATION_RCV_CONSTRAINT && f->is_switch_port && f->filter == FILTER_ON;
+                out->names_sender = f->record->source == VIOLATION_RCV_CONSTRAINT && f->is_switch_port && f->filter == FILTER_ON;
         } else if (f->is_switch_port) {
                 out->switch_name = out->counted_by;
         }
@@ -146,18 +145,16 @@ static void fill_notice_fields(struct facts *f)
         const struct memberships *m = f->input->memberships;
         struct attribution *out = f->out;
         const struct violation_host *host = &f->host;
-        bool from_is_known, to_is_known;
+        bool from_is_known = host_is_known(f->record->from);
         int i;
 
         f->from = *f->record->from;
         f->to = *f->record->to;
-        from_is_known = host_is_known(&f->from);
-        to_is_known = host_is_known(&f->to);
         out->names_sender = from_is_known;
         /* what passes a leaf port comes from the endport that is plugged in or goes to it */
         if (f->is_switch_port && host_is_known(host) && f->from.guid.v != host->guid.v && f->to.guid.v != host->guid.v) {
                 out->names_sender = false;
-                add_remark(f, from_is_known && to_is_known ? REMARK_WIRING_CONFLICT : REMARK_WIRING);
+                add_remark(f, from_is_known && host_is_known(&f->to) ? REMARK_WIRING_CONFLICT : REMARK_WIRING);
         }
         if (out->names_sender)
                 host = &f->from;
@@ -183,13 +180,11 @@ static struct beginning beginning_of(const struct violation_record *r)
 
 int attribution_open(struct facts *f)
 {
-        int r = find_counted_port(f);
+        int r = find_counted_port(f) ?: find_host(f);
 
-        f->began = beginning_of(f->record);
-        if (r >= 0)
-                r = find_host(f);
         if (r < 0)
                 return r;
+        f->began = beginning_of(f->record);
         fill_fields(f);
         if (violation_source_is_notice(f->record->source))
                 fill_notice_fields(f);

@@ -27,11 +27,10 @@ static bool may_be_cause(const struct worst *one, const struct membership_change
 
 static usec_t find_cause(const struct attribution_input *in, const struct worst *one)
 {
-        const struct membership_change *changes;
-        usec_t cause = 0;
         uint32_t n;
+        const struct membership_change *changes = membership_history_of(in->history, one->guid, &n);
+        usec_t cause = 0;
 
-        changes = membership_history_of(in->history, one->guid, &n);
         for (uint32_t i = 0; i < n; i++)
                 if (may_be_cause(one, &changes[i]))
                         cause = MAX(cause, changes[i].when);
@@ -40,9 +39,8 @@ static usec_t find_cause(const struct attribution_input *in, const struct worst 
 
 static bool has_part(const struct attribution_input *in, const struct worst *one, const struct membership_change *change)
 {
-        const struct membership_change *own;
+        const struct membership_change *own = membership_history_find(in->history, one->guid, change->base);
 
-        own = membership_history_find(in->history, one->guid, change->base);
         return own && own->generation == change->generation && own->when == change->when && own->after == change->after &&
                may_be_cause(one, own) && own->when == one->cause;
 }
@@ -65,10 +63,9 @@ static struct shared_change find_shared(const struct attribution_input *in, cons
         struct shared_change best = {};
 
         for (uint32_t i = 0; i < n; i++) {
-                const struct membership_change *changes;
                 uint32_t n_changes;
+                const struct membership_change *changes = membership_history_of(in->history, worst[i].guid, &n_changes);
 
-                changes = membership_history_of(in->history, worst[i].guid, &n_changes);
                 for (uint32_t j = 0; j < n_changes; j++) {
                         struct shared_change shared;
 
@@ -97,8 +94,8 @@ static void add_shared(struct text *w, const struct attribution_input *in, struc
                 text_add(w, "; all of these were ");
         else
                 text_add(w, "; %u of these %u were ", shared.n, n);
-        text_add(w, shared.change->after == MEMBERSHIP_NONE ? "taken out of" : "made limited members of");
-        text_add(w, " %s (0x%04x) ", shared.change->partition, (unsigned) shared.change->base);
+        text_add(w, "%s %s (0x%04x) ", shared.change->after == MEMBERSHIP_NONE ? "taken out of" : "made limited members of",
+                 shared.change->partition, (unsigned) shared.change->base);
         attribution_add_when(w, in, shared.change);
         /* it is no accident if all of them began between the same two samples as the edit */
         if (shared.n == n)

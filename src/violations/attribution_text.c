@@ -213,15 +213,14 @@ void attribution_add_when(struct text *w, const struct attribution_input *input,
                 text_add(w, " by generation %" PRIu64, change->generation);
 }
 
-/* Of the same time and kind. */
+/* Of the same time and kind: both put into something, both taken out, or both changed in the same way. */
 static bool is_like(const struct membership_change *a, const struct membership_change *b)
 {
-        if (a->when != b->when || a->generation != b->generation)
-                return false;
-        if (a->after == MEMBERSHIP_NONE || a->before == MEMBERSHIP_NONE)
-                return (a->after == MEMBERSHIP_NONE) == (b->after == MEMBERSHIP_NONE) &&
-                       (a->before == MEMBERSHIP_NONE) == (b->before == MEMBERSHIP_NONE);
-        return a->before == b->before && a->after == b->after;
+        bool both_in = a->before == MEMBERSHIP_NONE && b->before == MEMBERSHIP_NONE;
+        bool both_out = a->after == MEMBERSHIP_NONE && b->after == MEMBERSHIP_NONE;
+
+        return a->when == b->when && a->generation == b->generation && (both_out || a->before == b->before) &&
+               (both_in || a->after == b->after);
 }
 
 static void add_consequence(struct text *w, const struct facts *f)
