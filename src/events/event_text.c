@@ -69,35 +69,24 @@ static void add_difference(struct text *t, const struct discrepancy *d)
                 text_add(t, "%sits enforcement bits differ", t->n > 0 ? ", " : "");
 }
 
-static struct log_about about_event(const struct generation *g, const struct watch_event *e)
-{
-        return (struct log_about) {
-                .generation = g ? g->number : 0,
-                .node = e->label,
-                .port_guid = e->port_guid,
-                .lid = e->lid,
-                .port = e->number,
-        };
-}
-
 /* Which events are logged, and in which mode. */
 struct log_kind {
         enum watch_kind kind;
         enum log_event event;
-        bool enforce, audit, standby;
+        bool enforce, standby; /* all are in audit mode */
         const char *sentence; /* after the port */
 };
 
 static const struct log_kind kinds_to_log[] = {
-        { WATCH_NEW, LOG_EVENT_PORT_NEW, true, true, true, "new in the fabric" },
-        { WATCH_RETURNED, LOG_EVENT_PORT_RETURNED, true, true, true, "in the fabric again" },
-        { WATCH_GONE, LOG_EVENT_PORT_GONE, true, true, true, "no longer in the fabric" },
-        { WATCH_UNREACHABLE, LOG_EVENT_PORT_UNREACHABLE, true, true, true, "P_Key table cannot be read" },
-        { WATCH_BACK, LOG_EVENT_PORT_BACK, true, true, true, "P_Key table can be read again" },
-        { WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, true, false, "another program changed the P_Key table" },
-        { WATCH_DIFFERS, LOG_EVENT_TABLE_DIFFERS, false, true, false, "P_Key table does not match the policy" },
-        { WATCH_RIGHT, LOG_EVENT_TABLE_RIGHT, false, true, false, "P_Key table matches the policy again" },
-        { WATCH_REPAIRED, LOG_EVENT_DRIFT_REPAIRED, true, true, false, "P_Key table matches the policy again" },
+        { WATCH_NEW, LOG_EVENT_PORT_NEW, true, true, "new in the fabric" },
+        { WATCH_RETURNED, LOG_EVENT_PORT_RETURNED, true, true, "in the fabric again" },
+        { WATCH_GONE, LOG_EVENT_PORT_GONE, true, true, "no longer in the fabric" },
+        { WATCH_UNREACHABLE, LOG_EVENT_PORT_UNREACHABLE, true, true, "P_Key table cannot be read" },
+        { WATCH_BACK, LOG_EVENT_PORT_BACK, true, true, "P_Key table can be read again" },
+        { WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, false, "another program changed the P_Key table" },
+        { WATCH_DIFFERS, LOG_EVENT_TABLE_DIFFERS, false, false, "P_Key table does not match the policy" },
+        { WATCH_RIGHT, LOG_EVENT_TABLE_RIGHT, false, false, "P_Key table matches the policy again" },
+        { WATCH_REPAIRED, LOG_EVENT_DRIFT_REPAIRED, true, false, "P_Key table matches the policy again" },
 };
 
 /* The origin of the M_Key that this port did not answer to. */
@@ -108,29 +97,26 @@ static const char *m_key_of_silent(const struct generation *g, struct guid port_
 
 static void log_one(struct log *l, const struct log_kind *k, const struct generation *g, const struct watch_event *e)
 {
-        struct log_about about = about_event(g, e);
+        struct log_about about = {
+                .generation = g ? g->number : 0, .node = e->label, .port_guid = e->port_guid, .lid = e->lid, .port = e->number,
+        };
         struct p_key keys[2 * MAX_P_KEYS];
         _cleanup_text_ struct text detail = {};
 
         if (e->differs) {
-                uint32_t n_missing = MIN(e->differs->n_missing, (uint32_t) MAX_P_KEYS);
-                uint32_t n_unexpected = MIN(e->differs->n_unexpected, (uint32_t) MAX_P_KEYS);
-
                 add_difference(&detail, e->differs);
-                if (n_missing > 0)
-                        memcpy(keys, e->differs->missing, n_missing * sizeof(keys[0]));
-                if (n_unexpected > 0)
-                        memcpy(keys + n_missing, e->differs->unexpected, n_unexpected * sizeof(keys[0]));
                 about.p_keys = keys;
-                about.n_p_keys = n_missing + n_unexpected;
+                for (uint32_t i = 0; i < MIN(e->differs->n_missing, (uint32_t) MAX_P_KEYS); i++)
+                        keys[about.n_p_keys++] = e->differs->missing[i];
+                for (uint32_t i = 0; i < MIN(e->differs->n_unexpected, (uint32_t) MAX_P_KEYS); i++)
+                        keys[about.n_p_keys++] = e->differs->unexpected[i];
         }
         if (e->incomplete)
                 text_add(&detail, "not queried: %s did not answer all discovery queries", e->incomplete);
         else if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_REFUSED)
                 text_add(&detail, "status 0x%04x, %s", (unsigned) e->mad_status, mad_status_to_string(e->mad_status));
         else if (e->kind == WATCH_UNREACHABLE && e->failure == MAD_TIMED_OUT)
-                text_add(&detail, "%s: " M_KEY_SILENCE_FORMAT, mad_outcome_to_string(e->failure),
-                         m_key_of_silent(g, e->port_guid));
+                text_add(&detail, "%s: " M_KEY_SILENCE_FORMAT, mad_outcome_to_string(e->failure), m_key_of_silent(g, e->port_guid));
         else if (e->kind == WATCH_UNREACHABLE)
                 text_add(&detail, "%s", mad_outcome_to_string(e->failure));
         if (!detail.failed)
@@ -163,8 +149,7 @@ static void log_kind(struct log *l, const struct log_kind *k, const struct gener
 }
 
 /* All that another partition manager changed on one switch is one entry. */
-static void log_rewrite(struct log *l, const struct generation *g, const struct subnet *subnet,
-                        const struct watch_rewrite *w)
+static void log_rewrite(struct log *l, const struct generation *g, const struct subnet *subnet, const struct watch_rewrite *w)
 {
         const struct subnet_node *node = &subnet->nodes[w->node];
         char name[SUBNET_NAME_SIZE];
@@ -187,12 +172,11 @@ static bool log_rewrites(struct log *l, const struct log_kind *drifted, const st
 {
         _cleanup_arena_ struct arena *a = arena_new();
         struct watch_rewrite *rewrites;
-        const struct watch_event *events;
         struct watch_event *rest;
         uint32_t n_rewrites, n, n_rest = 0;
+        const struct watch_event *events = watch_report_events(report, WATCH_DRIFTED, &n);
         bool *is_part;
 
-        events = watch_report_events(report, WATCH_DRIFTED, &n);
         if (!a || !g || g->settings->writer != WRITER_DIRECT ||
             watch_find_rewrites(a, subnet, report, &rewrites, &n_rewrites, &is_part) < 0 || n_rewrites == 0)
                 return false;
@@ -221,7 +205,7 @@ void event_text_watch(struct log *l, const struct generation *g, const struct wa
         for (size_t i = 0; i < ELEMENTS(kinds_to_log); i++) {
                 const struct log_kind *k = &kinds_to_log[i];
 
-                if (!(audit ? k->audit : k->enforce) || (standby && !k->standby))
+                if ((!audit && !k->enforce) || (standby && !k->standby))
                         continue;
                 if (k->kind == WATCH_DRIFTED && log_rewrites(l, k, g, subnet, report))
                         continue;
@@ -389,56 +373,40 @@ static uint64_t digest_outcome(uint64_t h, const struct plan_write *w, const str
         return hash_mix(hash_mix(hash_mix(h, w->port), w->block), o->reason);
 }
 
-/* Ports that could not be read have an entry of event_text_watch(). */
-static bool is_failure_to_log(const struct observed *observed, const struct plan_write *w, const struct apply_outcome *o)
-{
-        return o->state == APPLY_FAILED && o->reason != APPLY_ABORTED && observed->tables[w->port].source == TABLE_READ;
-}
-
 struct failures {
         uint64_t digest;  /* 0: none */
         uint32_t to_log;
 };
 
-static struct failures count_failures(const struct plan *plan, const struct observed *observed,
-                                      const struct apply *apply)
+/* The failed writes, of which the first EVENT_TEXT_MAX are logged; l: NULL: none. */
+static struct failures visit_failures(struct log *l, const struct generation *g, const struct plan *plan,
+                                      const struct observed *observed, const struct apply *apply)
 {
         struct failures f = {};
 
-        for (int phase = 0; phase < PLAN_N_PHASES; phase++)
+        for (enum plan_phase phase = 0; phase < PLAN_N_PHASES; phase++)
                 for (uint32_t i = 0; i < plan->steps[phase].n_writes; i++) {
                         const struct plan_write *w = &plan->steps[phase].writes[i];
-                        const struct apply_outcome *o = apply_outcome(apply, (enum plan_phase) phase, i);
+                        const struct apply_outcome *o = apply_outcome(apply, phase, i);
 
-                        if (o->state == APPLY_FAILED)
-                                f.digest = digest_outcome(f.digest ? f.digest : 1, w, o);
-                        f.to_log += is_failure_to_log(observed, w, o);
+                        if (o->state != APPLY_FAILED)
+                                continue;
+                        f.digest = digest_outcome(f.digest ? f.digest : 1, w, o);
+                        /* ports that could not be read have an entry of event_text_watch() */
+                        if (o->reason == APPLY_ABORTED || observed->tables[w->port].source != TABLE_READ)
+                                continue;
+                        if (l && f.to_log < EVENT_TEXT_MAX)
+                                log_failed_write(l, g, plan, w, phase, o);
+                        f.to_log++;
                 }
         return f;
-}
-
-static void log_failed_writes(struct log *l, const struct generation *g, const struct plan *plan,
-                              const struct observed *observed, const struct apply *apply)
-{
-        uint32_t n = 0;
-
-        for (int phase = 0; phase < PLAN_N_PHASES; phase++)
-                for (uint32_t i = 0; i < plan->steps[phase].n_writes && n < EVENT_TEXT_MAX; i++) {
-                        const struct plan_write *w = &plan->steps[phase].writes[i];
-                        const struct apply_outcome *o = apply_outcome(apply, (enum plan_phase) phase, i);
-
-                        if (!is_failure_to_log(observed, w, o))
-                                continue;
-                        log_failed_write(l, g, plan, w, (enum plan_phase) phase, o);
-                        n++;
-                }
 }
 
 void event_text_apply(struct log *l, struct generation *g, const struct plan *plan, const struct observed *observed,
                       const struct apply *apply, usec_t duration, uint64_t *failures)
 {
         struct log_about about = { .generation = g->number };
-        struct failures now = count_failures(plan, observed, apply);
+        struct failures now = visit_failures(NULL, g, plan, observed, apply);
         struct apply_summary summary;
         _cleanup_text_ struct text t = {};
 
@@ -456,7 +424,7 @@ void event_text_apply(struct log *l, struct generation *g, const struct plan *pl
                 return;
         }
         *failures = now.digest;
-        log_failed_writes(l, g, plan, observed, apply);
+        (void) visit_failures(l, g, plan, observed, apply);
         text_add(&t, ", %u failed, %u held back", summary.failed, summary.held);
         if (now.to_log > EVENT_TEXT_MAX)
                 text_add(&t, " (%u are named above)", EVENT_TEXT_MAX);
@@ -506,12 +474,10 @@ void event_text_held(struct log *l, const struct generation *g, const struct sub
         _cleanup_arena_ struct arena *a = arena_new();
         struct held_words words = { .arena = a, .subnet = subnet, .known = known, .policy = g->policy, .now = now };
         const struct log_about about = { .generation = g->number };
-        const struct held *const *items;
-        uint64_t digest;
         size_t n;
+        const struct held *const *items = held_list_items(held, &n);
+        uint64_t digest = digest_held(items, n);
 
-        items = held_list_items(held, &n);
-        digest = digest_held(items, n);
         if (digest == *reported || !a)
                 return;
         *reported = digest;

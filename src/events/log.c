@@ -13,23 +13,18 @@ struct item {
 /* Entries share an arena. The first entry after all were taken begins another one. */
 struct log {
         struct arena *arena;
-        struct item *first, **end;
+        struct item *first, *last; /* last: only if there is a first one */
 };
 
 struct log *log_new(void)
 {
-        struct log *l = calloc(1, sizeof(*l));
-
-        if (l)
-                l->end = &l->first;
-        return l;
+        return calloc(1, sizeof(struct log));
 }
 
 struct log *log_free(struct log *l)
 {
-        if (!l)
-                return NULL;
-        arena_free(l->arena);
+        if (l)
+                arena_free(l->arena);
         free(l);
         return NULL;
 }
@@ -53,8 +48,8 @@ static void append(struct log *l, struct item *item)
 {
         if (!item->entry.text)
                 return;
-        *l->end = item;
-        l->end = &item->next;
+        *(l->first ? &l->last->next : &l->first) = item;
+        l->last = item;
 }
 
 static const char *copy_text(struct log *l, const char *text)
@@ -83,35 +78,19 @@ static void copy_about(struct log *l, const struct log_about *from, struct item 
         to->where = &item->where;
 }
 
-__attribute__((format(printf, 4, 0))) static void add(struct log *l, enum log_event event, const struct log_about *about,
-                                                      const char *format, va_list ap)
+void log_add(struct log *l, enum log_event event, const struct log_about *about, const char *format, ...)
 {
         struct item *item = add_item(l, event);
+        va_list ap;
 
         if (!item)
                 return;
+        va_start(ap, format);
         item->entry.text = arena_vprintf(l->arena, format, ap);
+        va_end(ap);
         if (about)
                 copy_about(l, about, item);
         append(l, item);
-}
-
-void log_add(struct log *l, enum log_event event, const struct log_about *about, const char *format, ...)
-{
-        va_list ap;
-
-        va_start(ap, format);
-        add(l, event, about, format, ap);
-        va_end(ap);
-}
-
-void log_debug(struct log *l, const char *format, ...)
-{
-        va_list ap;
-
-        va_start(ap, format);
-        add(l, LOG_EVENT_DEBUG, NULL, format, ap);
-        va_end(ap);
 }
 
 void log_add_finding(struct log *l, enum log_event event, uint64_t generation, const struct finding *finding)
@@ -133,7 +112,5 @@ const struct log_entry *log_next(struct log *l)
         if (!item)
                 return NULL;
         l->first = item->next;
-        if (!l->first)
-                l->end = &l->first;
         return &item->entry;
 }

@@ -60,7 +60,7 @@ struct log *log_free(struct log *l);
 void log_add(struct log *l, enum log_event event, const struct log_about *about, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
 void log_add_finding(struct log *l, enum log_event event, uint64_t generation, const struct finding *finding);
-void log_debug(struct log *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define log_debug(l, ...) log_add((l), LOG_EVENT_DEBUG, NULL, __VA_ARGS__)
 
 /* Takes the next entry, which is valid until the log is used again; NULL: there is none. */
 const struct log_entry *log_next(struct log *l);

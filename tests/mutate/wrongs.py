@@ -514,9 +514,9 @@ WRONGS += [
     Wrong("writer-held-is-not-logged", WRITER, "                report_held(w);\n", "                (void) report_held;\n"),
     Wrong("writer-held-is-carried-out", WRITER, "if (w->n_files > 0 && !has_held(w) && ", "if (w->n_files > 0 && "),
     # texts and the small parts
-    Wrong("text-standby-names-drift", EVENT_TEXT, "{ WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, true, false, ", "{ WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, true, true, "),
+    Wrong("text-standby-names-drift", EVENT_TEXT, "{ WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, false, ", "{ WATCH_DRIFTED, LOG_EVENT_DRIFT_FOUND, true, true, "),
     Wrong("text-one-more-is-many", EVENT_TEXT, "        if (n > EVENT_TEXT_MAX) {", "        if (n >= EVENT_TEXT_MAX) {"),
-    Wrong("text-p-keys-of-one-kind", EVENT_TEXT, "about.n_p_keys = n_missing + n_unexpected;", "about.n_p_keys = n_missing;"),
+    Wrong("text-p-keys-of-one-kind", EVENT_TEXT, "keys[about.n_p_keys++] = e->differs->unexpected[i];", "keys[about.n_p_keys] = e->differs->unexpected[i];"),
     Wrong("text-standby-again", EVENT_TEXT, "        *reported = digest;\n        if (digest == 0) {\n", "        if (digest == 0) {\n"),
     Wrong("text-failures-again", EVENT_TEXT, "        *failures = now.digest;\n", ""),
     Wrong("text-failures-forgotten-too-late", EVENT_TEXT, "                *failures = 0;\n", ""),
@@ -536,7 +536,7 @@ WRONGS += [
     Wrong("snapshot-not-asked-is-assumed", CONTROL_SNAPSHOT, "                        continue; /* was not queried */\n", "                        to->source = TABLE_ASSUMED;\n"),
     Wrong("snapshot-failure-stays", CONTROL_SNAPSHOT, "                to->failure = from->failure;\n", "                to->failure = MAX(to->failure, from->failure);\n"),
     Wrong("snapshot-silent-is-read", CONTROL_SNAPSHOT, "                        to->source = TABLE_ASSUMED;\n", "                        to->source = TABLE_READ;\n"),
-    Wrong("log-loses-behind-the-last", CONTROL_LOG, "        if (!l->first)\n                l->end = &l->first;\n        return &item->entry;", "        return &item->entry;"),
+    Wrong("log-loses-behind-the-last", CONTROL_LOG, "*(l->first ? &l->last->next", "*(l->last ? &l->last->next"),
     Wrong("query-without-the-key", QUERY, ".key = q->m_key,", ".key = 0,"),
     Wrong("query-init-works", QUERY, "        if (q->info.state == PORT_STATE_INIT)\n", "        if (false)\n"),
     # SM tracking
