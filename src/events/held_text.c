@@ -33,9 +33,8 @@ static int find_node(const struct held_words *words, struct knowledge_name name,
                 port = subnet_find_port(words->subnet, i, name.number);
                 if (port != SUBNET_NONE && words->subnet->ports[port].guid.v)
                         *ret_port = words->subnet->ports[port].guid;
-                return 0;
         }
-        if (!known)
+        if (i != SUBNET_NONE || !known)
                 return 0;
         return node_description_split(words->arena, known->description, strlen(known->description), &ret->description, &ret->name,
                                       &ret->device);
@@ -70,14 +69,20 @@ int held_port_find(const struct held_words *words, struct knowledge_name name, s
         return ret->label && (ret->place || !is_place) && (ret->forget || name.kind == KNOWLEDGE_LEAF) ? 0 : -ENOMEM;
 }
 
+/* The same while a text is written; false: memory is out, and the text failed. */
+static bool find_port(const struct held_words *words, struct knowledge_name name, struct text *t, struct held_port *ret)
+{
+        bool found = held_port_find(words, name, ret) == 0;
+
+        t->failed |= !found;
+        return found;
+}
+
 static const char *label_of(const struct held_words *words, struct knowledge_name name, struct text *t)
 {
         struct held_port port;
 
-        if (held_port_find(words, name, &port) == 0)
-                return port.label;
-        t->failed = true;
-        return "?";
+        return find_port(words, name, t, &port) ? port.label : "?";
 }
 
 /* --- times ------------------------------------------------------------------------------------------------------------- */
@@ -202,6 +207,7 @@ static void add_alike(const struct held_words *words, const struct held *h, uint
 {
         uint32_t n = 0;
 
+        text_add(t, "%s", first > 0 ? "; " : "");
         for (uint32_t i = first; i < held_n_kept(h->n_waiting); i++) {
                 if (!is_alike(&h->waiting[i], &h->waiting[first]))
                         continue;
@@ -231,10 +237,8 @@ void held_add_headline(const struct held_words *words, const struct held *h, str
                 text_add(t, " (partition \"%s\")", name);
         text_add(t, " is held: ");
         for (uint32_t i = 0; i < held_n_kept(h->n_waiting); i++)
-                if (is_first_of_its_kind(h, i)) {
-                        text_add(t, "%s", i > 0 ? "; " : "");
+                if (is_first_of_its_kind(h, i))
                         add_alike(words, h, i, t);
-                }
         if (h->n_waiting > HELD_MAX)
                 text_add(t, "; and %u more ports wait", h->n_waiting - HELD_MAX);
 }
@@ -245,20 +249,17 @@ static void add_switch(const struct held_words *words, struct guid node, struct 
 {
         struct held_port port;
 
-        if (held_port_find(words, (struct knowledge_name) { node, 0, KNOWLEDGE_ENDPORT }, &port) < 0)
-                t->failed = true;
-        else
+        if (find_port(words, (struct knowledge_name) { node, 0, KNOWLEDGE_ENDPORT }, t, &port))
                 text_add(t, "%s%s0x%016" PRIx64 "%s", port.node, port.node[0] ? " (" : "", node.v, port.node[0] ? ")" : "");
 }
 
 /* A device that answered, but with the GUID of another one. False: it is not such a device. */
 static bool add_conflict(const struct held_words *words, struct knowledge_name name, struct text *t)
 {
-        const struct subnet_conflict *c = NULL;
+        bool is_place = words->subnet && name.kind == KNOWLEDGE_PLACE;
+        const struct subnet_conflict *c = is_place ? subnet_find_conflict(words->subnet, name.node, name.number) : NULL;
         const char *first;
 
-        if (words->subnet && name.kind == KNOWLEDGE_PLACE)
-                c = subnet_find_conflict(words->subnet, name.node, name.number);
         if (!c)
                 return false;
         first = subnet_place_label(words->arena, words->subnet, c->places[0]);
@@ -271,11 +272,11 @@ static bool add_conflict(const struct held_words *words, struct knowledge_name n
 /* A port whose table was not queried, because its node or its switch is incomplete. False: it is not such a port. */
 static bool add_incomplete(const struct held_words *words, struct knowledge_name name, struct text *t)
 {
-        uint32_t port = words->subnet ? subnet_find_port_of(words->subnet, name.node, name.number) : SUBNET_NONE;
-        const struct subnet_node *incomplete;
+        const struct subnet *s = words->subnet;
+        uint32_t port = s ? subnet_find_port_of(s, name.node, name.number) : SUBNET_NONE;
+        const struct subnet_node *incomplete = port == SUBNET_NONE ? NULL : subnet_port_incomplete_node(s, &s->ports[port]);
         const char *label;
 
-        incomplete = port == SUBNET_NONE ? NULL : subnet_port_incomplete_node(words->subnet, &words->subnet->ports[port]);
         if (!incomplete)
                 return false;
         label = subnet_node_label(words->arena, incomplete);
@@ -334,10 +335,8 @@ void held_add_reason(const struct held_words *words, const struct held_by *by, s
         const char *unread = by->read_at ? NULL : reasons[by->reason].unread;
         struct held_port port;
 
-        if (held_port_find(words, by->name, &port) < 0) {
-                t->failed = true;
+        if (!find_port(words, by->name, t, &port))
                 return;
-        }
         text_add(t, "%s", port.label);
         if (port.port_guid.v)
                 text_add(t, " (0x%016" PRIx64 ")", port.port_guid.v);
@@ -355,50 +354,29 @@ void held_add_reason(const struct held_words *words, const struct held_by *by, s
 
 /* --- the way out ------------------------------------------------------------------------------------------------------------- */
 
-/* The ports with this reason that a vouch can end, as arguments of pkeyctl forget. Returns how many. */
-static uint32_t add_forget(const struct held_words *words, const struct held *h, enum held_reason reason, struct text *t)
-{
-        struct held_port port;
-        uint32_t n = 0;
-
-        for (uint32_t i = 0; i < held_n_kept(h->n_by); i++) {
-                if (h->by[i].reason != reason)
-                        continue;
-                if (held_port_find(words, h->by[i].name, &port) < 0)
-                        t->failed = true;
-                else if (port.forget && ++n)
-                        text_add(t, " %s", port.forget);
-        }
-        return n;
-}
-
-static void add_vouch(const struct held_words *words, const struct held *h, enum held_reason reason, struct text *t)
-{
-        _cleanup_text_ struct text names = {};
-        uint32_t n = add_forget(words, h, reason, &names);
-
-        t->failed |= names.failed;
-        if (n > 0)
-                text_add(t, "; or, if you are certain that %s nothing: pkeyctl forget%s", n > 1 ? "they hold" : "it holds",
-                         names.bytes);
-}
-
-static uint32_t count_reason(const struct held *h, enum held_reason reason)
-{
-        uint32_t n = 0;
-
-        for (uint32_t i = 0; i < held_n_kept(h->n_by); i++)
-                n += h->by[i].reason == reason;
-        return n;
-}
-
 void held_add_way_out(const struct held_words *words, const struct held *h, enum held_reason reason, struct text *t)
 {
+        _cleanup_text_ struct text names = {}; /* arguments of pkeyctl forget: the ports that a vouch can end */
+        uint32_t n = 0, n_vouch = 0;
+
+        for (uint32_t i = 0; i < held_n_kept(h->n_by); i++) {
+                struct held_port port;
+
+                if (h->by[i].reason != reason)
+                        continue;
+                n++;
+                if (reasons[reason].can_vouch && find_port(words, h->by[i].name, t, &port) && port.forget) {
+                        text_add(&names, " %s", port.forget);
+                        n_vouch++;
+                }
+        }
         text_add(t, "%s", reasons[reason].way_out);
         if (reasons[reason].them)
-                text_add(t, "%s%s", count_reason(h, reason) > 1 ? "them" : "it", reasons[reason].them);
-        if (reasons[reason].can_vouch)
-                add_vouch(words, h, reason, t);
+                text_add(t, "%s%s", n > 1 ? "them" : "it", reasons[reason].them);
+        t->failed |= names.failed;
+        if (n_vouch > 0)
+                text_add(t, "; or, if you are certain that %s nothing: pkeyctl forget%s", n_vouch > 1 ? "they hold" : "it holds",
+                         names.bytes);
 }
 
 /* The way out names only ports that the line names, so that an admin vouches for no other port. */
@@ -408,15 +386,14 @@ void held_add_line(const struct held_words *words, const struct held *h, struct 
         unsigned done = 0;
 
         named.n_by = MIN(h->n_by, (uint32_t) MAX_PORTS);
-
         held_add_headline(words, h, t);
-        for (uint32_t i = 0; i < MIN(h->n_by, (uint32_t) MAX_PORTS); i++) {
+        for (uint32_t i = 0; i < named.n_by; i++) {
                 text_add(t, "; ");
                 held_add_reason(words, &h->by[i], t);
         }
         if (h->n_by > MAX_PORTS)
                 text_add(t, "; and %u more ports (pkeyctl show held)", h->n_by - MAX_PORTS);
-        for (uint32_t i = 0; i < MIN(h->n_by, (uint32_t) MAX_PORTS); i++) {
+        for (uint32_t i = 0; i < named.n_by; i++) {
                 if (done & 1u << h->by[i].reason)
                         continue;
                 done |= 1u << h->by[i].reason;
