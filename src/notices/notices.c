@@ -34,9 +34,7 @@ static const struct inform_info kinds[N_KINDS] = {
         [KIND_SECURITY] = { INFORM_ANY, INFORM_TYPE_SECURITY, true },
 };
 
-/* A subscription that the SA has, or may have: its answer may be lost. */
 struct subscription {
-        bool exists;
         uint64_t key;          /* the SM_Key of the request, which is needed to unsubscribe */
         unsigned n_unanswered; /* requests to unsubscribe */
 };
@@ -53,6 +51,7 @@ struct notices {
         /* A round: subscribes to all that is wanted, then unsubscribes from the rest. */
         unsigned wanted;      /* kinds: BY_NUMBER or BY_TYPE */
         unsigned settled;     /* kinds that are done in this round */
+        unsigned existing;    /* kinds that the SA has, or may have: its answer may be lost */
         struct subscription subscriptions[N_KINDS];
         usec_t next_at, wait;
 
@@ -111,8 +110,7 @@ void notices_set_sa(struct notices *n, usec_t now, const struct notices_sa *sa, 
         n->wait = 0;
         if (moved) {
                 memset(n->subscriptions, 0, sizeof(n->subscriptions));
-                /* perhaps of an earlier process of this port that had no SM_Key */
-                n->subscriptions[KIND_SECURITY].exists = true;
+                n->existing = BIT(KIND_SECURITY); /* perhaps of an earlier process of this port that had no SM_Key */
         }
         n->status.mad_status = 0;
         n->status.key_unanswered = false;
@@ -120,56 +118,32 @@ void notices_set_sa(struct notices *n, usec_t now, const struct notices_sa *sa, 
         begin_round(n, is_there ? now : USEC_INFINITY, BY_NUMBER);
 }
 
-/* Subscriptions that are not wanted any more. */
+/* Kinds to subscribe to in this round; then those to unsubscribe from. */
+static unsigned missing(const struct notices *n)
+{
+        return n->wanted & ~n->settled;
+}
+
 static unsigned unwanted(const struct notices *n)
 {
-        unsigned ret = 0;
-
-        for (enum kind k = 0; k < N_KINDS; k++)
-                if (n->subscriptions[k].exists && !(n->wanted & BIT(k)))
-                        ret |= BIT(k);
-        return ret;
-}
-
-/* What to do next in this round; N_KINDS: it is over. */
-static enum kind next_kind(const struct notices *n, bool *ret_subscribe)
-{
-        unsigned want = n->wanted & ~n->settled;
-        unsigned todo = want ? want : unwanted(n) & ~n->settled;
-
-        *ret_subscribe = want != 0;
-        for (enum kind k = 0; k < N_KINDS; k++)
-                if (todo & BIT(k))
-                        return k;
-        return N_KINDS;
-}
-
-static uint64_t key_for(const struct notices *n, enum kind kind, bool subscribe)
-{
-        if (!subscribe)
-                return n->subscriptions[kind].key;
-        return n->status.key_unanswered ? 0 : n->sa.sm_key;
+        return n->existing & ~n->wanted & ~n->settled;
 }
 
 static bool next(void *state, usec_t now, struct mad_request *ret)
 {
         struct notices *n = state;
-        struct subscription *subscription;
-        bool subscribe;
-        enum kind kind;
+        unsigned todo = missing(n) ? missing(n) : unwanted(n);
+        bool subscribe = missing(n) != 0;
 
-        if (n->in_flight || now < n->next_at)
+        if (n->in_flight || now < n->next_at || todo == 0)
                 return false;
-        kind = next_kind(n, &subscribe);
-        if (kind == N_KINDS)
-                return false;
-        subscription = &n->subscriptions[kind];
-        n->kind = kind;
-        n->key = key_for(n, kind, subscribe);
-        n->had_existed = subscription->exists;
-        if (!subscription->exists)
-                *subscription = (struct subscription) { .exists = true, .key = n->key };
-        n->request = kinds[kind];
+        n->kind = (enum kind) __builtin_ctz(todo);
+        n->key = !subscribe ? n->subscriptions[n->kind].key : n->status.key_unanswered ? 0 : n->sa.sm_key;
+        n->had_existed = n->existing & BIT(n->kind);
+        if (!n->had_existed)
+                n->subscriptions[n->kind] = (struct subscription) { .key = n->key };
+        n->existing |= BIT(n->kind);
+        n->request = kinds[n->kind];
         n->request.subscribe = subscribe;
         inform_info_request(&n->request, n->sa.lid, n->sa.sl, n->key, ret);
         ret->cookie = n->expected = ++n->cookie;
@@ -197,22 +171,20 @@ static void fail(struct notices *n, usec_t now, enum notices_state state, uint16
 /* One kind is done, with or without success: the next one, or the round is over. */
 static void settle(struct notices *n, usec_t now)
 {
-        bool ignored;
-
         n->settled |= BIT(n->kind);
-        if ((n->wanted & ~n->settled) == 0) {
+        if (!missing(n)) {
                 n->status.state = NOTICES_SUBSCRIBED;
                 n->status.mad_status = 0;
                 n->wait = 0;
         }
-        if (next_kind(n, &ignored) == N_KINDS)
+        if (!missing(n) && !unwanted(n))
                 begin_round(n, now + REFRESH, n->wanted);
 }
 
 static void refused(struct notices *n, usec_t now, uint16_t mad_status)
 {
         if (!n->had_existed)
-                n->subscriptions[n->kind].exists = false;
+                n->existing &= ~BIT(n->kind);
         if (n->wanted == BY_NUMBER)
                 begin_round(n, now, BY_TYPE);
         else
@@ -231,34 +203,22 @@ static void unanswered(struct notices *n, usec_t now, bool silence)
 
 static void subscribe_ended(struct notices *n, usec_t now, const struct mad_result *result)
 {
-        switch (result->outcome) {
-        case MAD_ANSWERED:
-                if (inform_info_is_taken(&n->request, result->data)) {
-                        n->subscriptions[n->kind] = (struct subscription) { .exists = true, .key = n->key };
-                        settle(n, now);
-                } else {
-                        refused(n, now, 0);
-                }
-                break;
-        case MAD_REFUSED:
-                refused(n, now, result->mad_status);
-                break;
-        case MAD_TIMED_OUT:
-        case MAD_BUSY:
-        case MAD_UNSENT:
+        if (result->outcome == MAD_ANSWERED && inform_info_is_taken(&n->request, result->data)) {
+                n->subscriptions[n->kind] = (struct subscription) { .key = n->key };
+                settle(n, now);
+        } else if (result->outcome == MAD_ANSWERED || result->outcome == MAD_REFUSED) {
+                refused(n, now, result->outcome == MAD_REFUSED ? result->mad_status : 0);
+        } else {
                 unanswered(n, now, result->outcome == MAD_TIMED_OUT);
-                break;
         }
 }
 
 /* Refused: the SA did not have it any more. Unanswered: again in the next round. */
 static void unsubscribe_ended(struct notices *n, usec_t now, const struct mad_result *result)
 {
-        struct subscription *subscription = &n->subscriptions[n->kind];
-
         if (result->outcome == MAD_ANSWERED || result->outcome == MAD_REFUSED ||
-            ++subscription->n_unanswered == UNSUBSCRIBE_ROUNDS)
-                subscription->exists = false;
+            ++n->subscriptions[n->kind].n_unanswered == UNSUBSCRIBE_ROUNDS)
+                n->existing &= ~BIT(n->kind);
         settle(n, now);
 }
 
@@ -296,8 +256,7 @@ static bool is_repeated(const struct notices *n, usec_t now, const struct mad_fr
         for (unsigned i = 0; i < MIN(n->n_recent, (unsigned) RECENT); i++) {
                 const struct recent *r = &n->recent[i];
 
-                if (now - r->when < RECENT_FOR && r->frame.lid.v == frame->lid.v &&
-                    memcmp(r->frame.mad, frame->mad, MAD_SIZE) == 0)
+                if (now - r->when < RECENT_FOR && r->frame.lid.v == frame->lid.v && memcmp(r->frame.mad, frame->mad, MAD_SIZE) == 0)
                         return true;
         }
         return false;
@@ -305,10 +264,7 @@ static bool is_repeated(const struct notices *n, usec_t now, const struct mad_fr
 
 static void remember(struct notices *n, usec_t now, const struct mad_frame *frame)
 {
-        struct recent *r = &n->recent[n->n_recent % RECENT];
-
-        r->frame = *frame;
-        r->when = now;
+        n->recent[n->n_recent % RECENT] = (struct recent) { *frame, now };
         /* which of the two halves of its range the number is in does not matter, but it must not come back to 0 */
         n->n_recent = n->n_recent + 1 < 2 * RECENT ? n->n_recent + 1 : RECENT;
 }
@@ -328,6 +284,7 @@ static bool report(void *state, usec_t now, const struct mad_frame *frame)
         struct notices *n = state;
         uint8_t data[MAD_DATA_SIZE];
         struct notice notice;
+        int r;
 
         if (n->status.state == NOTICES_OFF || !mad_frame_is_report(frame))
                 return false;
@@ -340,18 +297,13 @@ static bool report(void *state, usec_t now, const struct mad_frame *frame)
                 return true;
         }
         mad_frame_get_data(frame, MAD_CLASS_SA, data);
-        switch (notice_decode(data, &notice)) {
-        case 0:
+        r = notice_decode(data, &notice);
+        if (r == 0) {
                 remember(n, now, frame);
                 deliver(n, &notice);
-                break;
-        case -ENOMSG:
-                n->status.n_others++;
-                break;
-        default:
-                n->status.n_malformed++;
-                break;
         }
+        n->status.n_others += r == -ENOMSG;
+        n->status.n_malformed += r < 0 && r != -ENOMSG;
         return true;
 }
 

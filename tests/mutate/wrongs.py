@@ -180,8 +180,8 @@ WRONGS = [
     Wrong("repeated-comes-twice", NOTICES, "                remember(n, now, frame);\n", ""),
     Wrong("never-again", NOTICES, "begin_round(n, now + REFRESH, n->wanted);", "begin_round(n, USEC_INFINITY, n->wanted);"),
     Wrong("no-patience", NOTICES, "n->wait = n->wait == 0 ? FIRST_WAIT : MIN(n->wait * 2, LONGEST_WAIT);", "n->wait = FIRST_WAIT;"),
-    Wrong("by-number-and-by-type", NOTICES, "if (n->subscriptions[k].exists && !(n->wanted & BIT(k)))", "if (false && !(n->wanted & BIT(k)))"),
-    Wrong("left-with-another-key", NOTICES, "return n->subscriptions[kind].key;", "return n->sa.sm_key;"),
+    Wrong("by-number-and-by-type", NOTICES, "return n->existing & ~n->wanted & ~n->settled;", "return n->existing & 0;"),
+    Wrong("left-with-another-key", NOTICES, "n->key = !subscribe ? n->subscriptions[n->kind].key :", "n->key = !subscribe ? n->sa.sm_key :"),
     Wrong("late-answer-counts", NOTICES, "        if (n->expected != n->cookie)\n", "        if (false && n->expected != n->cookie)\n"),
     Wrong("reset-forgets-nothing", NOTICES, "        n->in_flight = false;\n        n->expected = 0;\n}", "        n->expected = 0;\n}"),
 
