@@ -68,20 +68,18 @@ static void add_label(struct text *t, const char *label, const char *value)
 
 static bool same_series(const struct violation_record *a, const struct violation_record *b)
 {
-        uint64_t x = a->host ? a->host->guid.v : 0, y = b->host ? b->host->guid.v : 0;
+        const struct violation_host none = {}, *x = a->host ?: &none, *y = b->host ?: &none;
 
-        return violation_port_equal(a->port, b->port) && a->source == b->source && x == y &&
-               strcmp(a->host && a->host->label ? a->host->label : "", b->host && b->host->label ? b->host->label : "") == 0;
+        return violation_port_equal(a->port, b->port) && a->source == b->source && x->guid.v == y->guid.v &&
+               strcmp(x->label ?: "", y->label ?: "") == 0;
 }
 
-/* Records of one series follow each other. Without violations there is no series: a fabric has tens of thousands of counters. */
-static int make_series(struct arena *a, const struct metrics *m, struct series **ret, uint32_t *ret_n)
+/* Records of one series follow each other. Without violations there is no series: a fabric has tens of thousands of counters.
+ * `all` has room for one series for each record; returns how many there are. */
+static uint32_t make_series(const struct metrics *m, struct series *all)
 {
-        struct series *all = arena_new_array(a, struct series, m->n_records);
         uint32_t n = 0;
 
-        if (m->n_records > 0 && !all)
-                return -ENOMEM;
         for (uint32_t i = 0; i < m->n_records; i++) {
                 const struct violation_record *r = &m->records[i];
 
@@ -92,9 +90,7 @@ static int make_series(struct arena *a, const struct metrics *m, struct series *
                 all[n - 1].total += r->total;
                 all[n - 1].last = MAX(all[n - 1].last, r->last);
         }
-        *ret = all;
-        *ret_n = n;
-        return 0;
+        return n;
 }
 
 DEFINE_COMPARE(by_record, struct series, ORDER(a->first, b->first))
@@ -182,50 +178,43 @@ static uint64_t to_unix(const struct metrics *m, usec_t when)
         return m->realtime > ago ? (m->realtime - ago) / USEC_PER_SEC : 0;
 }
 
-static void add_by_port(struct text *t, struct arena *a, const struct metrics *m, const struct series *all, uint32_t n)
+/* times: the last time of each series, else its total. */
+static void add_by_port(struct text *t, struct arena *a, const struct metrics *m, const struct series *all, uint32_t n, bool times)
 {
-        static const char total[] = "pkeyd_violations_total", last[] = "pkeyd_violations_last_timestamp_seconds";
+        const char *name = times ? "pkeyd_violations_last_timestamp_seconds" : "pkeyd_violations_total";
 
         if (n == 0)
                 return;
-        family(t, total, COUNTER, "Membership violations since pkeyd was started, by port and source, as in the journal.");
+        family(t, name, times ? GAUGE : COUNTER,
+               times ? "When membership violations were last seen, by port and source."
+                     : "Membership violations since pkeyd was started, by port and source, as in the journal.");
         for (uint32_t i = 0; i < n; i++) {
-                text_add(t, "%s", total);
+                text_add(t, "%s", name);
                 add_series_labels(t, a, m, &all[i]);
-                text_add(t, "%" PRIu64 "\n", all[i].total);
-        }
-        family(t, last, GAUGE, "When membership violations were last seen, by port and source.");
-        for (uint32_t i = 0; i < n; i++) {
-                text_add(t, "%s", last);
-                add_series_labels(t, a, m, &all[i]);
-                text_add(t, "%" PRIu64 "\n", to_unix(m, all[i].last));
+                text_add(t, "%" PRIu64 "\n", times ? to_unix(m, all[i].last) : all[i].total);
         }
 }
 
-static int add_violations(struct text *t, const struct metrics *m)
+static void add_violations(struct text *t, const struct metrics *m)
 {
         static const char name[] = "pkeyd_fabric_violations_total";
         _cleanup_arena_ struct arena *a = arena_new();
-        struct series *all;
+        struct series *all = arena_new_array(a, struct series, m->n_records);
         uint64_t saturated = 0;
         uint32_t n;
-        int r;
 
-        if (!m->has_violations)
-                return 0;
-        r = a ? make_series(a, m, &all, &n) : -ENOMEM;
-        if (r < 0)
-                return r;
+        t->failed = t->failed || !all;
+        if (!m->has_violations || t->failed)
+                return;
         family(t, name, COUNTER, "Membership violations on all ports since pkeyd was started, by source.");
         for (int source = 0; source < VIOLATION_N_SOURCES; source++)
-                labelled(t, name, "source", violation_source_to_string((enum violation_source) source),
-                         m->violations[source]);
-        add_by_port(t, a, m, all, cut_series(all, n));
+                labelled(t, name, "source", violation_source_to_string((enum violation_source) source), m->violations[source]);
+        n = cut_series(all, make_series(m, all));
+        add_by_port(t, a, m, all, n, false);
+        add_by_port(t, a, m, all, n, true);
         for (uint32_t i = 0; i < m->n_records; i++)
                 saturated += m->records[i].saturated;
-        one(t, "pkeyd_saturated_counters", GAUGE,
-            "Violation counters at their maximum, which count no more.", saturated);
-        return 0;
+        one(t, "pkeyd_saturated_counters", GAUGE, "Violation counters at their maximum, which count no more.", saturated);
 }
 
 static void add_poll(struct text *t, const struct violation_poll_counters *poll)
@@ -254,10 +243,8 @@ static void add_notices(struct text *t, const struct notices_status *notices)
         family(t, name, GAUGE, "State of the subscription to notices at the subnet administration: 1 for the present state.");
         for (enum notices_state s = 0; s < NOTICES_N_STATES; s++)
                 labelled(t, name, "state", notices_state_to_string(s), notices->state == s);
-        one(t, "pkeyd_notices_received_total", COUNTER, "Reports of the subnet administration with a notice.",
-            notices->n_reports);
-        one(t, "pkeyd_notices_malformed_total", COUNTER, "Reports without a notice that pkeyd understands.",
-            notices->n_malformed);
+        one(t, "pkeyd_notices_received_total", COUNTER, "Reports of the subnet administration with a notice.", notices->n_reports);
+        one(t, "pkeyd_notices_malformed_total", COUNTER, "Reports without a notice that pkeyd understands.", notices->n_malformed);
 }
 
 /* --- the daemon and its work ------------------------------------------------------------------------------------ */
@@ -272,8 +259,7 @@ static void add_daemon(struct text *t, const struct metrics *m)
         one(t, "pkeyd_audit_mode", GAUGE, "1 if pkeyd compares and never writes (mode: audit).", m->audit);
         one(t, "pkeyd_standing_by", GAUGE, "1 if pkeyd stands by, because the master SM is on another host (role: follow-sm).",
             m->is_standby);
-        one(t, "pkeyd_policy_generation", GAUGE, "The generation of the policy that is in force; 0 for none.",
-            m->generation);
+        one(t, "pkeyd_policy_generation", GAUGE, "The generation of the policy that is in force; 0 for none.", m->generation);
         one(t, "pkeyd_policy_accepted", GAUGE, "1 if the files as they were last loaded were accepted, 0 if refused.",
             m->n_policy_errors == 0);
         one(t, "pkeyd_policy_errors", GAUGE, "Errors for which the files as they were last loaded were refused.",
@@ -284,10 +270,8 @@ static void add_ports(struct text *t, const struct metrics *m)
 {
         if (m->knows_ports) {
                 one(t, "pkeyd_ports_managed", GAUGE, "Ports whose P_Key tables pkeyd manages.", m->n_managed);
-                one(t, "pkeyd_ports_verified", GAUGE, "Managed ports that were read and are as the policy says.",
-                    m->n_verified);
-                one(t, "pkeyd_ports_drifted", GAUGE, "Managed ports that were read and are not as the policy says.",
-                    m->n_drifted);
+                one(t, "pkeyd_ports_verified", GAUGE, "Managed ports that were read and are as the policy says.", m->n_verified);
+                one(t, "pkeyd_ports_drifted", GAUGE, "Managed ports that were read and are not as the policy says.", m->n_drifted);
                 one(t, "pkeyd_ports_unreachable", GAUGE, "Managed ports that could not be read.", m->n_unreachable);
                 one(t, "pkeyd_silent_links", GAUGE, "Links that are up and whose other end did not answer discovery.",
                     m->n_silent_links);
@@ -314,8 +298,7 @@ static void add_sweeps(struct text *t, const struct metrics *m)
         labelled(t, name, "result", "refused", m->sweeps.refused);
         labelled(t, name, "result", "failed", m->sweeps.failed);
         if (m->swept)
-                duration(t, "pkeyd_sweep_duration_seconds", "How long the last sweep of the whole fabric took.",
-                         m->sweep_duration);
+                duration(t, "pkeyd_sweep_duration_seconds", "How long the last sweep of the whole fabric took.", m->sweep_duration);
         if (m->planned)
                 duration(t, "pkeyd_plan_duration_seconds",
                          "How long the last comparison with the policy and the plan took.", m->plan_duration);
@@ -336,28 +319,23 @@ static void add_mads(struct text *t, const struct metrics *m)
         one(t, "pkeyd_writes_failed_total", COUNTER, "Writes that could not be confirmed.", m->n_writes_failed);
         one(t, "pkeyd_writes_refused_by_gate_total", COUNTER,
             "Writes that could have broken a promise and were not sent: each is a bug of pkeyd.", m->n_refused_by_gate);
-        one(t, "pkeyd_mads_sent_total", COUNTER, "MADs sent, every try of each.",
-            m->mads.sent);
+        one(t, "pkeyd_mads_sent_total", COUNTER, "MADs sent, every try of each.", m->mads.sent);
         one(t, "pkeyd_mads_retried_total", COUNTER, "MADs sent again because no answer came.", m->mads.retried);
         one(t, "pkeyd_mads_answered_total", COUNTER, "MADs that were answered.", m->mads.answered);
         one(t, "pkeyd_mads_timed_out_total", COUNTER, "Tries without an answer in time.", m->mads.timed_out);
         one(t, "pkeyd_mads_busy_total", COUNTER, "Answers with the status busy.", m->mads.busy);
-        one(t, "pkeyd_mads_malformed_total", COUNTER, "Received MADs that do not answer a request.",
-            m->mads.malformed);
+        one(t, "pkeyd_mads_malformed_total", COUNTER, "Received MADs that do not answer a request.", m->mads.malformed);
 }
 
 int metrics_print(const struct metrics *m, char **ret, size_t *ret_n)
 {
         _cleanup_text_ struct text t = {};
-        int r;
 
         add_daemon(&t, m);
         add_ports(&t, m);
         add_sweeps(&t, m);
         add_mads(&t, m);
-        r = add_violations(&t, m);
-        if (r < 0)
-                return r;
+        add_violations(&t, m);
         add_poll(&t, m->poll);
         add_notices(&t, m->notices);
         text_add(&t, "# EOF\n");
