@@ -247,8 +247,7 @@ static void learn(struct monitor *m, const struct generation *before)
         if (!m->arena)
                 return;
         findings_init(&ignored, m->arena);
-        if (lid_map_new(m->arena, m->snapshot->subnet, &m->lids) < 0)
-                m->lids = NULL;
+        m->lids = lid_map_new(m->arena, m->snapshot->subnet);
         if (before && before->number != m->generation->number)
                 (void) learn_memberships(m, before, &ignored);
         m->memberships = learn_memberships(m, m->generation, &ignored);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "violations/lids.h"
 
-#include <errno.h>
-
 /* 0xc000 and above are multicast and the permissive LID (IBA 1.5, 4.1.3). */
 #define LIDS       0xc000
 #define LMC_MASK   7
@@ -11,13 +9,11 @@ struct lid_map {
         uint32_t ports[LIDS]; /* index + 1; 0: no port */
 };
 
-int lid_map_new(struct arena *a, const struct subnet *s, struct lid_map **ret)
+struct lid_map *lid_map_new(struct arena *a, const struct subnet *s)
 {
         struct lid_map *m = arena_new_object(a, struct lid_map);
 
-        if (!m)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < s->n_ports; i++) {
+        for (uint32_t i = 0; m && i < s->n_ports; i++) {
                 const struct subnet_port *p = &s->ports[i];
                 uint32_t end = MIN(p->lid.v + (1u << (p->lmc & LMC_MASK)), (uint32_t) LIDS);
 
@@ -26,8 +22,7 @@ int lid_map_new(struct arena *a, const struct subnet *s, struct lid_map **ret)
                 for (uint32_t lid = p->lid.v; lid < end; lid++)
                         m->ports[lid] = m->ports[lid] == 0 ? i + 1 : LID_SEVERAL + 1;
         }
-        *ret = m;
-        return 0;
+        return m;
 }
 
 uint32_t lid_map_find(const struct lid_map *m, struct lid lid)

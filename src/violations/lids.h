@@ -10,8 +10,8 @@
 
 struct lid_map;
 
-/* Returns 0 or -ENOMEM. *ret lives in the arena and does not need the subnet. */
-int lid_map_new(struct arena *a, const struct subnet *s, struct lid_map **ret);
+/* It lives in the arena and does not need the subnet; NULL: out of memory. */
+struct lid_map *lid_map_new(struct arena *a, const struct subnet *s);
 /* The endport (an index into s->ports), SUBNET_NONE, or LID_SEVERAL. */
 uint32_t lid_map_find(const struct lid_map *m, struct lid lid);
 

@@ -7,16 +7,12 @@ DEFINE_COMPARE(compare_items, struct poll_item, ORDER(a->hash, b->hash) ?: ORDER
 
 struct poll_target *poll_targets_find(const struct poll_targets *t, struct violation_port port)
 {
-        uint32_t i = LOWER_BOUND(target, t->targets, t->n_targets, violation_port_compare(&target->port, &port) < 0);
-
-        return i < t->n_targets && violation_port_equal(t->targets[i].port, port) ? &t->targets[i] : NULL;
+        return t->n_targets == 0 ? NULL : bsearch(&port, t->targets, t->n_targets, sizeof(*t->targets), violation_port_compare);
 }
 
 struct poll_agent *poll_targets_find_agent(const struct poll_targets *t, struct violation_port port)
 {
-        uint32_t i = LOWER_BOUND(agent, t->agents, t->n_agents, violation_port_compare(&agent->port, &port) < 0);
-
-        return i < t->n_agents && violation_port_equal(t->agents[i].port, port) ? &t->agents[i] : NULL;
+        return t->n_agents == 0 ? NULL : bsearch(&port, t->agents, t->n_agents, sizeof(*t->agents), violation_port_compare);
 }
 
 void poll_targets_done(struct poll_targets *t)

@@ -23,7 +23,7 @@ enum poll_agent_state {
 };
 
 struct poll_agent {
-        struct violation_port port;  /* number 0: of a switch, for all its ports */
+        struct violation_port port;  /* the first member, as of a target; number 0: of a switch, for all its ports */
         uint32_t first, end;         /* targets */
         enum poll_agent_state state;
         bool is_extended;            /* has PortCountersExtended with errors */

@@ -74,27 +74,9 @@ void violation_entry_set_hosts(struct violation_entry *e, struct shared_host *ho
         e->record.to = set_host(&e->to, to);
 }
 
-static struct violation_record identity(const struct violation_key *key)
+uint32_t violation_table_find(const struct violation_table *t, const struct violation_record *key)
 {
-        struct violation_record r = {
-                .port = key->port, .source = key->source, .host = key->host, .from = key->from, .to = key->to,
-        };
-
-        if (key->notice)
-                r.notice = *key->notice;
-        return r;
-}
-
-static uint32_t find(const struct violation_table *t, const struct violation_record *wanted)
-{
-        return HASH_INDEX_FIND(i, &t->index, hash_of(wanted), violation_compare_records(&t->entries[i].record, wanted) == 0);
-}
-
-uint32_t violation_table_find(const struct violation_table *t, const struct violation_key *key)
-{
-        const struct violation_record wanted = identity(key);
-
-        return find(t, &wanted);
+        return HASH_INDEX_FIND(i, &t->index, hash_of(key), violation_compare_records(&t->entries[i].record, key) == 0);
 }
 
 void violation_table_set_life(struct violation_table *t, uint32_t entry, enum life life)
@@ -147,10 +129,9 @@ static uint32_t evict(struct violation_table *t)
         return i;
 }
 
-uint32_t violation_table_take(struct violation_table *t, const struct violation_key *key)
+uint32_t violation_table_take(struct violation_table *t, const struct violation_record *key)
 {
-        const struct violation_record wanted = identity(key);
-        uint32_t i = find(t, &wanted);
+        uint32_t i = violation_table_find(t, key);
 
         if (i != VIOLATION_NONE)
                 return i;
@@ -160,8 +141,8 @@ uint32_t violation_table_take(struct violation_table *t, const struct violation_
                 return VIOLATION_NONE;
         else
                 i = t->n++;
-        t->entries[i] = (struct violation_entry) { .record = wanted, .life = LIFE_IDLE, .report_state = REPORT_NONE };
-        hash_index_add(&t->index, i, hash_of(&wanted));
+        t->entries[i] = (struct violation_entry) { .record = *key, .life = LIFE_IDLE, .report_state = REPORT_NONE };
+        hash_index_add(&t->index, i, hash_of(key));
         record_list_append(&t->lives[LIFE_IDLE], t->life_links, i);
         return i;
 }

@@ -49,21 +49,12 @@ struct violation_table {
         struct record_list lives[LIFE_N], reports[REPORT_N_STATES];
 };
 
-/* Which record; the last three of a notice only. */
-struct violation_key {
-        struct violation_port port;
-        enum violation_source source;
-        const struct violation_host *host;
-        const struct notice *notice;
-        const struct violation_host *from, *to;
-};
-
 void violation_table_init(struct violation_table *t);
 void violation_table_done(struct violation_table *t);
-/* VIOLATION_NONE: there is no such record. */
-uint32_t violation_table_find(const struct violation_table *t, const struct violation_key *key);
-/* Adds it if it is not there; VIOLATION_NONE: memory is out. */
-uint32_t violation_table_take(struct violation_table *t, const struct violation_key *key);
+/* The record with the port, source and hosts of `key`, and for a notice its key, LIDs and GIDs; VIOLATION_NONE: there is none. */
+uint32_t violation_table_find(const struct violation_table *t, const struct violation_record *key);
+/* Adds it if it is not there, with nothing else in `key`; VIOLATION_NONE: memory is out. */
+uint32_t violation_table_take(struct violation_table *t, const struct violation_record *key);
 void violation_table_set_life(struct violation_table *t, uint32_t entry, enum life life);
 void violation_table_set_report_state(struct violation_table *t, uint32_t entry, enum report_state state);
 /* The entry takes these references and drops those that it had; each may be NULL. */

@@ -94,9 +94,9 @@ static void count(struct violations *v, usec_t now, uint32_t entry, uint64_t n, 
 }
 
 /* The record that the next sample of this counter belongs to. */
-static struct violation_key key_of(const struct port_samples *p, enum violation_source source)
+static struct violation_record key_of(const struct port_samples *p, enum violation_source source)
 {
-        return (struct violation_key) {
+        return (struct violation_record) {
                 .port = p->port,
                 .source = source,
                 .host = !p->host ? NULL : p->doubted[source] ? &violation_unknown_host : &p->host->host,
@@ -108,7 +108,7 @@ static struct violation_key key_of(const struct port_samples *p, enum violation_
 static int update_record(struct violations *v, usec_t now, const struct port_samples *p, enum violation_source source,
                        unsigned bits, const struct counter_change *change)
 {
-        const struct violation_key key = key_of(p, source);
+        const struct violation_record key = key_of(p, source);
         bool is_news = change->count > 0 || change->newly_saturated;
         uint32_t entry = is_news ? violation_table_take(&v->table, &key) : violation_table_find(&v->table, &key);
         struct violation_entry *e;
@@ -154,7 +154,7 @@ int violations_see_counter(struct violations *v, usec_t now, struct violation_po
 void violations_counter_cleared(struct violations *v, struct violation_port port, enum violation_source source)
 {
         struct port_samples *p = counter_samples_find(&v->samples, port);
-        struct violation_key key;
+        struct violation_record key;
         uint32_t entry;
 
         if (!p || source >= VIOLATION_N_COUNTERS)
@@ -172,7 +172,7 @@ void violations_counter_cleared(struct violations *v, struct violation_port port
 static void end_stay(struct violations *v, struct port_samples *p)
 {
         for (enum violation_source s = 0; s < VIOLATION_N_COUNTERS; s++) {
-                const struct violation_key key = { .port = p->port, .source = s, .host = &p->host->host };
+                const struct violation_record key = { .port = p->port, .source = s, .host = &p->host->host };
                 uint32_t entry = violation_table_find(&v->table, &key);
 
                 if (entry == VIOLATION_NONE)
@@ -297,7 +297,7 @@ int violations_see_notice(struct violations *v, usec_t now, struct violation_por
 {
         _cleanup_host_ struct shared_host *from = shared_host_new(&ends->from), *to = shared_host_new(&ends->to);
         const struct port_samples *p = counter_samples_find(&v->samples, port);
-        struct violation_key key = { .port = port, .host = p && p->host ? &p->host->host : NULL, .notice = notice };
+        struct violation_record key = { .port = port, .host = p && p->host ? &p->host->host : NULL, .notice = *notice };
         struct violation_entry *e;
         uint32_t entry;
 

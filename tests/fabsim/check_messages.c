@@ -313,7 +313,8 @@ static void bring_in_force(struct world *w)
         MUST(policy_parse(w->arena, "p.yaml", text, strlen(text), &findings, &policy) == 0);
         w->subnet = make_snapshot(w);
         observe(w);
-        MUST(lid_map_new(w->arena, w->subnet, &w->lids) == 0);
+        w->lids = lid_map_new(w->arena, w->subnet);
+        MUST(w->lids);
         MUST(policy_resolve(w->arena, policy, w->subnet, &findings, &w->memberships) == 0);
         MUST(desired_compute(w->arena, w->memberships, &desired) == 0);
         settings_default(&settings);
