@@ -2,7 +2,6 @@
 #include "violations/history.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "util/vector.h"
 
@@ -73,24 +72,6 @@ struct membership_history *membership_history_free(struct membership_history *h)
 DEFINE_COMPARE(compare_items, struct item, ORDER(a->base, b->base))
 
 /* --- names ------------------------------------------------------------------------------------------------------ */
-
-/* The policy's partitions come first, in their order. */
-static int copy_policy_names(struct learning *l)
-{
-        const struct policy *p = l->given->policy;
-        struct membership_history *to = l->to;
-
-        to->names = arena_new_array(to->arena, const char *, (size_t) p->n_partitions + l->old->n_names);
-        l->names = arena_new_array(to->arena, uint32_t, l->old->n_names);
-        if (!to->names || !l->names)
-                return -ENOMEM;
-        for (; to->n_names < p->n_partitions; to->n_names++) {
-                to->names[to->n_names] = arena_strdup(to->arena, p->partitions[to->n_names].name);
-                if (!to->names[to->n_names])
-                        return -ENOMEM;
-        }
-        return 0;
-}
 
 /* The index of a name of the old history, which is copied once; NO_NAME: memory is out. */
 static uint32_t keep_name(struct learning *l, uint32_t old_name)
@@ -201,12 +182,8 @@ static int learn_port(struct learning *l, uint32_t index, const struct known_por
         struct known_port *port = &to->ports[to->n_ports++];
 
         *port = (struct known_port) {
-                .guid = given->subnet->ports[index].guid,
-                .since = before ? before->since : l->now,
-                .seen = l->now,
-                .learning = to->n_learned,
-                .generation = l->generation,
-                .first = to->n_items,
+                .guid = given->subnet->ports[index].guid, .since = before ? before->since : l->now, .seen = l->now,
+                .learning = to->n_learned, .generation = l->generation, .first = to->n_items,
                 .n = given->first[index + 1] - given->first[index],
         };
         for (uint32_t i = given->first[index]; i < given->first[index + 1]; i++) {
@@ -214,8 +191,7 @@ static int learn_port(struct learning *l, uint32_t index, const struct known_por
 
                 to->items[to->n_items++] = (struct item) {
                         .base = given->policy->partitions[pm->partition].base,
-                        .membership = (uint16_t) pm->membership,
-                        .name = pm->partition,
+                        .membership = (uint16_t) pm->membership, .name = pm->partition,
                 };
         }
         qsort(&to->items[port->first], port->n, sizeof(*to->items), compare_items);
@@ -311,17 +287,27 @@ static int choose_forgotten(struct learning *l)
         return 0;
 }
 
-/* Room for all endports and their memberships, old and new. */
+/* Room for all endports, their memberships and the names, old and new. The policy's names come first, in their order. */
 static int make_room(struct learning *l)
 {
         const struct membership_history *old = l->old;
         const struct subnet *s = l->given->subnet;
+        const struct policy *p = l->given->policy;
         struct membership_history *to = l->to;
 
         to->ports = arena_new_array(to->arena, struct known_port, (size_t) old->n_ports + s->n_by_port_guid);
         to->items = arena_new_array(to->arena, struct item, (size_t) old->n_items + l->given->first[s->n_ports]);
+        to->names = arena_new_array(to->arena, const char *, (size_t) p->n_partitions + old->n_names);
+        l->names = arena_new_array(to->arena, uint32_t, old->n_names);
         l->forget = arena_new_array(to->arena, bool, old->n_ports);
-        return to->ports && to->items && l->forget ? copy_policy_names(l) : -ENOMEM;
+        if (!to->ports || !to->items || !to->names || !l->names || !l->forget)
+                return -ENOMEM;
+        for (; to->n_names < p->n_partitions; to->n_names++) {
+                to->names[to->n_names] = arena_strdup(to->arena, p->partitions[to->n_names].name);
+                if (!to->names[to->n_names])
+                        return -ENOMEM;
+        }
+        return 0;
 }
 
 static int learn(struct learning *l)
