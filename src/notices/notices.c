@@ -2,7 +2,6 @@
 #include "notices/notices.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define REFRESH      (600 * USEC_PER_SEC)
@@ -320,12 +319,7 @@ bool notices_next(struct notices *n, struct notice *ret)
 struct mad_background_task notices_task(struct notices *n)
 {
         return (struct mad_background_task) {
-                .state = n,
-                .next = next,
-                .result = result,
-                .due = due,
-                .report = report,
-                .reset = reset,
+                .state = n, .next = next, .result = result, .due = due, .report = report, .reset = reset,
         };
 }
 

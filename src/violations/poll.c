@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "violations/poll.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "ib/smp.h"
@@ -182,10 +181,7 @@ static struct flight *take_flight(struct violation_poll *p, enum flight_kind kin
         while (p->flights[i].is_used)
                 i++;
         p->flights[i] = (struct flight) {
-                .is_used = true,
-                .cookie = ++p->next_serial * MAX_FLIGHTS + i,
-                .kind = kind,
-                .port = port,
+                .is_used = true, .cookie = ++p->next_serial * MAX_FLIGHTS + i, .kind = kind, .port = port,
         };
         p->n_flights++;
         return &p->flights[i];
@@ -197,15 +193,9 @@ static struct flight *smp_request(struct violation_poll *p, const struct poll_ta
         struct flight *flight = take_flight(p, kind, t->port);
 
         *ret = (struct mad_request) {
-                .mgmt_class = MAD_CLASS_SMP,
-                .route = t->route,
-                .destination = t->destination,
-                .cookie = flight->cookie,
-                .method = MAD_GET,
-                .attribute = attribute,
-                .modifier = modifier,
-                .key = m_keys_get(p->config.m_keys, t->port_guid),
-                .retries = p->retries,
+                .mgmt_class = MAD_CLASS_SMP, .method = MAD_GET, .cookie = flight->cookie, .retries = p->retries,
+                .route = t->route, .destination = t->destination, .key = m_keys_get(p->config.m_keys, t->port_guid),
+                .attribute = attribute, .modifier = modifier,
         };
         return flight;
 }
@@ -219,15 +209,11 @@ static struct flight *pma_request(struct violation_poll *p, const struct poll_ta
 
         flight->is_extended = agent->is_extended;
         *ret = (struct mad_request) {
-                .mgmt_class = MAD_CLASS_PMA,
-                .route.lid = agent->redirect_lid.v ? agent->redirect_lid : t->lid,
-                .destination = t->destination,
-                .cookie = flight->cookie,
-                .method = MAD_GET,
+                .mgmt_class = MAD_CLASS_PMA, .method = MAD_GET, .cookie = flight->cookie, .retries = p->retries,
+                .route.lid = agent->redirect_lid.v ? agent->redirect_lid : t->lid, .destination = t->destination,
                 .attribute = is_info              ? PMA_ATTR_CLASS_PORT_INFO
                              : agent->is_extended ? PMA_ATTR_PORT_COUNTERS_EXTENDED
                                                   : PMA_ATTR_PORT_COUNTERS,
-                .retries = p->retries,
         };
         return flight;
 }
@@ -708,11 +694,7 @@ static void poll_reset(void *state, usec_t now)
 struct mad_background_task violation_poll_task(struct violation_poll *p)
 {
         return (struct mad_background_task) {
-                .state = p,
-                .next = poll_next,
-                .result = poll_result,
-                .due = poll_due,
-                .reset = poll_reset,
+                .state = p, .next = poll_next, .result = poll_result, .due = poll_due, .reset = poll_reset,
         };
 }
 
@@ -754,11 +736,7 @@ struct mad_stage violation_poll_once(struct violation_poll *p)
 {
         p->once_position = 0;
         return (struct mad_stage) {
-                .state = p,
-                .next = once_next,
-                .result = poll_result,
-                .done = once_done,
-                .progress = once_progress,
+                .state = p, .next = once_next, .result = poll_result, .done = once_done, .progress = once_progress,
         };
 }
 

@@ -74,9 +74,7 @@ static void add_items(struct poll_targets *t)
         for (unsigned b = 0; b < N_BLOCKS; b++)
                 if (target->blocks[b].exists)
                         t->items[t->n_items++] = (struct poll_item) {
-                                .hash = hash_mix(hash, b),
-                                .target = t->n_targets - 1,
-                                .block = (enum poll_block) b,
+                                .hash = hash_mix(hash, b), .target = t->n_targets - 1, .block = (enum poll_block) b,
                         };
 }
 
