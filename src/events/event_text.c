@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "events/event_text.h"
 
-#include <string.h>
-
 #include "events/held_text.h"
 #include "util/hash.h"
-#include "util/text.h"
 #include "watch/rewrites.h"
 
 #define EXAMPLES   4

@@ -8,9 +8,7 @@
 
 #include "policy/policy.h"
 #include "subnet/observed.h"
-#include "util/arena.h"
 #include "violations/history.h"
-#include "violations/lids.h"
 #include "violations/violations.h"
 
 /* What is known; each of the pointers may be NULL. */

@@ -2,9 +2,6 @@
 #include "violations/counter_samples.h"
 
 #include <errno.h>
-#include <stdlib.h>
-
-#define AT_START 64
 
 void counter_samples_init(struct counter_samples *l)
 {
@@ -41,7 +38,7 @@ void counter_samples_doubt(struct port_samples *p)
 
 static int grow(struct counter_samples *l)
 {
-        uint32_t n = MAX(l->allocated * 2, (uint32_t) AT_START);
+        uint32_t n = MAX(l->allocated * 2, 64u);
 
         if (record_array_grow(&l->ports, sizeof(*l->ports), n) < 0 || record_array_grow(&l->links, sizeof(*l->links), n) < 0 ||
             hash_index_reserve(&l->index, n) < 0)

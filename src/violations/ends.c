@@ -2,7 +2,6 @@
 /* Finds the two ends of a notice by their LIDs and GIDs. */
 #include <errno.h>
 
-#include "util/arena.h"
 #include "violations/lids.h"
 
 struct finder {

@@ -3,10 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "util/arena.h"
 
 const struct violation_host violation_unknown_host = {};
 

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "violations/phrase.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "util/cleanup.h"
 
 struct phrase phrase_number(uint64_t n)

@@ -2,7 +2,6 @@
 #include "violations/report_scheduler.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct violation_entry *entry_at(const struct report_scheduler *s, uint32_t entry)

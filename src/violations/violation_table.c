@@ -3,9 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
-
-#define AT_START 64
 
 void violation_table_init(struct violation_table *t)
 {
@@ -103,7 +100,7 @@ void violation_table_set_report_state(struct violation_table *t, uint32_t entry,
 
 static int grow(struct violation_table *t)
 {
-        uint32_t n = MAX(t->allocated * 2, (uint32_t) AT_START);
+        uint32_t n = MAX(t->allocated * 2, 64u);
 
         if (record_array_grow(&t->entries, sizeof(*t->entries), n) < 0 ||
             record_array_grow(&t->life_links, sizeof(*t->life_links), n) < 0 ||

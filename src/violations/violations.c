@@ -2,10 +2,8 @@
 #include "violations/violations.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "util/arena.h"
 #include "violations/counter_samples.h"
 #include "violations/report_scheduler.h"
 
