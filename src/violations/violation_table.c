@@ -114,11 +114,10 @@ static int grow(struct violation_table *t)
 /* Removes the entry that has been quiet longest from the table and from all lists. */
 static uint32_t evict(struct violation_table *t)
 {
-        static const enum life order[] = { LIFE_IDLE, LIFE_QUIET, LIFE_MOVED, LIFE_ACTIVE };
         uint32_t i = VIOLATION_NONE;
 
-        for (size_t k = 0; i == VIOLATION_NONE; k++)
-                i = t->lives[order[k]].first;
+        for (enum life life = 0; i == VIOLATION_NONE; life++)
+                i = t->lives[life].first;
         violation_entry_set_hosts(&t->entries[i], NULL, NULL, NULL);
         violation_table_set_report_state(t, i, REPORT_NONE);
         record_list_remove(&t->lives[t->entries[i].life], t->life_links, i);

@@ -10,11 +10,12 @@
 #include "violations/hosts.h"
 #include "violations/list.h"
 
+/* The first makes room first. */
 enum life {
         LIFE_IDLE,   /* no episode; sorted by when the last one ended */
-        LIFE_ACTIVE, /* in an episode; sorted by when it last counted */
-        LIFE_MOVED,  /* in an episode that ends as soon as all of it was reported: the host is not there any more */
         LIFE_QUIET,  /* the episode is over, which waits for a summary */
+        LIFE_MOVED,  /* in an episode that ends as soon as all of it was reported: the host is not there any more */
+        LIFE_ACTIVE, /* in an episode; sorted by when it last counted */
         LIFE_N,
 };
 
