@@ -64,7 +64,7 @@ struct notices {
         bool had_existed;     /* the subscription, before the request */
 
         struct recent recent[RECENT]; /* a ring */
-        unsigned n_recent;            /* ever */
+        uint64_t n_recent;            /* ever */
         struct notice queue[NOTICES_MAX_QUEUED]; /* a ring */
         unsigned first, n_queued;
 };
@@ -252,20 +252,13 @@ static void reset(void *state, usec_t now)
 /* The SA sends the very same MAD again, transaction ID and all. */
 static bool is_repeated(const struct notices *n, usec_t now, const struct mad_frame *frame)
 {
-        for (unsigned i = 0; i < MIN(n->n_recent, (unsigned) RECENT); i++) {
+        for (unsigned i = 0; i < MIN(n->n_recent, (uint64_t) RECENT); i++) {
                 const struct recent *r = &n->recent[i];
 
                 if (now - r->when < RECENT_FOR && r->frame.lid.v == frame->lid.v && memcmp(r->frame.mad, frame->mad, MAD_SIZE) == 0)
                         return true;
         }
         return false;
-}
-
-static void remember(struct notices *n, usec_t now, const struct mad_frame *frame)
-{
-        n->recent[n->n_recent % RECENT] = (struct recent) { *frame, now };
-        /* which of the two halves of its range the number is in does not matter, but it must not come back to 0 */
-        n->n_recent = n->n_recent + 1 < 2 * RECENT ? n->n_recent + 1 : RECENT;
 }
 
 static void deliver(struct notices *n, const struct notice *notice)
@@ -298,7 +291,7 @@ static bool report(void *state, usec_t now, const struct mad_frame *frame)
         mad_frame_get_data(frame, MAD_CLASS_SA, data);
         r = notice_decode(data, &notice);
         if (r == 0) {
-                remember(n, now, frame);
+                n->recent[n->n_recent++ % RECENT] = (struct recent) { *frame, now };
                 deliver(n, &notice);
         }
         n->status.n_others += r == -ENOMSG;
