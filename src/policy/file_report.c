@@ -72,9 +72,8 @@ void report_hint(struct report *r, const char *format, ...)
 int report_finish(struct report *r)
 {
         if (r->dropped > 0)
-                (void) findings_add(r->findings, r->dropped_errors > 0 ? FINDING_ERROR : FINDING_NOTE,
-                                    FINDING_VALUE_INVALID, NULL, "%zu more findings (%zu of them errors) are not shown",
-                                    r->dropped, r->dropped_errors);
+                (void) findings_add(r->findings, r->dropped_errors > 0 ? FINDING_ERROR : FINDING_NOTE, FINDING_VALUE_INVALID, NULL,
+                                    "%zu more findings (%zu of them errors) are not shown", r->dropped, r->dropped_errors);
         r->dropped = r->dropped_errors = 0;
         if (r->findings->out_of_memory)
                 return -ENOMEM;

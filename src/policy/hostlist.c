@@ -55,15 +55,13 @@ static int read_number(struct reader *r, uint64_t *ret, size_t *ret_digits)
 
         while (r->at < r->n && is_digit(r->text[r->at])) {
                 if (r->at - start >= HOSTLIST_MAX_DIGITS)
-                        return fail(r, start, arena_printf(r->arena, "a number of more than %d digits",
-                                                           HOSTLIST_MAX_DIGITS), NULL);
+                        return fail(r, start, arena_printf(r->arena, "a number of more than %d digits", HOSTLIST_MAX_DIGITS), NULL);
                 v = v * 10 + (uint64_t) (r->text[r->at++] - '0');
         }
         if (r->at == start) {
                 if (r->at < r->n && r->text[r->at] == '[')
                         return fail(r, start, "brackets within brackets", NULL);
-                return fail(r, start, "a number is missing between the brackets (accepted: digits, as in [01-18,20])",
-                            NULL);
+                return fail(r, start, "a number is missing between the brackets (accepted: digits, as in [01-18,20])", NULL);
         }
         *ret = v;
         *ret_digits = r->at - start;
@@ -90,8 +88,7 @@ static int check_padding(struct reader *r, size_t start, const struct hostlist_r
 }
 
 /* Adds a range in parts that have one width each. */
-static void add_range(struct hostlist_token *token, const struct hostlist_range *range, size_t digits_first,
-                      size_t digits_last)
+static void add_range(struct hostlist_token *token, const struct hostlist_range *range, size_t digits_first, size_t digits_last)
 {
         uint64_t first = range->first, limit = 1;
 
@@ -109,9 +106,8 @@ static int read_range(struct reader *r, struct hostlist_token *token)
 {
         struct hostlist_range range = {};
         size_t start = r->at, digits_first, digits_last;
-        int e;
+        int e = read_number(r, &range.first, &digits_first);
 
-        e = read_number(r, &range.first, &digits_first);
         if (e < 0)
                 return e;
         range.last = range.first;
@@ -127,8 +123,7 @@ static int read_range(struct reader *r, struct hostlist_token *token)
                 return e;
         if (range.first > range.last)
                 return fail(r, start,
-                            arena_printf(r->arena, "the range %.*s runs backwards", (int) (r->at - start),
-                                         r->text + start),
+                            arena_printf(r->arena, "the range %.*s runs backwards", (int) (r->at - start), r->text + start),
                             arena_printf(r->arena, "write %.*s-%.*s", (int) digits_last, r->text + r->at - digits_last,
                                          (int) digits_first, r->text + start));
         add_range(token, &range, digits_first, digits_last);
@@ -173,8 +168,7 @@ static int read_brackets(struct reader *r, struct hostlist_token *token)
         if (i == r->n)
                 return fail(r, open, "the bracket is not closed", NULL);
         if (commas >= HOSTLIST_MAX_RANGES)
-                return fail(r, open, arena_printf(r->arena, "more than %d ranges between brackets",
-                                                  HOSTLIST_MAX_RANGES), NULL);
+                return fail(r, open, arena_printf(r->arena, "more than %d ranges between brackets", HOSTLIST_MAX_RANGES), NULL);
         token->kind = HOSTLIST_RANGES;
         /* no range has more parts than characters */
         token->ranges = arena_new_array(r->arena, struct hostlist_range, i - r->at + 1);
@@ -210,8 +204,7 @@ static int read_literal(struct reader *r, struct hostlist_token *token)
                             r->text[start] == ']' ?
                                     "a ']' without a '['" :
                                     arena_printf(r->arena, "%s is not allowed in a name (accepted: letters, digits, '-', "
-                                                 "'_', '.', ranges in brackets, the globs * and ?)",
-                                                 show_char(r, r->text[start])),
+                                                 "'_', '.', ranges in brackets, the globs * and ?)", show_char(r, r->text[start])),
                             NULL);
         token->kind = HOSTLIST_LITERAL;
         token->length = r->at - start;
@@ -254,8 +247,7 @@ int hostlist_parse(struct arena *a, const char *text, size_t n, struct hostlist_
                 return fail(&r, 0, "an empty name", NULL);
         while (r.at < n) {
                 if (r.list->n_tokens == HOSTLIST_MAX_TOKENS)
-                        return fail(&r, r.at, arena_printf(a, "more than %d parts in one name", HOSTLIST_MAX_TOKENS),
-                                    NULL);
+                        return fail(&r, r.at, arena_printf(a, "more than %d parts in one name", HOSTLIST_MAX_TOKENS), NULL);
                 e = read_token(&r, &r.list->tokens[r.list->n_tokens++]);
                 if (e < 0)
                         return e;
@@ -270,8 +262,7 @@ int hostlist_parse(struct arena *a, const char *text, size_t n, struct hostlist_
 /* The first range that has this width and does not end before v, or has a larger width; n_ranges: there is none. */
 static uint32_t find_range(const struct hostlist_token *t, uint64_t v, uint8_t width)
 {
-        return LOWER_BOUND(range, t->ranges, t->n_ranges,
-                           range->width < width || (range->width == width && range->last < v));
+        return LOWER_BOUND(range, t->ranges, t->n_ranges, range->width < width || (range->width == width && range->last < v));
 }
 
 /* Returns whether a range contains v, a number of `width` digits. */
@@ -466,8 +457,7 @@ static void write_number(const struct hostlist_token *t, uint64_t index, char re
                         break;
                 index -= n;
         }
-        (void) snprintf(ret, HOSTLIST_MAX_DIGITS + 2, "%0*" PRIu64, t->ranges[i].width,
-                        t->ranges[i].first + index);
+        (void) snprintf(ret, HOSTLIST_MAX_DIGITS + 2, "%0*" PRIu64, t->ranges[i].width, t->ranges[i].first + index);
 }
 
 void hostlist_name(const struct hostlist *h, uint64_t index, char ret[HOSTLIST_MAX_NAME])
@@ -489,8 +479,7 @@ void hostlist_name(const struct hostlist *h, uint64_t index, char ret[HOSTLIST_M
                 const char *part = h->tokens[i].kind == HOSTLIST_RANGES ? numbers[i] : h->tokens[i].literal;
 
                 if (h->tokens[i].kind == HOSTLIST_LITERAL || h->tokens[i].kind == HOSTLIST_RANGES)
-                        used += (size_t) snprintf(ret + used, used < HOSTLIST_MAX_NAME ? HOSTLIST_MAX_NAME - used : 0,
-                                                  "%s", part);
+                        used += (size_t) snprintf(ret + used, used < HOSTLIST_MAX_NAME ? HOSTLIST_MAX_NAME - used : 0, "%s", part);
                 used = MIN(used, (size_t) HOSTLIST_MAX_NAME - 1);
         }
 }

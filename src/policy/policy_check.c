@@ -61,9 +61,8 @@ static void check_owns(struct policy_reader *r)
         for (uint32_t i = 0; p->n_owns > 0 && i < p->n_partitions; i++) {
                 if (p->partitions[i].base == 0 || policy_owns(p, p->partitions[i].base))
                         continue;
-                yaml_tree_error(&r->tree, r->nodes[i].p_key, FINDING_POLICY_OWNS,
-                                "partitions.%s.pkey: '0x%04x' is not in `owns`", name_of(r, i),
-                                p->partitions[i].base);
+                yaml_tree_error(&r->tree, r->nodes[i].p_key, FINDING_POLICY_OWNS, "partitions.%s.pkey: '0x%04x' is not in `owns`",
+                                name_of(r, i), p->partitions[i].base);
                 report_hint(&r->report, "add it to `owns`, or choose a P_Key that is in it");
         }
 }
@@ -121,9 +120,8 @@ static void place_default(struct policy_reader *r)
 
 int policy_check_partitions(struct policy_reader *r)
 {
-        int e;
+        int e = check_bases(r);
 
-        e = check_bases(r);
         if (e < 0)
                 return e;
         check_index0(r);

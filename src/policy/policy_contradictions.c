@@ -151,8 +151,7 @@ static int add_long_hostlists(struct search *s)
         int e = 0;
 
         for (const struct policy_candidate *c = s->first; c < s->end; c++) {
-                if (c->selector->kind != SELECTOR_HOST || c->selector->host->n_names <= NAMES_PER_SELECTOR ||
-                    n > s->budget->names)
+                if (c->selector->kind != SELECTOR_HOST || c->selector->host->n_names <= NAMES_PER_SELECTOR || n > s->budget->names)
                         continue;
                 s->budget->names -= (uint32_t) n;
                 for (size_t i = 0; i < n && e == 0; i++)
@@ -243,25 +242,22 @@ static int find_conflicts(struct search *s)
                 }
                 if (rules[a->line->rule].membership == rules[b->line->rule].membership || is_covered(s, b))
                         continue;
-                s->n_keys += s->n_conflicts == 0 ||
-                             strcmp(s->conflicts[s->n_conflicts - 1].later->key, b->key) != 0;
+                s->n_keys += s->n_conflicts == 0 || strcmp(s->conflicts[s->n_conflicts - 1].later->key, b->key) != 0;
                 s->conflicts[s->n_conflicts++] = (struct conflict) { a, b };
         }
         return 0;
 }
 
-DEFINE_COMPARE(compare_conflicts, struct conflict,
-               ORDER(a->later->line->rule, b->later->line->rule) ?: ORDER(a->earlier->line->rule, b->earlier->line->rule) ?:
-               ORDER(a, b))
+DEFINE_COMPARE(compare_conflicts, struct conflict, ORDER(a->later->line->rule, b->later->line->rule) ?:
+               ORDER(a->earlier->line->rule, b->earlier->line->rule) ?: ORDER(a, b))
 
 static void report_conflict(struct search *s, const struct conflict *c)
 {
         struct report *report = &s->reader->report;
         const struct policy_rule *rules = s->partition->rules;
 
-        selector_report_ambiguous(report, &c->later->line->selector->place, s->partition->name,
-                                  &rules[c->later->line->rule], &rules[c->earlier->line->rule],
-                                  report_text(report, "'%s'", c->later->key));
+        selector_report_ambiguous(report, &c->later->line->selector->place, s->partition->name, &rules[c->later->line->rule],
+                                  &rules[c->earlier->line->rule], report_text(report, "'%s'", c->later->key));
         report_hint(report, "remove it from one of the two lines, or add a more specific line that decides");
 }
 
@@ -284,8 +280,7 @@ static int search_level(struct search *s)
         qsort(s->conflicts, s->n_conflicts, sizeof(*s->conflicts), compare_conflicts);
         for (size_t i = 0; i < s->n_conflicts; i++) {
                 c = &s->conflicts[i];
-                if (!last || last->later->line->rule != c->later->line->rule ||
-                    last->earlier->line->rule != c->earlier->line->rule)
+                if (!last || last->later->line->rule != c->later->line->rule || last->earlier->line->rule != c->earlier->line->rule)
                         report_conflict(s, c);
                 last = c;
         }

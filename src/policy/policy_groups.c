@@ -57,9 +57,8 @@ static int add_item(struct policy_reader *r, const struct yaml_tree_node *node, 
         if (node->broken)
                 return -EBADMSG;
         if (node->kind != YAML_TREE_SCALAR || yaml_tree_is_null(node)) {
-                yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE,
-                                "%s: is %s (accepted: a selector, or a list of selectors)",
-                                path, yaml_tree_is_null(node) ? "empty" : yaml_tree_kind_to_string(node->kind));
+                yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE, "%s: is %s (accepted: a selector, or a list of selectors)", path,
+                                yaml_tree_is_null(node) ? "empty" : yaml_tree_kind_to_string(node->kind));
                 if (node->kind == YAML_TREE_MAP)
                         report_hint(&r->report, "a group lists selectors only; memberships belong in `partitions`");
                 return -EBADMSG;

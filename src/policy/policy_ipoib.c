@@ -21,8 +21,7 @@ static const struct yaml_tree_node *get_scalar(struct policy_reader *r, const st
 
 static void refuse(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, const char *what)
 {
-        yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: %s %s", path, report_quote(&r->report, node->text),
-                        what);
+        yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB, "%s: %s %s", path, report_quote(&r->report, node->text), what);
 }
 
 /* Decimal, or hexadecimal with 0x, of up to 18 digits. Returns false if it is not a number or larger than max. */
@@ -52,8 +51,7 @@ static uint64_t read_number(struct policy_reader *r, const struct yaml_tree_node
         return standard;
 }
 
-static void read_mtu(struct policy_reader *r, const struct yaml_tree_node *map, const char *path,
-                     struct multicast_parameters *p)
+static void read_mtu(struct policy_reader *r, const struct yaml_tree_node *map, const char *path, struct multicast_parameters *p)
 {
         const struct yaml_tree_node *node = get_scalar(r, map, "mtu", &path);
         uint64_t v;
@@ -72,8 +70,7 @@ static void read_mtu(struct policy_reader *r, const struct yaml_tree_node *map, 
                             multicast_mtu_bytes((uint8_t) v));
 }
 
-static void read_rate(struct policy_reader *r, const struct yaml_tree_node *map, const char *path,
-                      struct multicast_parameters *p)
+static void read_rate(struct policy_reader *r, const struct yaml_tree_node *map, const char *path, struct multicast_parameters *p)
 {
         const struct yaml_tree_node *node = get_scalar(r, map, "rate", &path);
         uint64_t v;
@@ -105,8 +102,7 @@ static void read_scope(struct policy_reader *r, const struct yaml_tree_node *nod
                 refuse(r, node, path, "is not a scope (accepted: 1 to 15; 2 is link-local, 5 site-local, 14 global)");
 }
 
-static void read_scopes(struct policy_reader *r, const struct yaml_tree_node *map, const char *path,
-                        struct multicast_parameters *p)
+static void read_scopes(struct policy_reader *r, const struct yaml_tree_node *map, const char *path, struct multicast_parameters *p)
 {
         const struct yaml_tree_node *node = yaml_tree_get(map, "scope");
         bool list = node && node->kind == YAML_TREE_LIST;

@@ -11,15 +11,13 @@ static void read_version(struct policy_reader *r, const struct yaml_tree_node *n
 
         if (!node) {
                 top.source_line = yaml_source_line(&r->tree.source, r->arena, 1);
-                report_add(&r->report, FINDING_ERROR, FINDING_KEY_MISSING, &top,
-                           "the key 'version' is missing (accepted: 1)");
+                report_add(&r->report, FINDING_ERROR, FINDING_KEY_MISSING, &top, "the key 'version' is missing (accepted: 1)");
                 report_hint(&r->report, "begin the file with `version: 1`");
                 return;
         }
         if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, "version") || strcmp(node->text, "1") == 0)
                 return;
-        yaml_tree_error(&r->tree, node, FINDING_POLICY_VERSION,
-                        "version: %s is not a version of this format (accepted: 1)",
+        yaml_tree_error(&r->tree, node, FINDING_POLICY_VERSION, "version: %s is not a version of this format (accepted: 1)",
                         report_quote(&r->report, node->text));
 }
 
@@ -50,8 +48,7 @@ static int read_range(struct policy_reader *r, const struct yaml_tree_node *node
         first = arena_strndup(r->arena, node->text, dash ? (size_t) (dash - node->text) : strlen(node->text));
         if (!first)
                 return -ENOMEM;
-        if (read_owned_base(r, node, first, &range.first) < 0 ||
-            read_owned_base(r, node, dash ? dash + 1 : first, &range.last) < 0)
+        if (read_owned_base(r, node, first, &range.first) < 0 || read_owned_base(r, node, dash ? dash + 1 : first, &range.last) < 0)
                 return -EBADMSG;
         if (range.first > range.last) {
                 yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS, "owns: the range %s runs backwards",

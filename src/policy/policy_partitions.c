@@ -63,8 +63,7 @@ static void read_p_key(struct policy_reader *r, struct policy_partition *partiti
         problem = policy_base_problem(node->text, &partition->base, &meant);
         if (!problem)
                 return;
-        yaml_tree_error(&r->tree, node, FINDING_POLICY_P_KEY, "%s: %s %s", path, report_quote(&r->report, node->text),
-                        problem);
+        yaml_tree_error(&r->tree, node, FINDING_POLICY_P_KEY, "%s: %s %s", path, report_quote(&r->report, node->text), problem);
         if (meant > 0)
                 report_hint(&r->report, "write 0x%04x%s", meant,
                             strstr(problem, "high bit") ? " here, and `full` as the membership" : "");
@@ -90,8 +89,7 @@ static const char *near_membership(const char *text)
         return nearest.best;
 }
 
-static int read_membership(struct policy_reader *r, const struct yaml_tree_node *node, const char *path,
-                           enum membership *ret)
+static int read_membership(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, enum membership *ret)
 {
         const char *selector = report_quote(&r->report, node->key->text), *near;
         int membership;
@@ -120,8 +118,7 @@ static int read_membership(struct policy_reader *r, const struct yaml_tree_node 
         return -EBADMSG;
 }
 
-static int read_rule(struct policy_reader *r, const struct yaml_tree_node *node, const char *path,
-                     struct policy_rule *rule)
+static int read_rule(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, struct policy_rule *rule)
 {
         struct place place = yaml_tree_place(&r->tree, node->key);
         int e, membership;
@@ -141,8 +138,7 @@ static bool expect_members(struct policy_reader *r, const struct yaml_tree_node 
 {
         if (node->kind != YAML_TREE_LIST || node->broken)
                 return yaml_tree_expect(&r->tree, node, YAML_TREE_MAP, path);
-        yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE,
-                        "%s: is a list (accepted: a map of selectors to memberships)", path);
+        yaml_tree_error(&r->tree, node, FINDING_YAML_TYPE, "%s: is a list (accepted: a map of selectors to memberships)", path);
         report_hint(&r->report, "remove the dashes and write SELECTOR: MEMBERSHIP in each line");
         return false;
 }
@@ -228,8 +224,7 @@ static int read_partition(struct policy_reader *r, const struct yaml_tree_node *
         if (nodes->index0)
                 (void) yaml_tree_bool(&r->tree, nodes->index0, policy_path(r, "partitions.", node->key->text, ".index0"),
                                       &partition->index0);
-        e = policy_read_ipoib(r, yaml_tree_get(node, "ipoib"), policy_path(r, "partitions.", node->key->text, ".ipoib"),
-                              partition);
+        e = policy_read_ipoib(r, yaml_tree_get(node, "ipoib"), policy_path(r, "partitions.", node->key->text, ".ipoib"), partition);
         if (e == 0)
                 e = read_members(r, partition, nodes, node);
         nodes->sound = r->report.n_errors == errors;

@@ -31,8 +31,7 @@ struct element {
         struct selector *selector;
 };
 
-static void report(const struct element *e, enum finding_severity severity, enum finding_code code, size_t offset,
-                   const char *text)
+static void report(const struct element *e, enum finding_severity severity, enum finding_code code, size_t offset, const char *text)
 {
         struct place place = e->source->place;
         const char *path = e->source->path;
@@ -63,12 +62,10 @@ static int parse_guid(const struct element *e, const char *text, size_t offset, 
         for (i = 2; i < n && digit_value(text[i]) < 16; i++)
                 v = v << 4 | digit_value(text[i]);
         if (text[1] == 'X' || i < n || n == 2 || n > GUID_DIGITS + 2) {
-                refuse(e, FINDING_POLICY_GUID, offset + (i < n ? i : 0),
-                       "is not a GUID (expected 0x and up to 16 hex digits)");
+                refuse(e, FINDING_POLICY_GUID, offset + (i < n ? i : 0), "is not a GUID (expected 0x and up to 16 hex digits)");
                 if (n > GUID_DIGITS + 2 && i == n)
                         report_hint(e->reader->report,
-                                    "it has %zu hex digits; if it is a GID, write its last 16 digits, which are the GUID",
-                                    n - 2);
+                                    "it has %zu hex digits; if it is a GID, write its last 16 digits, which are the GUID", n - 2);
                 return -EBADMSG;
         }
         if (v == 0) {
@@ -111,9 +108,8 @@ static int check_guid_without_prefix(const struct element *e)
 static int parse_host(const struct element *e, const char *text, size_t n, size_t offset, struct hostlist **ret)
 {
         struct hostlist_error error = {};
-        int r;
+        int r = hostlist_parse(e->reader->arena, text, n, &error, ret);
 
-        r = hostlist_parse(e->reader->arena, text, n, &error, ret);
         if (r != -EBADMSG)
                 return r;
         refuse(e, FINDING_POLICY_HOSTLIST, offset + error.offset, error.text);
@@ -144,8 +140,7 @@ static int parse_device_port(const struct element *e, const char *text, size_t o
         e->selector->port = (uint8_t) read_port(text, &at);
         if (e->selector->port > 0 && text[at] == '\0')
                 return 0;
-        refuse(e, FINDING_POLICY_SELECTOR, offset,
-               "is not a port number (accepted: HOST/DEVICE/PORT with a PORT of 1 to 254)");
+        refuse(e, FINDING_POLICY_SELECTOR, offset, "is not a port number (accepted: HOST/DEVICE/PORT with a PORT of 1 to 254)");
         return -EBADMSG;
 }
 
@@ -167,8 +162,7 @@ static int parse_device(const struct element *e, char *slash)
         e->selector->specificity = port ? SPECIFICITY_DEVICE_PORT : SPECIFICITY_DEVICE;
         r = parse_host(e, e->text, host_length, 0, &e->selector->host);
         if (r == 0)
-                r = parse_host(e, slash + 1, port ? (size_t) (port - slash) - 1 : strlen(slash + 1), device,
-                               &e->selector->device);
+                r = parse_host(e, slash + 1, port ? (size_t) (port - slash) - 1 : strlen(slash + 1), device, &e->selector->device);
         if (r == 0 && port)
                 r = parse_device_port(e, port + 1, (size_t) (port + 1 - e->text));
         return r;
@@ -299,8 +293,7 @@ static int check_near_keyword(const struct element *e)
 
         if (!near)
                 return 0;
-        refuse(e, FINDING_POLICY_SELECTOR, 0,
-               "is not a keyword (accepted: ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF)");
+        refuse(e, FINDING_POLICY_SELECTOR, 0, "is not a keyword (accepted: ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF)");
         report_hint(e->reader->report, "did you mean %s?", near);
         return -EBADMSG;
 }
@@ -494,8 +487,7 @@ static int add_element(const struct selector_reader *r, const struct selector_so
         return parse_element(&e);
 }
 
-int selector_parse_list(struct selector_reader *r, const struct selector_source *source, struct selector ***ret,
-                        uint32_t *ret_n)
+int selector_parse_list(struct selector_reader *r, const struct selector_source *source, struct selector ***ret, uint32_t *ret_n)
 {
         size_t n = count_elements(source->text), at = 0, length;
         struct selector **selectors;
@@ -581,8 +573,7 @@ void selector_report_ambiguous(struct report *r, const struct place *place, cons
                                const struct policy_rule *later, const struct policy_rule *earlier, const char *about)
 {
         report_add(r, FINDING_ERROR, FINDING_POLICY_AMBIGUOUS, place,
-                   "partitions.%s.members: %s (%s) and %s (%s) in %s:%u are equally specific and disagree about %s",
-                   partition, report_quote(r, later->text), membership_to_string(later->membership),
-                   report_quote(r, earlier->text), membership_to_string(earlier->membership), earlier->where.file,
-                   earlier->where.line, about);
+                   "partitions.%s.members: %s (%s) and %s (%s) in %s:%u are equally specific and disagree about %s", partition,
+                   report_quote(r, later->text), membership_to_string(later->membership), report_quote(r, earlier->text),
+                   membership_to_string(earlier->membership), earlier->where.file, earlier->where.line, about);
 }

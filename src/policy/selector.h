@@ -75,8 +75,7 @@ struct selector_source {
 
 /* Reads a list of selectors separated by commas. Reports all errors in it. Returns 0, -EBADMSG, -ENOMEM. *ret lives in the reader's
  * arena and is set only on 0. */
-int selector_parse_list(struct selector_reader *r, const struct selector_source *source, struct selector ***ret,
-                        uint32_t *ret_n);
+int selector_parse_list(struct selector_reader *r, const struct selector_source *source, struct selector ***ret, uint32_t *ret_n);
 
 /* The name of a group or partition consists of letters, digits, '_', '-' and '.', and cannot be mistaken for another selector.
  * Returns NULL for a valid name, else what is wrong with it, a static string. */

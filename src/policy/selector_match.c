@@ -172,8 +172,7 @@ static void warn_twins(struct matcher *m, const struct selector *s, uint32_t nod
         report_add(m->report, FINDING_WARNING, FINDING_NAME_DUPLICATE, &s->place,
                    "%s: two nodes call themselves '%s %s': 0x%016" PRIx64 " and 0x%016" PRIx64,
                    report_quote(m->report, s->text), b->name, b->device, a->guid.v, b->guid.v);
-        report_hint(m->report,
-                    "each host sets its own name: rename one of the two, or write GUIDs or @SWITCH/PORT");
+        report_hint(m->report, "each host sets its own name: rename one of the two, or write GUIDs or @SWITCH/PORT");
 }
 
 static bool name_exists(const struct subnet *subnet, const char *name)

@@ -196,8 +196,7 @@ int yaml_source_init(struct yaml_source *s, const char *file, const char *bytes,
 
         *s = (struct yaml_source) { .file = file, .bytes = n > 0 ? bytes : "", .n = n, .report = report };
         if (n >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0)) {
-                report_add(report, FINDING_ERROR, FINDING_YAML_ENCODING, &whole,
-                           "the file is UTF-16 (accepted: UTF-8)");
+                report_add(report, FINDING_ERROR, FINDING_YAML_ENCODING, &whole, "the file is UTF-16 (accepted: UTF-8)");
                 report_hint(report, "save it as UTF-8, or run `iconv -f UTF-16 -t UTF-8`");
                 return -EBADMSG;
         }

@@ -136,10 +136,8 @@ static void report_syntax(struct builder *b)
         at = node_at(&mark);
         at.line = MIN(at.line, (unsigned) t->source.n_lines);
         place = yaml_tree_place(t, &at);
-        report_add(t->report, FINDING_ERROR, FINDING_YAML_SYNTAX, &place, "not valid YAML: %s",
-                   known ? known->text : problem);
-        if (looks_like_opensm(place.source_line) ||
-            looks_like_opensm(yaml_source_line(&t->source, t->arena, at.line - 1)))
+        report_add(t->report, FINDING_ERROR, FINDING_YAML_SYNTAX, &place, "not valid YAML: %s", known ? known->text : problem);
+        if (looks_like_opensm(place.source_line) || looks_like_opensm(yaml_source_line(&t->source, t->arena, at.line - 1)))
                 add_opensm_hint(t->report);
         else if (known && known->hint)
                 report_hint(t->report, "%s", known->hint);
@@ -160,8 +158,7 @@ static int set_scalar(struct builder *b, struct yaml_tree_node *node, const yaml
 {
         const char *value = (const char *) e->data.scalar.value;
         size_t n = e->data.scalar.length, width = e->end_mark.column - e->start_mark.column;
-        bool block = e->data.scalar.style == YAML_LITERAL_SCALAR_STYLE ||
-                     e->data.scalar.style == YAML_FOLDED_SCALAR_STYLE;
+        bool block = e->data.scalar.style == YAML_LITERAL_SCALAR_STYLE || e->data.scalar.style == YAML_FOLDED_SCALAR_STYLE;
 
         node->kind = YAML_TREE_SCALAR;
         node->plain = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
@@ -197,8 +194,7 @@ static void refuse_alias(struct builder *b, struct yaml_tree_node *node, const y
 
         node->text = "";
         yaml_tree_error(b->tree, node, FINDING_YAML_ALIAS, "aliases (*NAME) are not accepted");
-        report_hint(b->tree->report,
-                    "repeat the value, or use `groups`; if it is a glob, put it in quotes: \"*%s\"",
+        report_hint(b->tree->report, "repeat the value, or use `groups`; if it is a glob, put it in quotes: \"*%s\"",
                     report_escape(b->tree->report, name));
         node->broken = true;
 }
@@ -268,8 +264,7 @@ static int add_node(struct builder *b, const yaml_event_t *e)
         int r;
 
         if (++b->n_nodes > YAML_TREE_MAX_NODES) {
-                yaml_tree_error(b->tree, &at, FINDING_FILE_TOO_LARGE, "more than %d values in one file",
-                                YAML_TREE_MAX_NODES);
+                yaml_tree_error(b->tree, &at, FINDING_FILE_TOO_LARGE, "more than %d values in one file", YAML_TREE_MAX_NODES);
                 return -EBADMSG;
         }
         node = arena_new_object(b->tree->arena, struct yaml_tree_node);
@@ -300,8 +295,7 @@ static void report_duplicate(struct builder *b, const struct yaml_tree_node *fir
 {
         struct report *r = b->tree->report;
 
-        yaml_tree_error(b->tree, again->key, FINDING_YAML_DUPLICATE_KEY, "duplicate key %s",
-                        report_quote(r, again->key->text));
+        yaml_tree_error(b->tree, again->key, FINDING_YAML_DUPLICATE_KEY, "duplicate key %s", report_quote(r, again->key->text));
         report_hint(r, "the first one is in line %u: remove one of the two", first->key->line);
         again->key->broken = again->broken = true;
 }
@@ -414,8 +408,7 @@ static int check_root(struct yaml_tree *t)
         return -EBADMSG;
 }
 
-int yaml_tree_parse(struct yaml_tree *t, struct arena *a, const char *file, const char *bytes, size_t n,
-                    struct report *report)
+int yaml_tree_parse(struct yaml_tree *t, struct arena *a, const char *file, const char *bytes, size_t n, struct report *report)
 {
         struct builder b = { .tree = t };
         struct place whole = { .where = { .file = file } };
@@ -475,8 +468,7 @@ bool yaml_tree_is_null(const struct yaml_tree_node *node)
 DEFINE_WORDS(yaml_tree_kind_to_string, enum yaml_tree_kind, "something else",
              [YAML_TREE_SCALAR] = "a single value", [YAML_TREE_LIST] = "a list", [YAML_TREE_MAP] = "a map")
 
-bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, enum yaml_tree_kind kind,
-                      const char *path)
+bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, enum yaml_tree_kind kind, const char *path)
 {
         if (node->broken)
                 return false;

@@ -49,8 +49,7 @@ struct yaml_tree {
 /* Reads a file. Returns 0, -EBADMSG if there is no tree (see the report), -ENOMEM. The report may contain errors even if it
  * returns 0: an error in one node does not hide those in others. Always call yaml_tree_finish(); borrows file and bytes until
  * then. */
-int yaml_tree_parse(struct yaml_tree *t, struct arena *a, const char *file, const char *bytes, size_t n,
-                    struct report *report);
+int yaml_tree_parse(struct yaml_tree *t, struct arena *a, const char *file, const char *bytes, size_t n, struct report *report);
 /* Ends the report of a file after yaml_tree_parse() and the functions that read its nodes; e: their result. Sorts the findings.
  * Returns 0, -EBADMSG if anything was an error, -ENOMEM. */
 int yaml_tree_finish(struct yaml_tree *t, int e);
@@ -69,8 +68,7 @@ void yaml_tree_error(struct yaml_tree *t, const struct yaml_tree_node *node, enu
                      ...) __attribute__((format(printf, 4, 5)));
 
 /* Returns whether the node is of this kind; if not, reports "PATH: is a list (accepted: a map)". */
-bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, enum yaml_tree_kind kind,
-                      const char *path);
+bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, enum yaml_tree_kind kind, const char *path);
 /* Reports each key of a map that is not one of `keys`. path "": the top of the file. */
 void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map, const char *path,
                           const char *const *keys, size_t n_keys);

@@ -66,8 +66,7 @@ static const char *accepted_values(struct reader *r, const struct settings_key *
         return key->words ? report_list(&r->report, key->words, key->n_words) : key->accepted;
 }
 
-static void refuse(struct reader *r, const struct yaml_tree_node *node, const struct settings_key *key,
-                   const char *problem)
+static void refuse(struct reader *r, const struct yaml_tree_node *node, const struct settings_key *key, const char *problem)
 {
         yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: %s %s (accepted: %s)", key->name,
                         report_quote(&r->report, node->text), problem, accepted_values(r, key));
@@ -198,8 +197,7 @@ static void read_secret(struct reader *r, const struct settings_key *key, const 
                 memcpy(member(r, key), &path, sizeof(path));
                 return;
         }
-        yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID,
-                        "%s: the value (not shown) is not the path of a file (accepted: %s)",
+        yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: the value (not shown) is not the path of a file (accepted: %s)",
                         key->name, key->accepted);
         if (r->report.last)
                 r->report.last->source_line = NULL;

@@ -164,6 +164,5 @@ const char *finding_format(struct arena *a, const struct finding *item)
                 hint = arena_printf(a, "      = hint: %s\n", item->hint);
         if (!place || !source || !hint)
                 return NULL;
-        return arena_printf(a, "%s%s: %s\n%s%s", place, finding_severity_to_string(item->severity), item->text, source,
-                            hint);
+        return arena_printf(a, "%s%s: %s\n%s%s", place, finding_severity_to_string(item->severity), item->text, source, hint);
 }
