@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "util/nearest.h"
+#include "util/scan.h"
 
 #define GUID_DIGITS 16
 
@@ -42,38 +43,29 @@ static void report(const struct element *e, enum finding_severity severity, enum
                    report_quote(e->reader->report, e->text), strncmp(text, "is ", 3) == 0 ? " " : ": ", text);
 }
 
-static void refuse(const struct element *e, enum finding_code code, size_t offset, const char *text)
+/* Reports an error at this offset in e->text. hint: NULL: none. Returns -EBADMSG. */
+static int refuse(const struct element *e, enum finding_code code, size_t offset, const char *text, const char *hint)
 {
         report(e, FINDING_ERROR, code, offset, text);
-}
-
-static void hint(const struct element *e, const char *text)
-{
-        report_hint(e->reader->report, "%s", text);
+        if (hint)
+                report_hint(e->reader->report, "%s", hint);
+        return -EBADMSG;
 }
 
 /* ---- GUIDs ---------------------------------------------------------------------------------------------------- */
 
 static int parse_guid(const struct element *e, const char *text, size_t offset, struct guid *ret)
 {
-        size_t n = strlen(text), i;
-        uint64_t v = 0;
+        size_t n = strlen(text), digits = strspn(text + 2, "0123456789abcdefABCDEF"), i = digits + 2;
 
-        for (i = 2; i < n && digit_value(text[i]) < 16; i++)
-                v = v << 4 | digit_value(text[i]);
-        if (text[1] == 'X' || i < n || n == 2 || n > GUID_DIGITS + 2) {
-                refuse(e, FINDING_POLICY_GUID, offset + (i < n ? i : 0), "is not a GUID (expected 0x and up to 16 hex digits)");
-                if (n > GUID_DIGITS + 2 && i == n)
-                        report_hint(e->reader->report,
-                                    "it has %zu hex digits; if it is a GID, write its last 16 digits, which are the GUID", n - 2);
-                return -EBADMSG;
-        }
-        if (v == 0) {
-                refuse(e, FINDING_POLICY_GUID, offset, "is not a GUID: no port can have the GUID 0");
-                return -EBADMSG;
-        }
-        ret->v = v;
-        return 0;
+        if (text[1] == 'X' || i < n || n == 2 || digits > GUID_DIGITS)
+                return refuse(e, FINDING_POLICY_GUID, offset + (i < n ? i : 0),
+                              "is not a GUID (expected 0x and up to 16 hex digits)",
+                              i < n || digits <= GUID_DIGITS ? NULL :
+                              report_text(e->reader->report, "it has %zu hex digits; if it is a GID, write its last 16 digits, "
+                                          "which are the GUID", digits));
+        ret->v = strtoull(text, NULL, 16);
+        return ret->v ? 0 : refuse(e, FINDING_POLICY_GUID, offset, "is not a GUID: no port can have the GUID 0", NULL);
 }
 
 /* A GUID as other tools print it: 0002:c903:000e:0b72, or sixteen digits. */
@@ -98,120 +90,100 @@ static int check_guid_without_prefix(const struct element *e)
 
         if (!looks_like_guid(e->text, digits))
                 return 0;
-        refuse(e, FINDING_POLICY_GUID, 0, "is a GUID without 0x, not a host name (expected 0x and up to 16 hex digits)");
-        report_hint(e->reader->report, "write 0x%s", digits);
-        return -EBADMSG;
+        return refuse(e, FINDING_POLICY_GUID, 0, "is a GUID without 0x, not a host name (expected 0x and up to 16 hex digits)",
+                      report_text(e->reader->report, "write 0x%s", digits));
 }
 
 /* ---- hosts ---------------------------------------------------------------------------------------------------- */
 
-static int parse_host(const struct element *e, const char *text, size_t n, size_t offset, struct hostlist **ret)
+/* Reads n bytes at `text`, a place in e->text. */
+static int parse_host(const struct element *e, const char *text, size_t n, struct hostlist **ret)
 {
         struct hostlist_error error = {};
         int r = hostlist_parse(e->reader->arena, text, n, &error, ret);
+        const char *hint = error.hint;
 
         if (r != -EBADMSG)
                 return r;
-        refuse(e, FINDING_POLICY_HOSTLIST, offset + error.offset, error.text);
-        if (error.hint)
-                hint(e, error.hint);
-        else if (strchr(e->text, '='))
-                hint(e, "write SELECTOR: MEMBERSHIP; NAME=VALUE is OpenSM's partitions.conf, another format");
-        else if (strchr(e->text, ' '))
-                hint(e, "separate several selectors by commas");
-        return -EBADMSG;
+        if (!hint && strchr(e->text, '='))
+                hint = "write SELECTOR: MEMBERSHIP; NAME=VALUE is OpenSM's partitions.conf, another format";
+        else if (!hint && strchr(e->text, ' '))
+                hint = "separate several selectors by commas";
+        return refuse(e, FINDING_POLICY_HOSTLIST, (size_t) (text - e->text) + error.offset, error.text, hint);
 }
 
-/* The decimal number at *at, 1 to 254; 0: there is none. Advances *at past the digits. */
-static unsigned read_port(const char *text, size_t *at)
+/* Takes a decimal number, 1 to 254. */
+static bool scan_port(struct scan *s, uint64_t *ret)
 {
-        unsigned v = 0;
-        size_t digits;
-
-        for (digits = 0; isdigit((unsigned char) text[*at]); digits++, (*at)++)
-                v = v > SELECTOR_MAX_PORT ? v : v * 10 + (unsigned) (text[*at] - '0');
-        return digits > 0 && v <= SELECTOR_MAX_PORT ? v : 0;
+        return scan_number(s, 10, SELECTOR_MAX_PORT, ret) && *ret > 0;
 }
 
-static int parse_device_port(const struct element *e, const char *text, size_t offset)
+static int parse_device_port(const struct element *e, const char *text)
 {
-        size_t at = 0;
+        struct scan s = { text, text + strlen(text) };
+        uint64_t port;
 
-        e->selector->port = (uint8_t) read_port(text, &at);
-        if (e->selector->port > 0 && text[at] == '\0')
-                return 0;
-        refuse(e, FINDING_POLICY_SELECTOR, offset, "is not a port number (accepted: HOST/DEVICE/PORT with a PORT of 1 to 254)");
-        return -EBADMSG;
+        if (!scan_port(&s, &port) || s.p < s.end)
+                return refuse(e, FINDING_POLICY_SELECTOR, (size_t) (text - e->text),
+                              "is not a port number (accepted: HOST/DEVICE/PORT with a PORT of 1 to 254)", NULL);
+        e->selector->port = (uint8_t) port;
+        return 0;
 }
 
 /* HOST/DEVICE or HOST/DEVICE/PORT */
 static int parse_device(const struct element *e, char *slash)
 {
         char *port = strchr(slash + 1, '/');
-        size_t host_length = (size_t) (slash - e->text), device = host_length + 1;
+        size_t host_length = (size_t) (slash - e->text);
         char *host = arena_strndup(e->reader->arena, e->text, host_length);
         int r;
 
         if (!host)
                 return -ENOMEM;
-        if (selector_find_group(e->reader->policy, host) >= 0) {
-                refuse(e, FINDING_POLICY_SELECTOR, 0, "is a group with a device (accepted before '/': a host or hostlist)");
-                hint(e, "write HOSTLIST/DEVICE, as in node[1-4]/mlx5_0");
-                return -EBADMSG;
-        }
+        if (selector_find_group(e->reader->policy, host) >= 0)
+                return refuse(e, FINDING_POLICY_SELECTOR, 0, "is a group with a device (accepted before '/': a host or hostlist)",
+                              "write HOSTLIST/DEVICE, as in node[1-4]/mlx5_0");
         e->selector->specificity = port ? SPECIFICITY_DEVICE_PORT : SPECIFICITY_DEVICE;
-        r = parse_host(e, e->text, host_length, 0, &e->selector->host);
-        if (r == 0)
-                r = parse_host(e, slash + 1, port ? (size_t) (port - slash) - 1 : strlen(slash + 1), device, &e->selector->device);
-        if (r == 0 && port)
-                r = parse_device_port(e, port + 1, (size_t) (port + 1 - e->text));
-        return r;
+        r = parse_host(e, e->text, host_length, &e->selector->host) ?:
+            parse_host(e, slash + 1, port ? (size_t) (port - slash) - 1 : strlen(slash + 1), &e->selector->device);
+        return r == 0 && port ? parse_device_port(e, port + 1) : r;
 }
 
 /* ---- switches ------------------------------------------------------------------------------------------------- */
 
-static int parse_port_range(const struct element *e, const char *text, size_t *at, size_t offset)
+static int parse_port_range(const struct element *e, struct scan *s)
 {
-        size_t start = *at;
-        unsigned first = read_port(text, at), last = first;
+        size_t start = (size_t) (s->p - e->text);
+        uint64_t first, last;
+        bool valid = scan_port(s, &first);
 
-        if (first > 0 && text[*at] == '-') {
-                (*at)++;
-                last = read_port(text, at);
-        }
-        if (first == 0 || last == 0 || (text[*at] != ',' && text[*at] != '\0')) {
-                refuse(e, FINDING_POLICY_SELECTOR, offset + start,
-                       "is not a list of ports (accepted: numbers of 1 to 254, as in @SWITCH/3 or @SWITCH/1-18,20)");
-                if (text[start] == '0')
-                        hint(e, "port 0 is the switch itself: for that, write its name without '@'");
-                return -EBADMSG;
-        }
-        if (first > last) {
-                refuse(e, FINDING_POLICY_SELECTOR, offset + start, "is a range of ports that runs backwards");
-                report_hint(e->reader->report, "write %u-%u", last, first);
-                return -EBADMSG;
-        }
+        last = first;
+        if (valid && scan_char(s, '-'))
+                valid = scan_port(s, &last);
+        if (!valid || (s->p < s->end && *s->p != ','))
+                return refuse(e, FINDING_POLICY_SELECTOR, start,
+                              "is not a list of ports (accepted: numbers of 1 to 254, as in @SWITCH/3 or @SWITCH/1-18,20)",
+                              e->text[start] == '0' ? "port 0 is the switch itself: for that, write its name without '@'" : NULL);
+        if (first > last)
+                return refuse(e, FINDING_POLICY_SELECTOR, start, "is a range of ports that runs backwards",
+                              report_text(e->reader->report, "write %" PRIu64 "-%" PRIu64, last, first));
         for (; first <= last; first++)
                 e->selector->ports[first / 64] |= UINT64_C(1) << (first % 64);
         return 0;
 }
 
-static int parse_ports(const struct element *e, const char *text, size_t offset)
+static int parse_ports(const struct element *e, const char *text)
 {
-        size_t at = 0;
+        struct scan s = { text, text + strlen(text) };
         int r;
 
         e->selector->has_ports = true;
         e->selector->specificity = SPECIFICITY_SWITCH_PORT;
         e->selector->ports_text = text;
-        for (;;) {
-                r = parse_port_range(e, text, &at, offset);
-                if (r < 0)
-                        return r;
-                if (text[at] == '\0')
-                        return 0;
-                at++;
-        }
+        do
+                r = parse_port_range(e, &s);
+        while (r == 0 && scan_char(&s, ','));
+        return r;
 }
 
 static int parse_board(const struct element *e, const char *text, size_t n)
@@ -223,10 +195,9 @@ static int parse_board(const struct element *e, const char *text, size_t n)
         e->selector->board = board;
         if (subnet_is_board(board))
                 return 0;
-        refuse(e, FINDING_POLICY_SELECTOR, (size_t) (text - e->text),
-               "is not a board of a switch (accepted: @NAME:L20/U2 or @NAME:L20/U2/PORTS, for a switch whose NodeDescription is "
-               "MF0;NAME:MODEL/L20/U2)");
-        return -EBADMSG;
+        return refuse(e, FINDING_POLICY_SELECTOR, (size_t) (text - e->text),
+                      "is not a board of a switch (accepted: @NAME:L20/U2 or @NAME:L20/U2/PORTS, for a switch whose "
+                      "NodeDescription is MF0;NAME:MODEL/L20/U2)", NULL);
 }
 
 /* The slash before the ports. A board may contain slashes, too; a list of ports begins with a digit. */
@@ -252,12 +223,10 @@ static int parse_switch(const struct element *e)
         if (copy[0] == '0' && tolower(copy[1]) == 'x')
                 r = parse_guid(e, colon ? name : copy, 1, &e->selector->guid);
         else
-                r = parse_host(e, name, n, 1, &e->selector->host);
+                r = parse_host(e, name, n, &e->selector->host);
         if (r == 0 && colon)
                 r = parse_board(e, colon + 1, (size_t) (end - colon) - 1);
-        if (r == 0 && slash)
-                r = parse_ports(e, slash + 1, (size_t) (slash + 1 - e->text));
-        return r;
+        return r == 0 && slash ? parse_ports(e, slash + 1) : r;
 }
 
 /* ---- words ---------------------------------------------------------------------------------------------------- */
@@ -293,9 +262,8 @@ static int check_near_keyword(const struct element *e)
 
         if (!near)
                 return 0;
-        refuse(e, FINDING_POLICY_SELECTOR, 0, "is not a keyword (accepted: ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF)");
-        report_hint(e->reader->report, "did you mean %s?", near);
-        return -EBADMSG;
+        return refuse(e, FINDING_POLICY_SELECTOR, 0, "is not a keyword (accepted: ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF)",
+                      report_text(e->reader->report, "did you mean %s?", near));
 }
 
 int selector_find_membership(const char *word)
@@ -310,9 +278,8 @@ static int check_membership_word(const struct element *e)
 {
         if (selector_find_membership(e->text) < 0)
                 return 0;
-        refuse(e, FINDING_POLICY_SELECTOR, 0, "is a membership where a selector is expected");
-        hint(e, "write the selector first, as in node[1-4]: full");
-        return -EBADMSG;
+        return refuse(e, FINDING_POLICY_SELECTOR, 0, "is a membership where a selector is expected",
+                      "write the selector first, as in node[1-4]: full");
 }
 
 static bool same_digits(const char *a, const char *b)
@@ -358,11 +325,7 @@ static int parse_word(const struct element *e)
                 e->selector->type = keywords[i].type;
                 return 0;
         }
-        r = check_near_keyword(e);
-        if (r == 0)
-                r = check_membership_word(e);
-        if (r == 0)
-                r = check_guid_without_prefix(e);
+        r = check_near_keyword(e) ?: check_membership_word(e) ?: check_guid_without_prefix(e);
         if (r < 0)
                 return r;
         group = selector_find_group(e->reader->policy, e->text);
@@ -372,7 +335,7 @@ static int parse_word(const struct element *e)
                 e->selector->group = (uint32_t) group;
                 return 0;
         }
-        r = parse_host(e, e->text, strlen(e->text), 0, &e->selector->host);
+        r = parse_host(e, e->text, strlen(e->text), &e->selector->host);
         if (r == 0)
                 warn_near_group(e);
         return r;
@@ -382,13 +345,10 @@ static int parse_element(const struct element *e)
 {
         char *slash;
 
-        if (e->text[0] == '\0') {
-                refuse(e, FINDING_POLICY_SELECTOR, 0,
-                       "is not a selector (accepted: a host, a GUID, a group, @SWITCH/PORTS, ALL ...)");
-                if (strchr(e->source->text, ','))
-                        hint(e, "remove the extra comma");
-                return -EBADMSG;
-        }
+        if (e->text[0] == '\0')
+                return refuse(e, FINDING_POLICY_SELECTOR, 0,
+                              "is not a selector (accepted: a host, a GUID, a group, @SWITCH/PORTS, ALL ...)",
+                              strchr(e->source->text, ',') ? "remove the extra comma" : NULL);
         if (e->text[0] == '0' && tolower(e->text[1]) == 'x') {
                 e->selector->kind = SELECTOR_GUID;
                 e->selector->specificity = SPECIFICITY_GUID;
@@ -407,14 +367,10 @@ static int parse_element(const struct element *e)
 /* Returns whether the text up to the next comma is a port or a range of ports. */
 static bool continues_ports(const char *s)
 {
-        size_t n;
+        size_t lead = strspn(s, " "), n = strspn(s + lead, "0123456789-");
 
-        while (*s == ' ')
-                s++;
-        n = strspn(s, "0123456789-");
-        s += n;
-        while (*s == ' ')
-                s++;
+        s += lead + n;
+        s += strspn(s, " ");
         return n > 0 && (*s == ',' || *s == '\0');
 }
 
@@ -437,12 +393,10 @@ static size_t element_length(const char *s)
 /* A copy without spaces around it, and without spaces in a list of ports. *ret_lead: the number of spaces before it. */
 static char *copy_element(struct arena *a, const char *s, size_t n, size_t *ret_lead)
 {
-        size_t lead = 0, used = 0;
+        size_t lead = MIN(strspn(s, " "), n), used = 0;
         bool ports = false;
         char *copy;
 
-        while (lead < n && s[lead] == ' ')
-                lead++;
         while (n > lead && s[n - 1] == ' ')
                 n--;
         copy = arena_strndup(a, s + lead, n - lead);
