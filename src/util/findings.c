@@ -27,24 +27,25 @@ void findings_done(struct findings *f)
         f->n = f->allocated = 0;
 }
 
-struct finding *findings_vadd(struct findings *f, enum finding_severity severity, enum finding_code code,
-                              const struct location *where, const char *format, va_list ap)
+/* Takes an item, whose text may be NULL: out of memory. */
+static struct finding *append(struct findings *f, struct finding item)
 {
-        const char *text = arena_vprintf(f->arena, format, ap);
-        struct finding *item;
-
-        if (!text || VECTOR_GROW(NULL, f->items, f->n, f->allocated) < 0) {
+        if (!item.text || VECTOR_GROW(NULL, f->items, f->n, f->allocated) < 0) {
                 f->out_of_memory = true;
                 return NULL;
         }
-        item = &f->items[f->n];
-        *item = (struct finding) { .severity = severity, .code = code, .text = text, .order = f->n };
-        f->n++;
-        if (where)
-                item->where = *where;
-        f->n_errors += severity == FINDING_ERROR;
-        f->n_warnings += severity == FINDING_WARNING;
-        return item;
+        item.order = f->n;
+        f->n_errors += item.severity == FINDING_ERROR;
+        f->n_warnings += item.severity == FINDING_WARNING;
+        f->items[f->n] = item;
+        return &f->items[f->n++];
+}
+
+struct finding *findings_vadd(struct findings *f, enum finding_severity severity, enum finding_code code,
+                              const struct location *where, const char *format, va_list ap)
+{
+        return append(f, (struct finding) { .severity = severity, .code = code, .where = where ? *where : (struct location) {},
+                                            .text = arena_vprintf(f->arena, format, ap) });
 }
 
 struct finding *findings_add(struct findings *f, enum finding_severity severity, enum finding_code code,
@@ -75,28 +76,27 @@ int findings_error(struct findings *f, enum finding_code code, const char *hint,
 
 static bool copy_text(struct arena *a, const char **text)
 {
-        if (*text)
-                *text = arena_strdup(a, *text);
+        if (!*text)
+                return true;
+        *text = arena_strdup(a, *text);
         return *text;
 }
 
 bool finding_copy(struct arena *a, const struct finding *from, struct finding *ret)
 {
         *ret = *from;
-        return copy_text(a, &ret->text) && (!from->where.file || copy_text(a, &ret->where.file)) &&
-               (!from->hint || copy_text(a, &ret->hint)) && (!from->source_line || copy_text(a, &ret->source_line));
+        return copy_text(a, &ret->text) && copy_text(a, &ret->where.file) && copy_text(a, &ret->hint) &&
+               copy_text(a, &ret->source_line);
 }
 
 void findings_append(struct findings *f, const struct finding *item)
 {
-        if (VECTOR_GROW(NULL, f->items, f->n, f->allocated) < 0 || !finding_copy(f->arena, item, &f->items[f->n])) {
+        struct finding copy;
+
+        if (finding_copy(f->arena, item, &copy))
+                (void) append(f, copy);
+        else
                 f->out_of_memory = true;
-                return;
-        }
-        f->items[f->n].order = f->n;
-        f->n++;
-        f->n_errors += item->severity == FINDING_ERROR;
-        f->n_warnings += item->severity == FINDING_WARNING;
 }
 
 void finding_set_hint(struct findings *f, struct finding *item, const char *format, ...)
@@ -136,11 +136,8 @@ DEFINE_WORDS(finding_severity_to_string, enum finding_severity, "error",
 
 static const char *format_place(struct arena *a, const struct location *where)
 {
-        if (!where->file)
-                return "";
-        if (where->line == 0)
-                return arena_printf(a, "%s: ", where->file);
-        return arena_printf(a, "%s:%u:%u: ", where->file, where->line, where->column);
+        return !where->file ? "" : where->line == 0 ? arena_printf(a, "%s: ", where->file) :
+               arena_printf(a, "%s:%u:%u: ", where->file, where->line, where->column);
 }
 
 /* The line and a caret below it. Tabs were replaced with the other control characters, so each column has one cell. */
@@ -158,10 +155,9 @@ static const char *format_source(struct arena *a, const struct finding *item)
 
 const char *finding_format(struct arena *a, const struct finding *item)
 {
-        const char *place = format_place(a, &item->where), *source = format_source(a, item), *hint = "";
+        const char *place = format_place(a, &item->where), *source = format_source(a, item);
+        const char *hint = item->hint ? arena_printf(a, "      = hint: %s\n", item->hint) : "";
 
-        if (item->hint)
-                hint = arena_printf(a, "      = hint: %s\n", item->hint);
         if (!place || !source || !hint)
                 return NULL;
         return arena_printf(a, "%s%s: %s\n%s%s", place, finding_severity_to_string(item->severity), item->text, source, hint);

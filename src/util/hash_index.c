@@ -17,17 +17,13 @@ static void *new_array(const struct hash_index *x, uint32_t n, size_t size)
         return x->arena ? arena_alloc_array(x->arena, n, size) : calloc(n, size);
 }
 
-static void drop(const struct hash_index *x, void *array)
-{
-        if (!x->arena)
-                free(array);
-}
-
 static void drop_arrays(const struct hash_index *x)
 {
-        drop(x, x->heads);
-        drop(x, x->next);
-        drop(x, x->hashes);
+        if (x->arena)
+                return;
+        free(x->heads);
+        free(x->next);
+        free(x->hashes);
 }
 
 /* Adds all items of an index to a larger one. */

@@ -60,9 +60,7 @@ void nearest_offer(struct nearest *n, const char *candidate)
         unsigned d = edit_distance(n->text, candidate, n->limit);
 
         /* a word without a letter in common is not near, however short it is */
-        if (d > n->limit || d >= strlen(candidate) || d >= MAX(strlen(n->text), (size_t) 1))
-                return;
-        if (n->best && d >= n->limit)
+        if (d > n->limit || d >= strlen(candidate) || d >= MAX(strlen(n->text), (size_t) 1) || (n->best && d == n->limit))
                 return;
         n->best = candidate;
         n->limit = d;
