@@ -27,7 +27,7 @@ static bool is_no_name(const struct subnet_node *n)
 /* The port that stands for a node in a list of places; of a switch that is port 0. */
 static uint32_t first_port(const struct subnet *s, uint32_t node)
 {
-        uint32_t i = LOWER_BOUND(port, s->ports, s->n_ports, port->node < node);
+        uint32_t i = subnet_first_port(s, node);
 
         return i < s->n_ports && s->ports[i].node == node ? i : SUBNET_NONE;
 }

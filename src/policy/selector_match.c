@@ -42,25 +42,17 @@ static void find_twins(struct matcher *m)
 int matcher_init(struct matcher *m, struct arena *arena, const struct policy *policy, const struct subnet *subnet,
                  struct report *report)
 {
-        uint32_t node = 0, n_groups = policy ? policy->n_groups : 0;
-
-        *m = (struct matcher) { .arena = arena, .report = report, .policy = policy, .subnet = subnet };
-        m->hints = MAX_HINTS;
-        m->first_port = arena_new_array(arena, uint32_t, (size_t) subnet->n_nodes + 1);
-        m->twin = arena_new_array(arena, uint32_t, subnet->n_nodes);
-        m->groups = arena_new_array(arena, struct port_list, n_groups);
-        m->group_known = arena_new_array(arena, bool, n_groups);
-        m->found = arena_new_array(arena, uint32_t, subnet->n_ports);
-        m->has_twin = arena_new_array(arena, bool, subnet->n_nodes);
-        m->why = arena_new_array(arena, uint8_t, subnet->n_ports);
-        m->member = arena_new_array(arena, uint8_t, subnet->n_ports);
-        if (!m->first_port || !m->twin || !m->has_twin || !m->groups || !m->group_known || !m->found || !m->why || !m->member)
+        *m = (struct matcher) {
+                .arena = arena, .report = report, .policy = policy, .subnet = subnet, .hints = MAX_HINTS,
+                .twin = arena_new_array(arena, uint32_t, subnet->n_nodes),
+                .has_twin = arena_new_array(arena, bool, subnet->n_nodes),
+                .groups = arena_new_array(arena, struct port_list, policy ? policy->n_groups : 0),
+                .found = arena_new_array(arena, uint32_t, subnet->n_ports),
+                .why = arena_new_array(arena, uint8_t, subnet->n_ports),
+                .member = arena_new_array(arena, uint8_t, subnet->n_ports),
+        };
+        if (!m->twin || !m->has_twin || !m->groups || !m->found || !m->why || !m->member)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < subnet->n_ports; i++)
-                while (node <= subnet->ports[i].node)
-                        m->first_port[node++] = i;
-        while (node <= subnet->n_nodes)
-                m->first_port[node++] = subnet->n_ports;
         memset(m->twin, 0xff, subnet->n_nodes * sizeof(*m->twin));
         find_twins(m);
         return 0;
@@ -79,8 +71,10 @@ static void add_port(struct matcher *m, uint32_t port, enum freeze why)
 
 static void add_node(struct matcher *m, uint32_t node, uint8_t number, enum freeze why)
 {
-        for (uint32_t i = m->first_port[node]; i < m->first_port[node + 1]; i++)
-                if (number == 0 || m->subnet->ports[i].number == number)
+        const struct subnet *s = m->subnet;
+
+        for (uint32_t i = subnet_first_port(s, node); i < s->n_ports && s->ports[i].node == node; i++)
+                if (number == 0 || s->ports[i].number == number)
                         add_port(m, i, why);
 }
 
@@ -95,10 +89,10 @@ static int take_found(struct matcher *m, struct port_list *ret)
                 return -ENOMEM;
         qsort(m->found, n, sizeof(uint32_t), uint32_compare);
         for (uint32_t i = 0; i < n; i++)
-                if (i == 0 || m->found[i] != m->found[i - 1])
+                if (i == 0 || m->found[i] != m->found[i - 1]) {
+                        contested[used] = m->why[m->found[i]];
                         ports[used++] = m->found[i];
-        for (uint32_t i = 0; i < used; i++)
-                contested[i] = m->why[ports[i]];
+                }
         *ret = (struct port_list) { ports, contested, used };
         return 0;
 }
@@ -225,14 +219,11 @@ static void find_hosts(struct matcher *m, const struct selector *s)
 /* Adds the endports that are plugged into the switch. */
 static void add_peers(struct matcher *m, const struct selector *s, uint32_t node, enum freeze why)
 {
-        for (uint32_t i = m->first_port[node]; i < m->first_port[node + 1]; i++) {
-                const struct subnet_port *p = &m->subnet->ports[i];
+        const struct subnet_port *end = m->subnet->ports + m->subnet->n_ports;
 
-                if (p->role != PORT_SWITCH_EXTERNAL || p->peer == SUBNET_NONE)
-                        continue;
-                if (!s->has_ports || selector_has_port(s, p->number))
+        for (const struct subnet_port *p = m->subnet->ports + subnet_first_port(m->subnet, node); p < end && p->node == node; p++)
+                if (p->role == PORT_SWITCH_EXTERNAL && p->peer != SUBNET_NONE && (!s->has_ports || selector_has_port(s, p->number)))
                         add_port(m, p->peer, why);
-        }
 }
 
 static void check_port_numbers(struct matcher *m, const struct selector *s, const struct subnet_node *node)
@@ -403,13 +394,8 @@ static void add_members(struct matcher *m, const struct port_list *list)
 static int match_group(struct matcher *m, uint32_t group)
 {
         const struct policy_group *g = &m->policy->groups[group];
-        int r;
 
-        if (m->group_known[group])
-                return 0;
-        r = matcher_match_list(m, g->selectors, g->n_selectors, &m->groups[group]);
-        m->group_known[group] = r == 0;
-        return r;
+        return m->groups[group].ports ? 0 : matcher_match_list(m, g->selectors, g->n_selectors, &m->groups[group]);
 }
 
 int matcher_match(struct matcher *m, const struct selector *s, struct port_list *ret)

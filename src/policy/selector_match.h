@@ -23,12 +23,10 @@ struct matcher {
         const struct subnet *subnet;  /* borrows */
         const struct known *known;    /* borrows; the ports seen before; NULL: none; set after matcher_init */
         struct matcher *larger;       /* for the subnet with the ports in `known` added; NULL: not needed so far */
-        uint32_t *first_port;         /* of each node; then n_ports */
         bool in_force;                /* a switch name that several switches have means all of them; set after matcher_init */
         uint32_t *twin;               /* of each CA: another CA of the same name and device, or SUBNET_NONE */
         bool *has_twin;               /* of each CA: it has a twin, and is not on the host that pkeyd runs on */
-        struct port_list *groups;
-        bool *group_known;            /* of each group: it is in `groups` */
+        struct port_list *groups;     /* of each group; ports NULL: not matched so far */
         uint32_t *found;              /* the ports found so far for the current selector, each once */
         uint32_t n_found;
         uint8_t *why;                 /* of each port in `found`: why it is contested (enum freeze) */

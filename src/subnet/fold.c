@@ -128,11 +128,6 @@ struct named_port {
 
 DEFINE_COMPARE(compare_named, struct named_port, strcmp(a->name, b->name) ?: ORDER(a->port, b->port))
 
-static uint32_t first_port_of_node(const struct subnet *s, uint32_t node)
-{
-        return LOWER_BOUND(port, s->ports, s->n_ports, port->node < node);
-}
-
 /* Counts the endports of all nodes with this name: a host may have several adapters. */
 static uint32_t count_endports(const struct subnet *s, const char *name)
 {
@@ -143,7 +138,7 @@ static uint32_t count_endports(const struct subnet *s, const char *name)
 
                 if (strcmp(s->nodes[node].name, name) != 0)
                         break;
-                for (uint32_t p = first_port_of_node(s, node); p < s->n_ports && s->ports[p].node == node; p++)
+                for (uint32_t p = subnet_first_port(s, node); p < s->n_ports && s->ports[p].node == node; p++)
                         n += s->ports[p].role == PORT_ENDPORT;
         }
         return n;

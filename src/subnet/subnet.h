@@ -104,6 +104,12 @@ struct subnet {
                                     * ports that lead to them are silent */
 };
 
+/* Index of the first port of a node that has ports. */
+static inline uint32_t subnet_first_port(const struct subnet *s, uint32_t node)
+{
+        return LOWER_BOUND(port, s->ports, s->n_ports, port->node < node);
+}
+
 static inline const struct subnet_node *subnet_port_node(const struct subnet *s, const struct subnet_port *p)
 {
         assert(p->node < s->n_nodes);
