@@ -85,13 +85,15 @@ struct scan {
         unsigned last_blank_line; /* of the last tab or no-break space that was reported */
 };
 
-static void refuse(struct scan *s, enum finding_code code, const char *text)
+static void refuse(struct scan *s, enum finding_code code, const char *text, const char *hint)
 {
         struct yaml_source *source = s->source;
         struct place place = { .where = { source->file, s->line, s->column } };
 
         place.source_line = yaml_source_line(source, source->report->findings->arena, s->line);
         report_add(source->report, FINDING_ERROR, code, &place, "%s", text);
+        if (hint)
+                report_hint(source->report, "%s", hint);
 }
 
 /* Tabs and no-break spaces look like spaces. Only the first one of a line is reported. */
@@ -101,39 +103,32 @@ static void check_blank(struct scan *s, uint32_t c)
                 return;
         s->last_blank_line = s->line;
         if (c == '\t')
-                refuse(s, FINDING_YAML_SYNTAX, "a tab (accepted: spaces; YAML does not allow tabs as indentation)");
+                refuse(s, FINDING_YAML_SYNTAX, "a tab (accepted: spaces; YAML does not allow tabs as indentation)",
+                       "replace it with spaces, as `expand -t 4 FILE` does");
         else
-                refuse(s, FINDING_YAML_SYNTAX, "a no-break space, U+00A0 (accepted: ordinary spaces)");
-        report_hint(s->source->report,
-                    c == '\t' ? "replace it with spaces, as `expand -t 4 FILE` does"
-                              : "text pasted from a web page often has them: type the spaces of this line again");
+                refuse(s, FINDING_YAML_SYNTAX, "a no-break space, U+00A0 (accepted: ordinary spaces)",
+                       "text pasted from a web page often has them: type the spaces of this line again");
 }
 
 /* Returns false if the rest of the file should not be checked: it is probably not text. */
 static bool check_char(struct scan *s, uint32_t c, uint32_t next)
 {
-        struct report *report = s->source->report;
-        char text[80];
+        bool is_blank = c == '\t' || c == 0xa0;
 
-        if (c == 0) {
-                refuse(s, FINDING_YAML_ENCODING, "a NUL byte: this is not a text file");
-                return false;
-        }
-        if (is_control(c) || breaks_line(c) || turns_direction(c)) {
-                (void) snprintf(text, sizeof(text), "U+%04" PRIX32 ", %s", c,
-                                c < 0xa0 ? "a control character: is this a text file?" :
-                                           "an invisible character, is not accepted");
-                refuse(s, FINDING_YAML_ENCODING, text);
-                return false;
-        }
-        if (c == '\r' && next != '\n') {
-                refuse(s, FINDING_YAML_ENCODING, "a carriage return within a line");
-                report_hint(report, "end lines with a line feed, as on Unix");
-                return false;
-        }
-        if (c == '\t' || c == 0xa0)
+        if (is_blank)
                 check_blank(s, c);
-        return true;
+        else if (c == 0)
+                refuse(s, FINDING_YAML_ENCODING, "a NUL byte: this is not a text file", NULL);
+        else if (is_control(c) || breaks_line(c) || turns_direction(c))
+                refuse(s, FINDING_YAML_ENCODING,
+                       report_text(s->source->report, "U+%04" PRIX32 ", %s", c,
+                                   c < 0xa0 ? "a control character: is this a text file?" :
+                                              "an invisible character, is not accepted"), NULL);
+        else if (c == '\r' && next != '\n')
+                refuse(s, FINDING_YAML_ENCODING, "a carriage return within a line", "end lines with a line feed, as on Unix");
+        else
+                return true;
+        return is_blank;
 }
 
 static void step(struct scan *s, uint32_t c)
@@ -161,11 +156,9 @@ static void scan_characters(struct yaml_source *source)
         while (at < source->n) {
                 length = decode(p + at, source->n - at, &c);
                 if (length == 0) {
-                        char text[80];
-
-                        (void) snprintf(text, sizeof(text), "byte 0x%02x is not UTF-8: this is not a text file, or "
-                                        "it has another encoding", p[at]);
-                        refuse(&s, FINDING_YAML_ENCODING, text);
+                        refuse(&s, FINDING_YAML_ENCODING,
+                               report_text(source->report, "byte 0x%02x is not UTF-8: this is not a text file, or it has another "
+                                           "encoding", p[at]), NULL);
                         return;
                 }
                 if (!check_char(&s, c, at + 1 < source->n ? p[at + 1] : 0))

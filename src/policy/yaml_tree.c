@@ -59,32 +59,31 @@ struct complaint {
 
 static const struct complaint complaints[] = {
         { "mapping values are not allowed", "a ':' is not allowed here",
-          "check for a missing ':' in the line above, a second ':' in this line, or too much indentation", false },
+          "check for a missing ':' in the line above, a second ':' in this line, or too much indentation" },
         { "did not find expected key", "the indentation of this line does not match the other keys of its map",
-          "begin all keys of a map in the same column", false },
+          "begin all keys of a map in the same column" },
         { "did not find expected '-' indicator", "the indentation of this line does not match the list above",
-          "begin all items of a list with '- ' in the same column", false },
-        { "could not find expected ':'", "a line without ':' (accepted: KEY: VALUE)", NULL, true },
+          "begin all items of a list with '- ' in the same column" },
+        { "could not find expected ':'", "a line without ':' (accepted: KEY: VALUE)", .at_context = true },
         { "found character that cannot start any token", "a value cannot begin with this character unless it is in quotes",
-          "put the value in quotes, as in \"@leaf07/1-18\"", false },
+          "put the value in quotes, as in \"@leaf07/1-18\"" },
         { "did not find expected alphabetic or numeric character", "a value cannot begin with '*' or '&' unless it is in quotes",
           "put a glob in quotes, as in \"*-ib0\"", true },
         { "did not find expected ',' or '}'", "expected ',' or '}' in this map",
-          "put hostlists inside { } and [ ] in quotes, as in {\"node[1-4]\": full}", false },
+          "put hostlists inside { } and [ ] in quotes, as in {\"node[1-4]\": full}" },
         { "did not find expected ',' or ']'", "expected ',' or ']' in this list",
-          "put hostlists inside { } and [ ] in quotes, as in [\"node[1-4]\", head1]", false },
-        { "found unexpected end of stream", "the quote that opens here is not closed", NULL, true },
-        { "found unexpected document indicator", "the quote that opens here is not closed", NULL, true },
+          "put hostlists inside { } and [ ] in quotes, as in [\"node[1-4]\", head1]" },
+        { "found unexpected end of stream", "the quote that opens here is not closed", .at_context = true },
+        { "found unexpected document indicator", "the quote that opens here is not closed", .at_context = true },
         { "block sequence entries are not allowed", "a list item is not allowed here",
-          "begin the list on the next line, or write it as [a, b]", false },
-        { "did not find expected node content", "a value is missing here",
-          "check for a '[' or '{' above that is not closed", false },
+          "begin the list on the next line, or write it as [a, b]" },
+        { "did not find expected node content", "a value is missing here", "check for a '[' or '{' above that is not closed" },
         { "found unknown escape character", "unknown escape sequence in a double-quoted string",
-          "write each backslash twice, or use single quotes", false },
-        { "found incompatible YAML document", "unknown YAML version (accepted: 1.1, 1.2)", NULL, false },
+          "write each backslash twice, or use single quotes" },
+        { "found incompatible YAML document", "unknown YAML version (accepted: 1.1, 1.2)" },
 };
 
-static const struct complaint unclosed = { "", "the list or map that opens here is not closed", NULL, true };
+static const struct complaint unclosed = { "", "the list or map that opens here is not closed", .at_context = true };
 
 /* A line of OpenSM's partitions.conf: `Default=0x7fff, ipoib: ALL=full;` */
 static bool looks_like_opensm(const char *line)
@@ -190,12 +189,10 @@ static void refuse_extras(struct builder *b, const struct yaml_tree_node *node, 
 
 static void refuse_alias(struct builder *b, struct yaml_tree_node *node, const yaml_event_t *e)
 {
-        const char *name = (const char *) e->data.alias.anchor;
-
         node->text = "";
         yaml_tree_error(b->tree, node, FINDING_YAML_ALIAS, "aliases (*NAME) are not accepted");
         report_hint(b->tree->report, "repeat the value, or use `groups`; if it is a glob, put it in quotes: \"*%s\"",
-                    report_escape(b->tree->report, name));
+                    report_escape(b->tree->report, (const char *) e->data.alias.anchor));
         node->broken = true;
 }
 
@@ -334,13 +331,6 @@ static int close_map(struct builder *b, struct frame *f)
         return 0;
 }
 
-static int close_node(struct builder *b)
-{
-        struct frame *f = &b->frames[--b->depth];
-
-        return f->node->kind == YAML_TREE_MAP ? close_map(b, f) : 0;
-}
-
 /* Even an empty document has a root: a null. */
 static int start_document(struct builder *b, const yaml_event_t *e)
 {
@@ -363,8 +353,10 @@ static int handle_event(struct builder *b, const yaml_event_t *e)
         case YAML_MAPPING_START_EVENT:
                 return add_node(b, e);
         case YAML_SEQUENCE_END_EVENT:
+                b->depth--;
+                return 0;
         case YAML_MAPPING_END_EVENT:
-                return close_node(b);
+                return close_map(b, &b->frames[--b->depth]);
         default:
                 return 0;
         }
@@ -499,8 +491,7 @@ void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map,
                         ;
                 if (i < n_keys)
                         continue;
-                if (!accepted)
-                        accepted = report_list(t->report, keys, n_keys);
+                accepted = accepted ?: report_list(t->report, keys, n_keys);
                 yaml_tree_error(t, c->key, FINDING_KEY_UNKNOWN, "%s%sunknown key %s (accepted: %s)", path,
                                 *path ? ": " : "", report_quote(t->report, text), accepted);
                 near = nearest_word(text, keys, n_keys);
@@ -513,8 +504,7 @@ void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map,
 
 int yaml_tree_bool(struct yaml_tree *t, const struct yaml_tree_node *node, const char *path, bool *ret)
 {
-        static const char *const yes[] = { "yes", "on", "y", "1", "true" };
-        static const char *const no[] = { "no", "off", "n", "0", "false" };
+        static const char *const words[][2] = { { "yes", "no" }, { "on", "off" }, { "y", "n" }, { "1", "0" }, { "true", "false" } };
 
         if (!yaml_tree_expect(t, node, YAML_TREE_SCALAR, path))
                 return -EBADMSG;
@@ -524,11 +514,8 @@ int yaml_tree_bool(struct yaml_tree *t, const struct yaml_tree_node *node, const
         }
         yaml_tree_error(t, node, FINDING_VALUE_INVALID, "%s: %s is not a boolean (accepted: true, false)", path,
                         report_quote(t->report, node->text));
-        for (size_t i = 0; i < ELEMENTS(yes); i++) {
-                if (strcasecmp(node->text, yes[i]) == 0)
-                        report_hint(t->report, "write true");
-                if (strcasecmp(node->text, no[i]) == 0)
-                        report_hint(t->report, "write false");
-        }
+        for (size_t i = 0; i < 2 * ELEMENTS(words); i++)
+                if (strcasecmp(node->text, words[i / 2][i % 2]) == 0)
+                        report_hint(t->report, "write %s", i % 2 ? "false" : "true");
         return -EBADMSG;
 }
