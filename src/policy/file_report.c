@@ -35,7 +35,6 @@ void report_vadd(struct report *r, enum finding_severity severity, enum finding_
         r->n_errors += severity == FINDING_ERROR;
         r->refuses = r->refuses || (severity == FINDING_ERROR && !freeze_is_of_ports(code));
         if (r->n > REPORT_MAX) {
-                r->dropped++;
                 r->dropped_errors += severity == FINDING_ERROR;
                 return;
         }
@@ -71,10 +70,9 @@ void report_hint(struct report *r, const char *format, ...)
 
 int report_finish(struct report *r)
 {
-        if (r->dropped > 0)
+        if (r->n > REPORT_MAX)
                 (void) findings_add(r->findings, r->dropped_errors > 0 ? FINDING_ERROR : FINDING_NOTE, FINDING_VALUE_INVALID, NULL,
-                                    "%zu more findings (%zu of them errors) are not shown", r->dropped, r->dropped_errors);
-        r->dropped = r->dropped_errors = 0;
+                                    "%zu more findings (%zu of them errors) are not shown", r->n - REPORT_MAX, r->dropped_errors);
         if (r->findings->out_of_memory)
                 return -ENOMEM;
         return r->n_errors > 0 ? -EBADMSG : 0;

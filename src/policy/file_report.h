@@ -20,7 +20,7 @@ struct report {
         struct findings *findings; /* borrows */
         size_t n, n_errors;        /* since report_init(), including dropped ones */
         bool refuses;              /* one of the errors is not only about single ports (policy/freeze.h) */
-        size_t dropped, dropped_errors;
+        size_t dropped_errors;     /* of the findings after the first REPORT_MAX, which are dropped */
         struct finding *last;         /* the last finding; NULL: it was dropped, or out of memory */
         const char *file, *file_copy; /* the file of the last finding, and its copy in the findings' arena */
 };

@@ -1,36 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "policy/freeze.h"
 
-#include "util/cleanup.h"
-
-/* The errors that can be reported when a policy is resolved, planned and judged for a fabric: which ports each is about, or why it
- * is about all of them. */
-static const struct {
-        enum finding_code code;
-        bool is_of_ports;
-} scopes[] = {
-        { FINDING_POLICY_AMBIGUOUS, true },          /* the ports that both lines match */
-        { FINDING_SELECTOR_SWITCH_AMBIGUOUS, true }, /* the ports plugged into any of these switches */
-        { FINDING_SELECTOR_NO_MATCH, true },         /* with `strict`; such ports are absent, so nothing is written to them */
-        { FINDING_SELECTOR_SWITCH_PORT, true },      /* the same: the switch was replaced by a smaller one */
-        { FINDING_PLAN_CAPACITY, true },             /* the port, and the other end of its cable */
-        { FINDING_PLAN_CAPACITY_TRANSITION, true },  /* the same two */
-        /* If the master SM's port is not a full member, all limited members lose the SA. */
-        { FINDING_SUBNET_SM_UNKNOWN, false },
-        /* How OpenSM reads a partition file depends on opensm.conf, for every port. */
-        { FINDING_FILE_UNREADABLE, false },
-        /* OpenSM reads another file than the one that pkeyd writes, so nothing would change. */
-        { FINDING_OPENSM_CONF, false },
-        /* The options of OpenSM give every member that is `both` more than the policy does. */
-        { FINDING_OPENSM_BOTH, false },
+/* The errors about single ports that can be reported when a policy is resolved, planned and judged for a fabric. The others are
+ * about all ports:
+ *
+ *     FINDING_SUBNET_SM_UNKNOWN  If the master SM's port is not a full member, all limited members lose the SA.
+ *     FINDING_FILE_UNREADABLE    How OpenSM reads a partition file depends on opensm.conf, for every port.
+ *     FINDING_OPENSM_CONF        OpenSM reads another file than the one that pkeyd writes, so nothing would change.
+ *     FINDING_OPENSM_BOTH        The options of OpenSM give every member that is `both` more than the policy does. */
+static const bool is_of_ports[FINDING_CODE_MAX] = {
+        [FINDING_POLICY_AMBIGUOUS] = true,          /* the ports that both lines match */
+        [FINDING_SELECTOR_SWITCH_AMBIGUOUS] = true, /* the ports plugged into any of these switches */
+        [FINDING_SELECTOR_NO_MATCH] = true,         /* with `strict`; such ports are absent, so nothing is written to them */
+        [FINDING_SELECTOR_SWITCH_PORT] = true,      /* the same: the switch was replaced by a smaller one */
+        [FINDING_PLAN_CAPACITY] = true,             /* the port, and the other end of its cable */
+        [FINDING_PLAN_CAPACITY_TRANSITION] = true,  /* the same two */
 };
 
 bool freeze_is_of_ports(enum finding_code code)
 {
-        for (size_t i = 0; i < ELEMENTS(scopes); i++)
-                if (scopes[i].code == code)
-                        return scopes[i].is_of_ports;
-        return false;
+        return is_of_ports[code];
 }
 
 static const struct {
