@@ -117,6 +117,13 @@ struct port_membership {
         enum membership certain;    /* the least that it is under any reading of contested lines (policy/freeze.h) */
 };
 
+/* Returns whether this port is a full member whatever the lines say: in the default partition, the port pkeyd works through and the
+ * master SM's. */
+static inline bool policy_exempts(const struct policy_partition *p, const struct subnet *s, uint32_t port)
+{
+        return p->base == P_KEY_DEFAULT_BASE && (port == s->self || port == s->sm);
+}
+
 /* The partitions of each endport of a subnet. */
 struct memberships {
         const struct policy *policy; /* borrows */

@@ -21,9 +21,7 @@ struct local_resolver {
         struct matcher matcher;
         struct report report;
         unsigned *group_needs;
-        /* of the current partition, for each port: the line that decides; NULL: none so far */
-        const struct policy_rule **decided;
-        enum specificity *level;
+        const struct policy_candidate **decided; /* of the current partition, for each port; NULL: none decides so far */
         struct possible_membership *items;  /* of the current partition; `stride` apart */
         uint32_t stride;
 };
@@ -75,36 +73,30 @@ static void set_likely(struct local_resolver *r, uint32_t port, enum membership 
 }
 
 static void report_dispute(struct local_resolver *r, const struct policy_partition *p, const struct policy_rule *rule,
-                     uint32_t port)
+                           uint32_t port)
 {
         struct place place = { rule->where, rule->source_line };
 
-        selector_report_ambiguous(&r->report, &place, p->name, rule, r->decided[port],
+        selector_report_ambiguous(&r->report, &place, p->name, rule, &p->rules[r->decided[port]->rule],
                                   subnet_port_label(r->report.findings->arena, r->host, port) ?: "?");
 }
 
-static bool is_exempt(const struct local_resolver *r, const struct policy_partition *p, uint32_t port)
-{
-        return p->base == P_KEY_DEFAULT_BASE && (port == r->host->sm || port == r->host->self);
-}
-
 /* Applies a line to the ports that it certainly matches. */
-static int apply_certain(struct local_resolver *r, const struct policy_partition *p, const struct policy_rule *rule,
-                  const struct selector *s)
+static int apply_certain(struct local_resolver *r, const struct policy_partition *p, const struct policy_candidate *c)
 {
+        const struct policy_rule *rule = &p->rules[c->rule];
         struct port_list list = {};
-        int e = matcher_match(&r->matcher, s, &list);
+        int e = matcher_match(&r->matcher, c->selector, &list);
 
         for (uint32_t i = 0; i < list.n && e == 0; i++) {
-                uint32_t port = list.ports[i];
+                const struct policy_candidate **decided = &r->decided[list.ports[i]];
 
-                if (!r->decided[port]) {
-                        r->decided[port] = rule;
-                        r->level[port] = s->specificity;
-                        set_likely(r, port, rule->membership);
-                } else if (r->level[port] == s->specificity && r->decided[port]->membership != rule->membership &&
-                           !is_exempt(r, p, port))
-                        report_dispute(r, p, rule, port);
+                if (!*decided) {
+                        *decided = c;
+                        set_likely(r, list.ports[i], rule->membership);
+                } else if ((*decided)->selector->specificity == c->selector->specificity &&
+                           p->rules[(*decided)->rule].membership != rule->membership && !policy_exempts(p, r->host, list.ports[i]))
+                        report_dispute(r, p, rule, list.ports[i]);
         }
         return e;
 }
@@ -132,7 +124,7 @@ static int resolve_level(struct local_resolver *r, const struct policy_partition
         int e = 0;
 
         for (end = first; e == 0 && end < p->n_candidates && c[end].selector->specificity == level; end++)
-                e = apply_certain(r, p, &p->rules[c[end].rule], c[end].selector);
+                e = apply_certain(r, p, &c[end]);
         for (uint32_t i = first; e == 0 && i < end; i++)
                 apply_possible(r, &p->rules[c[i].rule], c[i].selector);
         *ret = end;
@@ -187,10 +179,9 @@ static int prepare(struct local_resolver *r, struct arena *scratch, struct repor
 {
         r->without_self = *r->host;
         r->without_self.self = SUBNET_NONE;
-        r->decided = arena_new_array(scratch, const struct policy_rule *, r->host->n_ports);
-        r->level = arena_new_array(scratch, enum specificity, r->host->n_ports);
+        r->decided = arena_new_array(scratch, const struct policy_candidate *, r->host->n_ports);
         r->group_needs = arena_new_array(scratch, unsigned, r->policy->n_groups);
-        if (!r->decided || !r->level || !r->group_needs)
+        if (!r->decided || !r->group_needs)
                 return -ENOMEM;
         for (uint32_t i = 0; i < r->policy->n_groups; i++)
                 r->group_needs[i] = NEEDS_UNKNOWN;
@@ -218,8 +209,7 @@ int policy_resolve_local(struct arena *a, const struct policy *policy, const str
                 r.items = items + i;
                 e = resolve_partition(&r, i);
         }
-        if (e == 0)
-                e = report_finish(&r.report);
+        e = e ?: report_finish(&r.report);
         if (e == 0)
                 *ret = (struct possibilities) { policy, items };
         return e;

@@ -66,12 +66,6 @@ static int add_dispute(struct resolver *r, const struct policy_rule *later, cons
         return 0;
 }
 
-/* Always a full member of the default partition: the port pkeyd works through, and the master SM's. */
-static bool is_exempt(const struct resolver *r, const struct policy_partition *p, uint32_t port)
-{
-        return p->base == P_KEY_DEFAULT_BASE && (port == r->subnet->self || port == r->subnet->sm);
-}
-
 /* A second rule that is as specific as the one that decides. */
 static int apply_second(struct resolver *r, const struct policy_partition *p, const struct policy_candidate *c, uint32_t port,
                         enum freeze contested)
@@ -87,7 +81,7 @@ static int apply_second(struct resolver *r, const struct policy_partition *p, co
         d->contested = FREEZE_LINES;
         if (rule->membership < d->lowest->membership)
                 d->lowest = rule;
-        return is_exempt(r, p, port) ? 0 : add_dispute(r, rule, c->selector, port);
+        return policy_exempts(p, r->subnet, port) ? 0 : add_dispute(r, rule, c->selector, port);
 }
 
 /* It is not certain that a contested rule means the port. If it does not, the next rule decides. */
@@ -161,7 +155,7 @@ static int grant_default(struct resolver *r, const struct policy_partition *p, u
         enum membership certain = d->settled ? d->certain : MEMBERSHIP_LIMITED;
         const struct policy_rule *rule = d->lowest;
 
-        if (is_exempt(r, p, port)) {
+        if (policy_exempts(p, r->subnet, port)) {
                 certain = MEMBERSHIP_FULL;
                 if (!membership_has_full(membership) || d->contested == FREEZE_LINES) {
                         rule = NULL;
@@ -194,7 +188,7 @@ static int grant_partition(struct resolver *r, uint32_t partition)
 static void freeze_contested(struct resolver *r, const struct policy_partition *p)
 {
         for (uint32_t port = 0; port < r->subnet->n_ports; port++)
-                if (!is_exempt(r, p, port))
+                if (!policy_exempts(p, r->subnet, port))
                         r->frozen[port] = MAX(r->frozen[port], r->decisions[port].contested);
 }
 
@@ -231,18 +225,18 @@ static int resolve_groups(struct resolver *r)
 }
 
 /* Sorts the grants, which are ordered by partition, by port. */
-static int sort_grants(struct resolver *r, struct arena *a, struct memberships **ret)
+static int sort_grants(const struct resolver *r, struct arena *a, struct memberships **ret)
 {
         struct memberships *m = arena_new_object(a, struct memberships);
         uint32_t n_ports = r->subnet->n_ports;
 
         if (!m)
                 return -ENOMEM;
-        m->policy = r->policy;
-        m->subnet = r->subnet;
-        m->frozen = r->frozen;
-        m->first = arena_new_array(a, uint32_t, (size_t) n_ports + 1);
-        m->items = arena_new_array(a, struct port_membership, r->n_grants);
+        *m = (struct memberships) {
+                .policy = r->policy, .subnet = r->subnet, .frozen = r->frozen,
+                .first = arena_new_array(a, uint32_t, (size_t) n_ports + 1),
+                .items = arena_new_array(a, struct port_membership, r->n_grants),
+        };
         if (!m->first || !m->items)
                 return -ENOMEM;
         for (size_t k = 0; k < r->n_grants; k++)
@@ -270,7 +264,6 @@ int policy_resolve_known(struct arena *a, const struct policy *policy, const str
 {
         _cleanup_arena_ struct arena *scratch = arena_new();
         struct resolver r = { .policy = policy, .subnet = subnet, .scratch = scratch };
-        struct memberships *memberships;
         int e;
 
         if (!scratch)
@@ -279,8 +272,7 @@ int policy_resolve_known(struct arena *a, const struct policy *policy, const str
         e = resolver_init(&r, a);
         r.matcher.in_force = in_force;
         r.matcher.known = known;
-        if (e == 0)
-                e = resolve_groups(&r);
+        e = e ?: resolve_groups(&r);
         for (uint32_t i = 0; i < policy->n_partitions && e == 0; i++)
                 e = resolve_partition(&r, i);
         if (e < 0)
@@ -289,11 +281,7 @@ int policy_resolve_known(struct arena *a, const struct policy *policy, const str
         findings_sort(findings);
         if (e == -EBADMSG && in_force && !r.report.refuses)
                 e = 0;
-        if (e == 0)
-                e = sort_grants(&r, a, &memberships);
-        if (e == 0)
-                *ret = memberships;
-        return e;
+        return e ?: sort_grants(&r, a, ret);
 }
 
 int policy_resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
@@ -312,25 +300,20 @@ int policy_select(struct arena *a, const struct policy *policy, const struct sub
                   const char *text, struct findings *findings, uint32_t **ret_ports, uint32_t *ret_n)
 {
         struct selector_source source = { .text = text };
-        struct selector_reader reader = { .arena = a, .policy = policy };
+        struct report report;
+        struct selector_reader reader = { .arena = a, .policy = policy, .report = &report };
         struct selector **selectors;
         struct matcher matcher;
         struct port_list list;
-        struct report report;
         uint32_t n;
         int e;
 
         report_init(&report, findings);
-        reader.report = &report;
-        e = selector_parse_list(&reader, &source, &selectors, &n);
-        if (e == 0)
-                e = matcher_init(&matcher, a, policy, subnet, &report);
-        if (e == 0) {
-                matcher.known = known;
-                e = matcher_match_list(&matcher, selectors, n, &list);
-        }
-        if (e == 0)
-                e = report_finish(&report);
+        e = selector_parse_list(&reader, &source, &selectors, &n) ?: matcher_init(&matcher, a, policy, subnet, &report);
+        if (e < 0)
+                return e;
+        matcher.known = known;
+        e = matcher_match_list(&matcher, selectors, n, &list) ?: report_finish(&report);
         if (e < 0)
                 return e;
         *ret_ports = list.ports;
