@@ -22,8 +22,7 @@ const struct settings_key settings_schema[] = {
         { "role", SETTINGS_WORD, MEMBER(role), WORDS("always", "follow-sm"), .standard = "always" },
         { "unmanaged", SETTINGS_WORD, MEMBER(unmanaged), WORDS("remove", "keep"), .standard = "remove" },
         { "enforcement", SETTINGS_WORD, MEMBER(enforcement), WORDS("both", "in", "out", "off"), .standard = "both" },
-        { "enforcement_overflow", SETTINGS_WORD, MEMBER(enforcement_overflow), WORDS("refuse", "disable"),
-          .standard = "refuse" },
+        { "enforcement_overflow", SETTINGS_WORD, MEMBER(enforcement_overflow), WORDS("refuse", "disable"), .standard = "refuse" },
         { "repair_index0", SETTINGS_BOOL, MEMBER(repair_index0), 0, 0, "true, false", .standard = "false" },
         { "sweep_interval", SETTINGS_DURATION, MEMBER(sweep_interval), USEC_PER_SEC, 24 * 3600 * USEC_PER_SEC,
           "1s to 24h", .standard = "60s" },
@@ -39,8 +38,7 @@ const struct settings_key settings_schema[] = {
         { "opensm.reload", SETTINGS_RELOAD, MEMBER(opensm_reload), 0, 0,
           "systemd:UNIT, as in systemd:opensm.service, pidfile:PATH, pid:NUMBER" },
         { "opensm.config", SETTINGS_PATH, MEMBER(opensm_config), 0, 0, "an absolute path, as in /etc/opensm/opensm.conf" },
-        { "opensm.mirror", SETTINGS_PATH, MEMBER(opensm_mirror), 0, 0,
-          "an absolute path, as in /etc/opensm/partitions.conf" },
+        { "opensm.mirror", SETTINGS_PATH, MEMBER(opensm_mirror), 0, 0, "an absolute path, as in /etc/opensm/partitions.conf" },
         { "violations", SETTINGS_MAP, .standard = "{}" },
         { "violations.interval", SETTINGS_DURATION, MEMBER(violations_interval), USEC_PER_SEC, 24 * 3600 * USEC_PER_SEC,
           "1s to 24h", .standard = "60s" },
@@ -55,7 +53,6 @@ const struct settings_key settings_schema[] = {
 const size_t settings_n_keys = ELEMENTS(settings_schema);
 
 struct reader {
-        struct arena *arena;
         struct report report;
         struct yaml_tree tree;
         struct settings *settings;
@@ -104,19 +101,14 @@ static bool parse_number(const char *text, uint64_t *ret, const char **ret_end)
 static void read_number(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
         const char *end;
-        unsigned value;
         uint64_t v;
 
-        if (!parse_number(node->text, &v, &end) || *end) {
+        if (!parse_number(node->text, &v, &end) || *end)
                 refuse(r, node, key, "is not a number");
-                return;
-        }
-        if (v < key->min || v > key->max) {
+        else if (v < key->min || v > key->max)
                 refuse(r, node, key, "is out of range");
-                return;
-        }
-        value = (unsigned) v;
-        memcpy(member(r, key), &value, sizeof(value));
+        else
+                memcpy(member(r, key), &(unsigned) { (unsigned) v }, sizeof(unsigned));
 }
 
 static void read_duration(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
@@ -127,23 +119,21 @@ static void read_duration(struct reader *r, const struct settings_key *key, cons
         } units[] = {
                 { "ms", USEC_PER_MSEC }, { "s", USEC_PER_SEC }, { "m", 60 * USEC_PER_SEC }, { "h", 3600 * USEC_PER_SEC },
         };
-        const char *unit = "";
+        const char *unit = "", *problem = NULL;
         uint64_t v;
-        size_t i;
+        size_t i = 0;
 
         if (key->max == USEC_INFINITY && strcmp(node->text, "forever") == 0) {
                 memcpy(member(r, key), &key->max, sizeof(key->max));
                 return;
         }
-        if (!parse_number(node->text, &v, &unit)) {
-                refuse(r, node, key, "is not a duration");
-                report_hint(&r->report, "write a whole number and a unit, as in 500ms, 60s, 5m, 1h");
-                return;
-        }
-        for (i = 0; i < ELEMENTS(units) && strcmp(unit, units[i].name) != 0; i++)
-                ;
-        if (i == ELEMENTS(units)) {
-                refuse(r, node, key, *unit ? "has an unknown unit" : "has no unit");
+        if (!parse_number(node->text, &v, &unit))
+                problem = "is not a duration";
+        while (!problem && strcmp(unit, units[i].name) != 0)
+                if (++i == ELEMENTS(units))
+                        problem = *unit ? "has an unknown unit" : "has no unit";
+        if (problem) {
+                refuse(r, node, key, problem);
                 report_hint(&r->report, "write a whole number and a unit, as in 500ms, 60s, 5m, 1h");
                 return;
         }
@@ -157,14 +147,12 @@ static void read_duration(struct reader *r, const struct settings_key *key, cons
 static void read_word(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
         const char *near;
-        unsigned i;
 
-        for (i = 0; i < key->n_words && strcmp(node->text, key->words[i]) != 0; i++)
-                ;
-        if (i < key->n_words) {
-                memcpy(member(r, key), &i, sizeof(i));
-                return;
-        }
+        for (unsigned i = 0; i < key->n_words; i++)
+                if (strcmp(node->text, key->words[i]) == 0) {
+                        memcpy(member(r, key), &i, sizeof(i));
+                        return;
+                }
         near = nearest_word(node->text, key->words, key->n_words);
         refuse(r, node, key, "is not a known value");
         if (near)
@@ -180,12 +168,16 @@ _Static_assert(sizeof(enum settings_mode) == sizeof(unsigned) && sizeof(enum set
 
 static bool is_path(const char *text)
 {
-        size_t n = strlen(text);
+        size_t n = 0;
 
-        for (size_t i = 0; i < n; i++)
-                if ((unsigned char) text[i] < ' ' || text[i] == 0x7f)
-                        return false;
-        return text[0] == '/' && text[1] != '\0' && n <= PATH_MAX_LENGTH;
+        while ((unsigned char) text[n] >= ' ' && text[n] != 0x7f)
+                n++;
+        return text[n] == '\0' && text[0] == '/' && n > 1 && n <= PATH_MAX_LENGTH;
+}
+
+static bool is_file_path(const char *text)
+{
+        return is_path(text) && text[strlen(text) - 1] != '/';
 }
 
 /* No message shows the value: it may be the key itself, written here by mistake. */
@@ -208,7 +200,7 @@ static void read_path(struct reader *r, const struct settings_key *key, const st
 {
         const char *path = node->text;
 
-        if (!is_path(path) || path[strlen(path) - 1] == '/')
+        if (!is_file_path(path))
                 refuse(r, node, key, "is not the absolute path of a file");
         else
                 memcpy(member(r, key), &path, sizeof(path));
@@ -239,7 +231,7 @@ static void read_reload(struct reader *r, const struct settings_key *key, const 
         if (unit && is_unit(unit)) {
                 s->opensm_reload = RELOAD_SYSTEMD;
                 s->opensm_unit = unit;
-        } else if (path && is_path(path) && path[strlen(path) - 1] != '/') {
+        } else if (path && is_file_path(path)) {
                 s->opensm_reload = RELOAD_PIDFILE;
                 s->opensm_pidfile = path;
         } else if (number && parse_number(number, &pid, &end) && !*end && pid > 1 && pid <= INT32_MAX) {
@@ -273,30 +265,26 @@ static const value_reader readers[] = {
 
 static void read_key(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
-        if (key->type == SETTINGS_SECRET && node->kind != YAML_TREE_SCALAR) {
+        if (key->type == SETTINGS_SECRET && node->kind != YAML_TREE_SCALAR)
                 read_secret(r, key, node);
+        else if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, key->name))
                 return;
-        }
-        if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, key->name))
-                return;
-        if (yaml_tree_is_null(node)) {
+        else if (yaml_tree_is_null(node))
                 yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: has no value (accepted: %s)", key->name,
                                 accepted_values(r, key));
-                return;
-        }
-        readers[key->type](r, key, node);
+        else
+                readers[key->type](r, key, node);
 }
 
 /* The name of a key in the map `path` ("": the top of the file); NULL: the key belongs to another map. */
 static const char *name_in(const struct settings_key *key, const char *path)
 {
         const char *name = key->name;
-        size_t n = strlen(path);
 
-        if (n > 0) {
-                if (strncmp(name, path, n) != 0 || name[n] != '.')
+        if (*path) {
+                name = after_prefix(name, path);
+                if (!name || *name++ != '.')
                         return NULL;
-                name += n + 1;
         }
         return strchr(name, '.') ? NULL : name;
 }
@@ -366,12 +354,11 @@ void settings_default(struct settings *ret)
 int settings_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                    struct settings **ret)
 {
-        struct reader r = { .arena = a };
+        struct reader r = { .settings = arena_new_object(a, struct settings) };
         char *file = arena_strdup(a, file_name);
         int e;
 
         report_init(&r.report, findings);
-        r.settings = arena_new_object(a, struct settings);
         if (!r.settings || !file)
                 return -ENOMEM;
         settings_default(r.settings);
