@@ -13,16 +13,13 @@ static int check_bases(struct policy_reader *r)
 {
         _cleanup_free_ uint32_t *seen = calloc(P_KEY_BASE_MASK + 1, sizeof(*seen)); /* of each base: 1 + its partition */
         const struct policy *p = r->policy;
-        uint32_t first;
 
         if (!seen)
                 return -ENOMEM;
         for (uint32_t i = 0; i < p->n_partitions; i++) {
-                uint16_t base = p->partitions[i].base;
+                uint32_t base = p->partitions[i].base, first;
 
-                if (base == 0)
-                        continue;
-                if (seen[base] == 0) {
+                if (base == 0 || seen[base] == 0) {
                         seen[base] = i + 1;
                         continue;
                 }
@@ -38,15 +35,11 @@ static int check_bases(struct policy_reader *r)
 static void check_index0(struct policy_reader *r)
 {
         const struct policy *p = r->policy;
-        uint32_t first = UINT32_MAX;
+        uint32_t first = policy_index0_partition(p);
 
-        for (uint32_t i = 0; i < p->n_partitions; i++) {
+        for (uint32_t i = first + 1; i < p->n_partitions; i++) {
                 if (!p->partitions[i].index0)
                         continue;
-                if (first == UINT32_MAX) {
-                        first = i;
-                        continue;
-                }
                 yaml_tree_error(&r->tree, r->nodes[i].index0, FINDING_POLICY_INDEX0,
                                 "partitions.%s.index0: partition '%s' has 'index0: true' already (accepted: one partition)",
                                 name_of(r, i), name_of(r, first));

@@ -272,9 +272,7 @@ static int search_level(struct search *s)
         s->level = s->first->selector->specificity;
         while (s->end < behind && s->end->selector->specificity == s->level)
                 s->end++;
-        e = collect(s);
-        if (e == 0)
-                e = find_conflicts(s);
+        e = collect(s) ?: find_conflicts(s);
         if (e < 0 || s->n_keys <= count_decided(s))
                 return e;
         qsort(s->conflicts, s->n_conflicts, sizeof(*s->conflicts), compare_conflicts);

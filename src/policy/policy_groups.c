@@ -15,11 +15,9 @@ const char *policy_path(struct policy_reader *r, const char *prefix, const char 
 int policy_read_selectors(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, struct selector ***ret,
                           uint32_t *ret_n)
 {
-        struct selector_source source = { .text = node->text, .path = path, .verbatim = node->verbatim };
+        struct selector_source source = { node->text, path, yaml_tree_place(&r->tree, node), node->verbatim };
 
-        source.place = yaml_tree_place(&r->tree, node);
-        if (node->verbatim && !node->plain)
-                source.place.where.column++; /* after the quote */
+        source.place.where.column += node->verbatim && !node->plain; /* after the quote */
         return selector_parse_list(&r->selectors, &source, ret, ret_n);
 }
 

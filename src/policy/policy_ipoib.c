@@ -62,9 +62,7 @@ static void read_mtu(struct policy_reader *r, const struct yaml_tree_node *map, 
                 p->mtu = multicast_mtu_code(v);
                 return;
         }
-        yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB,
-                        "%s: %s is not an MTU in bytes (accepted: 256, 512, 1024, 2048, 4096)",
-                        path, report_quote(&r->report, node->text));
+        refuse(r, node, path, "is not an MTU in bytes (accepted: 256, 512, 1024, 2048, 4096)");
         if (parse_number(node->text, 5, &v) && multicast_mtu_bytes((uint8_t) v))
                 report_hint(&r->report, "if %s is the code of a partitions.conf, write %u", node->text,
                             multicast_mtu_bytes((uint8_t) v));
@@ -81,10 +79,8 @@ static void read_rate(struct policy_reader *r, const struct yaml_tree_node *map,
                 p->rate = multicast_rate_code(node->text);
                 return;
         }
-        yaml_tree_error(&r->tree, node, FINDING_POLICY_IPOIB,
-                        "%s: %s is not a rate in Gb/s (accepted: 2.5, 5, 10, "
-                        "14, 20, 25, 28, 30, 40, 50, 56, 60, 80, 100, 112, 120, 168, 200, 300, 400, 600, 800, 1200)",
-                        path, report_quote(&r->report, node->text));
+        refuse(r, node, path, "is not a rate in Gb/s (accepted: 2.5, 5, 10, "
+               "14, 20, 25, 28, 30, 40, 50, 56, 60, 80, 100, 112, 120, 168, 200, 300, 400, 600, 800, 1200)");
         if (parse_number(node->text, UINT8_MAX, &v) && multicast_rate_text((uint8_t) v))
                 report_hint(&r->report, "if %s is the code of a partitions.conf, write %s", node->text,
                             multicast_rate_text((uint8_t) v));

@@ -79,44 +79,33 @@ static void sort_owns(struct policy *p)
         p->n_owns = used + 1;
 }
 
-static int own_everything(struct policy_reader *r)
-{
-        r->policy->owns = arena_new_object(r->arena, struct base_range);
-        if (!r->policy->owns)
-                return -ENOMEM;
-        r->policy->owns[0] = (struct base_range) { 1, P_KEY_BASE_MASK };
-        r->policy->n_owns = 1;
-        return 0;
-}
-
 static int read_owns(struct policy_reader *r, const struct yaml_tree_node *node)
 {
-        const struct yaml_tree_node *items;
-        bool list;
+        struct policy *p = r->policy;
+        bool list = node && node->kind == YAML_TREE_LIST;
+        const struct yaml_tree_node *items = list ? node->children : node;
 
-        if (!node)
-                return own_everything(r);
-        list = node->kind == YAML_TREE_LIST;
-        items = list ? node->children : node;
-        if (node->broken)
+        if (node && node->broken)
                 return 0;
-        if (!items || node->kind == YAML_TREE_MAP || yaml_tree_is_null(node)) {
+        if (node && (!items || node->kind == YAML_TREE_MAP || yaml_tree_is_null(node))) {
                 yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS,
                                 "owns: is %s (accepted: a list of P_Keys and ranges, as in [0x7fff, 0x0001-0x0fff])",
                                 node->kind == YAML_TREE_MAP ? "a map" : "empty");
                 return 0;
         }
-        r->policy->owns = arena_new_array(r->arena, struct base_range, list ? node->n_children : 1);
-        if (!r->policy->owns)
+        p->owns = arena_new_array(r->arena, struct base_range, list ? node->n_children : 1);
+        if (!p->owns)
                 return -ENOMEM;
+        if (!node)
+                p->owns[p->n_owns++] = (struct base_range) { 1, P_KEY_BASE_MASK };
         for (const struct yaml_tree_node *c = items; c; c = list ? c->next : NULL) {
-                int e = read_range(r, c, &r->policy->owns[r->policy->n_owns]);
+                int e = read_range(r, c, &p->owns[p->n_owns]);
 
                 if (e == -ENOMEM)
                         return e;
-                r->policy->n_owns += e == 0;
+                p->n_owns += e == 0;
         }
-        sort_owns(r->policy);
+        sort_owns(p);
         return 0;
 }
 
@@ -138,9 +127,7 @@ static int read_policy(struct policy_reader *r)
         node = yaml_tree_get(root, "strict");
         if (node)
                 (void) yaml_tree_bool(&r->tree, node, "strict", &r->policy->strict);
-        e = read_owns(r, yaml_tree_get(root, "owns"));
-        if (e == 0)
-                e = policy_read_groups(r, yaml_tree_get(root, "groups"));
+        e = read_owns(r, yaml_tree_get(root, "owns")) ?: policy_read_groups(r, yaml_tree_get(root, "groups"));
         if (e < 0)
                 return e;
         node = yaml_tree_get(root, "partitions");
@@ -148,12 +135,7 @@ static int read_policy(struct policy_reader *r)
                 yaml_tree_error(&r->tree, root, FINDING_KEY_MISSING, "the key 'partitions' is missing");
                 report_hint(&r->report, "for the default partition only, write `partitions: {}`");
         }
-        e = policy_read_partitions(r, node);
-        if (e == 0)
-                e = policy_check_partitions(r);
-        if (e == 0)
-                e = policy_check_contradictions(r);
-        return e;
+        return policy_read_partitions(r, node) ?: policy_check_partitions(r) ?: policy_check_contradictions(r);
 }
 
 int policy_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
@@ -170,9 +152,7 @@ int policy_parse(struct arena *a, const char *file_name, const char *bytes, size
         if (!r.policy->file)
                 return -ENOMEM;
         r.selectors = (struct selector_reader) { .arena = a, .report = &r.report, .policy = r.policy };
-        e = yaml_tree_parse(&r.tree, a, r.policy->file, bytes, n, &r.report);
-        if (e == 0)
-                e = read_policy(&r);
+        e = yaml_tree_parse(&r.tree, a, r.policy->file, bytes, n, &r.report) ?: read_policy(&r);
         e = yaml_tree_finish(&r.tree, e);
         if (e == 0)
                 *ret = r.policy;

@@ -74,9 +74,9 @@ static void read_p_key(struct policy_reader *r, struct policy_partition *partiti
 static const char *near_membership(const char *text)
 {
         static const char *const synonyms[][2] = {
-                { "yes", "full" },  { "true", "full" },  { "no", "none" },    { "false", "none" },
-                { "null", "none" }, { "off", "none" },   { "f", "full" },     { "l", "limited" },
-                { "rw", "full" },   { "partial", "limited" }, { "member", "limited" }, { "lim", "limited" },
+                { "yes", "full" }, { "true", "full" }, { "f", "full" }, { "rw", "full" },
+                { "no", "none" }, { "false", "none" }, { "null", "none" }, { "off", "none" },
+                { "l", "limited" }, { "lim", "limited" }, { "partial", "limited" }, { "member", "limited" },
         };
         struct nearest nearest;
 
@@ -167,12 +167,11 @@ static int read_members(struct policy_reader *r, struct policy_partition *partit
 {
         const char *path = policy_path(r, "partitions.", partition->name, ".members");
         const struct yaml_tree_node *node = yaml_tree_get(map, "members");
-        struct place place;
+        struct place place = yaml_tree_place(&r->tree, nodes->name);
         int e;
 
         if (!node) {
                 /* every endport is a member of the default partition, with or without lines */
-                place = yaml_tree_place(&r->tree, nodes->name);
                 if (partition->base != P_KEY_DEFAULT_BASE)
                         report_add(&r->report, FINDING_WARNING, FINDING_KEY_MISSING, &place,
                                    "partitions.%s: has no 'members', so no port is a member",
@@ -224,9 +223,8 @@ static int read_partition(struct policy_reader *r, const struct yaml_tree_node *
         if (nodes->index0)
                 (void) yaml_tree_bool(&r->tree, nodes->index0, policy_path(r, "partitions.", node->key->text, ".index0"),
                                       &partition->index0);
-        e = policy_read_ipoib(r, yaml_tree_get(node, "ipoib"), policy_path(r, "partitions.", node->key->text, ".ipoib"), partition);
-        if (e == 0)
-                e = read_members(r, partition, nodes, node);
+        path = policy_path(r, "partitions.", node->key->text, ".ipoib");
+        e = policy_read_ipoib(r, yaml_tree_get(node, "ipoib"), path, partition) ?: read_members(r, partition, nodes, node);
         nodes->sound = r->report.n_errors == errors;
         return e;
 }
