@@ -17,9 +17,7 @@ struct reader {
 
 static int fail(struct reader *r, size_t offset, const char *text, const char *hint)
 {
-        r->error->offset = offset;
-        r->error->text = text;
-        r->error->hint = hint;
+        *r->error = (struct hostlist_error) { offset, text, hint };
         return text ? -EBADMSG : -ENOMEM;
 }
 
@@ -36,15 +34,9 @@ static bool is_name_char(char c)
 /* A character in the words of a message. */
 static const char *show_char(struct reader *r, char c)
 {
-        const char *s;
-
         if (c == ' ')
                 return "a space";
-        if (c > 0x20 && c < 0x7f)
-                s = arena_printf(r->arena, "'%c'", c);
-        else
-                s = arena_printf(r->arena, "byte 0x%02x", (unsigned char) c);
-        return s ? s : "a character";
+        return arena_printf(r->arena, c > 0x20 && c < 0x7f ? "'%c'" : "byte 0x%02x", (unsigned char) c) ?: "a character";
 }
 
 /* Reads a number in brackets: its value and its number of digits. */
@@ -115,10 +107,8 @@ static int read_range(struct reader *r, struct hostlist_token *token)
         if (r->at < r->n && r->text[r->at] == '-') {
                 r->at++;
                 e = read_number(r, &range.last, &digits_last);
-                if (e < 0)
-                        return e;
         }
-        e = check_padding(r, start, &range, digits_first, digits_last);
+        e = e ?: check_padding(r, start, &range, digits_first, digits_last);
         if (e < 0)
                 return e;
         if (range.first > range.last)
@@ -465,6 +455,7 @@ void hostlist_name(const struct hostlist *h, uint64_t index, char ret[HOSTLIST_M
         char numbers[HOSTLIST_MAX_TOKENS][HOSTLIST_MAX_DIGITS + 2];
         size_t used = 0;
 
+        assert(h->n_names > 0);
         for (uint32_t i = h->n_tokens; i-- > 0;) {
                 uint64_t n;
 
@@ -478,8 +469,7 @@ void hostlist_name(const struct hostlist *h, uint64_t index, char ret[HOSTLIST_M
         for (uint32_t i = 0; i < h->n_tokens; i++) {
                 const char *part = h->tokens[i].kind == HOSTLIST_RANGES ? numbers[i] : h->tokens[i].literal;
 
-                if (h->tokens[i].kind == HOSTLIST_LITERAL || h->tokens[i].kind == HOSTLIST_RANGES)
-                        used += (size_t) snprintf(ret + used, used < HOSTLIST_MAX_NAME ? HOSTLIST_MAX_NAME - used : 0, "%s", part);
+                used += (size_t) snprintf(ret + used, HOSTLIST_MAX_NAME - used, "%s", part);
                 used = MIN(used, (size_t) HOSTLIST_MAX_NAME - 1);
         }
 }

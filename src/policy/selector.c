@@ -28,7 +28,7 @@ struct element {
         const struct selector_reader *reader;
         const struct selector_source *source;
         size_t offset; /* in the text of the list */
-        char *text;    /* a copy in the arena, without surrounding spaces */
+        const char *text; /* a copy in the arena, without surrounding spaces */
         struct selector *selector;
 };
 
@@ -131,9 +131,9 @@ static int parse_device_port(const struct element *e, const char *text)
 }
 
 /* HOST/DEVICE or HOST/DEVICE/PORT */
-static int parse_device(const struct element *e, char *slash)
+static int parse_device(const struct element *e, const char *slash)
 {
-        char *port = strchr(slash + 1, '/');
+        const char *port = strchr(slash + 1, '/');
         size_t host_length = (size_t) (slash - e->text);
         char *host = arena_strndup(e->reader->arena, e->text, host_length);
         int r;
@@ -201,17 +201,17 @@ static int parse_board(const struct element *e, const char *text, size_t n)
 }
 
 /* The slash before the ports. A board may contain slashes, too; a list of ports begins with a digit. */
-static char *find_ports(char *name, const char *colon)
+static const char *find_ports(const char *name, const char *colon)
 {
-        char *slash = colon ? strrchr(colon, '/') : strchr(name, '/');
+        const char *slash = colon ? strrchr(colon, '/') : strchr(name, '/');
 
         return slash && (!colon || isdigit((unsigned char) slash[1])) ? slash : NULL;
 }
 
 static int parse_switch(const struct element *e)
 {
-        char *name = e->text + 1, *colon = name[strcspn(name, ":/")] == ':' ? strchr(name, ':') : NULL;
-        char *slash = find_ports(name, colon), *end = slash ? slash : name + strlen(name);
+        const char *name = e->text + 1, *colon = name[strcspn(name, ":/")] == ':' ? strchr(name, ':') : NULL;
+        const char *slash = find_ports(name, colon), *end = slash ? slash : name + strlen(name);
         size_t n = (size_t) ((colon ? colon : end) - name);
         char *copy = arena_strndup(e->reader->arena, name, n);
         int r;
@@ -285,10 +285,8 @@ static int check_membership_word(const struct element *e)
 static bool same_digits(const char *a, const char *b)
 {
         for (;; a++, b++) {
-                while (*a && !isdigit((unsigned char) *a))
-                        a++;
-                while (*b && !isdigit((unsigned char) *b))
-                        b++;
+                a += strcspn(a, "0123456789");
+                b += strcspn(b, "0123456789");
                 if (*a != *b)
                         return false;
                 if (!*a)
@@ -343,7 +341,7 @@ static int parse_word(const struct element *e)
 
 static int parse_element(const struct element *e)
 {
-        char *slash;
+        const char *slash = strchr(e->text, '/');
 
         if (e->text[0] == '\0')
                 return refuse(e, FINDING_POLICY_SELECTOR, 0,
@@ -358,7 +356,6 @@ static int parse_element(const struct element *e)
                 return parse_switch(e);
         e->selector->kind = SELECTOR_HOST;
         e->selector->specificity = SPECIFICITY_HOST;
-        slash = strchr(e->text, '/');
         return slash ? parse_device(e, slash) : parse_word(e);
 }
 
@@ -423,17 +420,13 @@ static size_t count_elements(const char *s)
 static int add_element(const struct selector_reader *r, const struct selector_source *source, size_t offset, size_t n,
                        struct selector **ret)
 {
-        struct element e = { .reader = r, .source = source };
         size_t lead;
+        const char *text = copy_element(r->arena, source->text + offset, n, &lead);
+        struct element e = { r, source, offset + lead, text, arena_new_object(r->arena, struct selector) };
 
-        e.selector = arena_new_object(r->arena, struct selector);
-        e.text = copy_element(r->arena, source->text + offset, n, &lead);
-        if (!e.selector || !e.text)
+        if (!e.selector || !text)
                 return -ENOMEM;
-        e.offset = offset + lead;
-        e.selector->text = arena_strdup(r->arena, e.text);
-        if (!e.selector->text)
-                return -ENOMEM;
+        e.selector->text = text;
         e.selector->place = source->place;
         if (source->verbatim)
                 e.selector->place.where.column += (unsigned) e.offset;
