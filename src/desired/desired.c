@@ -48,7 +48,7 @@ int desired_compute(struct arena *a, const struct memberships *memberships, stru
         const struct subnet *s = memberships->subnet;
         struct desired *d = arena_new_object(a, struct desired);
         const struct subnet_port *p;
-        int r;
+        int r = 0;
 
         if (!d)
                 return -ENOMEM;
@@ -60,20 +60,15 @@ int desired_compute(struct arena *a, const struct memberships *memberships, stru
         };
         if (!d->ports)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < s->n_ports; i++)
-                if (s->ports[i].role == PORT_ENDPORT) {
+        for (uint32_t i = 0; i < s->n_ports && r == 0; i++)
+                if (s->ports[i].role == PORT_ENDPORT)
                         r = list_endport_entries(a, memberships, i, false, &d->ports[i]);
-                        if (r < 0)
-                                return r;
-                }
-        for (uint32_t i = 0; i < s->n_ports; i++) {
+        for (uint32_t i = 0; i < s->n_ports && r == 0; i++) {
                 p = &s->ports[i];
-                if (p->role != PORT_SWITCH_EXTERNAL || !subnet_port_can_enforce(s, p) || p->peer == SUBNET_NONE)
-                        continue;
-                r = list_filter_entries(a, &d->ports[p->peer], &d->ports[i]);
-                if (r < 0)
-                        return r;
+                if (p->role == PORT_SWITCH_EXTERNAL && subnet_port_can_enforce(s, p) && p->peer != SUBNET_NONE)
+                        r = list_filter_entries(a, &d->ports[p->peer], &d->ports[i]);
         }
-        *ret = d;
-        return 0;
+        if (r == 0)
+                *ret = d;
+        return r;
 }
