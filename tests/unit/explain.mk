@@ -7,3 +7,7 @@ check_PROGRAMS += check_changes
 TESTS += check_changes
 check_changes_SOURCES = tests/unit/check_changes.c tests/unit/fake_fabric.c tests/unit/fake_fabric.h
 check_changes_LDADD = $(TEST_LIBS)
+check_PROGRAMS += check_reach
+TESTS += check_reach
+check_reach_SOURCES = tests/unit/check_reach.c
+check_reach_LDADD = $(TEST_LIBS)

@@ -1,0 +1,6 @@
+# reach/
+libpkeyd_core_la_SOURCES += \
+	src/reach/classes.c \
+	src/reach/classes.h \
+	src/reach/reach.c \
+	src/reach/reach.h
