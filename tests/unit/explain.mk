@@ -11,3 +11,7 @@ check_PROGRAMS += check_reach
 TESTS += check_reach
 check_reach_SOURCES = tests/unit/check_reach.c
 check_reach_LDADD = $(TEST_LIBS)
+check_PROGRAMS += check_applications
+TESTS += check_applications
+check_applications_SOURCES = tests/unit/check_applications.c
+check_applications_LDADD = $(TEST_LIBS)
