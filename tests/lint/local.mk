@@ -16,6 +16,7 @@ LINTS = \
 	tests/lint/metric_names.py \
 	tests/lint/name_collisions.py \
 	tests/lint/same_objects.py \
+	tests/lint/schemas.py \
 	tests/lint/words.py
 
 TESTS += $(LINTS)
