@@ -12,7 +12,7 @@
  *     NCCL_IB_PKEY             an index, the same for all devices; 0 without it (NCCL, src/transport/net_ib*: NCCL_PARAM(IbPkey),
  *                              into ibv_qp_attr.pkey_index). RCCL has the same.
  *     NVSHMEM_IB_PKEY_INDEX    an index, likewise (NVSHMEM, documentation and src/modules/transport/ibrc)
- *     MV2_DEFAULT_PKEY         a P_Key, of which the full bit is ignored (MVAPICH2, src/mpid/ch3/channels/mrail/src/gen2/ibv_param.c)
+ *     MV2_DEFAULT_PKEY         a P_Key, of which the full bit is ignored (MVAPICH2, channels/mrail/src/gen2/ibv_param.c)
  *
  * IPoIB uses the P_Key of a network interface: a child of the device's interface, whose name ends in the P_Key with the full bit.
  *

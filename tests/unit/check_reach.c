@@ -227,7 +227,6 @@ START_TEST(random_tables)
 {
         struct prng p = { (uint64_t) _i };
 
-
         for (unsigned round = 0; round < 40; round++) {
                 struct reach_changes r;
 
