@@ -17,7 +17,7 @@ struct classifier {
         struct hash_index index;      /* of the classes, by their levels */
         struct reach_class *items;
         size_t n, allocated;
-        uint32_t *class_of;           /* by port; HASH_INDEX_NONE: none */
+        uint32_t *class_of;           /* by port; REACH_NO_CLASS: none */
         struct reach_level *levels;   /* of the port that is being classified */
         size_t n_levels, allocated_levels;
 };
@@ -159,7 +159,7 @@ static int classify_ports(struct classifier *c, uint32_t *ret_n_unknown)
         int r = 0;
 
         for (uint32_t p = 0; p < c->subnet->n_ports && r == 0; p++) {
-                c->class_of[p] = HASH_INDEX_NONE;
+                c->class_of[p] = REACH_NO_CLASS;
                 if (c->subnet->ports[p].role != PORT_ENDPORT)
                         continue;
                 if (is_known(c->subnet, c->before, p) && is_known(c->subnet, c->after, p))
@@ -183,7 +183,7 @@ static int collect_ports(struct classifier *c)
                 n += c->items[i].n_ports;
         }
         for (uint32_t p = 0; p < c->subnet->n_ports; p++)
-                if (c->class_of[p] != HASH_INDEX_NONE)
+                if (c->class_of[p] != REACH_NO_CLASS)
                         *next[c->class_of[p]]++ = p;
         return 0;
 }
@@ -236,6 +236,7 @@ int reach_classify(struct arena *a, const struct subnet *s, const struct reach_t
                 r = collect_holders(&c, ret);
         free(c.levels);
         ret->items = c.items;
+        ret->class_of = c.class_of;
         ret->n = (uint32_t) c.n;
         return r;
 }

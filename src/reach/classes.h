@@ -25,10 +25,13 @@ struct reach_holder {
         uint8_t before, after;
 };
 
+#define REACH_NO_CLASS UINT32_MAX
+
 struct reach_classes {
         struct reach_class *items;        /* ascending first port */
         uint32_t n;
         const struct reach_holder *holders;
+        const uint32_t *class_of;         /* by port: the index of its class; REACH_NO_CLASS: none */
         const uint32_t *first_holder;     /* by base, and one more: those of base b end where those of b + 1 begin */
         uint32_t n_unknown;               /* endports that are in no class */
 };

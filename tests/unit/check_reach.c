@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "../fabsim/prng.h"
-#include "reach/reach.h"
+#include "reach/matrix.h"
 #include "verify/explain.h"
 
 #define MAX_HOSTS 24
@@ -348,6 +348,78 @@ START_TEST(a_leaf_port_decides)
 }
 END_TEST
 
+/* --- matrix ---------------------------------------------------------------------------------------------------------- */
+
+#define MAX_SETS 5
+
+/* Each set has each host with the same probability; sets overlap. */
+static void make_sets(struct prng *p, struct reach_set sets[MAX_SETS], uint32_t ports[MAX_SETS][MAX_HOSTS])
+{
+        for (unsigned i = 0; i < MAX_SETS; i++) {
+                unsigned permille = prng_below(p, 1000);
+
+                sets[i] = (struct reach_set) { .ports = ports[i] };
+                for (unsigned h = 0; h < n_hosts; h++)
+                        if (prng_permille(p, permille))
+                                ports[i][sets[i].n++] = host[h];
+        }
+}
+
+/* Of all pairs of endports of two sets: the bases through which one of them can talk, and those through which all can. */
+static void ways_of(const struct reach_set *x, const struct reach_set *y, uint32_t *ret_some, uint32_t *ret_all)
+{
+        *ret_some = 0;
+        *ret_all = UINT32_MAX;
+        for (uint32_t i = 0; i < x->n; i++)
+                for (uint32_t k = 0; k < y->n; k++) {
+                        uint32_t bases = 0;
+
+                        if (x->ports[i] == y->ports[k])
+                                continue;
+                        if (is_judged(x->ports[i]) && is_judged(y->ports[k]))
+                                bases = bases_of(1, x->ports[i], y->ports[k]);
+                        *ret_some |= bases;
+                        *ret_all &= bases;
+                }
+}
+
+static void expect_cell(const struct reach_cell *cell, const struct reach_set *x, const struct reach_set *y)
+{
+        uint32_t some, all, listed_some = 0, listed_all = 0;
+
+        ways_of(x, y, &some, &all);
+        for (uint32_t i = 0; i < cell->n; i++) {
+                ck_assert(i == 0 || cell->ways[i].base > cell->ways[i - 1].base);
+                listed_some |= 1U << cell->ways[i].base;
+                listed_all |= (uint32_t) cell->ways[i].all << cell->ways[i].base;
+        }
+        ck_assert_uint_eq(listed_some, some);
+        ck_assert_uint_eq(listed_all, all & some);
+}
+
+START_TEST(random_matrix)
+{
+        struct prng p = { (uint64_t) _i };
+
+        for (unsigned round = 0; round < 40; round++) {
+                uint32_t ports[MAX_SETS][MAX_HOSTS];
+                struct reach_set sets[MAX_SETS];
+                const struct reach_cell *cells;
+
+                begin(1 + prng_below(&p, MAX_HOSTS));
+                randomize(&p);
+                memcpy(sides[0], sides[1], sizeof(sides[0])); /* a port is judged if it is known after */
+                make_ends();
+                make_sets(&p, sets, ports);
+                ck_assert_int_eq(reach_matrix(arena, subnet, sides[1], sets, MAX_SETS, &cells), 0);
+                for (unsigned i = 0; i < MAX_SETS; i++)
+                        for (unsigned k = 0; k < MAX_SETS; k++)
+                                expect_cell(&cells[i * MAX_SETS + k], &sets[i], &sets[k]);
+                end();
+        }
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("reach");
@@ -356,6 +428,7 @@ int main(void)
         int n_failed;
 
         tcase_add_loop_test(t, random_tables, 0, 20);
+        tcase_add_loop_test(t, random_matrix, 0, 5);
         tcase_add_test(t, a_host_moves);
         tcase_add_test(t, a_partition_is_closed);
         tcase_add_test(t, nothing_changes);

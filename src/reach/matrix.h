@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Who can talk to whom, as a matrix of sets of endports: for each two sets the partitions through which they talk. */
+
+#include "reach/reach.h"
+
+/* Endports, ascending; sets may overlap. */
+struct reach_set {
+        const uint32_t *ports;
+        uint32_t n;
+};
+
+/* A partition through which two sets talk. */
+struct reach_way {
+        uint16_t base;
+        bool all; /* every two of them can, each endport with every other one; else some can */
+};
+
+struct reach_cell {
+        const struct reach_way *ways; /* ascending base */
+        uint32_t n;
+};
+
+/* Judges these tables, by port of the subnet. Ports whose tables are not known count as unable to talk. Sets *ret to n * n cells,
+ * by row and column; the matrix is symmetric. Returns 0 or -ENOMEM; *ret lives in the arena. */
+int reach_matrix(struct arena *a, const struct subnet *s, const struct reach_table *tables, const struct reach_set *sets,
+                 uint32_t n, const struct reach_cell **ret);
