@@ -15,7 +15,9 @@ int plan_describe(struct context *ctx, struct plan_result *ret)
         if (r == 0)
                 r = pipeline_filter(ctx, is_frozen, &ret->frozen);
         ret->n_silent = subnet_count_silent(ctx->subnet);
-        return r < 0 ? r : changes_compute(ctx->arena, ctx->plan, ctx->observed, &ret->changes);
+        if (r == 0)
+                r = changes_compute(ctx->arena, ctx->plan, ctx->observed, &ret->changes);
+        return r < 0 ? r : reach_of_plan(ctx->arena, ctx->plan, ctx->observed, &ret->reach);
 }
 
 /* --- JSON ------------------------------------------------------------------------------------------------------------ */
@@ -73,10 +75,10 @@ void json_plan(struct doc *d, const void *result)
         const struct plan_result *r = result;
         const struct plan *plan = d->ctx->plan;
 
-        doc_add(d, d->root, "{s:i, s:i, s:i, s:o, s:o, s:o, s:i, s:o, s:o}", "changes", plan->n_block_writes,
+        doc_add(d, d->root, "{s:i, s:i, s:i, s:o, s:o, s:o, s:o, s:i, s:o, s:o}", "changes", plan->n_block_writes,
                 "enforcement_changes", plan->n_enforcement_writes, "ports_affected", plan->n_ports_affected,
                 "memberships", DOC_ARRAY(d, i, r->changes.n, change_object(d, &r->changes.items[i])), "phases", phases(d),
-                "unreachable", json_unreachable(d, r->unreachable.ports, r->unreachable.n), "silent", r->n_silent,
+                "reach", json_reach(d, &r->reach), "unreachable", json_unreachable(d, r->unreachable.ports, r->unreachable.n), "silent", r->n_silent,
                 "frozen", DOC_ARRAY(d, i, r->frozen.n, frozen_object(d, r->frozen.ports[i])), "held", json_held(d, output_held(d->ctx)));
 }
 
@@ -178,6 +180,7 @@ static void print_plan(struct context *ctx, const struct plan_result *r, const c
         const struct plan *p = ctx->plan;
         uint32_t n_phases;
 
+        text_reach(ctx, &r->reach);
         print_changes(ctx, &r->changes);
         n_phases = print_phases(ctx);
         if (ctx->options->verbose)

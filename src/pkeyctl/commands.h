@@ -5,6 +5,7 @@
  * their table, with what is provided to each before it runs. */
 
 #include "events/held_text.h"
+#include "reach/reach.h"
 #include "session/doc.h"
 #include "session/session.h"
 #include "verify/changes.h"
@@ -40,6 +41,7 @@ int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
 /* A plan (ctx->plan) as a person reads it. */
 struct plan_result {
         struct changes changes;
+        struct reach_changes reach;
         struct endports unreachable; /* ports whose tables were not read; switch ports, too */
         struct endports frozen;
         uint32_t n_silent;           /* links that are up and whose other end did not answer discovery */
@@ -49,6 +51,9 @@ struct plan_result {
 int plan_describe(struct context *ctx, struct plan_result *ret);
 /* Adds a struct plan_result to the JSON of a command. */
 void json_plan(struct doc *d, const void *result);
+/* Who can no longer talk to whom, and who now can. */
+json_t *json_reach(struct doc *d, const struct reach_changes *r);
+void text_reach(struct context *ctx, const struct reach_changes *r);
 /* A write: its port, its block, and the values before and after. */
 json_t *json_write(struct doc *d, const struct plan_write *w);
 /* Shows what apply is about to do, before it asks; nothing with --json, which has one object, at the end. */

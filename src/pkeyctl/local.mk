@@ -17,6 +17,7 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/command_violations.c \
 	src/pkeyctl/commands.h \
 	src/pkeyctl/pkeyctl.c \
+	src/pkeyctl/plan_reach.c \
 	src/session/bus_client.c \
 	src/session/bus_client.h \
 	src/session/context.h \
