@@ -23,9 +23,9 @@ static json_t *partition_object(struct doc *d, uint16_t base)
 
 static json_t *others_object(struct doc *d, const struct reach_others *o)
 {
-        return doc_pack(d, "{s:b, s:o, s:s, s:o}", "gained", o->gained,
+        return doc_pack(d, "{s:b, s:o, s:s, s:i}", "gained", o->gained,
                         "partitions", DOC_ARRAY(d, i, o->n_bases, partition_object(d, o->bases[i])),
-                        "who", output_folded(d->ctx, o->ports, o->n_ports), "port_guids", port_guids(d, o->ports, o->n_ports));
+                        "who", output_folded(d->ctx, o->ports, o->n_ports), "ports", o->n_ports);
 }
 
 static json_t *line_object(struct doc *d, const struct reach_line *l)
@@ -37,8 +37,9 @@ static json_t *line_object(struct doc *d, const struct reach_line *l)
 
 json_t *json_reach(struct doc *d, const struct reach_changes *r)
 {
-        return doc_pack(d, "{s:I, s:I, s:i, s:b, s:o}", "pairs_lost", (json_int_t) r->n_lost, "pairs_gained", (json_int_t) r->n_gained,
-                        "not_judged", r->n_unknown, "truncated", r->truncated,
+        return doc_pack(d, "{s:I, s:I, s:i, s:b, s:b, s:o}", "pairs_lost", (json_int_t) r->n_lost,
+                        "pairs_gained", (json_int_t) r->n_gained, "not_judged", r->n_unknown, "truncated", r->truncated,
+                        "too_many", r->too_many,
                         "lines", DOC_ARRAY(d, i, r->n_lines, line_object(d, &r->lines[i])));
 }
 
@@ -91,7 +92,9 @@ void text_reach(struct context *ctx, const struct reach_changes *r)
 {
         uint32_t shown = ctx->options->verbose ? r->n_lines : MIN(r->n_lines, (uint32_t) MAX_LINES);
 
-        if (r->n_lost + r->n_gained == 0) {
+        if (r->too_many) {
+                puts("Who can talk to whom cannot be said: too many different tables change.");
+        } else if (r->n_lost + r->n_gained == 0) {
                 puts("Who can talk to whom does not change.");
         } else {
                 puts("Who can talk to whom:");

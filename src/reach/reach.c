@@ -381,6 +381,19 @@ static int make_lines(struct comparer *c, struct reach_changes *ret)
         return r;
 }
 
+static uint64_t count_comparisons(const struct reach_classes *classes)
+{
+        uint64_t n = 0;
+
+        for (uint32_t i = 0; i < classes->n; i++)
+                for (uint32_t k = 0; classes->items[i].changes && k < classes->items[i].n_levels; k++) {
+                        uint16_t base = classes->items[i].levels[k].base;
+
+                        n += classes->first_holder[base + 1] - classes->first_holder[base];
+                }
+        return n;
+}
+
 /* --- all -------------------------------------------------------------------------------------------------------------- */
 
 int reach_compare(struct arena *a, const struct subnet *s, const struct reach_table *before, const struct reach_table *after,
@@ -396,6 +409,9 @@ int reach_compare(struct arena *a, const struct subnet *s, const struct reach_ta
         *ret = (struct reach_changes) { .n_unknown = c.classes.n_unknown };
         if (r < 0)
                 return r;
+        ret->too_many = count_comparisons(&c.classes) > REACH_MAX_COMPARISONS;
+        if (ret->too_many)
+                return 0;
         c.pairs = arena_new_array(scratch, struct pair_state, c.classes.n);
         if (!c.pairs)
                 return -ENOMEM;

@@ -50,10 +50,13 @@ struct reach_changes {
         uint64_t n_lost, n_gained;   /* pairs of endports */
         uint32_t n_unknown;          /* endports that are not judged */
         bool truncated;              /* there are more lines than REACH_MAX_OTHERS allows; the numbers of pairs are right */
+        bool too_many;               /* too many classes: nothing was judged */
 };
 
-/* The ports in all lists of others together. Only a fabric with thousands of different tables has more. */
-#define REACH_MAX_OTHERS ((size_t) 4 << 20)
+/* Limits, for fabrics with thousands of different tables that change: the ports in all lists of others together, and the
+ * comparisons of two classes in a base. */
+#define REACH_MAX_OTHERS      ((size_t) 8 << 20)
+#define REACH_MAX_COMPARISONS ((uint64_t) 20 << 20)
 
 /* Compares two arrays of tables, by port of the subnet. Returns 0 or -ENOMEM; *ret lives in the arena. */
 int reach_compare(struct arena *a, const struct subnet *s, const struct reach_table *before, const struct reach_table *after,
