@@ -143,6 +143,11 @@ static inline enum level membership_level(enum membership m)
         return m == MEMBERSHIP_BOTH ? LEVEL_FULL : (enum level) m;
 }
 
+static inline bool levels_talk(unsigned x, unsigned y)
+{
+        return x != LEVEL_NONE && y != LEVEL_NONE && (x == LEVEL_FULL || y == LEVEL_FULL);
+}
+
 /* For qsort() and bsearch() over struct p_key: by base, the limited before the full entry. */
 int p_key_compare(const void *a, const void *b);
 

@@ -44,11 +44,6 @@ struct rule_counts {
                                                                 * bounds.may - 1 */
 };
 
-static inline bool levels_talk(unsigned x, unsigned y)
-{
-        return x != LEVEL_NONE && y != LEVEL_NONE && (x == LEVEL_FULL || y == LEVEL_FULL);
-}
-
 /* Switches differ in what a filter with a limited entry passes of a full member: all of it, because the bases are equal, or only
  * what a limited member may send. A write has to be admitted for both models. */
 enum filter_model {

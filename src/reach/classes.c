@@ -43,7 +43,7 @@ static int add_levels(struct classifier *c, const struct reach_table *tables, ui
 {
         for (uint32_t i = 0; i < tables[port].capacity; i++) {
                 struct p_key key = tables[port].entries[i];
-                uint8_t membership = p_key_is_full(key) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED;
+                uint8_t level = p_key_is_full(key) ? LEVEL_FULL : LEVEL_LIMITED;
 
                 if (!p_key_is_used(key) || !passes_leaf(c->subnet, tables, port, p_key_base(key)))
                         continue;
@@ -51,25 +51,21 @@ static int add_levels(struct classifier *c, const struct reach_table *tables, ui
                         return -ENOMEM;
                 c->levels[c->n_levels++] = (struct reach_level) {
                         .base = p_key_base(key),
-                        .before = tables == c->before ? membership : MEMBERSHIP_NONE,
-                        .after = tables == c->after ? membership : MEMBERSHIP_NONE,
+                        .before = tables == c->before ? level : LEVEL_NONE,
+                        .after = tables == c->after ? level : LEVEL_NONE,
                 };
         }
         return 0;
 }
 
-static int compare_levels(const void *pa, const void *pb)
-{
-        return ORDER(((const struct reach_level *) pa)->base, ((const struct reach_level *) pb)->base);
-}
+DEFINE_COMPARE(compare_levels, struct reach_level, ORDER(a->base, b->base))
 
 /* One level for each base. */
 static void merge_levels(struct classifier *c)
 {
         size_t n = 0;
 
-        if (c->n_levels > 0)
-                qsort(c->levels, c->n_levels, sizeof(*c->levels), compare_levels);
+        SORT(c->levels, c->n_levels, compare_levels);
         for (size_t i = 0; i < c->n_levels; i++) {
                 struct reach_level *level = &c->levels[i];
 
@@ -101,15 +97,6 @@ static bool same_levels(const struct reach_class *class, const struct reach_leve
                     class->levels[i].after != levels[i].after)
                         return false;
         return class->n_levels == n;
-}
-
-static uint32_t find_class(const struct classifier *c, uint64_t hash)
-{
-        uint32_t i = hash_index_first(&c->index, hash);
-
-        while (i != HASH_INDEX_NONE && !same_levels(&c->items[i], c->levels, c->n_levels))
-                i = hash_index_next(&c->index, i);
-        return i;
 }
 
 static int add_class(struct classifier *c, uint64_t hash, uint32_t *ret)
@@ -144,7 +131,7 @@ static int classify_port(struct classifier *c, uint32_t port)
                 return r;
         merge_levels(c);
         hash = hash_levels(c->levels, c->n_levels);
-        class = find_class(c, hash);
+        class = HASH_INDEX_FIND(i, &c->index, hash, same_levels(&c->items[i], c->levels, c->n_levels));
         if (class == HASH_INDEX_NONE)
                 r = add_class(c, hash, &class);
         if (r < 0)

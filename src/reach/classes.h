@@ -8,7 +8,7 @@
 /* Of one base. LEVEL_NONE on one side: the entry comes or goes. */
 struct reach_level {
         uint16_t base;
-        uint8_t before, after; /* enum membership; _FULL for _BOTH, which can talk to the same ports */
+        uint8_t before, after; /* enum level */
 };
 
 struct reach_class {
@@ -39,8 +39,3 @@ struct reach_classes {
 /* Returns 0 or -ENOMEM; *ret lives in the arena. */
 int reach_classify(struct arena *a, const struct subnet *s, const struct reach_table *before, const struct reach_table *after,
                    struct reach_classes *ret);
-
-static inline bool reach_talk(uint8_t x, uint8_t y)
-{
-        return x != MEMBERSHIP_NONE && y != MEMBERSHIP_NONE && (x == MEMBERSHIP_FULL || y == MEMBERSHIP_FULL);
-}

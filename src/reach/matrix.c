@@ -18,18 +18,14 @@ struct side {
         size_t n, allocated;
 };
 
-static int compare_members(const void *pa, const void *pb)
-{
-        return ORDER(((const struct members *) pa)->base, ((const struct members *) pb)->base);
-}
+DEFINE_COMPARE(compare_members, struct members, ORDER(a->base, b->base))
 
 /* One item for each base. */
 static void merge_members(struct side *side)
 {
         size_t n = 0;
 
-        if (side->n > 0)
-                qsort(side->members, side->n, sizeof(*side->members), compare_members);
+        SORT(side->members, side->n, compare_members);
         for (size_t i = 0; i < side->n; i++) {
                 const struct members *m = &side->members[i];
 
@@ -58,7 +54,7 @@ static int count_members(struct arena *a, const struct reach_classes *classes, c
                 const struct reach_class *class = &classes->items[c];
 
                 for (uint32_t i = 0; counts[c] > 0 && i < class->n_levels; i++) {
-                        bool full = class->levels[i].after == MEMBERSHIP_FULL;
+                        bool full = class->levels[i].after == LEVEL_FULL;
 
                         if (VECTOR_GROW(a, ret->members, ret->n, ret->allocated) < 0)
                                 return -ENOMEM;

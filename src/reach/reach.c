@@ -66,21 +66,18 @@ struct comparer {
 
 /* --- labels ----------------------------------------------------------------------------------------------------------- */
 
+static bool is_label(const struct label *l, bool gained, const uint16_t *bases, uint32_t n_bases)
+{
+        return l->gained == gained && l->n_bases == n_bases && memcmp(l->bases, bases, n_bases * sizeof(*bases)) == 0;
+}
+
 static int find_label(struct comparer *c, bool gained, const uint16_t *bases, uint32_t n_bases, uint32_t *ret)
 {
         uint64_t hash = hash_bytes(hash_mix(HASH_START, gained), (const char *) bases, n_bases * sizeof(*bases));
-        uint32_t i = hash_index_first(&c->label_index, hash);
-        struct label *new;
         uint16_t *copy;
 
-        for (; i != HASH_INDEX_NONE; i = hash_index_next(&c->label_index, i)) {
-                const struct label *l = &c->labels[i];
-
-                if (l->gained == gained && l->n_bases == n_bases && memcmp(l->bases, bases, n_bases * sizeof(*bases)) == 0)
-                        break;
-        }
-        *ret = i;
-        if (i != HASH_INDEX_NONE)
+        *ret = HASH_INDEX_FIND(i, &c->label_index, hash, is_label(&c->labels[i], gained, bases, n_bases));
+        if (*ret != HASH_INDEX_NONE)
                 return 0;
         *ret = (uint32_t) c->n_labels;
         copy = arena_new_array(c->arena, uint16_t, n_bases);
@@ -88,8 +85,7 @@ static int find_label(struct comparer *c, bool gained, const uint16_t *bases, ui
             hash_index_reserve(&c->label_index, *ret + 1) < 0)
                 return -ENOMEM;
         memcpy(copy, bases, n_bases * sizeof(*bases));
-        new = &c->labels[c->n_labels++];
-        *new = (struct label) { gained, copy, n_bases };
+        c->labels[c->n_labels++] = (struct label) { gained, copy, n_bases };
         hash_index_add(&c->label_index, *ret, hash);
         return 0;
 }
@@ -104,7 +100,7 @@ static int label_pair(struct comparer *c, const struct reach_class *x, const str
                 const struct reach_level *lx = &x->levels[i], *ly = &y->levels[k];
 
                 if (lx->base == ly->base &&
-                    (gained ? reach_talk(lx->after, ly->after) : reach_talk(lx->before, ly->before)))
+                    (gained ? levels_talk(lx->after, ly->after) : levels_talk(lx->before, ly->before)))
                         bases[n++] = lx->base;
                 i += lx->base <= ly->base;
                 k += ly->base <= lx->base;
@@ -115,12 +111,7 @@ static int label_pair(struct comparer *c, const struct reach_class *x, const str
 
 /* --- neighbors of one class ------------------------------------------------------------------------------------------- */
 
-static int compare_neighbors(const void *pa, const void *pb)
-{
-        const struct neighbor *a = pa, *b = pb;
-
-        return ORDER(a->label, b->label) ?: ORDER(a->class, b->class);
-}
+DEFINE_COMPARE(compare_neighbors, struct neighbor, ORDER(a->label, b->label) ?: ORDER(a->class, b->class))
 
 static void count_pairs(const struct comparer *c, uint32_t x, uint32_t y, uint64_t *n)
 {
@@ -153,8 +144,8 @@ static int find_neighbors(struct comparer *c, uint32_t x, struct reach_changes *
                                         return -ENOMEM;
                                 c->neighbors[c->n_neighbors++].class = holder->class;
                         }
-                        pair->before |= reach_talk(l->before, holder->before);
-                        pair->after |= reach_talk(l->after, holder->after);
+                        pair->before |= levels_talk(l->before, holder->before);
+                        pair->after |= levels_talk(l->after, holder->after);
                 }
         }
         for (size_t i = 0; i < c->n_neighbors; i++) {
@@ -169,8 +160,7 @@ static int find_neighbors(struct comparer *c, uint32_t x, struct reach_changes *
                         return -ENOMEM;
         }
         c->n_neighbors = n;
-        if (n > 0)
-                qsort(c->neighbors, n, sizeof(*c->neighbors), compare_neighbors);
+        SORT(c->neighbors, n, compare_neighbors);
         return 0;
 }
 
@@ -188,15 +178,12 @@ static bool is_row_of(const struct row *row, const struct neighbor *neighbors, s
 static int find_row(struct comparer *c, const struct neighbor *neighbors, size_t n, uint32_t *ret)
 {
         uint64_t hash = hash_mix(HASH_START, neighbors->label);
-        uint32_t *classes, i;
+        uint32_t *classes;
 
         for (size_t k = 0; k < n; k++)
                 hash = hash_mix(hash, neighbors[k].class);
-        i = hash_index_first(&c->row_index, hash);
-        while (i != HASH_INDEX_NONE && !is_row_of(&c->rows[i], neighbors, n))
-                i = hash_index_next(&c->row_index, i);
-        *ret = i;
-        if (i != HASH_INDEX_NONE)
+        *ret = HASH_INDEX_FIND(i, &c->row_index, hash, is_row_of(&c->rows[i], neighbors, n));
+        if (*ret != HASH_INDEX_NONE)
                 return 0;
         *ret = (uint32_t) c->n_rows;
         classes = arena_new_array(c->scratch, uint32_t, n);
@@ -225,33 +212,21 @@ static int add_to_rows(struct comparer *c, uint32_t class)
         return 0;
 }
 
-static int compare_members(const void *pa, const void *pb)
-{
-        const struct member *a = pa, *b = pb;
+DEFINE_COMPARE(compare_members, struct member, ORDER(a->row, b->row) ?: ORDER(a->class, b->class))
 
-        return ORDER(a->row, b->row) ?: ORDER(a->class, b->class);
-}
-
-static int compare_rows(const void *pa, const void *pb)
-{
-        const struct row *a = pa, *b = pb;
-
-        return ORDER(a->label, b->label) ?: ORDER(a->members->class, b->members->class);
-}
+DEFINE_COMPARE(compare_rows, struct row, ORDER(a->label, b->label) ?: ORDER(a->members->class, b->members->class))
 
 /* Gives each row its members, and puts the rows of a label together. */
 static void sort_rows(struct comparer *c)
 {
-        if (c->n_rows == 0)
-                return;
-        qsort(c->members, c->n_members, sizeof(*c->members), compare_members);
+        SORT(c->members, c->n_members, compare_members);
         for (size_t i = 0; i < c->n_members; i++) {
                 struct row *row = &c->rows[c->members[i].row];
 
                 if (row->n_members++ == 0)
                         row->members = &c->members[i];
         }
-        qsort(c->rows, c->n_rows, sizeof(*c->rows), compare_rows);
+        SORT(c->rows, c->n_rows, compare_rows);
 }
 
 /* --- lines ------------------------------------------------------------------------------------------------------------ */
@@ -273,19 +248,21 @@ static const uint32_t *join_ports(const struct comparer *c, const uint32_t *clas
                 *ret_n += class->n_ports;
         }
         if (ports && n > 1)
-                qsort(ports, *ret_n, sizeof(*ports), uint32_compare);
+                SORT(ports, *ret_n, uint32_compare);
         return ports;
+}
+
+static bool is_line_of(const struct reach_line *l, const uint32_t *ports, uint32_t n_ports)
+{
+        return l->n_ports == n_ports && memcmp(l->ports, ports, n_ports * sizeof(*ports)) == 0;
 }
 
 /* The line of these ports, which is made if there is none. */
 static int find_line(struct comparer *c, const uint32_t *ports, uint32_t n_ports, struct reach_line **ret)
 {
         uint64_t hash = hash_bytes(HASH_START, (const char *) ports, n_ports * sizeof(*ports));
-        uint32_t i = hash_index_first(&c->line_index, hash);
+        uint32_t i = HASH_INDEX_FIND(k, &c->line_index, hash, is_line_of(&c->lines[k], ports, n_ports));
 
-        while (i != HASH_INDEX_NONE && (c->lines[i].n_ports != n_ports ||
-                                        memcmp(c->lines[i].ports, ports, n_ports * sizeof(*ports)) != 0))
-                i = hash_index_next(&c->line_index, i);
         if (i == HASH_INDEX_NONE) {
                 i = (uint32_t) c->n_lines;
                 if (VECTOR_GROW(c->arena, c->lines, c->n_lines, c->allocated_lines) < 0 ||
@@ -349,20 +326,10 @@ static int add_row(struct comparer *c, const struct row *row, uint32_t *done, ui
         return add_others(c, line, &c->labels[row->label], others, n_others);
 }
 
-static int compare_others(const void *pa, const void *pb)
-{
-        const struct reach_others *a = pa, *b = pb;
+DEFINE_COMPARE(compare_others, struct reach_others, ORDER(a->gained, b->gained) ?: ORDER(a->bases[0], b->bases[0]) ?: ORDER(a->n_bases, b->n_bases) ?:
+               ORDER(a->ports[0], b->ports[0]))
 
-        return ORDER(a->gained, b->gained) ?: ORDER(a->bases[0], b->bases[0]) ?: ORDER(a->n_bases, b->n_bases) ?:
-               ORDER(a->ports[0], b->ports[0]);
-}
-
-static int compare_lines(const void *pa, const void *pb)
-{
-        const struct reach_line *a = pa, *b = pb;
-
-        return ORDER(a->ports[0], b->ports[0]) ?: ORDER(a->n_ports, b->n_ports);
-}
+DEFINE_COMPARE(compare_lines, struct reach_line, ORDER(a->ports[0], b->ports[0]) ?: ORDER(a->n_ports, b->n_ports))
 
 static int make_lines(struct comparer *c, struct reach_changes *ret)
 {
@@ -374,8 +341,7 @@ static int make_lines(struct comparer *c, struct reach_changes *ret)
                 r = add_row(c, &c->rows[i], done, classes, &ret->truncated);
         for (size_t i = 0; i < c->n_lines; i++)
                 qsort((void *) c->lines[i].others, c->lines[i].n_others, sizeof(*c->lines[i].others), compare_others);
-        if (c->n_lines > 0)
-                qsort(c->lines, c->n_lines, sizeof(*c->lines), compare_lines);
+        SORT(c->lines, c->n_lines, compare_lines);
         ret->lines = c->lines;
         ret->n_lines = (uint32_t) c->n_lines;
         return r;
