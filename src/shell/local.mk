@@ -3,6 +3,8 @@ libpkeyd_shell_la_SOURCES += \
 	src/shell/clock.c \
 	src/shell/file.c \
 	src/shell/file.h \
+	src/shell/ipoib_interface.c \
+	src/shell/ipoib_interface.h \
 	src/shell/local_port.c \
 	src/shell/opened_port.c \
 	src/shell/opened_port.h \

@@ -25,3 +25,8 @@ check_PROGRAMS += check_command_line
 TESTS += check_command_line
 check_command_line_SOURCES = tests/unit/check_command_line.c
 check_command_line_LDADD = libpkeyd-shell.la $(TEST_LIBS)
+
+check_PROGRAMS += check_ipoib_interface
+TESTS += check_ipoib_interface
+check_ipoib_interface_SOURCES = tests/unit/check_ipoib_interface.c
+check_ipoib_interface_LDADD = libpkeyd-shell.la $(TEST_LIBS)
