@@ -6,7 +6,7 @@
 
 #include "pkeyctl/commands.h"
 #include "session/output.h"
-#include "shell/verbs_port.h"
+#include "session/host_ports.h"
 #include "verify/verbs_tables.h"
 
 /*
@@ -16,23 +16,18 @@
  * (node_desc; rdma-ndd writes the host's name and the device's there).
  */
 
-#define VERBS_CLASS "/sys/class/infiniband_verbs" /* there with ib_uverbs */
-
-/* An InfiniBand port of this host. */
-struct host_port {
-        struct verbs_port verbs;
-        size_t number;     /* of the verbs_host */
-        uint32_t index;    /* in the snapshot */
-        bool is_down;
-        const char *unread; /* why its table could not be judged, though an answer was expected; NULL: it was, or is_down */
-};
-
 struct local_result {
         struct host_port *ports;
         uint32_t n;
         uint32_t n_unread;
         struct local_verification verification;
 };
+
+/* In the snapshot. */
+static uint32_t port_of(const struct context *ctx, const struct host_port *p)
+{
+        return subnet_find_endport(ctx->subnet, p->verbs.port_guid);
+}
 
 /* --- printers -------------------------------------------------------------------------------------------------------- */
 
@@ -50,7 +45,7 @@ static json_t *unjudged_ports(struct doc *d, const struct local_result *r, bool 
 
         for (const struct host_port *p = r->ports; p < r->ports + r->n; p++)
                 if (down ? p->is_down : p->unread != NULL)
-                        doc_append(d, array, doc_port(d, p->index, "{s:o}", "reason", doc_text(down ? "the link is down" : p->unread)));
+                        doc_append(d, array, doc_port(d, port_of(d->ctx, p), "{s:o}", "reason", doc_text(down ? "the link is down" : p->unread)));
         return array;
 }
 
@@ -86,83 +81,15 @@ static void text_verify_local(struct context *ctx, const void *result)
                 print_undecided(ctx, &r->verification.undecided[i]);
         for (const struct host_port *p = r->ports; p < r->ports + r->n; p++)
                 if (p->unread)
-                        printf("not judged: %s: %s\n", output_label(ctx, p->index), p->unread);
+                        printf("not judged: %s: %s\n", output_label(ctx, port_of(ctx, p)), p->unread);
         for (const struct host_port *p = r->ports; ctx->options->verbose && p < r->ports + r->n; p++)
                 if (p->is_down)
-                        printf("left out: %s: the link is down\n", output_label(ctx, p->index));
+                        printf("left out: %s: the link is down\n", output_label(ctx, port_of(ctx, p)));
         printf("%u port%s of this host: ", v->n_ports, text_plural(v->n_ports));
         if (v->n_differ > 0)
                 printf("%u differ%s from the policy\n", v->n_differ, v->n_differ == 1 ? "s" : "");
         else
                 puts(ctx->status == EXIT_DONE ? "every table is as the policy says" : "no table that was read differs");
-}
-
-/* --- the ports ------------------------------------------------------------------------------------------------------- */
-
-static int complain_scan(struct context *ctx, int error)
-{
-        struct findings *f = &ctx->findings;
-
-        /* libibverbs returns the same for a kernel without verbs */
-        if (error == -ENODEV && access(VERBS_CLASS, F_OK) < 0)
-                error = -ENOSYS;
-        switch (-error) {
-        case ENOMEM:
-                return -ENOMEM;
-        case ENOSYS:
-                return findings_error(f, FINDING_HOST_NO_DEVICE,
-                                      "modprobe ib_uverbs; rdma-core loads it at boot where it is installed",
-                                      "the kernel of this host has no RDMA verbs");
-        case ENODEV:
-                return findings_error(f, FINDING_HOST_NO_DEVICE,
-                                      "ibv_devinfo shows them; is the driver loaded, and its libibverbs provider "
-                                      "(ibverbs-providers) installed?",
-                                      "no InfiniBand device on this host");
-        case EACCES:
-        case EPERM:
-                return findings_error(f, FINDING_HOST_NO_PERMISSION,
-                                      "its mode should be 0666; the udev rules of rdma-core see to that",
-                                      "permission denied for /dev/infiniband/uverbs*");
-        }
-        return findings_error(f, FINDING_HOST_VERBS, NULL, "libibverbs: %s", strerror(-error));
-}
-
-static int complain_no_port(struct context *ctx, const char *other)
-{
-        const struct options *o = ctx->options;
-        struct findings *f = &ctx->findings;
-
-        if (other)
-                return findings_error(f, FINDING_HOST_NO_DEVICE, NULL,
-                                      "no port of this host is InfiniBand: %s has another link layer (RoCE or iWARP)", other);
-        if (o->ca || o->port)
-                return findings_error(f, FINDING_HOST_NO_DEVICE, NULL, "this host has no InfiniBand device '%s'%s",
-                                      o->ca ?: "(any)", o->port ? " with that port" : "");
-        return findings_error(f, FINDING_HOST_NO_DEVICE, NULL, "no InfiniBand device on this host");
-}
-
-/* The ports that -C and -P choose. */
-static int find_ports(struct context *ctx, struct verbs_host *host, struct local_result *result)
-{
-        const struct options *o = ctx->options;
-        const char *other = NULL;
-
-        result->ports = arena_new_array(ctx->arena, struct host_port, verbs_host_n_ports(host));
-        if (!result->ports)
-                return -ENOMEM;
-        for (size_t i = 0; i < verbs_host_n_ports(host); i++) {
-                struct host_port *p = &result->ports[result->n];
-
-                if (verbs_host_query(host, i, &p->verbs) < 0 || (o->ca && strcmp(o->ca, p->verbs.device) != 0) ||
-                    (o->port && o->port != p->verbs.number))
-                        continue;
-                p->number = i;
-                if (p->verbs.is_infiniband)
-                        result->n++;
-                else
-                        other = arena_printf(ctx->arena, "%s/%u", p->verbs.device, p->verbs.number) ?: "a port";
-        }
-        return result->n == 0 ? complain_no_port(ctx, other) : 0;
 }
 
 /* --- the snapshot ---------------------------------------------------------------------------------------------------- */
@@ -248,82 +175,38 @@ static int make_snapshot(struct context *ctx, struct local_result *result)
         if (r >= 0)
                 r = subnet_builder_finish(b, self->node_guid, (uint8_t) self->number, sm->node_guid, (uint8_t) sm->number,
                                           &ctx->subnet);
-        for (uint32_t i = 0; i < result->n && r >= 0; i++)
-                result->ports[i].index = subnet_find_endport(ctx->subnet, result->ports[i].verbs.port_guid);
         return r;
 }
 
 /* --- the tables ------------------------------------------------------------------------------------------------------ */
 
-/* True: *ret is the port's table. */
-static int read_table(struct context *ctx, struct verbs_host *host, struct host_port *p, struct kernel_table *ret)
+/* The tables of the ports that are in the snapshot. */
+static int choose_tables(struct context *ctx, struct local_result *result, struct kernel_table **ret, uint32_t *ret_n)
 {
-        struct p_key *entries;
-        int r;
-
-        switch (p->verbs.state) {
-        case PORT_STATE_NONE:
-        case PORT_STATE_DOWN:
-                p->is_down = true;
-                return 0;
-        case PORT_STATE_INIT:
-                p->unread = "no subnet manager has brought it up yet; its table means nothing";
-                return 0;
-        case PORT_STATE_ARMED:
-        case PORT_STATE_ACTIVE:
-                break;
-        }
-        r = verbs_host_read_table(host, p->number, ctx->arena, &entries, &ret->n_entries);
-        if (r < 0) {
-                p->unread = arena_strdup(ctx->arena, strerror(-r));
-                return r == -ENOMEM || !p->unread ? -ENOMEM : 0;
-        }
-        ret->entries = entries;
-        ret->port = p->index;
-        return 1;
-}
-
-static int read_tables(struct context *ctx, struct verbs_host *host, struct local_result *result, struct kernel_table **ret,
-                       uint32_t *ret_n)
-{
-        const char *ca = ctx->options->ca;
-
         *ret_n = 0;
         *ret = arena_new_array(ctx->arena, struct kernel_table, result->n);
-        if (!*ret)
-                return -ENOMEM;
-        for (struct host_port *p = result->ports; p < result->ports + result->n; p++) {
-                int r = p->index == SUBNET_NONE ? 0 : read_table(ctx, host, p, &(*ret)[*ret_n]);
+        for (uint32_t i = 0; *ret && i < result->n; i++) {
+                const struct host_port *p = &result->ports[i];
+                uint32_t port = port_of(ctx, p);
 
-                if (r < 0)
-                        return r;
-                *ret_n += (uint32_t) r;
                 result->n_unread += p->unread != NULL;
+                if (p->entries && port != SUBNET_NONE)
+                        (*ret)[(*ret_n)++] = (struct kernel_table) { port, p->entries, p->n_entries };
         }
-        if (*ret_n + result->n_unread > 0)
-                return 0;
-        return findings_error(&ctx->findings, FINDING_HOST_PORT_DOWN, NULL, "the link of every InfiniBand port of this host%s%s is down",
-                              ca ? " on " : "", ca ?: "");
+        return *ret ? 0 : -ENOMEM;
 }
 
-static int verify_tables(struct context *ctx, struct verbs_host *host, struct local_result *result)
+static int verify_tables(struct context *ctx, struct local_result *result)
 {
         struct possibilities possible;
         struct kernel_table *tables = NULL;
         uint32_t n_tables = 0;
-        int r;
+        int r = host_ports_read(ctx, &result->ports, &result->n);
 
-        r = verbs_host_scan(host);
-        if (r < 0)
-                return complain_scan(ctx, r);
-        if (verbs_host_n_closed(host) > 0)
-                (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_VERBS, NULL,
-                                    "%u of the RDMA devices of this host could not be opened", verbs_host_n_closed(host));
-        r = find_ports(ctx, host, result);
         if (r == 0)
                 r = make_snapshot(ctx, result);
         if (r == 0)
-                r = read_tables(ctx, host, result, &tables, &n_tables);
+                r = choose_tables(ctx, result, &tables, &n_tables);
         if (r == 0)
                 r = policy_resolve_local(ctx->arena, ctx->policy, ctx->subnet, &ctx->findings, &possible);
         return r < 0 ? r : verbs_tables_verify_local(ctx->arena, &possible, &ctx->plan_options, tables, n_tables,
@@ -333,11 +216,8 @@ static int verify_tables(struct context *ctx, struct verbs_host *host, struct lo
 int command_verify_local(struct context *ctx)
 {
         static const struct printer printer = { text_verify_local, json_verify_local, OK_IF_DONE | QUIET };
-        _cleanup_verbs_host_ struct verbs_host *host = NULL;
         struct local_result result = {};
-        int r = verbs_host_new(NULL, NULL, NULL, &host);
+        int r = verify_tables(ctx, &result);
 
-        if (r == 0)
-                r = verify_tables(ctx, host, &result);
         return r < 0 ? r : output(ctx, &printer, exit_status_of(result.verification.v->n_differ > 0, result.n_unread > 0), &result);
 }

@@ -23,6 +23,8 @@ pkeyctl_SOURCES = \
 	src/session/context.h \
 	src/session/doc.c \
 	src/session/doc.h \
+	src/session/host_ports.c \
+	src/session/host_ports.h \
 	src/session/output.c \
 	src/session/output.h \
 	src/session/pipeline.c \
