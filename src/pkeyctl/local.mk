@@ -5,12 +5,14 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/command_check.c \
 	src/pkeyctl/command_daemon.c \
 	src/pkeyctl/command_doctor.c \
+	src/pkeyctl/command_env.c \
 	src/pkeyctl/command_explain.c \
 	src/pkeyctl/command_export.c \
 	src/pkeyctl/command_forget.c \
 	src/pkeyctl/command_held.c \
 	src/pkeyctl/command_import.c \
 	src/pkeyctl/command_local.c \
+	src/pkeyctl/command_matrix.c \
 	src/pkeyctl/command_plan.c \
 	src/pkeyctl/command_show.c \
 	src/pkeyctl/command_verify.c \

@@ -19,6 +19,7 @@ static const struct command {
         unsigned needs;
         session_choose_t choose; /* the tables that NEED_TABLES reads; NULL: all */
         const char *options[4];  /* those that it takes of the options for some commands only */
+        const char *format;      /* what --format takes, besides json */
 } commands[] = {
         { "check", NULL, "[FILE]", "check the policy; needs no fabric", 0, 1, command_check,
           TAKES_POLICY | NEED_POLICY | NEED_TOPOLOGY, NULL, { "topology" } },
@@ -29,12 +30,13 @@ static const struct command {
         { "verify", NULL, "[FILE]", "read every table and compare it with the policy", 0, 1, command_verify, JUDGE_FABRIC, NULL,
           { "local" } },
         { "verify", "--local", "[FILE]", NULL, 0, 1, command_verify_local, JUDGE_HOST, NULL, {} },
-        { "show", NULL, "[ports|partitions|held|vouches|port X]", "show what is in the tables, and what waits", 0, 0,
+        { "show", NULL, "[ports|partitions|matrix|held|vouches|port X]", "show what is in the tables, and what waits", 0, 0,
           command_show_ports, READ_FABRIC, NULL, {} },
         { "show", "ports", "", NULL, 0, 0, command_show_ports, READ_FABRIC, NULL, {} },
         { "show", "partitions", "", NULL, 0, 0, command_show_partitions, READ_FABRIC, NULL, {} },
         { "show", "held", "", NULL, 0, 0, command_show_held, NEED_SETTINGS | NEED_POLICY | NEED_PLAN, NULL, {} },
         { "show", "vouches", "", NULL, 0, 0, command_show_vouches, NEED_STORE, NULL, {} },
+        { "show", "matrix", "", NULL, 0, 0, command_show_matrix, READ_FABRIC, NULL, { "format" }, "dot" },
         { "show", "port", "NODE|GUID", NULL, 1, 1, command_show_port, READ_FABRIC, session_choose_selected, {} },
         { "forget", NULL, "NODE|GUID...", "vouch that ports that do not answer hold nothing", 1, MAX_FORGET, command_forget,
           NEED_CONFIRMATION | NEED_SETTINGS | NEED_TABLES | NEED_STORE_TO_WRITE, forget_choose, { "yes" } },
@@ -44,6 +46,8 @@ static const struct command {
           { "topology", "opensm-config", "output" } },
         { "export", "opensm", "[FILE]", NULL, 0, 1, command_export, JUDGE_HOST, NULL, {} },
         { "explain", NULL, "A B", "show whether two endports may talk, and why", 2, 2, command_explain, READ_FABRIC, explain_choose, {} },
+        { "env", NULL, "[PARTITION]", "print the settings by which programs on this host use a partition", 0, 1, command_env,
+          NEED_POLICY_IF_ANY, NULL, { "format" }, "sh" },
         { "doctor", NULL, "[FILE]", "check whether this fabric is safe and this host set up right", 0, 1, command_doctor,
           TAKES_POLICY, NULL, { "opensm-config" } },
         { "status", NULL, "", "show what the daemon does and knows", 0, 0, command_status, 0, NULL, {} },
@@ -109,6 +113,9 @@ static void check_options(struct context *ctx, const struct command *c)
                 add_commands(&allowed, name, " and ");
                 (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--%s is for %s only", name, allowed.bytes ?: "other commands");
         }
+        if (o->format && c->format && strcmp(o->format, "json") != 0 && strcmp(o->format, c->format) != 0)
+                (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--format: '%s' is not a format (accepted: %s, json)", o->format,
+                                      c->format);
         if (o->since && o->once)
                 (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--since and --once exclude each other");
 }

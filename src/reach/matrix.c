@@ -139,6 +139,38 @@ static int classify(struct arena *a, const struct subnet *s, const struct reach_
         return empty ? reach_classify(a, s, empty, tables, ret) : -ENOMEM;
 }
 
+DEFINE_COMPARE(compare_sets, struct reach_set, ORDER(a->ports[0], b->ports[0]))
+
+int reach_split(struct arena *a, const struct subnet *s, const struct reach_table *tables, const struct reach_set *from,
+                struct reach_set **ret, uint32_t *ret_n)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        uint32_t *ports = arena_new_array(a, uint32_t, from->n), n = 0;
+        bool *wanted = arena_new_array(scratch, bool, s->n_ports);
+        struct reach_classes classes;
+        int r = ports && wanted ? classify(scratch, s, tables, &classes) : -ENOMEM;
+
+        *ret_n = 0;
+        *ret = r == 0 ? arena_new_array(a, struct reach_set, classes.n) : NULL;
+        if (!*ret)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < from->n; i++)
+                wanted[from->ports[i]] = true;
+        for (uint32_t c = 0; c < classes.n; c++) {
+                struct reach_set *set = &(*ret)[*ret_n];
+
+                *set = (struct reach_set) { .ports = ports + n };
+                for (uint32_t i = 0; i < classes.items[c].n_ports; i++)
+                        if (wanted[classes.items[c].ports[i]]) {
+                                ports[n++] = classes.items[c].ports[i];
+                                set->n++;
+                        }
+                *ret_n += set->n > 0;
+        }
+        SORT(*ret, *ret_n, compare_sets);
+        return 0;
+}
+
 int reach_matrix(struct arena *a, const struct subnet *s, const struct reach_table *tables, const struct reach_set *sets,
                  uint32_t n, const struct reach_cell **ret)
 {

@@ -22,6 +22,11 @@ struct reach_cell {
         uint32_t n;
 };
 
+/* Splits these endports into sets of equal memberships, ascending first port. Ports whose tables are not known are left out.
+ * Returns 0 or -ENOMEM; *ret lives in the arena. */
+int reach_split(struct arena *a, const struct subnet *s, const struct reach_table *tables, const struct reach_set *from,
+                struct reach_set **ret, uint32_t *ret_n);
+
 /* Judges these tables, by port of the subnet. Ports whose tables are not known count as unable to talk. Sets *ret to n * n cells,
  * by row and column; the matrix is symmetric. Returns 0 or -ENOMEM; *ret lives in the arena. */
 int reach_matrix(struct arena *a, const struct subnet *s, const struct reach_table *tables, const struct reach_set *sets,

@@ -326,7 +326,8 @@ static int add_row(struct comparer *c, const struct row *row, uint32_t *done, ui
         return add_others(c, line, &c->labels[row->label], others, n_others);
 }
 
-DEFINE_COMPARE(compare_others, struct reach_others, ORDER(a->gained, b->gained) ?: ORDER(a->bases[0], b->bases[0]) ?: ORDER(a->n_bases, b->n_bases) ?:
+DEFINE_COMPARE(compare_others, struct reach_others,
+               ORDER(a->gained, b->gained) ?: ORDER(a->bases[0], b->bases[0]) ?: ORDER(a->n_bases, b->n_bases) ?:
                ORDER(a->ports[0], b->ports[0]))
 
 DEFINE_COMPARE(compare_lines, struct reach_line, ORDER(a->ports[0], b->ports[0]) ?: ORDER(a->n_ports, b->n_ports))
@@ -406,26 +407,32 @@ static void set_enforcement(const struct plan *plan, struct reach_table *after)
                 }
 }
 
-int reach_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed, struct reach_changes *ret)
+struct reach_table *reach_observed(struct arena *a, const struct observed *observed)
 {
-        _cleanup_arena_ struct arena *scratch = arena_new();
-        uint32_t n = plan->subnet->n_ports;
-        struct reach_table *before = arena_new_array(scratch, struct reach_table, n);
-        struct reach_table *after = arena_new_array(scratch, struct reach_table, n);
+        uint32_t n = observed->subnet->n_ports;
+        struct reach_table *tables = arena_new_array(a, struct reach_table, n);
 
-        if (!before || !after)
-                return -ENOMEM;
-        for (uint32_t p = 0; p < n; p++) {
+        for (uint32_t p = 0; tables && p < n; p++) {
                 const struct observed_table *t = &observed->tables[p];
 
-                before[p] = (struct reach_table) {
+                tables[p] = (struct reach_table) {
                         .entries = t->source == TABLE_UNKNOWN ? NULL : t->entries, .capacity = t->capacity,
                         .enforces = t->enforce_inbound || t->enforce_outbound,
                 };
-                after[p] = before[p];
+        }
+        return tables;
+}
+
+int reach_of_plan(struct arena *a, const struct plan *plan, const struct observed *observed, struct reach_changes *ret)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        struct reach_table *before = reach_observed(scratch, observed), *after = reach_observed(scratch, observed);
+
+        if (!before || !after)
+                return -ENOMEM;
+        for (uint32_t p = 0; p < plan->subnet->n_ports; p++)
                 if (before[p].entries && plan->final_tables[p])
                         after[p].entries = plan->final_tables[p];
-        }
         set_enforcement(plan, after);
         return reach_compare(a, plan->subnet, before, after, ret);
 }

@@ -58,6 +58,9 @@ struct reach_changes {
 #define REACH_MAX_OTHERS      ((size_t) 8 << 20)
 #define REACH_MAX_COMPARISONS ((uint64_t) 20 << 20)
 
+/* The tables as they were read, by port of the subnet. Lives in the arena, and borrows the entries. NULL: out of memory. */
+struct reach_table *reach_observed(struct arena *a, const struct observed *observed);
+
 /* Compares two arrays of tables, by port of the subnet. Returns 0 or -ENOMEM; *ret lives in the arena. */
 int reach_compare(struct arena *a, const struct subnet *s, const struct reach_table *before, const struct reach_table *after,
                   struct reach_changes *ret);

@@ -92,6 +92,16 @@ static void read_interval(struct findings *findings, const char *text, void *opt
                                       text);
 }
 
+/* Which other format a command has is in the table of commands. */
+static void read_format(struct findings *findings, const char *text, void *options)
+{
+        struct options *o = options;
+
+        (void) findings;
+        o->format = text;
+        o->json = o->json || strcmp(text, "json") == 0;
+}
+
 static const struct command_line_option known_options[] = {
         COMMAND_LINE_OPTION("Ca", 'C', TEXT, ca, "CA", "work through this device of this host"),
         COMMAND_LINE_OPTION("Port", 'P', PORT, port, "PORT", "and this port of it"),
@@ -103,6 +113,7 @@ static const struct command_line_option known_options[] = {
         COMMAND_LINE_OPTION("opensm-config", 0, TEXT, opensm_config, "FILE", "opensm.conf"),
         COMMAND_LINE_OPTION("output", 0, TEXT, output, "FILE", "write to this file, which must not exist"),
         COMMAND_LINE_OPTION("json", 0, FLAG, json, NULL, "one JSON object on stdout"),
+        { "format", 0, COMMAND_LINE_READ, 0, read_format, "FORMAT", "sh (env), dot (show matrix), or json as --json" },
         COMMAND_LINE_OPTION("yes", 0, FLAG, yes, NULL, "do not ask"),
         COMMAND_LINE_OPTION("local", 0, FLAG, local, NULL, "this host's own tables, as its kernel has them; sends no MAD"),
         COMMAND_LINE_OPTION("beside-opensm", 0, FLAG, beside_opensm, NULL,

@@ -17,6 +17,7 @@ struct options {
         const char *topology;
         const char *opensm_config; /* NULL: OpenSM's defaults are taken to hold */
         const char *output;        /* NULL: standard output */
+        const char *format;
         bool json, yes, local, beside_opensm, quiet, verbose, help, version;
         usec_t since;          /* CLOCK_REALTIME; 0: not given */
         const char *node;

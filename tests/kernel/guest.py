@@ -907,6 +907,7 @@ def local_verify():
         doc = json.loads([line for line in said.splitlines() if line.startswith("{")][0])
         check([(d["device"], d["unexpected"], d["source"]) for d in doc["differ"]] == [("lab2", ["0x8123"], "kernel")],
               "differ:", doc["differ"])
+        environment_of("lab2", 9, 0x8123)
         status, said = as_nobody("pkeyctl", "verify", "--local", "-C", "lab1")
         check(status == 0, "verify --local -C lab1: %d" % status, said)
         check(hooks() == (1, 1), "prolog and health check: not refused")
@@ -915,6 +916,41 @@ def local_verify():
         check(hooks() == (0, 0), "prolog and health check: refused")
     finally:
         must("systemctl", "start", "pkeyd")
+
+
+def environment(*arguments):
+    """pkeyctl env as JSON: its exit status, the object, and the codes of its findings."""
+    status, said = as_nobody("pkeyctl", "env", "--format", "json", *arguments)
+    doc = json.loads([line for line in said.splitlines() if line.startswith("{")][0])
+    return status, doc, {f["code"] for f in doc["findings"]}
+
+
+def environment_of(device, index, p_key):
+    """The settings of a partition that is only in this table are as the kernel has it."""
+    base = "0x%04x" % (p_key & 0x7fff)
+    status, said = as_nobody("pkeyctl", "env", base, "-C", device)
+    check(status == 0, "env ended with %d:" % status, said)
+    for line in ("export UCX_IB_PKEY=" + base, "export NCCL_IB_PKEY=%d" % index, "export NVSHMEM_IB_PKEY_INDEX=%d" % index):
+        check(line in said.splitlines(), "env lacks '%s':" % line, said)
+    status, said = run("sh", "-c", "eval \"$(pkeyctl env %s)\" && echo $NCCL_IB_PKEY" % base)
+    check(status == 0 and said.splitlines()[-1] == str(index), "env in a shell:", said)
+    status, doc, codes = environment(base)
+    check(status == 0 and "env.ports" in codes, "env does not say which ports lack the partition:", doc)
+    _, doc, _ = environment()
+    found = {(e["device"], e["index"], int(e["p_key"], 16)) for p in doc["partitions"] for e in p["entries"]}
+    expected = {(d, i, key) for d in DEVICES for i, key in kernel_keys(d).items() if key & 0x7fff}
+    check(found and found <= expected and (device, index, p_key) in found, "env --format json:", doc)
+    other = next(d for d in DEVICES[1:] if d != device)
+    set_key(other, index + 1, p_key & 0x7fff)
+    wait_for("the kernel to see it", 5, lambda: p_key & 0x7fff in kernel_keys(other).values())
+    status, doc, codes = environment(base)
+    check(status == 3 and {"env.index", "env.limited"} <= codes, "another index on another port: %d" % status, doc)
+    check(doc["partitions"][0]["environment"]["NCCL_IB_PKEY"] is None, "an index for both:", doc)
+    set_key(other, index + 1, 0)
+    wait_for("the kernel to see it", 5, lambda: p_key & 0x7fff not in kernel_keys(other).values())
+    for wrong, text in (("0x0124", "no port of this host is a member of 0x0124"), ("nothing", "not a partition of the policy")):
+        status, doc, codes = environment(wrong)
+        check(status == 1 and codes == {"env.partition"} and text in doc["findings"][0]["text"], "env %s:" % wrong, doc)
 
 
 def hooks():

@@ -3,13 +3,15 @@
 
 import fcntl
 import glob
+import itertools
 import os
+import random
 import re
 
 import madtrace
 from harness import Fabric, check, check_equal, main, program, two_level
 from netfile import cluster
-from oracle import Policy
+from oracle import Policy, expand_hostlist, split_commas
 
 GUID, P_KEY = re.compile(r"0x[0-9a-f]{16}"), re.compile(r"0x[0-9a-f]{4}")
 
@@ -214,6 +216,64 @@ def test_show():
             check("node0008" in fabric.pkeyctl("show", *what).expect(0).out or what[0] == "partitions", what)
 
 
+def pairs_that_talk(fabric):
+    """Pairs of endports, by name, from the tables in the hardware, one pair after the other."""
+    tables = {re.sub("^MF0;|:.*", "", p.name): [k for k in p.table if k & 0x7fff] for p in fabric.tables().values()}
+    return {frozenset((a, b)) for a, b in itertools.combinations(tables, 2)
+            if any(not (x ^ y) & 0x7fff and (x | y) & 0x8000 for x in tables[a] for y in tables[b])}
+
+
+def names_of(who):
+    return [name for part in split_commas(who) for name in expand_hostlist(part)]
+
+
+def test_what_a_change_means():
+    """plan says who can no longer talk to whom and who now can, as the tables before and after apply show it."""
+    with fabric_of() as fabric:
+        fabric.apply(fabric.write("partitions.yaml", policy_of().yaml())).expect(0)
+        choose, before, n_seen = random.Random(14), pairs_that_talk(fabric), 0
+        for _ in range(8):
+            policy = Policy()
+            policy.add("default", 0x7fff, {"ALL": choose.choice(["full", "limited"])})
+            for name, base in (("a", 0x0101), ("b", 0x0102)):
+                policy.add(name, base, {"node%04d" % i: choose.choice(["full", "limited", "both", "none"]) for i in range(1, 9)})
+            path = fabric.write("partitions.yaml", policy.yaml())
+            reach = fabric.pkeyctl("plan", path, "--json").json()["reach"]
+            fabric.apply(path).expect(0)
+            after, said = pairs_that_talk(fabric), {True: set(), False: set()}
+            for line in reach["lines"]:
+                for others in line["others"]:
+                    found = {frozenset((a, b)) for a in names_of(line["who"]) for b in names_of(others["who"]) if a != b}
+                    check(not found & said[others["gained"]], "a pair is in two lines:", reach)
+                    said[others["gained"]] |= found
+            check_equal((said[False], said[True]), (before - after, after - before), "pairs lost and gained")
+            check_equal((reach["pairs_lost"], reach["pairs_gained"]), (len(before - after), len(after - before)), "numbers of pairs")
+            n_seen += len(before ^ after)
+            before = after
+        check(n_seen > 20, n_seen)
+
+
+def test_matrix():
+    with fabric_of() as fabric:
+        policy = policy_of()
+        policy.groups = {"left": ["node[0001-0003]"], "right": ["node[0003-0006]"], "nobody": ["node9999"]}
+        path = fabric.write("partitions.yaml", policy.yaml())
+        fabric.apply(path).expect(0)
+        data = fabric.pkeyctl("show", "matrix", "--policy", path, "--json").expect(0).json()
+        sets = {s["name"]: names_of(s["who"]) for s in data["sets"]}
+        check_equal(sets["right"], ["node%04d" % i for i in range(3, 7)], "a group")
+        check("nobody" not in sets and ["node0007", "node0008"] in sets.values() and sum("node0004" in s for s in sets.values()) == 1, sets)
+        cells = {(c["a"], c["b"]): {p["partition"]: p["all"] for p in c["partitions"]} for c in data["cells"]}
+        check_equal(cells["left", "left"], {"a": True, "default": False}, "within a group; node0001 is full in the default partition")
+        check_equal(cells["left", "right"], {"a": False, "default": False}, "between groups: node0004 is no member")
+        text = fabric.pkeyctl("show", "matrix", "--policy", path).expect(0).out
+        check("a*" in text and "only some" in text and "left" in text, text)
+        dot = fabric.pkeyctl("show", "matrix", "--policy", path, "--format", "dot").expect(0).out
+        check('"left" -- "right" [label="a", style=dashed];' in dot and dot.startswith("graph "), dot)
+        refused = fabric.pkeyctl("show", "matrix", "--format", "sh", trace="wrong").expect(1)
+        check("accepted: dot, json" in refused.err, refused.err)
+
+
 def test_check_with_a_topology():
     with fabric_of() as fabric:
         topology = fabric.write("topology", fabric.run(["ibnetdiscover"]).expect(0).out)
@@ -286,7 +346,7 @@ def test_command_line_of_pkeyctl():
                 (["violations", "--once", "--since", "1h"], "--since and --once exclude each other"),
                 (["plan", path, "--policy", path], "two policies were named"), (["export", "opensm", path, "--policy", path], "two policies"),
                 (["show", "prots"], "did you mean 'ports'?"), (["export", path], "unknown command 'export %s'" % path),
-                (["show", "nosuch"], "hint: usage: pkeyctl show [ports|partitions|held|vouches|port X]"),
+                (["show", "nosuch"], "hint: usage: pkeyctl show [ports|partitions|matrix|held|vouches|port X]"),
                 (["show", "port"], "usage: pkeyctl show port NODE|GUID"), (["show", "held", "x"], "usage: pkeyctl show held\n"),
                 (["verify", "--local", path, path], "usage: pkeyctl verify --local [FILE]"), (["plann"], "did you mean 'plan'?"),
                 ([], "no command was given")):

@@ -420,6 +420,31 @@ START_TEST(random_matrix)
 }
 END_TEST
 
+/* Ports of a set have the same memberships, and no two sets have. */
+START_TEST(sets_of_equal_ports)
+{
+        const struct reach_set from = { host, 5 };
+        struct reach_set *sets;
+        uint32_t n;
+
+        begin(6);
+        PUT(1, 0, 0x8001, 0x0002);
+        PUT(1, 1, 0x0001);
+        PUT(1, 2, 0x0002, 0x8001, 0x0001);
+        PUT(1, 4, 0x8001);
+        PUT(1, 5, 0x8001, 0x0002);
+        sides[1][host[4]].entries = NULL;
+        ck_assert_int_eq(reach_split(arena, subnet, sides[1], &from, &sets, &n), 0);
+        ck_assert_uint_eq(n, 3);
+        ck_assert_uint_eq(sets[0].n, 2); /* not host 5, which is not in `from` */
+        ck_assert_uint_eq(sets[0].ports[0], host[0]);
+        ck_assert_uint_eq(sets[0].ports[1], host[2]);
+        expect_ports(sets[1].ports, sets[1].n, 1, 1);
+        expect_ports(sets[2].ports, sets[2].n, 3, 3);
+        end();
+}
+END_TEST
+
 int main(void)
 {
         Suite *s = suite_create("reach");
@@ -429,6 +454,7 @@ int main(void)
 
         tcase_add_loop_test(t, random_tables, 0, 20);
         tcase_add_loop_test(t, random_matrix, 0, 5);
+        tcase_add_test(t, sets_of_equal_ports);
         tcase_add_test(t, a_host_moves);
         tcase_add_test(t, a_partition_is_closed);
         tcase_add_test(t, nothing_changes);

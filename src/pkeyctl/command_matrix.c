@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "pkeyctl/commands.h"
+#include "reach/matrix.h"
+#include "session/output.h"
+#include "session/pipeline.h"
+
+/*
+ * `show matrix`: who can talk to whom by the tables in the hardware, groups by groups. The groups are those of the policy; endports
+ * that are in none of them are put together by their memberships.
+ */
+
+#define MAX_GRID 12  /* sets in a grid; more are listed */
+#define MAX_SETS 1000
+
+struct matrix_result {
+        const char **names;
+        struct reach_set *sets;
+        uint32_t n;
+        const struct reach_cell *cells;
+};
+
+static const struct reach_cell *cell_of(const struct matrix_result *r, uint32_t x, uint32_t y)
+{
+        return &r->cells[(size_t) x * r->n + y];
+}
+
+static const char *name_of_base(struct context *ctx, uint16_t base)
+{
+        const char *name = output_partition(ctx, base);
+
+        return *name ? name : output_format(ctx, "0x%04x", base);
+}
+
+/* "lustre,default*": with a star only some pairs can talk through it. */
+static const char *ways(struct context *ctx, const struct reach_cell *cell)
+{
+        _cleanup_text_ struct text t = {};
+
+        for (uint32_t i = 0; i < cell->n; i++)
+                text_add(&t, "%s%s%s", i > 0 ? "," : "", name_of_base(ctx, cell->ways[i].base), cell->ways[i].all ? "" : "*");
+        return t.n > 0 ? output_taken(ctx, &t) : "-";
+}
+
+/* --- JSON ------------------------------------------------------------------------------------------------------------ */
+
+static json_t *set_object(struct doc *d, const struct matrix_result *r, uint32_t i)
+{
+        return doc_pack(d, "{s:o, s:i, s:s}", "name", doc_text(r->names[i]), "ports", r->sets[i].n,
+                        "who", output_folded(d->ctx, r->sets[i].ports, r->sets[i].n));
+}
+
+static json_t *way_object(struct doc *d, const struct reach_way *w)
+{
+        return doc_pack(d, "{s:o, s:o, s:b}", "partition", doc_text(output_partition(d->ctx, w->base)), "p_key", doc_base(w->base),
+                        "all", w->all);
+}
+
+static void json_matrix(struct doc *d, const void *result)
+{
+        const struct matrix_result *r = result;
+        json_t *cells = json_array();
+
+        for (uint32_t x = 0; x < r->n; x++)
+                for (uint32_t y = x; y < r->n; y++) {
+                        const struct reach_cell *c = cell_of(r, x, y);
+
+                        if (c->n > 0)
+                                doc_append(d, cells, doc_pack(d, "{s:o, s:o, s:o}", "a", doc_text(r->names[x]), "b", doc_text(r->names[y]),
+                                                              "partitions", DOC_ARRAY(d, i, c->n, way_object(d, &c->ways[i]))));
+                }
+        doc_add(d, d->root, "{s:o, s:o}", "sets", DOC_ARRAY(d, i, r->n, set_object(d, r, (uint32_t) i)), "cells", cells);
+}
+
+/* --- text ------------------------------------------------------------------------------------------------------------ */
+
+/* The columns have the numbers of the rows. */
+static void print_grid(struct context *ctx, const struct matrix_result *r)
+{
+        _cleanup_text_ struct text columns = {};
+        struct text_table t;
+
+        text_add(&columns, ">#|SET|>PORTS");
+        for (uint32_t x = 0; x < r->n; x++)
+                text_add(&columns, "|%u", x + 1);
+        text_table_begin(&t, output_taken(ctx, &columns), 0);
+        for (uint32_t x = 0; x < r->n; x++) {
+                _cleanup_text_ struct text row = {};
+
+                for (uint32_t y = 0; y < r->n; y++)
+                        text_add(&row, "\t%s", ways(ctx, cell_of(r, x, y)));
+                text_table_row(&t, NULL, "%u\t%s\t%u%s", x + 1, r->names[x], r->sets[x].n, output_taken(ctx, &row));
+        }
+        text_table_print(ctx, &t);
+}
+
+static void print_list(struct context *ctx, const struct matrix_result *r)
+{
+        struct text_table t;
+
+        text_table_begin(&t, "SET|WITH|*THROUGH", 0);
+        for (uint32_t x = 0; x < r->n; x++)
+                for (uint32_t y = x; y < r->n; y++)
+                        if (cell_of(r, x, y)->n > 0)
+                                text_table_row(&t, NULL, "%s\t%s\t%s", r->names[x], y == x ? "(each other)" : r->names[y],
+                                               ways(ctx, cell_of(r, x, y)));
+        text_table_print(ctx, &t);
+}
+
+static void print_dot_name(const char *name)
+{
+        putchar('"');
+        for (; *name; name++)
+                printf(*name == '"' || *name == '\\' ? "\\%c" : "%c", *name);
+        putchar('"');
+}
+
+/* For Graphviz; dashed: only some pairs can talk. */
+static void print_dot(struct context *ctx, const struct matrix_result *r)
+{
+        puts("graph partitions {");
+        for (uint32_t x = 0; x < r->n; x++) {
+                fputs("    ", stdout);
+                print_dot_name(r->names[x]);
+                puts(";");
+        }
+        for (uint32_t x = 0; x < r->n; x++)
+                for (uint32_t y = x; y < r->n; y++)
+                        for (uint32_t i = 0; i < cell_of(r, x, y)->n; i++) {
+                                const struct reach_way *w = &cell_of(r, x, y)->ways[i];
+
+                                fputs("    ", stdout);
+                                print_dot_name(r->names[x]);
+                                fputs(" -- ", stdout);
+                                print_dot_name(r->names[y]);
+                                fputs(" [label=", stdout);
+                                print_dot_name(name_of_base(ctx, w->base));
+                                puts(w->all ? "];" : ", style=dashed];");
+                        }
+        puts("}");
+}
+
+static bool has_partial(const struct matrix_result *r)
+{
+        for (size_t i = 0; i < (size_t) r->n * r->n; i++)
+                for (uint32_t k = 0; k < r->cells[i].n; k++)
+                        if (!r->cells[i].ways[k].all)
+                                return true;
+        return false;
+}
+
+static bool is_dot(const struct context *ctx)
+{
+        return ctx->options->format && strcmp(ctx->options->format, "dot") == 0;
+}
+
+static void text_matrix(struct context *ctx, const void *result)
+{
+        const struct matrix_result *r = result;
+
+        if (is_dot(ctx))
+                print_dot(ctx, r);
+        else if (r->n <= MAX_GRID)
+                print_grid(ctx, r);
+        else
+                print_list(ctx, r);
+        if (!is_dot(ctx) && has_partial(r))
+                puts("\n* only some of their ports");
+        if (!is_dot(ctx) && r->n == MAX_SETS)
+                printf("only the first %u sets are shown\n", MAX_SETS);
+}
+
+/* --- sets ------------------------------------------------------------------------------------------------------------- */
+
+/* The groups of the policy that have endports in this fabric. */
+static int add_groups(struct context *ctx, struct matrix_result *ret, bool *in_group)
+{
+        const struct known *known = control_get_status(ctx->control)->known;
+
+        for (uint32_t i = 0; ctx->policy && i < ctx->policy->n_groups && ret->n < MAX_SETS; i++) {
+                const char *name = ctx->policy->groups[i].name;
+                _cleanup_findings_ struct findings unused = {};
+                uint32_t *ports, n;
+                int r;
+
+                findings_init(&unused, ctx->arena);
+                r = policy_select(ctx->arena, ctx->policy, ctx->subnet, known, name, &unused, &ports, &n);
+                if (r == -ENOMEM)
+                        return r;
+                if (r < 0 || n == 0)
+                        continue;
+                for (uint32_t k = 0; k < n; k++)
+                        in_group[ports[k]] = true;
+                ret->names[ret->n] = name;
+                ret->sets[ret->n++] = (struct reach_set) { ports, n };
+        }
+        return 0;
+}
+
+static int add_others(struct context *ctx, struct matrix_result *ret, const struct reach_table *tables, const bool *in_group)
+{
+        uint32_t *ports = arena_new_array(ctx->arena, uint32_t, ctx->subnet->n_ports), n = 0, n_sets;
+        struct reach_set *sets;
+        int r;
+
+        if (!ports)
+                return -ENOMEM;
+        for (uint32_t p = 0; p < ctx->subnet->n_ports; p++)
+                if (ctx->subnet->ports[p].role == PORT_ENDPORT && !in_group[p])
+                        ports[n++] = p;
+        r = reach_split(ctx->arena, ctx->subnet, tables, &(struct reach_set) { ports, n }, &sets, &n_sets);
+        for (uint32_t i = 0; r == 0 && i < n_sets && ret->n < MAX_SETS; i++) {
+                ret->names[ret->n] = output_folded(ctx, sets[i].ports, sets[i].n);
+                ret->sets[ret->n++] = sets[i];
+        }
+        return r;
+}
+
+static int make_matrix(struct context *ctx, struct matrix_result *ret)
+{
+        const struct reach_table *tables = reach_observed(ctx->arena, ctx->observed);
+        bool *in_group = arena_new_array(ctx->arena, bool, ctx->subnet->n_ports);
+        int r;
+
+        *ret = (struct matrix_result) {
+                .names = arena_new_array(ctx->arena, const char *, MAX_SETS),
+                .sets = arena_new_array(ctx->arena, struct reach_set, MAX_SETS),
+        };
+        if (!tables || !in_group || !ret->names || !ret->sets)
+                return -ENOMEM;
+        r = add_groups(ctx, ret, in_group);
+        if (r == 0)
+                r = add_others(ctx, ret, tables, in_group);
+        return r < 0 ? r : reach_matrix(ctx->arena, ctx->subnet, tables, ret->sets, ret->n, &ret->cells);
+}
+
+int command_show_matrix(struct context *ctx)
+{
+        static const struct printer printer = { text_matrix, json_matrix, 0 };
+        struct endports unreachable;
+        struct matrix_result result;
+        int r = pipeline_filter(ctx, pipeline_is_unreachable, &unreachable);
+
+        if (r == 0)
+                r = make_matrix(ctx, &result);
+        return r < 0 ? r : output(ctx, &printer, exit_status_of(false, unreachable.n > 0), &result);
+}
