@@ -102,9 +102,8 @@ static const char *outcome_to_string(enum reload_outcome o)
 
 static int append_end(sd_bus_message *m, const struct reload_end *end)
 {
-        int r;
+        int r = sd_bus_message_append(m, "st", outcome_to_string(end->outcome), end->generation);
 
-        r = sd_bus_message_append(m, "st", outcome_to_string(end->outcome), end->generation);
         return r < 0 ? r : bus_append_text(m, end->text);
 }
 
@@ -112,9 +111,8 @@ static int append_end(sd_bus_message *m, const struct reload_end *end)
 static void answer(struct waiter *w, const struct reload_end *end)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
-        int r;
+        int r = sd_bus_message_new_method_return(w->call, &reply);
 
-        r = sd_bus_message_new_method_return(w->call, &reply);
         if (r >= 0)
                 r = append_end(reply, end);
         if (r >= 0)
@@ -208,9 +206,8 @@ static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *err
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
         struct bus *b = userdata;
-        int r;
+        int r = check_queue(b, error);
 
-        r = check_queue(b, error);
         if (r == 0)
                 r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
@@ -350,9 +347,8 @@ static int on_disconnected(sd_bus_message *signal, void *userdata, sd_bus_error 
 
 static int connect_to_bus(struct bus *b)
 {
-        int r;
+        int r = sd_bus_open_system(&b->bus);
 
-        r = sd_bus_open_system(&b->bus);
         if (r >= 0)
                 r = sd_bus_attach_event(b->bus, b->event, SD_EVENT_PRIORITY_NORMAL);
         if (r >= 0)

@@ -56,9 +56,8 @@ static int append_member(sd_bus_message *m, const char *signature, const void *m
 
 int bus_append_variant(sd_bus_message *m, const char *key, const char *signature, const void *member)
 {
-        int r;
+        int r = sd_bus_message_open_container(m, 'e', "sv");
 
-        r = sd_bus_message_open_container(m, 'e', "sv");
         if (r >= 0)
                 r = sd_bus_message_append_basic(m, 's', key);
         if (r >= 0)
@@ -78,9 +77,8 @@ static int append_finding(sd_bus_message *m, const struct finding *f)
                 finding_severity_to_string(f->severity), finding_code_to_string(f->code), f->text, f->hint,
                 f->source_line,
         };
-        int r;
+        int r = sd_bus_message_open_container(m, 'r', "suusssss");
 
-        r = sd_bus_message_open_container(m, 'r', "suusssss");
         if (r >= 0)
                 r = bus_append_text(m, f->where.file);
         if (r >= 0)
@@ -92,9 +90,8 @@ static int append_finding(sd_bus_message *m, const struct finding *f)
 
 int bus_append_findings(sd_bus_message *m, const struct findings *findings, size_t max)
 {
-        int r;
+        int r = sd_bus_message_open_container(m, 'a', BUS_FINDING);
 
-        r = sd_bus_message_open_container(m, 'a', BUS_FINDING);
         for (size_t i = 0; r >= 0 && i < findings->n && i < max; i++)
                 r = append_finding(m, &findings->items[i]);
         return r < 0 ? r : sd_bus_message_close_container(m);

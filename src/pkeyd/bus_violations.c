@@ -40,9 +40,8 @@ static int collect(const struct violation_list *list, struct arena *a, usec_t si
 {
         struct violation_item *items;
         uint32_t n, all, kept = 0;
-        int r;
+        int r = list->records(list->userdata, a, since, BUS_MAX_RECORDS, &items, &n, &all);
 
-        r = list->records(list->userdata, a, since, BUS_MAX_RECORDS, &items, &n, &all);
         if (r < 0)
                 return r;
         for (uint32_t i = 0; i < n && *node != '\0'; i++)
@@ -91,9 +90,8 @@ static int answer(struct bus_violations *v, sd_bus_message *call, sd_bus_error *
         const char *node;
         uint32_t n, all;
         uint64_t since;
-        int r;
+        int r = sd_bus_message_read(call, "ts", &since, &node);
 
-        r = sd_bus_message_read(call, "ts", &since, &node);
         if (r < 0)
                 return r;
         r = a ? collect(v->list, a, since, node, &items, &n, &all) : -ENOMEM;
@@ -155,9 +153,8 @@ int bus_violations_take(struct bus_violations *v, sd_bus_message *call, sd_bus_e
 {
         const char *sender = sd_bus_message_get_sender(call), *node;
         uint64_t since;
-        int r;
+        int r = sd_bus_message_read(call, "ts", &since, &node);
 
-        r = sd_bus_message_read(call, "ts", &since, &node);
         if (r >= 0)
                 r = sd_bus_message_rewind(call, true);
         if (r < 0)

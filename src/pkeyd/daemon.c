@@ -312,9 +312,8 @@ static void collect_metrics(struct metrics *m, void *userdata)
 
 static int add_sources(struct daemon *d)
 {
-        int r;
+        int r = sd_event_default(&d->event);
 
-        r = sd_event_default(&d->event);
         if (r < 0)
                 return r;
         r = sd_event_add_signal(d->event, NULL, SIGHUP, on_hangup, d);
@@ -333,9 +332,8 @@ static int add_parts(struct daemon *d)
 {
         const struct monitor_handlers of_monitor = { .reported = on_reported, .counted = on_counted, .userdata = d };
         const struct bus_handlers of_bus = { .reload = reload, .userdata = d };
-        int r;
+        int r = verbs_host_new(d->event, on_verbs, d, &d->verbs);
 
-        r = verbs_host_new(d->event, on_verbs, d, &d->verbs);
         if (r == 0)
                 r = notify_new(d->event, d->control, &d->notify);
         if (r == 0)
@@ -410,9 +408,8 @@ static void done(struct daemon *d)
 int daemon_run(const struct options *options)
 {
         struct daemon d;
-        int r;
+        int r = init(&d, options);
 
-        r = init(&d, options);
         if (r == 0)
                 r = start(&d);
         if (r < 0)

@@ -57,9 +57,8 @@ static int load_policy(struct generation *g, const struct options *o, struct fin
 {
         const char *bytes;
         size_t n;
-        int r;
+        int r = file_read_found(g->arena, o->policy_file, POLICY_MAX_FILE_SIZE, findings, &bytes, &n);
 
-        r = file_read_found(g->arena, o->policy_file, POLICY_MAX_FILE_SIZE, findings, &bytes, &n);
         return r < 0 ? r : generation_read_policy(g, o->policy_file, bytes, n, findings);
 }
 

@@ -389,9 +389,8 @@ static int list_records(void *userdata, struct arena *a, usec_t since, uint32_t 
         struct attribution_input context;
         struct violation_item *items;
         struct monitor *m = userdata;
-        int r;
+        int r = choose_records(m, a, since, &records, ret_all);
 
-        r = choose_records(m, a, since, &records, ret_all);
         if (r < 0)
                 return r;
         *ret_n = MIN(*ret_all, max);

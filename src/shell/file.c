@@ -97,9 +97,8 @@ int file_read_found(struct arena *a, const char *path, size_t max, struct findin
                     size_t *ret_n)
 {
         struct location where = {};
-        int r;
+        int r = file_read(a, path, max, ret_bytes, ret_n);
 
-        r = file_read(a, path, max, ret_bytes, ret_n);
         if (r >= 0 || r == -ENOMEM)
                 return r;
         where.file = arena_strdup(findings->arena, path);

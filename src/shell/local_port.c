@@ -36,9 +36,8 @@ static void fill_port(const umad_ca_t *ca, unsigned number, struct local_port *r
 static int check_ca(const char *name, unsigned port, struct local_port *best, unsigned *best_rank)
 {
         umad_ca_t ca = {};
-        int r;
+        int r = umad_get_ca(name, &ca);
 
-        r = umad_get_ca(name, &ca);
         if (r < 0)
                 return r;
         for (unsigned i = 0; i < UMAD_CA_MAX_PORTS; i++) {

@@ -92,9 +92,8 @@ static int on_wake(sd_event_source *source, void *userdata)
 
 static int add_sources(struct port_session *s, sd_event *event)
 {
-        int r;
+        int r = sd_event_add_io(event, &s->received, umad_port_event_fd(s->port), EPOLLIN, on_received, s);
 
-        r = sd_event_add_io(event, &s->received, umad_port_event_fd(s->port), EPOLLIN, on_received, s);
         if (r >= 0)
                 r = sd_event_add_time(event, &s->timer, CLOCK_MONOTONIC, UINT64_MAX, TIMER_ACCURACY, on_timer, s);
         if (r >= 0)

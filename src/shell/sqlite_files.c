@@ -134,9 +134,8 @@ static int find_name(int dir_fd, char ret_base[static NAME_SIZE])
 static int move_aside(int dir_fd)
 {
         char base[NAME_SIZE], from[NAME_SIZE], to[NAME_SIZE];
-        int r;
+        int r = find_name(dir_fd, base);
 
-        r = find_name(dir_fd, base);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < ELEMENTS(parts); i++) {
@@ -150,9 +149,8 @@ static int move_aside(int dir_fd)
 
 int sqlite_files_replace(int dir_fd)
 {
-        int r;
+        int r = move_aside(dir_fd);
 
-        r = move_aside(dir_fd);
         if (r < 0)
                 return r;
         if (renameat(dir_fd, SQLITE_FILES_NAME_NEW, dir_fd, SQLITE_FILES_NAME) < 0 || fsync(dir_fd) < 0)

@@ -195,9 +195,8 @@ static int connect_to(struct sqlite_store *s, const char *name)
 static int check_version(sqlite3 *db, bool *ret_is_new)
 {
         int64_t id = 0, version = 0;
-        int r;
+        int r = query_number(db, "PRAGMA application_id", &id);
 
-        r = query_number(db, "PRAGMA application_id", &id);
         if (r == 0)
                 r = query_number(db, "PRAGMA user_version", &version);
         if (r < 0)
@@ -262,9 +261,8 @@ static int set_wal_mode(sqlite3 *db)
 /* Returns 0 if the database is sound and belongs to pkeyd. */
 static int check_database(struct sqlite_store *s, bool *ret_is_new)
 {
-        int r;
+        int r = check_version(s->db, ret_is_new);
 
-        r = check_version(s->db, ret_is_new);
         if (r == 0)
                 r = error_of(s->db, sqlite3_exec(s->db, CONFIGURE, NULL, NULL, NULL));
         if (r == 0)
@@ -296,9 +294,8 @@ static int find_damaged(const struct sqlite_store *s, char **ret)
 static int accept_new(struct sqlite_store *s, char **ret_damaged)
 {
         _cleanup_free_ char *damaged = NULL;
-        int r;
+        int r = find_damaged(s, &damaged);
 
-        r = find_damaged(s, &damaged);
         if (r == 0)
                 r = error_of(s->db, sqlite3_exec(s->db, SET_VERSION, NULL, NULL, NULL));
         if (r == 0)
@@ -310,9 +307,8 @@ static int accept_new(struct sqlite_store *s, char **ret_damaged)
 static int open_database(struct sqlite_store *s, char **ret_damaged)
 {
         bool is_new = false;
-        int r;
+        int r = sqlite_files_check(s->dir_fd);
 
-        r = sqlite_files_check(s->dir_fd);
         errno = 0;
         if (r == 0)
                 r = connect_to(s, SQLITE_FILES_NAME);
@@ -337,9 +333,8 @@ static int open_database(struct sqlite_store *s, char **ret_damaged)
 
 static int create_new(struct sqlite_store *s)
 {
-        int r;
+        int r = sqlite_files_make_new(s->dir_fd);
 
-        r = sqlite_files_make_new(s->dir_fd);
         errno = 0;
         if (r == 0)
                 r = connect_to(s, SQLITE_FILES_NAME_NEW);
@@ -354,9 +349,8 @@ static int create_new(struct sqlite_store *s)
 /* Replaces the database by an empty one. That is complete before anything is moved, so on a full disk nothing changes. */
 static int replace_database(struct sqlite_store *s, char **ret_damaged)
 {
-        int r;
+        int r = create_new(s);
 
-        r = create_new(s);
         if (r == 0)
                 r = sqlite_files_replace(s->dir_fd);
         return r < 0 ? r : open_database(s, ret_damaged);
@@ -365,9 +359,8 @@ static int replace_database(struct sqlite_store *s, char **ret_damaged)
 /* Opens or replaces the database while no other process uses it. `why`: the error of open_database() before that. */
 static int open_exclusively(struct sqlite_store *s, int why, char **ret_damaged)
 {
-        int r;
+        int r = sqlite_files_lock(s->dir_fd, LOCK_EX, s->busy_msec);
 
-        r = sqlite_files_lock(s->dir_fd, LOCK_EX, s->busy_msec);
         if (r < 0)
                 return r == -EBUSY && why == -EUCLEAN ? why : r;
         r = open_database(s, ret_damaged); /* another process may have replaced it by now */
@@ -397,9 +390,8 @@ int sqlite_store_open(const char *dir, unsigned busy_msec, struct sqlite_store *
 {
         _cleanup_sqlite_store_ struct sqlite_store *s = NULL;
         _cleanup_free_ char *damaged = NULL;
-        int r;
+        int r = new_store(dir, busy_msec, &s);
 
-        r = new_store(dir, busy_msec, &s);
         if (r == 0)
                 r = sqlite_files_lock(s->dir_fd, LOCK_SH, busy_msec);
         if (r == 0)

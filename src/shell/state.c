@@ -157,9 +157,8 @@ static int ensure_directory(const struct state *s)
 static int open_store(struct state *s)
 {
         _cleanup_free_ char *damaged = NULL;
-        int r;
+        int r = ensure_directory(s);
 
-        r = ensure_directory(s);
         if (r == 0)
                 r = sqlite_store_open(s->path, BUSY_MSEC, &s->store, &damaged);
         if (damaged)

@@ -74,9 +74,8 @@ static int read_ports(struct arena *a, const char *dir, enum state_import_file f
         json_int_t schema;
         const char *bytes;
         size_t n;
-        int r;
+        int r = read_file(a, dir, file, MAX_SIZE, &bytes, &n);
 
-        r = read_file(a, dir, file, MAX_SIZE, &bytes, &n);
         if (r < 0)
                 return r;
         root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, NULL);
@@ -116,9 +115,8 @@ static int read_generation(struct arena *a, const char *dir, uint64_t *ret_numbe
         const char *bytes, *time;
         struct tm tm = {};
         size_t n;
-        int r;
+        int r = read_file(a, dir, STATE_IMPORT_GENERATION, GENERATION_MAX_SIZE, &bytes, &n);
 
-        r = read_file(a, dir, STATE_IMPORT_GENERATION, GENERATION_MAX_SIZE, &bytes, &n);
         if (r < 0)
                 return r;
         root = json_loadb(bytes, n, 0, NULL);

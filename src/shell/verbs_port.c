@@ -153,9 +153,8 @@ static int device_open(struct verbs_host *h, struct ibv_device *from, struct dev
 {
         struct ibv_device_attr attributes;
         struct device *d;
-        int r;
+        int r = check_file(from);
 
-        r = check_file(from);
         if (r < 0)
                 return r;
         d = calloc(1, sizeof(*d));
