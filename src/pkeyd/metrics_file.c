@@ -101,15 +101,13 @@ static int write_file(const struct metrics_file *f, const char *path)
 /* If the settings name another file than before, or none, removes the old one, whose numbers would stay visible forever. */
 static int set_path(struct metrics_file *f, const char *path)
 {
-        char *copy = NULL;
+        char *copy;
 
         if (f->path && path && strcmp(f->path, path) == 0)
                 return 0;
-        if (path) {
-                copy = strdup(path);
-                if (!copy)
-                        return -ENOMEM;
-        }
+        copy = path ? strdup(path) : NULL;
+        if (path && !copy)
+                return -ENOMEM;
         if (f->path && !f->failed)
                 (void) unlink(f->path);
         free(f->path);
