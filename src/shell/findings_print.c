@@ -17,18 +17,8 @@ bool findings_print_wants_colour(FILE *stream)
         return isatty(fileno(stream)) && term && strcmp(term, "dumb") != 0;
 }
 
-static const char *severity_colour(enum finding_severity severity)
-{
-        switch (severity) {
-        case FINDING_NOTE:
-                return "\033[36m";
-        case FINDING_WARNING:
-                return "\033[1;33m";
-        case FINDING_ERROR:
-                return "\033[1;31m";
-        }
-        return "";
-}
+static DEFINE_WORDS(severity_colour, enum finding_severity, "",
+                    [FINDING_NOTE] = "\033[36m", [FINDING_WARNING] = "\033[1;33m", [FINDING_ERROR] = "\033[1;31m")
 
 /* Colours the word for the severity, which follows the place. */
 static void print_coloured(FILE *stream, const struct finding *item, const char *text)
