@@ -32,11 +32,34 @@ struct explain_result {
         uint64_t n_pairs;               /* of different endports */
         uint64_t n_talk[N_SOURCES];
         uint64_t n_unknown;             /* in hardware */
+        uint32_t ports[2 * MAX_LISTED]; /* of the listed pairs */
+        uint32_t n_ports;
+        struct policy_lines *lines;     /* n_ports for each partition; NULL: there is no policy */
 };
 
 static enum explain_verdict judge(const struct pair *p, enum source s)
 {
         return explain_pair(&p->a->ends[s], &p->b->ends[s]);
+}
+
+/* The lines of a partition about this port, which is one of a listed pair. */
+static struct policy_lines lines_of(const struct explain_result *r, uint32_t port, size_t partition)
+{
+        for (uint32_t i = 0; r->lines && i < r->n_ports; i++)
+                if (r->ports[i] == port)
+                        return r->lines[partition * r->n_ports + i];
+        return (struct policy_lines) {};
+}
+
+/* The index of an entry in the table of a port; -1: it is not there, or the table was not read. */
+static int index_of(const struct context *ctx, const struct side *side, struct p_key key)
+{
+        const struct observed_table *t = &ctx->observed->tables[side->port];
+
+        for (int i = 0; t->source == TABLE_READ && i < t->capacity; i++)
+                if (t->entries[i].v == key.v)
+                        return i;
+        return -1;
 }
 
 /* --- verdicts in words ----------------------------------------------------------------------------------------------- */
@@ -104,11 +127,15 @@ static json_t *common_bases(struct doc *d, const struct pair *p, enum source s)
         struct explain_cursor cursor = {};
         struct explain_base base;
 
-        while (explain_next_base(&p->a->ends[s], &p->b->ends[s], &cursor, &base))
-                doc_append(d, array, doc_pack(d, "{s:o, s:o, s:o, s:o, s:s}",
-                                              "partition", doc_text(output_partition(d->ctx, base.base)), "p_key", doc_base(base.base),
-                                              "a", doc_p_key(d, base.a), "b", doc_p_key(d, base.b),
-                                              "verdict", explain_verdict_to_string(base.verdict)));
+        while (explain_next_base(&p->a->ends[s], &p->b->ends[s], &cursor, &base)) {
+                json_t *o = doc_pack(d, "{s:o, s:o, s:o, s:o, s:s}", "partition", doc_text(output_partition(d->ctx, base.base)),
+                                     "p_key", doc_base(base.base), "a", doc_p_key(d, base.a), "b", doc_p_key(d, base.b),
+                                     "verdict", explain_verdict_to_string(base.verdict));
+
+                if (s == IN_HARDWARE)
+                        doc_add(d, o, "{s:i, s:i}", "index_a", index_of(d->ctx, p->a, base.a), "index_b", index_of(d->ctx, p->b, base.b));
+                doc_append(d, array, o);
+        }
         return array;
 }
 
@@ -121,29 +148,38 @@ static json_t *verdict_object(struct doc *d, const struct pair *p, enum source s
                         "common", common_bases(d, p, s));
 }
 
-static json_t *membership_object(struct doc *d, const struct port_membership *m)
+static json_t *rule_object(struct doc *d, const struct policy_rule *rule)
+{
+        if (!rule)
+                return json_null();
+        return doc_pack(d, "{s:o, s:i, s:i, s:o, s:s}", "file", doc_text(rule->where.file), "line", rule->where.line,
+                        "column", rule->where.column, "selector", doc_text(rule->text), "membership", membership_to_string(rule->membership));
+}
+
+static json_t *membership_object(struct doc *d, const struct explain_result *r, uint32_t port, const struct port_membership *m)
 {
         const struct policy_partition *partition = &d->ctx->policy->partitions[m->partition];
         const struct policy_rule none = {}, *rule = m->rule ?: &none;
+        struct policy_lines lines = lines_of(r, port, m->partition);
 
-        return doc_pack(d, "{s:o, s:o, s:s, s:o, s:i, s:i, s:o}", "partition", doc_text(partition->name),
+        return doc_pack(d, "{s:o, s:o, s:s, s:o, s:i, s:i, s:o, s:o}", "partition", doc_text(partition->name),
                         "p_key", doc_base(partition->base), "membership", membership_to_string(m->membership),
                         "file", doc_text(rule->where.file), "line", rule->where.line, "column", rule->where.column,
-                        "selector", doc_text(rule->text));
+                        "selector", doc_text(rule->text), "overrides", rule_object(d, m->rule ? lines.overridden : lines.decides));
 }
 
 /* The endport with its memberships and the lines that give them. */
-static json_t *side_object(struct doc *d, const struct side *side)
+static json_t *side_object(struct doc *d, const struct explain_result *r, const struct side *side)
 {
         const struct memberships *m = d->ctx->memberships;
         uint32_t first = m ? m->first[side->port] : 0, n = m ? m->first[side->port + 1] - first : 0;
 
-        return doc_port(d, side->port, "{s:o}", "memberships", DOC_ARRAY(d, i, n, membership_object(d, &m->items[first + i])));
+        return doc_port(d, side->port, "{s:o}", "memberships", DOC_ARRAY(d, i, n, membership_object(d, r, side->port, &m->items[first + i])));
 }
 
-static json_t *pair_object(struct doc *d, const struct pair *p)
+static json_t *pair_object(struct doc *d, const struct explain_result *r, const struct pair *p)
 {
-        return doc_pack(d, "{s:o, s:o, s:o, s:o}", "a", side_object(d, p->a), "b", side_object(d, p->b),
+        return doc_pack(d, "{s:o, s:o, s:o, s:o}", "a", side_object(d, r, p->a), "b", side_object(d, r, p->b),
                         "policy", d->ctx->policy ? verdict_object(d, p, BY_POLICY) : json_null(),
                         "hardware", verdict_object(d, p, IN_HARDWARE));
 }
@@ -159,7 +195,7 @@ static void json_explain(struct doc *d, const void *result)
                 "pairs_total", (json_int_t) r->n_pairs, "pairs_talking", (json_int_t) r->n_talk[IN_HARDWARE],
                 "pairs_unknown", (json_int_t) r->n_unknown,
                 "pairs_talking_by_policy", has_policy ? json_integer((json_int_t) r->n_talk[BY_POLICY]) : json_null(),
-                "pairs", DOC_ARRAY(d, i, r->n_listed, pair_object(d, &r->listed[i])));
+                "pairs", DOC_ARRAY(d, i, r->n_listed, pair_object(d, r, &r->listed[i])));
 }
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */
@@ -172,17 +208,31 @@ static void print_verdict(struct context *ctx, const struct pair *p, enum source
                v == EXPLAIN_TALK ? "may talk" : v == EXPLAIN_UNKNOWN ? "unknown" : "may not talk", describe_verdict(ctx, p, s));
 }
 
-/* The line of the policy that makes this endport a member of a partition. */
-static void print_line(struct context *ctx, uint32_t port, uint16_t base)
+/* ", overrides partitions.yaml:12: ALL" */
+static const char *describe_overridden(struct context *ctx, const struct policy_rule *rule)
 {
-        const struct port_membership *m;
-        const char *line = output_line(ctx, port, base, &m), *partition = output_partition(ctx, base);
+        return rule ? output_format(ctx, ", overrides %s:%u: %s", rule->where.file, rule->where.line, rule->text) : "";
+}
 
-        if (!m)
-                printf("    %s: not in %s\n", output_label(ctx, port), partition);
+/* The lines of the policy that decide about this endport in a partition. */
+static void print_line(struct context *ctx, const struct explain_result *r, uint32_t port, uint32_t partition)
+{
+        const struct policy_partition *p = &ctx->policy->partitions[partition];
+        struct policy_lines lines = lines_of(r, port, partition);
+        const struct port_membership *m;
+        const char *line = output_line(ctx, port, p->base, &m);
+
+        printf("    %s: ", output_label(ctx, port));
+        if (m && m->rule)
+                printf("%s in %s (%s: %s%s)\n", membership_to_string(m->membership), p->name, line, m->rule->text,
+                       describe_overridden(ctx, lines.overridden));
+        else if (m)
+                printf("%s in %s (%s%s)\n", membership_to_string(m->membership), p->name, line, describe_overridden(ctx, lines.decides));
+        else if (lines.decides)
+                printf("not in %s (%s:%u: %s%s)\n", p->name, lines.decides->where.file, lines.decides->where.line, lines.decides->text,
+                       describe_overridden(ctx, lines.overridden));
         else
-                printf("    %s: %s in %s (%s%s%s)\n", output_label(ctx, port), membership_to_string(m->membership), partition, line,
-                       m->rule ? ": " : "", m->rule ? m->rule->text : "");
+                printf("not in %s\n", p->name);
 }
 
 /* The partitions that decide: those through which the two talk, else all that both are in, else all that either is in. */
@@ -202,6 +252,15 @@ static bool is_relevant(const struct pair *p, uint16_t p_key)
         return false;
 }
 
+/* The two do not talk, one of them is in this partition, and a line keeps the other one out. */
+static bool is_kept_out(const struct explain_result *r, const struct pair *p, uint32_t partition)
+{
+        const struct policy_rule *a = lines_of(r, p->a->port, partition).decides, *b = lines_of(r, p->b->port, partition).decides;
+
+        return judge(p, BY_POLICY) != EXPLAIN_TALK && a && b &&
+               (a->membership == MEMBERSHIP_NONE) != (b->membership == MEMBERSHIP_NONE);
+}
+
 /* The lines do not explain a table that is not what the policy says. */
 static void print_if_different(struct context *ctx, const struct side *side)
 {
@@ -214,20 +273,43 @@ static void print_if_different(struct context *ctx, const struct side *side)
                 printf("    the table of %s is not what the policy says\n", output_label(ctx, side->port));
 }
 
-static void print_pair(struct context *ctx, const struct pair *p)
+static struct p_key at_index0(const struct context *ctx, const struct side *side)
+{
+        const struct observed_table *t = &ctx->observed->tables[side->port];
+
+        return t->source == TABLE_READ && t->capacity > 0 ? t->entries[0] : (struct p_key) {};
+}
+
+/* How programs on both sides choose a partition through which they talk; and what happens to those without a setting. */
+static void print_settings(struct context *ctx, const struct pair *p)
+{
+        struct p_key a = at_index0(ctx, p->a), b = at_index0(ctx, p->b);
+        struct explain_cursor cursor = {};
+        struct explain_base base;
+
+        while (explain_next_base(&p->a->ends[IN_HARDWARE], &p->b->ends[IN_HARDWARE], &cursor, &base))
+                if (base.verdict == EXPLAIN_TALK)
+                        printf("    programs in %s: UCX_IB_PKEY=0x%04x; NCCL_IB_PKEY=%d on %s, %d on %s\n",
+                               *output_partition(ctx, base.base) ? output_partition(ctx, base.base) : output_format(ctx, "0x%04x", base.base),
+                               base.base, index_of(ctx, p->a, base.a), output_label(ctx, p->a->port), index_of(ctx, p->b, base.b),
+                               output_label(ctx, p->b->port));
+        if (p_key_is_used(a) && p_key_is_used(b) && !p_key_is_full(a) && !p_key_is_full(b) && judge(p, IN_HARDWARE) == EXPLAIN_TALK)
+                puts("    programs without such a setting that use index 0 hang: both are limited members there");
+}
+
+static void print_pair(struct context *ctx, const struct explain_result *r, const struct pair *p)
 {
         printf("%s and %s\n", output_label(ctx, p->a->port), output_label(ctx, p->b->port));
         print_verdict(ctx, p, IN_HARDWARE);
+        print_settings(ctx, p);
         if (!ctx->policy)
                 return;
         print_verdict(ctx, p, BY_POLICY);
         for (uint32_t i = 0; i < ctx->policy->n_partitions; i++) {
-                uint16_t base = ctx->policy->partitions[i].base;
-
-                if (!is_relevant(p, base))
+                if (!is_relevant(p, ctx->policy->partitions[i].base) && !is_kept_out(r, p, i))
                         continue;
-                print_line(ctx, p->a->port, base);
-                print_line(ctx, p->b->port, base);
+                print_line(ctx, r, p->a->port, i);
+                print_line(ctx, r, p->b->port, i);
         }
         print_if_different(ctx, p->a);
         print_if_different(ctx, p->b);
@@ -238,7 +320,7 @@ static void text_explain(struct context *ctx, const void *result)
         const struct explain_result *r = result;
 
         for (uint32_t i = 0; i < r->n_listed; i++)
-                print_pair(ctx, &r->listed[i]);
+                print_pair(ctx, r, &r->listed[i]);
         if (r->n_pairs > r->n_listed)
                 printf("... %" PRIu64 " more pairs\n", r->n_pairs - r->n_listed);
         if (r->n_pairs == 1)
@@ -345,5 +427,13 @@ int command_explain(struct context *ctx)
         for (uint32_t i = 0; i < ctx->selected[0].n; i++)
                 for (uint32_t j = 0; j < ctx->selected[1].n; j++)
                         count_pair(&(struct pair) { &a[i], &b[j] }, &e);
+        for (uint32_t i = 0; i < e.n_listed; i++) {
+                e.ports[e.n_ports++] = e.listed[i].a->port;
+                e.ports[e.n_ports++] = e.listed[i].b->port;
+        }
+        if (ctx->policy)
+                r = policy_find_lines(ctx->arena, ctx->policy, ctx->subnet, e.ports, e.n_ports, &e.lines);
+        if (r < 0)
+                return r;
         return output(ctx, &printer, exit_status_of(e.n_talk[IN_HARDWARE] + e.n_unknown < e.n_pairs, e.n_unknown > 0), &e);
 }

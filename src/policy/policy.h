@@ -160,5 +160,14 @@ int policy_select(struct arena *a, const struct policy *policy, const struct sub
 /* The membership of a port in the partition with this base; NULL: none. */
 const struct port_membership *memberships_find(const struct memberships *m, uint32_t port, uint16_t base);
 
+/* The line of a partition that decides about a port, and the less specific one that would without it; NULL: there is none. */
+struct policy_lines {
+        const struct policy_rule *decides, *overridden;
+};
+
+/* Finds the lines of all partitions for n ports. Returns 0 or -ENOMEM. *ret lives in the arena: n items for each partition. */
+int policy_find_lines(struct arena *a, const struct policy *policy, const struct subnet *subnet, const uint32_t *ports, uint32_t n,
+                      struct policy_lines **ret);
+
 /* The lines `ipoib: ...` of a partition in normal form, indented by 4 spaces. Allocated from a; NULL: out of memory. */
 const char *policy_print_ipoib(struct arena *a, const struct ipoib *ipoib);

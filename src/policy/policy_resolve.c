@@ -296,6 +296,53 @@ int policy_resolve_in_force(struct arena *a, const struct policy *policy, const 
         return policy_resolve_known(a, policy, subnet, NULL, true, findings, ret);
 }
 
+static bool has_port(const struct port_list *list, uint32_t port)
+{
+        return list->n > 0 && bsearch(&port, list->ports, list->n, sizeof(*list->ports), uint32_compare);
+}
+
+static int find_lines(struct matcher *m, const struct policy_partition *p, const uint32_t *ports, uint32_t n,
+                      struct policy_lines *ret)
+{
+        enum specificity *levels = arena_new_array(m->arena, enum specificity, n);
+        int e = levels ? 0 : -ENOMEM;
+
+        for (uint32_t i = 0; i < p->n_candidates && e == 0; i++) {
+                const struct policy_candidate *c = &p->candidates[i];
+                struct port_list list = {};
+
+                e = matcher_match(m, c->selector, &list);
+                for (uint32_t k = 0; k < n && e == 0; k++) {
+                        if (!has_port(&list, ports[k]))
+                                continue;
+                        if (!ret[k].decides) {
+                                ret[k].decides = &p->rules[c->rule];
+                                levels[k] = c->selector->specificity;
+                        } else if (!ret[k].overridden && c->selector->specificity != levels[k]) {
+                                ret[k].overridden = &p->rules[c->rule];
+                        }
+                }
+        }
+        return e;
+}
+
+int policy_find_lines(struct arena *a, const struct policy *policy, const struct subnet *subnet, const uint32_t *ports, uint32_t n,
+                      struct policy_lines **ret)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        _cleanup_findings_ struct findings unused = { .arena = scratch };
+        struct matcher matcher;
+        struct report report;
+        int e;
+
+        report_init(&report, &unused);
+        *ret = arena_new_array(a, struct policy_lines, (size_t) policy->n_partitions * n);
+        e = *ret ? matcher_init(&matcher, scratch, policy, subnet, &report) : -ENOMEM;
+        for (uint32_t i = 0; i < policy->n_partitions && e == 0; i++)
+                e = find_lines(&matcher, &policy->partitions[i], ports, n, *ret + (size_t) i * n);
+        return e;
+}
+
 int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct known *known,
                   const char *text, struct findings *findings, uint32_t **ret_ports, uint32_t *ret_n)
 {

@@ -200,6 +200,20 @@ def test_explain():
         check(full_full != limited_limited, limited_limited)
         check("node0005" in verdict("node0005", "node0006"), verdict("node0005", "node0006"))
 
+        common = next(c for c in full_full["pairs"][0]["hardware"]["common"] if c["p_key"] == "0x0101")
+        tables = {p.name: p.table for p in fabric.tables().values()}
+        check_equal((common["index_a"], common["index_b"]), (tables["node0001"].index(0x8101), tables["node0002"].index(0x8101)), "indexes")
+        check("NCCL_IB_PKEY=%d on node0001" % common["index_a"] in verdict("node0001", "node0002"), verdict("node0001", "node0002"))
+        check("hang" in verdict("node0002", "node0003") and "hang" not in verdict("node0001", "node0002"), "limited members at index 0")
+
+        path = fabric.write("overrides.yaml", Policy().add("a", 0x0101, {"ALL": "full", "node*": "limited", "node0002/mlx5_0": "none"}).yaml())
+        text = fabric.pkeyctl("explain", "node0003", "node0002", "--policy", path).out
+        check(re.search(r"node0003 \S+: limited in a \(\S+: node\*, overrides \S+: ALL\)", text) and
+              re.search(r"node0002 \S+: not in a \(\S+: node0002/mlx5_0, overrides \S+: node\*\)", text), text)
+        data = fabric.pkeyctl("explain", "node0003", "node0002", "--policy", path, "--json").json()
+        a = next(m for m in data["pairs"][0]["a"]["memberships"] if m["partition"] == "a")
+        check_equal((a["overrides"]["selector"], a["overrides"]["membership"]), ("ALL", "full"), "the overridden line")
+
 
 def test_show():
     with fabric_of() as fabric:

@@ -429,6 +429,25 @@ START_TEST(the_deciding_line_is_named)
 }
 END_TEST
 
+START_TEST(the_overridden_line_is_named)
+{
+        static const uint64_t guids[] = { 0x101, 0x201, 0x301 };
+        struct policy_lines *lines;
+        uint32_t ports[3];
+
+        resolve_members("      ALL: limited\n      node*: both\n      \"node0001,ALL_CAS\": both\n      0x101: none\n");
+        for (unsigned i = 0; i < 3; i++)
+                ports[i] = subnet_find_endport(subnet, (struct guid) { guids[i] });
+        ck_assert_int_eq(policy_find_lines(arena, memberships->policy, subnet, ports, 3, &lines), 0);
+        lines += 3; /* of the second partition */
+        ck_assert_str_eq(lines[0].decides->text, "0x101");
+        ck_assert_str_eq(lines[0].overridden->text, "node*"); /* of two equally specific ones the first */
+        ck_assert_str_eq(lines[1].decides->text, "node*");
+        ck_assert_str_eq(lines[1].overridden->text, "node0001,ALL_CAS"); /* not for its first selector */
+        ck_assert_str_eq(lines[2].overridden->text, "ALL");
+}
+END_TEST
+
 /* In one line with several selectors each has its own specificity. */
 START_TEST(specificity_within_a_line)
 {
@@ -1288,6 +1307,7 @@ static void add_rules(TCase *c)
         tcase_add_loop_test(c, specificity, 0, ELEMENTS(classes));
         tcase_add_test(c, order_of_lines_does_not_matter);
         tcase_add_test(c, the_deciding_line_is_named);
+        tcase_add_test(c, the_overridden_line_is_named);
         tcase_add_test(c, specificity_within_a_line);
         tcase_add_test(c, ambiguous);
         tcase_add_test(c, not_ambiguous_if_something_more_specific_decides);
