@@ -195,7 +195,7 @@ static void on_start(struct control *c, const struct control_event *event)
                 knowledge_stop_following(c->knowledge);
         event_text_findings(c->log, start->findings);
         if (!control_wanted(c)) {
-                log_add(c->log, LOG_EVENT_CANNOT_START, NULL, "%zu error%s; nothing is in force", n, text_plural(n));
+                log_add(c->log, LOG_EVENT_CANNOT_START, NULL, "%zu error%s; no policy is in force", n, text_plural(n));
                 end(c, -EBADMSG);
                 return;
         }

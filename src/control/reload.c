@@ -129,7 +129,7 @@ void reload_sweep_ended(struct control *c, enum sweep_result result)
 static void report_refused(struct control *c, const struct findings *findings)
 {
         struct log_about about = { .generation = c->in_force ? c->in_force->number : 0 };
-        char in_force[64] = "nothing is in force";
+        char in_force[64] = "no policy is in force";
         size_t n = findings->n_errors;
 
         if (c->in_force)

@@ -279,7 +279,7 @@ static void text_event(struct context *ctx, const struct event *e)
                 printf("violation: %s", e->violation.text ?: "?");
                 break;
         case EVENT_GONE:
-                printf("pkeyd is gone");
+                printf("pkeyd stopped");
                 break;
         }
         putchar('\n');

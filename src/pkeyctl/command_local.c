@@ -117,7 +117,7 @@ static int describe(struct context *ctx, const struct verbs_port *p, const char 
         if (r < 0 || strcmp(name, host) == 0)
                 return r;
         item = findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_NAME, NULL,
-                            "%s calls itself '%s' in the fabric: lines of the policy that name '%s' do not mean it", p->device,
+                            "%s has the name '%s' in the fabric, so lines of the policy for '%s' do not apply to it", p->device,
                             all, host);
         finding_set_hint(&ctx->findings, item, "start rdma-ndd (package rdma-core), which sets the name of the host");
         return 0;

@@ -54,7 +54,7 @@ int options_parse(struct arena *a, int argc, char *argv[], struct options *ret)
         r = command_line_read(&line, argc, argv, &findings, &o, NULL);
         if (r >= 0 && r < argc)
                 r = findings_error(&findings, FINDING_USAGE, "a policy is given with --policy",
-                                   "'%s' is one argument too many", argv[r]);
+                                   "unexpected argument '%s'", argv[r]);
         if (r < 0) {
                 (void) findings_print(stderr, &findings, FINDING_ERROR);
                 return r;

@@ -620,9 +620,9 @@ def test_pkeyctl_watch():
         wait_for(lambda: "reload carried-out: generation 2" in text() and '"carried-out"' in lines(), "the reload's end")
         check("generation=2" in text(), "the change is not shown:", text())
         stop(daemon)
-        wait_for(lambda: "pkeyd is gone" in text() and '"gone"' in lines(), "pkeyd to be gone")
+        wait_for(lambda: "pkeyd stopped" in text() and '"gone"' in lines(), "pkeyd to be gone")
         daemon = start(fabric, bus, policy_two())
-        wait_for(lambda: "pkeyd is gone" not in text().splitlines()[-1], "pkeyd to be back")
+        wait_for(lambda: "pkeyd stopped" not in text().splitlines()[-1], "pkeyd to be back")
         for watch in watches:
             watch.send_signal(signal.SIGINT)
             check_equal(watch.wait(timeout=PATIENCE), 0, "exit status of watch after ^C")

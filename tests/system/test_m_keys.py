@@ -168,8 +168,8 @@ def test_port_with_another_key():
 
         # no key; one key for all that is wrong for this port; a file with a wrong key, or none, for it
         for text, words in ((None, "it has an M_Key, and m_key_file names none"),
-                            ("0x%x\n" % KEY, "its M_Key is not what m_key_file says"),
-                            ("0x%x 0x%x\n" % (victim.guid, KEY), "its M_Key is not what m_key_file says"),
+                            ("0x%x\n" % KEY, "its M_Key is not the one in m_key_file"),
+                            ("0x%x 0x%x\n" % (victim.guid, KEY), "its M_Key is not the one in m_key_file"),
                             ("0x1 0x%x\n\n0x2 0x%x\n" % (KEY, OTHER), "it has an M_Key, and m_key_file has none for it")):
             if text:
                 key_file(fabric, text)

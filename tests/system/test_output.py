@@ -335,7 +335,7 @@ def test_command_line_of_pkeyd():
         for arguments, expected in (
                 (["--chekc"], "did you mean '--check'?"), (["-P", "255"], "--Port: '255' is not a number from 1 to 254"),
                 (["-t", "0"], "--timeout: '0' is not a number from 1 to 60000"), (["-C"], "'-C' needs a value"),
-                ([path], "'%s' is one argument too many" % path)):
+                ([path], "unexpected argument '%s'" % path)):
             result = pkeyd("--check", *files, *arguments).expect(1)
             check(expected in result.err and not result.out, expected, "is not in", result)
 

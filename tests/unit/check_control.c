@@ -296,7 +296,7 @@ START_TEST(cannot_start_without_files)
         ck_assert(noted.exited);
         ck_assert_int_eq(noted.exit_r, -EBADMSG);
         ck_assert_uint_eq(count_logged(LOG_EVENT_FINDING), 1);
-        expect_logged(LOG_EVENT_CANNOT_START, "1 error; nothing is in force");
+        expect_logged(LOG_EVENT_CANNOT_START, "1 error; no policy is in force");
         take_nothing();
 }
 END_TEST
