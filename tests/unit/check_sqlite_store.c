@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 
 #include "shell/file.h"
+#include "shell/sqlite_peek.h"
 #include "shell/sqlite_store.h"
 #include "util/text.h"
 
@@ -1545,6 +1546,92 @@ START_TEST(memory_runs_out)
 }
 END_TEST
 
+/* --- reading beside it ------------------------------------------------------------------------------------------------- */
+
+/* "key=value;..." of the records with this prefix, in the arena. */
+static const char *peek(const char *in, const char *prefix, int expected)
+{
+        _cleanup_text_ struct text text = {};
+        int r = sqlite_peek(in, prefix, add_text, &text);
+
+        ck_assert_msg(r == expected, "%s", strerror(-r));
+        return text.n > 0 ? text_copy(arena, &text) : "";
+}
+
+START_TEST(peek_beside_a_store)
+{
+        sqlite3 *other;
+
+        store = open_store();
+        put(store, "k/1", "a");
+        put(store, "k/2", "b");
+        put(store, "j/1", "c");
+        put(store, "k0", "d");
+        ck_assert_str_eq(peek(dir, "k/", 0), "k/1=a;k/2=b;");
+        ck_assert_str_eq(peek(dir, "i", 0), "");
+        other = connect_other();
+        exec(other, "BEGIN IMMEDIATE; DELETE FROM record");
+        ck_assert_str_eq(peek(dir, "j", 0), "j/1=c;");
+        exec(other, "ROLLBACK");
+        ck_assert_int_eq(sqlite3_close(other), SQLITE_OK);
+        ck_assert_str_eq(dump(store), "j/1=c;k/1=a;k/2=b;k0=d;");
+}
+END_TEST
+
+/* Nobody has it open: nothing is created beside it, and no name of a directory is a problem. */
+START_TEST(peek_alone)
+{
+        const char *strange = arena_printf(arena, "%s/a %%41?mode=rw#&'", top), *link = arena_printf(arena, "%s/link", top);
+
+        store = open_store();
+        put(store, "k/1", "a");
+        store = sqlite_store_close(store);
+        ck_assert_str_eq(peek(dir, "k/", 0), "k/1=a;");
+        ck_assert_uint_eq(count_files(""), 1);
+        ck_assert_int_eq(symlink(dir, link), 0);
+        ck_assert_str_eq(peek(link, "k/", 0), "k/1=a;");
+        ck_assert_int_eq(unlink(link), 0);
+        ck_assert_int_eq(rename(dir, strange), 0);
+        ck_assert_str_eq(peek(strange, "k/", 0), "k/1=a;");
+        (void) peek(dir, "k/", -ENOENT);
+        ck_assert_int_eq(rename(strange, dir), 0);
+}
+END_TEST
+
+static int stop(void *userdata, const char *key, const void *value, size_t n)
+{
+        (void) key;
+        (void) value;
+        (void) n;
+        return ++*(int *) userdata;
+}
+
+START_TEST(peek_fails)
+{
+        int n = 0, dir_fd;
+
+        (void) peek(dir, "k/", -EIO);
+        ck_assert_uint_eq(count_files(""), 0);
+        store = open_store();
+        put(store, "k/1", "a");
+        put(store, "k/2", "a");
+        ck_assert_int_eq(sqlite_peek(dir, "k/", stop, &n), 1);
+        ck_assert_int_eq(n, 1);
+        store = sqlite_store_close(store);
+        dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        ck_assert_int_eq(flock(dir_fd, LOCK_EX), 0);
+        (void) peek(dir, "k/", -EBUSY);
+        ck_assert_int_eq(close(dir_fd), 0);
+        exec_other("PRAGMA user_version = 2");
+        (void) peek(dir, "k/", -EPROTONOSUPPORT);
+        exec_other("PRAGMA user_version = 1; DROP TABLE record");
+        (void) peek(dir, "k/", -EIO);
+        write_file("state.db", "SQLite", 6);
+        (void) peek(dir, "k/", -EIO);
+        ck_assert_uint_eq(count_files("state.db.damaged"), 0);
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("sqlite_store");
@@ -1601,6 +1688,9 @@ int main(void)
         tcase_add_test(c, disk_is_full_at_opening);
         tcase_add_test(c, new_one_is_synced);
         tcase_add_test(c, memory_runs_out);
+        tcase_add_test(c, peek_beside_a_store);
+        tcase_add_test(c, peek_alone);
+        tcase_add_test(c, peek_fails);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);
