@@ -176,6 +176,33 @@ static int restore_known(struct known *k, const char *key, const json_t *o)
         return strcmp(key, expected) == 0 ? known_add(k, &port) : -EBADMSG;
 }
 
+/* The value of a member of a compact JSON object; NULL: it has none. A quotation mark within a string has a backslash in front, so
+ * that no string contains what is searched for. */
+static const char *find_member(const char *value, size_t n, const char *name)
+{
+        const char *at = memmem(value, n, name, strlen(name));
+
+        return at ? at + strlen(name) : NULL;
+}
+
+bool records_peek_known(const void *value, size_t n, char ret_description[SUBNET_NAME_SIZE], enum node_type *ret_type)
+{
+        const char *end = (const char *) value + n, *p = find_member(value, n, "\"type\":");
+        size_t length = 0;
+
+        if (!p || p == end || *p < '0' + NODE_CA || *p > '0' + NODE_ROUTER)
+                return false;
+        *ret_type = (enum node_type) (*p - '0');
+        p = find_member(value, n, "\"description\":\"");
+        for (; p && p < end && *p != '"' && length + 1 < SUBNET_NAME_SIZE; p++) {
+                p += *p == '\\'; /* in printable ASCII only \" and \\ are escaped */
+                if (p < end)
+                        ret_description[length++] = *p;
+        }
+        ret_description[length] = '\0';
+        return p && p < end && *p == '"';
+}
+
 /* --- generations to the store ------------------------------------------------------------------------------------- */
 
 void generation_history_done(struct generation_history *h)

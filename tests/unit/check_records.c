@@ -377,6 +377,39 @@ START_TEST(known_ports_come_back)
 }
 END_TEST
 
+/* The same description as from the whole record, whatever characters it has. */
+START_TEST(known_ports_at_a_glance)
+{
+        static const char *const texts[] = { "", "a", "node \\x01 \"mlx5_0\"", "\\", "\"", "\",\"type\":2,\"description\":\"b", "\\\",\"type\":2" };
+        const char value[] = "{\"type\":3,\"description\":\"a\\\\b\"}";
+        char description[SUBNET_NAME_SIZE], longest[SUBNET_NAME_SIZE] = "";
+        enum node_type type = NODE_ROUTER;
+
+        for (size_t i = 0; i < SUBNET_NAME_SIZE - 1; i++)
+                longest[i] = (char) (' ' + i % ('~' - ' ' + 1));
+        for (size_t i = 0; i <= ELEMENTS(texts); i++) {
+                struct known_port port = example;
+                const struct store_op *record;
+
+                strcpy(port.description, i < ELEMENTS(texts) ? texts[i] : longest);
+                ck_assert_int_eq(known_add(&now->known, &port), 0);
+                (void) commit_changes();
+                record = stored(KNOWN);
+                ck_assert(records_peek_known(record->value, record->n, description, &type));
+                ck_assert_str_eq(description, port.description);
+                ck_assert_int_eq(type, NODE_CA);
+        }
+        for (size_t n = 0; n < sizeof(value) - 1; n++) {
+                char *cut = arena_new_array(arena, char, n); /* its end is known to the sanitizer */
+
+                memcpy(cut, value, n);
+                ck_assert_int_eq(records_peek_known(cut, n, description, &type), n == sizeof(value) - 2);
+        }
+        ck_assert_str_eq(description, "a\\b");
+        ck_assert(!records_peek_known("{\"type\":4,\"description\":\"\"}", 27, description, &type));
+}
+END_TEST
+
 START_TEST(known_ports_that_are_gone)
 {
         const usec_t day = 86400 * USEC_PER_SEC;
@@ -746,6 +779,7 @@ int main(void)
         tcase_add_test(c, cut_off);
         tcase_add_test(c, wrong_keys);
         tcase_add_test(c, known_ports_come_back);
+        tcase_add_test(c, known_ports_at_a_glance);
         tcase_add_test(c, known_ports_that_are_gone);
         tcase_add_test(c, damaged_known_ports);
         tcase_add_test(c, generations_come_back);
