@@ -36,6 +36,29 @@ int command_violations_once(struct context *ctx);
 
 #define MAX_FORGET 64 /* arguments */
 
+/* What the arguments of a command are, for completion. */
+enum argument {
+        ARGUMENT_NONE,
+        ARGUMENT_FILE,
+        ARGUMENT_PARTITION,
+        ARGUMENT_SELECTOR, /* hosts, @switches, groups of the policy, GUIDs */
+};
+
+/* A row of the table of commands. A row with a word is a variant of the row before it that has none, chosen by its first argument
+ * or by an option. It takes the options of that row, too. */
+struct command {
+        const char *name, *word;
+        const char *synopsis; /* its arguments */
+        const char *summary;  /* for --help and completion; --help lists no variants */
+        unsigned min_arguments, max_arguments;
+        int (*run)(struct context *ctx); /* returns an exit status or a negative errno; NULL: a word is needed */
+        unsigned needs;
+        session_choose_t choose; /* the tables that NEED_TABLES reads; NULL: all */
+        const char *options[4];  /* those that it takes of the options for some commands only */
+        const char *format;      /* what --format takes, besides json */
+        enum argument argument;  /* what its arguments are */
+};
+
 /* The tables that these commands read (session.h). */
 int explain_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
 int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);

@@ -8,52 +8,48 @@
 #include "shell/file.h"
 #include "util/nearest.h"
 
-/* A row with a word is a variant of the row before it that has none, chosen by its first argument or by an option. It takes the
- * options of that row, too. */
-static const struct command {
-        const char *name, *word;
-        const char *synopsis; /* its arguments */
-        const char *summary;  /* NULL for a variant */
-        unsigned min_arguments, max_arguments;
-        int (*run)(struct context *ctx); /* returns an exit status or a negative errno; NULL: a word is needed */
-        unsigned needs;
-        session_choose_t choose; /* the tables that NEED_TABLES reads; NULL: all */
-        const char *options[4];  /* those that it takes of the options for some commands only */
-        const char *format;      /* what --format takes, besides json */
-} commands[] = {
+static const struct command commands[] = {
         { "check", NULL, "[FILE]", "check the policy; needs no fabric", 0, 1, command_check,
-          TAKES_POLICY | NEED_POLICY | NEED_TOPOLOGY, NULL, { "topology" } },
+          TAKES_POLICY | NEED_POLICY | NEED_TOPOLOGY, NULL, { "topology" }, .argument = ARGUMENT_FILE },
         { "plan", NULL, "[FILE]", "show what apply would write; sends no SubnSet", 0, 1, command_plan, PLAN_FABRIC, NULL,
-          { "beside-opensm" } },
+          { "beside-opensm" }, .argument = ARGUMENT_FILE },
         { "apply", NULL, "[FILE]", "write the tables, phase by phase, and read them back", 0, 1, command_apply, WRITE_FABRIC, NULL,
-          { "yes", "beside-opensm" } },
+          { "yes", "beside-opensm" }, .argument = ARGUMENT_FILE },
         { "verify", NULL, "[FILE]", "read every table and compare it with the policy", 0, 1, command_verify, JUDGE_FABRIC, NULL,
-          { "local" } },
-        { "verify", "--local", "[FILE]", NULL, 0, 1, command_verify_local, JUDGE_HOST, NULL, {} },
+          { "local" }, .argument = ARGUMENT_FILE },
+        { "verify", "--local", "[FILE]", NULL, 0, 1, command_verify_local, JUDGE_HOST, NULL, {}, .argument = ARGUMENT_FILE },
         { "show", NULL, "[ports|partitions|matrix|held|vouches|port X]", "show what is in the tables, and what waits", 0, 0,
           command_show_ports, READ_FABRIC, NULL, {} },
-        { "show", "ports", "", NULL, 0, 0, command_show_ports, READ_FABRIC, NULL, {} },
-        { "show", "partitions", "", NULL, 0, 0, command_show_partitions, READ_FABRIC, NULL, {} },
-        { "show", "held", "", NULL, 0, 0, command_show_held, NEED_SETTINGS | NEED_POLICY | NEED_PLAN, NULL, {} },
-        { "show", "vouches", "", NULL, 0, 0, command_show_vouches, NEED_STORE, NULL, {} },
-        { "show", "matrix", "", NULL, 0, 0, command_show_matrix, READ_FABRIC, NULL, { "format" }, "dot" },
-        { "show", "port", "NODE|GUID", NULL, 1, 1, command_show_port, READ_FABRIC, session_choose_selected, {} },
+        { "show", "ports", "", "every endport with its P_Keys", 0, 0, command_show_ports, READ_FABRIC, NULL, {} },
+        { "show", "partitions", "", "every partition with the number of its members", 0, 0,
+          command_show_partitions, READ_FABRIC, NULL, {} },
+        { "show", "held", "", "what waits, for which ports, and why", 0, 0,
+          command_show_held, NEED_SETTINGS | NEED_POLICY | NEED_PLAN, NULL, {} },
+        { "show", "vouches", "", "the ports for which forget was used", 0, 0, command_show_vouches, NEED_STORE, NULL, {} },
+        { "show", "matrix", "", "who can talk to whom, by groups and partitions", 0, 0,
+          command_show_matrix, READ_FABRIC, NULL, { "format" }, "dot" },
+        { "show", "port", "NODE|GUID", "one endport, entry by entry", 1, 1,
+          command_show_port, READ_FABRIC, session_choose_selected, {}, .argument = ARGUMENT_SELECTOR },
         { "forget", NULL, "NODE|GUID...", "vouch that ports that do not answer hold nothing", 1, MAX_FORGET, command_forget,
-          NEED_CONFIRMATION | NEED_SETTINGS | NEED_TABLES | NEED_STORE_TO_WRITE, forget_choose, { "yes" } },
+          NEED_CONFIRMATION | NEED_SETTINGS | NEED_TABLES | NEED_STORE_TO_WRITE, forget_choose, { "yes" },
+          .argument = ARGUMENT_SELECTOR },
         { "import", NULL, "FILE", "convert OpenSM's partitions.conf to a policy", 1, 1, command_import,
-          NEED_SETTINGS | NEED_TOPOLOGY, NULL, { "topology", "opensm-config", "output" } },
+          NEED_SETTINGS | NEED_TOPOLOGY, NULL, { "topology", "opensm-config", "output" }, .argument = ARGUMENT_FILE },
         { "export", NULL, "opensm [FILE]", "convert the policy to a partitions.conf", 1, 2, NULL, 0, NULL,
           { "topology", "opensm-config", "output" } },
-        { "export", "opensm", "[FILE]", NULL, 0, 1, command_export, JUDGE_HOST, NULL, {} },
-        { "explain", NULL, "A B", "show whether two endports may talk, and why", 2, 2, command_explain, READ_FABRIC, explain_choose, {} },
+        { "export", "opensm", "[FILE]", "a partitions.conf for OpenSM", 0, 1,
+          command_export, JUDGE_HOST, NULL, {}, .argument = ARGUMENT_FILE },
+        { "explain", NULL, "A B", "show whether two endports may talk, and why", 2, 2,
+          command_explain, READ_FABRIC, explain_choose, {}, .argument = ARGUMENT_SELECTOR },
         { "env", NULL, "[PARTITION]", "print the settings by which programs on this host use a partition", 0, 1, command_env,
-          NEED_POLICY_IF_ANY, NULL, { "format" }, "sh" },
+          NEED_POLICY_IF_ANY, NULL, { "format" }, "sh", .argument = ARGUMENT_PARTITION },
         { "doctor", NULL, "[FILE]", "check whether this fabric is safe and this host set up right", 0, 1, command_doctor,
-          TAKES_POLICY, NULL, { "opensm-config" } },
+          TAKES_POLICY, NULL, { "opensm-config" }, .argument = ARGUMENT_FILE },
         { "status", NULL, "", "show what the daemon does and knows", 0, 0, command_status, 0, NULL, {} },
         { "reload", NULL, "", "make the daemon load both files again; waits for the result", 0, 0, command_reload, 0, NULL, {} },
         { "watch", NULL, "", "follow the daemon's events, until ^C", 0, 0, command_watch, 0, NULL, {} },
-        { "violations", NULL, "", "list P_Key violations, by sender", 0, 0, command_violations, 0, NULL, { "since", "node", "once" } },
+        { "violations", NULL, "", "list P_Key violations, by sender", 0, 0,
+          command_violations, 0, NULL, { "since", "node", "once" } },
         { "violations", "--once", "", NULL, 0, 0, command_violations_once, READ_FABRIC, session_choose_self, { "interval" } },
 };
 
