@@ -18,6 +18,10 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/command_verify.c \
 	src/pkeyctl/command_violations.c \
 	src/pkeyctl/commands.h \
+	src/pkeyctl/completion.c \
+	src/pkeyctl/completion.h \
+	src/pkeyctl/completion_names.c \
+	src/pkeyctl/completion_names.h \
 	src/pkeyctl/pkeyctl.c \
 	src/pkeyctl/plan_reach.c \
 	src/session/bus_client.c \

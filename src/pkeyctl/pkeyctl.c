@@ -4,6 +4,7 @@
 
 #include "config.h"
 #include "pkeyctl/commands.h"
+#include "pkeyctl/completion.h"
 #include "session/output.h"
 #include "shell/file.h"
 #include "util/nearest.h"
@@ -310,6 +311,10 @@ int main(int argc, char **argv)
         int r, status;
 
         r = file_take_standard();
+        if (r == 0 && argc > 1 && strcmp(argv[1], "complete") == 0) {
+                completion_answer(&(struct completion_table) { commands, ELEMENTS(commands), takes }, argc - 2, argv + 2);
+                return EXIT_DONE;
+        }
         if (r == 0)
                 r = context_init(&ctx, &options);
         if (r >= 0)

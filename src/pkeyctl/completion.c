@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyctl/completion.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "pkeyctl/completion_names.h"
+
+#define MAX_CANDIDATES 1000
+
+/* A command line, of which one word is to be completed: the one with the cursor. */
+struct line {
+        const struct completion_table *table;
+        char **words;                              /* words[0] is the program */
+        int n, cursor;                             /* cursor: at most n, a new word at the end */
+        bool after_dashes;                         /* "--" stands in front of the cursor */
+        const struct command_line_option *value_of; /* the cursor is in the value of this option */
+        uint32_t given;                            /* bit i: option i of options_line */
+        const char *values[COMMAND_LINE_MAX_OPTIONS];
+        const char *arguments[2];                  /* the first of those that belong to no option, without the cursor's word */
+        unsigned n_arguments, n_before;            /* how many; in front of the cursor */
+};
+
+/* --- reading the line ------------------------------------------------------------------------------------------------ */
+
+/* By its name, or a beginning of it that no other option has, as getopt_long() does. */
+static const struct command_line_option *find_option(const char *name, size_t n)
+{
+        const struct command_line_option *found = NULL;
+
+        for (const struct command_line_option *o = options_line.options; o < options_line.options + options_line.n; o++) {
+                if (strncmp(o->name, name, n) != 0)
+                        continue;
+                if (strlen(o->name) == n)
+                        return o;
+                if (found)
+                        return NULL;
+                found = o;
+        }
+        return found;
+}
+
+static const struct command_line_option *find_letter(char letter)
+{
+        for (const struct command_line_option *o = options_line.options; o < options_line.options + options_line.n; o++)
+                if (o->letter == letter)
+                        return o;
+        return NULL;
+}
+
+static void take_value(struct line *l, const struct command_line_option *o, const char *value)
+{
+        l->values[o - options_line.options] = value;
+}
+
+/* "--name", "--name=value". Returns the option whose value is the next word; NULL: none. */
+static const struct command_line_option *take_long(struct line *l, const char *name)
+{
+        size_t n = strcspn(name, "=");
+        const struct command_line_option *o = find_option(name, n);
+
+        if (!o)
+                return NULL;
+        l->given |= UINT32_C(1) << (o - options_line.options);
+        if (o->kind == COMMAND_LINE_FLAG)
+                return NULL;
+        if (!name[n])
+                return o;
+        take_value(l, o, name + n + 1);
+        return NULL;
+}
+
+/* "-q", "-vq", "-P1", "-P". */
+static const struct command_line_option *take_letters(struct line *l, const char *letters)
+{
+        for (; *letters; letters++) {
+                const struct command_line_option *o = find_letter(*letters);
+
+                if (!o)
+                        return NULL;
+                l->given |= UINT32_C(1) << (o - options_line.options);
+                if (o->kind != COMMAND_LINE_FLAG)
+                        return letters[1] ? NULL : o;
+        }
+        return NULL;
+}
+
+static void take_argument(struct line *l, int i)
+{
+        if (l->n_arguments < ELEMENTS(l->arguments))
+                l->arguments[l->n_arguments] = l->words[i];
+        l->n_arguments++;
+        l->n_before += i < l->cursor;
+}
+
+static void read_line(struct line *l)
+{
+        const struct command_line_option *expects = NULL;
+        bool after_dashes = false;
+
+        for (int i = 1; i <= l->n; i++) {
+                const char *word = i < l->n ? l->words[i] : NULL;
+
+                if (i == l->cursor) {
+                        l->value_of = expects;
+                        l->after_dashes = after_dashes;
+                        expects = NULL;
+                } else if (!word) {
+                        return;
+                } else if (expects) {
+                        take_value(l, expects, word);
+                        expects = NULL;
+                } else if (after_dashes || word[0] != '-' || !word[1]) {
+                        take_argument(l, i);
+                } else if (word[1] != '-') {
+                        expects = take_letters(l, word + 1);
+                } else if (word[2]) {
+                        expects = take_long(l, word + 2);
+                } else {
+                        after_dashes = true;
+                }
+        }
+}
+
+static bool is_given(const struct line *l, const char *option)
+{
+        const struct command_line_option *o = find_option(option, strlen(option));
+
+        return o && l->given & UINT32_C(1) << (o - options_line.options);
+}
+
+static const char *value_of(const struct line *l, const char *option)
+{
+        const struct command_line_option *o = find_option(option, strlen(option));
+
+        return o ? l->values[o - options_line.options] : NULL;
+}
+
+/* The row of the command on the line; NULL: none is there, or it does not exist. */
+static const struct command *find_command(const struct line *l)
+{
+        for (const struct command *c = l->table->commands; l->n_arguments > 0 && c < l->table->commands + l->table->n; c++)
+                if (!c->word && strcmp(c->name, l->arguments[0]) == 0)
+                        return c;
+        return NULL;
+}
+
+/* The next variant of a command; NULL: there are no more. */
+static const struct command *next_variant(const struct line *l, const struct command *c)
+{
+        return c + 1 < l->table->commands + l->table->n && c[1].word ? c + 1 : NULL;
+}
+
+static bool is_option(const char *word)
+{
+        return strncmp(word, "--", 2) == 0;
+}
+
+/* The variant that an option or the first argument chooses; else the command itself. *ret_has_words: an argument can choose one. */
+static const struct command *find_variant(const struct line *l, const struct command *parent, bool *ret_has_words)
+{
+        *ret_has_words = false;
+        for (const struct command *c = parent; (c = next_variant(l, c));) {
+                if (is_option(c->word) ? is_given(l, c->word + 2) : l->n_arguments > 1 && strcmp(c->word, l->arguments[1]) == 0)
+                        return c;
+                *ret_has_words |= !is_option(c->word);
+        }
+        return parent;
+}
+
+/* --- candidates ------------------------------------------------------------------------------------------------------ */
+
+static void add_commands(struct candidates *c, const struct line *l)
+{
+        for (size_t i = 0; i < l->table->n; i++)
+                if (!l->table->commands[i].word)
+                        candidates_add(c, l->table->commands[i].name, l->table->commands[i].summary, false);
+}
+
+static void add_variants(struct candidates *c, const struct line *l, const struct command *parent)
+{
+        for (const struct command *v = parent; (v = next_variant(l, v));)
+                if (!is_option(v->word))
+                        candidates_add(c, v->word, v->summary, false);
+}
+
+/* Those that the command takes, or without a command all, except those that the line has. */
+static void add_options(struct candidates *c, const struct line *l)
+{
+        const struct command *command = find_command(l);
+        bool has_words;
+
+        if (l->n_arguments > 0 && !command)
+                return;
+        if (command)
+                command = find_variant(l, command, &has_words);
+        for (size_t i = 0; i < options_line.n; i++) {
+                const struct command_line_option *o = &options_line.options[i];
+
+                if (!(l->given & UINT32_C(1) << i) && (!command || l->table->takes(command, o->name)))
+                        candidates_add(c, arena_printf(c->arena, "--%s", o->name) ?: "", o->help, false);
+        }
+}
+
+/* In a list of selectors, the last one is completed. */
+static void skip_list(struct candidates *c)
+{
+        size_t depth = 0, n = 0;
+
+        for (size_t i = 0; c->prefix[i]; i++) {
+                if (c->prefix[i] == '[')
+                        depth++;
+                else if (c->prefix[i] == ']' && depth > 0)
+                        depth--;
+                else if (c->prefix[i] == ',' && depth == 0)
+                        n = i + 1;
+        }
+        c->lead = arena_printf(c->arena, "%s%.*s", c->lead, (int) n, c->prefix) ?: "";
+        c->prefix += n;
+}
+
+static void add_names(struct candidates *c, const struct line *l, enum names_kind kind)
+{
+        completion_add_names(c, kind, value_of(l, "policy"), value_of(l, "state-dir"));
+}
+
+/* The formats of the command. */
+static void add_formats(struct candidates *c, const struct line *l)
+{
+        const struct command *command = find_command(l);
+        bool has_words;
+
+        if (command)
+                command = find_variant(l, command, &has_words);
+        if (command && command->format) {
+                candidates_add(c, command->format, NULL, false);
+                candidates_add(c, "json", NULL, false);
+        }
+}
+
+/* Returns a directive for the shell; NULL: the candidates are the answer. */
+static const char *add_value(struct candidates *c, const struct line *l, const struct command_line_option *o)
+{
+        const char *argument = o->argument ?: "";
+
+        if (strcmp(argument, "FILE") == 0)
+                return ":files";
+        if (strcmp(argument, "DIR") == 0)
+                return ":directories";
+        if (strcmp(argument, "NAME") == 0)
+                add_names(c, l, NAMES_PLAIN);
+        if (strcmp(argument, "FORMAT") == 0)
+                add_formats(c, l);
+        return NULL;
+}
+
+static const char *add_argument_of(struct candidates *c, const struct line *l, const struct command *command, unsigned index)
+{
+        if (index >= command->max_arguments)
+                return NULL;
+        switch (command->argument) {
+        case ARGUMENT_NONE:
+                return NULL;
+        case ARGUMENT_FILE:
+                return ":files";
+        case ARGUMENT_PARTITION:
+                add_names(c, l, NAMES_PARTITION);
+                return NULL;
+        case ARGUMENT_SELECTOR:
+                skip_list(c);
+                add_names(c, l, NAMES_SELECTOR);
+                return NULL;
+        }
+        return NULL;
+}
+
+static const char *add_arguments(struct candidates *c, const struct line *l)
+{
+        const struct command *parent, *command;
+        bool has_words;
+
+        if (l->n_before == 0) {
+                add_commands(c, l);
+                return NULL;
+        }
+        parent = find_command(l);
+        if (!parent)
+                return NULL;
+        command = find_variant(l, parent, &has_words);
+        if (has_words && l->n_before == 1) {
+                add_variants(c, l, parent);
+                return NULL;
+        }
+        if (command->word && !is_option(command->word))
+                return add_argument_of(c, l, command, l->n_before - 2);
+        return has_words ? NULL : add_argument_of(c, l, command, l->n_before - 1);
+}
+
+static const char *add_candidates(struct candidates *c, const struct line *l)
+{
+        const char *equals = strchr(c->prefix, '=');
+        const struct command_line_option *o = l->value_of;
+
+        if (o)
+                return add_value(c, l, o);
+        if (l->after_dashes || c->prefix[0] != '-')
+                return add_arguments(c, l);
+        if (!is_option(c->prefix) || !equals) {
+                add_options(c, l);
+                return NULL;
+        }
+        o = find_option(c->prefix + 2, (size_t) (equals - c->prefix) - 2);
+        if (!o || o->kind == COMMAND_LINE_FLAG)
+                return NULL;
+        c->lead = arena_strndup(c->arena, c->prefix, (size_t) (equals + 1 - c->prefix)) ?: "";
+        c->prefix = equals + 1;
+        return add_value(c, l, o);
+}
+
+/* --- the answer ------------------------------------------------------------------------------------------------------ */
+
+DEFINE_COMPARE(candidate_compare, struct candidate, strcmp(a->word, b->word) ?: strcmp(a->about ?: "", b->about ?: ""))
+
+/* Of too many, the last one stays: so what all printed ones begin with is what all begin with. */
+static void print_candidates(struct candidates *c)
+{
+        size_t n = 0;
+
+        SORT(c->items, c->n, candidate_compare);
+        for (size_t i = 0; i < c->n; i++)
+                if (n == 0 || strcmp(c->items[n - 1].word, c->items[i].word) != 0)
+                        c->items[n++] = c->items[i];
+        if (n > MAX_CANDIDATES) {
+                c->items[MAX_CANDIDATES - 1] = c->items[n - 1];
+                n = MAX_CANDIDATES;
+        }
+        for (size_t i = 0; i < n; i++)
+                printf("%s%s%s%s\n", c->lead, c->items[i].word, c->items[i].about ? "\t" : "", c->items[i].about ?: "");
+}
+
+/* Digits of an index of a word, or of the end. */
+static bool read_cursor(const char *text, int n, int *ret)
+{
+        char *end;
+        long value;
+
+        errno = 0;
+        value = strtol(text, &end, 10);
+        *ret = (int) value;
+        return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && value >= 1 && value <= n;
+}
+
+void completion_answer(const struct completion_table *table, int n, char **arguments)
+{
+        _cleanup_arena_ struct arena *arena = arena_new();
+        struct candidates c = { .arena = arena, .lead = "" };
+        struct line line = { .table = table, .words = arguments + 1, .n = n - 1 };
+        const char *directive;
+
+        if (!arena || n < 2 || !read_cursor(arguments[0], n - 1, &line.cursor))
+                return;
+        read_line(&line);
+        c.prefix = line.cursor < line.n ? line.words[line.cursor] : "";
+        directive = add_candidates(&c, &line);
+        if (!directive && c.n == 0)
+                directive = ":none";
+        if (directive)
+                puts(directive);
+        else
+                print_candidates(&c);
+}

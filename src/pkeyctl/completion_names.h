@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The candidates of completion, and those among them that are names: of the policy, and of ports that were seen once. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "util/arena.h"
+
+struct candidates {
+        struct arena *arena; /* borrowed; everything below is in it */
+        const char *lead;    /* the part of the word that stays as it is, before each candidate: "--node=", "node1," */
+        const char *prefix;  /* what candidates begin with */
+        struct candidate {
+                const char *word, *about;
+        } *items;
+        size_t n, allocated;
+};
+
+/* Adds a word, which is copied if `is_scratch`, if it begins with the prefix. about: borrowed; NULL: nothing. */
+void candidates_add(struct candidates *c, const char *word, const char *about, bool is_scratch);
+
+/* What names are for. */
+enum names_kind {
+        NAMES_PLAIN,    /* of hosts and switches */
+        NAMES_PARTITION,
+        NAMES_SELECTOR, /* hosts, @SWITCH, groups; GUIDs if the prefix begins like one */
+};
+
+/* Adds names from the policy and from the store, as far as both can be read. NULL: the default ones. Only names that a group could
+ * have (selector_name_problem()), because names from the fabric may be hostile to a shell. */
+void completion_add_names(struct candidates *c, enum names_kind kind, const char *policy, const char *state_dir);
