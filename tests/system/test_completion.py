@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Completion: what `pkeyctl complete` answers, line by line."""
+"""Completion: what `pkeyctl complete` answers, and that bash, zsh and fish offer that answer and evaluate nothing of it."""
 
 import json
 import os
+import pty
 import random
 import re
+import select
 import shutil
 import sqlite3
+import stat
 import subprocess
 import tempfile
+import time
 
-from harness import Skip, check, check_equal, main, program
+import madtrace
+from harness import PATIENCE, SOURCE, Fabric, Skip, check, check_equal, main, program, two_level
 
 POLICY = """\
 version: 1
@@ -214,6 +219,18 @@ def test_store_in_use():
         p.database.execute("COMMIT")
 
 
+def test_store_of_a_fabric():
+    """The names that pkeyctl stored itself."""
+    with Fabric(two_level(2, 1, 2), opensm=False) as fabric:
+        policy = "version: 1\npartitions: {a: {pkey: 0x0101, members: {ALL: full}}}\n"
+        fabric.apply(fabric.write("partitions.yaml", policy)).expect(0)
+        line = ["pkeyctl", "--policy", "none", "--state-dir", fabric.path("state"), "show", "port", ""]
+        r = fabric.run([program("pkeyctl"), "complete", "7", *line], trace="mads").expect(0)
+        check_equal([line.split("\t")[0] for line in r.out.splitlines()],
+                    sorted(["node%04d" % (i + 1) for i in range(4)] + ["@leaf01", "@leaf02", "@spine01"]), "names")
+        check_equal((r.err, madtrace.read(fabric.path("mads"))), ("", []), "what was sent")
+
+
 def test_only_reads():
     with Place() as p:
         p.store(["node0042 mlx5_0"])
@@ -292,6 +309,167 @@ def test_wrong_calls():
             p.lines(str(pick.randint(1, len(line) + 1)), "pkeyctl", *line)
 
 
+# --- shells -----------------------------------------------------------------------------------------------------------
+
+def script(name):
+    return os.path.join(SOURCE, "completions", name)
+
+
+BASH = r"""
+source "$1"
+compopt() { directive="compopt $*"; }
+COMP_LINE=$2 COMP_POINT=${#2} COMP_WORDS=("${@:3}") COMP_CWORD=$(($# - 3))
+COMP_WORDBREAKS=$' \t\n"\'@><=;|&(:'
+_pkeyctl
+printf '%s\n' "${COMPREPLY[@]}" ${directive:+"$directive"}
+"""
+
+
+def bash(p, line):
+    """Splits the line as bash does, and completes its last word."""
+    words = re.findall(r"\"[^\"]*\"?|'[^']*'?|[@=:]+|[^\s@=:]+", line)
+    if line[-1].isspace():
+        words.append("")
+    status, out, err = p.run("bash", "--norc", "-c", BASH, "bash", script("pkeyctl.bash"), line, *words)
+    check_equal((status, err), (0, ""), "bash: " + line)
+    return out.split("\n")[:-1] if out.strip() else []
+
+
+ZSH = r"""
+compadd() { print -rl -- "${(@P)argv[-1]}"; }
+_files() { print -r -- "_files $* $PREFIX"; }
+compset() { PREFIX=${PREFIX#${~2}}; }
+pkeyctl_completion() { source "$1"; }
+words=("${@:2}") CURRENT=$(($# - 1)) PREFIX=$argv[-1]
+_pkeyctl_file=$1
+pkeyctl_completion $1
+true
+"""
+
+
+def zsh(p, *words):
+    status, out, err = p.run("zsh", "-f", "-c", ZSH, "zsh", script("_pkeyctl"), "pkeyctl", *words)
+    check_equal((status, err), (0, ""), "zsh: %r" % (words,))
+    return out.splitlines()
+
+
+def fish(p, line):
+    status, out, err = p.run("fish", "--no-config", "-c", "source $argv[1]; complete -C $argv[2]", script("pkeyctl.fish"), line)
+    check_equal((status, err), (0, ""), "fish: " + line)
+    return [item.split("\t")[0] for item in out.splitlines()]
+
+
+# What is typed behind pkeyctl goes to a function, which shows it as the shell evaluated it; completion asks the program.
+SHOW = "pkeyctl() { printf '<%s>' \"$@\"; printf '%s\\n' .end; }; PS1='re''ady '\n"
+INTERACTIVE = {
+    "bash": (["bash", "--norc", "-i"], "bind 'set enable-bracketed-paste off'; source %s; " % script("pkeyctl.bash")),
+    "zsh": (["zsh", "-f", "-i"], "fpath=(%s $fpath); autoload -Uz compinit; compinit -u -D; unsetopt zle_bracketed_paste; "
+            % os.path.dirname(script("_pkeyctl"))),
+}
+
+
+def type_line(p, shell, line):
+    """Types a line in an interactive shell, with \t where a person presses Tab, and returns the words that become of it."""
+    arguments, setup = INTERACTIVE[shell]
+    child, fd = pty.fork()
+    if child == 0:
+        os.chdir(p.dir)
+        os.execvpe(arguments[0], arguments, dict(p.environment, TERM="dumb", COLUMNS="1000"))
+    out = ""
+    try:
+        for text, until in ((setup + SHOW, "ready "), (line + "\n", ".end\r\n")):
+            os.write(fd, text.encode())
+            out, end = "", time.monotonic() + PATIENCE
+            while until not in out:
+                check(select.select([fd], [], [], max(0, end - time.monotonic()))[0], "timeout in %s: %r" % (shell, out))
+                out += os.read(fd, 4096).decode(errors="replace")
+    finally:
+        os.close(fd)
+        os.waitpid(child, 0)
+    return re.findall(r"<(.*?)>", re.sub(r"\r\n?", "\n", out).split(".end")[-2].split("\n")[-1])
+
+
+def needs(shell):
+    if not shutil.which(shell):
+        raise Skip("%s is not installed (scripts/install-deps --test)" % shell)
+
+
+def test_bash():
+    needs("bash")
+    with Place() as p:
+        p.store(["node0042 mlx5_0", "MF0;leaf08:MSB7700/U1"])
+        where = "pkeyctl --policy partitions.yaml --state-dir=state "
+        check_equal(bash(p, "pkeyctl v"), ["verify", "violations"], "commands")
+        check_equal(bash(p, "pkeyctl show p"), ["partitions", "port", "ports"], "variants")
+        check_equal(bash(p, "pkeyctl xyz "), [], "nothing")
+        check_equal(bash(p, "pkeyctl check --top"), ["--topology"], "options")
+        check_equal(bash(p, "pkeyctl check "), ["compopt -o default"], "files")
+        check_equal(bash(p, "pkeyctl check --topology=/et"), ["compopt -o default"], "files in one word")
+        check_equal(bash(p, "pkeyctl check --state-dir "), ["compopt -o dirnames"], "directories")
+        check_equal(bash(p, where + "show port node"), ["node0001", "node0002", "node0003", "node0042"], "hosts")
+        check_equal(bash(p, where + "show port @le"), ["@leaf07", "@leaf08"], "switches")
+        check_equal(bash(p, where + "show port @"), ["@leaf07", "@leaf08"], "switches")
+        check_equal(bash(p, where + "show port oss01,@leaf08"), ["@leaf08"], "a list: what begins with the last @")
+        check_equal(bash(p, where + "violations --node=oss"), ["oss01", "oss02"], "what follows the =")
+        check_equal(bash(p, where + "violations --node="), ["leaf07", "leaf08", "node0001", "node0002", "node0003", "node0042",
+                                                            "oss01", "oss02"], "what follows the =")
+        check_equal(bash(p, where + "show port 'oss"), ["oss01", "oss02"], "a quote that is open")
+        check_equal(bash(p, "pkeyctl --policy 'partitions.yaml' show port oss"), ["oss01", "oss02"], "a quoted path")
+
+
+def test_zsh():
+    needs("zsh")
+    with Place() as p:
+        p.store(["node0042 mlx5_0", "MF0;leaf08:MSB7700/U1"])
+        where = ["--policy", "partitions.yaml", "--state-dir=state"]
+        check_equal(zsh(p, "v"), ["verify", "violations"], "commands")
+        check_equal(zsh(p, "xyz", ""), [], "nothing")
+        check_equal(zsh(p, "check", "--top"), ["--topology"], "options")
+        check_equal(zsh(p, "check", "x"), ["_files  x"], "files")
+        check_equal(zsh(p, "check", "--topology=x"), ["_files  x"], "files in one word")
+        check_equal(zsh(p, "check", "--state-dir", ""), ["_files -/ "], "directories")
+        check_equal(zsh(p, *where, "show", "port", "node"), ["node0001", "node0002", "node0003", "node0042"], "hosts")
+        check_equal(zsh(p, *where, "show", "port", "@"), ["@leaf07", "@leaf08"], "switches")
+        check_equal(zsh(p, *where, "violations", "--node=oss"), ["--node=oss01", "--node=oss02"], "in one word")
+        check_equal(zsh(p, "--policy", "'partitions.yaml'", "show", "port", "oss"), ["oss01", "oss02"], "a quoted path")
+
+
+def test_fish():
+    needs("fish")
+    with Place() as p:
+        p.store(["node0042 mlx5_0", "MF0;leaf08:MSB7700/U1"])
+        where = "pkeyctl --policy partitions.yaml --state-dir=state "
+        check_equal(fish(p, "pkeyctl v"), ["verify", "violations"], "commands")
+        check_equal(fish(p, "pkeyctl xyz "), [], "nothing")
+        check_equal(fish(p, "pkeyctl check --top"), ["--topology"], "options")
+        check_equal(fish(p, "pkeyctl check par"), ["partitions.yaml"], "files")
+        check_equal(fish(p, "pkeyctl check --topology=par"), ["--topology=partitions.yaml"], "files in one word")
+        check_equal(fish(p, "pkeyctl check --state-dir st"), ["state/"], "directories")
+        check_equal(fish(p, where + "show port node"), ["node0001", "node0002", "node0003", "node0042"], "hosts")
+        check_equal(fish(p, where + "show port @"), ["@leaf07", "@leaf08"], "switches")
+        check_equal(fish(p, where + "violations --node=oss"), ["--node=oss01", "--node=oss02"], "in one word")
+        check_equal(fish(p, "pkeyctl --policy 'partitions.yaml' show port oss"), ["oss01", "oss02"], "a quoted path")
+
+
+def test_typed():
+    """Real shells, with a terminal: what they insert into the line."""
+    with Place() as p:
+        p.store(["node0042 mlx5_0", "MF0;leaf08:MSB7700/U1"])
+        where = "pkeyctl --policy=partitions.yaml --state-dir=state "
+        for shell in INTERACTIVE:
+            if not shutil.which(shell):
+                continue
+            for typed, wanted in (("pkeyctl sh\tpo\t", "port"),
+                                  (where + "show port @leaf08\t", "@leaf08"), (where + "show port @leaf\t8", "@leaf08"),
+                                  (where + "show port oss01,@leaf08\t", "oss01,@leaf08"),
+                                  (where + "violations --node=node004\t", "--node=node0042"),
+                                  (where + "show port 'node004\t", "node0042"),
+                                  ("pkeyctl check --topology=part\t", "--topology=partitions.yaml"),
+                                  ("pkeyctl check part\t", "partitions.yaml"), ("pkeyctl --state-dir=st\t", "--state-dir=state")):
+                words = type_line(p, shell, typed)
+                check_equal(words[-1].rstrip("/"), wanted, "%s: %r becomes %r: the last word" % (shell, typed, words))
+
+
 # --- hostile names ----------------------------------------------------------------------------------------------------
 
 def test_hostile_names():
@@ -300,6 +478,49 @@ def test_hostile_names():
         p.store([name + " mlx5_0" for name in HOSTILE if name] + ["good mlx5_0"] + ["MF0;%s:X/U1" % name for name in HOSTILE])
         check_equal(p.answer("--policy", "none", "--state-dir", p.state, "show", "port", ""), ["good"], "names")
         check_equal(p.answer("--policy", "none", "--state-dir", p.state, "violations", "--node", ""), ["good"], "names")
+        for line, tool in (("show port ", bash), ("show port '", bash), ("show port ", fish)):
+            if shutil.which(tool.__name__):
+                check_equal(tool(p, "pkeyctl --policy none --state-dir state " + line), ["good"], tool.__name__)
+        check(not os.path.exists(os.path.join(p.dir, "hacked")), "a name was evaluated")
+
+
+def test_line_is_not_evaluated():
+    """Nor is what a person typed before Tab."""
+    with Place() as p:
+        for command in ("$(touch hacked)", "`touch hacked`", "(touch hacked)", "$((1))", "'$(touch hacked)'"):
+            if shutil.which("bash"):
+                bash(p, "pkeyctl --policy %s show port %s" % (command, command))
+            if shutil.which("zsh"):
+                zsh(p, "--policy", command, "show", "port", command)
+            if shutil.which("fish"):
+                fish(p, "pkeyctl --policy %s show port o" % command)
+        check(not os.path.exists(os.path.join(p.dir, "hacked")), "the line was evaluated")
+
+
+def test_hostile_answers():
+    """Even if pkeyctl printed such names, no shell would evaluate them."""
+    with Place() as p:
+        bin = os.path.join(p.dir, "bin")
+        os.mkdir(bin)
+        names = [name for name in HOSTILE if name and name != ":files"]
+        p.write("answer", "".join("%s\thost $(touch hacked)\n" % name for name in ["good", *names]))
+        pkeyctl = p.write("bin/pkeyctl", "#!/bin/sh\nexec cat '%s/answer'\n" % p.dir)
+        os.chmod(pkeyctl, stat.S_IRWXU)
+        p.environment["PATH"] = bin + ":" + p.environment["PATH"]
+        if shutil.which("bash"):
+            got = bash(p, "pkeyctl show port ")
+            status, out, _ = p.run("bash", "--norc", "-c", "printf '%s\\n' " + " ".join(got))
+            check_equal((status, out.splitlines()), (0, ["good", *names]), "what bash would insert, evaluated")
+        if shutil.which("zsh"):
+            check_equal(zsh(p, "show", "port", ""), ["good", *names], "zsh")
+        for shell in INTERACTIVE:
+            if shutil.which(shell):
+                p.write("answer", "$(touch hacked);x\thost\n")
+                check_equal(type_line(p, shell, "pkeyctl show port \t"), ["show", "port", "$(touch hacked);x"], shell)
+        if shutil.which("fish"):
+            p.write("answer", "good\t$(touch hacked)\n(touch hacked)\t$(touch hacked)\n")
+            check("good" in fish(p, "pkeyctl show port "), "fish")
+        check(not os.path.exists(os.path.join(p.dir, "hacked")), "a name was evaluated")
 
 
 if __name__ == "__main__":
