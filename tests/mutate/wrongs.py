@@ -1565,4 +1565,11 @@ WRONGS += [
     Wrong("poll-cleared-in-vain", POLL, "        if (result->outcome == MAD_ANSWERED)\n                (void) queue_push", "        if (result->outcome != MAD_TIMED_OUT)\n                (void) queue_push"),
     Wrong("poll-cleared-never-again", POLL, "        t->is_clearing[flight->counter] = false;\n", "        t->is_clearing[flight->counter] = result->outcome != MAD_ANSWERED;\n"),
     Wrong("poll-silent-by-counters-only", POLL, "p->t.targets[i].blocks[BLOCK_PORT_INFO].is_silent ||\n                                 ", ""),
+    Wrong("peek-of-the-next-prefix", "src/shell/sqlite_peek.c", "ret[n - 1]++;", "ret[n - 1] += 2;"),
+    Wrong("peek-leaves-a-wal", "src/shell/sqlite_peek.c", "in_use ? \"\" : \"&immutable=1\"", "in_use ? \"\" : \"\""),
+    Wrong("peek-ignores-the-wal", "src/shell/sqlite_peek.c", "in_use ? \"\" : \"&immutable=1\"", "in_use ? \"&immutable=1\" : \"&immutable=1\""),
+    Wrong("peek-while-it-is-replaced", "src/shell/sqlite_peek.c", "r = sqlite_files_lock(dir_fd, LOCK_SH, 0);", "r = 0;"),
+    Wrong("peek-at-a-newer-version", "src/shell/sqlite_peek.c", "== STORE_SCHEMA_VERSION ? 0", ">= STORE_SCHEMA_VERSION ? 0"),
+    Wrong("known-at-a-glance-keeps-escapes", "src/records/stored_records.c", "                p += *p == '\\\\';", "                p += 0;"),
+    Wrong("known-at-a-glance-is-cut", "src/records/stored_records.c", "length + 1 < SUBNET_NAME_SIZE", "length + 2 < SUBNET_NAME_SIZE"),
 ]
