@@ -5,6 +5,7 @@
 #include "control/reload.h"
 #include "control/sweep_steps.h"
 #include "events/event_text.h"
+#include "reach/reach_text.h"
 #include "util/text.h"
 
 /* How long after discovery a port that was absent counts as absent: reading the tables of others may take longer. */
@@ -220,6 +221,19 @@ static int make_plan(struct control *c, struct findings *findings)
 
 /* --- decide -------------------------------------------------------------------------------------------------------- */
 
+/* What a new policy changes in who can talk to whom, for the journal and for who asked for the reload. */
+static void note_reach(struct control *c, struct findings *findings)
+{
+        const struct generation *before = c->in_force;
+        const struct reach_names names = { c->sweep.generation->policy, before ? before->policy : NULL };
+        struct reach_changes changes;
+
+        if (reach_of_plan(c->sweep.arena, c->sweep.decision.plan, c->snapshot->observed, &changes) == 0)
+                reach_report(c->snapshot->subnet, &names, &changes, findings);
+        else
+                findings->out_of_memory = true;
+}
+
 /* Plans with one generation. Returns 0, -EAGAIN: a candidate was refused, the generation in force is next; -EBADMSG: refused;
  * -ENOMEM. */
 static int decide_by(struct control *c, struct generation *g, struct findings *findings)
@@ -233,8 +247,10 @@ static int decide_by(struct control *c, struct generation *g, struct findings *f
         r = make_plan(c, findings);
         if (r == -ENOMEM || !control_serves(c))
                 return r;
-        if (r == 0 && is_candidate)
+        if (r == 0 && is_candidate) {
+                note_reach(c, findings);
                 reload_accept(c);
+        }
         if (r < 0 && is_candidate && c->in_force) {
                 reload_refuse(c, findings);
                 return -EAGAIN;

@@ -31,6 +31,8 @@ static enum log_event event_of_finding(const struct finding *f)
                 return LOG_EVENT_ENFORCEMENT_OFF;
         if (f->code == FINDING_PLAN_BESIDE_SM)
                 return LOG_EVENT_BESIDE_SM;
+        if (f->code == FINDING_PLAN_REACH)
+                return LOG_EVENT_REACH;
         return LOG_EVENT_FINDING;
 }
 

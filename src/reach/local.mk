@@ -5,4 +5,6 @@ libpkeyd_core_la_SOURCES += \
 	src/reach/matrix.c \
 	src/reach/matrix.h \
 	src/reach/reach.c \
-	src/reach/reach.h
+	src/reach/reach.h \
+	src/reach/reach_text.c \
+	src/reach/reach_text.h

@@ -29,7 +29,7 @@ FLOW["verify"] = FLOW["apply"] | {"apply"}
 FLOW["doctor"] = FLOW["watch"] = FLOW["verify"] | {"verify"}
 FLOW["events"] = FLOW["watch"] | {"watch", "generation"}
 FLOW["host"] = FLOW["events"] | {"events"}
-FLOW["control"] = FLOW["host"] | {"host", "records", "discovery", "gate", "opensm", "", "store"}
+FLOW["control"] = FLOW["host"] | {"host", "records", "discovery", "gate", "opensm", "reach", "", "store"}
 FLOW["notices"] = FLOW["subnet"] | {"subnet"}
 FLOW["violations"] = FLOW["policy"] | {"policy"}
 FLOW["metrics"] = FLOW["violations"] | {"violations", "notices"}

@@ -7,6 +7,7 @@
 
 #include "../fabsim/prng.h"
 #include "reach/matrix.h"
+#include "reach/reach_text.h"
 #include "verify/explain.h"
 
 #define MAX_HOSTS 24
@@ -348,6 +349,49 @@ START_TEST(a_leaf_port_decides)
 }
 END_TEST
 
+/* --- words ----------------------------------------------------------------------------------------------------------- */
+
+static void expect_words(const struct reach_changes *r, unsigned i, const char *words)
+{
+        const char *text = reach_describe(arena, subnet, &(struct reach_names) {}, &r->lines[i]);
+
+        ck_assert_uint_lt(i, r->n_lines);
+        ck_assert_pstr_eq(text, words);
+}
+
+START_TEST(words)
+{
+        _cleanup_findings_ struct findings findings = {};
+        const struct reach_names names = {};
+        struct reach_changes r;
+
+        begin(8);
+        for (unsigned h = 0; h < 8; h++) {
+                PUT(0, h, h < 4 ? 0x8001 : 0x8002);
+                PUT(1, h, h < 3 ? 0x8001 : 0x8002);
+        }
+        r = compare();
+        expect_words(&r, 0, "h03: no longer with h[00-02] (0x0001); now with h[04-07] (0x0002)");
+        ck_assert_str_eq(reach_summarize(arena, &r), "3 pairs of ports lost, 4 gained; nothing else changes");
+        findings_init(&findings, arena);
+        reach_report(subnet, &names, &r, &findings);
+        ck_assert_uint_eq(findings.n, 2);
+        ck_assert_int_eq(findings.items[0].code, FINDING_PLAN_REACH);
+        ck_assert_int_eq(findings.items[0].severity, FINDING_NOTE);
+        ck_assert_str_eq(findings.items[0].text, "who can talk to whom: 3 pairs of ports lost, 4 gained; nothing else changes");
+        end();
+
+        begin(4);
+        for (unsigned h = 0; h < 4; h++) {
+                PUT(0, h, 0x8009, h == 3 ? 0x8001 : 0x0002);
+                PUT(1, h, 0x0009, h == 3 ? 0x8003 : h == 2 ? 0x8003 : 0x0002);
+        }
+        r = compare();
+        expect_words(&r, 0, "h[00-01]: no longer with each other and h[02-03] (0x0009)");
+        end();
+}
+END_TEST
+
 /* --- matrix ---------------------------------------------------------------------------------------------------------- */
 
 #define MAX_SETS 5
@@ -454,6 +498,7 @@ int main(void)
 
         tcase_add_loop_test(t, random_tables, 0, 20);
         tcase_add_loop_test(t, random_matrix, 0, 5);
+        tcase_add_test(t, words);
         tcase_add_test(t, sets_of_equal_ports);
         tcase_add_test(t, a_host_moves);
         tcase_add_test(t, a_partition_is_closed);

@@ -373,7 +373,7 @@ START_TEST(what_stands_beside_is_told)
         ck_assert_int_eq(give_candidate("sweep_interval: 1h\n", POLICY_2, 1), 0);
         next_sweep();
         ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
-        ck_assert_uint_eq(noted.n_findings, 1);
+        ck_assert_uint_eq(noted.n_findings, 1 + 2); /* and what changes */
         ck_assert_uint_eq(count_logged(LOG_EVENT_BESIDE_SM), 1);
 }
 END_TEST
@@ -457,7 +457,9 @@ START_TEST(warnings_of_the_files)
         expect_logged(LOG_EVENT_FINDING, "an odd file");
         next_sweep();
         ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
-        ck_assert_uint_eq(noted.n_findings, 1);
+        ck_assert_uint_eq(noted.n_findings, 1 + 2); /* and what changes */
+        ck_assert_uint_eq(count_logged(LOG_EVENT_REACH), 2);
+        expect_logged(LOG_EVENT_REACH, "with ");
 }
 END_TEST
 
