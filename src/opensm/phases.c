@@ -20,9 +20,6 @@ const char *opensm_phase_to_string(enum opensm_phase p)
 
 /* ---- sets of P_Keys -------------------------------------------------------------------------------------------- */
 
-/* The entries of one base: none, one, or both. */
-enum { NOTHING = 0, LIMITED = 1, FULL = 2 };
-
 /* A sorted copy. Returns 0 or -ENOMEM. */
 static int copy_set(struct arena *a, const struct p_key *keys, uint32_t n, const struct p_key **ret, uint32_t *ret_n)
 {
@@ -38,9 +35,9 @@ static int copy_set(struct arena *a, const struct p_key *keys, uint32_t n, const
 }
 
 /* Without allow_both OpenSM writes no limited entry for a base of which the port has the full one. */
-static unsigned level_seen(unsigned entries, bool allow_both)
+static enum membership level_seen(enum membership m, bool allow_both)
 {
-        return !allow_both && (entries & FULL) ? (unsigned) FULL : entries;
+        return !allow_both && membership_has_full(m) ? MEMBERSHIP_FULL : m;
 }
 
 /* What is left of two normalized sets while they are walked in parallel. */
@@ -51,20 +48,20 @@ struct set_pair {
         const struct opensm_bases *without; /* bases to ignore; NULL: none */
 };
 
-/* The entries of one base in both sets. */
+/* The membership in one base by both sets. */
 struct base_change {
         uint16_t base;
-        unsigned before, after;
+        enum membership before, after;
 };
 
-/* Removes the entries of a base from the beginning of a set, and returns them. */
-static unsigned take_entries(const struct p_key **keys, uint32_t *n, uint16_t base, bool allow_both)
+/* Removes the entries of a base from the beginning of a set, and returns the membership that they give. */
+static enum membership take_entries(const struct p_key **keys, uint32_t *n, uint16_t base, bool allow_both)
 {
-        unsigned entries = NOTHING;
+        enum membership m = MEMBERSHIP_NONE;
 
         for (; *n > 0 && p_key_base(**keys) == base; (*keys)++, (*n)--)
-                entries |= p_key_is_full(**keys) ? FULL : LIMITED;
-        return level_seen(entries, allow_both);
+                m |= p_key_is_full(**keys) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED;
+        return level_seen(m, allow_both);
 }
 
 /* The next base of both sets, ascending; false: there is none. Every port begins as at least a limited member of the default
@@ -79,8 +76,8 @@ static bool next_base(struct set_pair *s, struct base_change *ret)
         ret->base = MIN(before, after);
         ret->before = take_entries(&s->before, &s->n_before, ret->base, s->allow_both);
         ret->after = take_entries(&s->after, &s->n_after, ret->base, s->allow_both);
-        if (ret->base == P_KEY_DEFAULT_BASE && ret->before == NOTHING)
-                ret->before = LIMITED;
+        if (ret->base == P_KEY_DEFAULT_BASE && ret->before == MEMBERSHIP_NONE)
+                ret->before = MEMBERSHIP_LIMITED;
         return true;
 }
 
@@ -88,8 +85,8 @@ static bool next_base(struct set_pair *s, struct base_change *ret)
 static bool next_difference(struct set_pair *s, struct base_change *ret)
 {
         while (next_base(s, ret)) {
-                if (ret->base == P_KEY_DEFAULT_BASE && ret->after == NOTHING)
-                        ret->after = LIMITED;
+                if (ret->base == P_KEY_DEFAULT_BASE && ret->after == MEMBERSHIP_NONE)
+                        ret->after = MEMBERSHIP_LIMITED;
                 if (ret->before != ret->after && !(s->without && opensm_bases_have(s->without, ret->base)))
                         return true;
         }
@@ -202,23 +199,13 @@ struct filter {
         const struct partitions_file_port *given;
 };
 
-static unsigned entries_of_base(const struct p_key *entries, uint32_t n, struct p_key key)
-{
-        unsigned found = NOTHING;
-
-        for (uint32_t i = 0; i < n; i++)
-                if (p_key_is_used(entries[i]) && p_key_base(entries[i]) == p_key_base(key))
-                        found |= p_key_is_full(entries[i]) ? FULL : LIMITED;
-        return found;
-}
-
-/* The entries with which packets of this P_Key pass the filter, or may by now. */
-static unsigned passing_entries(const struct filter *f, struct p_key key)
+/* The membership with which packets of this base pass the filter, or may by now. */
+static enum membership passing_membership(const struct filter *f, uint16_t base)
 {
         if (!f->is_on)
-                return FULL;
-        return entries_of_base(f->entries, f->capacity, key) |
-               (f->given ? entries_of_base(f->given->keys, f->given->n_keys, key) : 0u);
+                return MEMBERSHIP_FULL;
+        return p_keys_membership(f->entries, f->capacity, base) |
+               (f->given ? p_keys_membership(f->given->keys, f->given->n_keys, base) : MEMBERSHIP_NONE);
 }
 
 /* OpenSM may have turned the filter on or off since the discovery, or the switch did not answer. */
@@ -239,11 +226,11 @@ static bool may_filter(const struct observed *observed, uint32_t port, const str
 
 /* True if the filter drops packets of this entry. Every file gives the limited entry of the default partition, so that one never
  * counts. */
-static bool is_dropped(unsigned passes, struct p_key key)
+static bool is_dropped(enum membership passes, struct p_key key)
 {
         if (p_key_is_full(key))
-                return !(passes & FULL);
-        return passes == NOTHING && p_key_base(key) != P_KEY_DEFAULT_BASE;
+                return !membership_has_full(passes);
+        return passes == MEMBERSHIP_NONE && p_key_base(key) != P_KEY_DEFAULT_BASE;
 }
 
 /* The transition begins with those of these entries that pass the filter. */
@@ -256,13 +243,14 @@ static int set_before_to_usable(struct arena *a, const struct p_key *entries, ui
                 return -ENOMEM;
         transition->n_before = 0;
         for (uint16_t i = 0; i < capacity; i++) {
-                unsigned passes = passing_entries(f, entries[i]);
+                uint16_t base = p_key_base(entries[i]);
+                enum membership passes = passing_membership(f, base);
 
                 if (!p_key_is_used(entries[i]))
                         continue;
                 transition->is_undecided |= !f->is_sure && is_dropped(passes, entries[i]);
-                if (passes != NOTHING)
-                        keys[transition->n_before++] = passes & FULL ? entries[i] : p_key_make(p_key_base(entries[i]), false);
+                if (passes != MEMBERSHIP_NONE)
+                        keys[transition->n_before++] = membership_has_full(passes) ? entries[i] : p_key_make(base, false);
         }
         transition->before = keys;
         return 0;
@@ -384,8 +372,8 @@ static int drop_unknown(struct arena *a, const struct opensm_tables *in_place, c
                         keys[n++] = transition->before[i];
         n_kept = n;
         for (uint32_t i = 0; i < n_given; i++) /* the port has the base, with another entry than the file gives */
-                if (entries_of_base(transition->before, transition->n_before, given->keys[i]) != NOTHING &&
-                    entries_of_base(keys, n_kept, given->keys[i]) == NOTHING)
+                if (p_keys_hold_base(transition->before, transition->n_before, p_key_base(given->keys[i])) &&
+                    !p_keys_hold_base(keys, n_kept, p_key_base(given->keys[i])))
                         keys[n++] = given->keys[i];
         transition->has_surplus = n_kept < transition->n_before;
         transition->before = keys;
@@ -402,8 +390,8 @@ static void keep_before(struct opensm_transition *transition)
 /* True if the port has the base of this given entry with another one, and pkeyd does not manage the base: the given entry stays. */
 static bool keeps_given(const struct p_key *final, uint16_t capacity, const struct desired_port *wanted, struct p_key given)
 {
-        return !p_keys_hold(final, capacity, given) && entries_of_base(final, capacity, given) != NOTHING &&
-               entries_of_base(wanted->wanted, wanted->n_wanted, given) == NOTHING;
+        return !p_keys_hold(final, capacity, given) && p_keys_hold_base(final, capacity, p_key_base(given)) &&
+               !p_keys_hold_base(wanted->wanted, wanted->n_wanted, p_key_base(given));
 }
 
 /* The transition ends with the plan's tables. An entry that pkeyd does not manage and that the leaf port drops is left out, because
@@ -590,20 +578,20 @@ int opensm_transitions_of_absent(struct arena *a, const struct opensm_absent *ab
 
 /* ---- phases ---------------------------------------------------------------------------------------------------- */
 
-/* The entries of one base after a phase, in a transition from `before` to `after`. */
-static unsigned entries_after(enum opensm_phase phase, unsigned before, unsigned after, bool allow_both)
+/* The membership in one base after a phase, in a transition from `before` to `after`. */
+static enum membership membership_after(enum opensm_phase phase, enum membership before, enum membership after, bool allow_both)
 {
         switch (phase) {
         case OPENSM_ADOPT:
                 return before;
         case OPENSM_REVOKE:
-                return after == NOTHING ? (unsigned) NOTHING : before;
+                return after == MEMBERSHIP_NONE ? MEMBERSHIP_NONE : before;
         case OPENSM_RAISE:
-                if (before == NOTHING || after == NOTHING)
-                        return NOTHING;
+                if (before == MEMBERSHIP_NONE || after == MEMBERSHIP_NONE)
+                        return MEMBERSHIP_NONE;
                 return level_seen(before | after, allow_both);
         case OPENSM_LOWER:
-                return before == NOTHING ? (unsigned) NOTHING : after;
+                return before == MEMBERSHIP_NONE ? MEMBERSHIP_NONE : after;
         case OPENSM_GRANT:
         case OPENSM_N_PHASES:
                 break;
@@ -612,13 +600,13 @@ static unsigned entries_after(enum opensm_phase phase, unsigned before, unsigned
 }
 
 /* The same without both entries in between: the new entry replaces the old one. */
-static unsigned exchanged_after(enum opensm_phase phase, unsigned before, unsigned after)
+static enum membership exchanged_after(enum opensm_phase phase, enum membership before, enum membership after)
 {
-        if (phase == OPENSM_RAISE && after != NOTHING)
-                return before == LIMITED && (after & FULL) ? (unsigned) FULL : before;
-        if (phase == OPENSM_LOWER && after == (FULL | LIMITED))
-                return before == after ? after : (unsigned) FULL;
-        return entries_after(phase, before, after, true);
+        if (phase == OPENSM_RAISE && after != MEMBERSHIP_NONE)
+                return before == MEMBERSHIP_LIMITED && membership_has_full(after) ? MEMBERSHIP_FULL : before;
+        if (phase == OPENSM_LOWER && after == MEMBERSHIP_BOTH)
+                return before == after ? after : MEMBERSHIP_FULL;
+        return membership_after(phase, before, after, true);
 }
 
 /* The port's set after one phase. The entries of the default partition are always exchanged: of two, OpenSM would move one away
@@ -633,16 +621,11 @@ static int compute_phase(struct arena *a, const struct opensm_transition *transi
 
         if (!keys)
                 return -ENOMEM;
-        while (next_base(&sets, &base)) {
-                unsigned entries = exchange || base.base == P_KEY_DEFAULT_BASE
-                                           ? exchanged_after(phase, base.before, base.after)
-                                           : entries_after(phase, base.before, base.after, allow_both);
-
-                if (entries & LIMITED)
-                        keys[n++] = p_key_make(base.base, false);
-                if (entries & FULL)
-                        keys[n++] = p_key_make(base.base, true);
-        }
+        while (next_base(&sets, &base))
+                n += p_keys_of_membership(base.base, exchange || base.base == P_KEY_DEFAULT_BASE
+                                                             ? exchanged_after(phase, base.before, base.after)
+                                                             : membership_after(phase, base.before, base.after, allow_both),
+                                          keys + n);
         *ret = (struct partitions_file_port) { transition->guid, transition->label, keys, n };
         return 0;
 }
@@ -924,11 +907,11 @@ static bool passes_all(const struct observed_table *t, const struct partitions_f
         const struct filter f = { .is_on = true, .entries = t->entries, .capacity = t->capacity };
 
         for (uint32_t i = 0; i < want->n_keys; i++) {
-                unsigned passes = passing_entries(&f, want->keys[i]);
+                enum membership passes = passing_membership(&f, p_key_base(want->keys[i]));
 
                 if (opensm_bases_have(without, p_key_base(want->keys[i])))
                         continue;
-                if (passes == NOTHING || (p_key_is_full(want->keys[i]) && !(passes & FULL)))
+                if (passes == MEMBERSHIP_NONE || (p_key_is_full(want->keys[i]) && !membership_has_full(passes)))
                         return false;
         }
         return true;
