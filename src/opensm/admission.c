@@ -67,11 +67,6 @@ static struct p_key other_membership(struct p_key key)
         return p_key_make(p_key_base(key), !p_key_is_full(key));
 }
 
-static bool has_base(const struct p_key *entries, uint32_t n, struct p_key key)
-{
-        return p_keys_hold(entries, n, key) || p_keys_hold(entries, n, other_membership(key));
-}
-
 /* Changes a table as OpenSM does: entries that stay keep their indexes, as do bases whose membership changes; new entries take free
  * indexes. */
 static void rewrite_table(struct p_key *table, uint16_t capacity, const struct p_key *want, uint32_t n)
@@ -265,7 +260,7 @@ static bool must_judge(const struct judgement *j, struct p_key key)
 /* True for the limited entry of the default partition that OpenSM adds with any file. */
 static bool is_default_membership(const struct knowledge_record *r, struct p_key key)
 {
-        return key.v == P_KEY_DEFAULT_BASE && !has_base(r->entries, r->capacity, key);
+        return key.v == P_KEY_DEFAULT_BASE && !p_keys_hold_base(r->entries, r->capacity, P_KEY_DEFAULT_BASE);
 }
 
 /* A full member behind a leaf port with the limited entry is full or limited, depending on the switch model. A file makes it
@@ -314,16 +309,6 @@ static void judge_write(struct knowledge *k, const struct file_write *w, struct 
         (void) knowledge_expect_block(k, w->record, w->block, w->entries);
 }
 
-static enum level level_in(const struct partitions_file_port *p, uint16_t base)
-{
-        enum level level = LEVEL_NONE;
-
-        for (uint32_t i = 0; i < p->n_keys; i++)
-                if (p_key_base(p->keys[i]) == base)
-                        level = MAX(level, p_key_is_full(p->keys[i]) ? LEVEL_FULL : LEVEL_LIMITED);
-        return level;
-}
-
 /* Refuses all bases in which a file adds entries to a port. */
 static void refuse_growth(const struct partitions_file_port *before, const struct partitions_file_port *after, struct judgement *j)
 {
@@ -350,14 +335,13 @@ static void judge_filter(struct knowledge *k, const struct filter_off *off, cons
 static void judge_arrival(const struct knowledge *k, const struct opensm_transition *transition,
                           const struct partitions_file_port *before, const struct partitions_file_port *after, struct judgement *j)
 {
-        const struct partitions_file_port policy = { .keys = transition->after, .n_keys = transition->n_after };
-
         for (uint32_t i = 0; i < after->n_keys; i++) {
                 uint16_t base = p_key_base(after->keys[i]);
-                enum level level = level_in(after, base);
+                enum level level = p_keys_level(after->keys, after->n_keys, base);
+                enum level final = p_keys_level(transition->after, transition->n_after, base);
 
-                if (must_judge(j, after->keys[i]) && level > level_in(before, base) &&
-                    knowledge_judge_arrival(k, transition->record, base, level_in(&policy, base), level) != RULE_ADMITS)
+                if (must_judge(j, after->keys[i]) && level > p_keys_level(before->keys, before->n_keys, base) &&
+                    knowledge_judge_arrival(k, transition->record, base, final, level) != RULE_ADMITS)
                         refuse(j, base);
         }
 }
@@ -431,7 +415,7 @@ static bool changes_held_base(const struct opensm_bases *held, const struct know
                 if (p_key_is_used(will) && opensm_bases_have(held, p_key_base(will)) && !p_keys_hold(t->entries, t->capacity, will))
                         return true;
                 if (p_key_is_used(was) && opensm_bases_have(held, p_key_base(was)) &&
-                    !has_base(w->entries, P_KEY_BLOCK_ENTRIES, was) &&
+                    !p_keys_hold_base(w->entries, P_KEY_BLOCK_ENTRIES, p_key_base(was)) &&
                     p_keys_hold(t->entries, t->capacity, was))
                         return true;
         }

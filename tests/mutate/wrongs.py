@@ -1106,7 +1106,7 @@ WRONGS += [
     Wrong("apply-lost-set-used-nothing", "src/apply/apply.c", "        apply_note_unanswered(ap, write_of(ap, i), t);\n", ""),
     Wrong("admission-nobody-is-made-member", ADMISSION, "        if (n == 0 || p_key_base(ret[n - 1]) != P_KEY_DEFAULT_BASE)\n", "        if (false)\n"),
     Wrong("admission-held-is-settled", ADMISSION, "                failed[port] = true;\n                seen->tables[port].source = TABLE_UNKNOWN;\n", "                failed[port] = true;\n"),
-    Wrong("admission-what-goes-is-gone", ADMISSION, "!has_base(w->entries, P_KEY_BLOCK_ENTRIES, was) &&", "false &&"),
+    Wrong("admission-what-goes-is-gone", ADMISSION, "!p_keys_hold_base(w->entries, P_KEY_BLOCK_ENTRIES, p_key_base(was)) &&", "false &&"),
     Wrong("records-cut-off-policy-is-whole", RECORDS, "if (!r->filling.damaged && r->filling.bytes.n != r->filling.size) {",
           "if (false) {"),
     Wrong("state-others-change-nothing", STATE, "                s->stale |= r > 0;\n", "                ;\n"),
