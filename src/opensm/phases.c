@@ -904,16 +904,9 @@ static bool holds_exactly(const struct observed_table *t, const struct partition
 static bool passes_all(const struct observed_table *t, const struct partitions_file_port *want,
                        const struct opensm_bases *without)
 {
-        const struct filter f = { .is_on = true, .entries = t->entries, .capacity = t->capacity };
-
-        for (uint32_t i = 0; i < want->n_keys; i++) {
-                enum membership passes = passing_membership(&f, p_key_base(want->keys[i]));
-
-                if (opensm_bases_have(without, p_key_base(want->keys[i])))
-                        continue;
-                if (passes == MEMBERSHIP_NONE || (p_key_is_full(want->keys[i]) && !membership_has_full(passes)))
+        for (uint32_t i = 0; i < want->n_keys; i++)
+                if (!opensm_bases_have(without, p_key_base(want->keys[i])) && !p_keys_cover(t->entries, t->capacity, want->keys[i]))
                         return false;
-        }
         return true;
 }
 
