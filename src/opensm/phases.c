@@ -317,11 +317,6 @@ static void begin_with(const struct partitions_file_port *given, struct opensm_t
         transition->n_before = given ? given->n_keys : 0;
 }
 
-static void begin_with_file(const struct opensm_tables *in_place, struct opensm_transition *transition)
-{
-        begin_with(find_given(in_place, transition->guid), transition);
-}
-
 /* What is known of a port that cannot be read. */
 enum last_known {
         LAST_READ,     /* what it held when it was read last */
@@ -346,8 +341,7 @@ static int set_before(struct arena *a, const struct observed *observed, uint32_t
 
         if (!is_behind_unread_filter(observed, port, k) && (was_read(t) || (known == LAST_READ && t->source == TABLE_ASSUMED)))
                 return set_before_by_table(a, observed, port, k, in_place, transition);
-        if (known != HOLDS_NOTHING)
-                begin_with_file(in_place, transition);
+        begin_with(known == HOLDS_NOTHING ? NULL : find_given(in_place, transition->guid), transition);
         return 0;
 }
 
@@ -496,20 +490,15 @@ static int set_before_by_knowledge(struct arena *a, const struct knowledge *k, c
 static int set_silent(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place,
                       const struct desired_port *wanted, struct opensm_transition *transition)
 {
+        enum last_known known = last_known(k, transition->record, in_place);
         int r = 0;
 
-        switch (last_known(k, transition->record, in_place)) {
-        case LAST_READ:
+        if (known != LAST_READ) {
+                begin_with(known == HOLDS_NOTHING ? NULL : find_given(in_place, transition->guid), transition);
+        } else {
                 r = set_before_by_knowledge(a, k, in_place, transition);
                 if (r == 0 && wanted)
                         r = drop_unknown(a, in_place, wanted, false, transition);
-                break;
-        case LAST_GIVEN:
-                begin_with_file(in_place, transition);
-                break;
-        case HOLDS_NOTHING:
-                transition->n_before = 0;
-                break;
         }
         keep_before(transition);
         transition->has_surplus = false;
