@@ -10,31 +10,26 @@
 
 /* ---- what OpenSM may write ------------------------------------------------------------------------------------- */
 
+/* A block of a table; or, for a switch port whose table is too small, that OpenSM turns its filter off. */
 struct file_write {
         uint32_t record;
-        uint16_t block;
+        uint32_t transition; /* of a filter */
+        bool is_filter;
+        bool was_unsure; /* of a filter: before, it was not known whether it is on */
         bool is_absent;  /* the port is absent: the write cuts off no traffic, and judge_arrival() judges it */
+        uint16_t block;
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
-};
-
-/* A switch port whose filter OpenSM turns off, because its table is too small. */
-struct filter_off {
-        uint32_t record, transition;
-        bool was_unsure; /* before, it was not known whether the filter is on */
 };
 
 struct writes {
         struct file_write *items;
         size_t n, n_allocated;
-        struct filter_off *filters;
-        size_t n_filters, n_filters_allocated;
-        size_t n_expected, n_filters_expected; /* how many of each are in the knowledge */
+        size_t n_expected; /* how many are in the knowledge */
 };
 
 static void writes_done(struct writes *w)
 {
         free(w->items);
-        free(w->filters);
 }
 #define _cleanup_writes_ _cleanup_(writes_done)
 
@@ -108,6 +103,14 @@ static bool is_expected(const struct knowledge_record *r, const struct file_writ
         return false;
 }
 
+static int add_write(struct writes *all, const struct file_write *w)
+{
+        if (VECTOR_GROW(NULL, all->items, all->n, all->n_allocated) < 0)
+                return -ENOMEM;
+        all->items[all->n++] = *w;
+        return 0;
+}
+
 /* Adds the writes to one table. A table that was never read has none: it may hold anything before and after. */
 static int add_table(struct writes *all, const struct knowledge *k, uint32_t record, const struct p_key *want, uint32_t n)
 {
@@ -123,17 +126,12 @@ static int add_table(struct writes *all, const struct knowledge *k, uint32_t rec
         memcpy(table, r->entries, r->capacity * sizeof(*table));
         rewrite_table(table, r->capacity, want, n);
         for (unsigned block = 0; block * P_KEY_BLOCK_ENTRIES < r->capacity; block++) {
-                struct file_write w = {
-                        .record = record, .block = (uint16_t) block, .is_absent = knowledge_is_gone(r),
-                };
+                struct file_write w = { record, .is_absent = knowledge_is_gone(r), .block = (uint16_t) block };
 
                 copy_block(r->entries, r->capacity, w.block, known);
                 copy_block(table, r->capacity, w.block, w.entries);
-                if (memcmp(known, w.entries, sizeof(known)) == 0 || is_expected(r, &w))
-                        continue;
-                if (VECTOR_GROW(NULL, all->items, all->n, all->n_allocated) < 0)
+                if (memcmp(known, w.entries, sizeof(known)) != 0 && !is_expected(r, &w) && add_write(all, &w) < 0)
                         return -ENOMEM;
-                all->items[all->n++] = w;
         }
         return 0;
 }
@@ -142,12 +140,9 @@ static int add_filter(struct writes *all, const struct knowledge *k, uint32_t re
 {
         const struct knowledge_record *r = knowledge_get(k, record);
 
-        if (!r->filters_unsure && !r->filters[SENDS] && !r->filters[RECEIVES])
-                return 0;
-        if (VECTOR_GROW(NULL, all->filters, all->n_filters, all->n_filters_allocated) < 0)
-                return -ENOMEM;
-        all->filters[all->n_filters++] = (struct filter_off) { record, transition, r->filters_unsure };
-        return 0;
+        const struct file_write off = { record, transition, .is_filter = true, .was_unsure = r->filters_unsure };
+
+        return r->filters_unsure || r->filters[SENDS] || r->filters[RECEIVES] ? add_write(all, &off) : 0;
 }
 
 /* The record of an endport's leaf port; KNOWLEDGE_NONE: it has none, or it cannot filter. */
@@ -198,15 +193,12 @@ static void retract_all(struct writes *all, struct knowledge *k)
 {
         while (all->n_expected > 0) {
                 const struct file_write *w = &all->items[--all->n_expected];
+                const struct knowledge_record *r = knowledge_get(k, w->record);
 
-                knowledge_retract_block(k, w->record, w->block, w->entries);
-        }
-        while (all->n_filters_expected > 0) {
-                const struct filter_off *off = &all->filters[--all->n_filters_expected];
-                const struct knowledge_record *r = knowledge_get(k, off->record);
-
-                if (!off->was_unsure)
-                        knowledge_see_filter(k, off->record, r->filters[SENDS], r->filters[RECEIVES]);
+                if (!w->is_filter)
+                        knowledge_retract_block(k, w->record, w->block, w->entries);
+                else if (!w->was_unsure)
+                        knowledge_see_filter(k, w->record, r->filters[SENDS], r->filters[RECEIVES]);
         }
 }
 
@@ -217,10 +209,11 @@ static int expect_all(struct writes *all, struct knowledge *k)
         for (; r == 0 && all->n_expected < all->n; all->n_expected += r == 0) {
                 const struct file_write *w = &all->items[all->n_expected];
 
-                r = knowledge_expect_block(k, w->record, w->block, w->entries);
+                if (w->is_filter)
+                        knowledge_send_filter(k, w->record);
+                else
+                        r = knowledge_expect_block(k, w->record, w->block, w->entries);
         }
-        for (; r == 0 && all->n_filters_expected < all->n_filters; all->n_filters_expected++)
-                knowledge_send_filter(k, all->filters[all->n_filters_expected].record);
         if (r < 0)
                 retract_all(all, k);
         return r;
@@ -317,7 +310,7 @@ static void refuse_growth(const struct partitions_file_port *before, const struc
                         refuse(j, p_key_base(after->keys[i]));
 }
 
-static void judge_filter(struct knowledge *k, const struct filter_off *off, const struct partitions_file_port *before,
+static void judge_filter(struct knowledge *k, const struct file_write *off, const struct partitions_file_port *before,
                          const struct partitions_file_port *after, struct judgement *j)
 {
         const bool before_sends = knowledge_get(k, off->record)->filters[SENDS];
@@ -366,13 +359,13 @@ static void judge_all(const struct opensm_phases *p, enum opensm_phase phase, en
         const struct partitions_file_port *before = opensm_phases_before(p, hold_from);
 
         judge_ports(k, p, phase, hold_from, j);
-        for (size_t i = 0; i < all->n; i++)
-                if (!all->items[i].is_absent)
-                        judge_write(k, &all->items[i], j);
-        for (size_t i = 0; i < all->n_filters; i++) {
-                const struct filter_off *off = &all->filters[i];
+        for (size_t i = 0; i < all->n; i++) {
+                const struct file_write *w = &all->items[i];
 
-                judge_filter(k, off, &before[off->transition], &p->tables[phase][off->transition], j);
+                if (w->is_filter)
+                        judge_filter(k, w, &before[w->transition], &p->tables[phase][w->transition], j);
+                else if (!w->is_absent)
+                        judge_write(k, w, j);
         }
 }
 
