@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "util/hash.h"
+#include "util/scan.h"
 #include "util/text.h"
 
 /* The head: a line for people, and a line for partitions_file_recognise. The checksum covers what is before HEAD_SUM and after the
@@ -335,48 +336,27 @@ int partitions_file_render(struct arena *a, const struct partitions_file *file, 
 
 /* ---- recognising ----------------------------------------------------------------------------------------------- */
 
-static bool begins_with(const char *bytes, size_t n, const char *word)
-{
-        return n >= strlen(word) && memcmp(bytes, word, strlen(word)) == 0;
-}
-
-static uint64_t read_number(const char *bytes, const char *end, unsigned base, const char **ret_end)
-{
-        uint64_t v = 0;
-
-        for (; bytes < end && digit_value(*bytes) < base; bytes++)
-                v = v * base + digit_value(*bytes);
-        *ret_end = bytes;
-        return v;
-}
-
 enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n, bool *ret_is_phase)
 {
-        const size_t digits = strlen(HEAD_SUM) + SUM_DIGITS;
-        const char *file_end = bytes + n, *own = n > 0 ? memchr(bytes, '\n', n) : NULL, *line_end, *number, *end, *generation_end;
+        const ptrdiff_t digits = strlen(HEAD_SUM) + SUM_DIGITS;
+        struct scan rest = { bytes, bytes + n }, people, own, tail;
+        bool is_phase, is_people = scan_word(&(struct scan) { bytes, bytes + n }, HEAD_PEOPLE);
+        uint64_t generation, wanted;
 
         if (ret_is_phase)
                 *ret_is_phase = false;
         /* the second line alone shows that pkeyd wrote it: the first may be the line that was edited */
-        if (!own)
+        if (!scan_line(&rest, &people) || !scan_line(&rest, &own) || !scan_word(&own, HEAD_OWN "generation ") ||
+            own.p == own.end || !isdigit((unsigned char) *own.p))
                 return PARTITIONS_FILE_FOREIGN;
-        own++;
-        if (!begins_with(own, (size_t) (file_end - own), HEAD_OWN "generation "))
-                return PARTITIONS_FILE_FOREIGN;
-        number = own + strlen(HEAD_OWN "generation ");
-        (void) read_number(number, file_end, 10, &generation_end);
-        if (generation_end == number)
-                return PARTITIONS_FILE_FOREIGN;
-        line_end = memchr(own, '\n', (size_t) (file_end - own));
-        if (!begins_with(bytes, n, HEAD_PEOPLE) || !line_end || (size_t) (line_end - own) < digits ||
-            !begins_with(line_end - digits, digits, HEAD_SUM))
+        if (!is_people || own.end == bytes + n || !scan_number(&own, 10, UINT64_MAX, &generation) || own.end - own.p < digits)
                 return PARTITIONS_FILE_EDITED;
-        number = line_end - SUM_DIGITS;
-        if (read_number(number, line_end, 16, &end) !=
-                            sum(bytes, (size_t) (line_end - digits - bytes), line_end + 1,
-                                (size_t) (file_end - line_end - 1)) || end != line_end)
+        tail = (struct scan) { own.end - digits, own.end };
+        is_phase = scan_word(&own, HEAD_PHASE);
+        if (!scan_word(&tail, HEAD_SUM) || !scan_number(&tail, 16, UINT64_MAX, &wanted) || tail.p != tail.end ||
+            wanted != sum(bytes, (size_t) (own.end - digits - bytes), rest.p, (size_t) (rest.end - rest.p)))
                 return PARTITIONS_FILE_EDITED;
         if (ret_is_phase)
-                *ret_is_phase = begins_with(generation_end, (size_t) (line_end - generation_end), HEAD_PHASE);
+                *ret_is_phase = is_phase;
         return PARTITIONS_FILE_INTACT;
 }
