@@ -373,21 +373,16 @@ static int make_default(struct reader *r, bool full)
 static int use_opensm_default(struct reader *r)
 {
         struct partitions_conf *c = r->conf;
-        struct ipoib *ipoib = arena_new_object(r->arena, struct ipoib);
         int e;
 
-        if (!ipoib)
-                return -ENOMEM;
         c->discarded = true;
         c->n_partitions = 0;
         memset(r->by_base, 0, sizeof(*r->by_base) * (P_KEY_BASE_MASK + 1));
         e = make_default(r, true);
         if (e < 0)
                 return e;
-        ipoib->broadcast = multicast_ipoib_default();
-        c->partitions[0].ipoib = ipoib;
         c->partitions[0].has_broadcast = true;
-        return 0;
+        return partitions_conf_ipoib(r) ? 0 : -ENOMEM;
 }
 
 static int read_all(struct reader *r, const char *bytes, size_t n)

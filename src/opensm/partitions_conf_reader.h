@@ -94,6 +94,8 @@ int partitions_conf_add_member(struct reader *r, struct partitions_conf_member m
 int partitions_conf_read_member(struct reader *r, const struct token *t);
 /* The rest of a line `mgid=...`, with flags from p on. Returns 0, -EBADMSG, -ENOMEM. */
 int partitions_conf_read_group(struct reader *r, const struct token *t, size_t p, size_t *ret_end);
+/* That of the open definition's partition, which is created if needed. NULL: out of memory. */
+struct ipoib *partitions_conf_ipoib(struct reader *r);
 /* Adds the broadcast group, if the open definition has the flag ipoib. Returns 0 or -ENOMEM. */
 int partitions_conf_add_broadcast(struct reader *r, const struct token *head);
 /* Warns if a P_Key, or what a definition does, is not what its author probably meant. */

@@ -258,7 +258,7 @@ static struct partitions_conf_partition *open_partition(const struct reader *r)
         return &r->conf->partitions[r->open.partition];
 }
 
-static struct ipoib *ipoib_of(struct reader *r)
+struct ipoib *partitions_conf_ipoib(struct reader *r)
 {
         struct partitions_conf_partition *p = open_partition(r);
 
@@ -278,7 +278,7 @@ int partitions_conf_add_broadcast(struct reader *r, const struct token *head)
 
         if (!r->open.ipoib)
                 return 0;
-        ipoib = ipoib_of(r);
+        ipoib = partitions_conf_ipoib(r);
         if (!ipoib)
                 return -ENOMEM;
         m = parameters_of(r, head->at, &r->open.flags);
@@ -322,7 +322,7 @@ static bool is_broadcast(const struct reader *r, const struct mgid *mgid)
 static int add_group(struct reader *r, const struct multicast_group *group)
 {
         struct partitions_conf_partition *p = open_partition(r);
-        struct ipoib *ipoib = ipoib_of(r);
+        struct ipoib *ipoib = partitions_conf_ipoib(r);
 
         if (!ipoib || VECTOR_GROW(r->arena, ipoib->groups, ipoib->n_groups, p->allocated_groups) < 0)
                 return -ENOMEM;
