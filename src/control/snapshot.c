@@ -43,11 +43,6 @@ int snapshot_prepare(struct snapshot *s)
         return observed_new(s->arena, s->subnet, &s->observed);
 }
 
-static bool could_not_be_read(const struct observed_table *t)
-{
-        return t->entries && t->source != TABLE_READ && t->failure != MAD_ANSWERED;
-}
-
 void snapshot_merge(struct snapshot *s, const struct observed *seen)
 {
         assert(seen->subnet == s->subnet);
@@ -60,7 +55,7 @@ void snapshot_merge(struct snapshot *s, const struct observed *seen)
                 if (from->source == TABLE_READ) {
                         memcpy(to->entries, from->entries, from->capacity * sizeof(from->entries[0]));
                         to->source = TABLE_READ;
-                } else if (!could_not_be_read(from)) {
+                } else if (!observed_table_failed(from)) {
                         continue; /* was not queried */
                 } else if (to->source == TABLE_READ) {
                         to->source = TABLE_ASSUMED;
@@ -82,7 +77,7 @@ int snapshot_learn(struct snapshot *s, struct knowledge *k, const struct observe
 void snapshot_reset_failed(struct snapshot *s)
 {
         for (uint32_t i = 0; i < s->subnet->n_ports; i++)
-                s->failed[i] = could_not_be_read(&s->observed->tables[i]);
+                s->failed[i] = observed_table_failed(&s->observed->tables[i]);
 }
 
 uint32_t snapshot_n_failed(const struct snapshot *s)

@@ -462,12 +462,9 @@ static void confirm_table(struct knowledge *k, uint32_t record, const struct obs
 static void doubt_unread(struct knowledge *k, const struct observed *seen)
 {
         for (uint32_t i = 0; i < seen->subnet->n_ports; i++) {
-                const struct observed_table *t = &seen->tables[i];
-                uint32_t record = KNOWLEDGE_NONE;
+                uint32_t record = knowledge_find_port(k, seen->subnet, i);
 
-                if (t->entries && t->source != TABLE_READ && t->failure != MAD_ANSWERED)
-                        record = knowledge_find_port(k, seen->subnet, i);
-                if (record != KNOWLEDGE_NONE)
+                if (record != KNOWLEDGE_NONE && observed_table_failed(&seen->tables[i]))
                         knowledge_doubt(k, record);
         }
 }

@@ -793,20 +793,13 @@ int opensm_phases_hold(struct arena *a, struct opensm_phases *p, enum opensm_pha
         return 0;
 }
 
-static bool failed_to_read(const struct observed *observed, uint32_t port)
-{
-        const struct observed_table *t = &observed->tables[port];
-
-        return t->entries && t->source != TABLE_READ && t->failure != MAD_ANSWERED;
-}
-
 static bool is_unread(const struct observed *observed, uint32_t port)
 {
         uint32_t peer = observed->subnet->ports[port].peer;
 
-        if (failed_to_read(observed, port))
+        if (observed_table_failed(&observed->tables[port]))
                 return true;
-        return may_be_filtered(observed->subnet, port) && (peer == SUBNET_NONE || failed_to_read(observed, peer));
+        return may_be_filtered(observed->subnet, port) && (peer == SUBNET_NONE || observed_table_failed(&observed->tables[peer]));
 }
 
 static void add_changed_bases(const struct opensm_phases *p, enum opensm_phase phase, uint32_t at, struct opensm_bases *bases)

@@ -37,6 +37,12 @@ int observed_new_of(struct arena *a, const struct subnet *subnet,
 /* Lives in the arena; borrows what `from` borrows. NULL: out of memory. */
 struct observed *observed_copy(struct arena *a, const struct observed *from);
 
+/* True if the port was asked for its table, which could not be read. */
+static inline bool observed_table_failed(const struct observed_table *t)
+{
+        return t->entries && t->source != TABLE_READ && t->failure != MAD_ANSWERED;
+}
+
 /* The number of entries in use. */
 static inline uint32_t observed_table_count(const struct observed_table *t)
 {

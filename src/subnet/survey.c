@@ -154,11 +154,6 @@ static uint64_t cookie_of(const struct survey *s, const struct conversation *c)
         return (uint64_t) port_of(s, c) << 16 | (is_identifying(c) ? NODE_INFO : c->block);
 }
 
-static bool could_not_be_read(const struct observed_table *t)
-{
-        return t->source != TABLE_READ && t->failure != MAD_ANSWERED;
-}
-
 /* Finds the same port in another survey, which may be of another snapshot. */
 static uint32_t find_in(const struct survey *s, const struct subnet_port *p, const struct observed *o)
 {
@@ -173,7 +168,7 @@ static uint8_t recall(const struct survey *s, const struct subnet_port *p, bool 
         uint32_t i = port == SUBNET_NONE ? SUBNET_NONE : old->conversation_of[port];
         const struct conversation *c = i == SUBNET_NONE ? NULL : &old->conversations[i];
 
-        *ret_failed = port != SUBNET_NONE && could_not_be_read(&old->observed->tables[port]);
+        *ret_failed = port != SUBNET_NONE && observed_table_failed(&old->observed->tables[port]);
         return c && c->first < c->end && old->ports[c->first] == port ? c->tries : 0;
 }
 
@@ -183,7 +178,7 @@ static bool failed_before(const struct survey *s, const struct subnet_port *p)
         const struct observed *o = s->options.before;
         uint32_t port = find_in(s, p, o);
 
-        return port != SUBNET_NONE && could_not_be_read(&o->tables[port]);
+        return port != SUBNET_NONE && observed_table_failed(&o->tables[port]);
 }
 
 static void set_retries(const struct survey *s, const struct subnet_port *p, struct conversation *c, struct mad_request *request)

@@ -751,7 +751,7 @@ WRONGS += [
     Wrong("opensm-switches-are-behind-switches", PHASES, "return subnet_port_is_behind_unknown(s, &s->ports[port]);", "return true;"),
     Wrong("opensm-incomplete-switch-lets-through", PHASES, " || is_incomplete_filter(s, &s->ports[peer]);", ";"),
     Wrong("opensm-incomplete-switch-filters-both-ways", PHASES, "->incomplete && (p->enforce_inbound || p->enforce_outbound);", "->incomplete && p->enforce_inbound && p->enforce_outbound;"),
-    Wrong("opensm-unseen-switch-was-read", PHASES, "(peer == SUBNET_NONE || failed_to_read(observed, peer))", "(peer != SUBNET_NONE && failed_to_read(observed, peer))"),
+    Wrong("opensm-unseen-switch-was-read", PHASES, "(peer == SUBNET_NONE || observed_table_failed(", "(peer != SUBNET_NONE && observed_table_failed("),
     Wrong("opensm-unread-goes-on", PHASES, "        if (!pair_was_read(observed, port)) {\n                keep_before(transition);\n                return 0;\n        }\n", ""),
     Wrong("opensm-vouch-is-ignored", PHASES, "        if (r && r->vouched)\n                return HOLDS_NOTHING;\n", ""),
     Wrong("opensm-silent-is-absent", PHASES, "                if (is_silent(k, transition->record))\n", "                if (false)\n"),
