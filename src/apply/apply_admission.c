@@ -166,7 +166,7 @@ static bool covers(const struct observed_table *t, const struct p_key *keys, siz
  * unanswered write may have left there, which may be of a base that is not in the policy and is kept. */
 static bool enforcement_must_wait(const struct apply *ap, uint32_t port)
 {
-        uint32_t peer = ap->plan->subnet->ports[port].peer, record;
+        uint32_t peer = ap->plan->subnet->ports[port].peer;
         const struct observed_table *mine = &ap->observed->tables[port], *its;
         const struct knowledge_record *r;
 
@@ -177,8 +177,7 @@ static bool enforcement_must_wait(const struct apply *ap, uint32_t port)
         its = &ap->observed->tables[peer];
         if (its->entries && !covers(mine, its->entries, its->capacity))
                 return true;
-        record = knowledge_find_port(ap->options.knowledge, ap->plan->subnet, peer);
-        r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(ap->options.knowledge, record);
+        r = knowledge_get(ap->options.knowledge, knowledge_find_port(ap->options.knowledge, ap->plan->subnet, peer));
         for (size_t i = 0; r && i < r->n_writes; i++)
                 if (r->writes[i].is_sent && !covers(mine, r->writes[i].entries, P_KEY_BLOCK_ENTRIES))
                         return true;

@@ -63,8 +63,7 @@ int sweep_learn_freed(struct control *c)
 
         for (uint32_t p = 0; s && r == 0 && p < s->n_ports; p++) {
                 const struct observed_table *was = &c->snapshot->observed->tables[p];
-                uint32_t record = knowledge_find_port(c->knowledge, s, p);
-                const struct knowledge_record *is = record == KNOWLEDGE_NONE ? NULL : knowledge_get(c->knowledge, record);
+                const struct knowledge_record *is = knowledge_get(c->knowledge, knowledge_find_port(c->knowledge, s, p));
 
                 for (uint16_t i = 0; r == 0 && was->entries && is && is->entries && i < MIN(was->capacity, is->capacity); i++)
                         if (p_key_is_used(was->entries[i]) && !p_key_is_used(is->entries[i]))

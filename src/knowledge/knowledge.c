@@ -66,8 +66,8 @@ struct knowledge_name knowledge_name_of(const struct subnet *s, const struct sub
 
 const struct knowledge_record *knowledge_get(const struct knowledge *k, uint32_t record)
 {
-        assert(record < k->n);
-        return &k->records[record];
+        assert(record == KNOWLEDGE_NONE || record < k->n);
+        return record == KNOWLEDGE_NONE ? NULL : &k->records[record];
 }
 
 uint32_t knowledge_n_records(const struct knowledge *k)

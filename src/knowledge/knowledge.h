@@ -135,7 +135,7 @@ struct knowledge *knowledge_copy(const struct knowledge *from);
 
 /* --- records ------------------------------------------------------------------------------------------------------------ */
 
-/* Valid until a record is added. */
+/* Valid until a record is added. NULL for KNOWLEDGE_NONE. */
 const struct knowledge_record *knowledge_get(const struct knowledge *k, uint32_t record);
 uint32_t knowledge_n_records(const struct knowledge *k);
 /* KNOWLEDGE_NONE: there is none. */

@@ -260,15 +260,13 @@ static bool is_default_membership(const struct knowledge_record *r, struct p_key
  * limited, which is no loss. */
 static bool was_limited_by_leaf(const struct knowledge *k, const struct file_write *w, uint16_t base)
 {
-        const struct knowledge_record *r = knowledge_get(k, w->record);
-        uint32_t end = r->other_end;
-        const struct knowledge_record *leaf = end == KNOWLEDGE_NONE ? NULL : knowledge_get(k, end);
+        const struct knowledge_record *r = knowledge_get(k, w->record), *leaf = knowledge_get(k, r->other_end);
         struct bounds through;
 
         if (!r->fresh || !leaf || leaf->name.kind != KNOWLEDGE_LEAF || leaf->filters_unsure || !leaf->filters[SENDS] ||
             !leaf->filters[RECEIVES])
                 return false;
-        through = knowledge_table_bounds(k, end, base);
+        through = knowledge_table_bounds(k, r->other_end, base);
         return through.has == LEVEL_LIMITED && through.may == LEVEL_LIMITED; /* writes to the leaf port are judged by themselves */
 }
 
@@ -418,7 +416,7 @@ static bool changes_held_base(const struct opensm_bases *held, const struct know
 static bool has_open_write(const struct opensm_bases *held, const struct knowledge *k, uint32_t record,
                            const struct observed_table *t)
 {
-        const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(k, record);
+        const struct knowledge_record *r = knowledge_get(k, record);
 
         for (size_t i = 0; r && r->entries && t->source == TABLE_READ && t->capacity == r->capacity && i < r->n_writes; i++)
                 if (r->writes[i].is_sent && changes_held_base(held, r, &r->writes[i], t))

@@ -211,9 +211,9 @@ static enum membership passing_membership(const struct filter *f, uint16_t base)
 /* OpenSM may have turned the filter on or off since the discovery, or the switch did not answer. */
 static bool is_filter_unsure(const struct observed *observed, uint32_t port, const struct knowledge *k)
 {
-        uint32_t record = knowledge_find_port(k, observed->subnet, port);
+        const struct knowledge_record *r = knowledge_get(k, knowledge_find_port(k, observed->subnet, port));
 
-        return record != KNOWLEDGE_NONE && knowledge_get(k, record)->filters_unsure;
+        return r && r->filters_unsure;
 }
 
 /* True if the switch port filters, or may, and its table is known. */
@@ -326,7 +326,7 @@ enum last_known {
 
 static enum last_known last_known(const struct knowledge *k, uint32_t record, const struct opensm_tables *in_place)
 {
-        const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(k, record);
+        const struct knowledge_record *r = knowledge_get(k, record);
 
         if (r && r->vouched)
                 return HOLDS_NOTHING;
@@ -458,26 +458,26 @@ int opensm_transitions_of_plan(struct arena *a, const struct plan *plan, const s
  * like any other. */
 static bool is_silent(const struct knowledge *k, uint32_t record)
 {
-        const struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : knowledge_get(k, record);
+        const struct knowledge_record *r = knowledge_get(k, record);
 
         return r && (r->presence == KNOWLEDGE_SILENT || (r->presence == KNOWLEDGE_ABSENT && r->may_be_silent));
 }
 
-/* The leaf port where a host was plugged in last; KNOWLEDGE_NONE: not known, or the record is of a switch. */
-static uint32_t find_last_leaf(const struct knowledge *k, const struct knowledge_record *r)
+/* The leaf port where a host was plugged in last; NULL: not known, or the record is of a switch. */
+static const struct knowledge_record *find_last_leaf(const struct knowledge *k, const struct knowledge_record *r)
 {
+        const struct subnet_place *last = r->places;
+
         if (r->name.number == 0 || r->n_places == 0)
-                return KNOWLEDGE_NONE;
-        return knowledge_find(k, (struct knowledge_name) { r->places[0].node, r->places[0].number, KNOWLEDGE_LEAF });
+                return NULL;
+        return knowledge_get(k, knowledge_find(k, (struct knowledge_name) { last->node, last->number, KNOWLEDGE_LEAF }));
 }
 
 /* The transition begins with the entries of the port that its last leaf port lets pass. */
 static int set_before_by_knowledge(struct arena *a, const struct knowledge *k, const struct opensm_tables *in_place,
                                    struct opensm_transition *transition)
 {
-        const struct knowledge_record *r = knowledge_get(k, transition->record);
-        uint32_t place = find_last_leaf(k, r);
-        const struct knowledge_record *leaf = place == KNOWLEDGE_NONE ? NULL : knowledge_get(k, place);
+        const struct knowledge_record *r = knowledge_get(k, transition->record), *leaf = find_last_leaf(k, r);
         struct filter f = {};
 
         if (leaf && leaf->entries && (leaf->filters[0] || leaf->filters[1] || leaf->filters_unsure))
