@@ -28,15 +28,9 @@ struct item {
         struct partitions_file_member member;
 };
 
-static int compare_items(const void *left, const void *right)
-{
-        const struct item *a = left, *b = right;
-        bool default_a = a->base == P_KEY_DEFAULT_BASE, default_b = b->base == P_KEY_DEFAULT_BASE;
-
-        if (default_a != default_b)
-                return default_a ? -1 : 1;
-        return ORDER(a->base, b->base) ?: ORDER(a->member.port.v, b->member.port.v);
-}
+/* The default partition comes first. */
+DEFINE_COMPARE(compare_items, struct item, ORDER(a->base != P_KEY_DEFAULT_BASE, b->base != P_KEY_DEFAULT_BASE) ?:
+               ORDER(a->base, b->base) ?: ORDER(a->member.port.v, b->member.port.v))
 
 /* Sorts, and merges the items of one port and base. Returns how many are left. */
 static size_t merge_items(struct item *items, size_t n)

@@ -8,15 +8,9 @@
 
 #define MAX_REPORTED 20
 
-const char *opensm_phase_to_string(enum opensm_phase p)
-{
-        static const char *const names[OPENSM_N_PHASES] = {
-                [OPENSM_ADOPT] = "adopt", [OPENSM_REVOKE] = "revoke", [OPENSM_RAISE] = "raise",
-                [OPENSM_LOWER] = "lower", [OPENSM_GRANT] = "grant",
-        };
-
-        return names[p];
-}
+DEFINE_WORDS(opensm_phase_to_string, enum opensm_phase, "unknown",
+             [OPENSM_ADOPT] = "adopt", [OPENSM_REVOKE] = "revoke", [OPENSM_RAISE] = "raise", [OPENSM_LOWER] = "lower",
+             [OPENSM_GRANT] = "grant")
 
 /* ---- sets of P_Keys -------------------------------------------------------------------------------------------- */
 

@@ -778,7 +778,7 @@ WRONGS += [
     Wrong("admission-no-doubt", ADMISSION, "                        knowledge_doubt(k, record);\n", "                        ;\n"),
     Wrong("admission-members-of-default-wait", ADMISSION, "if (!is_default_membership(r, w->entries[i]))", "if (true || !is_default_membership(r, w->entries[i]))"),
     Wrong("opensm-file-second-level-lost", FILE, "last->member.membership = MEMBERSHIP_BOTH;", "last->member.membership = items[i].member.membership;"),
-    Wrong("opensm-file-default-last", FILE, "return default_a ? -1 : 1;", "return default_a ? 1 : -1;"),
+    Wrong("opensm-file-default-last", FILE, "ORDER(a->base != P_KEY_DEFAULT_BASE, b->base != P_KEY_DEFAULT_BASE)", "ORDER(a->base == P_KEY_DEFAULT_BASE, b->base == P_KEY_DEFAULT_BASE)"),
     Wrong("opensm-file-sum-without-head", FILE, "sum(t->bytes, t->n, body->bytes, body->n)", "sum(NULL, 0, body->bytes, body->n)"),
     Wrong("opensm-file-index0-lost", FILE, "        ret->index0 = policy->partitions[i].index0;\n", ""),
     Wrong("opensm-file-sum-not-checked", FILE, " ||\n            wanted != sum(", " &&\n            wanted != sum("),
