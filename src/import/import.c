@@ -19,10 +19,9 @@ static void keep_one_index0(struct import *im)
                         p->index0 = false;
                 if (!p->index0)
                         continue;
-                if (!first) {
-                        first = p;
+                first = first ?: p;
+                if (p == first)
                         continue;
-                }
                 p->index0 = false;
                 report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_INDEX0, &(struct place) { p->source->where },
                            "%s has indx0 already: a policy puts only one partition at index 0 of its members' tables",
@@ -40,9 +39,8 @@ static void report_default(struct import *im)
         for (const struct partitions_conf_member *m = p->source->members; m; m = m->next)
                 if (m->where.line > 0)
                         place.where = m->where;
-        if (p->self != MEMBERSHIP_LIMITED && (p->self != MEMBERSHIP_NONE || p->all != MEMBERSHIP_LIMITED))
-                return;
-        if (!import_knows_self(im))
+        if (!import_knows_self(im) &&
+            (p->self == MEMBERSHIP_LIMITED || (p->self == MEMBERSHIP_NONE && p->all == MEMBERSHIP_LIMITED)))
                 report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_DIFFERENT, &place,
                            "OpenSM makes its own port a limited member of the default partition; by a policy that port "
                            "is always a full member, because otherwise no host could reach the subnet administrator");
@@ -74,7 +72,7 @@ static void report_losses(struct import *im)
 
                 if (p->ipoib && p->has_broadcast)
                         drop_groups(im, p);
-                if (p->ipoib && !p->has_broadcast)
+                else if (p->ipoib)
                         report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_MULTICAST, &(struct place) { p->where },
                                    "the multicast groups of %s are left out: in a policy they belong to `ipoib`, which "
                                    "this partition does not have",
@@ -153,16 +151,12 @@ static int convert(struct import *im, const char **ret)
                 im->partitions[i].source = &im->conf->partitions[i];
                 r = import_reduce(im, &im->partitions[i]);
         }
-        if (r == 0)
-                r = import_name_partitions(im);
+        r = r ?: import_name_partitions(im);
         for (uint32_t i = 0; i < im->n_partitions && r == 0; i++)
                 r = import_name_sets(im, &im->partitions[i]);
-        if (r == 0)
-                r = import_find_groups(im);
+        r = r ?: import_find_groups(im) ?: report_unknown(im);
         if (r < 0)
                 return r;
-        if (report_unknown(im) < 0)
-                return -ENOMEM;
         keep_one_index0(im);
         report_default(im);
         report_losses(im);
@@ -188,8 +182,7 @@ int import_convert(struct arena *a, const struct partitions_conf *conf, const st
         r = convert(&im, &yaml);
         finish = report_finish(&im.report);
         findings_sort(findings);
-        if (r == 0)
-                r = finish;
+        r = r ?: finish;
         if (r == 0)
                 *ret = yaml;
         return r;

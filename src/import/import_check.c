@@ -38,9 +38,8 @@ static int compare_partition(struct import *im, const struct import_partition *p
 {
         uint32_t example = SUBNET_NONE, n = 0;
         uint8_t *levels;
-        int r;
+        int r = partitions_conf_apply(im->arena, p->source, im->subnet, im->allow_both_pkeys, &levels);
 
-        r = partitions_conf_apply(im->arena, p->source, im->subnet, im->allow_both_pkeys, &levels);
         if (r < 0)
                 return r;
         for (uint32_t port = 0; port < im->subnet->n_ports; port++) {

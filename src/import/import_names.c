@@ -227,8 +227,7 @@ static int name_ports(struct namer *n, struct import_set *set)
                 else
                         set->guids[set->n_guids++] = p;
         }
-        if (r == 0)
-                r = add_hosts(n);
+        r = r ?: add_hosts(n);
         for (uint32_t i = 0; i < set->n_guids && r == 0; i++)
                 r = add_item(n, arena_printf(n->im->arena, "0x%016" PRIx64, set->guids[i]->guid.v));
         return r;

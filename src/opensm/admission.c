@@ -223,9 +223,8 @@ int opensm_expect(const struct opensm_phases *p, const struct partitions_file_po
                   struct knowledge *k)
 {
         _cleanup_writes_ struct writes all = {};
-        int r = gather_writes(p, tables, s, k, &all);
 
-        return r < 0 ? r : expect_all(&all, k);
+        return gather_writes(p, tables, s, k, &all) ?: expect_all(&all, k);
 }
 
 /* ---- the judgement --------------------------------------------------------------------------------------------- */
@@ -375,10 +374,8 @@ int opensm_admit(struct arena *a, struct opensm_phases *p, enum opensm_phase pha
         for (;;) {
                 _cleanup_writes_ struct writes all = {};
                 struct judgement j = { .held = &p->held };
-                int r = gather_writes(p, p->tables[phase], s, k, &all);
+                int r = gather_writes(p, p->tables[phase], s, k, &all) ?: expect_all(&all, k);
 
-                if (r == 0)
-                        r = expect_all(&all, k);
                 if (r < 0)
                         return r;
                 judge_all(p, phase, hold_from, &all, k, &j);

@@ -229,12 +229,8 @@ static int read_definition(struct reader *r, size_t p, size_t *ret_end)
                                      "after it as part of the same statement");
                 p++;
         }
-        if (!r->open.is_open) {
-                e = read_header(r, p, &p);
-                if (e < 0)
-                        return e;
-        }
-        return read_members(r, p, ret_end);
+        e = r->open.is_open ? 0 : read_header(r, p, &p);
+        return e ?: read_members(r, p, ret_end);
 }
 
 /* ---- lines ----------------------------------------------------------------------------------------------------- */
@@ -331,9 +327,7 @@ static int read_line(struct reader *r, const char *bytes, size_t n)
 
         r->line_number++;
         r->column = 1;
-        e = add_comment(r, bytes, n);
-        if (e == 0)
-                e = remember_source_line(r, bytes, n > 0 && bytes[n - 1] == '\n' ? n - 1 : n);
+        e = add_comment(r, bytes, n) ?: remember_source_line(r, bytes, n > 0 && bytes[n - 1] == '\n' ? n - 1 : n);
         while (e == 0 && offset < n && !r->discarded) {
                 size_t length = take_chunk(r, bytes + offset, n - offset);
 
@@ -390,9 +384,8 @@ static int read_all(struct reader *r, const char *bytes, size_t n)
         struct place whole = { .where = { r->conf->file, 1, 1 } };
         size_t offset = 0, length;
         const char *newline;
-        int e;
+        int e = make_default(r, false);
 
-        e = make_default(r, false);
         for (; e == 0 && offset < n; offset += length) {
                 newline = memchr(bytes + offset, '\n', n - offset);
                 length = newline ? (size_t) (newline - bytes) - offset + 1 : n - offset;
@@ -429,8 +422,7 @@ int partitions_conf_parse(struct arena *a, const char *file_name, const char *by
         report_init(&r->report, findings);
         e = read_all(r, bytes, n);
         finish = report_finish(&r->report);
-        if (e == 0)
-                e = finish;
+        e = e ?: finish;
         if (e == 0)
                 *ret = c;
         return e;

@@ -617,11 +617,9 @@ static int compute_phases(struct arena *a, const struct opensm_transition *trans
                           struct opensm_phases *ret)
 {
         struct set_pair sets = { .allow_both = ret->allow_both };
-        int r;
+        int r = copy_set(a, transition->before, transition->n_before, &sets.before, &sets.n_before) ?:
+                copy_set(a, transition->after, transition->n_after, &sets.after, &sets.n_after);
 
-        r = copy_set(a, transition->before, transition->n_before, &sets.before, &sets.n_before);
-        if (r == 0)
-                r = copy_set(a, transition->after, transition->n_after, &sets.after, &sets.n_after);
         for (enum opensm_phase phase = 0; phase < OPENSM_N_PHASES && r == 0; phase++)
                 r = compute_phase(a, transition, sets, phase, exchange, &ret->tables[phase][at]);
         return r;
