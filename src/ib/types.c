@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "ib/types.h"
 
+#include <string.h>
+
 #include "util/cleanup.h"
 
 int p_key_compare(const void *a, const void *b)
@@ -56,6 +58,15 @@ uint32_t p_keys_sort(struct p_key *keys, uint32_t n)
                 if (p_key_is_used(keys[i]) && (kept == 0 || keys[kept - 1].v != keys[i].v))
                         keys[kept++] = keys[i];
         return kept;
+}
+
+void p_keys_get_block(const struct p_key *table, uint16_t capacity, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES])
+{
+        size_t n = p_key_block_size(capacity, block);
+
+        memset(ret, 0, P_KEY_BLOCK_ENTRIES * sizeof(*ret));
+        if (n > 0)
+                memcpy(ret, table + (size_t) block * P_KEY_BLOCK_ENTRIES, n * sizeof(*ret));
 }
 
 uint32_t p_keys_count(const struct p_key *keys, uint32_t n)

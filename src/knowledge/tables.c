@@ -161,12 +161,6 @@ static void touch_block(struct touched *t, const struct p_key x[P_KEY_BLOCK_ENTR
                 }
 }
 
-static void get_block(const struct knowledge_record *r, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES])
-{
-        memset(ret, 0, P_KEY_BLOCK_ENTRIES * sizeof(*ret));
-        memcpy(ret, r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, p_key_block_size(r->capacity, block) * sizeof(*ret));
-}
-
 /* Entries behind the end of the table are ignored. */
 static bool blocks_equal(const struct knowledge_record *r, uint16_t block, const struct p_key *x, const struct p_key *y)
 {
@@ -191,7 +185,7 @@ static void find_touched(const struct knowledge *k, uint32_t record, uint16_t bl
         *ret = (struct touched) {
                 .all = r->vouched || knowledge_counts_is_wild(k, record, SENDS) || knowledge_counts_is_wild(k, record, RECEIVES),
         };
-        get_block(r, block, known);
+        p_keys_get_block(r->entries, r->capacity, block, known);
         touch_block(ret, known, entries);
         for (size_t i = 0; i < r->n_writes; i++)
                 if (r->writes[i].block == block && r->writes[i].is_sent)

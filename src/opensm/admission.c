@@ -85,14 +85,6 @@ static void rewrite_table(struct p_key *table, uint16_t capacity, const struct p
         }
 }
 
-static void copy_block(const struct p_key *table, uint16_t capacity, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES])
-{
-        size_t first = (size_t) block * P_KEY_BLOCK_ENTRIES;
-
-        for (size_t i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
-                ret[i] = first + i < capacity ? table[first + i] : (struct p_key) {};
-}
-
 /* The write was given to OpenSM before, and is not confirmed. */
 static bool is_expected(const struct knowledge_record *r, const struct file_write *w)
 {
@@ -128,8 +120,8 @@ static int add_table(struct writes *all, const struct knowledge *k, uint32_t rec
         for (unsigned block = 0; block * P_KEY_BLOCK_ENTRIES < r->capacity; block++) {
                 struct file_write w = { record, .is_absent = knowledge_is_gone(r), .block = (uint16_t) block };
 
-                copy_block(r->entries, r->capacity, w.block, known);
-                copy_block(table, r->capacity, w.block, w.entries);
+                p_keys_get_block(r->entries, r->capacity, w.block, known);
+                p_keys_get_block(table, r->capacity, w.block, w.entries);
                 if (memcmp(known, w.entries, sizeof(known)) != 0 && !is_expected(r, &w) && add_write(all, &w) < 0)
                         return -ENOMEM;
         }
@@ -289,7 +281,7 @@ static void judge_write(struct knowledge *k, const struct file_write *w, struct 
         struct p_key known[P_KEY_BLOCK_ENTRIES];
 
         knowledge_retract_block(k, w->record, w->block, w->entries);
-        copy_block(r->entries, r->capacity, w->block, known);
+        p_keys_get_block(r->entries, r->capacity, w->block, known);
         for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++)
                 if (known[i].v != w->entries[i].v) {
                         judge_key(k, w, known[i], j);
@@ -396,7 +388,7 @@ static bool changes_held_base(const struct opensm_bases *held, const struct know
 {
         struct p_key known[P_KEY_BLOCK_ENTRIES];
 
-        copy_block(r->entries, r->capacity, w->block, known);
+        p_keys_get_block(r->entries, r->capacity, w->block, known);
         for (unsigned i = 0; i < P_KEY_BLOCK_ENTRIES; i++) {
                 struct p_key was = known[i], will = w->entries[i];
 

@@ -59,15 +59,6 @@ struct observed *observed_copy(struct arena *a, const struct observed *from)
         return o->tables ? o : NULL;
 }
 
-void observed_table_get_block(const struct observed_table *t, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES])
-{
-        size_t n = p_key_block_size(t->capacity, block);
-
-        memset(ret, 0, P_KEY_BLOCK_ENTRIES * sizeof(*ret));
-        if (n > 0)
-                memcpy(ret, t->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, n * sizeof(*ret));
-}
-
 void observed_table_set_block(struct observed_table *t, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES])
 {
         size_t n = p_key_block_size(t->capacity, block);

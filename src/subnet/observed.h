@@ -55,7 +55,10 @@ static inline uint16_t observed_table_blocks(const struct observed_table *t)
 }
 
 /* Gets a whole block, with zeros behind the end of the table; sets one, and ignores what is behind the end. */
-void observed_table_get_block(const struct observed_table *t, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES]);
+static inline void observed_table_get_block(const struct observed_table *t, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES])
+{
+        p_keys_get_block(t->entries, t->capacity, block, ret);
+}
 void observed_table_set_block(struct observed_table *t, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 
 /* The index of the default partition in this port's table, of the full entry if there is one; -1: it has none, as far as is

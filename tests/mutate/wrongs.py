@@ -761,7 +761,7 @@ WRONGS += [
     Wrong("opensm-held-is-waited-for", PHASES, "p->allow_both, &p->held))", "p->allow_both, NULL))"),
     Wrong("admission-refuses-nothing", ADMISSION, "                if (!j.any)\n", "                if (true)\n"),
     Wrong("admission-others-are-not-written", ADMISSION, "                        r = knowledge_expect_block(k, w->record, w->block, w->entries);\n", "                        r = 0;\n"),
-    Wrong("admission-judges-itself-written", ADMISSION, "        knowledge_retract_block(k, w->record, w->block, w->entries);\n        copy_block(r->entries", "        copy_block(r->entries"),
+    Wrong("admission-judges-itself-written", ADMISSION, "        knowledge_retract_block(k, w->record, w->block, w->entries);\n        p_keys_get_block(r->entries", "        p_keys_get_block(r->entries"),
     Wrong("admission-old-entries-not-judged", ADMISSION, "                        judge_key(k, w, known[i], j);\n", ""),
     Wrong("admission-new-entries-not-judged", ADMISSION, "                                judge_key(k, w, w->entries[i], j);\n", "                                (void) j;\n"),
     Wrong("admission-switch-ports-not-written", ADMISSION, "        if (r == 0 && leaf != KNOWLEDGE_NONE)\n                r = add_leaf(all, k, leaf, i, keys, leaf_keys(keys, n));\n", "        (void) leaf, (void) add_leaf, (void) leaf_keys;\n"),
