@@ -860,19 +860,12 @@ int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, e
 static bool holds_exactly(const struct observed_table *t, const struct partitions_file_port *want, bool allow_both,
                           const struct opensm_bases *without)
 {
-        struct p_key keys[UINT8_MAX + 1];
-        struct p_key *all = t->capacity <= ELEMENTS(keys) ? keys : calloc(t->capacity, sizeof(*all));
-        uint32_t n;
-        bool same;
+        _cleanup_free_ struct p_key *all = malloc((t->capacity + 1u) * sizeof(*all));
 
         if (!all)
                 return false; /* the table is read again */
         memcpy(all, t->entries, t->capacity * sizeof(*all));
-        n = p_keys_sort(all, t->capacity);
-        same = are_equal((struct set_pair) { all, want->keys, n, want->n_keys, allow_both, without });
-        if (all != keys)
-                free(all);
-        return same;
+        return are_equal((struct set_pair) { all, want->keys, p_keys_sort(all, t->capacity), want->n_keys, allow_both, without });
 }
 
 static bool passes_all(const struct observed_table *t, const struct partitions_file_port *want,
