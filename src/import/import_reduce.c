@@ -72,13 +72,11 @@ static void gather(struct import *im, struct import_partition *p, struct covers 
         uint32_t order = 0;
 
         for (const struct partitions_conf_member *m = p->source->members; m; m = m->next) {
-                enum membership level = m->membership;
+                enum membership level = partitions_conf_membership(m->membership, im->allow_both_pkeys);
                 struct cover *c = m->who == PARTITIONS_CONF_ALL ? &covers->all : &covers->types[m->type];
 
                 order++;
                 p->index0 |= m->index0;
-                if (level == MEMBERSHIP_BOTH && !im->allow_both_pkeys)
-                        level = MEMBERSHIP_FULL;
                 if (m->who == PARTITIONS_CONF_ALL || m->who == PARTITIONS_CONF_TYPE)
                         *c = (struct cover) { level, order, m->where };
                 else {

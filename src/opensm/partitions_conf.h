@@ -90,6 +90,12 @@ static inline uint32_t partitions_conf_self_port(const struct subnet *s)
         return s->sm != SUBNET_NONE ? s->sm : s->self;
 }
 
+/* Without allow_both_pkeys OpenSM gives a port with the full entry of a base not the limited one, too. */
+static inline enum membership partitions_conf_membership(enum membership m, bool allow_both_pkeys)
+{
+        return m == MEMBERSHIP_BOTH && !allow_both_pkeys ? MEMBERSHIP_FULL : m;
+}
+
 /* The members of one partition in a fabric: *ret has an enum membership for each port of the subnet, in the arena. Without
  * allow_both_pkeys `both` is full. Returns 0 or -ENOMEM. */
 int partitions_conf_apply(struct arena *a, const struct partitions_conf_partition *partition, const struct subnet *subnet,

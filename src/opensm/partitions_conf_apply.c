@@ -41,8 +41,7 @@ int partitions_conf_apply(struct arena *a, const struct partitions_conf_partitio
         if (!levels)
                 return -ENOMEM;
         for (const struct partitions_conf_member *m = partition->members; m; m = m->next)
-                apply_member(m, subnet, m->membership == MEMBERSHIP_BOTH && !allow_both_pkeys ? MEMBERSHIP_FULL
-                                                                                                : m->membership, levels);
+                apply_member(m, subnet, partitions_conf_membership(m->membership, allow_both_pkeys), levels);
         *ret = levels;
         return 0;
 }

@@ -28,12 +28,6 @@ static int copy_set(struct arena *a, const struct p_key *keys, uint32_t n, const
         return 0;
 }
 
-/* Without allow_both OpenSM writes no limited entry for a base of which the port has the full one. */
-static enum membership level_seen(enum membership m, bool allow_both)
-{
-        return !allow_both && membership_has_full(m) ? MEMBERSHIP_FULL : m;
-}
-
 /* What is left of two normalized sets while they are walked in parallel. */
 struct set_pair {
         const struct p_key *before, *after;
@@ -55,7 +49,7 @@ static enum membership take_entries(const struct p_key **keys, uint32_t *n, uint
 
         for (; *n > 0 && p_key_base(**keys) == base; (*keys)++, (*n)--)
                 m |= p_key_is_full(**keys) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED;
-        return level_seen(m, allow_both);
+        return partitions_conf_membership(m, allow_both);
 }
 
 /* The next base of both sets, ascending; false: there is none. Every port begins as at least a limited member of the default
@@ -572,7 +566,7 @@ static enum membership membership_after(enum opensm_phase phase, enum membership
         case OPENSM_RAISE:
                 if (before == MEMBERSHIP_NONE || after == MEMBERSHIP_NONE)
                         return MEMBERSHIP_NONE;
-                return level_seen(before | after, allow_both);
+                return partitions_conf_membership(before | after, allow_both);
         case OPENSM_LOWER:
                 return before == MEMBERSHIP_NONE ? MEMBERSHIP_NONE : after;
         case OPENSM_GRANT:
