@@ -128,18 +128,14 @@ static int discard_member(struct reader *r, const struct token *t)
 
 static int open_definition(struct reader *r, struct token *head, const char *name, uint16_t base)
 {
-        struct partitions_conf_partition *p = NULL;
-        bool generated = false;
+        struct partitions_conf_partition *p = base == 0 && name ? find_by_name(r, name) : NULL;
+        bool generated = base == 0 && !p;
         uint32_t before = r->conf->n_partitions;
 
-        if (base == 0 && name)
-                p = find_by_name(r, name);
-        if (base == 0 && !p) {
+        if (generated)
                 base = assign_base(r);
-                generated = true;
-                if (base == 0)
-                        return discard(r, head->at, "no P_Key is left for a partition without one", NULL);
-        }
+        if (generated && base == 0)
+                return discard(r, head->at, "no P_Key is left for a partition without one", NULL);
         p = p ?: get_partition(r, name, base, head->at);
         if (!p)
                 return -ENOMEM;
