@@ -156,12 +156,15 @@ int opensm_tables_of_file(struct arena *a, const struct partitions_conf *conf, s
         return group_grants(a, grants, n, ret);
 }
 
-/* NULL: the file does not name the port, or there is no file. */
+/* What a file gives a port that it does not name. */
+static const struct partitions_file_port nothing_given;
+
+/* nothing_given: the file does not name the port, or there is no file. */
 static const struct partitions_file_port *find_given(const struct opensm_tables *t, struct guid guid)
 {
         uint32_t i = t ? LOWER_BOUND(port, t->ports, t->n_ports, port->guid.v < guid.v) : 0;
 
-        return t && i < t->n_ports && t->ports[i].guid.v == guid.v ? &t->ports[i] : NULL;
+        return t && i < t->n_ports && t->ports[i].guid.v == guid.v ? &t->ports[i] : &nothing_given;
 }
 
 /* ---- transitions ----------------------------------------------------------------------------------------------- */
@@ -178,7 +181,7 @@ static bool is_known(const struct observed_table *t)
 }
 
 /* A leaf port that filters, or may. given: what the file in place gives its peer, which OpenSM may have written to the leaf port
- * since its table was read; NULL: nothing, or it was read since. */
+ * since its table was read; nothing_given if it was read since. */
 struct filter {
         bool is_on;   /* or may be */
         bool is_sure; /* is_on is certain */
@@ -192,8 +195,7 @@ static enum membership passing_membership(const struct filter *f, uint16_t base)
 {
         if (!f->is_on)
                 return MEMBERSHIP_FULL;
-        return p_keys_membership(f->entries, f->capacity, base) |
-               (f->given ? p_keys_membership(f->given->keys, f->given->n_keys, base) : MEMBERSHIP_NONE);
+        return p_keys_membership(f->entries, f->capacity, base) | p_keys_membership(f->given->keys, f->given->n_keys, base);
 }
 
 /* OpenSM may have turned the filter on or off since the discovery, or the switch did not answer. */
@@ -256,7 +258,7 @@ static int set_before_by_table(struct arena *a, const struct observed *observed,
                 bool is_sure = !is_filter_unsure(observed, peer, k);
 
                 f = (struct filter) { true, is_sure, filter->entries, filter->capacity,
-                                      is_sure && was_read(filter) ? NULL : find_given(in_place, transition->guid) };
+                                      is_sure && was_read(filter) ? &nothing_given : find_given(in_place, transition->guid) };
         }
         return set_before_to_usable(a, t->entries, t->capacity, &f, transition);
 }
@@ -301,8 +303,8 @@ static bool is_behind_unread_filter(const struct observed *observed, uint32_t po
 
 static void begin_with(const struct partitions_file_port *given, struct opensm_transition *transition)
 {
-        transition->before = given ? given->keys : NULL;
-        transition->n_before = given ? given->n_keys : 0;
+        transition->before = given->keys;
+        transition->n_before = given->n_keys;
 }
 
 /* What is known of a port that cannot be read. */
@@ -329,7 +331,7 @@ static int set_before(struct arena *a, const struct observed *observed, uint32_t
 
         if (!is_behind_unread_filter(observed, port, k) && (was_read(t) || (known == LAST_READ && t->source == TABLE_ASSUMED)))
                 return set_before_by_table(a, observed, port, k, in_place, transition);
-        begin_with(known == HOLDS_NOTHING ? NULL : find_given(in_place, transition->guid), transition);
+        begin_with(known == HOLDS_NOTHING ? &nothing_given : find_given(in_place, transition->guid), transition);
         return 0;
 }
 
@@ -340,20 +342,20 @@ static int drop_unknown(struct arena *a, const struct opensm_tables *in_place, c
                         struct opensm_transition *transition)
 {
         const struct partitions_file_port *given = find_given(in_place, transition->guid);
-        uint32_t n_given = given ? given->n_keys : 0, n = 0, n_kept;
+        uint32_t n = 0, n_kept;
         struct p_key *keys;
 
-        if (!in_place || (is_read && (in_place->is_done || n_given == 0)))
+        if (!in_place || (is_read && (in_place->is_done || given->n_keys == 0)))
                 return 0;
-        keys = arena_new_array(a, struct p_key, transition->n_before + n_given);
+        keys = arena_new_array(a, struct p_key, transition->n_before + given->n_keys);
         if (!keys)
                 return -ENOMEM;
         for (uint32_t i = 0; i < transition->n_before; i++)
-                if ((given && p_keys_hold(given->keys, n_given, transition->before[i])) ||
+                if (p_keys_hold(given->keys, given->n_keys, transition->before[i]) ||
                     p_keys_hold(wanted->wanted, wanted->n_wanted, transition->before[i]))
                         keys[n++] = transition->before[i];
         n_kept = n;
-        for (uint32_t i = 0; i < n_given; i++) /* the port has the base, with another entry than the file gives */
+        for (uint32_t i = 0; i < given->n_keys; i++) /* the port has the base, with another entry than the file gives */
                 if (p_keys_hold_base(transition->before, transition->n_before, p_key_base(given->keys[i])) &&
                     !p_keys_hold_base(keys, n_kept, p_key_base(given->keys[i])))
                         keys[n++] = given->keys[i];
@@ -482,7 +484,7 @@ static int set_silent(struct arena *a, const struct knowledge *k, const struct o
         int r = 0;
 
         if (known != LAST_READ) {
-                begin_with(known == HOLDS_NOTHING ? NULL : find_given(in_place, transition->guid), transition);
+                begin_with(known == HOLDS_NOTHING ? &nothing_given : find_given(in_place, transition->guid), transition);
         } else {
                 r = set_before_by_knowledge(a, k, in_place, transition);
                 if (r == 0 && wanted)
@@ -649,9 +651,7 @@ static bool changes_port(const struct opensm_phases *p, enum opensm_phase phase,
 /* Without a file, every port has what OpenSM gives a port that no file names. */
 static bool differs_from_file(const struct opensm_phases *p, uint32_t at)
 {
-        static const struct partitions_file_port unnamed;
-
-        return !are_equal(pair_of(p->in_place ? &p->in_place[at] : &unnamed, &p->tables[OPENSM_ADOPT][at], p->allow_both));
+        return !are_equal(pair_of(p->in_place ? &p->in_place[at] : &nothing_given, &p->tables[OPENSM_ADOPT][at], p->allow_both));
 }
 
 static void find_needed(struct opensm_phases *p)
@@ -673,12 +673,8 @@ static int copy_in_place(struct arena *a, const struct opensm_tables *in_place, 
         ports = arena_new_array(a, struct partitions_file_port, p->n_ports);
         if (!ports)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < p->n_ports; i++) {
-                const struct partitions_file_port *found = find_given(in_place, p->transitions[i].guid);
-
-                if (found)
-                        ports[i] = *found;
-        }
+        for (uint32_t i = 0; i < p->n_ports; i++)
+                ports[i] = *find_given(in_place, p->transitions[i].guid);
         p->in_place = ports;
         return 0;
 }
