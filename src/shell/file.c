@@ -26,6 +26,13 @@ int file_take_standard(void)
         return 0;
 }
 
+char *file_path(const char *dir, const char *name)
+{
+        char *path;
+
+        return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
+}
+
 int file_open(const char *path)
 {
         /* O_NONBLOCK: opening a FIFO without a writer would block. */

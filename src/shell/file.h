@@ -19,6 +19,9 @@ static inline void file_close_p(int *fd)
  * program prints. Using them still fails. Call this before anything else is opened. Returns 0 or negative errno. */
 int file_take_standard(void);
 
+/* "DIR/NAME", owned; NULL: out of memory. */
+char *file_path(const char *dir, const char *name);
+
 /* Opens a file of any type for reading, without blocking. Returns a descriptor, which the caller closes, or negative errno. */
 int file_open(const char *path);
 

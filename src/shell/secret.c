@@ -110,11 +110,8 @@ static int open_either(const char *credential, const char *path, char **ret_path
 
         *ret_is_credential = true;
         if (directory && directory[0] == '/') {
-                if (asprintf(ret_path, "%s/%s", directory, credential) < 0) {
-                        *ret_path = NULL;
-                        return -ENOMEM;
-                }
-                fd = file_open(*ret_path);
+                *ret_path = file_path(directory, credential);
+                fd = *ret_path ? file_open(*ret_path) : -ENOMEM;
         }
         if (fd != -ENOENT || !path)
                 return fd;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 
+#include "shell/file.h"
 #include "shell/sqlite_files.h"
 
 #define STRING(x)  STRING_(x)
@@ -172,13 +173,11 @@ static void disconnect(struct sqlite_store *s)
 static int connect_to(struct sqlite_store *s, const char *name)
 {
         const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW;
-        _cleanup_free_ char *path = NULL;
+        _cleanup_free_ char *path = file_path(s->dir, name);
         int code;
 
-        if (asprintf(&path, "%s/%s", s->dir, name) < 0) {
-                path = NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         code = sqlite3_open_v2(path, &s->db, flags, NULL);
         if (!s->db)
                 return -ENOMEM;
@@ -282,11 +281,8 @@ static int find_damaged(const struct sqlite_store *s, char **ret)
 
         if (r < 0 || !name)
                 return r;
-        if (asprintf(ret, "%s/%s", s->dir, name) < 0) {
-                *ret = NULL;
-                return -ENOMEM;
-        }
-        return 0;
+        *ret = file_path(s->dir, name);
+        return *ret ? 0 : -ENOMEM;
 }
 
 /* Sets the version, and reports the database that was moved aside. If a process is killed or the disk is full before that, the

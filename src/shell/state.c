@@ -143,14 +143,12 @@ static int import_files(struct state *s)
 /* Creates the directory if that is allowed; else -ENOENT if there is no database. */
 static int ensure_directory(const struct state *s)
 {
-        _cleanup_free_ char *database = NULL;
+        _cleanup_free_ char *database = file_path(s->path, SQLITE_FILES_NAME);
 
         if (s->make)
                 return mkdir(s->path, 0700) < 0 && errno != EEXIST ? -errno : 0;
-        if (asprintf(&database, "%s/" SQLITE_FILES_NAME, s->path) < 0) {
-                database = NULL;
+        if (!database)
                 return -ENOMEM;
-        }
         return access(database, F_OK) < 0 ? -errno : 0;
 }
 
@@ -301,15 +299,13 @@ static void write_pid(int fd)
 
 static int take_lock(struct state *s, int *ret_pid)
 {
-        _cleanup_free_ char *path = NULL;
+        _cleanup_free_ char *path = file_path(s->path, "lock");
         _cleanup_close_ int fd = -1;
 
         if (s->locked)
                 return 0;
-        if (asprintf(&path, "%s/lock", s->path) < 0) {
-                path = NULL;
+        if (!path)
                 return -ENOMEM;
-        }
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
                 return -errno;
