@@ -102,15 +102,10 @@ int sqlite_peek(const char *dir, const char *prefix, store_record_handler each, 
 {
         _cleanup_close_ int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         _cleanup_db_ sqlite3 *db = NULL;
-        int r;
 
         if (dir_fd < 0)
                 return -errno;
         /* shared, as every open store has it: no process moves the database away meanwhile */
-        r = sqlite_files_lock(dir_fd, LOCK_SH, 0);
-        if (r == 0)
-                r = connect_to(dir, dir_fd, &db);
-        if (r == 0)
-                r = check_version(db);
-        return r < 0 ? r : load(db, prefix, each, userdata);
+        return sqlite_files_lock(dir_fd, LOCK_SH, 0) ?: connect_to(dir, dir_fd, &db) ?: check_version(db) ?:
+               load(db, prefix, each, userdata);
 }

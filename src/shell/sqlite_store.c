@@ -138,6 +138,12 @@ static int query_number(sqlite3 *db, const char *text, int64_t *ret)
         return r;
 }
 
+/* Runs statements without parameters. */
+static int execute(sqlite3 *db, const char *text)
+{
+        return error_of(db, sqlite3_exec(db, text, NULL, NULL, NULL));
+}
+
 /* Runs a prepared statement without rows, whose parameters are bound. */
 static int run(struct sqlite_store *s, enum statement which)
 {
@@ -194,10 +200,8 @@ static int connect_to(struct sqlite_store *s, const char *name)
 static int check_version(sqlite3 *db, bool *ret_is_new)
 {
         int64_t id = 0, version = 0;
-        int r = query_number(db, "PRAGMA application_id", &id);
+        int r = query_number(db, "PRAGMA application_id", &id) ?: query_number(db, "PRAGMA user_version", &version);
 
-        if (r == 0)
-                r = query_number(db, "PRAGMA user_version", &version);
         if (r < 0)
                 return r;
         if (id == APPLICATION_ID && version > STORE_SCHEMA_VERSION)
@@ -219,21 +223,20 @@ static int check_schema(sqlite3 *db)
 
 /* quick_check reports a page that could not be read as damage. But then the disk or the memory has failed, and the next try may
  * succeed. */
-static int quick_check_result(const char *text)
+static int quick_check(sqlite3 *db)
 {
+        _cleanup_statement_ sqlite3_stmt *st = NULL;
+        const char *text;
+        int r = query(db, "PRAGMA quick_check(1)", &st);
+
+        if (r < 0)
+                return r;
+        text = (const char *) sqlite3_column_text(st, 0);
         if (!text)
                 return -ENOMEM;
         if (strcmp(text, "ok") == 0)
                 return 0;
         return strstr(text, "get page") || strstr(text, "get the page") ? -EIO : -EUCLEAN;
-}
-
-static int quick_check(sqlite3 *db)
-{
-        _cleanup_statement_ sqlite3_stmt *st = NULL;
-        int r = query(db, "PRAGMA quick_check(1)", &st);
-
-        return r < 0 ? r : quick_check_result((const char *) sqlite3_column_text(st, 0));
 }
 
 /* SQLite reads an incomplete last page as if zeros followed, which quick_check does not notice. */
@@ -260,16 +263,9 @@ static int set_wal_mode(sqlite3 *db)
 /* Returns 0 if the database is sound and belongs to pkeyd. */
 static int check_database(struct sqlite_store *s, bool *ret_is_new)
 {
-        int r = check_version(s->db, ret_is_new);
+        int r = check_version(s->db, ret_is_new) ?: execute(s->db, CONFIGURE) ?: check_schema(s->db) ?: check_size(s) ?:
+                quick_check(s->db);
 
-        if (r == 0)
-                r = error_of(s->db, sqlite3_exec(s->db, CONFIGURE, NULL, NULL, NULL));
-        if (r == 0)
-                r = check_schema(s->db);
-        if (r == 0)
-                r = check_size(s);
-        if (r == 0)
-                r = quick_check(s->db);
         /* The file itself can be written, so its header is wrong. */
         return r == 0 && sqlite3_db_readonly(s->db, "main") != 0 ? -EUCLEAN : r;
 }
@@ -290,10 +286,8 @@ static int find_damaged(const struct sqlite_store *s, char **ret)
 static int accept_new(struct sqlite_store *s, char **ret_damaged)
 {
         _cleanup_free_ char *damaged = NULL;
-        int r = find_damaged(s, &damaged);
+        int r = find_damaged(s, &damaged) ?: execute(s->db, SET_VERSION);
 
-        if (r == 0)
-                r = error_of(s->db, sqlite3_exec(s->db, SET_VERSION, NULL, NULL, NULL));
         if (r == 0)
                 *ret_damaged = STEAL(damaged);
         return r;
@@ -306,14 +300,7 @@ static int open_database(struct sqlite_store *s, char **ret_damaged)
         int r = sqlite_files_check(s->dir_fd);
 
         errno = 0;
-        if (r == 0)
-                r = connect_to(s, SQLITE_FILES_NAME);
-        if (r == 0)
-                r = check_database(s, &is_new);
-        if (r == 0)
-                r = set_wal_mode(s->db);
-        if (r == 0)
-                r = prepare(s);
+        r = r ?: connect_to(s, SQLITE_FILES_NAME) ?: check_database(s, &is_new) ?: set_wal_mode(s->db) ?: prepare(s);
         if (r == 0 && is_new)
                 r = accept_new(s, ret_damaged);
         if (r == 0)
@@ -332,10 +319,7 @@ static int create_new(struct sqlite_store *s)
         int r = sqlite_files_make_new(s->dir_fd);
 
         errno = 0;
-        if (r == 0)
-                r = connect_to(s, SQLITE_FILES_NAME_NEW);
-        if (r == 0)
-                r = error_of(s->db, sqlite3_exec(s->db, CREATE, NULL, NULL, NULL));
+        r = r ?: connect_to(s, SQLITE_FILES_NAME_NEW) ?: execute(s->db, CREATE);
         disconnect(s);
         if (r < 0)
                 sqlite_files_remove_new(s->dir_fd);
@@ -345,11 +329,7 @@ static int create_new(struct sqlite_store *s)
 /* Replaces the database by an empty one. That is complete before anything is moved, so on a full disk nothing changes. */
 static int replace_database(struct sqlite_store *s, char **ret_damaged)
 {
-        int r = create_new(s);
-
-        if (r == 0)
-                r = sqlite_files_replace(s->dir_fd);
-        return r < 0 ? r : open_database(s, ret_damaged);
+        return create_new(s) ?: sqlite_files_replace(s->dir_fd) ?: open_database(s, ret_damaged);
 }
 
 /* Opens or replaces the database while no other process uses it. `why`: the error of open_database() before that. */
@@ -386,12 +366,8 @@ int sqlite_store_open(const char *dir, unsigned busy_msec, struct sqlite_store *
 {
         _cleanup_sqlite_store_ struct sqlite_store *s = NULL;
         _cleanup_free_ char *damaged = NULL;
-        int r = new_store(dir, busy_msec, &s);
+        int r = new_store(dir, busy_msec, &s) ?: sqlite_files_lock(s->dir_fd, LOCK_SH, busy_msec) ?: open_database(s, &damaged);
 
-        if (r == 0)
-                r = sqlite_files_lock(s->dir_fd, LOCK_SH, busy_msec);
-        if (r == 0)
-                r = open_database(s, &damaged);
         if (s && !s->db && (r == -ENOENT || r == -EUCLEAN))
                 r = open_exclusively(s, r, &damaged);
         if (r < 0)
@@ -461,10 +437,11 @@ static int pass_record(sqlite3_stmt *st, store_record_handler each, void *userda
 
 static int pass_records(struct sqlite_store *s, sqlite3_stmt *st, store_record_handler each, void *userdata)
 {
-        int code, r;
+        int code;
 
         while ((code = sqlite3_step(st)) == SQLITE_ROW) {
-                r = pass_record(st, each, userdata);
+                int r = pass_record(st, each, userdata);
+
                 if (r != 0)
                         return r;
         }
@@ -478,10 +455,8 @@ int sqlite_store_load(struct sqlite_store *s, store_record_handler each, void *u
 
         assert(!s->loading);
         errno = 0;
-        r = check_in_place(s);
         s->loading = true;
-        if (r == 0)
-                r = pass_records(s, st, each, userdata);
+        r = check_in_place(s) ?: pass_records(s, st, each, userdata);
         s->loading = false;
         (void) sqlite3_reset(st);
         return r;
@@ -494,9 +469,7 @@ int sqlite_store_changed(struct sqlite_store *s)
 
         assert(!s->loading);
         errno = 0;
-        r = check_in_place(s);
-        if (r == 0)
-                r = query_number(s->db, DATA_VERSION, &version);
+        r = check_in_place(s) ?: query_number(s->db, DATA_VERSION, &version);
         if (r < 0)
                 return r;
         r = version != s->data_version;
@@ -534,11 +507,7 @@ int sqlite_store_commit(struct sqlite_store *s, const struct store_transaction *
         errno = 0;
         if (r < 0 || t->n == 0)
                 return r;
-        r = run(s, STATEMENT_BEGIN);
-        if (r == 0)
-                r = run_ops(s, t);
-        if (r == 0)
-                r = run(s, STATEMENT_COMMIT);
+        r = run(s, STATEMENT_BEGIN) ?: run_ops(s, t) ?: run(s, STATEMENT_COMMIT);
         /* SQLite rolls back by itself after some errors. */
         if (!sqlite3_get_autocommit(s->db))
                 (void) run(s, STATEMENT_ROLLBACK);
