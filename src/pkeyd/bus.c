@@ -90,15 +90,9 @@ static int waiter_new(struct bus *b, sd_bus_message *call, struct waiter **ret)
         return 0;
 }
 
-static const char *outcome_to_string(enum reload_outcome o)
-{
-        static const char *const words[] = {
-                [RELOAD_CARRIED_OUT] = "carried-out", [RELOAD_UNCHANGED] = "unchanged", [RELOAD_PARTIAL] = "partial",
-                [RELOAD_WAITS] = "waits",             [RELOAD_REFUSED] = "refused",
-        };
-
-        return WORD(words, o, "");
-}
+static DEFINE_WORDS(outcome_to_string, enum reload_outcome, "",
+                    [RELOAD_CARRIED_OUT] = "carried-out", [RELOAD_UNCHANGED] = "unchanged", [RELOAD_PARTIAL] = "partial",
+                    [RELOAD_WAITS] = "waits", [RELOAD_REFUSED] = "refused")
 
 static int append_end(sd_bus_message *m, const struct reload_end *end)
 {
@@ -317,16 +311,16 @@ static void retry_later(struct bus *b, const char *why)
 static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
         struct bus *b = userdata;
+        const char *why = NULL;
         uint32_t result;
 
         (void) error;
-        if (sd_bus_message_is_method_error(reply, NULL)) {
-                retry_later(b, sd_bus_message_get_error(reply)->message ?: "the name " BUS_NAME " was refused");
-                return 1;
-        }
-        if (sd_bus_message_read(reply, "u", &result) < 0 ||
-            (result != NAME_PRIMARY_OWNER && result != NAME_ALREADY_OWNER)) {
-                retry_later(b, "another process has the name " BUS_NAME);
+        if (sd_bus_message_is_method_error(reply, NULL))
+                why = sd_bus_message_get_error(reply)->message ?: "the name " BUS_NAME " was refused";
+        else if (sd_bus_message_read(reply, "u", &result) < 0 || (result != NAME_PRIMARY_OWNER && result != NAME_ALREADY_OWNER))
+                why = "another process has the name " BUS_NAME;
+        if (why) {
+                retry_later(b, why);
                 return 1;
         }
         b->owns_name = true;

@@ -88,15 +88,9 @@ static void entry_add_about(struct entry *e, const struct log_about *about)
         }
 }
 
-static const char *priority_to_string(int priority)
-{
-        static const char *const words[] = {
-                [LOG_ALERT] = "ALERT: ",     [LOG_CRIT] = "critical: ", [LOG_ERR] = "error: ",
-                [LOG_WARNING] = "warning: ", [LOG_DEBUG] = "debug: ",
-        };
-
-        return WORD(words, priority, "");
-}
+static DEFINE_WORDS(priority_to_string, int, "",
+                    [LOG_ALERT] = "ALERT: ", [LOG_CRIT] = "critical: ", [LOG_ERR] = "error: ",
+                    [LOG_WARNING] = "warning: ", [LOG_DEBUG] = "debug: ")
 
 /* message_id and about may be NULL. */
 static void write_entry(const struct journal *j, int priority, const char *message_id, const struct log_about *about,
@@ -139,13 +133,11 @@ static const int finding_priorities[] = {
 /* In the style of a compiler, on one line. */
 static void add_finding(struct text *t, const struct finding *f)
 {
-        if (f->where.file)
-                text_add(t, "%s:", f->where.file);
         if (f->where.file && f->where.line)
-                text_add(t, "%u:%u:", f->where.line, f->where.column);
-        if (f->where.file)
-                text_add(t, " %s: ", finding_severity_to_string(f->severity));
-        text_add(t, "%s", f->text);
+                text_add(t, "%s:%u:%u: ", f->where.file, f->where.line, f->where.column);
+        else if (f->where.file)
+                text_add(t, "%s: ", f->where.file);
+        text_add(t, "%s%s%s", f->where.file ? finding_severity_to_string(f->severity) : "", f->where.file ? ": " : "", f->text);
         if (f->hint)
                 text_add(t, " (hint: %s)", f->hint);
 }

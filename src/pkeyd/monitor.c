@@ -346,13 +346,7 @@ static int on_local(sd_event_source *s, uint64_t scheduled, void *userdata)
 
 /* --- the list ----------------------------------------------------------------------------------------------------- */
 
-static int compare_last(const void *pa, const void *pb)
-{
-        const struct violation_record *a = *(const struct violation_record *const *) pa;
-        const struct violation_record *b = *(const struct violation_record *const *) pb;
-
-        return ORDER(b->last, a->last);
-}
+DEFINE_COMPARE(compare_last, __typeof__(const struct violation_record *), ORDER((*b)->last, (*a)->last))
 
 /* A record that counted something within this time, or whose counter stands at its maximum, since an unknown time. A counter that
  * stood there without counting, and was cleared, is not shown any more. */
@@ -366,11 +360,10 @@ static int choose_records(struct monitor *m, struct arena *a, usec_t since, cons
                           uint32_t *ret_n)
 {
         usec_t wall = clock_wall(), age = wall - MIN(since, wall), now = clock_now();
-        const struct violation_record *records, **chosen;
         uint32_t n, kept = 0;
+        const struct violation_record *records = violations_records(m->violations, &n);
+        const struct violation_record **chosen = arena_new_array(a, const struct violation_record *, n);
 
-        records = violations_records(m->violations, &n);
-        chosen = arena_new_array(a, const struct violation_record *, n);
         if (!chosen)
                 return -ENOMEM;
         for (uint32_t i = 0; i < n; i++)

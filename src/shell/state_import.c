@@ -12,17 +12,9 @@
 #define MAX_SIZE            (64u << 20)
 #define GENERATION_MAX_SIZE 4096u
 
-const char *state_import_name(enum state_import_file file)
-{
-        static const char *const names[] = {
-                [STATE_IMPORT_INDEXES] = "indexes.json",
-                [STATE_IMPORT_KNOWN] = "known.json",
-                [STATE_IMPORT_POLICY] = "policy.yaml",
-                [STATE_IMPORT_GENERATION] = "generation.json",
-        };
-
-        return names[file];
-}
+DEFINE_WORDS(state_import_name, enum state_import_file, NULL,
+             [STATE_IMPORT_INDEXES] = "indexes.json", [STATE_IMPORT_KNOWN] = "known.json",
+             [STATE_IMPORT_POLICY] = "policy.yaml", [STATE_IMPORT_GENERATION] = "generation.json")
 
 static int read_file(struct arena *a, const char *dir, enum state_import_file file, size_t max, const char **ret_bytes,
                      size_t *ret_n)
