@@ -144,14 +144,13 @@ static void add_finding(struct text *t, const struct finding *f)
 
 static void write_finding(const struct journal *j, const struct log_entry *entry)
 {
-        _cleanup_arena_ struct arena *a = NULL;
         _cleanup_text_ struct text line = {};
-        const char *block;
 
         if (!j->native && entry->finding->where.file) {
-                a = arena_new();
-                block = a ? finding_format(a, entry->finding) : NULL;
-                fprintf(stderr, "pkeyd: %s", block ?: entry->text);
+                _cleanup_arena_ struct arena *a = arena_new();
+                const char *block = a ? finding_format(a, entry->finding) : NULL;
+
+                fprintf(stderr, "pkeyd: %s%s", block ?: entry->text, block ? "" : "\n");
                 return;
         }
         add_finding(&line, entry->finding);
