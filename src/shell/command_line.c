@@ -8,6 +8,7 @@
 
 #include "ib/types.h"
 #include "util/nearest.h"
+#include "util/scan.h"
 
 #define MAX_PORT         254
 #define MAX_TIMEOUT_MSEC 60000
@@ -19,14 +20,10 @@
 /* Decimal digits only, without sign or blanks. */
 static bool read_number(struct findings *findings, const char *name, const char *text, unsigned most, unsigned *ret)
 {
-        unsigned long value = 0;
-        char *end = NULL;
+        struct scan s = { text, text + strlen(text) };
+        uint64_t value;
 
-        if (*text >= '0' && *text <= '9') {
-                errno = 0;
-                value = strtoul(text, &end, 10);
-        }
-        if (!end || *end != '\0' || errno != 0 || value < 1 || value > most) {
+        if (!scan_number(&s, 10, most, &value) || s.p < s.end || value == 0) {
                 (void) findings_error(findings, FINDING_USAGE, NULL, "--%s: '%s' is not a number from 1 to %u", name,
                                       text, most);
                 return false;

@@ -9,6 +9,7 @@
 #include <systemd/sd-bus.h>
 
 #include "shell/file.h"
+#include "util/scan.h"
 
 #define PROC_MAX    (64u << 10)
 #define COMM_SIZE   64
@@ -80,14 +81,15 @@ static int signal_one(int pid, int signal, char ret_why[OPENSM_WHY])
 
 /* ---- a pidfile ------------------------------------------------------------------------------------------------- */
 
-static bool parse_pid(const char *text, int *ret)
+/* Takes a line with the number of a process. */
+static bool take_pid(struct scan *s, int *ret)
 {
-        char *end;
-        long pid;
+        struct scan line = {};
+        uint64_t pid;
 
-        errno = 0;
-        pid = strtol(text, &end, 10);
-        if (errno || end == text || pid <= 1 || pid > INT_MAX || (*end != '\0' && *end != '\n'))
+        (void) scan_line(s, &line);
+        (void) scan_blanks(&line);
+        if (!scan_number(&line, 10, INT_MAX, &pid) || pid <= 1 || line.p < line.end)
                 return false;
         *ret = (int) pid;
         return true;
@@ -97,13 +99,11 @@ static int signal_pidfile(const char *path, int signal, char ret_why[OPENSM_WHY]
 {
         _cleanup_arena_ struct arena *a = arena_new();
         const char *bytes;
-        int r, pid;
         size_t n;
-
-        r = a ? file_read(a, path, PROC_MAX, &bytes, &n) : -ENOMEM;
+        int pid, r = a ? file_read(a, path, PROC_MAX, &bytes, &n) : -ENOMEM;
         if (r < 0)
                 return explain(ret_why, r, "%s: %s", path, strerror(-r));
-        if (!parse_pid(bytes, &pid))
+        if (!take_pid(&(struct scan) { bytes, bytes + n }, &pid))
                 return explain(ret_why, -ESRCH, "%s does not contain a process number", path);
         return signal_one(pid, signal, ret_why);
 }
@@ -127,10 +127,11 @@ static int read_property(sd_bus *bus, const char *unit, const char *interface, c
                         : sd_bus_get_property_string(bus, MANAGER, object, interface, property, NULL, ret_text);
 }
 
-static int read_group(struct arena *a, const char *group, const char **ret_bytes)
+static int read_group(struct arena *a, const char *group, struct scan *ret)
 {
         static const char *const roots[] = { "/sys/fs/cgroup", "/sys/fs/cgroup/systemd" };
         int r = -ENOENT;
+        const char *bytes;
         size_t n;
 
         if (strstr(group, ".."))
@@ -138,7 +139,9 @@ static int read_group(struct arena *a, const char *group, const char **ret_bytes
         for (size_t i = 0; i < ELEMENTS(roots); i++) {
                 const char *path = arena_printf(a, "%s%s/cgroup.procs", roots[i], group);
 
-                r = path ? file_read(a, path, PROC_MAX, ret_bytes, &n) : -ENOMEM;
+                r = path ? file_read(a, path, PROC_MAX, &bytes, &n) : -ENOMEM;
+                if (r == 0)
+                        *ret = (struct scan) { bytes, bytes + n };
                 if (r != -ENOENT)
                         return r;
         }
@@ -150,20 +153,17 @@ static int signal_service(sd_bus *bus, const char *unit, int signal, char ret_wh
 {
         _cleanup_arena_ struct arena *a = arena_new();
         _cleanup_free_ char *group = NULL;
-        const char *line;
-        int r, pid, n = 0;
-
-        r = a ? read_property(bus, unit, MANAGER ".Service", "ControlGroup", &group, NULL) : -ENOMEM;
+        struct scan pids;
+        int pid, n = 0, r = a ? read_property(bus, unit, MANAGER ".Service", "ControlGroup", &group, NULL) : -ENOMEM;
         if (r < 0)
                 return explain(ret_why, r, "cannot ask systemd about %s: %s", unit, strerror(-r));
-        r = group[0] ? read_group(a, group, &line) : -ENOENT;
+        r = group[0] ? read_group(a, group, &pids) : -ENOENT;
         if (r == -ENOENT) /* no process runs in it */
                 return 0;
         if (r < 0)
                 return explain(ret_why, r, "cannot read the processes of %s: %s", unit, strerror(-r));
-        for (; *line; line += strcspn(line, "\n"), line += *line == '\n')
-                if (parse_pid(line, &pid) && signal_one(pid, signal, ret_why) == 0)
-                        n++;
+        while (pids.p < pids.end)
+                n += take_pid(&pids, &pid) && signal_one(pid, signal, ret_why) == 0;
         return n;
 }
 
@@ -171,9 +171,7 @@ static int signal_service(sd_bus *bus, const char *unit, int signal, char ret_wh
 static int signal_parts(sd_bus *bus, const char *unit, int signal, char ret_why[OPENSM_WHY])
 {
         char **parts = NULL;
-        int r, n = 0, error = 0;
-
-        r = read_property(bus, unit, MANAGER ".Unit", "ConsistsOf", NULL, &parts);
+        int n = 0, error = 0, r = read_property(bus, unit, MANAGER ".Unit", "ConsistsOf", NULL, &parts);
         if (r < 0)
                 return explain(ret_why, r, "cannot ask systemd for the parts of %s: %s", unit, strerror(-r));
         for (char **part = parts; part && *part; part++) {

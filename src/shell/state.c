@@ -12,6 +12,7 @@
 #include "shell/file.h"
 #include "shell/sqlite_files.h"
 #include "shell/state_import.h"
+#include "util/scan.h"
 
 #define BUSY_MSEC    2000
 #define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
@@ -279,15 +280,12 @@ int state_load(struct state *s, struct remembered **ret)
 
 static int read_pid(int fd)
 {
-        char text[16], *end;
-        ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-        long pid;
+        char text[16];
+        ssize_t n = pread(fd, text, sizeof(text), 0);
+        struct scan s = { text, text + MAX(n, 0) };
+        uint64_t pid;
 
-        if (n <= 0)
-                return 0;
-        text[n] = '\0';
-        pid = strtol(text, &end, 10);
-        return end != text && *end == '\n' && pid > 0 && pid <= INT_MAX ? (int) pid : 0;
+        return scan_number(&s, 10, INT_MAX, &pid) && scan_char(&s, '\n') ? (int) pid : 0;
 }
 
 /* Only for messages; the lock itself is the flock(). */
