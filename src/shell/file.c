@@ -100,27 +100,28 @@ int file_read(struct arena *a, const char *path, size_t max, const char **ret_by
         return fd < 0 ? fd : file_read_opened(a, fd, max, ret_bytes, ret_n);
 }
 
-int file_read_found(struct arena *a, const char *path, size_t max, struct findings *findings, const char **ret_bytes,
-                    size_t *ret_n)
+int file_refuse(struct findings *findings, const char *path, size_t max, int r)
 {
-        struct location where = {};
-        int r = file_read(a, path, max, ret_bytes, ret_n);
+        struct location where = { .file = arena_strdup(findings->arena, path) };
 
-        if (r >= 0 || r == -ENOMEM)
-                return r;
-        where.file = arena_strdup(findings->arena, path);
-        if (!where.file)
+        if (r == -ENOMEM || !where.file)
                 return -ENOMEM;
         if (r == -EFBIG)
                 (void) findings_add(findings, FINDING_ERROR, FINDING_FILE_TOO_LARGE, &where,
                                     "the file is larger than %zu bytes, which is more than is read", max);
         else if (r == -EINVAL)
-                (void) findings_add(findings, FINDING_ERROR, FINDING_FILE_UNREADABLE, &where,
-                                    "not a regular file");
+                (void) findings_add(findings, FINDING_ERROR, FINDING_FILE_UNREADABLE, &where, "not a regular file");
         else
-                (void) findings_add(findings, FINDING_ERROR, FINDING_FILE_UNREADABLE, &where, "cannot be read: %s",
-                                    strerror(-r));
-        return -EBADMSG;
+                (void) findings_add(findings, FINDING_ERROR, FINDING_FILE_UNREADABLE, &where, "cannot be read: %s", strerror(-r));
+        return findings->out_of_memory ? -ENOMEM : -EBADMSG;
+}
+
+int file_read_found(struct arena *a, const char *path, size_t max, struct findings *findings, const char **ret_bytes,
+                    size_t *ret_n)
+{
+        int r = file_read(a, path, max, ret_bytes, ret_n);
+
+        return r < 0 ? file_refuse(findings, path, max, r) : r;
 }
 
 static int write_all(int fd, const char *bytes, size_t n)

@@ -32,6 +32,9 @@ int file_read(struct arena *a, const char *path, size_t max, const char **ret_by
 /* The same with an open descriptor, which stays open. */
 int file_read_opened(struct arena *a, int fd, size_t max, const char **ret_bytes, size_t *ret_n);
 
+/* Adds an error for a file that could not be read, with r as file_read returned it. Returns -EBADMSG or -ENOMEM. */
+int file_refuse(struct findings *findings, const char *path, size_t max, int r);
+
 /* As file_read, but an error becomes a finding (FILE_UNREADABLE, FILE_TOO_LARGE). Returns 0, -EBADMSG, -ENOMEM. */
 int file_read_found(struct arena *a, const char *path, size_t max, struct findings *findings, const char **ret_bytes,
                     size_t *ret_n);

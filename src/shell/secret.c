@@ -22,41 +22,28 @@ void secret_done(struct secret *s)
 
 #define SM_KEY_MAX_FILE_SIZE 4096 /* a number and perhaps a comment */
 
-/* Adds an error. text NULL: out of memory. */
-static int refuse(struct findings *findings, const char *path, enum finding_code code, const char *text, const char *hint)
+static int refuse_exposed(struct findings *findings, const char *path, const char *why)
 {
         struct location where = { .file = arena_strdup(findings->arena, path) };
         struct finding *item;
 
-        if (!where.file || !text)
+        if (!where.file)
                 return -ENOMEM;
-        item = findings_add(findings, FINDING_ERROR, code, &where, "%s", text);
-        if (item && hint)
-                finding_set_hint(findings, item, "%s", hint);
+        item = findings_add(findings, FINDING_ERROR, FINDING_SECRET_EXPOSED, &where, "contains a key, and %s; refused", why);
+        finding_set_hint(findings, item, "chown root, chmod 600; or let systemd pass the key: LoadCredential= in pkeyd.service, "
+                                         "see pkeyd.yaml(5), SECRETS");
         return findings->out_of_memory ? -ENOMEM : -EBADMSG;
-}
-
-static int refuse_errno(struct findings *findings, const char *path, int error)
-{
-        return refuse(findings, path, FINDING_FILE_UNREADABLE,
-                      arena_printf(findings->arena, "cannot be read: %s", strerror(error)), NULL);
 }
 
 /* Refuses a file that other users can read or may have written. */
 static int check_access(const struct stat *st, bool is_credential, const char *path, struct findings *findings)
 {
-        static const char hint[] = "chown root, chmod 600; or let systemd pass the key: LoadCredential= in pkeyd.service, "
-                                   "see pkeyd.yaml(5), SECRETS";
         const mode_t others = is_credential ? S_IWGRP | S_IRWXO : S_IRWXG | S_IRWXO;
 
-        if (!S_ISREG(st->st_mode))
-                return refuse(findings, path, FINDING_FILE_UNREADABLE, "not a regular file", NULL);
         if (st->st_uid != 0 && st->st_uid != geteuid())
-                return refuse(findings, path, FINDING_SECRET_EXPOSED,
-                              "contains a key, and does not belong to root; refused", hint);
+                return refuse_exposed(findings, path, "does not belong to root");
         if (st->st_mode & others)
-                return refuse(findings, path, FINDING_SECRET_EXPOSED,
-                              "contains a key, and users other than its owner can read or write it; refused", hint);
+                return refuse_exposed(findings, path, "users other than its owner can read or write it");
         return 0;
 }
 
@@ -87,18 +74,14 @@ static int read_file(int fd, bool is_credential, size_t max, struct findings *fi
         int r;
 
         if (fstat(fd, &st) < 0)
-                return refuse_errno(findings, ret->path, errno);
+                return file_refuse(findings, ret->path, max, -errno);
+        if (!S_ISREG(st.st_mode))
+                return file_refuse(findings, ret->path, max, -EINVAL);
         r = check_access(&st, is_credential, ret->path, findings);
         if (r < 0)
                 return r;
-        if ((uintmax_t) st.st_size > max)
-                return refuse(findings, ret->path, FINDING_FILE_TOO_LARGE,
-                              arena_printf(findings->arena, "the file is larger than %zu bytes, which is more than is read", max),
-                              NULL);
-        r = read_bytes(fd, (size_t) st.st_size, ret);
-        if (r < 0 && r != -ENOMEM)
-                return refuse_errno(findings, ret->path, -r);
-        return r;
+        r = (uintmax_t) st.st_size > max ? -EFBIG : read_bytes(fd, (size_t) st.st_size, ret);
+        return r < 0 ? file_refuse(findings, ret->path, max, r) : 0;
 }
 
 /* Opens the credential of the service manager, or, if there is none of that name, the file; path may be NULL. Returns a descriptor,
@@ -133,7 +116,7 @@ int secret_read(const char *path, const char *credential, size_t max, struct fin
         if (fd == -ENOMEM)
                 return -ENOMEM;
         if (fd < 0)
-                return refuse_errno(findings, ret->path, -fd);
+                return file_refuse(findings, ret->path, max, fd);
         return read_file(fd, is_credential, max, findings, ret);
 }
 
