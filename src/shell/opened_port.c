@@ -37,24 +37,20 @@ void opened_port_open(struct opened_port *p, sd_event *event, const struct setti
         ret->n_host_guids = local_port_guids(p->host_guids, ELEMENTS(p->host_guids));
 }
 
-static void add_counters(struct mad_engine_counters *sum, const struct mad_engine_counters *c)
-{
-        sum->sent += c->sent;
-        sum->retried += c->retried;
-        sum->timed_out += c->timed_out;
-        sum->answered += c->answered;
-        sum->busy += c->busy;
-        sum->malformed += c->malformed;
-}
-
 void opened_port_get_counters(const struct opened_port *p, struct mad_engine_counters *ret)
 {
-        struct mad_engine_counters now = {};
+        struct mad_engine_counters now;
 
         *ret = p->closed;
-        if (p->session)
-                port_session_get_counters(p->session, &now);
-        add_counters(ret, &now);
+        if (!p->session)
+                return;
+        port_session_get_counters(p->session, &now);
+        ret->sent += now.sent;
+        ret->retried += now.retried;
+        ret->timed_out += now.timed_out;
+        ret->answered += now.answered;
+        ret->busy += now.busy;
+        ret->malformed += now.malformed;
 }
 
 void opened_port_close(struct opened_port *p)

@@ -123,15 +123,10 @@ int port_session_open(sd_event *event, const struct local_port *lp, const struct
                 return -ENOMEM;
         s->handlers = *handlers;
         s->armed = USEC_INFINITY;
-        r = new_dispatcher(settings, &s->dispatcher);
-        if (r == 0)
-                mad_dispatcher_set_gate(s->dispatcher, &handlers->gate);
-        if (r == 0)
-                r = umad_port_open(lp, &s->port);
-        if (r == 0)
-                r = add_sources(s, event);
+        r = new_dispatcher(settings, &s->dispatcher) ?: umad_port_open(lp, &s->port) ?: add_sources(s, event);
         if (r < 0)
                 return r;
+        mad_dispatcher_set_gate(s->dispatcher, &handlers->gate);
         *ret = STEAL(s);
         return 0;
 }

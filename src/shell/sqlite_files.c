@@ -9,8 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "shell/shell.h"
-#include "util/cleanup.h"
+#include "shell/file.h"
 
 #define DAMAGED    SQLITE_FILES_NAME ".damaged-"
 #define NAME_SIZE  64 /* bytes of each name below */
@@ -151,11 +150,9 @@ int sqlite_files_replace(int dir_fd)
 {
         int r = move_aside(dir_fd);
 
-        if (r < 0)
-                return r;
-        if (renameat(dir_fd, SQLITE_FILES_NAME_NEW, dir_fd, SQLITE_FILES_NAME) < 0 || fsync(dir_fd) < 0)
-                return -errno;
-        return 0;
+        if (r == 0 && (renameat(dir_fd, SQLITE_FILES_NAME_NEW, dir_fd, SQLITE_FILES_NAME) < 0 || fsync(dir_fd) < 0))
+                r = -errno;
+        return r;
 }
 
 /* The name of the database that a file belongs to. False: it is not a file that was moved aside. */
@@ -182,18 +179,14 @@ static void closedir_p(DIR **d)
 
 int sqlite_files_newest_damaged(int dir_fd, char **ret)
 {
-        int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_close_ int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         _cleanup_(closedir_p) DIR *d = fd < 0 ? NULL : fdopendir(fd);
         char newest[NAME_SIZE] = "", base[NAME_SIZE];
         const struct dirent *entry;
 
-        if (!d) {
-                int r = -errno;
-
-                if (fd >= 0)
-                        (void) close(fd);
-                return r;
-        }
+        if (!d)
+                return -errno;
+        fd = -1; /* d owns it */
         while ((entry = readdir(d)))
                 if (base_of(entry->d_name, base) && strcmp(base, newest) > 0)
                         memcpy(newest, base, sizeof(newest));

@@ -128,9 +128,8 @@ static int receive_one(struct mad_port *p, int timeout_msec, bool *ret_put)
 static int receive_batch(struct mad_port *p, int timeout_msec)
 {
         bool put, any = false;
-        int r, n = 0;
+        int n = 0, r = receive_one(p, timeout_msec, &put);
 
-        r = receive_one(p, timeout_msec, &put);
         /* With many answers still to come, waking the loop for each costs more than the answers themselves. */
         if (r > 0 && atomic_load(&p->outstanding) >= MANY)
                 (void) usleep(COLLECT_USEC);
@@ -215,11 +214,8 @@ static int register_agent(struct mad_port *p, enum agent a, uint64_t methods)
                 return 0;
         memcpy(mask, &methods, sizeof(methods));
         errno = 0;
-        p->agents[a] = umad_register(p->fd, agent_classes[a].mgmt_class, agent_classes[a].version, 0,
-                                     methods ? mask : NULL);
-        if (p->agents[a] < 0)
-                return errno > 0 ? -errno : -EPERM;
-        return 0;
+        p->agents[a] = umad_register(p->fd, agent_classes[a].mgmt_class, agent_classes[a].version, 0, methods ? mask : NULL);
+        return p->agents[a] >= 0 ? 0 : errno > 0 ? -errno : -EPERM;
 }
 
 int umad_port_use_pma(struct mad_port *p)
@@ -249,9 +245,7 @@ static int open_device(const struct local_port *lp)
 
         errno = 0;
         fd = umad_open_port(lp->ca, (int) lp->port);
-        if (fd == -EIO && errno > 0) /* libibumad returns -EIO whenever open() fails */
-                return -errno;
-        return fd;
+        return fd == -EIO && errno > 0 ? -errno : fd; /* libibumad returns -EIO whenever open() fails */
 }
 
 int umad_port_open(const struct local_port *lp, struct mad_port **ret)
@@ -265,11 +259,7 @@ int umad_port_open(const struct local_port *lp, struct mad_port **ret)
         for (size_t i = 0; i < N_AGENTS; i++)
                 p->agents[i] = -1;
         p->fd = open_device(lp);
-        if (p->fd < 0)
-                return p->fd;
-        r = register_agent(p, AGENT_SMI, 0);
-        if (r == 0)
-                r = register_agent(p, AGENT_SMI_DIRECTED, 0);
+        r = p->fd < 0 ? p->fd : register_agent(p, AGENT_SMI, 0) ?: register_agent(p, AGENT_SMI_DIRECTED, 0);
         if (r < 0)
                 return r;
 
@@ -375,8 +365,7 @@ int umad_port_send(struct mad_port *p, const struct mad_frame *frame)
 
         if (answered)
                 atomic_fetch_add(&p->outstanding, 1);
-        r = umad_send(p->fd, p->agents[a], p->send_buffer, MAD_SIZE, answered ? kernel_timeout_msec(frame->timeout) : 0,
-                      0);
+        r = umad_send(p->fd, p->agents[a], p->send_buffer, MAD_SIZE, answered ? kernel_timeout_msec(frame->timeout) : 0, 0);
         if (r < 0) {
                 r = errno > 0 ? -errno : r;
                 if (answered)

@@ -250,26 +250,22 @@ static void number_ports(struct verbs_host *h)
 int verbs_host_scan(struct verbs_host *h)
 {
         struct ibv_device **list;
-        int n = 0, r = -ENODEV, e;
+        int n = 0, r, e;
 
         errno = 0;
         list = ibv_get_device_list(&n);
-        if (!list && errno == ENOMEM)
-                return -ENOMEM;
-        if (!list)
-                r = errno > 0 ? -errno : -ENODEV;
+        r = list || errno == 0 ? -ENODEV : -errno;
+        if (r == -ENOMEM)
+                return r;
         drop_gone(h, list, list ? n : 0);
         h->n_closed = 0;
         for (int i = 0; list && i < n; i++) {
                 if (is_open(h, list[i]))
                         continue;
                 e = h->n_devices < MAX_DEVICES ? device_open(h, list[i], &h->devices[h->n_devices]) : -ENFILE;
-                if (e == 0) {
-                        h->n_devices++;
-                        continue;
-                }
-                h->n_closed++;
-                r = e;
+                h->n_devices += e == 0;
+                h->n_closed += e < 0;
+                r = e < 0 ? e : r;
         }
         if (list)
                 ibv_free_device_list(list);
