@@ -92,7 +92,7 @@ int sweep_store(struct control *c, enum control_state state)
         if (s->storing) {
                 store_transaction_init(&s->transaction, s->storing);
                 put_all(c, &s->transaction);
-                r = store_transaction_error(&s->transaction);
+                r = s->transaction.error;
         }
         if (r < 0 || s->transaction.n == 0) {
                 s->storing = arena_free(s->storing);

@@ -501,7 +501,7 @@ static int run_ops(struct sqlite_store *s, const struct store_transaction *t)
 
 int sqlite_store_commit(struct sqlite_store *s, const struct store_transaction *t)
 {
-        int r = store_transaction_error(t);
+        int r = t->error;
 
         assert(!s->loading);
         errno = 0;

@@ -151,7 +151,7 @@ int state_import_read(const char *dir, struct store_transaction *t, struct state
         for (size_t i = 0; i < STATE_IMPORT_N_FILES; i++)
                 if (e[i] == -ENOMEM)
                         return -ENOMEM;
-        return store_transaction_error(t);
+        return t->error;
 }
 
 void state_import_done(const char *dir, const struct state_import *import)

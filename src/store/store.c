@@ -67,8 +67,3 @@ void store_delete(struct store_transaction *t, const char *key)
         else
                 t->error = -EINVAL;
 }
-
-int store_transaction_error(const struct store_transaction *t)
-{
-        return t->error;
-}

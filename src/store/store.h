@@ -38,12 +38,13 @@ struct store_op {
         size_t n;
 };
 
-/* Errors stick: put and delete without checks, then check store_transaction_error() once. */
+/* Errors stick: put and delete without checks, then check `error` once. With an error the transaction must not be committed: it is
+ * not complete. */
 struct store_transaction {
         struct arena *arena; /* borrowed; everything below is in it */
         struct store_op *ops;
         size_t n, allocated;
-        int error;
+        int error; /* the first since init: 0, -ENOMEM, -EINVAL (not a key), -EFBIG (a value over STORE_VALUE_MAX) */
 };
 
 /* Called for each record that is loaded; borrows key and value until it returns. A key or a value that no transaction can have
@@ -56,8 +57,5 @@ void store_transaction_init(struct store_transaction *t, struct arena *a);
 void store_put(struct store_transaction *t, const char *key, const void *value, size_t n);
 /* Copies the key. */
 void store_delete(struct store_transaction *t, const char *key);
-/* The first error since init: 0, -ENOMEM, -EINVAL (not a key), -EFBIG (a value over STORE_VALUE_MAX). With an error the
- * transaction must not be committed: it is not complete. */
-int store_transaction_error(const struct store_transaction *t);
 
 bool store_key_is_valid(const char *key);

@@ -23,7 +23,7 @@ static size_t store(void)
         size_t before = all.n;
 
         knowledge_store(k, BOOT, &all);
-        ck_assert_int_eq(store_transaction_error(&all), 0);
+        ck_assert_int_eq(all.error, 0);
         knowledge_stored(k);
         return all.n - before;
 }

@@ -79,7 +79,7 @@ static size_t commit(void)
 {
         size_t n = t.n;
 
-        ck_assert_int_eq(store_transaction_error(&t), 0);
+        ck_assert_int_eq(t.error, 0);
         for (size_t i = 0; i < n; i++)
                 if (t.ops[i].value)
                         put(t.ops[i].key, t.ops[i].value, t.ops[i].n);

@@ -77,7 +77,7 @@ START_TEST(operations_in_their_order)
         store_delete(&t, "a");
         store_put(&t, "b", "", 0);
         store_put(&t, "c", NULL, 0);
-        ck_assert_int_eq(store_transaction_error(&t), 0);
+        ck_assert_int_eq(t.error, 0);
         ck_assert_uint_eq(t.n, 4);
         check_op(0, "b", "12\0" "4", 4);
         check_op(1, "a", NULL, 0);
@@ -107,7 +107,7 @@ START_TEST(many_operations)
                 snprintf(key, sizeof(key), "k/%u", i);
                 store_put(&t, key, &i, sizeof(i));
         }
-        ck_assert_int_eq(store_transaction_error(&t), 0);
+        ck_assert_int_eq(t.error, 0);
         ck_assert_uint_eq(t.n, 10000);
         for (unsigned i = 0; i < 10000; i++) {
                 snprintf(key, sizeof(key), "k/%u", i);
@@ -122,10 +122,10 @@ START_TEST(limits)
 
         ck_assert_ptr_nonnull(large);
         store_put(&t, long_key(STORE_KEY_MAX), large, STORE_VALUE_MAX);
-        ck_assert_int_eq(store_transaction_error(&t), 0);
+        ck_assert_int_eq(t.error, 0);
         check_op(0, long_key(STORE_KEY_MAX), large, STORE_VALUE_MAX);
         store_put(&t, "a", large, STORE_VALUE_MAX + 1);
-        ck_assert_int_eq(store_transaction_error(&t), -EFBIG);
+        ck_assert_int_eq(t.error, -EFBIG);
         free(large);
 }
 END_TEST
@@ -135,17 +135,17 @@ START_TEST(errors_stick)
 {
         store_put(&t, "a", "1", 1);
         store_put(&t, "not a key", "1", 1);
-        ck_assert_int_eq(store_transaction_error(&t), -EINVAL);
+        ck_assert_int_eq(t.error, -EINVAL);
         store_put(&t, "b", "1", 1);
         store_delete(&t, "b");
         store_put(&t, "c", "1", STORE_VALUE_MAX + 1);
-        ck_assert_int_eq(store_transaction_error(&t), -EINVAL);
+        ck_assert_int_eq(t.error, -EINVAL);
         ck_assert_uint_eq(t.n, 1);
         store_transaction_init(&t, arena);
         store_delete(&t, "");
-        ck_assert_int_eq(store_transaction_error(&t), -EINVAL);
+        ck_assert_int_eq(t.error, -EINVAL);
         store_transaction_init(&t, arena);
-        ck_assert_int_eq(store_transaction_error(&t), 0);
+        ck_assert_int_eq(t.error, 0);
 }
 END_TEST
 
@@ -176,10 +176,10 @@ START_TEST(memory_runs_out)
                 failing = 0;
                 if (n_allocations < which)
                         break;
-                ck_assert_int_eq(store_transaction_error(&t), -ENOMEM);
+                ck_assert_int_eq(t.error, -ENOMEM);
                 n_failed++;
         }
-        ck_assert_int_eq(store_transaction_error(&t), 0);
+        ck_assert_int_eq(t.error, 0);
         ck_assert_uint_eq(t.n, 200);
         ck_assert_uint_ge(n_failed, 4);
 }
