@@ -157,6 +157,7 @@ static bool is_right(const struct discrepancy *d)
 static int judge(const struct verbs_check *v, struct arena *a, const struct expected_port *p,
                  const struct local_table *tables, size_t n, struct discrepancy *ret)
 {
+        const struct generation *g = v->generation;
         const struct local_table *t = NULL;
         int r;
 
@@ -166,11 +167,8 @@ static int judge(const struct verbs_check *v, struct arena *a, const struct expe
                         t = &tables[i];
         if (!t || !t->entries)
                 return -EAGAIN;
-        r = verify_table(a, v->generation->policy, v->generation->settings->unmanaged, &p->want, t->entries, t->n_entries,
-                         ret);
-        if (r == 0 && p->sma)
-                r = verbs_tables_compare(a, p->sma, p->n_sma, t->entries, t->n_entries, ret);
-        return r;
+        r = verify_table(a, g->policy, g->settings->unmanaged, &p->want, t->entries, t->n_entries, ret);
+        return r < 0 || !p->sma ? r : verbs_tables_compare(a, p->sma, p->n_sma, t->entries, t->n_entries, ret);
 }
 
 /* --- reporting ---------------------------------------------------------------------------------------------------- */

@@ -139,9 +139,8 @@ static bool is_known(const struct violation_item *item, const struct member *x)
 
 int bus_append_violation(sd_bus_message *m, const struct violation_item *item)
 {
-        int r;
+        int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
-        r = sd_bus_message_open_container(m, 'a', "{sv}");
         for (size_t i = 0; i < ELEMENTS(members) && r >= 0; i++)
                 if (is_known(item, &members[i]))
                         r = bus_append_variant(m, members[i].key, members[i].signature, (const char *) item + members[i].offset);

@@ -54,10 +54,9 @@ static void describe_held(const struct control_status *c, struct bus_status *s)
                 .arena = a, .subnet = c->snapshot ? c->snapshot->subnet : NULL, .known = c->known,
                 .policy = c->wanted ? c->wanted->policy : NULL, .time = clock_to_text, .now = clock_wall() / USEC_PER_SEC,
         };
-        const struct held *const *items;
         size_t n = 0;
+        const struct held *const *items = c->held ? held_list_items(c->held, &n) : NULL;
 
-        items = c->held ? held_list_items(c->held, &n) : NULL;
         s->held_bases = (uint32_t) n;
         for (size_t i = 0; a && i < n; i++) {
                 _cleanup_text_ struct text t = {};
@@ -121,8 +120,7 @@ static void fill(struct bus_status *s, const struct control_status *c, const str
 
 static bool differs(const struct property *p, const struct bus_status *a, const struct bus_status *b)
 {
-        const char *pa = (const char *) a + p->offset, *pb = (const char *) b + p->offset;
-        const char *ta, *tb;
+        const char *pa = (const char *) a + p->offset, *pb = (const char *) b + p->offset, *ta, *tb;
 
         if (*p->signature != 's')
                 return memcmp(pa, pb, p->size) != 0;
@@ -158,9 +156,8 @@ void bus_status_names(uint32_t changed, const char *names[static BUS_STATUS_MAX_
 
 int bus_status_append(const struct bus_status *s, sd_bus_message *m)
 {
-        int r;
+        int r = sd_bus_message_open_container(m, 'a', "{sv}");
 
-        r = sd_bus_message_open_container(m, 'a', "{sv}");
         for (size_t i = 0; i < ELEMENTS(properties) && r >= 0; i++) {
                 const struct property *p = &properties[i];
 

@@ -227,9 +227,8 @@ static int check_port(struct daemon *d, const struct generation *g, struct findi
         const struct settings *now = control_get_status(d->control)->wanted->settings, *s = g->settings;
         struct local_port lp;
 
-        if (s->port == now->port && strcmp(s->ca ?: "", now->ca ?: "") == 0)
-                return 0;
-        if (local_port_find(s->ca, s->port, &lp) != -ENODEV)
+        if ((s->port == now->port && strcmp(s->ca ?: "", now->ca ?: "") == 0) ||
+            local_port_find(s->ca, s->port, &lp) != -ENODEV)
                 return 0;
         (void) findings_add(findings, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL, "this host has no InfiniBand port %s/%u",
                             s->ca ? s->ca : "(any)", s->port);
@@ -314,9 +313,8 @@ static int add_sources(struct daemon *d)
 {
         int r = sd_event_default(&d->event);
 
-        if (r < 0)
-                return r;
-        r = sd_event_add_signal(d->event, NULL, SIGHUP, on_hangup, d);
+        if (r >= 0)
+                r = sd_event_add_signal(d->event, NULL, SIGHUP, on_hangup, d);
         if (r >= 0)
                 r = sd_event_add_signal(d->event, NULL, SIGTERM, on_stop, d);
         if (r >= 0)
@@ -332,14 +330,10 @@ static int add_parts(struct daemon *d)
 {
         const struct monitor_handlers of_monitor = { .reported = on_reported, .counted = on_counted, .userdata = d };
         const struct bus_handlers of_bus = { .reload = reload, .userdata = d };
-        int r = verbs_host_new(d->event, on_verbs, d, &d->verbs);
+        int r = verbs_host_new(d->event, on_verbs, d, &d->verbs) ?: notify_new(d->event, d->control, &d->notify) ?:
+                metrics_file_new(d->event, d->control, &d->journal, collect_metrics, d, &d->metrics) ?:
+                monitor_new(d->event, d->control, d->verbs, &d->journal, &of_monitor, &d->monitor);
 
-        if (r == 0)
-                r = notify_new(d->event, d->control, &d->notify);
-        if (r == 0)
-                r = metrics_file_new(d->event, d->control, &d->journal, collect_metrics, d, &d->metrics);
-        if (r == 0)
-                r = monitor_new(d->event, d->control, d->verbs, &d->journal, &of_monitor, &d->monitor);
         if (r < 0)
                 return r;
         monitor_list(d->monitor, &d->violations);

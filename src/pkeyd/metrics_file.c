@@ -121,14 +121,12 @@ static void write_now(struct metrics_file *f)
         const struct control_status *s = control_get_status(f->control);
         const struct generation *g = s->in_force ? s->in_force : s->wanted;
         const char *path = g ? g->settings->metrics_textfile : NULL;
-        int r;
+        int r = set_path(f, path);
 
         (void) timer_set(f->due, clock_now() + EVERY);
-        r = set_path(f, path);
         if (!path)
                 return;
-        if (r == 0)
-                r = write_file(f, path);
+        r = r ?: write_file(f, path);
         if (r < 0 && !f->failed)
                 journal_event(f->journal, LOG_EVENT_METRICS_FILE, NULL,
                               "%s: the metrics cannot be written: %s; pkeyd goes on without them", path, strerror(-r));

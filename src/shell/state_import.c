@@ -85,8 +85,7 @@ static int import_ports(struct arena *a, const char *dir, enum state_import_file
         _cleanup_remembered_ struct remembered *m = remembered_new("");
         int r = m ? read_ports(a, dir, file, m) : -ENOMEM;
 
-        if (r == 0)
-                r = index_memory_unstore(m->indexes);
+        r = r ?: index_memory_unstore(m->indexes);
         if (r < 0)
                 return r;
         known_unstore(&m->known);
