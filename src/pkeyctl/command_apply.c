@@ -7,11 +7,7 @@
 #include "host/sm_follow.h"
 #include "pkeyctl/commands.h"
 #include "session/bus_client.h"
-#include "session/output.h"
-#include "session/pipeline.h"
-#include "session/session.h"
 #include "shell/file.h"
-#include "util/text.h"
 
 struct apply_result {
         struct plan_result plan;

@@ -2,7 +2,6 @@
 #include <errno.h>
 
 #include "pkeyctl/commands.h"
-#include "session/output.h"
 #include "shell/findings_print.h"
 
 struct check_result {

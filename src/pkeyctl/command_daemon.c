@@ -5,8 +5,6 @@
 
 #include "pkeyctl/commands.h"
 #include "session/bus_client.h"
-#include "session/output.h"
-#include "shell/shell.h"
 
 #define MAX_HELD_LINES 4
 

@@ -6,13 +6,8 @@
 #include <sys/stat.h>
 
 #include "doctor/doctor.h"
-#include "opensm/opensm_conf.h"
-#include "opensm/partitions_conf.h"
 #include "opensm/partitions_file.h"
 #include "pkeyctl/commands.h"
-#include "session/output.h"
-#include "session/pipeline.h"
-#include "session/session.h"
 #include "shell/file.h"
 #include "shell/findings_print.h"
 #include "shell/secret.h"

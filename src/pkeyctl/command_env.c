@@ -5,9 +5,7 @@
 #include "applications/applications.h"
 #include "pkeyctl/commands.h"
 #include "session/host_ports.h"
-#include "session/output.h"
 #include "shell/ipoib_interface.h"
-#include "util/nearest.h"
 
 /*
  * `env`: the settings by which programs on this host use a partition, from the kernel's tables. What they mean is in

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
-#include <string.h>
 
 #include "pkeyctl/commands.h"
-#include "session/output.h"
-#include "session/pipeline.h"
 #include "verify/explain.h"
 
 #define MAX_PAIRS  UINT64_C(4000000) /* a few seconds */

@@ -2,15 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "opensm/opensm_conf.h"
-#include "opensm/partitions_file.h"
 #include "opensm/unmanaged.h"
 #include "pkeyctl/commands.h"
-#include "session/output.h"
-#include "session/pipeline.h"
-#include "session/session.h"
 #include "shell/file.h"
-#include "subnet/known.h"
 
 /* --- the policy's ----------------------------------------------------------------------------------------------------- */
 

@@ -4,8 +4,6 @@
 #include <string.h>
 
 #include "pkeyctl/commands.h"
-#include "session/output.h"
-#include "session/pipeline.h"
 #include "util/vector.h"
 
 /* A port for which a person vouches, or will. */

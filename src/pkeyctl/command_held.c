@@ -3,7 +3,6 @@
 
 #include "pkeyctl/commands.h"
 #include "session/bus_client.h"
-#include "session/output.h"
 
 #define MAX_BASES 32 /* described in full; -v: all */
 

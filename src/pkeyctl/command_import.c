@@ -3,11 +3,7 @@
 #include <string.h>
 
 #include "import/import.h"
-#include "opensm/opensm_conf.h"
 #include "pkeyctl/commands.h"
-#include "session/output.h"
-#include "session/pipeline.h"
-#include "session/session.h"
 #include "shell/file.h"
 
 /* Without a fabric GUIDs stay GUIDs: that is a warning, but an error if -C or -P names a port. */

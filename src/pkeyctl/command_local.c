@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "pkeyctl/commands.h"
-#include "session/output.h"
 #include "session/host_ports.h"
 #include "verify/verbs_tables.h"
 

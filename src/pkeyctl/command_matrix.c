@@ -4,8 +4,6 @@
 
 #include "pkeyctl/commands.h"
 #include "reach/matrix.h"
-#include "session/output.h"
-#include "session/pipeline.h"
 
 /*
  * `show matrix`: who can talk to whom by the tables in the hardware, groups by groups. The groups are those of the policy; endports

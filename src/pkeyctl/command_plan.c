@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pkeyctl/commands.h"
-#include "session/output.h"
-#include "session/pipeline.h"
 
 static bool is_frozen(const struct context *ctx, uint32_t port)
 {

@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "pkeyctl/commands.h"
-#include "session/output.h"
-#include "session/pipeline.h"
 #include "verify/explain.h"
 
 /* --- show ports ------------------------------------------------------------------------------------------------------ */

@@ -5,7 +5,6 @@
 
 #include "pkeyctl/commands.h"
 #include "reconcile.h"
-#include "session/output.h"
 #include "shell/verbs_port.h"
 #include "verify/verbs_tables.h"
 

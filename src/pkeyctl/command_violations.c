@@ -4,10 +4,7 @@
 
 #include "pkeyctl/commands.h"
 #include "session/bus_client.h"
-#include "session/output.h"
 #include "session/progress.h"
-#include "session/session.h"
-#include "shell/shell.h"
 #include "violations/attribution.h"
 #include "violations/poll.h"
 

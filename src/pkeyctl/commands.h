@@ -4,9 +4,8 @@
 /* The commands, each of which returns an exit status or a negative errno; and what one of them has for others. pkeyctl.c has
  * their table, with what is provided to each before it runs. */
 
-#include "events/held_text.h"
 #include "reach/reach.h"
-#include "session/doc.h"
+#include "session/output.h"
 #include "session/session.h"
 #include "verify/changes.h"
 #include "verify/verify.h"

@@ -2,7 +2,6 @@
 #include "session/bus_client.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 
 #define MAX_FINDINGS 4096

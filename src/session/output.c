@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "shell/findings_print.h"
-#include "shell/shell.h"
 #include "subnet/fold.h"
 
 void output_fail(struct context *ctx, int r)

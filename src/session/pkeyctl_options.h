@@ -3,7 +3,6 @@
 
 /* The command line. --help and --version are printed by pkeyctl.c. */
 
-#include "ib/types.h"
 #include "shell/command_line.h"
 #include "shell/shell.h"
 

@@ -18,8 +18,6 @@
  * This folder does not know the commands.
  */
 
-#include "control/control.h"
-#include "mad_engine/stage.h"
 #include "session/pipeline.h"
 
 /* Which tables to read of ctx->subnet, in the context's arena. Like each hook it returns 0, -EBADMSG (findings say why) or
