@@ -17,9 +17,9 @@ static void json_check(struct doc *d, const void *result)
                 const struct policy_partition *p = &d->ctx->policy->partitions[i];
 
                 doc_append(d, partitions,
-                           doc_pack(d, "{s:o, s:o, s:b, s:i, s:o}", "partition", doc_text(p->name), "p_key",
-                                    doc_base(p->base), "index0", p->index0, "lines", p->n_rules, "members",
-                                    r->counts ? json_member_count(d, &r->counts[i]) : json_null()));
+                           json_pack("{s:o, s:o, s:b, s:i, s:o}", "partition", doc_text(p->name), "p_key",
+                                     doc_base(p->base), "index0", p->index0, "lines", p->n_rules, "members",
+                                     r->counts ? json_member_count(&r->counts[i]) : json_null()));
         }
         doc_add(d, d->root, "{s:o, s:i, s:o}", "file", doc_text(d->ctx->policy->file), "groups", d->ctx->policy->n_groups,
                 "partitions", partitions);

@@ -133,17 +133,17 @@ static const struct outcome *find_outcome(const struct reload_result *r)
         return o;
 }
 
-static json_t *reload_object(struct doc *d, const struct reload_result *r)
+static json_t *reload_object(const struct reload_result *r)
 {
-        return doc_pack(d, "{s:o, s:I, s:o}", "outcome", doc_text(r->outcome), "generation", (json_int_t) r->generation,
-                        "text", doc_text(r->text));
+        return json_pack("{s:o, s:I, s:o}", "outcome", doc_text(r->outcome), "generation", (json_int_t) r->generation,
+                         "text", doc_text(r->text));
 }
 
 static void json_reload(struct doc *d, const void *result)
 {
         const struct reload_result *r = result;
 
-        doc_merge(d, d->root, reload_object(d, r));
+        doc_merge(d, d->root, reload_object(r));
         doc_add(d, d->root, "{s:I, s:o}", "held_bases", (json_int_t) r->daemon.held_bases, "held", doc_text(r->daemon.held ?: ""));
 }
 
@@ -218,7 +218,7 @@ static void json_event(struct doc *d, const struct event *e)
         if (e->kind == EVENT_STATUS || e->kind == EVENT_CHANGE)
                 doc_add(d, d->root, "{s:o}", "status", json_daemon_status(d, &e->status, e->changed));
         else if (e->kind == EVENT_RELOAD)
-                doc_add(d, d->root, "{s:o}", "reload", reload_object(d, &e->reload));
+                doc_add(d, d->root, "{s:o}", "reload", reload_object(&e->reload));
         else if (e->kind == EVENT_VIOLATION)
                 doc_add(d, d->root, "{s:o}", "violation", json_violation(d, &e->violation));
 }

@@ -40,10 +40,10 @@ static const char *name_of(struct context *ctx, uint16_t base)
 
 static json_t *entry_object(struct doc *d, const struct application_entry *e)
 {
-        return doc_pack(d, "{s:s, s:i, s:i, s:s, s:o, s:o, s:o, s:o}", "device", e->port->device, "port", e->port->number,
-                        "index", e->index, "membership", membership_to_string(p_key_is_full(e->key) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED),
-                        "p_key", doc_p_key(d, e->key), "interface", doc_text(e->port->interface), "child_interface", doc_text(e->child),
-                        "default_p_key", doc_p_key(d, e->by_default));
+        return json_pack("{s:s, s:i, s:i, s:s, s:o, s:o, s:o, s:o}", "device", e->port->device, "port", e->port->number,
+                         "index", e->index, "membership", membership_to_string(p_key_is_full(e->key) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED),
+                         "p_key", doc_p_key(d, e->key), "interface", doc_text(e->port->interface), "child_interface", doc_text(e->child),
+                         "default_p_key", doc_p_key(d, e->by_default));
 }
 
 static json_t *environment(struct doc *d, const struct application_settings *s)
@@ -51,15 +51,15 @@ static json_t *environment(struct doc *d, const struct application_settings *s)
         json_t *o = json_object();
 
         for (size_t i = 0; i < APPLICATION_N_VARIABLES; i++)
-                doc_merge(d, o, doc_pack(d, "{s:o}", s->variables[i].name, doc_text(s->variables[i].value)));
+                doc_merge(d, o, json_pack("{s:o}", s->variables[i].name, doc_text(s->variables[i].value)));
         return o;
 }
 
 static json_t *partition_object(struct doc *d, const struct env_partition *p)
 {
-        return doc_pack(d, "{s:o, s:o, s:o, s:o}", "partition", doc_text(output_partition(d->ctx, p->base)), "p_key", doc_base(p->base),
-                        "entries", DOC_ARRAY(d, i, p->settings.n_entries, entry_object(d, &p->settings.entries[i])),
-                        "environment", environment(d, &p->settings));
+        return json_pack("{s:o, s:o, s:o, s:o}", "partition", doc_text(output_partition(d->ctx, p->base)), "p_key", doc_base(p->base),
+                         "entries", DOC_ARRAY(d, i, p->settings.n_entries, entry_object(d, &p->settings.entries[i])),
+                         "environment", environment(d, &p->settings));
 }
 
 static void json_env(struct doc *d, const void *result)

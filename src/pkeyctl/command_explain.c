@@ -140,9 +140,9 @@ static json_t *verdict_object(struct doc *d, const struct pair *p, enum source s
 {
         enum explain_verdict v = judge(p, s);
 
-        return doc_pack(d, "{s:o, s:s, s:o, s:o}", "may_talk", v == EXPLAIN_UNKNOWN ? json_null() : json_boolean(v == EXPLAIN_TALK),
-                        "verdict", explain_verdict_to_string(v), "detail", doc_text(describe_verdict(d->ctx, p, s)),
-                        "common", common_bases(d, p, s));
+        return json_pack("{s:o, s:s, s:o, s:o}", "may_talk", v == EXPLAIN_UNKNOWN ? json_null() : json_boolean(v == EXPLAIN_TALK),
+                         "verdict", explain_verdict_to_string(v), "detail", doc_text(describe_verdict(d->ctx, p, s)),
+                         "common", common_bases(d, p, s));
 }
 
 static json_t *rule_object(struct doc *d, const struct policy_rule *rule)

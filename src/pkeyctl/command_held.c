@@ -31,9 +31,9 @@ json_t *json_named_port(struct doc *d, const struct held_words *words, struct kn
                 d->failed = true;
                 return NULL;
         }
-        return doc_pack(d, "{s:o, s:o, s:o, s:i, s:s}", "node", doc_text(port.node), "node_guid", doc_guid(port.node_guid),
-                        "port_guid", port.port_guid.v ? doc_guid(port.port_guid) : json_null(), "port", name.number,
-                        "kind", kinds[name.kind]);
+        return json_pack("{s:o, s:o, s:o, s:i, s:s}", "node", doc_text(port.node), "node_guid", doc_guid(port.node_guid),
+                         "port_guid", port.port_guid.v ? doc_guid(port.port_guid) : json_null(), "port", name.number,
+                         "kind", kinds[name.kind]);
 }
 
 json_t *json_seconds(uint64_t seconds)
@@ -69,12 +69,12 @@ static json_t *base_object(struct doc *d, const struct held_words *words, const 
 {
         const char *name = held_partition(words, h->base);
 
-        return doc_pack(d, "{s:o, s:o, s:o, s:i, s:o, s:i}", "base", doc_base(h->base),
-                        "partitions", DOC_ARRAY(d, i, *name ? 1u : 0u, doc_text(name)),
-                        "waiting", DOC_ARRAY(d, i, held_n_kept(h->n_waiting), waiting_object(d, words, &h->waiting[i])),
-                        "n_waiting", (int) h->n_waiting,
-                        "held_by", DOC_ARRAY(d, i, held_n_kept(h->n_by), by_object(d, words, h, &h->by[i])),
-                        "n_held_by", (int) h->n_by);
+        return json_pack("{s:o, s:o, s:o, s:i, s:o, s:i}", "base", doc_base(h->base),
+                         "partitions", DOC_ARRAY(d, i, *name ? 1u : 0u, doc_text(name)),
+                         "waiting", DOC_ARRAY(d, i, held_n_kept(h->n_waiting), waiting_object(d, words, &h->waiting[i])),
+                         "n_waiting", (int) h->n_waiting,
+                         "held_by", DOC_ARRAY(d, i, held_n_kept(h->n_by), by_object(d, words, h, &h->by[i])),
+                         "n_held_by", (int) h->n_by);
 }
 
 json_t *json_held(struct doc *d, const struct held_list *list)
@@ -92,7 +92,7 @@ static void json_show_held(struct doc *d, const void *result)
         json_t *daemon = json_null();
 
         if (r->has_daemon)
-                daemon = doc_pack(d, "{s:I, s:o}", "held_bases", (json_int_t) r->daemon.held_bases, "held", doc_text(r->daemon.held ?: ""));
+                daemon = json_pack("{s:I, s:o}", "held_bases", (json_int_t) r->daemon.held_bases, "held", doc_text(r->daemon.held ?: ""));
         doc_add(d, d->root, "{s:o, s:o}", "held", json_held(d, r->list), "daemon", daemon);
 }
 

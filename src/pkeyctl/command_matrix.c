@@ -46,14 +46,14 @@ static const char *ways(struct context *ctx, const struct reach_cell *cell)
 
 static json_t *set_object(struct doc *d, const struct matrix_result *r, uint32_t i)
 {
-        return doc_pack(d, "{s:o, s:i, s:s}", "name", doc_text(r->names[i]), "ports", r->sets[i].n,
-                        "who", output_folded(d->ctx, r->sets[i].ports, r->sets[i].n));
+        return json_pack("{s:o, s:i, s:s}", "name", doc_text(r->names[i]), "ports", r->sets[i].n,
+                         "who", output_folded(d->ctx, r->sets[i].ports, r->sets[i].n));
 }
 
 static json_t *way_object(struct doc *d, const struct reach_way *w)
 {
-        return doc_pack(d, "{s:o, s:o, s:b}", "partition", doc_text(output_partition(d->ctx, w->base)), "p_key", doc_base(w->base),
-                        "all", w->all);
+        return json_pack("{s:o, s:o, s:b}", "partition", doc_text(output_partition(d->ctx, w->base)), "p_key", doc_base(w->base),
+                         "all", w->all);
 }
 
 static void json_matrix(struct doc *d, const void *result)
@@ -66,8 +66,8 @@ static void json_matrix(struct doc *d, const void *result)
                         const struct reach_cell *c = cell_of(r, x, y);
 
                         if (c->n > 0)
-                                doc_append(d, cells, doc_pack(d, "{s:o, s:o, s:o}", "a", doc_text(r->names[x]), "b", doc_text(r->names[y]),
-                                                              "partitions", DOC_ARRAY(d, i, c->n, way_object(d, &c->ways[i]))));
+                                doc_append(d, cells, json_pack("{s:o, s:o, s:o}", "a", doc_text(r->names[x]), "b", doc_text(r->names[y]),
+                                                               "partitions", DOC_ARRAY(d, i, c->n, way_object(d, &c->ways[i]))));
                 }
         doc_add(d, d->root, "{s:o, s:o}", "sets", DOC_ARRAY(d, i, r->n, set_object(d, r, (uint32_t) i)), "cells", cells);
 }

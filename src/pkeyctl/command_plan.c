@@ -20,9 +20,9 @@ int plan_describe(struct context *ctx, struct plan_result *ret)
 
 /* --- JSON ------------------------------------------------------------------------------------------------------------ */
 
-static json_t *enforcement(struct doc *d, bool inbound, bool outbound)
+static json_t *enforcement(bool inbound, bool outbound)
 {
-        return doc_pack(d, "{s:b, s:b}", "inbound", inbound, "outbound", outbound);
+        return json_pack("{s:b, s:b}", "inbound", inbound, "outbound", outbound);
 }
 
 json_t *json_write(struct doc *d, const struct plan_write *w)
@@ -34,8 +34,8 @@ json_t *json_write(struct doc *d, const struct plan_write *w)
                                 "after", doc_p_keys(d, w->after, P_KEY_BLOCK_ENTRIES));
         case WRITE_ENFORCEMENT:
                 return doc_port(d, w->port, "{s:s, s:n, s:o, s:o}", "attribute", "PortInfo", "block",
-                                "before", enforcement(d, w->before_inbound, w->before_outbound),
-                                "after", enforcement(d, w->after_inbound, w->after_outbound));
+                                "before", enforcement(w->before_inbound, w->before_outbound),
+                                "after", enforcement(w->after_inbound, w->after_outbound));
         }
         return NULL;
 }
@@ -46,18 +46,18 @@ static json_t *phases(struct doc *d)
 
         for (const struct plan_step *step = d->ctx->plan->steps; step < d->ctx->plan->steps + PLAN_N_PHASES; step++)
                 if (step->n_writes > 0)
-                        doc_append(d, array, doc_pack(d, "{s:s, s:s, s:o}", "phase", plan_phase_to_string(step->phase),
-                                                      "ports", plan_phase_is_enforcing(step->phase) ? "enforcing" : "endports",
-                                                      "writes", DOC_ARRAY(d, i, step->n_writes, json_write(d, &step->writes[i]))));
+                        doc_append(d, array, json_pack("{s:s, s:s, s:o}", "phase", plan_phase_to_string(step->phase),
+                                                       "ports", plan_phase_is_enforcing(step->phase) ? "enforcing" : "endports",
+                                                       "writes", DOC_ARRAY(d, i, step->n_writes, json_write(d, &step->writes[i]))));
         return array;
 }
 
 static json_t *change_object(struct doc *d, const struct change *c)
 {
-        return doc_pack(d, "{s:o, s:o, s:s, s:s, s:o}", "partition", doc_text(output_partition(d->ctx, c->base)),
-                        "p_key", doc_base(c->base), "before", membership_to_string(c->before),
-                        "after", membership_to_string(c->after),
-                        "port_guids", DOC_ARRAY(d, i, c->n_ports, doc_guid(d->ctx->subnet->ports[c->ports[i]].guid)));
+        return json_pack("{s:o, s:o, s:s, s:s, s:o}", "partition", doc_text(output_partition(d->ctx, c->base)),
+                         "p_key", doc_base(c->base), "before", membership_to_string(c->before),
+                         "after", membership_to_string(c->after),
+                         "port_guids", DOC_ARRAY(d, i, c->n_ports, doc_guid(d->ctx->subnet->ports[c->ports[i]].guid)));
 }
 
 static json_t *frozen_object(struct doc *d, uint32_t port)

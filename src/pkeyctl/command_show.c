@@ -120,9 +120,9 @@ static json_t *partition_object(struct doc *d, const struct partitions_result *r
 {
         const char *name = output_partition(d->ctx, base);
 
-        return doc_pack(d, "{s:o, s:o, s:o, s:o}", "partition", doc_text(*name ? name : NULL), "p_key", doc_base(base),
-                        "policy", d->ctx->policy ? json_member_count(d, &r->by_policy[base]) : json_null(),
-                        "hardware", json_member_count(d, &r->in_hardware[base]));
+        return json_pack("{s:o, s:o, s:o, s:o}", "partition", doc_text(*name ? name : NULL), "p_key", doc_base(base),
+                         "policy", d->ctx->policy ? json_member_count(&r->by_policy[base]) : json_null(),
+                         "hardware", json_member_count(&r->in_hardware[base]));
 }
 
 static void json_show_partitions(struct doc *d, const void *result)
@@ -212,9 +212,9 @@ static json_t *table_entries(struct doc *d, const struct observed_table *t)
                 struct p_key key = t->entries[i];
 
                 if (key.v != 0)
-                        doc_append(d, array, doc_pack(d, "{s:i, s:o, s:s, s:o}", "index", i, "p_key", doc_p_key(d, key),
-                                                      "membership", p_key_is_full(key) ? "full" : "limited",
-                                                      "partition", doc_text(output_partition(d->ctx, p_key_base(key)))));
+                        doc_append(d, array, json_pack("{s:i, s:o, s:s, s:o}", "index", i, "p_key", doc_p_key(d, key),
+                                                       "membership", p_key_is_full(key) ? "full" : "limited",
+                                                       "partition", doc_text(output_partition(d->ctx, p_key_base(key)))));
         }
         return array;
 }

@@ -16,9 +16,9 @@
 
 static json_t *kernel_difference(struct doc *d, const struct kernel_difference *k)
 {
-        return doc_pack(d, "{s:s, s:o, s:o, s:o}", "kind", kernel_difference_kind_to_string(k->kind), "p_key", doc_p_key(d, k->key),
-                        "sma_index", k->kind == KERNEL_ONLY ? json_null() : json_integer(k->sma_index),
-                        "kernel_index", k->kind == KERNEL_LACKS ? json_null() : json_integer(k->kernel_index));
+        return json_pack("{s:s, s:o, s:o, s:o}", "kind", kernel_difference_kind_to_string(k->kind), "p_key", doc_p_key(d, k->key),
+                         "sma_index", k->kind == KERNEL_ONLY ? json_null() : json_integer(k->sma_index),
+                         "kernel_index", k->kind == KERNEL_LACKS ? json_null() : json_integer(k->kernel_index));
 }
 
 static json_t *difference(struct doc *d, const struct discrepancy *item)

@@ -16,29 +16,29 @@ static json_t *port_guids(struct doc *d, const uint32_t *ports, uint32_t n)
 
 static json_t *partition_object(struct doc *d, uint16_t base)
 {
-        return doc_pack(d, "{s:o, s:o}", "partition", doc_text(output_partition(d->ctx, base)), "p_key", doc_base(base));
+        return json_pack("{s:o, s:o}", "partition", doc_text(output_partition(d->ctx, base)), "p_key", doc_base(base));
 }
 
 static json_t *others_object(struct doc *d, const struct reach_others *o)
 {
-        return doc_pack(d, "{s:b, s:o, s:s, s:i}", "gained", o->gained,
-                        "partitions", DOC_ARRAY(d, i, o->n_bases, partition_object(d, o->bases[i])),
-                        "who", output_folded(d->ctx, o->ports, o->n_ports), "ports", o->n_ports);
+        return json_pack("{s:b, s:o, s:s, s:i}", "gained", o->gained,
+                         "partitions", DOC_ARRAY(d, i, o->n_bases, partition_object(d, o->bases[i])),
+                         "who", output_folded(d->ctx, o->ports, o->n_ports), "ports", o->n_ports);
 }
 
 static json_t *line_object(struct doc *d, const struct reach_line *l)
 {
-        return doc_pack(d, "{s:s, s:o, s:o}", "who", output_folded(d->ctx, l->ports, l->n_ports),
-                        "port_guids", port_guids(d, l->ports, l->n_ports),
-                        "others", DOC_ARRAY(d, i, l->n_others, others_object(d, &l->others[i])));
+        return json_pack("{s:s, s:o, s:o}", "who", output_folded(d->ctx, l->ports, l->n_ports),
+                         "port_guids", port_guids(d, l->ports, l->n_ports),
+                         "others", DOC_ARRAY(d, i, l->n_others, others_object(d, &l->others[i])));
 }
 
 json_t *json_reach(struct doc *d, const struct reach_changes *r)
 {
-        return doc_pack(d, "{s:I, s:I, s:i, s:b, s:b, s:o}", "pairs_lost", (json_int_t) r->n_lost,
-                        "pairs_gained", (json_int_t) r->n_gained, "not_judged", r->n_unknown, "truncated", r->truncated,
-                        "too_many", r->too_many,
-                        "lines", DOC_ARRAY(d, i, r->n_lines, line_object(d, &r->lines[i])));
+        return json_pack("{s:I, s:I, s:i, s:b, s:b, s:o}", "pairs_lost", (json_int_t) r->n_lost,
+                         "pairs_gained", (json_int_t) r->n_gained, "not_judged", r->n_unknown, "truncated", r->truncated,
+                         "too_many", r->too_many,
+                         "lines", DOC_ARRAY(d, i, r->n_lines, line_object(d, &r->lines[i])));
 }
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */

@@ -325,8 +325,7 @@ static int read_finding(struct context *ctx, sd_bus_message *m)
         struct finding *item;
         int r;
 
-        r = sd_bus_message_read(m, "suusssss", &file, &where.line, &where.column, &severity, &code, &text, &hint,
-                                &source_line);
+        r = sd_bus_message_read(m, "suusssss", &file, &where.line, &where.column, &severity, &code, &text, &hint, &source_line);
         if (r < 0)
                 return r;
         where.file = *file ? arena_strdup(ctx->arena, file) : NULL;

@@ -9,39 +9,10 @@
 
 #define N_P_KEYS 65536u
 
-static json_t *pack(struct doc *d, const char *format, va_list ap)
-{
-        json_t *value = json_vpack_ex(NULL, 0, format, ap);
-
-        if (!value)
-                d->failed = true;
-        return value;
-}
-
-json_t *doc_pack(struct doc *d, const char *format, ...)
-{
-        json_t *value;
-        va_list ap;
-
-        va_start(ap, format);
-        value = pack(d, format, ap);
-        va_end(ap);
-        return value;
-}
-
 void doc_merge(struct doc *d, json_t *object, json_t *value)
 {
         if (json_object_update_new(object, value) < 0)
                 d->failed = true;
-}
-
-void doc_add(struct doc *d, json_t *object, const char *format, ...)
-{
-        va_list ap;
-
-        va_start(ap, format);
-        doc_merge(d, object, pack(d, format, ap));
-        va_end(ap);
 }
 
 void doc_append(struct doc *d, json_t *array, json_t *value)
@@ -124,26 +95,23 @@ json_t *doc_used_p_keys(struct doc *d, const struct p_key *keys, uint32_t n)
         return array;
 }
 
-json_t *doc_port(struct doc *d, uint32_t port, const char *format, ...)
+json_t *doc_port_with(struct doc *d, uint32_t port, json_t *members)
 {
         const struct subnet_port *p = &d->ctx->subnet->ports[port];
-        json_t *o = doc_pack(d, "{s:o, s:o, s:o, s:i, s:i}", "node", doc_text(output_node(d->ctx, port)), "device",
-                             doc_text(subnet_port_node(d->ctx->subnet, p)->device), "port_guid", doc_guid(p->guid),
-                             "lid", p->lid.v, "port", p->number);
-        va_list ap;
+        json_t *o = json_pack("{s:o, s:o, s:o, s:i, s:i}", "node", doc_text(output_node(d->ctx, port)),
+                              "device", doc_text(subnet_port_node(d->ctx->subnet, p)->device),
+                              "port_guid", doc_guid(p->guid), "lid", p->lid.v, "port", p->number);
 
-        va_start(ap, format);
-        doc_merge(d, o, pack(d, format, ap));
-        va_end(ap);
+        doc_merge(d, o, members);
         return o;
 }
 
 static json_t *finding_object(struct doc *d, const struct finding *item)
 {
-        json_t *o = doc_pack(d, "{s:o, s:i, s:i, s:s, s:s, s:o}", "file", doc_text(item->where.file), "line",
-                             item->where.line, "column", item->where.column, "severity",
-                             finding_severity_to_string(item->severity), "code", finding_code_to_string(item->code),
-                             "text", doc_text(item->text));
+        json_t *o = json_pack("{s:o, s:i, s:i, s:s, s:s, s:o}", "file", doc_text(item->where.file), "line",
+                              item->where.line, "column", item->where.column, "severity",
+                              finding_severity_to_string(item->severity), "code", finding_code_to_string(item->code),
+                              "text", doc_text(item->text));
 
         if (item->hint)
                 doc_add(d, o, "{s:o}", "hint", doc_text(item->hint));
@@ -155,8 +123,8 @@ void doc_begin(struct doc *d, struct context *ctx, bool ok)
         *d = (struct doc) { .ctx = ctx, .p_keys = calloc(N_P_KEYS, sizeof(json_t *)) };
         d->failed = !d->p_keys || ctx->findings.out_of_memory;
         findings_sort(&ctx->findings);
-        d->root = doc_pack(d, "{s:i, s:b, s:s, s:o}", "schema", 1, "ok", ok, "command", ctx->command, "findings",
-                           DOC_ARRAY(d, i, ctx->findings.n, finding_object(d, &ctx->findings.items[i])));
+        d->root = json_pack("{s:i, s:b, s:s, s:o}", "schema", 1, "ok", ok, "command", ctx->command, "findings",
+                            DOC_ARRAY(d, i, ctx->findings.n, finding_object(d, &ctx->findings.items[i])));
 }
 
 void doc_done(struct doc *d)

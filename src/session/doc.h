@@ -22,12 +22,12 @@ void doc_done(struct doc *d);
 /* Writes the object and a newline to stdout. An error becomes the output's; then nothing was written. */
 void doc_print(struct doc *d);
 
-/* A new value by a format of json_pack(), and its members added to an object. */
-json_t *doc_pack(struct doc *d, const char *format, ...);
-void doc_add(struct doc *d, json_t *object, const char *format, ...);
-/* Take the value, which may be NULL. doc_merge: an object, whose members are added. */
+/* Take the value. NULL, of json_pack() when memory is out, is an error of the document; json_pack() with it returns NULL, too.
+ * doc_merge: an object, whose members are added. */
 void doc_merge(struct doc *d, json_t *object, json_t *value);
 void doc_append(struct doc *d, json_t *array, json_t *value);
+/* Adds members to an object, by a format of json_pack(). */
+#define doc_add(d, object, ...) doc_merge((d), (object), json_pack(__VA_ARGS__))
 /* A new array: for each i below n the value of `item`, an expression with i. */
 #define DOC_ARRAY(d, i, n, item)                                                                                       \
         ({                                                                                                             \
@@ -46,5 +46,6 @@ json_t *doc_p_key(struct doc *d, struct p_key key);
 json_t *doc_p_keys(struct doc *d, const struct p_key *keys, uint32_t n);
 json_t *doc_used_p_keys(struct doc *d, const struct p_key *keys, uint32_t n); /* without the empty entries */
 json_t *doc_base(uint16_t base);
-/* An object with node, device, port_guid, lid, port, followed by the members that the format of json_pack() has. */
-json_t *doc_port(struct doc *d, uint32_t port, const char *format, ...);
+/* An object with node, device, port_guid, lid, port, followed by the members of another one, which is taken. */
+json_t *doc_port_with(struct doc *d, uint32_t port, json_t *members);
+#define doc_port(d, port, ...) doc_port_with((d), (port), json_pack(__VA_ARGS__))

@@ -204,9 +204,9 @@ json_t *json_unreachable(struct doc *d, const uint32_t *ports, uint32_t n)
                                            "assumed", tables[ports[i]].source == TABLE_ASSUMED));
 }
 
-json_t *json_member_count(struct doc *d, const struct member_count *count)
+json_t *json_member_count(const struct member_count *count)
 {
-        return doc_pack(d, "{s:i, s:i, s:i}", "full", count->full, "limited", count->limited, "both", count->both);
+        return json_pack("{s:i, s:i, s:i}", "full", count->full, "limited", count->limited, "both", count->both);
 }
 
 /* --- results --------------------------------------------------------------------------------------------------------- */

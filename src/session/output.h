@@ -81,7 +81,7 @@ const char *output_reason(struct context *ctx, uint32_t port, const struct apply
  * member or there is no policy. */
 const char *output_line(struct context *ctx, uint32_t port, uint16_t base, const struct port_membership **ret);
 
-json_t *json_member_count(struct doc *d, const struct member_count *count);
+json_t *json_member_count(const struct member_count *count);
 
 /* The ports that were not read, each with why. */
 json_t *json_unreachable(struct doc *d, const uint32_t *ports, uint32_t n);
