@@ -37,8 +37,7 @@ static void text_check(struct context *ctx, const void *result)
                 const struct policy_partition *p = &policy->partitions[i];
                 const struct member_count none = {}, *c = r->counts ? &r->counts[i] : &none;
 
-                text_table_row(&t, NULL, "%s\t0x%04x\t%u\t%u\t%u\t%u", p->name, p->base, p->n_rules, c->full, c->limited,
-                               c->both);
+                text_table_row(&t, NULL, "%s\t0x%04x\t%u\t%u\t%u\t%u", p->name, p->base, p->n_rules, c->full, c->limited, c->both);
         }
         text_table_print(ctx, &t);
         findings_print_count(&ctx->findings, count, sizeof(count));

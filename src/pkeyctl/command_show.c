@@ -145,8 +145,7 @@ static void text_show_partitions(struct context *ctx, const void *result)
         const struct partitions_result *r = result;
         struct text_table t;
 
-        text_table_begin(&t, "PARTITION|P_KEY|>POLICY full/limited/both|>HARDWARE full/limited/both|STATE",
-                         ctx->policy ? 0 : 4);
+        text_table_begin(&t, "PARTITION|P_KEY|>POLICY full/limited/both|>HARDWARE full/limited/both|STATE", ctx->policy ? 0 : 4);
         for (uint16_t base = next_base(ctx, r, 1); base > 0; base = next_base(ctx, r, base + 1u)) {
                 const char *name = output_partition(ctx, base);
                 const char *by_policy = count_text(ctx, &r->by_policy[base]), *in_hardware = count_text(ctx, &r->in_hardware[base]);

@@ -133,8 +133,7 @@ static void text_verify(struct context *ctx, const void *result)
 /* --- this host's tables as its kernel has them ----------------------------------------------------------------------- */
 
 /* The tables of the ports that are up and in the snapshot. */
-static int read_tables(struct context *ctx, struct verbs_host *host, bool complain, struct kernel_table *tables,
-                       uint32_t *ret_n)
+static int read_tables(struct context *ctx, struct verbs_host *host, bool complain, struct kernel_table *tables, uint32_t *ret_n)
 {
         uint32_t n = 0;
 

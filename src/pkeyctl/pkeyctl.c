@@ -191,8 +191,7 @@ static const struct command *find_command(struct context *ctx)
         const struct options *o = ctx->options;
 
         if (o->n_arguments == 0) {
-                (void) findings_error(&ctx->findings, FINDING_USAGE, "pkeyctl --help lists the commands",
-                                      "no command was given");
+                (void) findings_error(&ctx->findings, FINDING_USAGE, "pkeyctl --help lists the commands", "no command was given");
                 return NULL;
         }
         ctx->arguments = o->arguments + 1;

@@ -102,10 +102,8 @@ static int complain_error(struct context *ctx, const sd_bus_error *e, int r)
 {
         struct findings *f = &ctx->findings;
 
-        if (sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
-            sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
-                return findings_error(f, FINDING_DAEMON_ABSENT, hint_absent,
-                                      "pkeyd is not running, or is not on the system bus");
+        if (sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) || sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
+                return findings_error(f, FINDING_DAEMON_ABSENT, hint_absent, "pkeyd is not running, or is not on the system bus");
         if (sd_bus_error_has_name(e, SD_BUS_ERROR_ACCESS_DENIED))
                 return findings_error(f, FINDING_HOST_NO_PERMISSION, "run as root", "permission denied by pkeyd");
         if (sd_bus_error_has_name(e, "org.pkeyd1.Error.NoSuchNode"))
@@ -116,8 +114,7 @@ static int complain_error(struct context *ctx, const sd_bus_error *e, int r)
                 return findings_error(f, FINDING_DAEMON_FAILED, "see systemctl status pkeyd",
                                       "pkeyd or the bus ended before pkeyd answered");
         if (sd_bus_error_is_set(e))
-                return findings_error(f, FINDING_DAEMON_FAILED, NULL, "pkeyd answered with an error: %s",
-                                      e->message ?: e->name);
+                return findings_error(f, FINDING_DAEMON_FAILED, NULL, "pkeyd answered with an error: %s", e->message ?: e->name);
         return bus_client_complain(ctx, r);
 }
 

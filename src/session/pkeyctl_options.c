@@ -88,8 +88,7 @@ static void read_interval(struct findings *findings, const char *text, void *opt
 
         o->interval = span_from_string(text);
         if (o->interval == 0 || o->interval > MAX_INTERVAL)
-                (void) findings_error(findings, FINDING_USAGE, NULL, "--interval: '%s' is not a time from 1s to 1d",
-                                      text);
+                (void) findings_error(findings, FINDING_USAGE, NULL, "--interval: '%s' is not a time from 1s to 1d", text);
 }
 
 /* Which other format a command has is in the table of commands. */

@@ -13,11 +13,7 @@
 
 struct progress progress_begin(const char *what, bool quiet)
 {
-        return (struct progress) {
-                .what = what,
-                .wanted = !quiet && isatty(STDERR_FILENO),
-                .started = clock_now(),
-        };
+        return (struct progress) { .what = what, .wanted = !quiet && isatty(STDERR_FILENO), .started = clock_now() };
 }
 
 void progress_show(struct progress *p, uint64_t done, uint64_t total)

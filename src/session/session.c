@@ -50,8 +50,7 @@ static int complain_host(struct context *ctx, int r, const char *what)
                 return complain_no_device(ctx);
         case EACCES:
         case EPERM:
-                return findings_error(f, FINDING_HOST_NO_PERMISSION, "run as root",
-                                      "permission denied for /dev/infiniband/umad*");
+                return findings_error(f, FINDING_HOST_NO_PERMISSION, "run as root", "permission denied for /dev/infiniband/umad*");
         case EOPNOTSUPP:
                 return findings_error(f, FINDING_HOST_NO_DEVICE,
                                       "modprobe ib_umad; rdma-core loads it at boot where it is installed",
