@@ -234,8 +234,7 @@ int bus_client_find(struct context *ctx, struct daemon_status *ret)
                 r = sd_bus_call(bus, call, FIND_TIMEOUT, NULL, &reply);
         if (r < 0)
                 return r == -ENOMEM || r == -ETIMEDOUT ? r : 0;
-        r = bus_client_read_status(ctx, reply, ret, &seen);
-        return r < 0 ? r : 1;
+        return bus_client_read_status(ctx, reply, ret, &seen) ?: 1;
 }
 
 /* --- dictionaries as JSON --------------------------------------------------------------------------------------------- */
@@ -320,9 +319,8 @@ static int read_finding(struct context *ctx, sd_bus_message *m)
         const char *file, *severity, *code, *text, *hint, *source_line;
         struct location where = {};
         struct finding *item;
-        int r;
+        int r = sd_bus_message_read(m, "suusssss", &file, &where.line, &where.column, &severity, &code, &text, &hint, &source_line);
 
-        r = sd_bus_message_read(m, "suusssss", &file, &where.line, &where.column, &severity, &code, &text, &hint, &source_line);
         if (r < 0)
                 return r;
         where.file = *file ? arena_strdup(ctx->arena, file) : NULL;
@@ -341,9 +339,8 @@ static int read_finding(struct context *ctx, sd_bus_message *m)
 int bus_client_read_findings(struct context *ctx, sd_bus_message *m)
 {
         size_t n = 0;
-        int r;
+        int r = sd_bus_message_enter_container(m, 'a', "(suusssss)");
 
-        r = sd_bus_message_enter_container(m, 'a', "(suusssss)");
         while (r >= 0 && n++ < MAX_FINDINGS && (r = sd_bus_message_enter_container(m, 'r', "suusssss")) > 0) {
                 r = read_finding(ctx, m);
                 if (r >= 0)

@@ -39,12 +39,11 @@ static int read_settings(struct context *ctx, unsigned needs)
         const char *path = ctx->options->config ?: DEFAULT_CONFIG_FILE, *bytes;
         struct generation *g = ctx->files;
         size_t n;
-        int r;
 
         if (!ctx->options->config && (!(needs & NEED_SETTINGS) || ctx->options->topology || is_absent(path)))
                 return 0;
-        r = file_read_found(g->arena, path, SETTINGS_MAX_SIZE, &ctx->findings, &bytes, &n);
-        return r < 0 ? r : settings_parse(g->arena, path, bytes, n, &ctx->findings, &g->settings);
+        return file_read_found(g->arena, path, SETTINGS_MAX_SIZE, &ctx->findings, &bytes, &n) ?:
+               settings_parse(g->arena, path, bytes, n, &ctx->findings, &g->settings);
 }
 
 static int read_policy(struct context *ctx, unsigned needs)
@@ -57,9 +56,8 @@ static int read_policy(struct context *ctx, unsigned needs)
 
         if (!(needs & (NEED_POLICY | NEED_POLICY_IF_ANY)) || (!(needs & NEED_POLICY) && !named && is_absent(path)))
                 return 0;
-        r = file_read_found(g->arena, path, POLICY_MAX_FILE_SIZE, &ctx->findings, &bytes, &n);
-        if (r == 0)
-                r = generation_read_policy(g, path, bytes, n, &ctx->findings);
+        r = file_read_found(g->arena, path, POLICY_MAX_FILE_SIZE, &ctx->findings, &bytes, &n) ?:
+            generation_read_policy(g, path, bytes, n, &ctx->findings);
         ctx->policy = g->policy;
         return r;
 }
@@ -68,12 +66,11 @@ int pipeline_read_topology(struct context *ctx)
 {
         const char *bytes, *path = ctx->options->topology;
         size_t n;
-        int r;
 
         if (!path)
                 return 0;
-        r = file_read_found(ctx->arena, path, TOPOLOGY_MAX_SIZE, &ctx->findings, &bytes, &n);
-        return r < 0 ? r : subnet_parse_topology(ctx->arena, path, bytes, n, &ctx->findings, &ctx->subnet);
+        return file_read_found(ctx->arena, path, TOPOLOGY_MAX_SIZE, &ctx->findings, &bytes, &n) ?:
+               subnet_parse_topology(ctx->arena, path, bytes, n, &ctx->findings, &ctx->subnet);
 }
 
 int pipeline_read_files(struct context *ctx, unsigned needs)
@@ -94,15 +91,14 @@ int pipeline_read_opensm_conf(struct context *ctx, const char *otherwise, struct
 {
         const char *bytes, *path = ctx->options->opensm_config;
         size_t n;
-        int r;
 
         opensm_conf_default(ret);
         if (!path && otherwise && access(otherwise, F_OK) == 0)
                 path = otherwise;
         if (!path)
                 return 0;
-        r = file_read_found(ctx->arena, path, OPENSM_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
-        return r < 0 ? r : opensm_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, ret);
+        return file_read_found(ctx->arena, path, OPENSM_CONF_MAX_SIZE, &ctx->findings, &bytes, &n) ?:
+               opensm_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, ret);
 }
 
 /* --- the fabric ------------------------------------------------------------------------------------------------------ */
@@ -200,10 +196,8 @@ void pipeline_note_in_force(struct context *ctx)
 
 int pipeline_resolve(struct context *ctx)
 {
-        int r;
-
         if (!ctx->policy)
                 return 0;
-        r = policy_resolve_known(ctx->arena, ctx->policy, ctx->subnet, ctx->known, false, &ctx->findings, &ctx->memberships);
-        return r < 0 ? r : desired_compute(ctx->arena, ctx->memberships, &ctx->desired);
+        return policy_resolve_known(ctx->arena, ctx->policy, ctx->subnet, ctx->known, false, &ctx->findings, &ctx->memberships) ?:
+               desired_compute(ctx->arena, ctx->memberships, &ctx->desired);
 }

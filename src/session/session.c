@@ -173,9 +173,7 @@ int session_choose_self(struct context *ctx, const uint32_t **ret, uint32_t *ret
 
 int session_choose_selected(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
 {
-        int r = pipeline_select(ctx);
-
-        return r < 0 ? r : pipeline_around(ctx, ctx->selected, ELEMENTS(ctx->selected), ret, ret_n);
+        return pipeline_select(ctx) ?: pipeline_around(ctx, ctx->selected, ELEMENTS(ctx->selected), ret, ret_n);
 }
 
 /* --- actions --------------------------------------------------------------------------------------------------------- */
@@ -357,11 +355,9 @@ static int prepare(struct context *ctx, enum control_goal goal, const struct ses
                 r = sd_event_default(&ctx->event);
         if (r < 0)
                 return complain_host(ctx, r, "event loop");
-        r = secret_read_m_keys(g->settings, &ctx->findings, &g->m_keys);
-        if (r == 0)
-                r = secret_read_neighbors(g->arena, g->settings, g->m_keys, &ctx->findings, &g->neighbors, &g->n_neighbors);
-        if (r == 0)
-                r = load_state(ctx, goal, ret);
+        r = secret_read_m_keys(g->settings, &ctx->findings, &g->m_keys) ?:
+            secret_read_neighbors(g->arena, g->settings, g->m_keys, &ctx->findings, &g->neighbors, &g->n_neighbors) ?:
+            load_state(ctx, goal, ret);
         if (r < 0)
                 return r;
         ctx->control = control_new(&config);
@@ -374,9 +370,8 @@ int session_sweep(struct context *ctx, enum control_goal goal, const struct sess
         static const struct session_hooks none = {};
         struct session s = { .ctx = ctx, .hooks = hooks ?: &none };
         struct control_event event = { .kind = CONTROL_EVENT_START };
-        int r;
+        int r = prepare(ctx, goal, s.hooks, &event.start);
 
-        r = prepare(ctx, goal, s.hooks, &event.start);
         if (r < 0)
                 return r;
         event.start.findings = &ctx->findings;
