@@ -302,11 +302,8 @@ static int confirm(struct context *ctx, void *userdata)
 /* pkeyd has the same fabric and policy: it will carry out the plan that is made here. */
 static int confirm_reload(struct context *ctx, struct apply_result *result)
 {
-        int r;
+        int r = session_sweep(ctx, CONTROL_PLAN, NULL) ?: describe(ctx, result, false);
 
-        r = session_sweep(ctx, CONTROL_PLAN, NULL);
-        if (r == 0)
-                r = describe(ctx, result, false);
         if (r < 0 || plan_is_empty(ctx->plan))
                 return r;
         plan_propose(ctx, &result->plan);
@@ -335,9 +332,7 @@ static int have_reloaded(struct context *ctx, struct apply_result *result)
                             "pkeyd runs on this host with this policy: pkeyctl makes it reload the file and carry it out");
         if (!ctx->options->yes)
                 r = confirm_reload(ctx, result);
-        if (r == 0)
-                r = check_daemon_still_has_policy(ctx);
-        return r < 0 ? r : command_reload(ctx);
+        return r ?: check_daemon_still_has_policy(ctx) ?: command_reload(ctx);
 }
 
 static enum exit_status judge(struct context *ctx, struct apply_result *r)
@@ -361,11 +356,8 @@ int command_apply(struct context *ctx)
         struct apply_result result = {};
         const struct session_hooks hooks = { .confirm = confirm, .userdata = &result };
         bool is_the_daemons;
-        int r;
+        int r = watch_signals(ctx) ?: check_daemon(ctx, &is_the_daemons);
 
-        r = watch_signals(ctx);
-        if (r == 0)
-                r = check_daemon(ctx, &is_the_daemons);
         if (r == 0 && is_the_daemons)
                 return have_reloaded(ctx, &result);
         if (r == 0)

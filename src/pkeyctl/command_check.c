@@ -48,9 +48,8 @@ static void text_check(struct context *ctx, const void *result)
 static int count_members(struct context *ctx, struct check_result *result)
 {
         const struct memberships *m;
-        int r;
+        int r = policy_resolve(ctx->arena, ctx->policy, ctx->subnet, &ctx->findings, &ctx->memberships);
 
-        r = policy_resolve(ctx->arena, ctx->policy, ctx->subnet, &ctx->findings, &ctx->memberships);
         if (r < 0)
                 return r;
         result->counts = arena_new_array(ctx->arena, struct member_count, ctx->policy->n_partitions);

@@ -95,11 +95,9 @@ int command_status(struct context *ctx)
         _cleanup_message_ sd_bus_message *reply = NULL;
         struct daemon_status status = {};
         uint64_t seen;
-        int r = bus_client_call(ctx, "Status", 0, &reply, "");
 
-        if (r == 0)
-                r = bus_client_read_status(ctx, reply, &status, &seen);
-        return r < 0 ? r : output(ctx, &printer, status_of(&status), &status);
+        return bus_client_call(ctx, "Status", 0, &reply, "") ?: bus_client_read_status(ctx, reply, &status, &seen) ?:
+               output(ctx, &printer, status_of(&status), &status);
 }
 
 /* --- reload ---------------------------------------------------------------------------------------------------------- */
@@ -172,12 +170,9 @@ int command_reload(struct context *ctx)
         _cleanup_message_ sd_bus_message *reply = NULL;
         struct reload_result result = {};
         enum exit_status status;
-        int r = bus_client_call(ctx, "Reload", UINT64_MAX, &reply, "");
+        int r = bus_client_call(ctx, "Reload", UINT64_MAX, &reply, "") ?: read_reload(ctx, reply, &result) ?:
+                bus_client_read_findings(ctx, reply);
 
-        if (r == 0)
-                r = read_reload(ctx, reply, &result);
-        if (r == 0)
-                r = bus_client_read_findings(ctx, reply);
         if (r < 0)
                 return r;
         status = find_outcome(&result)->status;
@@ -336,9 +331,8 @@ static int show(struct context *ctx, enum event_kind kind, sd_bus_message *m)
 static int show_status(struct context *ctx)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
-        int r = bus_client_call(ctx, "Status", 0, &reply, "");
 
-        return r < 0 ? r : show(ctx, EVENT_STATUS, reply);
+        return bus_client_call(ctx, "Status", 0, &reply, "") ?: show(ctx, EVENT_STATUS, reply);
 }
 
 static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -419,15 +413,5 @@ static int make_loop(struct context *ctx)
 
 int command_watch(struct context *ctx)
 {
-        int r = bus_client_open(ctx);
-
-        if (r == 0)
-                r = make_loop(ctx);
-        if (r == 0)
-                r = match_signals(ctx);
-        if (r == 0)
-                r = show_status(ctx);
-        if (r == 0)
-                r = sd_event_loop(ctx->event);
-        return r < 0 ? r : EXIT_DONE;
+        return bus_client_open(ctx) ?: make_loop(ctx) ?: match_signals(ctx) ?: show_status(ctx) ?: sd_event_loop(ctx->event);
 }

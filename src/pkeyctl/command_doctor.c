@@ -258,25 +258,20 @@ static int forget_findings(struct context *ctx)
 /* All findings from one severity to another become lines. */
 static int turn_findings(struct context *ctx, enum finding_severity least, enum finding_severity most, struct doctor_lines *ret)
 {
-        int r = take_findings(ctx, least, most, NULL, false, ret);
-
-        return r < 0 ? r : forget_findings(ctx);
+        return take_findings(ctx, least, most, NULL, false, ret) ?: forget_findings(ctx);
 }
 
 static int read_files(struct context *ctx, struct doctor_host *host)
 {
         const char *settings = ctx->options->config ?: DEFAULT_CONFIG_FILE;
-        int r;
+        int r = pipeline_read_files(ctx, NEED_SETTINGS | NEED_POLICY_IF_ANY | TAKES_POLICY);
 
-        r = pipeline_read_files(ctx, NEED_SETTINGS | NEED_POLICY_IF_ANY | TAKES_POLICY);
         if (r < 0 && r != -EBADMSG)
                 return r;
         host->settings_file = inspect_file(ctx, settings);
         host->policy_file = inspect_file(ctx, ctx->arguments[0] ?: ctx->options->policy ?: DEFAULT_POLICY_FILE);
-        r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, true, &host->settings_errors);
-        if (r >= 0)
-                r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, false, &host->policy_errors);
-        return r < 0 ? r : forget_findings(ctx);
+        return take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, true, &host->settings_errors) ?:
+               take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, false, &host->policy_errors) ?: forget_findings(ctx);
 }
 
 /* Whether the keys can be read; they themselves are forgotten at once. */
@@ -284,9 +279,8 @@ static int inspect_secrets(struct context *ctx, struct doctor_host *host)
 {
         struct m_keys *m_keys = NULL;
         uint64_t sm_key = 0;
-        int r;
+        int r = secret_read_m_keys(ctx->settings, &ctx->findings, &m_keys);
 
-        r = secret_read_m_keys(ctx->settings, &ctx->findings, &m_keys);
         (void) m_keys_free(m_keys);
         if (r == 0 || r == -EBADMSG)
                 r = secret_read_sm_key(ctx->settings, &ctx->findings, &sm_key);
@@ -327,9 +321,8 @@ static int read_partitions_conf(struct context *ctx, const char *path, struct do
         const char *ours = settings_opensm_file(ctx->settings), *bytes;
         struct partitions_conf *conf = NULL;
         size_t n;
-        int r;
+        int r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
 
-        r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
         if (r >= 0) {
                 enum partitions_file_owner owner = partitions_file_recognise(bytes, n, NULL);
 
@@ -349,9 +342,8 @@ static int inspect_opensm(struct context *ctx, struct doctor_host *host)
         const char *conf_path = ctx->settings->opensm_config ?: DEFAULT_OPENSM_CONF, *path;
         const char *ours = settings_opensm_file(ctx->settings);
         struct opensm_conf conf;
-        int r;
+        int r = pipeline_read_opensm_conf(ctx, conf_path, &conf);
 
-        r = pipeline_read_opensm_conf(ctx, conf_path, &conf);
         if (r < 0 && r != -EBADMSG)
                 return r;
         path = ours ?: OPENSM_PARTITIONS_CONF;
@@ -408,9 +400,8 @@ static int resolve(struct context *ctx, struct doctor_facts *facts)
         resolved = pipeline_resolve(ctx);
         if (resolved < 0 && resolved != -EBADMSG)
                 return resolved;
-        r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, false, &facts->host.policy_errors);
-        if (r >= 0)
-                r = turn_findings(ctx, FINDING_WARNING, FINDING_WARNING, &facts->host.policy_warnings);
+        r = take_findings(ctx, FINDING_ERROR, FINDING_ERROR, NULL, false, &facts->host.policy_errors) ?:
+            turn_findings(ctx, FINDING_WARNING, FINDING_WARNING, &facts->host.policy_warnings);
         if (r == 0 && resolved == 0) {
                 r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &v);
                 facts->desired = ctx->desired;
@@ -422,9 +413,8 @@ static int resolve(struct context *ctx, struct doctor_facts *facts)
 static int inspect_kernel(struct context *ctx, struct doctor_host *host)
 {
         _cleanup_verbs_host_ struct verbs_host *h = NULL;
-        int r;
+        int r = verbs_host_new(NULL, NULL, NULL, &h);
 
-        r = verbs_host_new(NULL, NULL, NULL, &h);
         if (r < 0)
                 return r;
         r = verbs_host_scan(h);
@@ -441,15 +431,9 @@ static int inspect_kernel(struct context *ctx, struct doctor_host *host)
 
 static int read_fabric(struct context *ctx, struct doctor_facts *facts)
 {
-        int r;
+        int r = session_sweep(ctx, CONTROL_READ, NULL) ?: probe(ctx, facts) ?: resolve(ctx, facts) ?:
+                inspect_kernel(ctx, &facts->host);
 
-        r = session_sweep(ctx, CONTROL_READ, NULL);
-        if (r == 0)
-                r = probe(ctx, facts);
-        if (r == 0)
-                r = resolve(ctx, facts);
-        if (r == 0)
-                r = inspect_kernel(ctx, &facts->host);
         if (r < 0)
                 return r;
         facts->subnet = ctx->subnet;
@@ -465,13 +449,8 @@ int command_doctor(struct context *ctx)
         struct diagnoses *diagnoses = &result.diagnoses;
         int r;
 
-        r = read_files(ctx, &facts.host);
-        if (r == 0)
-                r = inspect_secrets(ctx, &facts.host);
-        if (r == 0)
-                r = inspect_state(ctx, &facts.host);
-        if (r == 0)
-                r = inspect_opensm(ctx, &facts.host);
+        r = read_files(ctx, &facts.host) ?: inspect_secrets(ctx, &facts.host) ?: inspect_state(ctx, &facts.host) ?:
+            inspect_opensm(ctx, &facts.host);
         if (r < 0)
                 return r;
         facts.settings = ctx->settings;

@@ -279,10 +279,8 @@ int command_env(struct context *ctx)
         static const struct printer printer = { text_env, json_env, 0 };
         struct env_result result = {};
         bool is_partial = false;
-        int r = find_ports(ctx, &result);
+        int r = find_ports(ctx, &result) ?: find_partitions(ctx, &result);
 
-        if (r == 0)
-                r = find_partitions(ctx, &result);
         if (r == 0 && (!ctx->options->json || ctx->arguments[0]))
                 r = choose_partition(ctx, &result);
         if (r < 0)

@@ -403,11 +403,7 @@ static int check_pairs(struct context *ctx)
 
 int explain_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
 {
-        int r = pipeline_select(ctx);
-
-        if (r == 0)
-                r = check_pairs(ctx);
-        return r < 0 ? r : pipeline_around(ctx, ctx->selected, ELEMENTS(ctx->selected), ret, ret_n);
+        return pipeline_select(ctx) ?: check_pairs(ctx) ?: pipeline_around(ctx, ctx->selected, ELEMENTS(ctx->selected), ret, ret_n);
 }
 
 int command_explain(struct context *ctx)
@@ -415,10 +411,8 @@ int command_explain(struct context *ctx)
         static const struct printer printer = { text_explain, json_explain, TERSE | QUIET };
         struct explain_result e = {};
         struct side *a, *b;
-        int r = make_sides(ctx, &ctx->selected[0], &a);
+        int r = make_sides(ctx, &ctx->selected[0], &a) ?: make_sides(ctx, &ctx->selected[1], &b);
 
-        if (r == 0)
-                r = make_sides(ctx, &ctx->selected[1], &b);
         if (r < 0)
                 return r;
         for (uint32_t i = 0; i < ctx->selected[0].n; i++)

@@ -24,9 +24,8 @@ static int collect_given(struct context *ctx, const struct subnet *larger, struc
         r = policy_resolve(ctx->arena, ctx->policy, larger, &findings, &memberships);
         for (size_t i = 0; r == -EBADMSG && i < findings.n; i++)
                 findings_append(&ctx->findings, &findings.items[i]);
-        if (r == 0)
-                r = desired_compute(ctx->arena, memberships, &desired);
-        return r < 0 ? r : partitions_file_collect(ctx->arena, larger, desired->ports, ret, ret_n);
+        return r ?: desired_compute(ctx->arena, memberships, &desired) ?:
+               partitions_file_collect(ctx->arena, larger, desired->ports, ret, ret_n);
 }
 
 /* --- what is not the policy's ---------------------------------------------------------------------------------------- */
@@ -138,9 +137,8 @@ static int read_conf(struct context *ctx, const struct opensm_conf *opensm, stru
         int r;
 
         findings_init(&ignored, ctx->arena);
-        r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ignored, &bytes, &n);
-        if (r == 0)
-                r = partitions_conf_parse(ctx->arena, path, bytes, n, &ignored, ret);
+        r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ignored, &bytes, &n) ?:
+            partitions_conf_parse(ctx->arena, path, bytes, n, &ignored, ret);
         if (r != -EBADMSG)
                 return r;
         *ret = NULL;
@@ -205,18 +203,12 @@ int command_export(struct context *ctx)
         struct opensm_conf opensm;
         const char *bytes;
         size_t n;
-        int r;
+        int r = pipeline_read_opensm_conf(ctx, ctx->settings->opensm_config, &opensm) ?: read_fabric(ctx) ?:
+                pipeline_resolve(ctx) ?: collect(ctx, &opensm, &file);
 
-        r = pipeline_read_opensm_conf(ctx, ctx->settings->opensm_config, &opensm);
-        if (r == 0)
-                r = read_fabric(ctx);
-        if (r == 0)
-                r = pipeline_resolve(ctx);
-        if (r == 0)
-                r = collect(ctx, &opensm, &file);
         if (r < 0)
                 return r;
         file.released = true;
-        r = partitions_file_render(ctx->arena, &file, opensm.allow_both_pkeys, &ctx->findings, &bytes, &n);
-        return r < 0 ? r : output_file(ctx, EXIT_DONE, bytes, n);
+        return partitions_file_render(ctx->arena, &file, opensm.allow_both_pkeys, &ctx->findings, &bytes, &n) ?:
+               output_file(ctx, EXIT_DONE, bytes, n);
 }

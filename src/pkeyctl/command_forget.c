@@ -382,18 +382,11 @@ int command_forget(struct context *ctx)
         static const struct printer printer = { text_forgotten, json_vouches, QUIET };
         struct vouches all = {};
         struct subnet *extended;
-        int r;
+        int r = see_fabric(ctx) ?: known_extend(ctx->arena, ctx->known, ctx->subnet, &extended);
 
-        r = see_fabric(ctx);
-        if (r == 0)
-                r = known_extend(ctx->arena, ctx->known, ctx->subnet, &extended);
         for (char **argument = ctx->arguments; r == 0 && *argument; argument++)
                 r = take_argument(ctx, extended, *argument, &all);
-        if (r == 0)
-                r = ask(ctx, &all);
-        if (r == 0)
-                r = carry_out(ctx, &all);
-        return r < 0 ? r : output(ctx, &printer, EXIT_DONE, &all);
+        return r ?: ask(ctx, &all) ?: carry_out(ctx, &all) ?: output(ctx, &printer, EXIT_DONE, &all);
 }
 
 /* As they are in the store: no MAD is sent. */

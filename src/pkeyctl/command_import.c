@@ -49,21 +49,12 @@ int command_import(struct context *ctx)
         const char *path = ctx->arguments[0], *bytes, *yaml;
         struct partitions_conf *conf = NULL;
         struct opensm_conf opensm;
-        int r, read, found;
         size_t n;
+        int r = pipeline_read_opensm_conf(ctx, NULL, &opensm) ?:
+                file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n) ?:
+                partitions_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, &conf) ?: find_names(ctx) ?:
+                import_convert(ctx->arena, conf, ctx->subnet, opensm.allow_both_pkeys, &ctx->findings, &yaml);
 
-        r = pipeline_read_opensm_conf(ctx, NULL, &opensm);
-        if (r == 0)
-                r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
-        if (r < 0)
-                return r;
-        read = partitions_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, &conf);
-        if (read < 0)
-                return read;
-        found = find_names(ctx);
-        if (found < 0)
-                return found;
-        r = import_convert(ctx->arena, conf, ctx->subnet, opensm.allow_both_pkeys, &ctx->findings, &yaml);
         if (r < 0)
                 return r;
         note_writer(ctx, path);

@@ -200,16 +200,11 @@ static int verify_tables(struct context *ctx, struct local_result *result)
         struct possibilities possible;
         struct kernel_table *tables = NULL;
         uint32_t n_tables = 0;
-        int r = host_ports_read(ctx, &result->ports, &result->n);
 
-        if (r == 0)
-                r = make_snapshot(ctx, result);
-        if (r == 0)
-                r = choose_tables(ctx, result, &tables, &n_tables);
-        if (r == 0)
-                r = policy_resolve_local(ctx->arena, ctx->policy, ctx->subnet, &ctx->findings, &possible);
-        return r < 0 ? r : verbs_tables_verify_local(ctx->arena, &possible, &ctx->plan_options, tables, n_tables,
-                                                     &result->verification);
+        return host_ports_read(ctx, &result->ports, &result->n) ?: make_snapshot(ctx, result) ?:
+               choose_tables(ctx, result, &tables, &n_tables) ?:
+               policy_resolve_local(ctx->arena, ctx->policy, ctx->subnet, &ctx->findings, &possible) ?:
+               verbs_tables_verify_local(ctx->arena, &possible, &ctx->plan_options, tables, n_tables, &result->verification);
 }
 
 int command_verify_local(struct context *ctx)

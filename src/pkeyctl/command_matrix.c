@@ -220,7 +220,6 @@ static int make_matrix(struct context *ctx, struct matrix_result *ret)
 {
         const struct reach_table *tables = reach_observed(ctx->arena, ctx->observed);
         bool *in_group = arena_new_array(ctx->arena, bool, ctx->subnet->n_ports);
-        int r;
 
         *ret = (struct matrix_result) {
                 .names = arena_new_array(ctx->arena, const char *, MAX_SETS),
@@ -228,10 +227,8 @@ static int make_matrix(struct context *ctx, struct matrix_result *ret)
         };
         if (!tables || !in_group || !ret->names || !ret->sets)
                 return -ENOMEM;
-        r = add_groups(ctx, ret, in_group);
-        if (r == 0)
-                r = add_others(ctx, ret, tables, in_group);
-        return r < 0 ? r : reach_matrix(ctx->arena, ctx->subnet, tables, ret->sets, ret->n, &ret->cells);
+        return add_groups(ctx, ret, in_group) ?: add_others(ctx, ret, tables, in_group) ?:
+               reach_matrix(ctx->arena, ctx->subnet, tables, ret->sets, ret->n, &ret->cells);
 }
 
 int command_show_matrix(struct context *ctx)
@@ -239,9 +236,7 @@ int command_show_matrix(struct context *ctx)
         static const struct printer printer = { text_matrix, json_matrix, 0 };
         struct endports unreachable;
         struct matrix_result result;
-        int r = pipeline_filter(ctx, pipeline_is_unreachable, &unreachable);
+        int r = pipeline_filter(ctx, pipeline_is_unreachable, &unreachable) ?: make_matrix(ctx, &result);
 
-        if (r == 0)
-                r = make_matrix(ctx, &result);
         return r < 0 ? r : output(ctx, &printer, exit_status_of(false, unreachable.n > 0), &result);
 }

@@ -8,14 +8,10 @@ static bool is_frozen(const struct context *ctx, uint32_t port)
 
 int plan_describe(struct context *ctx, struct plan_result *ret)
 {
-        int r = pipeline_filter(ctx, pipeline_is_unreachable, &ret->unreachable);
-
-        if (r == 0)
-                r = pipeline_filter(ctx, is_frozen, &ret->frozen);
         ret->n_silent = subnet_count_silent(ctx->subnet);
-        if (r == 0)
-                r = changes_compute(ctx->arena, ctx->plan, ctx->observed, &ret->changes);
-        return r < 0 ? r : reach_of_plan(ctx->arena, ctx->plan, ctx->observed, &ret->reach);
+        return pipeline_filter(ctx, pipeline_is_unreachable, &ret->unreachable) ?: pipeline_filter(ctx, is_frozen, &ret->frozen) ?:
+               changes_compute(ctx->arena, ctx->plan, ctx->observed, &ret->changes) ?:
+               reach_of_plan(ctx->arena, ctx->plan, ctx->observed, &ret->reach);
 }
 
 /* --- JSON ------------------------------------------------------------------------------------------------------------ */

@@ -196,10 +196,8 @@ static int compare_kernel(struct context *ctx, struct verification *v)
                 if (i > 0)
                         (void) nanosleep(&pause, NULL);
                 v->n_differ = before;
-                r = read_tables(ctx, host, i == 0, tables, &v->n_kernel_ports);
-                if (r == 0)
-                        r = verbs_tables_verify(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, tables,
-                                                v->n_kernel_ports, v);
+                r = read_tables(ctx, host, i == 0, tables, &v->n_kernel_ports) ?:
+                    verbs_tables_verify(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, tables, v->n_kernel_ports, v);
                 if (r < 0 || !is_kernel_different(v, before))
                         return r;
         }
@@ -211,10 +209,8 @@ int command_verify(struct context *ctx)
 {
         static const struct printer printer = { text_verify, json_verify, OK_IF_DONE | QUIET };
         struct verification *v;
-        int r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &v);
+        int r = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &v) ?: compare_kernel(ctx, v);
 
-        if (r == 0)
-                r = compare_kernel(ctx, v);
         if (r < 0)
                 return r;
         v->n_silent = reconcile_report_silent(ctx->subnet, ctx->known, &ctx->findings);

@@ -88,9 +88,8 @@ static int read_items(struct context *ctx, sd_bus_message *m, struct violations_
 {
         struct seen_violation *items;
         uint32_t n_all, n = 0;
-        int r;
+        int r = sd_bus_message_read(m, "tu", &result->counted_since, &n_all);
 
-        r = sd_bus_message_read(m, "tu", &result->counted_since, &n_all);
         if (r >= 0)
                 r = sd_bus_message_enter_container(m, 'a', "a{sv}");
         if (r < 0)
@@ -128,9 +127,8 @@ static int sample(struct context *ctx, struct violation_poll *poll, struct viola
 {
         struct mad_stage stage = violation_poll_once(poll);
         struct violation_sample s;
-        int r;
+        int r = session_run(ctx, &stage, "reading counters");
 
-        r = session_run(ctx, &stage, "reading counters");
         while (r >= 0 && violation_poll_next_sample(poll, &s))
                 r = violations_see_sample(violations, clock_now(), &s);
         return r < 0 ? r : 0;
@@ -225,11 +223,8 @@ static int poll_twice(struct context *ctx, struct violation_poll *poll, struct v
         int r;
 
         violation_poll_set_config(poll, clock_now(), &config);
-        r = violation_poll_set_subnet(poll, clock_now(), ctx->subnet);
-        if (r == 0)
-                r = violations_set_subnet(violations, ctx->subnet);
-        if (r == 0)
-                r = sample(ctx, poll, violations);
+        r = violation_poll_set_subnet(poll, clock_now(), ctx->subnet) ?: violations_set_subnet(violations, ctx->subnet) ?:
+            sample(ctx, poll, violations);
         if (r < 0)
                 return r;
         result->counted_since = clock_wall();
@@ -263,9 +258,6 @@ int command_violations_once(struct context *ctx)
         if (r < 0 && r != -ENOMEM)
                 r = findings_error(&ctx->findings, FINDING_HOST_DISCOVERY, NULL,
                                    "the port cannot be used for performance management: %s", strerror(-r));
-        if (r == 0)
-                r = check_node(ctx, ctx->options->node);
-        if (r == 0)
-                r = poll_twice(ctx, poll, violations, &result);
-        return r < 0 ? r : output(ctx, &printer, exit_status_of(result.n_items > 0, result.n_silent > 0), &result);
+        return r ?: check_node(ctx, ctx->options->node) ?: poll_twice(ctx, poll, violations, &result) ?:
+               output(ctx, &printer, exit_status_of(result.n_items > 0, result.n_silent > 0), &result);
 }

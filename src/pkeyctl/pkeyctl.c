@@ -220,7 +220,6 @@ static void check_arguments(struct context *ctx, const struct command *c)
 static int run_command(struct context *ctx)
 {
         const struct command *c = find_command(ctx);
-        int r;
 
         if (c)
                 check_arguments(ctx, c);
@@ -228,8 +227,7 @@ static int run_command(struct context *ctx)
                 check_options(ctx, c);
         if (findings_refuse(&ctx->findings))
                 return -EBADMSG;
-        r = session_provide(ctx, c->needs, c->choose);
-        return r < 0 ? r : c->run(ctx);
+        return session_provide(ctx, c->needs, c->choose) ?: c->run(ctx);
 }
 
 /* --- main ------------------------------------------------------------------------------------------------------------ */
