@@ -28,14 +28,6 @@ struct env_result {
         uint32_t n_partitions;
 };
 
-/* "tenant-a", or its P_Key if the policy does not have it. */
-static const char *name_of(struct context *ctx, uint16_t base)
-{
-        const char *name = output_partition(ctx, base);
-
-        return *name ? name : output_format(ctx, "0x%04x", base);
-}
-
 /* --- JSON ------------------------------------------------------------------------------------------------------------ */
 
 static json_t *entry_object(struct doc *d, const struct application_entry *e)
@@ -94,7 +86,7 @@ static void text_env(struct context *ctx, const void *result)
         const struct env_partition *p = &r->partitions[0];
         const struct application_settings *s = &p->settings;
 
-        printf("# %s (0x%04x):", name_of(ctx, p->base), p->base);
+        printf("# %s (0x%04x):", output_base(ctx, p->base), p->base);
         for (uint32_t i = 0; i < s->n_entries; i++)
                 printf("%s %s/%u index %u, %s member", i > 0 ? ";" : "", s->entries[i].port->device, s->entries[i].port->number,
                        s->entries[i].index, p_key_is_full(s->entries[i].key) ? "full" : "limited");
@@ -129,7 +121,7 @@ static void warn_of_ports(struct context *ctx, const struct env_result *r, const
         if (p->settings.n_entries == r->n_ports)
                 return;
         f = findings_add(&ctx->findings, FINDING_WARNING, FINDING_ENV_PORTS, NULL, "%s is not on %s: programs that use these ports fail",
-                         name_of(ctx, p->base), port_list(ctx, r, &p->settings, false));
+                         output_base(ctx, p->base), port_list(ctx, r, &p->settings, false));
         finding_set_hint(&ctx->findings, f, "UCX_NET_DEVICES=%s and NCCL_IB_HCA==%s limit them to the others", holding, holding);
 }
 
@@ -145,7 +137,7 @@ static void warn_of_indexes(struct context *ctx, const struct env_partition *p)
                 text_add(&t, "%s%s/%u: %u", i > 0 ? ", " : "", s->entries[i].port->device, s->entries[i].port->number, s->entries[i].index);
         f = findings_add(&ctx->findings, FINDING_WARNING, FINDING_ENV_INDEX, NULL,
                          "the index of %s differs between ports (%s), and NCCL and NVSHMEM take one index for all of them",
-                         name_of(ctx, p->base), output_taken(ctx, &t));
+                         output_base(ctx, p->base), output_taken(ctx, &t));
         finding_set_hint(&ctx->findings, f, "limit these programs to one port, or give the partition `index0: true` in the policy");
 }
 
@@ -157,12 +149,12 @@ static void warn_of_limited(struct context *ctx, const struct env_partition *p)
         if (!p_key_is_full(e->key))
                 (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_ENV_LIMITED, NULL,
                                     "%s/%u is a limited member of %s: it cannot talk to other limited members", e->port->device,
-                                    e->port->number, name_of(ctx, p->base));
+                                    e->port->number, output_base(ctx, p->base));
         if (p_key_is_used(e->at_index0) && !p_key_is_full(e->at_index0) && p_key_base(e->at_index0) != p->base)
                 (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_ENV_LIMITED, NULL,
                                     "without these settings NCCL and NVSHMEM use index 0, where this host is a limited member of %s: "
                                     "with another limited member they hang",
-                                    name_of(ctx, p_key_base(e->at_index0)));
+                                    output_base(ctx, p_key_base(e->at_index0)));
 }
 
 /* --- the partitions --------------------------------------------------------------------------------------------------- */
@@ -221,7 +213,7 @@ static const char *list_partitions(struct context *ctx, const struct env_result 
         _cleanup_text_ struct text t = {};
 
         for (uint32_t i = 0; i < r->n_partitions; i++)
-                text_add(&t, "%s%s", i > 0 ? ", " : "", name_of(ctx, r->partitions[i].base));
+                text_add(&t, "%s%s", i > 0 ? ", " : "", output_base(ctx, r->partitions[i].base));
         return output_taken(ctx, &t);
 }
 

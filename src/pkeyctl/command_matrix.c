@@ -25,20 +25,13 @@ static const struct reach_cell *cell_of(const struct matrix_result *r, uint32_t 
         return &r->cells[(size_t) x * r->n + y];
 }
 
-static const char *name_of_base(struct context *ctx, uint16_t base)
-{
-        const char *name = output_partition(ctx, base);
-
-        return *name ? name : output_format(ctx, "0x%04x", base);
-}
-
 /* "lustre,default*": with a star only some pairs can talk through it. */
 static const char *ways(struct context *ctx, const struct reach_cell *cell)
 {
         _cleanup_text_ struct text t = {};
 
         for (uint32_t i = 0; i < cell->n; i++)
-                text_add(&t, "%s%s%s", i > 0 ? "," : "", name_of_base(ctx, cell->ways[i].base), cell->ways[i].all ? "" : "*");
+                text_add(&t, "%s%s%s", i > 0 ? "," : "", output_base(ctx, cell->ways[i].base), cell->ways[i].all ? "" : "*");
         return t.n > 0 ? output_taken(ctx, &t) : "-";
 }
 
@@ -134,7 +127,7 @@ static void print_dot(struct context *ctx, const struct matrix_result *r)
                                 fputs(" -- ", stdout);
                                 print_dot_name(r->names[y]);
                                 fputs(" [label=", stdout);
-                                print_dot_name(name_of_base(ctx, w->base));
+                                print_dot_name(output_base(ctx, w->base));
                                 puts(w->all ? "];" : ", style=dashed];");
                         }
         puts("}");

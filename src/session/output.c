@@ -74,6 +74,13 @@ const char *output_partition(const struct context *ctx, uint16_t base)
         return i < 0 ? "" : ctx->policy->partitions[i].name;
 }
 
+const char *output_base(struct context *ctx, uint16_t base)
+{
+        const char *name = output_partition(ctx, base);
+
+        return *name ? name : output_format(ctx, "0x%04x", base);
+}
+
 const struct held_list *output_held(const struct context *ctx)
 {
         return control_get_results(ctx->control)->held;

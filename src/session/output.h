@@ -69,6 +69,8 @@ const char *output_folded(struct context *ctx, const uint32_t *ports, uint32_t n
 const char *output_node(const struct context *ctx, uint32_t port);
 /* The partition of a base: its name, or "" if the policy has none or there is no policy. */
 const char *output_partition(const struct context *ctx, uint16_t base);
+/* The same, or the base itself, "0x0101", if it has no name. */
+const char *output_base(struct context *ctx, uint16_t base);
 /* The bases that wait, by the sweep; NULL: not known. */
 const struct held_list *output_held(const struct context *ctx);
 /* The context of texts about held bases. */
