@@ -104,18 +104,6 @@ static void text_vouches(struct context *ctx, const void *result)
 
 /* --- the fabric ------------------------------------------------------------------------------------------------------ */
 
-/* The endports that this text selects in a subnet; its mistakes are not reported. */
-static int select_in(struct context *ctx, const struct subnet *s, const char *text, struct endports *ret)
-{
-        _cleanup_findings_ struct findings ignored = {};
-        int r;
-
-        findings_init(&ignored, ctx->arena);
-        ret->n = 0;
-        r = policy_select(ctx->arena, NULL, s, NULL, text, &ignored, &ret->ports, &ret->n);
-        return r == -EBADMSG ? 0 : r;
-}
-
 /* Only the tables of what was named: a port that answers now has nothing to be forgotten. */
 int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
 {
@@ -123,7 +111,7 @@ int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
         size_t n = 0;
 
         for (; ctx->arguments[n]; n++) {
-                int r = select_in(ctx, ctx->subnet, ctx->arguments[n], &lists[n]);
+                int r = pipeline_find(ctx, NULL, ctx->subnet, NULL, ctx->arguments[n], &lists[n]);
 
                 if (r < 0)
                         return r;
@@ -220,7 +208,7 @@ static int take_selected(struct context *ctx, const struct subnet *extended, con
                          struct found *found)
 {
         struct endports selected;
-        int r = select_in(ctx, extended, text, &selected);
+        int r = pipeline_find(ctx, NULL, extended, NULL, text, &selected);
 
         for (uint32_t i = 0; r == 0 && i < selected.n; i++) {
                 uint32_t record = knowledge_find_port(ctx->remembered->knowledge, extended, selected.ports[i]);

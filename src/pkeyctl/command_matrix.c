@@ -172,20 +172,16 @@ static int add_groups(struct context *ctx, struct matrix_result *ret, bool *in_g
 
         for (uint32_t i = 0; ctx->policy && i < ctx->policy->n_groups && ret->n < MAX_SETS; i++) {
                 const char *name = ctx->policy->groups[i].name;
-                _cleanup_findings_ struct findings unused = {};
-                uint32_t *ports, n;
-                int r;
+                struct endports found;
 
-                findings_init(&unused, ctx->arena);
-                r = policy_select(ctx->arena, ctx->policy, ctx->subnet, known, name, &unused, &ports, &n);
-                if (r == -ENOMEM)
-                        return r;
-                if (r < 0 || n == 0)
+                if (pipeline_find(ctx, ctx->policy, ctx->subnet, known, name, &found) < 0)
+                        return -ENOMEM;
+                for (uint32_t k = 0; k < found.n; k++)
+                        in_group[found.ports[k]] = true;
+                if (found.n == 0)
                         continue;
-                for (uint32_t k = 0; k < n; k++)
-                        in_group[ports[k]] = true;
                 ret->names[ret->n] = name;
-                ret->sets[ret->n++] = (struct reach_set) { ports, n };
+                ret->sets[ret->n++] = (struct reach_set) { found.ports, found.n };
         }
         return 0;
 }

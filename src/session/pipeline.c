@@ -163,6 +163,18 @@ int pipeline_select(struct context *ctx)
         return r;
 }
 
+int pipeline_find(struct context *ctx, const struct policy *policy, const struct subnet *s, const struct known *known,
+                  const char *text, struct endports *ret)
+{
+        _cleanup_findings_ struct findings ignored = {};
+        int r;
+
+        findings_init(&ignored, ctx->arena);
+        ret->n = 0;
+        r = policy_select(ctx->arena, policy, s, known, text, &ignored, &ret->ports, &ret->n);
+        return r == -EBADMSG ? 0 : r;
+}
+
 int pipeline_filter(struct context *ctx, bool (*is_wanted)(const struct context *ctx, uint32_t port), struct endports *ret)
 {
         *ret = (struct endports) { arena_new_array(ctx->arena, uint32_t, ctx->subnet->n_ports), 0 };

@@ -46,6 +46,10 @@ int pipeline_around(struct context *ctx, const struct endports *lists, size_t n_
 /* The endports that the arguments select, at most two, into ctx->selected. An argument that selects none is an error. */
 int pipeline_select(struct context *ctx);
 
+/* The endports that a text selects in a subnet; none if it is wrong, which is not reported. Returns 0 or -ENOMEM. */
+int pipeline_find(struct context *ctx, const struct policy *policy, const struct subnet *s, const struct known *known,
+                  const char *text, struct endports *ret);
+
 /* Memberships, and what each table should hold; nothing without a policy. */
 int pipeline_resolve(struct context *ctx);
 
