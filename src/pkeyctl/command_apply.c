@@ -127,16 +127,6 @@ static void text_apply(struct context *ctx, const void *result)
 
 /* --- the command ----------------------------------------------------------------------------------------------------- */
 
-static void set_blocked(bool blocked)
-{
-        sigset_t set;
-
-        sigemptyset(&set);
-        sigaddset(&set, SIGINT);
-        sigaddset(&set, SIGTERM);
-        (void) sigprocmask(blocked ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
-}
-
 /* While tables are written, a signal ends the run in order; before that, at once. */
 static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
@@ -148,7 +138,7 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
         if (!status || status->state != CONTROL_APPLYING) {
                 /* nothing was sent: end as if the signal had not been blocked */
                 fputc('\n', stderr);
-                set_blocked(false);
+                session_block_signals(false);
                 (void) signal((int) info->ssi_signo, SIG_DFL);
                 return raise((int) info->ssi_signo);
         }
@@ -156,21 +146,6 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
                 fputs("\npkeyctl: interrupted, waiting for the writes in flight\n", stderr);
         (void) control_event(ctx->control, clock_now(), &stop);
         return 0;
-}
-
-static int watch_signals(struct context *ctx)
-{
-        int r;
-
-        set_blocked(true);
-        r = sd_event_default(&ctx->event);
-        if (r >= 0)
-                r = sd_event_add_signal(ctx->event, NULL, SIGINT, on_signal, ctx);
-        if (r >= 0)
-                r = sd_event_add_signal(ctx->event, NULL, SIGTERM, on_signal, ctx);
-        if (r < 0 && r != -ENOMEM)
-                return findings_error(&ctx->findings, FINDING_HOST_DISCOVERY, NULL, "event loop: %s", strerror(-r));
-        return r < 0 ? r : 0;
 }
 
 /* The port may lead to another fabric than pkeyd's: that needs a state directory of its own. */
@@ -293,9 +268,9 @@ static int confirm(struct context *ctx, void *userdata)
         plan_propose(ctx, &result->plan);
         if (ctx->output_r < 0)
                 return ctx->output_r;
-        set_blocked(false);
+        session_block_signals(false);
         r = ask_person(ctx, "Apply %u block write%s on %u port%s?", n_writes, text_plural(n_writes), n_ports, text_plural(n_ports));
-        set_blocked(true);
+        session_block_signals(true);
         return r < 0 ? r : check_no_daemon(ctx);
 }
 
@@ -327,7 +302,7 @@ static int have_reloaded(struct context *ctx, struct apply_result *result)
 {
         int r = 0;
 
-        set_blocked(false);
+        session_block_signals(false);
         (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_DAEMON_RUNS, NULL,
                             "pkeyd runs on this host with this policy: pkeyctl makes it reload the file and carry it out");
         if (!ctx->options->yes)
@@ -356,7 +331,7 @@ int command_apply(struct context *ctx)
         struct apply_result result = {};
         const struct session_hooks hooks = { .confirm = confirm, .userdata = &result };
         bool is_the_daemons;
-        int r = watch_signals(ctx) ?: check_daemon(ctx, &is_the_daemons);
+        int r = session_handle_signals(ctx, on_signal) ?: check_daemon(ctx, &is_the_daemons);
 
         if (r == 0 && is_the_daemons)
                 return have_reloaded(ctx, &result);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 
 #include "pkeyctl/commands.h"
@@ -373,45 +372,25 @@ static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *erro
         return fail(userdata, bus_client_complain(userdata, -ECONNRESET));
 }
 
-static int match_signals(struct context *ctx)
+static int attach_bus(struct context *ctx)
 {
         sd_bus *bus = ctx->bus;
         int r;
 
-        r = sd_bus_match_signal(bus, NULL, "org.freedesktop.DBus.Local", NULL, "org.freedesktop.DBus.Local", "Disconnected",
-                                on_disconnected, ctx);
+        r = sd_bus_attach_event(bus, ctx->event, SD_EVENT_PRIORITY_NORMAL);
+        if (r >= 0)
+                r = sd_bus_match_signal(bus, NULL, "org.freedesktop.DBus.Local", NULL, "org.freedesktop.DBus.Local", "Disconnected",
+                                        on_disconnected, ctx);
         if (r >= 0)
                 r = sd_bus_match_signal(bus, NULL, BUS_NAME, BUS_PATH, NULL, NULL, on_signal, ctx);
         if (r >= 0)
-                r = sd_bus_add_match(bus, NULL,
-                                     "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
-                                     "member='NameOwnerChanged',arg0='" BUS_NAME "'",
-                                     on_owner, ctx);
-        return r < 0 ? bus_client_complain(ctx, r) : 0;
-}
-
-/* SIGINT and SIGTERM end the loop without an error. */
-static int make_loop(struct context *ctx)
-{
-        sigset_t set;
-        int r;
-
-        (void) sigemptyset(&set);
-        (void) sigaddset(&set, SIGINT);
-        (void) sigaddset(&set, SIGTERM);
-        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-                return -errno;
-        r = sd_event_default(&ctx->event);
-        if (r >= 0)
-                r = sd_event_add_signal(ctx->event, NULL, SIGINT, NULL, NULL);
-        if (r >= 0)
-                r = sd_event_add_signal(ctx->event, NULL, SIGTERM, NULL, NULL);
-        if (r >= 0)
-                r = sd_bus_attach_event(ctx->bus, ctx->event, SD_EVENT_PRIORITY_NORMAL);
+                r = sd_bus_add_match(bus, NULL, "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
+                                     "member='NameOwnerChanged',arg0='" BUS_NAME "'", on_owner, ctx);
         return r < 0 ? bus_client_complain(ctx, r) : 0;
 }
 
 int command_watch(struct context *ctx)
 {
-        return bus_client_open(ctx) ?: make_loop(ctx) ?: match_signals(ctx) ?: show_status(ctx) ?: sd_event_loop(ctx->event);
+        return bus_client_open(ctx) ?: session_handle_signals(ctx, NULL) ?: attach_bus(ctx) ?:
+               show_status(ctx) ?: sd_event_loop(ctx->event);
 }

@@ -2,6 +2,7 @@
 #include "session/session.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include "session/output.h"
@@ -109,6 +110,31 @@ static int complain(struct context *ctx, const struct control_results *results)
         default:
                 return complain_host(ctx, r, "sweep");
         }
+}
+
+/* --- signals --------------------------------------------------------------------------------------------------------- */
+
+void session_block_signals(bool blocked)
+{
+        sigset_t set;
+
+        sigemptyset(&set);
+        sigaddset(&set, SIGINT);
+        sigaddset(&set, SIGTERM);
+        (void) sigprocmask(blocked ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
+int session_handle_signals(struct context *ctx, sd_event_signal_handler_t handler)
+{
+        void *userdata = handler ? ctx : NULL; /* without a handler it is the exit status of the loop */
+        int r = sd_event_default(&ctx->event);
+
+        session_block_signals(true);
+        if (r >= 0)
+                r = sd_event_add_signal(ctx->event, NULL, SIGINT, handler, userdata);
+        if (r >= 0)
+                r = sd_event_add_signal(ctx->event, NULL, SIGTERM, handler, userdata);
+        return r < 0 ? complain_host(ctx, r, "event loop") : 0;
 }
 
 /* --- stages ---------------------------------------------------------------------------------------------------------- */

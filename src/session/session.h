@@ -46,6 +46,11 @@ int session_choose_selected(struct context *ctx, const uint32_t **ret, uint32_t 
 /* What opening or using the store found, as findings. fatal: without it nothing can be done. */
 void session_report_state(struct context *ctx, bool fatal);
 
+/* Blocks SIGINT and SIGTERM, or lets them end the program. */
+void session_block_signals(bool blocked);
+/* Blocks them, and handles them in ctx->event; handler NULL: they end its loop. Returns as session_sweep(). */
+int session_handle_signals(struct context *ctx, sd_event_signal_handler_t handler);
+
 /* Runs one more stage over the port, with a progress bar that names it. Returns as session_sweep(). */
 int session_run(struct context *ctx, const struct mad_stage *stage, const char *what);
 
