@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <libgen.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "doctor/doctor.h"
@@ -80,14 +79,11 @@ static void json_doctor(struct doc *d, const void *result)
 /* Longer lines are hard to read, however wide the terminal is. */
 static unsigned line_width(void)
 {
-        struct winsize size;
         const char *columns = getenv("COLUMNS");
-        unsigned long width = 80;
+        size_t width = text_table_terminal_width();
 
-        if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-                width = size.ws_col;
-        else if (columns && *columns >= '1' && *columns <= '9')
-                width = strtoul(columns, NULL, 10);
+        if (width == 0)
+                width = columns && *columns >= '1' && *columns <= '9' ? strtoul(columns, NULL, 10) : 80;
         return (unsigned) MIN(MAX(width, MIN_WIDTH), MAX_WIDTH);
 }
 

@@ -10,14 +10,11 @@
 
 #define LIST_WIDTH_MIN 24u
 
-/* Lists get half of the terminal's width. Without a terminal they are not broken, for grep and awk. */
-static size_t list_width(void)
+size_t text_table_terminal_width(void)
 {
         struct winsize size = {};
 
-        if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
-                return 0;
-        return MAX(LIST_WIDTH_MIN, size.ws_col / 2u);
+        return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 static bool add_column(struct text_table *t, const char *name, bool is_list, bool is_right)
@@ -33,9 +30,11 @@ static bool add_column(struct text_table *t, const char *name, bool is_list, boo
 void text_table_begin(struct text_table *t, const char *columns, size_t n_shown)
 {
         _cleanup_free_ char *copy = strdup(columns);
+        size_t width = text_table_terminal_width();
         char *rest = copy, *name;
 
-        *t = (struct text_table) { .scols = scols_new_table(), .list_width = list_width() };
+        /* lists get half of the terminal's width; without a terminal they are not broken, for grep and awk */
+        *t = (struct text_table) { .scols = scols_new_table(), .list_width = width == 0 ? 0 : MAX(LIST_WIDTH_MIN, width / 2) };
         t->failed = !copy || !t->scols || scols_table_enable_colors(t->scols, findings_print_wants_colour(stdout)) != 0;
         while (!t->failed && (name = strsep(&rest, "|"))) {
                 bool is_list = *name == '*', is_right = *name == '>';

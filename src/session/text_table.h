@@ -16,6 +16,9 @@ struct text_table {
         bool failed;       /* memory is out */
 };
 
+/* The width of the terminal that stdout is; 0: it is none. */
+size_t text_table_terminal_width(void);
+
 /* columns: names with '|' between them; one with '>' in front is aligned to the right, one with '*' in front holds
  * lists, which are broken into lines at their commas or blanks when the terminal is narrow. Only the first n_shown are
  * shown; 0: all. */
