@@ -17,7 +17,7 @@ static void diagnose_files(struct diagnosis_list *l)
         struct places changeable = {};
 
         for (size_t i = 0; i < ELEMENTS(files); i++)
-                if (files[i]->path && files[i]->exists && files[i]->changeable)
+                if (files[i]->changeable)
                         places_add(l, &changeable, SUBNET_NONE, files[i]->path);
         diagnosis_add(l, DIAGNOSIS_FILE_CHANGEABLE, &changeable,
                       "users other than root can change %u of pkeyd's files", changeable.n);

@@ -9,15 +9,11 @@
 static const struct observed_table *table_of(const struct doctor_facts *f, uint32_t port)
 {
         static const struct observed_table unread;
-        const struct observed *const read[] = {f->observed, f->probe ? f->probe->tables : NULL};
+        const struct observed_table *t = &f->observed->tables[port];
 
-        for (size_t i = 0; i < ELEMENTS(read); i++) {
-                const struct observed_table *t = read[i] ? &read[i]->tables[port] : NULL;
-
-                if (t && t->entries && t->source == TABLE_READ)
-                        return t;
-        }
-        return &unread;
+        if (!t->entries && f->probe && f->probe->tables)
+                t = &f->probe->tables->tables[port];
+        return t->entries && t->source == TABLE_READ ? t : &unread;
 }
 
 static bool is_full_member(const struct observed_table *t)

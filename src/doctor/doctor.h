@@ -71,7 +71,7 @@ struct doctor_file {
         const char *path;         /* NULL: not in use */
         const char *error;        /* why it cannot be used; NULL: it can, or it does not exist */
         bool exists;
-        bool changeable;          /* users other than root and pkeyd's can change or replace it */
+        bool changeable;          /* it exists, and users other than root and pkeyd's can change or replace it */
 };
 
 /* Findings about a file, as text lines. */
