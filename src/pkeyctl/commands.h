@@ -10,28 +10,11 @@
 #include "verify/changes.h"
 #include "verify/verify.h"
 
-int command_check(struct context *ctx);
-int command_plan(struct context *ctx);
-int command_apply(struct context *ctx);
-int command_verify(struct context *ctx);
-int command_verify_local(struct context *ctx);
-int command_show_ports(struct context *ctx);
-int command_show_matrix(struct context *ctx);
-int command_show_partitions(struct context *ctx);
-int command_show_port(struct context *ctx);
-int command_show_held(struct context *ctx);
-int command_show_vouches(struct context *ctx);
-int command_forget(struct context *ctx);
-int command_import(struct context *ctx);
-int command_export(struct context *ctx);
-int command_env(struct context *ctx);
-int command_explain(struct context *ctx);
-int command_doctor(struct context *ctx);
-int command_status(struct context *ctx);
-int command_reload(struct context *ctx);
-int command_watch(struct context *ctx);
-int command_violations(struct context *ctx);
-int command_violations_once(struct context *ctx);
+typedef int command_t(struct context *ctx);
+command_t command_check, command_plan, command_apply, command_verify, command_verify_local;
+command_t command_show_ports, command_show_matrix, command_show_partitions, command_show_port, command_show_held;
+command_t command_show_vouches, command_forget, command_import, command_export, command_env, command_explain, command_doctor;
+command_t command_status, command_reload, command_watch, command_violations, command_violations_once;
 
 #define MAX_FORGET 64 /* arguments */
 
