@@ -100,9 +100,9 @@ static void print_list(struct context *ctx, const struct matrix_result *r)
         text_table_print(ctx, &t);
 }
 
-static void print_dot_name(const char *name)
+static void print_dot_name(const char *before, const char *name)
 {
-        putchar('"');
+        printf("%s\"", before);
         for (; *name; name++)
                 printf(*name == '"' || *name == '\\' ? "\\%c" : "%c", *name);
         putchar('"');
@@ -113,8 +113,7 @@ static void print_dot(struct context *ctx, const struct matrix_result *r)
 {
         puts("graph partitions {");
         for (uint32_t x = 0; x < r->n; x++) {
-                fputs("    ", stdout);
-                print_dot_name(r->names[x]);
+                print_dot_name("    ", r->names[x]);
                 puts(";");
         }
         for (uint32_t x = 0; x < r->n; x++)
@@ -122,12 +121,9 @@ static void print_dot(struct context *ctx, const struct matrix_result *r)
                         for (uint32_t i = 0; i < cell_of(r, x, y)->n; i++) {
                                 const struct reach_way *w = &cell_of(r, x, y)->ways[i];
 
-                                fputs("    ", stdout);
-                                print_dot_name(r->names[x]);
-                                fputs(" -- ", stdout);
-                                print_dot_name(r->names[y]);
-                                fputs(" [label=", stdout);
-                                print_dot_name(output_base(ctx, w->base));
+                                print_dot_name("    ", r->names[x]);
+                                print_dot_name(" -- ", r->names[y]);
+                                print_dot_name(" [label=", output_base(ctx, w->base));
                                 puts(w->all ? "];" : ", style=dashed];");
                         }
         puts("}");
