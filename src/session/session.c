@@ -79,6 +79,10 @@ void session_report_state(struct context *ctx, bool fatal)
 
 static int complain(struct context *ctx, const struct control_results *results)
 {
+        static const char *const steps[] = {
+                [CONTROL_OPENING_PORT] = "InfiniBand port", [CONTROL_DISCOVERING] = "discovery",
+                [CONTROL_SURVEYING] = "reading tables", [CONTROL_APPLYING] = "writing tables",
+        };
         struct findings *f = &ctx->findings;
         int r = results->r;
 
@@ -88,28 +92,17 @@ static int complain(struct context *ctx, const struct control_results *results)
                 return findings_error(f, FINDING_HOST_DISCOVERY, "run the command again",
                                       "the fabric has changed since it was discovered: another node answers at the LID of a port; "
                                       "nothing more was written");
-        switch (results->failed) {
-        case CONTROL_OPENING_PORT:
-                return complain_host(ctx, r, "InfiniBand port");
-        case CONTROL_DISCOVERING:
-                if (r != -ENODATA)
-                        return complain_host(ctx, r, "discovery");
+        if (results->failed == CONTROL_DISCOVERING && r == -ENODATA)
                 return findings_error(f, FINDING_HOST_DISCOVERY,
                                       "if it has an M_Key, set m_key_file in pkeyd.yaml to a file with that key",
                                       "%s/%u: the port itself does not answer, so the fabric cannot be discovered", ctx->port.lp.ca,
                                       ctx->port.lp.port);
-        case CONTROL_SURVEYING:
-                return complain_host(ctx, r, "reading tables");
-        case CONTROL_LOCKING:
-                if (results->lock_pid > 0)
-                        return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: process %d is writing tables now", ctx->state.path,
-                                              results->lock_pid);
+        if (results->failed == CONTROL_LOCKING && results->lock_pid > 0)
+                return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: process %d is writing tables now", ctx->state.path,
+                                      results->lock_pid);
+        if (results->failed == CONTROL_LOCKING)
                 return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: another process is writing tables now", ctx->state.path);
-        case CONTROL_APPLYING:
-                return complain_host(ctx, r, "writing tables");
-        default:
-                return complain_host(ctx, r, "sweep");
-        }
+        return complain_host(ctx, r, WORD(steps, results->failed, "sweep"));
 }
 
 /* --- signals --------------------------------------------------------------------------------------------------------- */
