@@ -50,14 +50,6 @@ static int complain_no_port(struct context *ctx, const char *other)
         return findings_error(f, FINDING_HOST_NO_DEVICE, NULL, "no InfiniBand device on this host");
 }
 
-static int complain_down(struct context *ctx)
-{
-        const char *ca = ctx->options->ca;
-
-        return findings_error(&ctx->findings, FINDING_HOST_PORT_DOWN, NULL, "the link of every InfiniBand port of this host%s%s is down",
-                              ca ? " on " : "", ca ?: "");
-}
-
 /* --- ports ----------------------------------------------------------------------------------------------------------- */
 
 static int read_table(struct context *ctx, struct verbs_host *host, size_t number, struct host_port *p)
@@ -111,7 +103,10 @@ static int read_ports(struct context *ctx, struct verbs_host *host, struct host_
         }
         if (*ret_n == 0)
                 return complain_no_port(ctx, other);
-        return is_up ? 0 : complain_down(ctx);
+        if (is_up)
+                return 0;
+        return findings_error(&ctx->findings, FINDING_HOST_PORT_DOWN, NULL, "the link of every InfiniBand port of this host%s%s is down",
+                              ctx->options->ca ? " on " : "", ctx->options->ca ?: "");
 }
 
 int host_ports_read(struct context *ctx, struct host_port **ret, uint32_t *ret_n)

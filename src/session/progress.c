@@ -2,14 +2,15 @@
 #include "session/progress.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "shell/shell.h"
 #include "util/cleanup.h"
 
 #define SHOW_AFTER (1 * USEC_PER_SEC)
-#define BAR_WIDTH  30
+#define BAR_WIDTH  ((int) sizeof(bar) - 1)
+
+static const char bar[] = "##############################";
 
 struct progress progress_begin(const char *what, bool quiet)
 {
@@ -18,8 +19,7 @@ struct progress progress_begin(const char *what, bool quiet)
 
 void progress_show(struct progress *p, uint64_t done, uint64_t total)
 {
-        char bar[BAR_WIDTH + 1];
-        size_t filled;
+        int filled;
 
         if (!p->wanted || clock_now() - p->started < SHOW_AFTER)
                 return;
@@ -28,11 +28,8 @@ void progress_show(struct progress *p, uint64_t done, uint64_t total)
                 fprintf(stderr, "\r\033[K%s ... %" PRIu64 " s", p->what, (clock_now() - p->started) / USEC_PER_SEC);
                 return;
         }
-        filled = (size_t) (MIN(done, total) * BAR_WIDTH / total);
-        memset(bar, ' ', BAR_WIDTH);
-        memset(bar, '#', filled);
-        bar[BAR_WIDTH] = '\0';
-        fprintf(stderr, "\r\033[K%s [%s] %" PRIu64 "/%" PRIu64, p->what, bar, done, total);
+        filled = (int) (MIN(done, total) * BAR_WIDTH / total);
+        fprintf(stderr, "\r\033[K%s [%.*s%*s] %" PRIu64 "/%" PRIu64, p->what, filled, bar, BAR_WIDTH - filled, "", done, total);
 }
 
 void progress_end(struct progress *p)
