@@ -40,8 +40,7 @@ static void diagnose_policy(struct diagnosis_list *l)
         const struct doctor_host *h = &l->facts->host;
         struct places errors = places_of_lines(l, &h->policy_errors), warnings = places_of_lines(l, &h->policy_warnings);
 
-        diagnosis_add(l, DIAGNOSIS_POLICY_REFUSED, &errors, "the policy is refused (%u error%s)", errors.n,
-                      text_plural(errors.n));
+        diagnosis_add(l, DIAGNOSIS_POLICY_REFUSED, &errors, "the policy is refused (%u error%s)", errors.n, text_plural(errors.n));
         diagnosis_add(l, DIAGNOSIS_POLICY_WARNINGS, &warnings, "the policy has %u warning%s on this fabric", warnings.n,
                       text_plural(warnings.n));
         if (!h->policy_file.exists && errors.n == 0)
@@ -76,8 +75,7 @@ static void diagnose_opensm(struct diagnosis_list *l)
                 diagnosis_add(l, DIAGNOSIS_OPENSM_DISCARDS, odd.n > 0 ? &odd : &file,
                               "OpenSM drops %s and opens the fabric", o->path);
         else
-                diagnosis_add(l, DIAGNOSIS_OPENSM_ODD, &odd, "OpenSM misreads %u place%s of its files", odd.n,
-                              text_plural(odd.n));
+                diagnosis_add(l, DIAGNOSIS_OPENSM_ODD, &odd, "OpenSM misreads %u place%s of its files", odd.n, text_plural(odd.n));
         if (o->is_edited)
                 diagnosis_add(l, DIAGNOSIS_OPENSM_EDITED, &file, "a file that pkeyd wrote for OpenSM was edited or truncated");
         if (o->is_foreign)

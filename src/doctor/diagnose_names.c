@@ -44,9 +44,8 @@ static void diagnose_nameless(struct diagnosis_list *l)
                 if (!diagnosis_is_host_port(s, i) || s->ports[i].node == last || !is_no_name(node))
                         continue;
                 last = s->ports[i].node;
-                places_add(l, &nameless, i,
-                           diagnosis_text(l, "node GUID 0x%016" PRIx64 ", NodeDescription '%s'", node->guid.v,
-                                               node->description));
+                places_add(l, &nameless, i, diagnosis_text(l, "node GUID 0x%016" PRIx64 ", NodeDescription '%s'", node->guid.v,
+                                                           node->description));
         }
         diagnosis_add(l, DIAGNOSIS_NAME_NONE, &nameless, "%u host%s ha%s no name", nameless.n, text_plural(nameless.n),
                       nameless.n == 1 ? "s" : "ve");

@@ -30,8 +30,7 @@ static const char *describe_failure(struct diagnosis_list *l, const struct probe
         case MAD_TIMED_OUT:
                 return "";
         case MAD_REFUSED:
-                return diagnosis_text(l, "refused with status 0x%04x (%s)", a->mad_status,
-                                      mad_status_to_string(a->mad_status));
+                return diagnosis_text(l, "refused with status 0x%04x (%s)", a->mad_status, mad_status_to_string(a->mad_status));
         case MAD_BUSY:
                 return "busy";
         case MAD_UNSENT:
@@ -60,8 +59,7 @@ static void diagnose_m_keys(struct diagnosis_list *l)
         diagnosis_add(l, DIAGNOSIS_M_KEY_ZERO, &by_state[M_KEY_IS_ZERO], "%u of %u ports ha%s no M_Key",
                       by_state[M_KEY_IS_ZERO].n, n, by_state[M_KEY_IS_ZERO].n == 1 ? "s" : "ve");
         diagnosis_add(l, DIAGNOSIS_M_KEY_SHOWN, &by_state[M_KEY_IS_SHOWN],
-                      "%u of %u ports show their M_Key to every sender (protection level 0)", by_state[M_KEY_IS_SHOWN].n,
-                      n);
+                      "%u of %u ports show their M_Key to every sender (protection level 0)", by_state[M_KEY_IS_SHOWN].n, n);
         diagnosis_add(l, DIAGNOSIS_M_KEY_LEVEL_1, &by_state[M_KEY_IS_FIXED],
                       "the tables of %u of %u ports can be read without the M_Key (protection level 1)",
                       by_state[M_KEY_IS_FIXED].n, n);
@@ -94,8 +92,7 @@ static void diagnose_sa(struct diagnosis_list *l)
                 return;
         add_sm(l, &sm);
         if (probe_is_answered(none))
-                diagnosis_add(l, DIAGNOSIS_SA_KEY_NONE, &sm,
-                              "the SA returns P_Key tables to a request without an SM_Key");
+                diagnosis_add(l, DIAGNOSIS_SA_KEY_NONE, &sm, "the SA returns P_Key tables to a request without an SM_Key");
         else if (probe_is_answered(known))
                 diagnosis_add(l, DIAGNOSIS_SA_KEY_DEFAULT, &sm, "the SA trusts an SM_Key of 1");
         else if (!known->asked && !none->asked)
@@ -134,15 +131,13 @@ static void diagnose_masters(struct diagnosis_list *l, struct places *masters)
         uint32_t other = find_other_master(l);
 
         if (masters->n > 1) {
-                diagnosis_add(l, DIAGNOSIS_SM_SEVERAL, masters, "%u subnet managers are master at the same time",
-                              masters->n);
+                diagnosis_add(l, DIAGNOSIS_SM_SEVERAL, masters, "%u subnet managers are master at the same time", masters->n);
                 return;
         }
         if (other == SUBNET_NONE)
                 return;
-        places_add(l, masters, other,
-                   diagnosis_text(l, "its master SM has LID %u, that of this host's port LID %u",
-                                       l->facts->probe->ports[other].sm_lid.v, s->sm_lid.v));
+        places_add(l, masters, other, diagnosis_text(l, "its master SM has LID %u, that of this host's port LID %u",
+                                                     l->facts->probe->ports[other].sm_lid.v, s->sm_lid.v));
         diagnosis_add(l, DIAGNOSIS_SM_SEVERAL, masters, "ports of this fabric report different master SMs");
 }
 
@@ -155,8 +150,7 @@ static void diagnose_priorities(struct diagnosis_list *l, uint32_t master)
         for (uint32_t i = 0; i < s->n_ports; i++) {
                 const struct probe_port *p = &l->facts->probe->ports[i];
 
-                if (i != master && probe_is_answered(&p->sm_info) && p->sm.state == SM_STANDBY &&
-                    p->sm.priority == m->priority)
+                if (i != master && probe_is_answered(&p->sm_info) && p->sm.state == SM_STANDBY && p->sm.priority == m->priority)
                         places_add(l, &rivals, i, describe_sm(l, &p->sm));
         }
         diagnosis_add(l, DIAGNOSIS_SM_SAME_PRIORITY, &rivals, "%u standby SM%s ha%s the priority of the master, %u",

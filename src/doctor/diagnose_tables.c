@@ -56,8 +56,7 @@ static void diagnose_default(struct diagnosis_list *l)
         }
         if (full.n * UINT64_C(2) > n_hosts)
                 diagnosis_add(l, DIAGNOSIS_DEFAULT_FULL_FOR_ALL, &full,
-                              "%u of %u host ports, not counting SMs and this port, are full members of the default "
-                              "partition",
+                              "%u of %u host ports, not counting SMs and this port, are full members of the default partition",
                               full.n, n_hosts);
         else if (surplus.n > DOCTOR_FEW_FULL)
                 diagnosis_add(l, DIAGNOSIS_DEFAULT_FULL_FOR_SOME, &surplus,
@@ -98,8 +97,7 @@ static void diagnose_index0(struct diagnosis_list *l)
                 if (base == P_KEY_DEFAULT_BASE || (f->desired && base == f->desired->index0_base))
                         continue;
                 places_add(l, &other, i,
-                           base == 0 ? "nothing at index 0"
-                                     : diagnosis_text(l, "0x%04x at index 0", t->entries[0].v));
+                           base == 0 ? "nothing at index 0" : diagnosis_text(l, "0x%04x at index 0", t->entries[0].v));
         }
         diagnosis_add(l, DIAGNOSIS_INDEX0_OTHER, &other, "%u table%s do%s not have the expected partition at index 0",
                       other.n, text_plural(other.n), other.n == 1 ? "es" : "");
@@ -164,11 +162,9 @@ static void diagnose_unread(struct diagnosis_list *l)
         struct places unread = {};
 
         for (uint32_t i = 0; i < f->subnet->n_ports; i++)
-                if (subnet_port_is_managed(f->subnet, &f->subnet->ports[i]) &&
-                    f->observed->tables[i].source != TABLE_READ)
+                if (subnet_port_is_managed(f->subnet, &f->subnet->ports[i]) && f->observed->tables[i].source != TABLE_READ)
                         places_add(l, &unread, i, NULL);
-        diagnosis_add(l, DIAGNOSIS_TABLE_UNREAD, &unread, "%u table%s could not be read", unread.n,
-                      text_plural(unread.n));
+        diagnosis_add(l, DIAGNOSIS_TABLE_UNREAD, &unread, "%u table%s could not be read", unread.n, text_plural(unread.n));
 }
 
 static void diagnose_differences(struct diagnosis_list *l)
@@ -231,10 +227,9 @@ static void diagnose_overflow(struct diagnosis_list *l)
                         continue;
                 load = load_of(f, i, count_bases(l, table_of(f, port->peer)));
                 if (load.used > load.capacity)
-                        places_add(l, &over, port->peer,
-                                   diagnosis_text(l, "%s %u partitions, the switch port (%u) holds %u",
-                                                  load.by_policy ? "by the policy in" : "in", load.used,
-                                                  port->number, load.capacity));
+                        places_add(l, &over, port->peer, diagnosis_text(l, "%s %u partitions, the switch port (%u) holds %u",
+                                                                        load.by_policy ? "by the policy in" : "in", load.used,
+                                                                        port->number, load.capacity));
         }
         diagnosis_add(l, DIAGNOSIS_LEAF_OVERFLOW, &over,
                       "%u host port%s %s in more partitions than the switch port next to them can hold", over.n,
@@ -271,9 +266,8 @@ static void diagnose_capacity(struct diagnosis_list *l)
         }
         qsort(loads, n, sizeof(*loads), compare_loads);
         for (uint32_t i = 0; i < n; i++)
-                places_add(l, &near, loads[i].port,
-                           diagnosis_text(l, "%u of %u entries%s", loads[i].used, loads[i].capacity,
-                                          loads[i].by_policy ? " by the policy" : ""));
+                places_add(l, &near, loads[i].port, diagnosis_text(l, "%u of %u entries%s", loads[i].used, loads[i].capacity,
+                                                                   loads[i].by_policy ? " by the policy" : ""));
         diagnosis_add(l, DIAGNOSIS_CAPACITY_NEAR, &near, "%u table%s %s nearly full or too small", near.n,
                       text_plural(near.n), near.n == 1 ? "is" : "are");
 }
@@ -331,8 +325,7 @@ static enum filtering filtering_of(const struct doctor_facts *f, const struct su
                 return FILTERING_UNSUPPORTED;
         if (!port->enforce_inbound && !port->enforce_outbound)
                 return FILTERING_OFF;
-        if (f->settings->enforcement != ENFORCEMENT_BOTH || !node->inbound_enforcement_cap ||
-            !node->outbound_enforcement_cap)
+        if (f->settings->enforcement != ENFORCEMENT_BOTH || !node->inbound_enforcement_cap || !node->outbound_enforcement_cap)
                 return FILTERING_ON;
         return port->enforce_inbound && port->enforce_outbound ? FILTERING_ON : FILTERING_ONE_WAY;
 }

@@ -88,9 +88,7 @@ static void make_smp(const struct probe *p, enum question question, uint32_t i, 
         const struct subnet_port *port = &p->subnet->ports[i];
 
         *ret = (struct mad_request) {
-                .route = port->route,
-                .destination = port->destination,
-                .method = MAD_GET,
+                .route = port->route, .destination = port->destination, .method = MAD_GET,
                 .key = m_keys_get(p->options.m_keys, port->guid),
                 .attribute = question == ASK_SM_INFO ? SMP_ATTR_SM_INFO : SMP_ATTR_PORT_INFO,
                 .modifier = question == ASK_SM_INFO ? 0 : port->number,
@@ -220,10 +218,6 @@ static void probe_progress(const void *state, uint64_t *ret_done, uint64_t *ret_
 struct mad_stage probe_stage(struct probe *p)
 {
         return (struct mad_stage) {
-                        .state = p,
-                        .next = probe_next,
-                        .result = probe_take,
-                        .done = probe_done,
-                        .progress = probe_progress,
+                .state = p, .next = probe_next, .result = probe_take, .done = probe_done, .progress = probe_progress,
         };
 }
