@@ -254,8 +254,7 @@ static int complain(struct context *ctx, const char *text, const struct found *f
                                       "'%s' is no port that pkeyd knows; nothing was forgotten", text);
         if (found->n_fresh > 0)
                 return findings_error(f, FINDING_FORGET_ANSWERS, "pkeyctl show port shows its table",
-                                      "%s answers, so its table is known; nothing was forgotten",
-                                      found->label);
+                                      "%s answers, so its table is known; nothing was forgotten", found->label);
         if (found->n_partial > 0)
                 return findings_error(f, FINDING_FORGET_ANSWERS,
                                       "query it and its switch with smpquery (nodedesc, portinfo), or unplug it",

@@ -60,9 +60,8 @@ static void json_verify_local(struct doc *d, const void *result)
 
 static void print_undecided(struct context *ctx, const struct undecided *u)
 {
-        printf("not decided here: %s is %s in %s; whether that is correct depends on ",
-               output_label(ctx, u->port), membership_to_string(u->found),
-               ctx->policy->partitions[u->partition].name);
+        printf("not decided here: %s is %s in %s; whether that is correct depends on ", output_label(ctx, u->port),
+               membership_to_string(u->found), ctx->policy->partitions[u->partition].name);
         if (u->unresolved)
                 printf("'%s' (%s:%u), which only the fabric shows\n", u->unresolved->text, u->unresolved->where.file,
                        u->unresolved->where.line);

@@ -93,8 +93,7 @@ static void print_differences(struct context *ctx, const struct verification *v)
                 if (d->source == SOURCE_SMP)
                         text_table_row(&t, "red", "%s\t0x%016" PRIx64 "\t%s\t%s\t%s", output_label(ctx, d->port),
                                        ctx->subnet->ports[d->port].guid.v, text_p_keys(ctx, d->missing, d->n_missing),
-                                       text_p_keys(ctx, d->unexpected, d->n_unexpected),
-                                       d->enforcement_differs ? "differs" : "");
+                                       text_p_keys(ctx, d->unexpected, d->n_unexpected), d->enforcement_differs ? "differs" : "");
         }
         text_table_print(ctx, &t);
 }

@@ -25,8 +25,7 @@ static int complain_scan(struct context *ctx, int error)
         case ENODEV:
                 return findings_error(f, FINDING_HOST_NO_DEVICE,
                                       "ibv_devinfo shows them; is the driver loaded, and its libibverbs provider "
-                                      "(ibverbs-providers) installed?",
-                                      "no InfiniBand device on this host");
+                                      "(ibverbs-providers) installed?", "no InfiniBand device on this host");
         case EACCES:
         case EPERM:
                 return findings_error(f, FINDING_HOST_NO_PERMISSION,

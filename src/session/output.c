@@ -90,8 +90,7 @@ struct held_words output_held_words(struct context *ctx)
 {
         return (struct held_words) {
                 .arena = ctx->arena, .subnet = ctx->subnet, .known = ctx->known, .policy = ctx->policy,
-                .now = clock_wall() / USEC_PER_SEC,
-                .time = clock_to_text,
+                .now = clock_wall() / USEC_PER_SEC, .time = clock_to_text,
         };
 }
 
@@ -247,8 +246,7 @@ static void text_refusal(struct context *ctx, const void *result)
         (void) result;
         findings_print_count(&ctx->findings, count, sizeof(count));
         fprintf(stderr, "%s; %s\n", count,
-                ctx->writing ? "the run ended early; pkeyctl verify shows which tables differ"
-                             : "nothing was sent");
+                ctx->writing ? "the run ended early; pkeyctl verify shows which tables differ" : "nothing was sent");
 }
 
 void output_refusal(struct context *ctx)
