@@ -178,16 +178,12 @@ void text_findings(struct context *ctx, bool terse)
         rest.items += ctx->n_shown;
         rest.n -= ctx->n_shown;
         ctx->n_shown = ctx->findings.n;
-        if (findings_print(stderr, &rest, least) < 0)
-                output_fail(ctx, -ENOMEM);
+        output_fail(ctx, findings_print(stderr, &rest, least));
 }
 
 void text_table_print(struct context *ctx, struct text_table *t)
 {
-        int r = text_table_end(t);
-
-        if (r < 0)
-                output_fail(ctx, r);
+        output_fail(ctx, text_table_end(t));
 }
 
 const char *text_p_keys(struct context *ctx, const struct p_key *keys, uint32_t n)

@@ -51,7 +51,7 @@ int output_file(struct context *ctx, enum exit_status status, const char *bytes,
 int ask_is_possible(struct context *ctx);
 int ask_person(struct context *ctx, const char *question, ...) __attribute__((format(printf, 2, 3)));
 
-/* Output failed: the run ends with its first error, in the context. */
+/* Output failed, unless r is 0: the run ends with its first error, in the context. */
 void output_fail(struct context *ctx, int r);
 
 /* Texts for both kinds of output. They are static or live in the context's arena; when memory is out they are "?", and the output
