@@ -409,11 +409,8 @@ static int resolve(struct context *ctx, struct doctor_facts *facts)
 static int inspect_kernel(struct context *ctx, struct doctor_host *host)
 {
         _cleanup_verbs_host_ struct verbs_host *h = NULL;
-        int r = verbs_host_new(NULL, NULL, NULL, &h);
+        int r = verbs_host_new(NULL, NULL, NULL, &h) ?: verbs_host_scan(h);
 
-        if (r < 0)
-                return r;
-        r = verbs_host_scan(h);
         if (r == -ENOMEM)
                 return r;
         if (r == -EACCES || r == -EPERM)
@@ -443,18 +440,15 @@ int command_doctor(struct context *ctx)
         static const struct printer printer = { text_doctor, json_doctor, OK_IF_DONE | QUIET };
         struct doctor_result result = { .facts = &facts };
         struct diagnoses *diagnoses = &result.diagnoses;
-        int r;
+        int r = read_files(ctx, &facts.host) ?: inspect_secrets(ctx, &facts.host) ?: inspect_state(ctx, &facts.host) ?:
+                inspect_opensm(ctx, &facts.host);
 
-        r = read_files(ctx, &facts.host) ?: inspect_secrets(ctx, &facts.host) ?: inspect_state(ctx, &facts.host) ?:
-            inspect_opensm(ctx, &facts.host);
         if (r < 0)
                 return r;
         facts.settings = ctx->settings;
         r = read_fabric(ctx, &facts);
         if (r < 0 && r != -EBADMSG)
                 return r;
-        r = doctor_diagnose(ctx->arena, &facts, diagnoses);
-        if (r < 0)
-                return r;
-        return output(ctx, &printer, !facts.subnet ? EXIT_REFUSED : diagnoses->n > 0 ? EXIT_DIFFERENCE : EXIT_DONE, &result);
+        return doctor_diagnose(ctx->arena, &facts, diagnoses) ?:
+               output(ctx, &printer, !facts.subnet ? EXIT_REFUSED : diagnoses->n > 0 ? EXIT_DIFFERENCE : EXIT_DONE, &result);
 }

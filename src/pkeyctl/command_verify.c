@@ -180,11 +180,8 @@ static int compare_kernel(struct context *ctx, struct verification *v)
         const struct timespec pause = { .tv_nsec = PAUSE_NSEC };
         uint32_t before = v->n_differ;
         struct kernel_table *tables;
-        int r = verbs_host_new(NULL, NULL, NULL, &host);
+        int r = verbs_host_new(NULL, NULL, NULL, &host) ?: verbs_host_scan(host);
 
-        if (r < 0)
-                return r;
-        r = verbs_host_scan(host);
         if (r == -EACCES || r == -EPERM)
                 (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_VERBS, NULL,
                                     "permission denied for /dev/infiniband/uverbs*: the kernel's tables were not compared");

@@ -305,7 +305,8 @@ int main(int argc, char **argv)
 {
         _cleanup_(context_done) struct context ctx = {};
         struct options options = {};
-        int r, status;
+        int r = file_take_standard() ?: context_init(&ctx, &options) ?: options_parse(argc, argv, &ctx.findings, &options);
+        int status = run(&ctx, r);
 
         r = file_take_standard();
         if (r == 0 && argc > 1 && strcmp(argv[1], "complete") == 0) {

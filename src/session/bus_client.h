@@ -95,8 +95,4 @@ static inline void bus_unref_p(sd_bus **bus)
         (void) sd_bus_unref(*bus);
 }
 #define _cleanup_bus_ _cleanup_(bus_unref_p)
-static inline void bus_message_unref_p(sd_bus_message **m)
-{
-        (void) sd_bus_message_unref(*m);
-}
-#define _cleanup_message_ _cleanup_(bus_message_unref_p)
+#define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)

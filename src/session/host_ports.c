@@ -111,12 +111,9 @@ static int read_ports(struct context *ctx, struct verbs_host *host, struct host_
 int host_ports_read(struct context *ctx, struct host_port **ret, uint32_t *ret_n)
 {
         _cleanup_verbs_host_ struct verbs_host *host = NULL;
-        int r = verbs_host_new(NULL, NULL, NULL, &host);
+        int r = verbs_host_new(NULL, NULL, NULL, &host) ?: verbs_host_scan(host);
 
         *ret_n = 0;
-        if (r < 0)
-                return r;
-        r = verbs_host_scan(host);
         if (r < 0)
                 return complain_scan(ctx, r);
         if (verbs_host_n_closed(host) > 0)
