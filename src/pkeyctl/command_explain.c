@@ -125,7 +125,7 @@ static json_t *common_bases(struct doc *d, const struct pair *p, enum source s)
         struct explain_base base;
 
         while (explain_next_base(&p->a->ends[s], &p->b->ends[s], &cursor, &base)) {
-                json_t *o = doc_pack(d, "{s:o, s:o, s:o, s:o, s:s}", "partition", doc_text(output_partition(d->ctx, base.base)),
+                json_t *o = json_pack("{s:o, s:o, s:o, s:o, s:s}", "partition", doc_text(output_partition(d->ctx, base.base)),
                                      "p_key", doc_base(base.base), "a", doc_p_key(d, base.a), "b", doc_p_key(d, base.b),
                                      "verdict", explain_verdict_to_string(base.verdict));
 
@@ -145,12 +145,12 @@ static json_t *verdict_object(struct doc *d, const struct pair *p, enum source s
                          "common", common_bases(d, p, s));
 }
 
-static json_t *rule_object(struct doc *d, const struct policy_rule *rule)
+static json_t *rule_object(const struct policy_rule *rule)
 {
         if (!rule)
                 return json_null();
-        return doc_pack(d, "{s:o, s:i, s:i, s:o, s:s}", "file", doc_text(rule->where.file), "line", rule->where.line,
-                        "column", rule->where.column, "selector", doc_text(rule->text), "membership", membership_to_string(rule->membership));
+        return json_pack("{s:o, s:i, s:i, s:o, s:s}", "file", doc_text(rule->where.file), "line", rule->where.line,
+                         "column", rule->where.column, "selector", doc_text(rule->text), "membership", membership_to_string(rule->membership));
 }
 
 static json_t *membership_object(struct doc *d, const struct explain_result *r, uint32_t port, const struct port_membership *m)
@@ -159,10 +159,10 @@ static json_t *membership_object(struct doc *d, const struct explain_result *r, 
         const struct policy_rule none = {}, *rule = m->rule ?: &none;
         struct policy_lines lines = lines_of(r, port, m->partition);
 
-        return doc_pack(d, "{s:o, s:o, s:s, s:o, s:i, s:i, s:o, s:o}", "partition", doc_text(partition->name),
+        return json_pack("{s:o, s:o, s:s, s:o, s:i, s:i, s:o, s:o}", "partition", doc_text(partition->name),
                         "p_key", doc_base(partition->base), "membership", membership_to_string(m->membership),
                         "file", doc_text(rule->where.file), "line", rule->where.line, "column", rule->where.column,
-                        "selector", doc_text(rule->text), "overrides", rule_object(d, m->rule ? lines.overridden : lines.decides));
+                        "selector", doc_text(rule->text), "overrides", rule_object(m->rule ? lines.overridden : lines.decides));
 }
 
 /* The endport with its memberships and the lines that give them. */
@@ -176,7 +176,7 @@ static json_t *side_object(struct doc *d, const struct explain_result *r, const 
 
 static json_t *pair_object(struct doc *d, const struct explain_result *r, const struct pair *p)
 {
-        return doc_pack(d, "{s:o, s:o, s:o, s:o}", "a", side_object(d, r, p->a), "b", side_object(d, r, p->b),
+        return json_pack("{s:o, s:o, s:o, s:o}", "a", side_object(d, r, p->a), "b", side_object(d, r, p->b),
                         "policy", d->ctx->policy ? verdict_object(d, p, BY_POLICY) : json_null(),
                         "hardware", verdict_object(d, p, IN_HARDWARE));
 }
