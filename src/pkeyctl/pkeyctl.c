@@ -237,7 +237,7 @@ static void report_out_of_memory(const struct context *ctx)
 {
         if (ctx->options->json)
                 printf("{\"schema\":1,\"ok\":false,\"command\":\"%s\",\"findings\":[{\"file\":null,\"line\":0,\"column\":0,"
-                       "\"severity\":\"error\",\"code\":\"%s\",\"text\":\"out of memory\"}]}\n",
+                       "\"severity\":\"error\",\"code\":\"%s\",\"text\":\"out of memory\",\"fix\":null}]}\n",
                        ctx->command, finding_code_to_string(FINDING_HOST_MEMORY));
         else
                 fputs("pkeyctl: error: out of memory\n", stderr);

@@ -68,6 +68,14 @@ void report_hint(struct report *r, const char *format, ...)
         va_end(ap);
 }
 
+void report_fix(struct report *r, const struct finding_fix *fix)
+{
+        if (!r->last)
+                return;
+        r->last->fix = *fix;
+        r->last->fix.text = arena_strdup(r->findings->arena, fix->text); /* NULL: out of memory, and no correction */
+}
+
 int report_finish(struct report *r)
 {
         if (r->n > REPORT_MAX)

@@ -106,12 +106,20 @@ json_t *doc_port_with(struct doc *d, uint32_t port, json_t *members)
         return o;
 }
 
+static json_t *fix_object(const struct finding_fix *fix)
+{
+        if (!fix->text)
+                return json_null();
+        return json_pack("{s:i, s:i, s:i, s:o}", "line", fix->line, "column", fix->column, "length", fix->length, "text",
+                         doc_text(fix->text));
+}
+
 static json_t *finding_object(struct doc *d, const struct finding *item)
 {
-        json_t *o = json_pack("{s:o, s:i, s:i, s:s, s:s, s:o}", "file", doc_text(item->where.file), "line",
+        json_t *o = json_pack("{s:o, s:i, s:i, s:s, s:s, s:o, s:o}", "file", doc_text(item->where.file), "line",
                               item->where.line, "column", item->where.column, "severity",
                               finding_severity_to_string(item->severity), "code", finding_code_to_string(item->code),
-                              "text", doc_text(item->text));
+                              "text", doc_text(item->text), "fix", fix_object(&item->fix));
 
         if (item->hint)
                 doc_add(d, o, "{s:o}", "hint", doc_text(item->hint));

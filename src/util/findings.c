@@ -86,7 +86,7 @@ bool finding_copy(struct arena *a, const struct finding *from, struct finding *r
 {
         *ret = *from;
         return copy_text(a, &ret->text) && copy_text(a, &ret->where.file) && copy_text(a, &ret->hint) &&
-               copy_text(a, &ret->source_line);
+               copy_text(a, &ret->source_line) && copy_text(a, &ret->fix.text);
 }
 
 void findings_append(struct findings *f, const struct finding *item)

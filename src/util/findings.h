@@ -36,6 +36,13 @@ struct location {
         unsigned line, column;
 };
 
+/* The one certain correction of what a finding is about: `length` characters of the file, from this line and column on, become
+ * `text`. Never one of several that are possible. text NULL: there is none. */
+struct finding_fix {
+        unsigned line, column, length;
+        const char *text;
+};
+
 struct finding {
         enum finding_severity severity;
         enum finding_code code;
@@ -43,6 +50,7 @@ struct finding {
         const char *text;
         const char *hint;        /* NULL: none */
         const char *source_line; /* the line of the file, control characters escaped; NULL: none */
+        struct finding_fix fix;
         size_t order;            /* number of findings appended before it */
 };
 

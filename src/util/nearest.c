@@ -76,6 +76,17 @@ const char *nearest_word(const char *text, const char *const *words, size_t n)
         return nearest.best;
 }
 
+const char *nearest_certain(const char *text, const char *const *words, size_t n)
+{
+        const char *best = nearest_word(text, words, n);
+        unsigned limit = best ? edit_distance(text, best, NEAREST_MAX_LENGTH) + 1 : 0;
+
+        for (size_t i = 0; best && i < n; i++)
+                if (words[i] != best && edit_distance(text, words[i], limit) <= limit)
+                        return NULL;
+        return best;
+}
+
 const char *nearest_hint(struct arena *a, const char *text, const char *const *words, size_t n, const char *in_front,
                          const char *otherwise)
 {
