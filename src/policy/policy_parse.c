@@ -23,7 +23,9 @@ static void read_version(struct policy_reader *r, const struct yaml_tree_node *n
 
 /* ---- owns ----------------------------------------------------------------------------------------------------- */
 
-static int read_owned_base(struct policy_reader *r, const struct yaml_tree_node *node, const char *text, uint16_t *ret)
+/* The base at this offset of the node's text. */
+static int read_owned_base(struct policy_reader *r, const struct yaml_tree_node *node, size_t offset, const char *text,
+                           uint16_t *ret)
 {
         uint16_t meant;
         const char *problem = policy_base_problem(text, ret, &meant);
@@ -33,6 +35,7 @@ static int read_owned_base(struct policy_reader *r, const struct yaml_tree_node 
         yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS, "owns: %s %s", report_quote(&r->report, text), problem);
         if (meant > 0)
                 report_hint(&r->report, "write 0x%04x", meant);
+        policy_fix_base(r, node, offset, text, meant);
         return -EBADMSG;
 }
 
@@ -40,15 +43,18 @@ static int read_range(struct policy_reader *r, const struct yaml_tree_node *node
 {
         struct base_range range = {};
         const char *dash;
+        size_t length;
         char *first;
 
         if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, "owns"))
                 return -EBADMSG;
         dash = strchr(node->text, '-');
-        first = arena_strndup(r->arena, node->text, dash ? (size_t) (dash - node->text) : strlen(node->text));
+        length = dash ? (size_t) (dash - node->text) : strlen(node->text);
+        first = arena_strndup(r->arena, node->text, length);
         if (!first)
                 return -ENOMEM;
-        if (read_owned_base(r, node, first, &range.first) < 0 || read_owned_base(r, node, dash ? dash + 1 : first, &range.last) < 0)
+        if (read_owned_base(r, node, 0, first, &range.first) < 0 ||
+            read_owned_base(r, node, dash ? length + 1 : 0, dash ? dash + 1 : first, &range.last) < 0)
                 return -EBADMSG;
         if (range.first > range.last) {
                 yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS, "owns: the range %s runs backwards",

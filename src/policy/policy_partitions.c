@@ -42,6 +42,24 @@ const char *policy_base_problem(const char *text, uint16_t *ret, uint16_t *ret_m
         return NULL;
 }
 
+/* Either decimal with five digits, which no P_Key in hex has, or hex with a digit first and a letter that no decimal number has.
+ * Not if it begins with 0: then it may be 0x with another character for the x, or without it. Not if the high bit is set: it may be
+ * wrong, or the membership. */
+static bool base_is_certain(const char *text)
+{
+        size_t n = strlen(text), decimal = strspn(text, "0123456789"), hex = strspn(text, HEX_DIGITS);
+
+        if (text[0] < '1' || text[0] > '9')
+                return false;
+        return n == 5 ? decimal == n : n == 4 && hex == n && strspn(text, "0123456789eE") < n;
+}
+
+void policy_fix_base(struct policy_reader *r, const struct yaml_tree_node *node, size_t offset, const char *text, uint16_t meant)
+{
+        if (meant > 0 && base_is_certain(text))
+                yaml_tree_fix(&r->tree, node, offset, strlen(text), report_text(&r->report, "0x%04x", meant));
+}
+
 static void read_p_key(struct policy_reader *r, struct policy_partition *partition, struct partition_nodes *nodes,
                        const struct yaml_tree_node *map)
 {
@@ -67,31 +85,54 @@ static void read_p_key(struct policy_reader *r, struct policy_partition *partiti
         if (meant > 0)
                 report_hint(&r->report, "write 0x%04x%s", meant,
                             strstr(problem, "high bit") ? " here, and `full` as the membership" : "");
+        policy_fix_base(r, node, 0, node->text, meant);
 }
 
 /* ---- members -------------------------------------------------------------------------------------------------- */
 
-static const char *near_membership(const char *text)
+/* The membership that was probably meant; NULL: unknown. *ret_certain: it can be no other. Of the synonyms that holds for
+ * abbreviations and for the other word for limited: `yes` may be full or limited, `no` none or limited. */
+static const char *near_membership(const char *text, bool *ret_certain)
 {
-        static const char *const synonyms[][2] = {
-                { "yes", "full" }, { "true", "full" }, { "f", "full" }, { "rw", "full" },
-                { "no", "none" }, { "false", "none" }, { "null", "none" }, { "off", "none" },
-                { "l", "limited" }, { "lim", "limited" }, { "partial", "limited" }, { "member", "limited" },
+        static const struct {
+                const char *word, *meant;
+                bool is_certain;
+        } synonyms[] = {
+                { "yes", "full", false }, { "true", "full", false }, { "f", "full", true }, { "rw", "full", false },
+                { "no", "none", false }, { "false", "none", false }, { "null", "none", false }, { "off", "none", false },
+                { "l", "limited", true }, { "lim", "limited", true }, { "partial", "limited", true }, { "member", "limited", false },
         };
-        struct nearest nearest;
+        const char *words[MEMBERSHIP_BOTH + 1];
+        size_t n = 0;
 
-        for (size_t i = 0; i < ELEMENTS(synonyms); i++)
-                if (strcasecmp(text, synonyms[i][0]) == 0)
-                        return synonyms[i][1];
-        nearest_init(&nearest, text);
+        for (size_t i = 0; i < ELEMENTS(synonyms); i++) {
+                if (strcasecmp(text, synonyms[i].word) != 0)
+                        continue;
+                *ret_certain = synonyms[i].is_certain;
+                return synonyms[i].meant;
+        }
         for (int m = MEMBERSHIP_NONE; m <= MEMBERSHIP_BOTH; m++)
-                nearest_offer(&nearest, membership_to_string((enum membership) m));
-        return nearest.best;
+                words[n++] = membership_to_string((enum membership) m);
+        *ret_certain = nearest_certain(text, words, n);
+        return nearest_word(text, words, n);
+}
+
+/* Adds what the last finding, about this membership, can say of what was meant. A group's name may be in the wrong place. */
+static void suggest_membership(struct policy_reader *r, const struct yaml_tree_node *node)
+{
+        bool is_certain;
+        const char *near = near_membership(node->text, &is_certain);
+
+        if (!near)
+                return;
+        report_hint(&r->report, "did you mean '%s'?", near);
+        if (is_certain && selector_find_group(r->policy, node->text) < 0)
+                yaml_tree_fix_scalar(&r->tree, node, near);
 }
 
 static int read_membership(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, enum membership *ret)
 {
-        const char *selector = report_quote(&r->report, node->key->text), *near;
+        const char *selector = report_quote(&r->report, node->key->text);
         int membership;
 
         if (node->broken)
@@ -112,9 +153,7 @@ static int read_membership(struct policy_reader *r, const struct yaml_tree_node 
         yaml_tree_error(&r->tree, node, FINDING_POLICY_MEMBERSHIP,
                         "%s: %s is not a membership (accepted: full, limited, both, none)",
                         path, report_quote(&r->report, node->text));
-        near = near_membership(node->text);
-        if (near)
-                report_hint(&r->report, "did you mean '%s'?", near);
+        suggest_membership(r, node);
         return -EBADMSG;
 }
 

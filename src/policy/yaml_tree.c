@@ -48,6 +48,14 @@ void yaml_tree_error(struct yaml_tree *t, const struct yaml_tree_node *node, enu
         va_end(ap);
 }
 
+void yaml_tree_fix(struct yaml_tree *t, const struct yaml_tree_node *node, size_t offset, size_t n, const char *text)
+{
+        unsigned column = node->column + !node->plain + (unsigned) offset;
+
+        if (node->verbatim && t->report->last)
+                report_fix(t->report, &(struct finding_fix) { node->line, column, (unsigned) n, text });
+}
+
 /* ---- syntax errors ---------------------------------------------------------------------------------------------- */
 
 /* A message of libyaml in our words. */
@@ -151,6 +159,11 @@ static size_t count_characters(const unsigned char *s, size_t n)
         for (size_t i = 0; i < n; i++)
                 count += (s[i] & 0xc0) != 0x80;
         return count;
+}
+
+void yaml_tree_fix_scalar(struct yaml_tree *t, const struct yaml_tree_node *node, const char *text)
+{
+        yaml_tree_fix(t, node, 0, count_characters((const unsigned char *) node->text, strlen(node->text)), text);
 }
 
 static int set_scalar(struct builder *b, struct yaml_tree_node *node, const yaml_event_t *e)
@@ -478,6 +491,20 @@ bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, en
         return false;
 }
 
+/* Corrects an unknown key if it can only be one of `keys`, which the map does not have, and which no other unknown key is near. A
+ * map with many more keys than are accepted is something else. */
+static void fix_key(struct yaml_tree *t, const struct yaml_tree_node *map, const struct yaml_tree_node *key,
+                    const char *const *keys, size_t n_keys)
+{
+        const char *near = map->n_children <= 4 * n_keys ? nearest_certain(key->text, keys, n_keys) : NULL;
+
+        for (const struct yaml_tree_node *c = map->children; near && c; c = c->next)
+                if (c->key != key && nearest_word(c->key->text, keys, n_keys) == near)
+                        near = NULL;
+        if (near)
+                yaml_tree_fix_scalar(t, key, near);
+}
+
 void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map, const char *path,
                           const char *const *keys, size_t n_keys)
 {
@@ -495,6 +522,7 @@ void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map,
                 yaml_tree_error(t, c->key, FINDING_KEY_UNKNOWN, "%s%sunknown key %s (accepted: %s)", path,
                                 *path ? ": " : "", report_quote(t->report, text), accepted);
                 near = nearest_word(text, keys, n_keys);
+                fix_key(t, map, c->key, keys, n_keys);
                 if (near)
                         report_hint(t->report, "did you mean '%s'?", near);
                 else if (looks_like_opensm(text))
@@ -514,8 +542,11 @@ int yaml_tree_bool(struct yaml_tree *t, const struct yaml_tree_node *node, const
         }
         yaml_tree_error(t, node, FINDING_VALUE_INVALID, "%s: %s is not a boolean (accepted: true, false)", path,
                         report_quote(t->report, node->text));
-        for (size_t i = 0; i < 2 * ELEMENTS(words); i++)
-                if (strcasecmp(node->text, words[i / 2][i % 2]) == 0)
-                        report_hint(t->report, "write %s", i % 2 ? "false" : "true");
+        for (size_t i = 0; i < 2 * ELEMENTS(words); i++) {
+                if (strcasecmp(node->text, words[i / 2][i % 2]) != 0)
+                        continue;
+                report_hint(t->report, "write %s", i % 2 ? "false" : "true");
+                yaml_tree_fix_scalar(t, node, i % 2 ? "false" : "true");
+        }
         return -EBADMSG;
 }

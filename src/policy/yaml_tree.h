@@ -66,6 +66,11 @@ struct place yaml_tree_place(struct yaml_tree *t, const struct yaml_tree_node *n
 /* Reports an error at this node, unless the node is broken. */
 void yaml_tree_error(struct yaml_tree *t, const struct yaml_tree_node *node, enum finding_code code, const char *format,
                      ...) __attribute__((format(printf, 4, 5)));
+/* Corrects the last finding, about this scalar: n characters of its text from `offset` on become `text`. Does nothing if the file
+ * has escape sequences or line breaks in it. */
+void yaml_tree_fix(struct yaml_tree *t, const struct yaml_tree_node *node, size_t offset, size_t n, const char *text);
+/* The same for the whole scalar. */
+void yaml_tree_fix_scalar(struct yaml_tree *t, const struct yaml_tree_node *node, const char *text);
 
 /* Returns whether the node is of this kind; if not, reports "PATH: is a list (accepted: a map)". */
 bool yaml_tree_expect(struct yaml_tree *t, const struct yaml_tree_node *node, enum yaml_tree_kind kind, const char *path);
