@@ -10,6 +10,8 @@ libpkeyd_core_la_SOURCES += \
 	src/policy/policy.h \
 	src/policy/policy_check.c \
 	src/policy/policy_contradictions.c \
+	src/policy/policy_fix.c \
+	src/policy/policy_fix.h \
 	src/policy/policy_groups.c \
 	src/policy/policy_ipoib.c \
 	src/policy/policy_keys.h \

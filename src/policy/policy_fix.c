@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "policy/policy_fix.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "policy/policy.h"
+#include "util/text.h"
+#include "util/vector.h"
+
+#define MAX_ROUNDS 16
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
+
+/* ---- applying ----------------------------------------------------------------------------------------------------- */
+
+/* A file that is read from its beginning to its end. */
+struct cursor {
+        const char *bytes;
+        size_t n, at;
+        unsigned line, column; /* of the character at `at` */
+};
+
+/* False at the end of the file. */
+static bool step(struct cursor *c)
+{
+        if (c->at >= c->n)
+                return false;
+        if (c->bytes[c->at] == '\n') {
+                c->line++;
+                c->column = 0;
+        }
+        /* the bytes of a character that follow its first one */
+        for (c->at++; c->at < c->n && (c->bytes[c->at] & 0xc0) == 0x80; c->at++)
+                ;
+        c->column++;
+        return true;
+}
+
+/* Returns 0, or -EINVAL if the correction is not in front of the cursor, or not within a line. */
+static int apply(struct cursor *c, const struct finding_fix *fix, struct text *out)
+{
+        size_t from = c->at;
+
+        while (c->line < fix->line || (c->line == fix->line && c->column < fix->column))
+                if (!step(c))
+                        return -EINVAL;
+        if (c->line != fix->line || c->column != fix->column)
+                return -EINVAL;
+        text_add_n(out, c->bytes + from, c->at - from);
+        for (unsigned i = 0; i < fix->length; i++)
+                if (c->at >= c->n || c->bytes[c->at] == '\n' || !step(c))
+                        return -EINVAL;
+        text_add(out, "%s", fix->text);
+        return 0;
+}
+
+static int compare_fixes(const void *left, const void *right)
+{
+        const struct finding_fix *a = *(const struct finding_fix *const *) left, *b = *(const struct finding_fix *const *) right;
+
+        return ORDER(a->line, b->line) ?: ORDER(a->column, b->column) ?: ORDER(a->length, b->length);
+}
+
+/* The corrections in the order of their places. Returns their number or -ENOMEM. */
+static int sort_fixes(struct arena *a, const char *file, const struct findings *findings, const struct finding_fix ***ret)
+{
+        const struct finding_fix **fixes = arena_new_array(a, const struct finding_fix *, findings->n);
+        size_t n = 0;
+
+        if (!fixes)
+                return -ENOMEM;
+        for (size_t i = 0; i < findings->n; i++) {
+                const struct finding *item = &findings->items[i];
+
+                if (item->fix.text && item->where.file && strcmp(item->where.file, file) == 0)
+                        fixes[n++] = &item->fix;
+        }
+        SORT(fixes, n, compare_fixes);
+        *ret = fixes;
+        return (int) n;
+}
+
+int policy_fix_apply(struct arena *a, const char *file, const char *bytes, size_t n, const struct findings *findings,
+                     const char **ret_bytes, size_t *ret_n)
+{
+        size_t mark = n >= 3 && memcmp(bytes, BYTE_ORDER_MARK, 3) == 0 ? 3 : 0; /* it has no column */
+        struct cursor c = { .bytes = bytes, .n = n, .at = mark, .line = 1, .column = 1 };
+        _cleanup_text_ struct text out = {};
+        const struct finding_fix **fixes;
+        int n_fixes = sort_fixes(a, file, findings, &fixes), r = 0;
+        const char *fixed;
+
+        if (n_fixes < 0)
+                return n_fixes;
+        text_add_n(&out, bytes, mark);
+        for (int i = 0; i < n_fixes && r == 0; i++)
+                r = apply(&c, fixes[i], &out);
+        if (r < 0)
+                return r;
+        text_add_n(&out, bytes + c.at, n - c.at);
+        fixed = n_fixes > 0 ? text_copy(a, &out) : bytes;
+        if (!fixed)
+                return -ENOMEM;
+        *ret_n = n_fixes > 0 ? out.n : n;
+        *ret_bytes = fixed;
+        return n_fixes;
+}
+
+/* ---- rounds ------------------------------------------------------------------------------------------------------- */
+
+static int check(struct arena *a, const char *file, const char *bytes, size_t n, struct findings *findings)
+{
+        struct policy *policy;
+        int r;
+
+        findings_init(findings, a);
+        r = policy_parse(a, file, bytes, n, findings, &policy);
+        return r == -EBADMSG ? 0 : r;
+}
+
+/* Errors of the YAML form that have no correction. */
+static bool is_of_form(const struct finding *item)
+{
+        return item->severity == FINDING_ERROR && !item->fix.text &&
+               (item->code == FINDING_YAML_SYNTAX || item->code == FINDING_YAML_DUPLICATE_KEY ||
+                item->code == FINDING_YAML_ENCODING);
+}
+
+static size_t count_of_form(const struct findings *findings)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < findings->n; i++)
+                n += is_of_form(&findings->items[i]);
+        return n;
+}
+
+/* Is this an error without a correction at the text that the correction wrote? Earlier ones in the line moved it by `moved`
+ * columns. */
+static bool is_at(const struct finding *item, const struct finding_fix *fix, long moved)
+{
+        long offset = (long) item->where.column - (long) fix->column - moved;
+
+        return item->severity == FINDING_ERROR && !item->fix.text && item->where.line == fix->line && offset >= 0 &&
+               offset < (long) MAX(strlen(fix->text), (size_t) 1);
+}
+
+static bool is_right(const struct findings *before, const struct findings *after)
+{
+        unsigned line = 0;
+        long moved = 0;
+
+        /* before: sorted, so corrections in a line come one after another */
+        for (size_t i = 0; i < before->n; i++) {
+                const struct finding_fix *fix = &before->items[i].fix;
+
+                if (!fix->text)
+                        continue;
+                moved = fix->line == line ? moved : 0;
+                line = fix->line;
+                for (size_t k = 0; k < after->n; k++)
+                        if (is_at(&after->items[k], fix, moved))
+                                return false;
+                moved += (long) strlen(fix->text) - (long) fix->length;
+        }
+        return count_of_form(after) <= count_of_form(before);
+}
+
+int policy_fix(struct arena *a, const char *file, const char *bytes, size_t n, const char **ret_bytes, size_t *ret_n,
+               unsigned *ret_n_fixed, bool *ret_refused)
+{
+        _cleanup_findings_ struct findings before = {}, after = {};
+        unsigned n_fixed = 0;
+        bool refused = false;
+        int r = check(a, file, bytes, n, &before);
+
+        for (unsigned round = 0; r >= 0 && round < MAX_ROUNDS; round++) {
+                const char *next;
+                size_t n_next;
+                int count;
+
+                count = r = policy_fix_apply(a, file, bytes, n, &before, &next, &n_next);
+                if (count == 0)
+                        break;
+                if (count > 0)
+                        r = check(a, file, next, n_next, &after);
+                refused = count == -EINVAL || (r >= 0 && !is_right(&before, &after));
+                if (refused || r < 0)
+                        break;
+                n_fixed += (unsigned) count;
+                bytes = next;
+                n = n_next;
+                findings_done(&before);
+                before = after;
+                after = (struct findings) {};
+        }
+        if (r == -ENOMEM)
+                return r;
+        *ret_bytes = bytes;
+        *ret_n = n;
+        *ret_n_fixed = n_fixed;
+        *ret_refused = refused;
+        return 0;
+}
