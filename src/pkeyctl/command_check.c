@@ -1,13 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <string.h>
 
 #include "pkeyctl/commands.h"
+#include "policy/policy_fix.h"
+#include "policy/yaml_source.h"
+#include "shell/file.h"
 #include "shell/findings_print.h"
 
-/* The result: an array for the partitions of the policy; NULL: no topology was given. */
+struct check_result {
+        struct member_count *counts;   /* per partition of the policy; NULL: no topology was given */
+        const unsigned *n_fixed;       /* corrections that were written; NULL: without --fix */
+};
+
+static void add_fixed(struct doc *d, const struct check_result *r)
+{
+        if (r->n_fixed)
+                doc_add(d, d->root, "{s:i}", "fixed", *r->n_fixed);
+}
+
 static void json_check(struct doc *d, const void *result)
 {
-        const struct member_count *counts = result;
+        const struct check_result *r = result;
         json_t *partitions = json_array();
 
         for (uint32_t i = 0; i < d->ctx->policy->n_partitions; i++) {
@@ -15,26 +29,28 @@ static void json_check(struct doc *d, const void *result)
 
                 doc_append(d, partitions,
                            json_pack("{s:o, s:o, s:b, s:i, s:o}", "partition", doc_text(p->name), "p_key",
-                                     doc_base(p->base), "index0", p->index0, "lines", p->n_rules, "members",
-                                     counts ? json_member_count(&counts[i]) : json_null()));
+                                    doc_base(p->base), "index0", p->index0, "lines", p->n_rules, "members",
+                                    r->counts ? json_member_count(&r->counts[i]) : json_null()));
         }
         doc_add(d, d->root, "{s:o, s:i, s:o}", "file", doc_text(d->ctx->policy->file), "groups", d->ctx->policy->n_groups,
                 "partitions", partitions);
+        add_fixed(d, r);
 }
 
 static void text_check(struct context *ctx, const void *result)
 {
-        const struct member_count *counts = result;
+        const struct check_result *r = result;
         const struct policy *policy = ctx->policy;
         struct text_table t;
         char count[64];
 
-        text_table_begin(&t, "PARTITION|P_KEY|>LINES|>FULL|>LIMITED|>BOTH", counts ? 0 : 3);
+        text_table_begin(&t, "PARTITION|P_KEY|>LINES|>FULL|>LIMITED|>BOTH", r->counts ? 0 : 3);
         for (uint32_t i = 0; i < policy->n_partitions; i++) {
                 const struct policy_partition *p = &policy->partitions[i];
-                const struct member_count none = {}, *c = counts ? &counts[i] : &none;
+                const struct member_count none = {}, *c = r->counts ? &r->counts[i] : &none;
 
-                text_table_row(&t, NULL, "%s\t0x%04x\t%u\t%u\t%u\t%u", p->name, p->base, p->n_rules, c->full, c->limited, c->both);
+                text_table_row(&t, NULL, "%s\t0x%04x\t%u\t%u\t%u\t%u", p->name, p->base, p->n_rules, c->full, c->limited,
+                               c->both);
         }
         text_table_print(ctx, &t);
         findings_print_count(&ctx->findings, count, sizeof(count));
@@ -42,25 +58,154 @@ static void text_check(struct context *ctx, const void *result)
                text_plural(policy->n_partitions), policy->n_groups, text_plural(policy->n_groups), count);
 }
 
-static int count_members(struct context *ctx, struct member_count **ret)
+static int count_members(struct context *ctx, struct check_result *result)
 {
         const struct memberships *m;
-        int r = policy_resolve(ctx->arena, ctx->policy, ctx->subnet, &ctx->findings, &ctx->memberships);
+        int r;
 
+        r = policy_resolve(ctx->arena, ctx->policy, ctx->subnet, &ctx->findings, &ctx->memberships);
         if (r < 0)
                 return r;
-        *ret = arena_new_array(ctx->arena, struct member_count, ctx->policy->n_partitions);
+        result->counts = arena_new_array(ctx->arena, struct member_count, ctx->policy->n_partitions);
+        if (!result->counts)
+                return -ENOMEM;
         m = ctx->memberships;
-        for (uint32_t i = 0; *ret && i < m->first[ctx->subnet->n_ports]; i++)
-                member_count_add(&(*ret)[m->items[i].partition], m->items[i].membership);
-        return *ret ? 0 : -ENOMEM;
+        for (uint32_t i = 0; i < m->first[ctx->subnet->n_ports]; i++)
+                member_count_add(&result->counts[m->items[i].partition], m->items[i].membership);
+        return 0;
+}
+
+/* The policy was read and is right. */
+static int show_check(struct context *ctx, struct check_result *result)
+{
+        static const struct printer printer = { text_check, json_check, QUIET };
+        int r = ctx->subnet ? count_members(ctx, result) : 0;
+
+        return r < 0 ? r : output(ctx, &printer, EXIT_DONE, result);
 }
 
 int command_check(struct context *ctx)
 {
-        static const struct printer printer = { text_check, json_check, QUIET };
-        struct member_count *counts = NULL;
-        int r = ctx->subnet ? count_members(ctx, &counts) : 0;
+        struct check_result result = {};
 
-        return r < 0 ? r : output(ctx, &printer, EXIT_DONE, counts);
+        return show_check(ctx, &result);
+}
+
+/* --- check --fix ----------------------------------------------------------------------------------------------------- */
+
+/* A policy file before and after its correction. */
+struct correction {
+        const char *path, *before, *after;
+        size_t n_before, n_after;
+        unsigned n_fixed;
+        bool refused; /* corrections were taken back */
+};
+
+static void print_line(struct context *ctx, FILE *out, char sign, const char *line)
+{
+        const char *visible = yaml_source_comment(ctx->arena, line, strcspn(line, "\r\n"));
+
+        if (!visible)
+                ctx->output_r = -ENOMEM;
+        else
+                fprintf(out, "%c %s\n", sign, visible);
+}
+
+/* The lines that change. Corrections keep the number of lines. With --json stdout has one object only. */
+static void show_changes(struct context *ctx, const struct correction *c)
+{
+        const char *before = c->before, *after = c->after;
+        FILE *out = ctx->options->json ? stderr : stdout;
+        size_t n, m;
+
+        for (unsigned line = 1; *before && *after; line++) {
+                n = strcspn(before, "\n");
+                m = strcspn(after, "\n");
+                if (n != m || memcmp(before, after, n) != 0) {
+                        fprintf(out, "%s:%u\n", c->path, line);
+                        print_line(ctx, out, '-', before);
+                        print_line(ctx, out, '+', after);
+                }
+                before += n + (before[n] == '\n');
+                after += m + (after[m] == '\n');
+        }
+}
+
+/* Writes the file, unless another program wrote it while the person was thinking. */
+static int write_correction(struct context *ctx, const struct correction *c)
+{
+        const char *now;
+        size_t n;
+        int r = file_read_found(ctx->arena, c->path, POLICY_MAX_FILE_SIZE, &ctx->findings, &now, &n);
+
+        if (r < 0)
+                return r;
+        if (n != c->n_before || memcmp(now, c->before, n) != 0)
+                return findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE, "repeat the command",
+                                      "%s has changed meanwhile: pkeyctl did not write it", c->path);
+        r = file_write_shared(c->path, c->after, c->n_after);
+        if (r == -ENOMEM || r == 0)
+                return r;
+        return findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE, NULL, "%s cannot be written: %s", c->path, strerror(-r));
+}
+
+/* Finds the corrections, shows them, asks, and writes them. Returns 0, -EBADMSG (findings say why), -ENOMEM. */
+static int correct(struct context *ctx, struct correction *c)
+{
+        bool shows = !ctx->options->quiet || !ctx->options->yes;
+        int r;
+
+        if (strcmp(c->path, "-") == 0)
+                return findings_error(&ctx->findings, FINDING_USAGE, NULL, "--fix writes the file: standard input cannot be one");
+        r = file_read_found(ctx->arena, c->path, POLICY_MAX_FILE_SIZE, &ctx->findings, &c->before, &c->n_before);
+        if (r < 0)
+                return r;
+        r = policy_fix(ctx->arena, c->path, c->before, c->n_before, &c->after, &c->n_after, &c->n_fixed, &c->refused);
+        if (r < 0 || c->n_fixed == 0)
+                return r;
+        if (shows)
+                show_changes(ctx, c);
+        if (ctx->output_r < 0)
+                return ctx->output_r;
+        r = ask_person(ctx, "Write %u correction%s to %s?", c->n_fixed, text_plural(c->n_fixed), c->path);
+        if (r == 0)
+                r = write_correction(ctx, c);
+        if (r == 0 && shows && !ctx->options->json)
+                printf("%s: %u correction%s written\n", c->path, c->n_fixed, text_plural(c->n_fixed));
+        return r;
+}
+
+static void json_left(struct doc *d, const void *result)
+{
+        add_fixed(d, result);
+}
+
+static void text_left(struct context *ctx, const void *result)
+{
+        const struct check_result *r = result;
+        char count[64];
+
+        findings_print_count(&ctx->findings, count, sizeof(count));
+        if (*r->n_fixed == 0)
+                fprintf(stderr, "%s; nothing was corrected\n", count);
+        else
+                fprintf(stderr, "%s; %u correction%s written\n", count, *r->n_fixed, text_plural(*r->n_fixed));
+}
+
+int command_check_fix(struct context *ctx)
+{
+        static const struct printer printer = { text_left, json_left, OK_IF_DONE };
+        struct correction c = { .path = ctx->arguments[0] ?: ctx->options->policy ?: DEFAULT_POLICY_FILE };
+        struct check_result result = { .n_fixed = &c.n_fixed };
+        int r = correct(ctx, &c);
+
+        if (r < 0)
+                return r;
+        if (c.refused)
+                (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_FILE_UNWRITABLE, NULL,
+                                    "%s: a correction was left out, because the file would have another error with it", c.path);
+        r = pipeline_read_files(ctx, TAKES_POLICY | NEED_POLICY | NEED_TOPOLOGY);
+        if (r == -EBADMSG)
+                return output(ctx, &printer, EXIT_REFUSED, &result);
+        return r < 0 ? r : show_check(ctx, &result);
 }

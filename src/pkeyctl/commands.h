@@ -11,7 +11,7 @@
 #include "verify/verify.h"
 
 typedef int command_t(struct context *ctx);
-command_t command_check, command_plan, command_apply, command_verify, command_verify_local;
+command_t command_check, command_check_fix, command_plan, command_apply, command_verify, command_verify_local;
 command_t command_show_ports, command_show_matrix, command_show_partitions, command_show_port, command_show_held;
 command_t command_show_vouches, command_forget, command_import, command_export, command_env, command_explain, command_doctor;
 command_t command_status, command_reload, command_watch, command_violations, command_violations_once;

@@ -11,7 +11,9 @@
 
 static const struct command commands[] = {
         { "check", NULL, "[FILE]", "check the policy; needs no fabric", 0, 1, command_check,
-          TAKES_POLICY | NEED_POLICY | NEED_TOPOLOGY, NULL, { "topology" }, .argument = ARGUMENT_FILE },
+          TAKES_POLICY | NEED_POLICY | NEED_TOPOLOGY, NULL, { "topology", "fix" }, .argument = ARGUMENT_FILE },
+        { "check", "--fix", "[FILE]", NULL, 0, 1, command_check_fix, TAKES_POLICY | NEED_CONFIRMATION, NULL, { "yes" },
+          .argument = ARGUMENT_FILE },
         { "plan", NULL, "[FILE]", "show what apply would write; sends no SubnSet", 0, 1, command_plan, PLAN_FABRIC, NULL,
           { "beside-opensm" }, .argument = ARGUMENT_FILE },
         { "apply", NULL, "[FILE]", "write the tables, phase by phase, and read them back", 0, 1, command_apply, WRITE_FABRIC, NULL,

@@ -5,8 +5,10 @@ import fcntl
 import glob
 import itertools
 import os
+import pty
 import random
 import re
+import subprocess
 
 import madtrace
 from harness import Fabric, check, check_equal, main, program, two_level
@@ -296,6 +298,65 @@ def test_check_with_a_topology():
         data = fabric.pkeyctl("check", path, "--topology", topology, "--json", trace="check").expect(0).json()
         check("selector.no-match" in [f["code"] for f in data["findings"]], data["findings"])
         check_equal(madtrace.read(fabric.path("check")), [], "MADs of a check")
+
+
+def text_of(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def test_check_fix():
+    """Corrections are shown and written after a question; what has none stays. The file keeps its mode, and a link to it stays."""
+    wrong = "version: 1\npartitions:\n  a: {pkey: 0x0101, membrs: {x: Full}} # \u00e4\n"
+    right = wrong.replace("membrs", "members").replace("Full", "full")
+    with fabric_of() as fabric:
+        path, link = fabric.write("partitions.yaml", wrong), fabric.path("link.yaml")
+        os.chmod(path, 0o640)
+        os.symlink(path, link)
+        (key,) = (f for f in fabric.pkeyctl("check", path, "--json").expect(1).json()["findings"] if f["severity"] == "error")
+        check_equal(key["fix"], {"line": 3, "column": 21, "length": 6, "text": "members"}, "fix")
+        result = fabric.pkeyctl("check", path, "--fix").expect(1)
+        check("--yes" in result.err and "not a terminal" in result.err, result)
+        fabric.pkeyctl("check", path, "--yes").expect(1)
+        fabric.pkeyctl("check", "-", "--fix", "--yes").expect(1)
+        check_equal(text_of(path), wrong, "a file without a confirmation")
+        result = fabric.pkeyctl("check", link, "--fix", "--yes").expect(0)
+        check("link.yaml:3\n- " + wrong.split("\n")[2] + "\n+ " + right.split("\n")[2] + "\n" in result.out, result)
+        check("2 corrections written" in result.out, result)
+        check_equal((text_of(path), os.path.islink(link), os.stat(path).st_mode & 0o777), (right, True, 0o640), "the file")
+        data = fabric.pkeyctl("check", path, "--fix", "--yes", "--json").expect(0).json()
+        check_equal((data["ok"], data["fixed"], data["findings"]), (True, 0, []), "nothing to do")
+        fabric.write("partitions.yaml", wrong.replace("Full", "Full, y: yes"))
+        data = fabric.pkeyctl("check", path, "--fix", "--yes", "--json").expect(1).json()
+        check_equal((data["ok"], data["fixed"], [f["code"] for f in data["findings"]]), (False, 2, ["policy.membership"]), "the rest")
+        check_equal([f["fix"] for f in data["findings"]], [None], "no correction")
+        check_equal(text_of(path), right.replace("full", "full, y: yes"), "the rest of the file")
+        fabric.write("partitions.yaml", wrong)
+        check_equal(fabric.pkeyctl("check", path, "--fix", "--yes", "-q").expect(0).out, "", "-q")
+
+
+def test_check_fix_asks():
+    """On a terminal the person decides, and a file that changes meanwhile is not written."""
+    wrong = "version: 1\npartitions:\n  a: {pkey: 0x0101, members: {x: Full}}\n"
+    with fabric_of() as fabric:
+        path = fabric.write("partitions.yaml", wrong)
+        for answer, other, status, left in (("n", "", 1, wrong), ("y", "# x\n", 1, wrong + "# x\n"), ("y", "", 0, wrong.replace("Full", "full"))):
+            fabric.write("partitions.yaml", wrong)
+            master, terminal = pty.openpty()
+            with subprocess.Popen([program("pkeyctl"), "check", "--fix", path], stdin=terminal, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, env=fabric.environment()) as p:
+                shown = b""
+                while not shown.endswith(b" [y/N] "):
+                    shown += p.stderr.read1()
+                with open(path, "a", encoding="utf-8") as f:
+                    f.write(other)
+                os.write(master, answer.encode() + b"\n")
+                _, err = p.communicate()
+                check_equal((p.returncode, text_of(path)), (status, left), "answer %s, %r" % (answer, err))
+            os.close(master)
+            os.close(terminal)
+            check(b"Write 1 correction to " in shown, shown)
+            check(not other or b"changed meanwhile" in err, err)
 
 
 def test_quiet_and_ok():
