@@ -25,6 +25,8 @@ libpkeyd_core_la_SOURCES += \
 	src/policy/selector_hint.h \
 	src/policy/selector_match.c \
 	src/policy/selector_match.h \
+	src/policy/yaml_blanks.c \
+	src/policy/yaml_blanks.h \
 	src/policy/yaml_source.c \
 	src/policy/yaml_source.h \
 	src/policy/yaml_tree.c \

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "policy/yaml_blanks.h"
 #include "util/vector.h"
 
 #define LINE_WIDTH_MAX 160
@@ -82,6 +83,7 @@ struct scan {
         struct yaml_source *source;
         unsigned line, column;
         bool in_comment, after_blank;
+        bool has_tabs;            /* yaml_blanks_are_tabs() */
         unsigned last_blank_line; /* of the last tab or no-break space that was reported */
 };
 
@@ -96,18 +98,33 @@ static void refuse(struct scan *s, enum finding_code code, const char *text, con
                 report_hint(source->report, "%s", hint);
 }
 
+/* Corrects the last finding, about a tab. */
+static void fix_tab(struct scan *s)
+{
+        struct finding_fix fix = { .line = s->line };
+        struct report *r = s->source->report;
+        unsigned blanks = yaml_blanks_for_tab(s->source, s->has_tabs, s->line, s->column, &fix.column, &fix.length);
+
+        if (blanks == 0)
+                return;
+        fix.text = report_text(r, "%*s", (int) blanks, "");
+        report_fix(r, &fix);
+}
+
 /* Tabs and no-break spaces look like spaces. Only the first one of a line is reported. */
 static void check_blank(struct scan *s, uint32_t c)
 {
         if (s->in_comment || s->last_blank_line == s->line)
                 return;
         s->last_blank_line = s->line;
-        if (c == '\t')
+        if (c == '\t') {
                 refuse(s, FINDING_YAML_SYNTAX, "a tab (accepted: spaces; YAML does not allow tabs as indentation)",
                        "replace it with spaces, as `expand -t 4 FILE` does");
-        else
+                fix_tab(s);
+        } else {
                 refuse(s, FINDING_YAML_SYNTAX, "a no-break space, U+00A0 (accepted: ordinary spaces)",
                        "text pasted from a web page often has them: type the spaces of this line again");
+        }
 }
 
 /* Returns false if the rest of the file should not be checked: it is probably not text. */
@@ -148,7 +165,8 @@ static void step(struct scan *s, uint32_t c)
 
 static void scan_characters(struct yaml_source *source)
 {
-        struct scan s = { .source = source, .line = 1, .column = 1, .after_blank = true };
+        struct scan s = { .source = source, .line = 1, .column = 1, .after_blank = true,
+                          .has_tabs = source->n > 0 && memchr(source->bytes, '\t', source->n) && yaml_blanks_are_tabs(source) };
         const unsigned char *p = (const unsigned char *) source->bytes;
         size_t at = 0, length;
         uint32_t c;

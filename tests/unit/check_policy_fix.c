@@ -78,6 +78,18 @@ static const struct example examples[] = {
         /* MTU and rate */
         { HEAD "    ipoib: {mtu: 4}\n    members: {}\n", HEAD "    ipoib: {mtu: 2048}\n    members: {}\n" },
         { HEAD "    ipoib: {rate: 3}\n    members: {}\n", NULL }, /* the code of 10 Gb/s, or what is left of 30 */
+        /* tabs: in all lines, in one between two that show where it must begin, after a colon */
+        { "version: 1\npartitions:\n\tp:\n\t\tpkey: 0x0010\n\t\tmembers:\n\t\t\tn1: full\n",
+          "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      n1: full\n" },
+        { MEMBER "full\n\tn2: full # two\n\n      # three\n      n3: both\n", MEMBER "full\n      n2: full # two\n\n      # three\n      n3: both\n" },
+        { HEAD "    members:\n  \t   n1: full\n      n2: both\n", HEAD "    members:\n      n1: full\n      n2: both\n" },
+        { HEAD "    members:\n      n1:\t\tfull\n", HEAD "    members:\n      n1: full\n" },
+        { MEMBER "full\n      \t2: full\n      n3: both\n", NULL }, /* n2 with a tab for the n */
+        { MEMBER "full\n\tn2: full\n", NULL },
+        { MEMBER "full\n\tn2: full\n    index0: true\n", NULL },
+        { MEMBER "full\n      n\t2: full\n", NULL },
+        { MEMBER "full\n      n2: \tull\n", NULL },
+        { "version: 1\npartitions: {p: {pkey: 0x0010,\n  members: {n1: full,\n \tn2: full}}}\n", NULL },
         /* several in a line, behind characters of several bytes, one that hides others, a byte order mark, CR LF */
         { "version: 1\ngroups: {\"g\": n1}\npartitions: {p: {pkye: 7f10, index0: on, members: {n1: ful, n2: BOTH}}} # \xc3\xa4\n",
           "version: 1\ngroups: {\"g\": n1}\npartitions: {p: {pkey: 0x7f10, index0: true, members: {n1: full, n2: both}}} # \xc3\xa4\n" },
