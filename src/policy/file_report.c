@@ -73,7 +73,7 @@ void report_fix(struct report *r, const struct finding_fix *fix)
         if (!r->last)
                 return;
         r->last->fix = *fix;
-        r->last->fix.text = arena_strdup(r->findings->arena, fix->text); /* NULL: out of memory, and no correction */
+        r->last->fix.text = fix->text ? arena_strdup(r->findings->arena, fix->text) : NULL;
 }
 
 int report_finish(struct report *r)

@@ -67,7 +67,7 @@ static void read_mtu(struct policy_reader *r, const struct yaml_tree_node *map, 
                 return;
         report_hint(&r->report, "if %s is the code of a partitions.conf, write %u", node->text, multicast_mtu_bytes((uint8_t) v));
         /* no MTU in bytes is this short. (But the rate 4 may be what is left of 40.) */
-        yaml_tree_fix_scalar(&r->tree, node, report_text(&r->report, "%u", multicast_mtu_bytes((uint8_t) v)));
+        yaml_tree_fix_scalar(&r->tree, node, arena_printf(r->arena, "%u", multicast_mtu_bytes((uint8_t) v)));
 }
 
 static void read_rate(struct policy_reader *r, const struct yaml_tree_node *map, const char *path, struct multicast_parameters *p)

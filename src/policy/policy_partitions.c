@@ -57,7 +57,7 @@ static bool base_is_certain(const char *text)
 void policy_fix_base(struct policy_reader *r, const struct yaml_tree_node *node, size_t offset, const char *text, uint16_t meant)
 {
         if (meant > 0 && base_is_certain(text))
-                yaml_tree_fix(&r->tree, node, offset, strlen(text), report_text(&r->report, "0x%04x", meant));
+                yaml_tree_fix(&r->tree, node, offset, strlen(text), arena_printf(r->arena, "0x%04x", meant));
 }
 
 static void read_p_key(struct policy_reader *r, struct policy_partition *partition, struct partition_nodes *nodes,

@@ -107,7 +107,7 @@ static void fix_tab(struct scan *s)
 
         if (blanks == 0)
                 return;
-        fix.text = report_text(r, "%*s", (int) blanks, "");
+        fix.text = arena_printf(r->findings->arena, "%*s", (int) blanks, "");
         report_fix(r, &fix);
 }
 
