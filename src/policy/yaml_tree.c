@@ -161,8 +161,27 @@ static size_t count_characters(const unsigned char *s, size_t n)
         return count;
 }
 
+/* May the difference be a character that was swapped with a ',' or line feed beside the scalar? Then the text there is wrong, too:
+ * `sl: 1,2rate` for `sl: 12,rate`, `a: ful,lb` for `a: full,b`. */
+static bool may_be_swapped(const struct yaml_source *s, const struct yaml_tree_node *node, const char *text)
+{
+        size_t at = s->lines[node->line - 1], n = strlen(node->text);
+
+        if (!node->plain || n == 0)
+                return false;
+        for (unsigned column = 1; column < node->column && at < s->n; column++)
+                for (at++; at < s->n && (s->bytes[at] & 0xc0) == 0x80; at++)
+                        ;
+        if (at > 0 && s->bytes[at - 1] != ' ' && strcasecmp(node->text + 1, text) == 0)
+                return true;
+        return strlen(text) == n + 1 && strncasecmp(node->text, text, n) == 0 && at + n + 1 < s->n &&
+               s->bytes[at + n + 1] == text[n];
+}
+
 void yaml_tree_fix_scalar(struct yaml_tree *t, const struct yaml_tree_node *node, const char *text)
 {
+        if (may_be_swapped(&t->source, node, text))
+                return;
         yaml_tree_fix(t, node, 0, count_characters((const unsigned char *) node->text, strlen(node->text)), text);
 }
 

@@ -69,7 +69,7 @@ void yaml_tree_error(struct yaml_tree *t, const struct yaml_tree_node *node, enu
 /* Corrects the last finding, about this scalar: n characters of its text from `offset` on become `text`. Does nothing if the file
  * has escape sequences or line breaks in it. */
 void yaml_tree_fix(struct yaml_tree *t, const struct yaml_tree_node *node, size_t offset, size_t n, const char *text);
-/* The same for the whole scalar. */
+/* The same for the whole scalar, unless a character of it may have been swapped with the separator beside it. */
 void yaml_tree_fix_scalar(struct yaml_tree *t, const struct yaml_tree_node *node, const char *text);
 
 /* Returns whether the node is of this kind; if not, reports "PATH: is a list (accepted: a map)". */
