@@ -172,10 +172,10 @@ static bool may_be_swapped(const struct yaml_source *s, const struct yaml_tree_n
         for (unsigned column = 1; column < node->column && at < s->n; column++)
                 for (at++; at < s->n && (s->bytes[at] & 0xc0) == 0x80; at++)
                         ;
-        if (at > 0 && s->bytes[at - 1] != ' ' && strcasecmp(node->text + 1, text) == 0)
-                return true;
-        return strlen(text) == n + 1 && strncasecmp(node->text, text, n) == 0 && at + n + 1 < s->n &&
-               s->bytes[at + n + 1] == text[n];
+        if (strcasecmp(node->text + 1, text) == 0 || strcasecmp(node->text, text + 1) == 0)
+                return at > 0 && s->bytes[at - 1] != ' ';
+        return strncasecmp(node->text, text, MIN(n, strlen(text))) == 0 && n != strlen(text) && at + n + 1 < s->n &&
+               strchr(",\n", s->bytes[at + n]) && !strchr(" \r\n", s->bytes[at + n + 1]);
 }
 
 void yaml_tree_fix_scalar(struct yaml_tree *t, const struct yaml_tree_node *node, const char *text)

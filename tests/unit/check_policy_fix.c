@@ -50,6 +50,7 @@ static const struct example examples[] = {
         { HEAD "    members: {}\n    \"pk\\x65y2\": 1\n", NULL },                 /* has no column that can be counted */
         { HEAD "    ipoib: {rte: 40}\n    members: {}\n", NULL },               /* mtu is only one edit farther */
         { "version: 1\nowns: 0x0001-0x7ff\nfpartitions: {}\n", NULL },          /* the f belongs to 0x7fff */
+        { "version: 1\ngroups:\n  g: n1p\nartitions: {}\n", NULL },               /* the p belongs to partitions */
         { HEAD "    ipoib: {sl: 1,2rate: 40}\n    members: {}\n", NULL },       /* sl: 12 */
         { "version: 1\npartitions: {p: {pkey: 0x0010, members: {a: ful,lb: both}}}\n", NULL }, /* b */
         /* memberships */
