@@ -307,19 +307,13 @@ int main(int argc, char **argv)
 {
         _cleanup_(context_done) struct context ctx = {};
         struct options options = {};
-        int r = file_take_standard() ?: context_init(&ctx, &options) ?: options_parse(argc, argv, &ctx.findings, &options);
-        int status = run(&ctx, r);
+        int r = file_take_standard(), status;
 
-        r = file_take_standard();
         if (r == 0 && argc > 1 && strcmp(argv[1], "complete") == 0) {
                 completion_answer(&(struct completion_table) { commands, ELEMENTS(commands), takes }, argc - 2, argv + 2);
                 return EXIT_DONE;
         }
-        if (r == 0)
-                r = context_init(&ctx, &options);
-        if (r >= 0)
-                r = options_parse(argc, argv, &ctx.findings, &options);
-        status = run(&ctx, r);
+        status = run(&ctx, r ?: context_init(&ctx, &options) ?: options_parse(argc, argv, &ctx.findings, &options));
         if (fflush(stdout) != 0 || ferror(stdout)) {
                 fprintf(stderr, "pkeyctl: error: standard output: %s\n", strerror(errno));
                 if (status == EXIT_DONE)

@@ -341,7 +341,7 @@ static int make_lines(struct comparer *c, struct reach_changes *ret)
         for (size_t i = 0; i < c->n_rows && r == 0; i++)
                 r = add_row(c, &c->rows[i], done, classes, &ret->truncated);
         for (size_t i = 0; i < c->n_lines; i++)
-                qsort((void *) c->lines[i].others, c->lines[i].n_others, sizeof(*c->lines[i].others), compare_others);
+                SORT((struct reach_others *) c->lines[i].others, c->lines[i].n_others, compare_others);
         SORT(c->lines, c->n_lines, compare_lines);
         ret->lines = c->lines;
         ret->n_lines = (uint32_t) c->n_lines;
