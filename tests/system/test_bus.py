@@ -106,7 +106,10 @@ def test_reload():
         monitor = bus.monitor()
         fabric.write("partitions.yaml", policy_two().yaml())
         outcome, generation, text, findings = bus.call("Reload")
-        check_equal([outcome, generation, findings], ["carried-out", 2, []], "Reload")
+        check_equal([outcome, generation], ["carried-out", 2], "Reload")
+        check_equal([f[3:6] for f in findings],
+                    [["note", "plan.reach", "who can talk to whom: 0 pairs of ports lost, 6 gained; nothing else changes"],
+                     ["note", "plan.reach", "node[0005-0008]: now with each other (two)"]], "findings")
         check("verified" in text, "text:", text)
         for guid, port in fabric.tables().items():
             if port.type == "ca":
@@ -477,7 +480,9 @@ def test_pkeyctl_apply_shows_what_the_daemon_will_carry_out():
         check_equal(apply.wait_question(question), question + " [y/N] ", "output before the answer")
         result = json.loads(apply.end(0, "y")[len(question + " [y/N] "):])
         check_equal([result["ok"], result["outcome"]], [True, "carried-out"], "--json")
-        check_equal([f["code"] for f in result["findings"]], ["selector.no-match", "daemon.runs"], "findings, each once")
+        check_equal([f["code"] for f in result["findings"]], ["selector.no-match", "daemon.runs", "plan.reach", "plan.reach"],
+                    "findings, each once")
+        check_equal(len({f["text"] for f in result["findings"]}), 4, "findings, each once")
         check(all(0x8011 in p.keys() for p in fabric.tables().values() if p.type == 1), "not written")
 
         out = AtTerminal(fabric, bus, "apply", policy).end(0)
