@@ -32,7 +32,7 @@ void candidates_add(struct candidates *c, const char *word, const char *about, b
 
 static void add_name(struct names *names, const char *name, bool is_switch, const char *about)
 {
-        char word[HOSTLIST_MAX_LENGTH + 2];
+        char word[1 + HOSTLIST_MAX_NAME];
 
         /* What can be the name of a group means no more to a shell than to a selector. */
         if (selector_name_problem(name))
