@@ -120,7 +120,7 @@ static void read_duration(struct reader *r, const struct settings_key *key, cons
                 { "ms", USEC_PER_MSEC }, { "s", USEC_PER_SEC }, { "m", 60 * USEC_PER_SEC }, { "h", 3600 * USEC_PER_SEC },
         };
         const char *unit = "", *problem = NULL;
-        uint64_t v;
+        uint64_t v = 0;
         size_t i = 0;
 
         if (key->max == USEC_INFINITY && strcmp(node->text, "forever") == 0) {
