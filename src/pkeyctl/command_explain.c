@@ -287,9 +287,8 @@ static void print_settings(struct context *ctx, const struct pair *p)
         while (explain_next_base(&p->a->ends[IN_HARDWARE], &p->b->ends[IN_HARDWARE], &cursor, &base))
                 if (base.verdict == EXPLAIN_TALK)
                         printf("    programs in %s: UCX_IB_PKEY=0x%04x; NCCL_IB_PKEY=%d on %s, %d on %s\n",
-                               *output_partition(ctx, base.base) ? output_partition(ctx, base.base) : output_format(ctx, "0x%04x", base.base),
-                               base.base, index_of(ctx, p->a, base.a), output_label(ctx, p->a->port), index_of(ctx, p->b, base.b),
-                               output_label(ctx, p->b->port));
+                               output_base(ctx, base.base), base.base, index_of(ctx, p->a, base.a), output_label(ctx, p->a->port),
+                               index_of(ctx, p->b, base.b), output_label(ctx, p->b->port));
         if (p_key_is_used(a) && p_key_is_used(b) && !p_key_is_full(a) && !p_key_is_full(b) && judge(p, IN_HARDWARE) == EXPLAIN_TALK)
                 puts("    programs without such a setting that use index 0 hang: both are limited members there");
 }
