@@ -39,7 +39,7 @@ bool scan_number(struct scan *s, unsigned base, uint64_t max, uint64_t *ret)
         for (; p < s->end && digit_value(*p) < base; p++) {
                 uint64_t d = digit_value(*p);
 
-                if (v > (max - d) / base)
+                if (d > max || v > (max - d) / base)
                         return false;
                 v = v * base + d;
         }

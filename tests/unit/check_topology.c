@@ -126,6 +126,17 @@ START_TEST(whole_file)
 }
 END_TEST
 
+START_TEST(lmc)
+{
+        for (unsigned wanted = 0; wanted < 300; wanted++) {
+                char text[128];
+
+                (void) snprintf(text, sizeof(text), "Ca 1 \"H-b1\" # \"h hca\"\n[1](b2) \"nobody\"[1] # lid 6 lmc %u\n", wanted);
+                ck_assert_uint_eq(port(parse(text), 0xb1, 1)->lmc, wanted <= 7 ? wanted : 0);
+        }
+}
+END_TEST
+
 START_TEST(cut_off_anywhere)
 {
         for (size_t n = 0; n < sizeof(whole); n++) {
@@ -321,6 +332,7 @@ int main(void)
         tcase_add_checked_fixture(t, setup, teardown);
         tcase_set_timeout(t, 60);
         tcase_add_test(t, whole_file);
+        tcase_add_test(t, lmc);
         tcase_add_test(t, cut_off_anywhere);
         tcase_add_test(t, one_byte_changed);
         tcase_add_loop_test(t, bad_line, 0, (int) ELEMENTS(bad));
