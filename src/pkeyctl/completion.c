@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pkeyctl/completion.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "pkeyctl/completion_names.h"
+#include "util/scan.h"
 
 #define MAX_CANDIDATES 1000
 
@@ -168,6 +168,15 @@ static const struct command *find_variant(const struct line *l, const struct com
         return parent;
 }
 
+/* The variant that the line chooses; NULL: no command. */
+static const struct command *chosen_command(const struct line *l)
+{
+        const struct command *command = find_command(l);
+        bool has_words;
+
+        return command ? find_variant(l, command, &has_words) : NULL;
+}
+
 /* --- candidates ------------------------------------------------------------------------------------------------------ */
 
 static void add_commands(struct candidates *c, const struct line *l)
@@ -187,13 +196,10 @@ static void add_variants(struct candidates *c, const struct line *l, const struc
 /* Those that the command takes, or without a command all, except those that the line has. */
 static void add_options(struct candidates *c, const struct line *l)
 {
-        const struct command *command = find_command(l);
-        bool has_words;
+        const struct command *command = chosen_command(l);
 
         if (l->n_arguments > 0 && !command)
                 return;
-        if (command)
-                command = find_variant(l, command, &has_words);
         for (size_t i = 0; i < options_line.n; i++) {
                 const struct command_line_option *o = &options_line.options[i];
 
@@ -227,11 +233,8 @@ static void add_names(struct candidates *c, const struct line *l, enum names_kin
 /* The formats of the command. */
 static void add_formats(struct candidates *c, const struct line *l)
 {
-        const struct command *command = find_command(l);
-        bool has_words;
+        const struct command *command = chosen_command(l);
 
-        if (command)
-                command = find_variant(l, command, &has_words);
         if (command && command->format) {
                 candidates_add(c, command->format, NULL, false);
                 candidates_add(c, "json", NULL, false);
@@ -341,13 +344,13 @@ static void print_candidates(struct candidates *c)
 /* Digits of an index of a word, or of the end. */
 static bool read_cursor(const char *text, int n, int *ret)
 {
-        char *end;
-        long value;
+        struct scan s = { text, text + strlen(text) };
+        uint64_t value;
 
-        errno = 0;
-        value = strtol(text, &end, 10);
+        if (!scan_number(&s, 10, (uint64_t) n, &value) || s.p < s.end || value == 0)
+                return false;
         *ret = (int) value;
-        return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && value >= 1 && value <= n;
+        return true;
 }
 
 void completion_answer(const struct completion_table *table, int n, char **arguments)
