@@ -42,9 +42,12 @@ static void merge_members(struct side *side)
 static int count_members(struct arena *a, const struct reach_classes *classes, const uint32_t *ports, uint32_t n_ports,
                          struct side *ret)
 {
-        uint32_t *counts = arena_new_array(a, uint32_t, classes->n);
+        uint32_t *counts;
 
         *ret = (struct side) {};
+        if (n_ports == 0) /* of most pairs of sets nothing is in both */
+                return 0;
+        counts = arena_new_array(a, uint32_t, classes->n);
         if (!counts)
                 return -ENOMEM;
         for (uint32_t i = 0; i < n_ports; i++)
