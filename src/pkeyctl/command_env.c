@@ -49,9 +49,9 @@ static json_t *environment(struct doc *d, const struct application_settings *s)
 
 static json_t *partition_object(struct doc *d, const struct env_partition *p)
 {
-        return json_pack("{s:o, s:o, s:o, s:o}", "partition", doc_text(output_partition(d->ctx, p->base)), "p_key", doc_base(p->base),
-                         "entries", DOC_ARRAY(d, i, p->settings.n_entries, entry_object(d, &p->settings.entries[i])),
-                         "environment", environment(d, &p->settings));
+        return doc_partition(d, p->base, "{s:o, s:o}",
+                             "entries", DOC_ARRAY(d, i, p->settings.n_entries, entry_object(d, &p->settings.entries[i])),
+                             "environment", environment(d, &p->settings));
 }
 
 static void json_env(struct doc *d, const void *result)

@@ -125,9 +125,8 @@ static json_t *common_bases(struct doc *d, const struct pair *p, enum source s)
         struct explain_base base;
 
         while (explain_next_base(&p->a->ends[s], &p->b->ends[s], &cursor, &base)) {
-                json_t *o = json_pack("{s:o, s:o, s:o, s:o, s:s}", "partition", doc_text(output_partition(d->ctx, base.base)),
-                                     "p_key", doc_base(base.base), "a", doc_p_key(d, base.a), "b", doc_p_key(d, base.b),
-                                     "verdict", explain_verdict_to_string(base.verdict));
+                json_t *o = doc_partition(d, base.base, "{s:o, s:o, s:s}", "a", doc_p_key(d, base.a), "b", doc_p_key(d, base.b),
+                                          "verdict", explain_verdict_to_string(base.verdict));
 
                 if (s == IN_HARDWARE)
                         doc_add(d, o, "{s:i, s:i}", "index_a", index_of(d->ctx, p->a, base.a), "index_b", index_of(d->ctx, p->b, base.b));

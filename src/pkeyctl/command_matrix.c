@@ -45,8 +45,7 @@ static json_t *set_object(struct doc *d, const struct matrix_result *r, uint32_t
 
 static json_t *way_object(struct doc *d, const struct reach_way *w)
 {
-        return json_pack("{s:o, s:o, s:b}", "partition", doc_text(output_partition(d->ctx, w->base)), "p_key", doc_base(w->base),
-                         "all", w->all);
+        return doc_partition(d, w->base, "{s:b}", "all", w->all);
 }
 
 static void json_matrix(struct doc *d, const void *result)

@@ -50,10 +50,9 @@ static json_t *phases(struct doc *d)
 
 static json_t *change_object(struct doc *d, const struct change *c)
 {
-        return json_pack("{s:o, s:o, s:s, s:s, s:o}", "partition", doc_text(output_partition(d->ctx, c->base)),
-                         "p_key", doc_base(c->base), "before", membership_to_string(c->before),
-                         "after", membership_to_string(c->after),
-                         "port_guids", DOC_ARRAY(d, i, c->n_ports, doc_guid(d->ctx->subnet->ports[c->ports[i]].guid)));
+        return doc_partition(d, c->base, "{s:s, s:s, s:o}", "before", membership_to_string(c->before),
+                             "after", membership_to_string(c->after),
+                             "port_guids", DOC_ARRAY(d, i, c->n_ports, doc_guid(d->ctx->subnet->ports[c->ports[i]].guid)));
 }
 
 static json_t *frozen_object(struct doc *d, uint32_t port)

@@ -14,15 +14,10 @@ static json_t *port_guids(struct doc *d, const uint32_t *ports, uint32_t n)
         return DOC_ARRAY(d, i, n, doc_guid(d->ctx->subnet->ports[ports[i]].guid));
 }
 
-static json_t *partition_object(struct doc *d, uint16_t base)
-{
-        return json_pack("{s:o, s:o}", "partition", doc_text(output_partition(d->ctx, base)), "p_key", doc_base(base));
-}
-
 static json_t *others_object(struct doc *d, const struct reach_others *o)
 {
         return json_pack("{s:b, s:o, s:s, s:i}", "gained", o->gained,
-                         "partitions", DOC_ARRAY(d, i, o->n_bases, partition_object(d, o->bases[i])),
+                         "partitions", DOC_ARRAY(d, i, o->n_bases, doc_partition_with(d, o->bases[i], json_object())),
                          "who", output_folded(d->ctx, o->ports, o->n_ports), "ports", o->n_ports);
 }
 

@@ -106,6 +106,14 @@ json_t *doc_port_with(struct doc *d, uint32_t port, json_t *members)
         return o;
 }
 
+json_t *doc_partition_with(struct doc *d, uint16_t base, json_t *members)
+{
+        json_t *o = json_pack("{s:o, s:o}", "partition", doc_text(output_partition(d->ctx, base)), "p_key", doc_base(base));
+
+        doc_merge(d, o, members);
+        return o;
+}
+
 static json_t *fix_object(const struct finding_fix *fix)
 {
         if (!fix->text)

@@ -49,3 +49,6 @@ json_t *doc_base(uint16_t base);
 /* An object with node, device, port_guid, lid, port, followed by the members of another one, which is taken. */
 json_t *doc_port_with(struct doc *d, uint32_t port, json_t *members);
 #define doc_port(d, port, ...) doc_port_with((d), (port), json_pack(__VA_ARGS__))
+/* The same with partition (its name, or "") and p_key, of a base. */
+json_t *doc_partition_with(struct doc *d, uint16_t base, json_t *members);
+#define doc_partition(d, base, ...) doc_partition_with((d), (base), json_pack(__VA_ARGS__))
