@@ -34,7 +34,7 @@ enum membership p_keys_membership(const struct p_key *keys, uint32_t n, uint16_t
 
         for (uint32_t i = 0; m != MEMBERSHIP_BOTH && i < n; i++)
                 if (p_key_base(keys[i]) == base)
-                        m |= p_key_is_full(keys[i]) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED; /* limited and full are both */
+                        m |= p_key_membership(keys[i]); /* limited and full are both */
         return m;
 }
 

@@ -148,6 +148,12 @@ static inline bool levels_talk(unsigned x, unsigned y)
         return x != LEVEL_NONE && y != LEVEL_NONE && (x == LEVEL_FULL || y == LEVEL_FULL);
 }
 
+/* The membership that one entry gives. */
+static inline enum membership p_key_membership(struct p_key key)
+{
+        return p_key_is_full(key) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED;
+}
+
 /* For qsort() and bsearch() over struct p_key: by base, the limited before the full entry. */
 int p_key_compare(const void *a, const void *b);
 

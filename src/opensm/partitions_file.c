@@ -120,8 +120,7 @@ int partitions_file_from_ports(struct arena *a, const struct policy *policy, con
                         if (p_key_is_used(ports[p].keys[k]))
                                 items[n++] = (struct item) {
                                         p_key_base(ports[p].keys[k]),
-                                        { ports[p].guid, p_key_is_full(ports[p].keys[k]) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED,
-                                          ports[p].label },
+                                        { ports[p].guid, p_key_membership(ports[p].keys[k]), ports[p].label },
                                 };
         return group_items(a, policy, conf, items, merge_items(items, n), ret);
 }

@@ -48,7 +48,7 @@ static enum membership take_entries(const struct p_key **keys, uint32_t *n, uint
         enum membership m = MEMBERSHIP_NONE;
 
         for (; *n > 0 && p_key_base(**keys) == base; (*keys)++, (*n)--)
-                m |= p_key_is_full(**keys) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED;
+                m |= p_key_membership(**keys);
         return partitions_conf_membership(m, allow_both);
 }
 

@@ -33,7 +33,7 @@ struct env_result {
 static json_t *entry_object(struct doc *d, const struct application_entry *e)
 {
         return json_pack("{s:s, s:i, s:i, s:s, s:o, s:o, s:o, s:o}", "device", e->port->device, "port", e->port->number,
-                         "index", e->index, "membership", membership_to_string(p_key_is_full(e->key) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED),
+                         "index", e->index, "membership", membership_to_string(p_key_membership(e->key)),
                          "p_key", doc_p_key(d, e->key), "interface", doc_text(e->port->interface), "child_interface", doc_text(e->child),
                          "default_p_key", doc_p_key(d, e->by_default));
 }
@@ -89,7 +89,7 @@ static void text_env(struct context *ctx, const void *result)
         printf("# %s (0x%04x):", output_base(ctx, p->base), p->base);
         for (uint32_t i = 0; i < s->n_entries; i++)
                 printf("%s %s/%u index %u, %s member", i > 0 ? ";" : "", s->entries[i].port->device, s->entries[i].port->number,
-                       s->entries[i].index, p_key_is_full(s->entries[i].key) ? "full" : "limited");
+                       s->entries[i].index, membership_to_string(p_key_membership(s->entries[i].key)));
         putchar('\n');
         for (size_t i = 0; i < APPLICATION_N_VARIABLES; i++)
                 printf(s->variables[i].value ? "export %s=%s\n" : "unset %s\n", s->variables[i].name, s->variables[i].value);

@@ -212,7 +212,7 @@ static json_t *table_entries(struct doc *d, const struct observed_table *t)
 
                 if (key.v != 0)
                         doc_append(d, array, json_pack("{s:i, s:o, s:s, s:o}", "index", i, "p_key", doc_p_key(d, key),
-                                                       "membership", p_key_is_full(key) ? "full" : "limited",
+                                                       "membership", membership_to_string(p_key_membership(key)),
                                                        "partition", doc_text(output_partition(d->ctx, p_key_base(key)))));
         }
         return array;
@@ -298,7 +298,7 @@ static const char *entry_source(struct context *ctx, uint32_t port, struct p_key
 
 static void add_entry(struct context *ctx, struct text_table *t, uint32_t port, const char *index, struct p_key key)
 {
-        text_table_row(t, NULL, "%s\t0x%04x\t%s\t%s\t%s", index, key.v, p_key_is_full(key) ? "full" : "limited",
+        text_table_row(t, NULL, "%s\t0x%04x\t%s\t%s\t%s", index, key.v, membership_to_string(p_key_membership(key)),
                        output_partition(ctx, p_key_base(key)), entry_source(ctx, port, key));
 }
 

@@ -20,7 +20,7 @@ int explain_table_make(struct arena *a, const struct p_key *entries, uint32_t n,
         for (uint32_t i = 0; i < n; i++) {
                 if (i == 0 || !p_key_same_partition(keys[i - 1], keys[i]))
                         levels[n_levels++] = (struct explain_level) { p_key_base(keys[i]), MEMBERSHIP_NONE };
-                levels[n_levels - 1].membership |= p_key_is_full(keys[i]) ? MEMBERSHIP_FULL : MEMBERSHIP_LIMITED;
+                levels[n_levels - 1].membership |= p_key_membership(keys[i]);
         }
         *ret = (struct explain_table) { .levels = levels, .n_levels = n_levels, .known = true };
         return 0;

@@ -120,7 +120,7 @@ static const char *make_key(const struct facts *f)
         if (!f->out->partition)
                 return arena_printf(f->arena, "with P_Key 0x%04" PRIx32, key);
         return arena_printf(f->arena, "with P_Key 0x%04" PRIx32 " (the %s key of %s)", key,
-                            p_key_is_full(f->out->p_key) ? "full" : "limited", f->out->partition);
+                            membership_to_string(p_key_membership(f->out->p_key)), f->out->partition);
 }
 
 /* Whether the port that sent the notice is the receiver of the packet. */
