@@ -166,10 +166,10 @@ static void report_held(struct opensm_writer *w)
         if (n > MAX_NAMED)
                 text_add(&names, " and %u more", n - MAX_NAMED);
         (void) report(w, 0, LOG_EVENT_APPLY_PARTIAL,
-               "generation %" PRIu64 ": held back: partition%s %s; pkeyd does not know what some ports hold, so the change could "
-               "connect ports that must not talk, or cut off ports that may; OpenSM carries out the rest; 'pkeyctl show held' lists "
-               "the ports",
-               w->job.generation->number, text_plural(n), names.failed ? "some" : names.bytes);
+                      "generation %" PRIu64 ": held back: partition%s %s; pkeyd does not know what some ports hold, so the change "
+                      "could connect ports that must not talk, or cut off ports that may; OpenSM carries out the rest; "
+                      "'pkeyctl show held' lists the ports",
+                      w->job.generation->number, text_plural(n), names.failed ? "some" : names.bytes);
 }
 
 static int end(struct opensm_writer *w, int r)
@@ -321,8 +321,8 @@ static void report_damaged_file(struct opensm_writer *w, const char *what)
 {
         if (is_last_path(w))
                 (void) report(w, 0, LOG_EVENT_OPENSM_FILE_BROKEN,
-                       "%s, which pkeyd wrote, %s: at its next heavy sweep OpenSM would set tables that do not match the policy; "
-                       "pkeyd writes the file again", w->path, what);
+                              "%s, which pkeyd wrote, %s: at its next heavy sweep OpenSM would set tables that do not match "
+                              "the policy; pkeyd writes the file again", w->path, what);
 }
 
 /* --- files of phases ---------------------------------------------------------------------------------------------- */
