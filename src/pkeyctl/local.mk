@@ -33,6 +33,8 @@ pkeyctl_SOURCES = \
 	src/session/host_ports.h \
 	src/session/output.c \
 	src/session/output.h \
+	src/session/output_text.c \
+	src/session/output_text.h \
 	src/session/pipeline.c \
 	src/session/pipeline.h \
 	src/session/pkeyctl_options.c \

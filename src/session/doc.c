@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "session/output.h"
+#include "session/output_text.h"
 
 #define N_P_KEYS 65536u
 
