@@ -56,7 +56,7 @@ bool ipoib_interface_find(const char *net, const char *device, unsigned port, ch
                         read_number(net, name, "dev_port") == (long) port - 1 && !is_child(net, name) &&
                         same_device(net, name, device);
                 if (found)
-                        (void) snprintf(ret, IF_NAMESIZE, "%s", name);
+                        (void) strcpy(ret, name);
         }
         if (directory)
                 (void) closedir(directory);
