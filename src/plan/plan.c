@@ -216,11 +216,13 @@ static int port_plan_prepare(struct planner *pl, uint32_t port, struct port_plan
 {
         const struct subnet_port *p = &pl->desired->subnet->ports[port];
         const struct observed_table *t = &pl->observed->tables[port];
+        struct guid node = subnet_port_node(pl->desired->subnet, p)->guid;
 
         *ret = (struct port_plan) {
                 .policy = pl->desired->policy,
                 .options = pl->options,
                 .want = &pl->desired->ports[port],
+                .layout = layout_find(pl->options->layout, node, p->number),
                 .observed = t->entries,
                 .capacity = t->capacity,
                 .enforcing = p->role == PORT_SWITCH_EXTERNAL,
@@ -232,7 +234,7 @@ static int port_plan_prepare(struct planner *pl, uint32_t port, struct port_plan
                 .repair_phase = arena_new_array(pl->arena, uint8_t, t->capacity),
         };
         if (pl->memory)
-                ret->freed = index_memory_get(pl->memory, subnet_port_node(pl->desired->subnet, p)->guid, p->number, &ret->n_freed);
+                ret->freed = index_memory_get(pl->memory, node, p->number, &ret->n_freed);
         return ret->a && ret->b && ret->repair_phase ? 0 : -ENOMEM;
 }
 

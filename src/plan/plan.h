@@ -9,7 +9,8 @@
  *
  *     continuity  two ports that can communicate in A and in B can do so all the time;
  *     isolation   two ports that can communicate in neither never can in between;
- *     stability   an entry in A and B stays at its index, and a freed index goes to no other base while an unused one is left.
+ *     stability   an entry in A and B stays at its index, and a freed index goes to no other base while an unused one is left;
+ *                 with a layout an added entry goes back to its index there, even if that is freed only now.
  *
  * The order of phases gives the first two, the choice of indexes the third:
  *
@@ -37,6 +38,7 @@
 #include "desired/desired.h"
 #include "plan/index_memory.h"
 #include "settings/settings.h"
+#include "subnet/layout.h"
 #include "subnet/observed.h"
 #include "util/findings.h"
 
@@ -110,6 +112,7 @@ struct plan_options {
         bool opensm_order; /* bases that are added together get their indexes in the order in which OpenSM would assign them, so
                             * that it has nothing to move when it reads a file with the same policy */
         const struct known *known; /* borrowed; known endports, for the findings; NULL: none */
+        const struct layout *layout; /* borrowed; an entry that is added goes to the index that it has there; NULL: none */
 };
 
 void plan_options_from_settings(const struct settings *s, struct plan_options *ret);

@@ -84,17 +84,32 @@ enum plan_phase port_plan_add_phase(const struct port_plan *pp, uint16_t index)
 
 /* --- where a new entry goes ------------------------------------------------------------------------------------------ */
 
+/* The first entry that has this value in the bits of `mask`; -1: none. */
+static int find_entry(const struct p_key *table, uint16_t capacity, uint16_t value, uint16_t mask)
+{
+        for (uint16_t i = 0; i < capacity; i++)
+                if ((table[i].v & mask) == value)
+                        return i;
+        return -1;
+}
+
 /* Index 0 of an endport is reserved for one partition, whether the port has it or not. */
 static uint16_t first_index(const struct port_plan *pp)
 {
         return pp->index0_base ? 1 : 0;
 }
 
-/* True if an entry may go to this index: it is unused before and after this transition and is not emptied by a repair within it. */
+/* True if this index is unused before and after this transition and is not emptied by a repair within it. */
+static bool is_unused(const struct port_plan *pp, uint16_t index)
+{
+        return index < pp->capacity && !p_key_is_used(pp->observed[index]) && !p_key_is_used(pp->a[index]) &&
+               !p_key_is_used(pp->b[index]);
+}
+
+/* True if any entry may go to this index. */
 static bool is_free(const struct port_plan *pp, uint16_t index)
 {
-        return index >= first_index(pp) && index < pp->capacity && !p_key_is_used(pp->observed[index]) &&
-               !p_key_is_used(pp->a[index]) && !p_key_is_used(pp->b[index]);
+        return index >= first_index(pp) && is_unused(pp, index);
 }
 
 /* The index after the highest one that was ever used, as far as is known. */
@@ -118,17 +133,20 @@ static bool is_remembered(const struct port_plan *pp, uint16_t index)
         return false;
 }
 
-/* An index that is freed in this transition: only for an entry that is added in a later phase, and only if no other index is
- * left. */
+/* True if this index is freed in this transition, in an earlier phase than that in which the entry is added. */
+static bool is_freed_before(const struct port_plan *pp, uint16_t index, struct p_key key)
+{
+        bool is_repaired = p_key_is_used(pp->observed[index]) && !p_key_is_used(pp->a[index]);
+        bool is_dropped = p_key_is_used(pp->a[index]) && drop_phase(pp, pp->a[index]) < add_phase(pp, key);
+
+        return !p_key_is_used(pp->b[index]) && (is_repaired || is_dropped);
+}
+
 static int freed_just_now(const struct port_plan *pp, struct p_key key)
 {
-        for (uint16_t i = first_index(pp); i < pp->capacity; i++) {
-                bool is_repaired = p_key_is_used(pp->observed[i]) && !p_key_is_used(pp->a[i]);
-                bool is_dropped = p_key_is_used(pp->a[i]) && drop_phase(pp, pp->a[i]) < add_phase(pp, key);
-
-                if (!p_key_is_used(pp->b[i]) && (is_repaired || is_dropped))
+        for (uint16_t i = first_index(pp); i < pp->capacity; i++)
+                if (is_freed_before(pp, i, key))
                         return i;
-        }
         return -1;
 }
 
@@ -198,15 +216,6 @@ static void place(struct port_plan *pp, struct p_key key)
 
 /* --- B --------------------------------------------------------------------------------------------------------------- */
 
-/* The first entry that has this value in the bits of `mask`; -1: none. */
-static int find_entry(const struct p_key *table, uint16_t capacity, uint16_t value, uint16_t mask)
-{
-        for (uint16_t i = 0; i < capacity; i++)
-                if ((table[i].v & mask) == value)
-                        return i;
-        return -1;
-}
-
 /* Decides which entries of A stay, raised or lowered in place if needed; a base that stays keeps its index. place() adds what is
  * missing then. */
 static void keep_entries(struct port_plan *pp)
@@ -271,10 +280,37 @@ static void place_of_turn(struct port_plan *pp, uint32_t turn, bool at_index0)
         }
 }
 
+/* The index of this entry in the layout, if it can go there: of exactly this one, or else of the other one of its base. -1: none. */
+static int layout_index(const struct port_plan *pp, struct p_key key)
+{
+        uint16_t n = MIN(pp->layout->n, pp->capacity);
+        int index = find_entry(pp->layout->entries, n, key.v, UINT16_MAX);
+
+        if (index < 0 && is_alone(pp, key))
+                index = find_entry(pp->layout->entries, n, p_key_base(key), P_KEY_BASE_MASK);
+        if (index < 0 || (!is_unused(pp, (uint16_t) index) && !is_freed_before(pp, (uint16_t) index, key)))
+                return -1;
+        return index;
+}
+
+/* First, so that no other entry takes their indexes. */
+static void place_by_layout(struct port_plan *pp)
+{
+        for (uint32_t i = 0; i < pp->want->n_wanted; i++) {
+                struct p_key key = pp->want->wanted[i];
+                int index = p_keys_hold(pp->b, pp->capacity, key) ? -1 : layout_index(pp, key);
+
+                if (index >= 0)
+                        pp->b[index] = key;
+        }
+}
+
 static void place_missing(struct port_plan *pp)
 {
         if (count_missing(pp) == 0)
                 return; /* the usual case */
+        if (pp->layout)
+                place_by_layout(pp);
         /* the partition that belongs at index 0 first, so that it does not get another index */
         for (int pass = 0; pass < 2; pass++)
                 for (uint32_t turn = next_turn(pp, -1); turn != UINT32_MAX; turn = next_turn(pp, turn))

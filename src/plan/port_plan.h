@@ -13,6 +13,7 @@ struct port_plan {
         const struct desired_port *want;
         const struct freed_index *freed; /* oldest first */
         size_t n_freed;
+        const struct layout_table *layout; /* where entries that are added belong; NULL: anywhere */
         const struct p_key *observed;    /* the table as it is */
         uint16_t capacity;
         bool enforcing;                  /* an external port of a switch */

@@ -6,6 +6,8 @@ libpkeyd_core_la_SOURCES += \
 	src/subnet/fold.h \
 	src/subnet/known.c \
 	src/subnet/known.h \
+	src/subnet/layout.c \
+	src/subnet/layout.h \
 	src/subnet/observed.c \
 	src/subnet/observed.h \
 	src/subnet/subnet.c \
