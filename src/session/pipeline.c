@@ -5,7 +5,6 @@
 
 #include "shell/file.h"
 
-#define SETTINGS_MAX_SIZE     (1u << 20)
 #define TOPOLOGY_MAX_SIZE     (256u << 20)
 
 /* --- files ----------------------------------------------------------------------------------------------------------- */
@@ -42,7 +41,7 @@ static int read_settings(struct context *ctx, unsigned needs)
 
         if (!ctx->options->config && (!(needs & NEED_SETTINGS) || ctx->options->topology || is_absent(path)))
                 return 0;
-        return file_read_found(g->arena, path, SETTINGS_MAX_SIZE, &ctx->findings, &bytes, &n) ?:
+        return file_read_found(g->arena, path, SETTINGS_MAX_FILE_SIZE, &ctx->findings, &bytes, &n) ?:
                settings_parse(g->arena, path, bytes, n, &ctx->findings, &g->settings);
 }
 

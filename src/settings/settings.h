@@ -29,6 +29,8 @@ enum settings_reload {
         RELOAD_PID,     /* ... to the process with a given ID */
 };
 
+#define SETTINGS_MAX_FILE_SIZE ((size_t) 1 << 20) /* of pkeyd.yaml */
+
 struct settings {
         const char *ca;                   /* NULL: the CA of the first active InfiniBand port */
         unsigned port;                    /* 0: the first active port */
@@ -49,6 +51,7 @@ struct settings {
         usec_t violations_interval;       /* how often each counter is read */
         unsigned violations_threshold;    /* of violations in an interval, below which none is reported */
         bool violations_clear_saturated;
+        unsigned history_keep, history_days; /* how many generations are kept in the store, and for how long */
         const char *metrics_textfile;     /* absolute path of the file to write; NULL: none */
         const char *opensm_partitions_conf; /* absolute path; not NULL with WRITER_OPENSM */
         enum settings_reload opensm_reload; /* not RELOAD_NOT_SET with WRITER_OPENSM */
