@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The actions that a shell carries out for control. Each but the last six is answered by one event (control/control.h); the next
+ * The actions that a shell carries out for control. Each but the last seven is answered by one event (control/control.h); the next
  * action of that kind comes only after the answer.
  *
  * Pointers are valid until the shell calls control again, with these exceptions: a stage, a transaction and the bytes of a file
@@ -25,6 +25,8 @@ enum control_action_kind {
         CONTROL_SIGNAL_OPENSM,     /* or only check whether it runs                   -> CONTROL_EVENT_OPENSM_SIGNALLED */
         CONTROL_CHOOSE_TABLES,     /* pkeyctl: which tables of the snapshot to read   -> CONTROL_EVENT_TABLES_CHOSEN */
         CONTROL_CONFIRM,           /* pkeyctl: ask a person whether to apply the plan -> CONTROL_EVENT_CONFIRMED */
+        CONTROL_LOAD_UNDO,         /* make a generation of an older one's files and layout; answered by a CONTROL_EVENT_CANDIDATE,
+                                    * which may come later */
         CONTROL_ABANDON_STAGE,     /* CONTROL_EVENT_STAGE_ENDED then has -ECANCELED */
         CONTROL_CLOSE_PORT,
         CONTROL_UNLOCK,
@@ -46,6 +48,9 @@ enum reload_outcome {
 /* Size of a status line or an answer, with its NUL: the longest one has the path of OpenSM's file, up to 4095 bytes, four times. */
 #define CONTROL_TEXT_MAX (18u << 10)
 
+/* "carried-out", "unchanged", "partial", "waits", "refused": static, also on the bus and in records. */
+const char *reload_outcome_to_string(enum reload_outcome o);
+
 struct reload_end {
         enum reload_outcome outcome;
         uint64_t generation;             /* in force; 0: none */
@@ -53,6 +58,14 @@ struct reload_end {
         const struct findings *findings; /* why it was refused, and warnings */
         const uint64_t *requests;        /* that this answers */
         size_t n_requests;
+        bool is_quiet;                   /* only for those who asked; not signalled on the bus */
+};
+
+/* The generation to make: the files of `number`, to undo `undoes`. */
+struct control_undo {
+        uint64_t number, undoes;
+        struct origin by;
+        uint64_t request;                /* to be named in the event; 0: none */
 };
 
 struct control_file {
@@ -73,6 +86,7 @@ struct control_action {
                 struct control_file files[CONTROL_MAX_FILES]; /* READ_FILES, up to the first without a path; WRITE_FILE [0] */
                 const struct log_entry *entry;              /* LOG */
                 const struct reload_end *end;               /* ANSWER */
+                const struct control_undo *undo;            /* LOAD_UNDO */
                 int r;                                      /* EXIT: 0 or negative errno */
         };
         int signal;                                         /* SIGNAL_OPENSM; 0: none is sent */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "control/confirm.h"
 #include "control/reload.h"
 #include "control/sweep.h"
 #include "events/event_text.h"
@@ -170,16 +171,31 @@ static void sweep_ended(struct control *c)
 
 /* --- notices -------------------------------------------------------------------------------------------------------- */
 
+/* A file that differs from the generation in force is not loaded while that one waits to be confirmed. */
+static void refuse_to_start_with(struct control *c)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings = { .arena = a };
+
+        if (confirm_admits(c, c->candidate, &findings))
+                return;
+        reload_refuse(c, &findings);
+        c->in_force->is_off_file = true;
+}
+
 static void take_start(struct control *c, const struct control_start *start)
 {
         control_take_remembered(c, start->remembered);
         c->in_force = start->in_force;
         c->candidate = start->candidate;
-        if (!control_serves(c) || !c->in_force || !c->candidate ||
-            !generation_has_policy(c->candidate, c->in_force->policy_bytes, c->in_force->n_policy_bytes))
+        if (!control_serves(c) || !c->in_force || !c->candidate)
                 return;
+        if (!generation_has_policy(c->candidate, c->in_force->policy_bytes, c->in_force->n_policy_bytes)) {
+                refuse_to_start_with(c);
+                return;
+        }
         /* the same policy: the candidate has the name of the file for messages */
-        c->candidate->number = c->in_force->number;
+        generation_continue(c->candidate, c->in_force);
         generation_unref(c->in_force);
         c->in_force = STEAL(c->candidate);
 }
@@ -190,6 +206,7 @@ static void on_start(struct control *c, const struct control_event *event)
         size_t n = start->findings->n_errors;
 
         take_start(c, start);
+        confirm_begin(c);
         /* the other head node may have had policies that this one never saw; a plan of pkeyctl is what the daemon here would do */
         if (control_follows_sm(c) || (c->config.goal == CONTROL_APPLY && control_is_of_pair(c)))
                 knowledge_stop_following(c->knowledge);
@@ -334,6 +351,8 @@ static const handler notices[CONTROL_N_EVENTS] = {
         [CONTROL_EVENT_START] = on_start,
         [CONTROL_EVENT_DUE] = on_due,
         [CONTROL_EVENT_CANDIDATE] = on_candidate,
+        [CONTROL_EVENT_CONFIRM] = confirm_keep,
+        [CONTROL_EVENT_UNDO] = confirm_undo,
         [CONTROL_EVENT_VERBS] = on_verbs,
         [CONTROL_EVENT_LOCAL_TABLES] = on_local_tables,
         [CONTROL_EVENT_STOP] = on_stop,
@@ -365,17 +384,24 @@ static const handler answers[CONTROL_N_STATES][CONTROL_N_EVENTS] = {
                 [CONTROL_EVENT_FILE_WRITTEN] = sweep_writer_answered,
         },
         [CONTROL_STORING_END] = { [CONTROL_EVENT_STORED] = on_stored_at_end },
+        [CONTROL_LOCKING_FACTS] = { [CONTROL_EVENT_LOCK] = confirm_locked },
+        [CONTROL_STORING_FACTS] = { [CONTROL_EVENT_STORED] = confirm_stored },
 };
 
 static void update_text(struct control *c)
 {
+        const struct generation *g = c->in_force;
         size_t n = c->status.n_file_errors;
+        char notes[100] = "";
 
-        if (n == 0)
-                (void) snprintf(c->status_text, sizeof(c->status_text), "%s", c->text);
-        else
-                (void) snprintf(c->status_text, sizeof(c->status_text), "%s (pkeyd refused the present files: %zu error%s)",
-                                c->text, n, text_plural(n));
+        if (n > 0)
+                (void) snprintf(notes, sizeof(notes), " (pkeyd refused the present files: %zu error%s)", n, text_plural(n));
+        else if (g && g->is_off_file && g->facts.undoes > 0)
+                (void) snprintf(notes, sizeof(notes), " (the present files are not in force: generation %" PRIu64 " was undone)",
+                                g->facts.undoes);
+        else if (g && generation_waits(&g->facts))
+                (void) snprintf(notes, sizeof(notes), " (generation %" PRIu64 " waits to be confirmed)", g->number);
+        (void) snprintf(c->status_text, sizeof(c->status_text), "%s%s", c->text, notes);
 }
 
 static void update_status(struct control *c)
@@ -439,8 +465,11 @@ int control_event(struct control *c, usec_t now, const struct control_event *eve
         c->now = MAX(c->now, now);
         c->wall = event->wall;
         handle(c, event);
+        if (c->sweep.ended && c->state != CONTROL_STORING_END)
+                reload_note_outcome(c, c->sweep.result);
         if (c->sweep.ended && c->state != CONTROL_ENDED && !stores_at_end(c, event))
                 sweep_ended(c);
+        confirm_tick(c);
         interrupt_reading(c);
         update_status(c);
         return 0;
@@ -483,9 +512,15 @@ struct mad_gate control_gate(struct control *c)
 
 usec_t control_due(const struct control *c)
 {
+        usec_t due;
+
+        if (c->state == CONTROL_ENDED)
+                return USEC_INFINITY;
         if (c->state == CONTROL_IDLE)
-                return MIN(schedule_due(&c->schedule), c->reading_local ? USEC_INFINITY : verbs_check_due(c->verbs));
-        return MIN(sweep_due(c), interruption_due(c)); /* USEC_INFINITY at the end */
+                due = MIN(schedule_due(&c->schedule), c->reading_local ? USEC_INFINITY : verbs_check_due(c->verbs));
+        else
+                due = MIN(sweep_due(c), interruption_due(c));
+        return MIN(due, confirm_due(c));
 }
 
 /* --- status --------------------------------------------------------------------------------------------------------- */
@@ -543,6 +578,7 @@ struct control *control_new(const struct control_config *config)
         if (!c)
                 return NULL;
         c->config = *config;
+        c->confirm.due = c->confirm.warn_at = USEC_INFINITY;
         schedule_init(&c->schedule);
         c->log = log_new();
         c->watch = watch_new();
@@ -579,6 +615,8 @@ struct control *control_free(struct control *c)
         (void) index_memory_free(c->indexes);
         known_done(&c->known);
         generation_history_done(&c->history);
+        before_records_done(&c->before);
+        confirm_done(c);
         generation_unref(c->unstored);
         reload_done(c);
         (void) log_free(c->log);

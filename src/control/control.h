@@ -30,9 +30,11 @@
  * States in brackets are for some settings, or pkeyctl, only. *Decide* and *verify* take no time. Each state but idle waits for
  * one answer (see the table in control.c). Other events are noted, and take effect at the next decision:
  *
- *     a candidate   another policy or other settings were loaded. If the planner accepts it for the fabric, it comes into force;
- *                   else it is dropped, and the generation in force stays. A reload ends an apply between two writes, and a sweep
- *                   while it reads; a sweep that is overdue only three seconds after its begin.
+ *     a candidate   another policy or other settings were loaded, or an older generation, to undo one. If the planner accepts
+ *                   it for the fabric, it comes into force; else it is dropped, and the generation in force stays. A reload ends
+ *                   an apply between two writes, and a sweep while it reads; a sweep that is overdue only three seconds after its
+ *                   begin.
+ *     confirm, undo a change that was made with --confirm stays only if it is confirmed in time (control/confirm.h)
  *     verbs events  a local port changed: its table is read again, or a sweep is due soon
  *     time          of sweeps, retries, the lock, OpenSM, and of the verbs check, which runs between sweeps
  *
@@ -81,6 +83,8 @@ enum control_event_kind {
         CONTROL_EVENT_START,         /* the first one */
         CONTROL_EVENT_DUE,           /* the time of control_due() has come, or may have come */
         CONTROL_EVENT_CANDIDATE,     /* both files were loaded again, with or without success */
+        CONTROL_EVENT_CONFIRM,       /* somebody confirms the change that waits */
+        CONTROL_EVENT_UNDO,          /* somebody undoes the generation in force */
         CONTROL_EVENT_VERBS,
         CONTROL_EVENT_LOCAL_TABLES,
         CONTROL_EVENT_STOP,
@@ -105,9 +109,11 @@ struct control_start {
         const struct findings *findings;
 };
 
+/* Of an undo (CONTROL_LOAD_UNDO), facts.undoes and facts.restores of the generation are set. */
 struct control_candidate {
-        struct generation *generation; /* taken by control; NULL: the files were refused */
+        struct generation *generation; /* taken by control; NULL: the files were refused, or an undo could not be loaded */
         const struct findings *findings;
+        bool is_undo;
         uint64_t request;              /* named in the answer; 0: no caller waits for one */
 };
 
@@ -150,6 +156,7 @@ struct control_event {
         union {
                 struct control_start start;
                 struct control_candidate candidate;
+                struct { struct origin by; uint64_t request; } asked; /* CONFIRM, UNDO; request: as of a candidate */
                 struct verbs_event verbs;
                 struct { const struct local_table *tables; size_t n; } local; /* LOCAL_TABLES */
                 struct control_port port;
@@ -198,6 +205,8 @@ enum control_state {
         CONTROL_WRITING_OPENSM, /* see opensm_writer.h */
         CONTROL_MIRRORING,
         CONTROL_STORING_END,    /* what the sweep found out */
+        CONTROL_LOCKING_FACTS,  /* between two sweeps: see confirm.h */
+        CONTROL_STORING_FACTS,
         CONTROL_ENDED,
         CONTROL_N_STATES,
 };

@@ -5,6 +5,10 @@
 #include <stdarg.h>
 #include <string.h>
 
+DEFINE_WORDS(reload_outcome_to_string, enum reload_outcome, "",
+             [RELOAD_CARRIED_OUT] = "carried-out", [RELOAD_UNCHANGED] = "unchanged", [RELOAD_PARTIAL] = "partial",
+             [RELOAD_WAITS] = "waits", [RELOAD_REFUSED] = "refused")
+
 void control_do(struct control *c, const struct control_action *action)
 {
         assert(c->n_actions < MAX_ACTIONS);
@@ -17,12 +21,15 @@ void control_take_remembered(struct control *c, struct remembered *m)
         (void) index_memory_free(c->indexes);
         known_done(&c->known);
         generation_history_done(&c->history);
+        before_records_done(&c->before);
         c->knowledge = STEAL(m->knowledge);
         c->indexes = STEAL(m->indexes);
         c->known = m->known;
         c->history = m->history;
         m->known = (struct known) {};
+        c->before = m->before;
         m->history = (struct generation_history) {};
+        m->before = (struct before_records) {};
         c->last_number = MAX(c->last_number, m->generation);
         (void) snprintf(c->boot, sizeof(c->boot), "%s", m->boot);
         (void) remembered_free(m);
@@ -34,6 +41,7 @@ void control_unstore(struct control *c)
         (void) index_memory_unstore(c->indexes); /* where memory is out, some freed indexes are not stored */
         known_unstore(&c->known);
         generation_history_done(&c->history);
+        before_records_done(&c->before);
         if (c->in_force && c->in_force->number > 0 && !c->in_force->audits)
                 control_will_store(c, c->in_force);
 }

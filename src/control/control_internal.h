@@ -9,6 +9,7 @@
  *     sweep_decide.c      the lock, SM tracking, the plan: by which generation, and whether a person agrees
  *     sweep_write.c       apply, or writing through OpenSM; comparing and reporting; the end
  *     sweep_steps.c       functions that several steps use
+ *     confirm.c           changes that wait to be confirmed, undo, and the facts of the generation in force
  *     reload.c            candidates, and requests that wait for the end of a reload
  *     freezer.c           frozen ports from one sweep to the next
  *     schedule.c          when the next sweep is due
@@ -59,6 +60,20 @@ struct reload_answer {
         struct findings findings; /* in an arena of their own */
 };
 
+/* See confirm.h. */
+struct confirm {
+        usec_t due, warn_at;          /* when the generation in force is undone, and announced to be; USEC_INFINITY: never */
+        bool undoing;                 /* an undo is being loaded, or is the candidate */
+        struct control_undo load;     /* of CONTROL_LOAD_UNDO */
+        uint64_t facts_serial, storing_serial, stored_serial; /* of the changes of facts */
+        usec_t store_at;              /* not earlier */
+        struct arena *storing;        /* of the transaction that is being committed between two sweeps */
+        struct store_transaction transaction;
+        uint64_t requests[MAX_REQUESTS]; /* confirmations that are not stored yet */
+        size_t n_requests;
+        struct reload_answer answer;  /* of the CONTROL_ANSWER in the ring */
+};
+
 /* What is kept of a full sweep that a reload interrupted, to know which ports did not answer it. */
 struct interrupted {
         struct discovery *discovery;
@@ -98,6 +113,8 @@ struct sweep {
         struct opensm_conf conf;
         struct findings conf_findings; /* about `conf` */
         struct apply *apply;
+        struct layout before;         /* tables that the apply is the first of its generation to write, as they are */
+        bool before_is_stored;
         struct sm_guard guard;
         usec_t apply_began, sm_seen_at;
         bool apply_stopped;
@@ -130,6 +147,8 @@ struct control {
         struct index_memory *indexes;
         struct known known;
         struct generation_history history;
+        struct before_records before;
+        struct confirm confirm;
         struct generation *unstored;     /* in force, but not in the store yet; referenced */
         bool unannounced;                /* the generation in force is not in the journal yet */
         char boot[64];

@@ -2,6 +2,8 @@
 libpkeyd_core_la_SOURCES += \
 	src/control/action.h \
 	src/control/backoff.h \
+	src/control/confirm.c \
+	src/control/confirm.h \
 	src/control/control.c \
 	src/control/control.h \
 	src/control/control_internal.c \

@@ -2,7 +2,9 @@
 #include "control/reload.h"
 
 #include <assert.h>
+#include <string.h>
 
+#include "control/confirm.h"
 #include "events/event_text.h"
 #include "util/text.h"
 
@@ -108,6 +110,35 @@ static enum reload_outcome outcome_of(const struct control *c, enum sweep_result
         return RELOAD_CARRIED_OUT;
 }
 
+/* The bases that are held now. */
+static void note_held(const struct control *c, struct generation_facts *f)
+{
+        size_t n = 0;
+        const struct held *const *items = c->status.held ? held_list_items(c->status.held, &n) : NULL;
+
+        f->n_held = (uint32_t) n;
+        for (size_t i = 0; i < MIN(n, (size_t) GENERATION_MAX_HELD); i++)
+                f->held[i] = items[i]->base;
+}
+
+void reload_note_outcome(struct control *c, enum sweep_result result)
+{
+        struct generation *g = c->in_force;
+        const struct generation_facts before = g ? g->facts : (struct generation_facts) {};
+        const char *outcome = reload_outcome_to_string(outcome_of(c, result));
+
+        if (!control_serves(c) || !g || c->candidate || !control_writes(c, g) ||
+            (result != SWEEP_DONE && result != SWEEP_PARTIAL) || strcmp(before.outcome, reload_outcome_to_string(RELOAD_CARRIED_OUT)) == 0)
+                return;
+        note_held(c, &g->facts);
+        (void) snprintf(g->facts.outcome, sizeof(g->facts.outcome), "%s", outcome);
+        if (strcmp(before.outcome, outcome) == 0 && before.n_held == g->facts.n_held &&
+            memcmp(before.held, g->facts.held, sizeof(before.held)) == 0)
+                return;
+        g->facts.ended = c->wall / USEC_PER_SEC;
+        confirm_facts_changed(c);
+}
+
 void reload_sweep_ended(struct control *c, enum sweep_result result)
 {
         enum reload_outcome outcome = outcome_of(c, result);
@@ -146,6 +177,8 @@ static void report_refused(struct control *c, const struct findings *findings)
 void reload_refuse(struct control *c, const struct findings *findings)
 {
         report_refused(c, findings);
+        if (c->candidate && c->candidate->facts.undoes > 0)
+                confirm_undo_failed(c);
         c->candidate = generation_unref(c->candidate);
         schedule_no_candidate(&c->schedule);
         end_requests(c, RELOAD_REFUSED, findings, true);
@@ -170,6 +203,7 @@ void reload_accept(struct control *c)
         schedule_no_candidate(&c->schedule);
         c->status.n_file_errors = 0;
         c->unannounced = true;
+        confirm_accepted(c);
         if (!g->audits && control_serves(c))
                 control_will_store(c, g);
 }
@@ -228,7 +262,35 @@ static void take_unchanged(struct control *c, const struct generation *wanted)
         log_add(c->log, LOG_EVENT_RELOAD_UNCHANGED, &(struct log_about) { .generation = wanted->number },
                 "both files are unchanged; sweeping the whole fabric");
         c->status.n_file_errors = 0;
+        if (!c->candidate)
+                c->in_force->is_off_file = false;
         schedule_full_sweep(&c->schedule);
+}
+
+/* Findings of the files, and why no other files are accepted now. */
+static void refuse_admission(struct control *c, const struct control_candidate *loaded, const struct findings *why)
+{
+        struct control_candidate refused = *loaded;
+        _cleanup_findings_ struct findings all = { .arena = why->arena };
+
+        for (size_t i = 0; i < loaded->findings->n; i++)
+                findings_append(&all, &loaded->findings->items[i]);
+        for (size_t i = 0; i < why->n; i++)
+                findings_append(&all, &why->items[i]);
+        refused.findings = &all;
+        refuse_files(c, &refused);
+}
+
+/* False: other files are not accepted now, and the candidate is refused. */
+static bool admit(struct control *c, const struct control_candidate *loaded)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings why = { .arena = a };
+        bool admitted = confirm_admits(c, loaded->generation, &why);
+
+        if (!admitted)
+                refuse_admission(c, loaded, &why);
+        return admitted;
 }
 
 void reload_candidate(struct control *c, const struct control_candidate *loaded)
@@ -238,9 +300,15 @@ void reload_candidate(struct control *c, const struct control_candidate *loaded)
 
         if (!g) {
                 refuse_files(c, loaded);
+                if (loaded->is_undo)
+                        confirm_undo_failed(c);
                 return;
         }
-        same = generation_equal(g, wanted);
+        same = !loaded->is_undo && generation_equal(g, wanted);
+        if (!same && !admit(c, loaded)) {
+                generation_unref(g);
+                return;
+        }
         if (c->reloads.n_pending == 0)
                 forget_findings(&c->reloads.findings);
         if (!add_request(c, loaded->request, same && !c->candidate)) {

@@ -16,7 +16,9 @@ void reload_refuse_all(struct control *c, const struct findings *findings);
 /* Adds findings of the planner to the answers. */
 void reload_note_findings(struct control *c, const struct findings *findings);
 
-/* A sweep ended: so have the reloads that it carried out. */
+/* A sweep ended: notes how the generation in force was carried out, until it was completely. */
+void reload_note_outcome(struct control *c, enum sweep_result result);
+/* The same: so have the reloads that it carried out. */
 void reload_sweep_ended(struct control *c, enum sweep_result result);
 /* Frees the findings of reloads and answers. */
 void reload_done(struct control *c);

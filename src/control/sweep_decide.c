@@ -90,9 +90,12 @@ static int set_policy(struct control *c)
         return r < 0 ? r : knowledge_set_policy(c->knowledge, limited);
 }
 
-/* Is the policy of this generation in force? With CONTROL_SERVE that of a candidate is not, even if it is equal. */
+/* Is the policy of this generation in force? With CONTROL_SERVE that of a candidate is not, even if it is equal. An undo counts as
+ * in force, because it was: what concerns single ports does not refuse it. */
 static bool is_in_force(const struct control *c, const struct generation *g)
 {
+        if (g->facts.undoes > 0)
+                return true;
         if (control_serves(c))
                 return g == c->in_force;
         return c->in_force && generation_has_policy(c->in_force, g->policy_bytes, g->n_policy_bytes);
@@ -213,6 +216,7 @@ static int make_plan(struct control *c, struct findings *findings)
 
         plan_options_from_settings(s->generation->settings, &s->options);
         s->options.known = &c->known;
+        s->options.layout = s->generation->layout;
         check_beside_sm(c);
         c->status.numbers.n_plans++;
         r = is_in_force(c, s->generation) ? plan_as(c, true, findings) : plan_new(c, findings);
@@ -221,9 +225,23 @@ static int make_plan(struct control *c, struct findings *findings)
 
 /* --- decide -------------------------------------------------------------------------------------------------------- */
 
-/* What a new policy changes in who can talk to whom, for the journal and for who asked for the reload. */
+/* The findings from `first` on become what the generation changed. If memory is out, they are not known. */
+static void keep_changes(struct generation *g, const struct findings *findings, size_t first)
+{
+        size_t n = MIN(findings->n - first, (size_t) GENERATION_MAX_CHANGES);
+        const char **changes = arena_new_array(g->arena, const char *, n);
+
+        g->facts.changes = changes;
+        g->facts.n_changes = 0;
+        for (size_t i = 0; changes && i < n; i++)
+                if ((changes[i] = arena_strdup(g->arena, findings->items[first + i].text)))
+                        g->facts.n_changes++;
+}
+
+/* What a new policy changes in who can talk to whom: for the journal, for who asked for the reload, and for the history. */
 static void note_reach(struct control *c, struct findings *findings)
 {
+        size_t first = findings->n;
         const struct generation *before = c->in_force;
         const struct reach_names names = { c->sweep.generation->policy, before ? before->policy : NULL };
         struct reach_changes changes;
@@ -232,6 +250,7 @@ static void note_reach(struct control *c, struct findings *findings)
                 reach_report(c->snapshot->subnet, &names, &changes, findings);
         else
                 findings->out_of_memory = true;
+        keep_changes(c->sweep.generation, findings, first);
 }
 
 /* Plans with one generation. Returns 0, -EAGAIN: a candidate was refused, the generation in force is next; -EBADMSG: refused;

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "control/confirm.h"
+
 static void note_error(struct control *c, int error)
 {
         c->results.r = error;
@@ -73,14 +75,61 @@ int sweep_learn_freed(struct control *c)
         return r;
 }
 
+static struct history_limits history_limits(const struct control *c)
+{
+        const struct settings *s = control_wanted(c)->settings;
+
+        return (struct history_limits) { .keep = s->history_keep, .seconds = (uint64_t) s->history_days * 24 * 3600 };
+}
+
+/* The number of the generation that the sweep carries out. With pkeyctl it gets one only when it is carried out completely. */
+static uint64_t sweep_number(const struct control *c)
+{
+        const struct generation *g = c->sweep.generation;
+
+        return g && g->number > 0 ? g->number : c->last_number + 1;
+}
+
+int sweep_note_before(struct control *c)
+{
+        struct sweep *s = &c->sweep;
+        const struct subnet *subnet = c->snapshot->subnet;
+        bool *done = arena_new_array(s->arena, bool, subnet->n_ports);
+
+        if (!done)
+                return -ENOMEM;
+        s->before.arena = s->arena;
+        before_records_mark(&c->before, sweep_number(c), subnet, done);
+        for (const struct plan_step *step = s->decision.plan->steps; step < s->decision.plan->steps + PLAN_N_PHASES; step++)
+                for (uint32_t i = 0; i < step->n_writes; i++) {
+                        uint32_t port = step->writes[i].port;
+                        const struct observed_table *t = &c->snapshot->observed->tables[port];
+                        const struct subnet_port *p = &subnet->ports[port];
+
+                        if (done[port] || t->source == TABLE_UNKNOWN)
+                                continue;
+                        done[port] = true;
+                        if (layout_add(&s->before, subnet->nodes[p->node].guid, p->number, t->entries, t->capacity) < 0)
+                                return -ENOMEM;
+                }
+        return 0;
+}
+
 static void put_all(struct control *c, struct store_transaction *t)
 {
+        const struct history_limits limits = history_limits(c);
+
         (void) sweep_learn_freed(c); /* where memory is out, index memory is less complete */
         knowledge_store(c->knowledge, c->boot, t);
         records_put_indexes(t, c->indexes);
         records_put_known(t, &c->known);
         if (c->unstored)
-                records_put_generation(t, &c->history, c->unstored, c->wall / USEC_PER_SEC);
+                records_put_generation(t, &c->history, c->unstored, &limits);
+        else if (!confirm_facts_are_stored(c))
+                records_put_facts(t, c->in_force);
+        confirm_facts_storing(c);
+        if (!c->sweep.before_is_stored)
+                records_put_before(t, &c->before, sweep_number(c), &c->sweep.before);
 }
 
 int sweep_store(struct control *c, enum control_state state)
@@ -105,6 +154,8 @@ int sweep_store(struct control *c, enum control_state state)
 
 int sweep_take_stored(struct control *c, const struct control_event *event)
 {
+        struct history_limits limits;
+
         c->sweep.storing = arena_free(c->sweep.storing);
         if (event->r == -EUCLEAN)
                 control_unstore(c);
@@ -113,9 +164,14 @@ int sweep_take_stored(struct control *c, const struct control_event *event)
         knowledge_stored(c->knowledge);
         index_memory_stored(c->indexes);
         known_stored(&c->known);
+        limits = history_limits(c);
         if (c->unstored)
-                generation_history_stored(&c->history, c->unstored);
+                generation_history_stored(&c->history, c->unstored, &limits);
         c->unstored = generation_unref(c->unstored);
+        if (!c->sweep.before_is_stored)
+                before_records_stored(&c->before, sweep_number(c), &c->sweep.before);
+        c->sweep.before_is_stored = true;
+        confirm_facts_stored(c);
         c->store_failed = false;
         return 0;
 }

@@ -11,6 +11,9 @@
 /* Answers during an apply go into the knowledge, also those that apply cannot use. Records the indexes as freed that the last
  * snapshot has as used and the knowledge has not; this is done before the knowledge is stored. Returns 0 or -ENOMEM. */
 int sweep_learn_freed(struct control *c);
+/* Notes the tables that the plan will write, as they are, unless its generation wrote them before; the next transaction has them.
+ * Returns 0 or -ENOMEM. */
+int sweep_note_before(struct control *c);
 void sweep_end(struct control *c, enum sweep_result result);
 /* The same with the result for pkeyctl. error: negative errno. */
 void sweep_end_with(struct control *c, enum sweep_result result, int error);

@@ -424,7 +424,7 @@ void sweep_apply(struct control *c)
         int r;
 
         s->apply_began = c->now;
-        r = apply_new(s->arena, s->decision.plan, c->snapshot->observed, c->indexes, &options, &s->apply);
+        r = sweep_note_before(c) ?: apply_new(s->arena, s->decision.plan, c->snapshot->observed, c->indexes, &options, &s->apply);
         if (r < 0) {
                 fail_to_write(c, "the plan could not be carried out", r);
                 return;

@@ -2,12 +2,33 @@
 #include "generation/generation.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "util/hash.h"
 #include "util/vector.h"
 
 #define MAX_REPORTED 4096
+
+static const char *const origins[] = {
+        [ORIGIN_UNKNOWN] = "unknown", [ORIGIN_START] = "start",     [ORIGIN_SIGNAL] = "signal",
+        [ORIGIN_BUS] = "bus",         [ORIGIN_COMMAND] = "command", [ORIGIN_TIMEOUT] = "timeout",
+};
+
+const char *origin_to_string(enum origin_kind kind)
+{
+        return WORD(origins, kind, "unknown");
+}
+
+bool origin_from_string(const char *word, enum origin_kind *ret)
+{
+        for (size_t i = 0; i < ELEMENTS(origins); i++)
+                if (strcmp(word, origins[i]) == 0) {
+                        *ret = (enum origin_kind) i;
+                        return true;
+                }
+        return false;
+}
 
 struct generation *generation_new(void)
 {
@@ -62,6 +83,39 @@ int generation_read_policy(struct generation *g, const char *file, const char *b
         g->policy_bytes = bytes;
         g->n_policy_bytes = n;
         return policy_parse(g->arena, file, bytes, n, findings, &g->policy);
+}
+
+static void copy_changes(struct generation *g, const struct generation_facts *from)
+{
+        const char **copy = arena_new_array(g->arena, const char *, from->n_changes);
+
+        g->facts.changes = copy;
+        g->facts.n_changes = 0;
+        for (size_t i = 0; copy && i < from->n_changes; i++)
+                if ((copy[g->facts.n_changes] = arena_strdup(g->arena, from->changes[i])))
+                        g->facts.n_changes++;
+}
+
+static void copy_layout(struct generation *g, const struct layout *from)
+{
+        struct layout *copy = arena_new_object(g->arena, struct layout);
+        int r = copy ? 0 : -ENOMEM;
+
+        if (r == 0)
+                copy->arena = g->arena;
+        for (size_t i = 0; r == 0 && i < from->n; i++)
+                r = layout_add(copy, from->tables[i].node_guid, from->tables[i].number, from->tables[i].entries, from->tables[i].n);
+        g->layout = r == 0 ? copy : NULL;
+}
+
+void generation_continue(struct generation *g, const struct generation *other)
+{
+        g->number = other->number;
+        g->facts = other->facts;
+        g->is_off_file = other->is_off_file;
+        copy_changes(g, &other->facts);
+        if (other->layout)
+                copy_layout(g, other->layout);
 }
 
 static bool equal_bytes(const char *a, size_t n_a, const char *b, size_t n_b)

@@ -5,7 +5,10 @@
  * generation/: a policy with its settings, as both files were at one time.
  *
  * A generation comes into force when the planner has accepted it for the fabric; then it gets a number. The content of the files
- * never changes. Digests of what was reported about it are kept with it, so that nothing is reported twice.
+ * never changes. Digests of what was reported about it are kept with it, so that nothing is reported twice; and the facts: who
+ * brought it into force and when, what it changed, how it ended.
+ *
+ * An *undo* is a generation with the files of an older one, and with the layout of the tables as they were then.
  *
  * A caller that needs a generation for longer than a call holds a reference. The folder does not know when a generation comes
  * into force.
@@ -14,11 +17,61 @@
 #include "ib/m_keys.h"
 #include "policy/policy.h"
 #include "settings/settings.h"
+#include "subnet/layout.h"
+
+/* Who or what made a change. */
+enum origin_kind {
+        ORIGIN_UNKNOWN, /* an older version of pkeyd did not store it */
+        ORIGIN_START,   /* of pkeyd */
+        ORIGIN_SIGNAL,  /* SIGHUP */
+        ORIGIN_BUS,     /* a caller on D-Bus */
+        ORIGIN_COMMAND, /* pkeyctl, without pkeyd */
+        ORIGIN_TIMEOUT, /* nobody confirmed a change in time */
+};
+
+struct origin {
+        enum origin_kind kind;
+        uint32_t uid;  /* of ORIGIN_BUS and ORIGIN_COMMAND */
+        char user[64]; /* its name; "": not known */
+};
+
+/* "start", "signal", "bus", "command", "timeout", "unknown": static, also in records and JSON; and back, false: no such word. */
+const char *origin_to_string(enum origin_kind kind);
+bool origin_from_string(const char *word, enum origin_kind *ret);
+
+#define CONFIRM_MAX            (7 * 24 * 3600) /* seconds */
+#define GENERATION_MAX_CHANGES 100 /* sentences */
+#define GENERATION_MAX_HELD    32  /* bases that are named */
+
+/* What happened to a generation. Times: seconds since 1970, 0: never. */
+struct generation_facts {
+        uint64_t time;                 /* when it came into force */
+        struct origin origin;
+        uint64_t undoes, restores;     /* the generation that it undoes, and the one whose files it has again; 0: it is no undo */
+        uint64_t confirm_for;          /* seconds after which it is undone, unless somebody confirms it; 0: it stays */
+        uint64_t confirm_until;        /* the time at which they end */
+        uint64_t confirmed;
+        struct origin confirmed_by;
+        char outcome[16];              /* of the last sweep that ended: "carried-out", "partial", "waits"; "": none yet */
+        uint64_t ended;                /* when that was so first */
+        uint32_t n_held;               /* bases that were held then */
+        uint16_t held[GENERATION_MAX_HELD]; /* the first ones */
+        const char *const *changes;    /* one sentence each; NULL: not known, or none */
+        size_t n_changes;
+};
+
+/* True while the change waits to be confirmed. */
+static inline bool generation_waits(const struct generation_facts *f)
+{
+        return f->confirm_for > 0 && f->confirmed == 0;
+}
 
 struct generation {
         unsigned n_refs;
         struct arena *arena;    /* owns what follows */
         uint64_t number;        /* 0: not in force yet */
+        struct generation_facts facts;
+        const struct layout *layout; /* the indexes to which an undo returns; NULL: none */
         struct settings *settings;
         struct policy *policy;  /* NULL: none was read (pkeyctl show) */
         struct m_keys *m_keys;  /* owned; NULL: none */
@@ -32,6 +85,7 @@ struct generation {
         uint32_t n_reported, allocated_reported;
         size_t n_refused;       /* errors of the last refusal by the planner that was logged; 0: it did not refuse */
         bool carried_out;       /* the result of its first sweep was logged */
+        bool is_off_file;       /* an undo: partitions.yaml and pkeyd.yaml may still be those that it undoes */
         bool audits;            /* pkeyd writes nothing: mode: audit, or it saw a master SM that the settings do not expect */
 };
 
@@ -46,6 +100,10 @@ DEFINE_CLEANUP(struct generation *, generation_unref)
 /* Parses a file's bytes, which must live in g->arena. Returns 0, -EBADMSG (findings say why), -ENOMEM. */
 int generation_read_settings(struct generation *g, const char *file, const char *bytes, size_t n, struct findings *findings);
 int generation_read_policy(struct generation *g, const char *file, const char *bytes, size_t n, struct findings *findings);
+
+/* g takes the place of another generation with the same policy: its number, facts and layout. Where memory is out, some of what it
+ * changed, or the layout, is lost. */
+void generation_continue(struct generation *g, const struct generation *other);
 
 /* True if both files have the same bytes in both generations, and the keys are the same. */
 bool generation_equal(const struct generation *a, const struct generation *b);

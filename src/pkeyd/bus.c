@@ -25,11 +25,11 @@
 #define NAME_PRIMARY_OWNER 1u
 #define NAME_ALREADY_OWNER 4u
 
-/* A caller of Reload that has no answer yet. */
+/* A caller that has no answer yet. */
 struct waiter {
         struct bus *bus;
         sd_bus_message *call; /* owned */
-        uint64_t request;     /* number of its request */
+        struct bus_request request;
 };
 
 struct bus {
@@ -78,25 +78,23 @@ static void waiter_refuse(struct waiter *w, const char *error, const char *text)
         waiter_remove(w->bus, w);
 }
 
-static int waiter_new(struct bus *b, sd_bus_message *call, struct waiter **ret)
+static int waiter_new(struct bus *b, sd_bus_message *call, enum bus_request_kind kind, struct waiter **ret)
 {
         struct waiter *w = calloc(1, sizeof(*w));
 
         if (!w)
                 return -ENOMEM;
-        *w = (struct waiter) { .bus = b, .call = sd_bus_message_ref(call), .request = ++b->last_request };
+        *w = (struct waiter) {
+                .bus = b, .call = sd_bus_message_ref(call), .request = { .kind = kind, .number = ++b->last_request },
+        };
         b->waiters[b->n_waiters++] = w;
         *ret = w;
         return 0;
 }
 
-static DEFINE_WORDS(outcome_to_string, enum reload_outcome, "",
-                    [RELOAD_CARRIED_OUT] = "carried-out", [RELOAD_UNCHANGED] = "unchanged", [RELOAD_PARTIAL] = "partial",
-                    [RELOAD_WAITS] = "waits", [RELOAD_REFUSED] = "refused")
-
 static int append_end(sd_bus_message *m, const struct reload_end *end)
 {
-        int r = sd_bus_message_append(m, "st", outcome_to_string(end->outcome), end->generation);
+        int r = sd_bus_message_append(m, "st", reload_outcome_to_string(end->outcome), end->generation);
 
         return r < 0 ? r : bus_append_text(m, end->text);
 }
@@ -149,12 +147,12 @@ static void send_signal(struct bus *b, sd_bus_message *m, int r)
 
 void bus_answer(struct bus *b, const struct reload_end *end)
 {
-        _cleanup_message_ sd_bus_message *m = new_signal(b, "ReloadEnded");
+        _cleanup_message_ sd_bus_message *m = end->is_quiet ? NULL : new_signal(b, "ReloadEnded");
 
         if (m)
                 send_signal(b, m, append_end(m, end));
         for (size_t i = b->n_waiters; i > 0; i--)
-                if (fulfils(end, b->waiters[i - 1]->request))
+                if (fulfils(end, b->waiters[i - 1]->request.number))
                         answer(b->waiters[i - 1], end);
 }
 
@@ -211,38 +209,45 @@ static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *err
         return r;
 }
 
-/* Root may reload, and the user that pkeyd runs as. */
+/* Root may change something, and the user that pkeyd runs as. */
 static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
         struct waiter *w = userdata;
+        const struct bus *b = w->bus;
         uint32_t user;
 
         (void) error;
         if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_read(reply, "u", &user) < 0 ||
-            (user != 0 && user != geteuid()))
-                waiter_refuse(w, SD_BUS_ERROR_ACCESS_DENIED, "permission denied: only root may reload pkeyd");
-        else if (control_get_status(w->bus->control)->stopping)
+            (user != 0 && user != geteuid())) {
+                waiter_refuse(w, SD_BUS_ERROR_ACCESS_DENIED, "permission denied: only root may do this");
+        } else if (control_get_status(b->control)->stopping) {
                 waiter_refuse(w, ERROR_STOPPING, "pkeyd is stopping");
-        else
-                w->bus->handlers.reload(w->request, w->bus->handlers.userdata);
+        } else {
+                struct bus_request request = w->request; /* a copy: the answer frees the waiter */
+
+                request.by = (struct origin) { .kind = ORIGIN_BUS, .uid = user };
+                (void) snprintf(request.by.user, sizeof(request.by.user), "%s", user == 0 ? "root" : "");
+                b->handlers.asked(&request, b->handlers.userdata);
+        }
         return 1;
 }
 
-static int method_reload(sd_bus_message *call, void *userdata, sd_bus_error *error)
+/* Looks up who calls; an authorized caller waits until bus_answer(). */
+static int take_call(struct bus *b, sd_bus_message *call, enum bus_request_kind kind, uint64_t confirm_for, sd_bus_error *error)
 {
         const char *sender = sd_bus_message_get_sender(call);
-        struct bus *b = userdata;
         struct waiter *w;
         int r;
 
         if (b->n_waiters == BUS_MAX_WAITERS)
-                return sd_bus_error_setf(error, BUS_ERROR_TOO_MANY, "%d callers already wait for a reload; call again later",
+                return sd_bus_error_setf(error, BUS_ERROR_TOO_MANY, "%d callers already wait for an answer; call again later",
                                          BUS_MAX_WAITERS);
         if (!sender)
                 return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "the bus does not name the sender of this call");
-        r = waiter_new(b, call, &w);
+        r = waiter_new(b, call, kind, &w);
         if (r < 0)
                 return r;
+        w->request.confirm_for = confirm_for;
         r = sd_bus_call_method_async(b->bus, NULL, "org.freedesktop.DBus", "/org/freedesktop/DBus",
                                      "org.freedesktop.DBus", "GetConnectionUnixUser", on_sender_user, w, "s", sender);
         if (r < 0) {
@@ -250,6 +255,33 @@ static int method_reload(sd_bus_message *call, void *userdata, sd_bus_error *err
                 return r;
         }
         return 1;
+}
+
+static int method_reload(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        return take_call(userdata, call, BUS_RELOAD, 0, error);
+}
+
+static int method_reload_confirm(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        uint64_t seconds;
+        int r = sd_bus_message_read(call, "t", &seconds);
+
+        if (r < 0)
+                return r;
+        if (seconds == 0 || seconds > CONFIRM_MAX)
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "the time to confirm must be 1 to %d seconds", CONFIRM_MAX);
+        return take_call(userdata, call, BUS_RELOAD, seconds, error);
+}
+
+static int method_confirm(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        return take_call(userdata, call, BUS_CONFIRM, 0, error);
+}
+
+static int method_undo(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        return take_call(userdata, call, BUS_UNDO, 0, error);
 }
 
 static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -265,6 +297,9 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Status", "", "a{sv}", method_status, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Reload", "", "stsa" BUS_FINDING, method_reload, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("ReloadConfirm", "t", "stsa" BUS_FINDING, method_reload_confirm, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Confirm", "", "stsa" BUS_FINDING, method_confirm, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Undo", "", "stsa" BUS_FINDING, method_undo, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Violations", "ts", "tuaa{sv}", method_violations, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_SIGNAL("Violation", "a{sv}", 0),
         SD_BUS_SIGNAL("ReloadEnded", "sts", 0),

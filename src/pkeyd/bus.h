@@ -8,15 +8,18 @@
  *     properties      what the daemon does and knows, with PropertiesChanged
  *     Status          method: all properties at once
  *     Reload          method: as SIGHUP; answers with the outcome and the findings when the reload has ended; root only
+ *     ReloadConfirm   method: the same, and the change is undone after so many seconds, unless it is confirmed
+ *     Confirm         method: it stays; answers when that is stored; root only
+ *     Undo            method: back to the generation before; answers as Reload; root only
  *     Violations      method: the records of the violation table
  *     Violation       signal: one for each journal entry about violations
  *     ReloadEnded     signal: after any reload, by D-Bus or by SIGHUP
  *
- * All users may read. Whether a caller may Reload is checked twice: by the bus (systemd/org.pkeyd1.conf), and here by the
+ * All users may read. Whether a caller may change something is checked twice: by the bus (systemd/org.pkeyd1.conf), and here by the
  * sender's user, because that file may not be installed.
  *
  * Nothing here blocks: connecting to the bus, requesting the name and looking up a sender's user are asynchronous.
- * Nothing here grows without bound: at most BUS_MAX_WAITERS callers of Reload wait, an answer has at most BUS_MAX_FINDINGS
+ * Nothing here grows without bound: at most BUS_MAX_WAITERS such callers wait, an answer has at most BUS_MAX_FINDINGS
  * findings, Violations has bounds of its own (bus_violations.h), and while the bus does not take messages no more are queued.
  * Without a bus the daemon goes on; it logs that once, and tries again at growing intervals.
  */
@@ -32,9 +35,18 @@
 
 struct bus;
 
+enum bus_request_kind { BUS_RELOAD, BUS_CONFIRM, BUS_UNDO };
+
+/* What an authorized caller asks for. bus_answer() with this number answers it. */
+struct bus_request {
+        enum bus_request_kind kind;
+        uint64_t number;
+        uint64_t confirm_for; /* of BUS_RELOAD: seconds; 0: the change stays */
+        struct origin by;
+};
+
 struct bus_handlers {
-        /* An authorized caller requests a reload. bus_answer() with this number answers it. */
-        void (*reload)(uint64_t request, void *userdata);
+        void (*asked)(const struct bus_request *q, void *userdata);
         void *userdata;
 };
 

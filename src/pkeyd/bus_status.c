@@ -99,6 +99,8 @@ static void fill(struct bus_status *s, const struct control_status *c, const str
                 .policy_file = policy_file,
                 .reloading = c->reload_pending,
                 .generation = g ? g->number : 0,
+                .confirm_until = g && generation_waits(&g->facts) ? g->facts.confirm_until * USEC_PER_SEC : 0,
+                .undone = g && g->is_off_file ? g->facts.undoes : 0,
                 .partitions = g ? g->policy->n_partitions : 0,
                 .file_errors = (uint32_t) c->n_file_errors,
                 .ports_managed = c->ports.managed,

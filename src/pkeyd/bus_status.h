@@ -15,6 +15,8 @@
         X(StatusText, "s", text)                                                                                       \
         X(Reloading, "b", reloading)                                                                                   \
         X(Generation, "t", generation)                                                                                 \
+        X(ConfirmUntil, "t", confirm_until)                                                                            \
+        X(Undone, "t", undone)                                                                                         \
         X(Partitions, "u", partitions)                                                                                 \
         X(Role, "s", role)                                                                                             \
         X(Writing, "b", writing)                                                                                       \
@@ -39,7 +41,7 @@
 struct bus_status {
         const char *version, *state, *text, *mode, *role, *policy_file, *notices, *frozen, *held;
         int reloading, writing;
-        uint64_t generation, last_success, violations_total, violations_since;
+        uint64_t generation, confirm_until, undone, last_success, violations_total, violations_since;
         uint32_t partitions, file_errors, ports_managed, ports_right, ports_differ, ports_unreachable, links_silent,
                 ports_frozen, held_bases;
         char text_buffer[CONTROL_TEXT_MAX], frozen_buffer[4096], held_buffer[4096]; /* `text`, `frozen` and `held` point to these */

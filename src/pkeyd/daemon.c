@@ -113,6 +113,47 @@ static void signal_opensm(struct arena *a, const struct control_action *action, 
         ret->opensm.why = why ?: "out of memory";
 }
 
+/* Refuses settings that name a port which this host does not have: with them no daemon could reach the fabric. */
+static int check_port(struct daemon *d, const struct generation *g, struct findings *findings)
+{
+        const struct settings *now = control_get_status(d->control)->wanted->settings, *s = g->settings;
+        struct local_port lp;
+
+        if ((s->port == now->port && strcmp(s->ca ?: "", now->ca ?: "") == 0) ||
+            local_port_find(s->ca, s->port, &lp) != -ENODEV)
+                return 0;
+        (void) findings_add(findings, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL, "this host has no InfiniBand port %s/%u",
+                            s->ca ? s->ca : "(any)", s->port);
+        return -EBADMSG;
+}
+
+/* The event borrows the findings, which are in the arena. */
+static void make_candidate(int r, struct generation *g, struct findings *findings, uint64_t request, struct control_event *ret)
+{
+        findings->out_of_memory |= r == -ENOMEM;
+        ret->kind = CONTROL_EVENT_CANDIDATE;
+        ret->candidate = (struct control_candidate) {
+                .generation = r == 0 ? g : generation_unref(g), .findings = findings, .request = request,
+        };
+}
+
+static void load_undo_candidate(struct daemon *d, struct arena *a, const struct control_undo *undo, struct control_event *ret)
+{
+        static const struct findings no_memory = { .out_of_memory = true };
+        struct findings *findings = arena_new_object(a, struct findings);
+        struct generation *g = NULL;
+        int r = -ENOMEM;
+
+        ret->kind = CONTROL_EVENT_CANDIDATE;
+        ret->candidate = (struct control_candidate) { .findings = &no_memory, .request = undo->request };
+        if (findings) {
+                findings_init(findings, a);
+                r = load_undo(d->options, &d->state, undo, findings, &g) ?: check_port(d, g, findings);
+                make_candidate(r, g, findings, undo->request, ret);
+        }
+        ret->candidate.is_undo = true;
+}
+
 /* True: *ret is the event that answers the action; its bytes are in the arena. False: no event follows now. */
 static bool run_action(struct daemon *d, struct arena *a, const struct control_action *action, struct control_event *ret)
 {
@@ -147,6 +188,9 @@ static bool run_action(struct daemon *d, struct arena *a, const struct control_a
                 return true;
         case CONTROL_SIGNAL_OPENSM:
                 signal_opensm(a, action, ret);
+                return true;
+        case CONTROL_LOAD_UNDO:
+                load_undo_candidate(d, a, action->undo, ret);
                 return true;
         case CONTROL_ABANDON_STAGE:
                 port_session_abandon(d->port.session);
@@ -221,28 +265,12 @@ static void on_verbs(const struct verbs_event *event, void *userdata)
         feed(userdata, &(struct control_event) { .kind = CONTROL_EVENT_VERBS, .verbs = *event });
 }
 
-/* Refuses settings that name a port which this host does not have: with them no daemon could reach the fabric. */
-static int check_port(struct daemon *d, const struct generation *g, struct findings *findings)
-{
-        const struct settings *now = control_get_status(d->control)->wanted->settings, *s = g->settings;
-        struct local_port lp;
-
-        if ((s->port == now->port && strcmp(s->ca ?: "", now->ca ?: "") == 0) ||
-            local_port_find(s->ca, s->port, &lp) != -ENODEV)
-                return 0;
-        (void) findings_add(findings, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL, "this host has no InfiniBand port %s/%u",
-                            s->ca ? s->ca : "(any)", s->port);
-        return -EBADMSG;
-}
-
-/* request: the number of a caller on the bus; 0: none. */
-static void reload(uint64_t request, void *userdata)
+static void reload(struct daemon *d, const struct origin *by, uint64_t confirm_for, uint64_t request)
 {
         _cleanup_arena_ struct arena *a = arena_new();
         _cleanup_findings_ struct findings findings = {};
-        _cleanup_generation_ struct generation *g = NULL;
-        struct control_event event = { .kind = CONTROL_EVENT_CANDIDATE };
-        struct daemon *d = userdata;
+        struct generation *g = NULL;
+        struct control_event event = {};
         int r = -ENOMEM;
 
         if (control_get_status(d->control)->stopping)
@@ -250,13 +278,14 @@ static void reload(uint64_t request, void *userdata)
         notify_reloading(d->notify);
         findings_init(&findings, a);
         if (a)
-                r = load_generation(d->options, &findings, &g);
+                r = load_generation(d->options, NULL, &findings, &g);
         if (r == 0)
                 r = check_port(d, g, &findings);
-        findings.out_of_memory |= r == -ENOMEM;
-        event.candidate = (struct control_candidate) {
-                .generation = r == 0 ? STEAL(g) : NULL, .findings = &findings, .request = request,
-        };
+        if (r == 0) {
+                g->facts.origin = *by;
+                g->facts.confirm_for = confirm_for;
+        }
+        make_candidate(r, g, &findings, request, &event);
         feed(d, &event);
 }
 
@@ -264,7 +293,7 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si,
 {
         (void) source;
         (void) si;
-        reload(0, userdata);
+        reload(userdata, &(struct origin) { .kind = ORIGIN_SIGNAL }, 0, 0);
         return 0;
 }
 
@@ -282,6 +311,25 @@ static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, v
 }
 
 /* --- handlers for the parts --------------------------------------------------------------------------------------- */
+
+static void on_asked(const struct bus_request *q, void *userdata)
+{
+        struct daemon *d = userdata;
+        struct control_event event = { .asked = { .by = q->by, .request = q->number } };
+
+        switch (q->kind) {
+        case BUS_RELOAD:
+                reload(d, &q->by, q->confirm_for, q->number);
+                return;
+        case BUS_CONFIRM:
+                event.kind = CONTROL_EVENT_CONFIRM;
+                break;
+        case BUS_UNDO:
+                event.kind = CONTROL_EVENT_UNDO;
+                break;
+        }
+        feed(d, &event);
+}
 
 static void on_reported(const struct violation_item *item, void *userdata)
 {
@@ -329,7 +377,7 @@ static int add_sources(struct daemon *d)
 static int add_parts(struct daemon *d)
 {
         const struct monitor_handlers of_monitor = { .reported = on_reported, .counted = on_counted, .userdata = d };
-        const struct bus_handlers of_bus = { .reload = reload, .userdata = d };
+        const struct bus_handlers of_bus = { .asked = on_asked, .userdata = d };
         int r = verbs_host_new(d->event, on_verbs, d, &d->verbs) ?: notify_new(d->event, d->control, &d->notify) ?:
                 metrics_file_new(d->event, d->control, &d->journal, collect_metrics, d, &d->metrics) ?:
                 monitor_new(d->event, d->control, d->verbs, &d->journal, &of_monitor, &d->monitor);
@@ -366,7 +414,10 @@ static int start(struct daemon *d)
         _cleanup_findings_ struct findings findings = {}, ignored = {};
         struct control_event event = { .kind = CONTROL_EVENT_START };
         struct generation *in_force = NULL, *candidate = NULL;
+        struct stored_files undone = {};
+        struct load_from from = {};
         struct remembered *m;
+        bool is_off;
         int r;
 
         findings_init(&findings, a);
@@ -376,8 +427,14 @@ static int start(struct daemon *d)
                 return r;
         log_state_reports(d);
         if (m->policy)
-                (void) load_remembered(d->options, m->policy, m->n_policy, m->generation, &ignored, &in_force);
-        findings.out_of_memory |= load_generation(d->options, &findings, &candidate) == -ENOMEM;
+                (void) load_in_force(d->options, &d->state, &m->files, &ignored, &in_force);
+        is_off = in_force && load_off_files(d->options, &d->state, a, &m->files, &undone, &from);
+        findings.out_of_memory |= load_generation(d->options, &from, &findings, &candidate) == -ENOMEM;
+        stored_files_done(&undone);
+        if (in_force)
+                in_force->is_off_file = is_off;
+        if (candidate)
+                candidate->facts.origin.kind = ORIGIN_START;
         event.start = (struct control_start) {
                 .remembered = m, .in_force = in_force, .candidate = candidate, .findings = &findings,
         };

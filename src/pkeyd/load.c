@@ -2,12 +2,11 @@
 #include "pkeyd/load.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "shell/file.h"
 #include "shell/secret.h"
-
-#define MAX_SETTINGS_SIZE (1u << 20)
 
 /* Options take precedence over the file. */
 static int override_settings(struct generation *g, const struct options *o)
@@ -29,21 +28,34 @@ static int load_file(struct generation *g, const char *path, size_t max,
         return file_read_found(g->arena, path, max, findings, &bytes, &n) ?: read(g, path, bytes, n, findings);
 }
 
-/* The default file may be absent, a file that --config names may not. */
-static int load_settings_file(struct generation *g, const struct options *o, struct findings *findings)
+/* A file of a stored generation. */
+static int load_stored(struct generation *g, const struct text *bytes, const char *name,
+                       int (*read)(struct generation *g, const char *name, const char *bytes, size_t n, struct findings *findings),
+                       struct findings *findings)
 {
-        int r;
+        const char *copy = arena_strndup(g->arena, bytes->bytes ?: "", bytes->n);
 
-        if (!o->config_named && access(o->config_file, F_OK) < 0 && errno == ENOENT)
-                return override_settings(g, o);
-        r = load_file(g, o->config_file, MAX_SETTINGS_SIZE, generation_read_settings, findings);
+        return copy ? read(g, name, copy, bytes->n, findings) : -ENOMEM;
+}
+
+/* The default file may be absent, a file that --config names may not. */
+static int load_settings_file(struct generation *g, const struct options *o, const struct load_from *from,
+                              struct findings *findings)
+{
+        int r = 0;
+
+        if (from->settings)
+                r = load_stored(g, &from->settings->settings, "(pkeyd.yaml of an older generation)", generation_read_settings,
+                                findings);
+        else if (o->config_named || access(o->config_file, F_OK) == 0 || errno != ENOENT)
+                r = load_file(g, o->config_file, SETTINGS_MAX_FILE_SIZE, generation_read_settings, findings);
         return r < 0 ? r : override_settings(g, o);
 }
 
 /* The settings, and the secrets that they name. */
-static int load_settings(struct generation *g, const struct options *o, struct findings *findings)
+static int load_settings(struct generation *g, const struct options *o, const struct load_from *from, struct findings *findings)
 {
-        int r = load_settings_file(g, o, findings), r_m_keys, r_sm_key;
+        int r = load_settings_file(g, o, from, findings), r_m_keys, r_sm_key;
 
         if (r < 0)
                 return r;
@@ -53,16 +65,24 @@ static int load_settings(struct generation *g, const struct options *o, struct f
         return r_m_keys < 0 ? r_m_keys : r_sm_key;
 }
 
-int load_generation(const struct options *o, struct findings *findings, struct generation **ret)
+static int load_policy(struct generation *g, const struct options *o, const struct load_from *from, struct findings *findings)
 {
+        if (from->policy)
+                return load_stored(g, &from->policy->policy, "(last policy in force)", generation_read_policy, findings);
+        return load_file(g, o->policy_file, POLICY_MAX_FILE_SIZE, generation_read_policy, findings);
+}
+
+int load_generation(const struct options *o, const struct load_from *from, struct findings *findings, struct generation **ret)
+{
+        static const struct load_from files = {};
         _cleanup_generation_ struct generation *g = generation_new();
         int r, r_policy;
 
         if (!g)
                 return -ENOMEM;
         /* both, even if the first has errors, to report all errors at once */
-        r = load_settings(g, o, findings);
-        r_policy = load_file(g, o->policy_file, POLICY_MAX_FILE_SIZE, generation_read_policy, findings);
+        r = load_settings(g, o, from ?: &files, findings);
+        r_policy = load_policy(g, o, from ?: &files, findings);
         if (r == -ENOMEM || r_policy == -ENOMEM || findings->out_of_memory)
                 return -ENOMEM;
         if (r < 0 || r_policy < 0)
@@ -71,19 +91,87 @@ int load_generation(const struct options *o, struct findings *findings, struct g
         return 0;
 }
 
-int load_remembered(const struct options *o, const char *policy, size_t n, uint64_t number, struct findings *findings,
-                    struct generation **ret)
-{
-        _cleanup_generation_ struct generation *g = generation_new();
-        const char *copy;
-        int r;
+/* --- from the store ------------------------------------------------------------------------------------------------- */
 
-        if (!g)
-                return -ENOMEM;
-        g->number = number;
-        copy = arena_strndup(g->arena, policy, n);
-        r = copy ? load_settings(g, o, findings) : -ENOMEM;
-        r = r ?: generation_read_policy(g, "(last policy in force)", copy, n, findings);
+/* Without a layout an undo chooses other indexes, and is an undo all the same. */
+static int add_layout(struct generation *g, struct state *s)
+{
+        struct layout *layout;
+        int r = g->facts.undoes > 0 ? state_read_layout(s, g->arena, g->facts.restores, &layout) : -ENOENT;
+
+        if (r == 0)
+                g->layout = layout;
+        return r == -ENOMEM ? r : 0;
+}
+
+int load_in_force(const struct options *o, struct state *s, const struct stored_files *files, struct findings *findings,
+                  struct generation **ret)
+{
+        const struct generation was = { .number = files->number, .facts = files->facts };
+        const struct load_from from = { .policy = files };
+        _cleanup_generation_ struct generation *g = NULL;
+        int r = load_generation(o, &from, findings, &g);
+
+        if (r < 0)
+                return r;
+        generation_continue(g, &was);
+        r = add_layout(g, s);
+        if (r < 0)
+                return r;
+        *ret = STEAL(g);
+        return 0;
+}
+
+static bool is_file(struct arena *a, const char *path, size_t max, const struct text *bytes)
+{
+        const char *now;
+        size_t n;
+
+        return file_read(a, path, max, &now, &n) == 0 && n == bytes->n && (n == 0 || memcmp(now, bytes->bytes, n) == 0);
+}
+
+bool load_off_files(const struct options *o, struct state *s, struct arena *a, const struct stored_files *in_force,
+                    struct stored_files *undone, struct load_from *ret)
+{
+        *ret = (struct load_from) {};
+        if (in_force->facts.undoes == 0 || state_read_generation(s, a, in_force->facts.undoes, undone) < 0)
+                return false;
+        if (is_file(a, o->policy_file, POLICY_MAX_FILE_SIZE, &undone->policy) &&
+            !is_file(a, o->policy_file, POLICY_MAX_FILE_SIZE, &in_force->policy))
+                ret->policy = in_force;
+        if (undone->has_settings && in_force->has_settings &&
+            is_file(a, o->config_file, SETTINGS_MAX_FILE_SIZE, &undone->settings) &&
+            !is_file(a, o->config_file, SETTINGS_MAX_FILE_SIZE, &in_force->settings))
+                ret->settings = in_force;
+        return ret->policy || ret->settings;
+}
+
+static int complain(struct findings *findings, uint64_t number, int r)
+{
+        if (r == -ENOMEM)
+                return r;
+        return findings_error(findings, FINDING_HOST_STATE_DIR, "pkeyctl history lists the generations of state.db",
+                              "generation %" PRIu64 " cannot be read from state.db: %s", number,
+                              r == -ENOENT ? "it has no such generation" : r == -EBADMSG ? "its records are damaged" : strerror(-r));
+}
+
+int load_undo(const struct options *o, struct state *s, const struct control_undo *undo, struct findings *findings,
+              struct generation **ret)
+{
+        _cleanup_generation_ struct generation *g = NULL;
+        struct stored_files files;
+        struct load_from from;
+        int r = state_read_generation(s, findings->arena, undo->number, &files);
+
+        if (r < 0)
+                return complain(findings, undo->number, r);
+        from = (struct load_from) { .policy = &files, .settings = files.has_settings ? &files : NULL };
+        r = load_generation(o, &from, findings, &g);
+        stored_files_done(&files);
+        if (r < 0)
+                return r;
+        g->facts = (struct generation_facts) { .origin = undo->by, .undoes = undo->undoes, .restores = undo->number };
+        r = add_layout(g, s);
         if (r < 0)
                 return r;
         *ret = STEAL(g);

@@ -3,12 +3,28 @@
 
 /* Loads both files, and the secrets that the settings name, as a generation. */
 
-#include "generation/generation.h"
 #include "pkeyd/pkeyd_options.h"
+#include "shell/state.h"
 
-/* Appends the findings about both files. Returns 0, -EBADMSG, -ENOMEM; *ret is owned and has number 0. */
-int load_generation(const struct options *o, struct findings *findings, struct generation **ret);
+/* Files that are taken from a stored generation (borrowed); NULL: as they are on the disk now. */
+struct load_from {
+        const struct stored_files *policy, *settings;
+};
 
-/* The same with the policy of these bytes (copied), which was in force with this number, instead of the policy file. */
-int load_remembered(const struct options *o, const char *policy, size_t n, uint64_t number, struct findings *findings,
-                    struct generation **ret);
+/* Appends the findings about both files. Returns 0, -EBADMSG, -ENOMEM; *ret is owned and has number 0. from: NULL: both files. */
+int load_generation(const struct options *o, const struct load_from *from, struct findings *findings, struct generation **ret);
+
+/* The generation that was in force when pkeyd last ran, with its number, facts and layout. Its settings are those of the file,
+ * which may have been edited since. Returns as load_generation(). */
+int load_in_force(const struct options *o, struct state *s, const struct stored_files *files, struct findings *findings,
+                  struct generation **ret);
+
+/* A file that an undo put out of force is not loaded at the start: if the files are still those of the generation that the one in
+ * force undoes, *ret says what to load in their place. `undone` is filled, and to be freed with stored_files_done(). Returns true
+ * if there is such a file. */
+bool load_off_files(const struct options *o, struct state *s, struct arena *a, const struct stored_files *in_force,
+                    struct stored_files *undone, struct load_from *ret);
+
+/* What control asks for with CONTROL_LOAD_UNDO. Returns as load_generation(). */
+int load_undo(const struct options *o, struct state *s, const struct control_undo *undo, struct findings *findings,
+              struct generation **ret);

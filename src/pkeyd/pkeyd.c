@@ -55,7 +55,7 @@ static int check_files(const struct options *o)
         int r;
 
         findings_init(&findings, a);
-        r = a ? load_generation(o, &findings, &g) : -ENOMEM;
+        r = a ? load_generation(o, NULL, &findings, &g) : -ENOMEM;
         if (r == 0)
                 r = check_opensm(a, g, &findings);
         if (r == -ENOMEM || findings_print(stderr, &findings, FINDING_NOTE) < 0) {

@@ -280,7 +280,7 @@ static void place_of_turn(struct port_plan *pp, uint32_t turn, bool at_index0)
         }
 }
 
-/* The index of this entry in the layout, if it can go there: of exactly this one, or else of the other one of its base. -1: none. */
+/* The index of this entry in the layout, or else of the other one of its base, if it can go there. -1: none. */
 static int layout_index(const struct port_plan *pp, struct p_key key)
 {
         uint16_t n = MIN(pp->layout->n, pp->capacity);

@@ -1,34 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "records/stored_records.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-#include "util/json.h"
+#include "records/record_json.h"
 #include "util/vector.h"
-
-#define NUMBER_DIGITS  20
-#define PART_DIGITS    2
-#define GENERATION_KEY RECORDS_GENERATION "%020" PRIu64
-#define PART_KEY       GENERATION_KEY "/policy/%02u"
-
-/* Takes the object; NULL: memory is out. */
-static void put_object(struct store_transaction *t, const char *key, json_t *object)
-{
-        _cleanup_free_ char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
-
-        json_decref(object);
-        if (text)
-                store_put(t, key, text, strlen(text));
-        else
-                t->error = t->error ?: -ENOMEM;
-}
-
-static json_t *guid_to_json(struct guid guid)
-{
-        return json_sprintf("0x%016" PRIx64, guid.v);
-}
 
 /* --- freed indexes ------------------------------------------------------------------------------------------------ */
 
@@ -45,7 +22,7 @@ static json_t *indexes_to_json(const struct index_port *port, const struct freed
         for (size_t i = n - MIN(n, (size_t) RECORDS_MAX_FREED); i < n; i++)
                 if (json_array_append_new(list, freed_to_json(&freed[i])) < 0)
                         return NULL;
-        return json_pack("{s:o, s:i, s:O}", "node", guid_to_json(port->node_guid), "port", port->number, "freed", list);
+        return json_pack("{s:o, s:i, s:O}", "node", record_guid(port->node_guid), "port", port->number, "freed", list);
 }
 
 void records_put_indexes(struct store_transaction *t, const struct index_memory *m)
@@ -60,7 +37,7 @@ void records_put_indexes(struct store_transaction *t, const struct index_memory 
                 freed = index_memory_get(m, ports[i].node_guid, ports[i].number, &n);
                 (void) snprintf(key, sizeof(key), RECORDS_INDEX_KEY, ports[i].node_guid.v, ports[i].number);
                 if (n > 0)
-                        put_object(t, key, indexes_to_json(&ports[i], freed, n));
+                        record_put_object(t, key, indexes_to_json(&ports[i], freed, n));
                 else
                         store_delete(t, key);
         }
@@ -118,9 +95,9 @@ static int restore_indexes(struct index_memory *m, const char *key, const json_t
 
 static json_t *known_to_json(const struct known_port *p)
 {
-        return json_pack("{s:o, s:i, s:o, s:i, s:s, s:o, s:i, s:I, s:I}", "node", guid_to_json(p->node_guid), "port", p->number,
-                         "port_guid", guid_to_json(p->port_guid), "type", (int) p->type, "description", p->description,
-                         "switch", guid_to_json(p->switch_guid), "switch_port", p->switch_port, "seen", (json_int_t) p->seen,
+        return json_pack("{s:o, s:i, s:o, s:i, s:s, s:o, s:i, s:I, s:I}", "node", record_guid(p->node_guid), "port", p->number,
+                         "port_guid", record_guid(p->port_guid), "type", (int) p->type, "description", p->description,
+                         "switch", record_guid(p->switch_guid), "switch_port", p->switch_port, "seen", (json_int_t) p->seen,
                          "absent", (json_int_t) (p->absent / USEC_PER_SEC));
 }
 
@@ -137,7 +114,7 @@ void records_put_known(struct store_transaction *t, const struct known *k)
                 if (k->ports[i].is_stored)
                         continue;
                 (void) snprintf(key, sizeof(key), RECORDS_KNOWN_KEY, k->ports[i].port_guid.v);
-                put_object(t, key, known_to_json(&k->ports[i]));
+                record_put_object(t, key, known_to_json(&k->ports[i]));
         }
 }
 
@@ -203,108 +180,7 @@ bool records_peek_known(const void *value, size_t n, char ret_description[SUBNET
         return p && p < end && *p == '"';
 }
 
-/* --- generations to the store ------------------------------------------------------------------------------------- */
-
-void generation_history_done(struct generation_history *h)
-{
-        free(h->items);
-        *h = (struct generation_history) {};
-}
-
-/* The last item, which is of this number; added if necessary. */
-static struct stored_generation *history_add(struct generation_history *h, uint64_t number)
-{
-        if (h->n > 0 && h->items[h->n - 1].number == number)
-                return &h->items[h->n - 1];
-        if (VECTOR_GROW(NULL, h->items, h->n, h->allocated) < 0)
-                return NULL;
-        h->items[h->n] = (struct stored_generation) { .number = number };
-        return &h->items[h->n++];
-}
-
-/* How many to delete, so that there is room for one more. */
-static size_t n_surplus(const struct generation_history *h)
-{
-        return h->n < RECORDS_MAX_GENERATIONS ? 0 : h->n - RECORDS_MAX_GENERATIONS + 1;
-}
-
-static unsigned n_parts_of(const struct generation *g)
-{
-        return (unsigned) ((g->n_policy_bytes + STORE_VALUE_MAX - 1) / STORE_VALUE_MAX);
-}
-
-static void delete_generation(struct store_transaction *t, const struct stored_generation *g)
-{
-        char key[STORE_KEY_MAX + 1];
-
-        (void) snprintf(key, sizeof(key), GENERATION_KEY, g->number);
-        store_delete(t, key);
-        for (unsigned i = 0; i < g->n_parts; i++) {
-                (void) snprintf(key, sizeof(key), PART_KEY, g->number, i);
-                store_delete(t, key);
-        }
-}
-
-void records_put_generation(struct store_transaction *t, const struct generation_history *h, const struct generation *g,
-                            uint64_t wall)
-{
-        char key[STORE_KEY_MAX + 1];
-
-        assert(g->number > 0 && g->n_policy_bytes <= POLICY_MAX_FILE_SIZE);
-        for (size_t i = 0; i < n_surplus(h); i++)
-                delete_generation(t, &h->items[i]);
-        (void) snprintf(key, sizeof(key), GENERATION_KEY, g->number);
-        put_object(t, key, json_pack("{s:I, s:I, s:I}", "number", (json_int_t) g->number, "time", (json_int_t) wall,
-                                     "policy_size", (json_int_t) g->n_policy_bytes));
-        for (unsigned i = 0; i < n_parts_of(g); i++) {
-                size_t at = i * STORE_VALUE_MAX;
-
-                (void) snprintf(key, sizeof(key), PART_KEY, g->number, i);
-                store_put(t, key, g->policy_bytes + at, MIN(g->n_policy_bytes - at, STORE_VALUE_MAX));
-        }
-}
-
-void generation_history_stored(struct generation_history *h, const struct generation *g)
-{
-        size_t surplus = n_surplus(h);
-        struct stored_generation *item;
-
-        if (surplus > 0)
-                memmove(h->items, h->items + surplus, (h->n -= surplus) * sizeof(*h->items));
-        item = history_add(h, g->number);
-        if (item) /* else it is deleted later than necessary */
-                item->n_parts = n_parts_of(g);
-}
-
-/* --- generations from the store ----------------------------------------------------------------------------------- */
-
-/* Exactly n digits. */
-static bool read_digits(const char *text, size_t n, uint64_t *ret)
-{
-        uint64_t v = 0;
-
-        for (size_t i = 0; i < n; i++)
-                if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(v, (uint64_t) 10, &v) ||
-                    __builtin_add_overflow(v, (uint64_t) (text[i] - '0'), &v))
-                        return false;
-        *ret = v;
-        return true;
-}
-
-static bool read_generation_key(const char *key, uint64_t *ret_number, bool *ret_is_part, uint64_t *ret_part)
-{
-        static const char between[] = "/policy/";
-        const char *rest = key + strlen(RECORDS_GENERATION);
-
-        if (!read_digits(rest, NUMBER_DIGITS, ret_number) || *ret_number == 0 || *ret_number > INT64_MAX)
-                return false;
-        rest += NUMBER_DIGITS;
-        *ret_is_part = *rest != '\0';
-        if (!*ret_is_part)
-                return true;
-        return strncmp(rest, between, strlen(between)) == 0 && read_digits(rest + strlen(between), PART_DIGITS, ret_part) &&
-               rest[strlen(between) + PART_DIGITS] == '\0';
-}
+/* --- generations --------------------------------------------------------------------------------------------------- */
 
 static void count_damaged(struct remembered *r, const char *key)
 {
@@ -315,80 +191,52 @@ static void count_damaged(struct remembered *r, const char *key)
 /* Ends the generation before, which is damaged if it does not have all its bytes. */
 static void begin_generation(struct remembered *r, uint64_t number)
 {
+        struct stored_files *f = &r->files;
+        bool was_damaged = f->is_damaged;
         char key[STORE_KEY_MAX + 1];
 
-        if (number == r->filling.number)
+        if (number == f->number)
                 return;
-        if (!r->filling.damaged && r->filling.bytes.n != r->filling.size) {
-                (void) snprintf(key, sizeof(key), GENERATION_KEY, r->filling.number);
+        if (f->number > 0 && !stored_files_end(f) && !was_damaged) {
+                (void) snprintf(key, sizeof(key), RECORDS_GENERATION_KEY, f->number);
                 count_damaged(r, key);
-                r->filling.damaged = true;
         }
-        if (number < r->filling.number)
-                return;
-        text_done(&r->filling.bytes);
-        r->filling.number = number;
-        r->filling.size = 0;
-        r->filling.n_parts = 0;
-        r->filling.damaged = true; /* until its header was read */
-}
-
-static int restore_header(struct remembered *r, uint64_t number, const void *value, size_t n)
-{
-        _cleanup_json_ json_t *o = json_loadb(value, n, JSON_REJECT_DUPLICATES, NULL);
-        json_int_t its_number, time, size;
-
-        if (!json_member_number(o, "number", (json_int_t) number, (json_int_t) number, &its_number) ||
-            !json_member_number(o, "time", 0, INT64_MAX, &time) ||
-            !json_member_number(o, "policy_size", 0, POLICY_MAX_FILE_SIZE, &size))
-                return -EBADMSG;
-        r->filling.size = (size_t) size;
-        r->filling.damaged = false;
-        return 0;
-}
-
-static int restore_part(struct remembered *r, uint64_t part, const void *value, size_t n)
-{
-        if (!value || r->filling.damaged || part != r->filling.n_parts || n > r->filling.size - r->filling.bytes.n)
-                return -EBADMSG;
-        text_add_n(&r->filling.bytes, value, n);
-        r->filling.n_parts++;
-        return r->filling.bytes.failed ? -ENOMEM : 0;
+        if (number > f->number)
+                stored_files_begin(f, number);
 }
 
 static int restore_generation(struct remembered *r, const char *key, const void *value, size_t n)
 {
         struct stored_generation *stored;
-        uint64_t number, part = 0;
-        bool is_part;
+        struct generation_key k;
         int e;
 
-        if (!read_generation_key(key, &number, &is_part, &part)) {
+        if (!generation_key_read(key, &k)) {
                 r->in_doubt = true;
                 return -EBADMSG;
         }
-        stored = history_add(&r->history, number);
+        if (k.number < r->files.number) /* out of order */
+                return -EBADMSG;
+        stored = generation_history_note(&r->history, &k);
         if (!stored)
                 return -ENOMEM;
-        if (is_part)
-                stored->n_parts = (unsigned) part + 1;
-        begin_generation(r, number);
-        if (number != r->filling.number)
-                return -EBADMSG;
-        e = is_part ? restore_part(r, part, value, n) : restore_header(r, number, value, n);
-        r->filling.damaged |= e < 0;
+        begin_generation(r, k.number);
+        e = stored_files_read(&r->files, r->arena, &k, value, n);
+        stored->time = r->files.facts.time;
         return e;
 }
 
 void remembered_end(struct remembered *r)
 {
+        const struct stored_files *f = &r->files;
+
         knowledge_restored(r->knowledge);
         begin_generation(r, 0);
-        r->generation = r->filling.number;
-        if (r->generation == 0 || r->filling.damaged || r->in_doubt)
+        r->generation = f->number;
+        if (r->generation == 0 || f->is_damaged || r->in_doubt)
                 return;
-        r->policy = r->filling.bytes.bytes ?: "";
-        r->n_policy = r->filling.bytes.n;
+        r->policy = f->policy.bytes ?: "";
+        r->n_policy = f->policy.n;
 }
 
 /* --- all records -------------------------------------------------------------------------------------------------- */
@@ -410,8 +258,9 @@ struct remembered *remembered_free(struct remembered *r)
 {
         if (!r)
                 return NULL;
-        text_done(&r->filling.bytes);
+        stored_files_done(&r->files);
         generation_history_done(&r->history);
+        before_records_done(&r->before);
         known_done(&r->known);
         (void) index_memory_free(r->indexes);
         (void) knowledge_free(r->knowledge);
@@ -449,6 +298,8 @@ int remembered_restore(struct remembered *r, const char *key, const void *value,
                 e = knowledge_restore(r->knowledge, r->boot, key, value, n);
         else if (begins_with(key, RECORDS_GENERATION))
                 e = restore_generation(r, key, value, n);
+        else if (begins_with(key, RECORDS_BEFORE))
+                e = before_records_restore(&r->before, key);
         else
                 e = restore_object(r, key, value, n);
         if (e == -ENOMEM)

@@ -13,8 +13,8 @@
  *                                    names hosts that are down, {"node", "port", "port_guid", "type", "description", "switch",
  *                                    "switch_port", "seen", "absent"}; type: 1 channel adapter, 2 switch, 3 router; absent: for
  *                                    how many seconds, rounded to hours, counting only the time in which pkeyd ran and swept
- *     generation/NUMBER              a policy that came into force, {"number", "time", "policy_size"}; NUMBER has 20 digits
- *     generation/NUMBER/policy/PART  its bytes, in parts of STORE_VALUE_MAX; PART has two digits
+ *     generation/...                 policies that came into force (records/generation_records.h)
+ *     before/...                     tables as they were before a generation wrote them (records/layout_records.h)
  *
  * Times are seconds since 1970, P_Keys and GUIDs in hex. The highest generation is in force.
  *
@@ -27,36 +27,22 @@
  * belongs to the highest generation, no policy is known to be in force.
  */
 
-#include "generation/generation.h"
 #include "knowledge/memory.h"
 #include "plan/index_memory.h"
+#include "records/generation_records.h"
+#include "records/layout_records.h"
 #include "store/store.h"
 #include "subnet/known.h"
-#include "util/text.h"
 
-#define RECORDS_INDEX      "index/"
-#define RECORDS_KNOWN      "known/"
-#define RECORDS_GENERATION "generation/"
+#define RECORDS_INDEX "index/"
+#define RECORDS_KNOWN "known/"
 
 /* Formats: of a node GUID and a port number; of a port GUID. */
 #define RECORDS_INDEX_KEY RECORDS_INDEX "0x%016" PRIx64 "/%u"
 #define RECORDS_KNOWN_KEY RECORDS_KNOWN "0x%016" PRIx64
 
-/* Of more generations the oldest are deleted. */
-#define RECORDS_MAX_GENERATIONS 100
-
 /* Of more freed indexes of a port those that were freed last are stored, so that no value is too large. */
 #define RECORDS_MAX_FREED 8192
-
-/* --- generations in the store ------------------------------------------------------------------------------------- */
-
-struct generation_history {
-        struct stored_generation {
-                uint64_t number;
-                unsigned n_parts;       /* of its policy */
-        } *items;                       /* malloc'ed, ascending */
-        size_t n, allocated;
-};
 
 /* --- all records of a store --------------------------------------------------------------------------------------- */
 
@@ -68,19 +54,14 @@ struct remembered {
         struct index_memory *indexes;       /* owned, never NULL */
         struct known known;                 /* owned */
         struct generation_history history;  /* owned */
+        struct before_records before;       /* owned */
         uint64_t generation;                /* the highest number that ever was in force; 0: none */
         const char *policy;                 /* of that generation, borrowed from this struct; NULL: not known */
         size_t n_policy;
         size_t n_damaged;                   /* damaged records */
         const char *first_damaged;          /* the key of the first one, in the arena */
 
-        struct {                            /* the highest generation so far */
-                uint64_t number;
-                size_t size;
-                unsigned n_parts;
-                bool damaged;
-                struct text bytes;
-        } filling;
+        struct stored_files files;          /* the generation that is being read; at the end the highest */
         bool in_doubt;                      /* a damaged record may belong to a higher generation */
 };
 
@@ -105,11 +86,3 @@ void records_put_known(struct store_transaction *t, const struct known *k);
 /* The description and type of a known endport, without a check of the rest: several times as fast as remembered_restore(). Returns
  * false if the record has none. */
 bool records_peek_known(const void *value, size_t n, char ret_description[SUBNET_NAME_SIZE], enum node_type *ret_type);
-
-/* Puts a generation that is in force from `wall` on (seconds since 1970), and deletes the oldest beyond RECORDS_MAX_GENERATIONS. */
-void records_put_generation(struct store_transaction *t, const struct generation_history *h, const struct generation *g,
-                            uint64_t wall);
-/* The generation was stored. */
-void generation_history_stored(struct generation_history *h, const struct generation *g);
-/* Frees it; no generation is in the store. */
-void generation_history_done(struct generation_history *h);

@@ -292,6 +292,7 @@ static bool carry_out(struct session *s, const struct control_action *action, st
         case CONTROL_WRITE_FILE:
         case CONTROL_SIGNAL_OPENSM:
         case CONTROL_CLOSE_PORT:
+        case CONTROL_LOAD_UNDO:
         case CONTROL_ANSWER:
                 return false;
         }

@@ -39,6 +39,7 @@ enum statement {
         STATEMENT_PUT,
         STATEMENT_DELETE,
         STATEMENT_LOAD,
+        STATEMENT_LOAD_RANGE,
         N_STATEMENTS,
 };
 
@@ -49,6 +50,7 @@ static const char *const sql[N_STATEMENTS] = {
         [STATEMENT_PUT] = "INSERT OR REPLACE INTO record(key, value) VALUES(?1, ?2)",
         [STATEMENT_DELETE] = "DELETE FROM record WHERE key = ?1",
         [STATEMENT_LOAD] = "SELECT key, value FROM record ORDER BY key",
+        [STATEMENT_LOAD_RANGE] = "SELECT key, value FROM record WHERE key >= ?1 AND key < ?2 ORDER BY key",
 };
 
 struct sqlite_store {
@@ -448,18 +450,36 @@ static int pass_records(struct sqlite_store *s, sqlite3_stmt *st, store_record_h
         return error_of(s->db, code);
 }
 
-int sqlite_store_load(struct sqlite_store *s, store_record_handler each, void *userdata)
+static int load(struct sqlite_store *s, enum statement which, store_record_handler each, void *userdata)
 {
-        sqlite3_stmt *st = s->statements[STATEMENT_LOAD];
+        sqlite3_stmt *st = s->statements[which];
         int r;
 
-        assert(!s->loading);
-        errno = 0;
         s->loading = true;
         r = check_in_place(s) ?: pass_records(s, st, each, userdata);
         s->loading = false;
         (void) sqlite3_reset(st);
         return r;
+}
+
+int sqlite_store_load(struct sqlite_store *s, store_record_handler each, void *userdata)
+{
+        assert(!s->loading);
+        errno = 0;
+        return load(s, STATEMENT_LOAD, each, userdata);
+}
+
+int sqlite_store_load_range(struct sqlite_store *s, const char *first, const char *end, store_record_handler each, void *userdata)
+{
+        sqlite3_stmt *st = s->statements[STATEMENT_LOAD_RANGE];
+        int code;
+
+        assert(!s->loading);
+        errno = 0;
+        code = sqlite3_bind_text(st, 1, first, -1, SQLITE_STATIC);
+        if (code == SQLITE_OK)
+                code = sqlite3_bind_text(st, 2, end, -1, SQLITE_STATIC);
+        return code == SQLITE_OK ? load(s, STATEMENT_LOAD_RANGE, each, userdata) : error_of(s->db, code);
 }
 
 int sqlite_store_changed(struct sqlite_store *s)

@@ -44,6 +44,8 @@ DEFINE_CLEANUP(struct sqlite_store *, sqlite_store_close)
 /* Calls `each` for all records, ordered by key, as they are at one moment. `each` must not use the store. Returns 0, what `each`
  * returned if that is not 0, or an error as commit(). */
 int sqlite_store_load(struct sqlite_store *s, store_record_handler each, void *userdata);
+/* The same for the records whose keys are at least `first` and less than `end`. */
+int sqlite_store_load_range(struct sqlite_store *s, const char *first, const char *end, store_record_handler each, void *userdata);
 
 /* Commits all or nothing of a transaction. Returns 0 when it is on the disk, the error of the transaction if it has
  * one, -ENOMEM, -ENOSPC, -EIO, -EROFS, or

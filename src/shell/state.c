@@ -276,6 +276,78 @@ int state_load(struct state *s, struct remembered **ret)
         return r;
 }
 
+/* --- generations -------------------------------------------------------------------------------------------------- */
+
+struct generation_reader {
+        struct stored_files *files;
+        struct arena *arena;
+};
+
+static int read_record(void *userdata, const char *key, const void *value, size_t n)
+{
+        struct generation_reader *g = userdata;
+        struct generation_key k;
+        int r;
+
+        if (!key || !generation_key_read(key, &k)) {
+                g->files->is_damaged = true;
+                return 0;
+        }
+        r = stored_files_read(g->files, g->arena, &k, value, n);
+        return r == -ENOMEM ? r : 0; /* the files know that they are damaged */
+}
+
+int state_read_generation(struct state *s, struct arena *a, uint64_t number, struct stored_files *ret)
+{
+        struct generation_reader reader = { ret, a };
+        char first[STORE_KEY_MAX + 1], end[STORE_KEY_MAX + 1];
+        int r;
+
+        *ret = (struct stored_files) {};
+        stored_files_begin(ret, number);
+        (void) snprintf(first, sizeof(first), RECORDS_GENERATION_KEY, number);
+        (void) snprintf(end, sizeof(end), RECORDS_GENERATION_KEY, number + 1);
+        r = s->store ? sqlite_store_load_range(s->store, first, end, read_record, &reader) : s->error ?: -ENOENT;
+        if (r == 0 && ret->is_missing)
+                r = -ENOENT;
+        else if (r == 0 && !stored_files_end(ret))
+                r = -EBADMSG;
+        if (r < 0)
+                stored_files_done(ret);
+        return r;
+}
+
+struct layout_reader {
+        struct layout *layout;
+        uint64_t after;
+};
+
+static int read_table(void *userdata, const char *key, const void *value, size_t n)
+{
+        struct layout_reader *l = userdata;
+        int r = key ? before_record_read(l->layout, l->after, key, value, n) : -EBADMSG;
+
+        return r == -ENOMEM ? r : 0;
+}
+
+int state_read_layout(struct state *s, struct arena *a, uint64_t after, struct layout **ret)
+{
+        struct layout *layout = arena_new_object(a, struct layout);
+        struct layout_reader reader = { layout, after };
+        int r = layout ? 0 : -ENOMEM;
+
+        if (r == 0)
+                layout->arena = a;
+        if (r == 0)
+                r = s->store ? sqlite_store_load_range(s->store, RECORDS_BEFORE, RECORDS_BEFORE "~", read_table, &reader)
+                             : s->error ?: -ENOENT;
+        if (r < 0)
+                return r;
+        layout_sort(layout);
+        *ret = layout;
+        return 0;
+}
+
 /* --- the lock ----------------------------------------------------------------------------------------------------- */
 
 static int read_pid(int fd)

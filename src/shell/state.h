@@ -63,6 +63,13 @@ bool state_next_report(struct state *s, struct state_report *ret);
 /* Loads all records; none without a store. *ret is owned. Returns 0 or -ENOMEM. */
 int state_load(struct state *s, struct remembered **ret);
 
+/* Reads one generation, as it is stored now. *ret: its bytes are owned, freed by stored_files_done(); what it changed is in the
+ * arena. Returns 0, -ENOENT (there is none), -EBADMSG (it is damaged), -ENOMEM, or why the store cannot be read. */
+int state_read_generation(struct state *s, struct arena *a, uint64_t number, struct stored_files *ret);
+/* Reads the layout of the tables as they were before the generations above `after`; damaged records are left out. *ret lives in the
+ * arena. Returns 0, -ENOMEM, or why the store cannot be read. */
+int state_read_layout(struct state *s, struct arena *a, uint64_t after, struct layout **ret);
+
 /* Takes the fabric lock, without waiting. If another process committed since the last load, all records are loaded again:
  * *ret_changed, owned, replaces what is in memory. Else it is not set. If the store is another file than before, each
  * table in it counts as never read (knowledge_stop_following). Returns 0, or

@@ -122,14 +122,14 @@ static int read_generation(struct arena *a, const char *dir, uint64_t *ret_numbe
 static void import_policy(struct arena *a, const char *dir, struct store_transaction *t, int errors[STATE_IMPORT_N_FILES])
 {
         const struct generation_history none = {};
+        const struct history_limits all = { .keep = SIZE_MAX, .seconds = UINT64_MAX };
         struct generation g = { .number = FIRST_GENERATION };
-        uint64_t wall = 0;
 
-        errors[STATE_IMPORT_GENERATION] = read_generation(a, dir, &g.number, &wall);
+        errors[STATE_IMPORT_GENERATION] = read_generation(a, dir, &g.number, &g.facts.time);
         errors[STATE_IMPORT_POLICY] = read_file(a, dir, STATE_IMPORT_POLICY, POLICY_MAX_FILE_SIZE, &g.policy_bytes,
                                                 &g.n_policy_bytes);
         if (errors[STATE_IMPORT_POLICY] == 0)
-                records_put_generation(t, &none, &g, wall);
+                records_put_generation(t, &none, &g, &all);
         else
                 errors[STATE_IMPORT_GENERATION] = -ENOENT; /* a number without a policy is not imported */
 }

@@ -276,6 +276,7 @@ static void carry_out(struct sim *s, struct process *p, struct sim_answer *a)
                 e->yes = prng_permille(&s->rng, 900);
                 break;
         case CONTROL_RUN_STAGE:
+        case CONTROL_LOAD_UNDO:
         case CONTROL_ABANDON_STAGE:
         case CONTROL_CHOOSE_TABLES:
         case CONTROL_CLOSE_PORT:
@@ -375,6 +376,9 @@ static void act(struct sim *s, struct process *p, const struct control_action *a
                 sim_trace(s, "%u log: %s", p->number, action->entry->text);
                 if (!*action->entry->text || strchr(action->entry->text, '\n'))
                         sim_fail(s, "a log entry is no line: %s", action->entry->text);
+                return;
+        case CONTROL_LOAD_UNDO: /* no history has one yet */
+                sim_fail(s, "an undo that nobody asked for");
                 return;
         case CONTROL_ANSWER:
                 answer_requests(s, p, action->end);

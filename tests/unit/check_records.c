@@ -476,13 +476,16 @@ END_TEST
 #define GENERATION(n) "generation/0000000000000000000" #n
 #define PART(n, i)    GENERATION(n) "/policy/0" #i
 
+#define KEEP 100
+static const struct history_limits limits = { .keep = KEEP, .seconds = UINT64_MAX };
+
 static void put_generation(uint64_t number, const char *bytes, size_t n)
 {
-        const struct generation g = { .number = number, .policy_bytes = bytes, .n_policy_bytes = n };
+        const struct generation g = { .number = number, .facts.time = 1000, .policy_bytes = bytes, .n_policy_bytes = n };
 
-        records_put_generation(&t, &now->history, &g, 1000);
+        records_put_generation(&t, &now->history, &g, &limits);
         (void) commit();
-        generation_history_stored(&now->history, &g);
+        generation_history_stored(&now->history, &g, &limits);
 }
 
 static void check_policy(uint64_t number, const char *bytes, size_t n)
@@ -534,30 +537,30 @@ END_TEST
 
 START_TEST(old_generations_go)
 {
-        for (uint64_t i = 1; i <= RECORDS_MAX_GENERATIONS + 3; i++) {
+        for (uint64_t i = 1; i <= KEEP + 3; i++) {
                 put_generation(7 * i, "policy", 6);
                 if (i % 40 == 0)
                         begin_anew();
         }
-        ck_assert_uint_eq(n_all, 2 * RECORDS_MAX_GENERATIONS);
+        ck_assert_uint_eq(n_all, 2 * KEEP);
         ck_assert_ptr_null(stored("generation/00000000000000000021"));
         ck_assert_ptr_null(stored("generation/00000000000000000021/policy/00"));
         ck_assert_ptr_nonnull(stored("generation/00000000000000000028"));
-        check_policy((RECORDS_MAX_GENERATIONS + 3) * 7, "policy", 6);
+        check_policy((KEEP + 3) * 7, "policy", 6);
 }
 END_TEST
 
 /* A failed commit changes nothing: the next one deletes the same records. */
 START_TEST(old_generations_go_after_a_failure)
 {
-        const struct generation g = { .number = RECORDS_MAX_GENERATIONS + 1, .policy_bytes = "x", .n_policy_bytes = 1 };
+        const struct generation g = { .number = KEEP + 1, .policy_bytes = "x", .n_policy_bytes = 1 };
 
-        for (uint64_t i = 1; i <= RECORDS_MAX_GENERATIONS; i++)
+        for (uint64_t i = 1; i <= KEEP; i++)
                 put_generation(i, "policy", 6);
-        records_put_generation(&t, &now->history, &g, 1000);
+        records_put_generation(&t, &now->history, &g, &limits);
         store_transaction_init(&t, arena);
-        put_generation(RECORDS_MAX_GENERATIONS + 2, "policy", 6);
-        ck_assert_uint_eq(n_all, 2 * RECORDS_MAX_GENERATIONS);
+        put_generation(KEEP + 2, "policy", 6);
+        ck_assert_uint_eq(n_all, 2 * KEEP);
         ck_assert_ptr_null(stored(GENERATION(1)));
 }
 END_TEST
@@ -565,14 +568,14 @@ END_TEST
 /* However many there are. */
 START_TEST(too_many_generations)
 {
-        for (uint64_t i = 1; i <= RECORDS_MAX_GENERATIONS + 2; i++) {
+        for (uint64_t i = 1; i <= KEEP + 2; i++) {
                 const char *key = arena_printf(arena, RECORDS_GENERATION "%020" PRIu64, i);
 
                 put_text(key, arena_printf(arena, "{\"number\":%d,\"time\":1,\"policy_size\":0}", (int) i));
         }
         begin_anew();
-        put_generation(RECORDS_MAX_GENERATIONS + 3, "policy", 6);
-        ck_assert_uint_eq(n_all, RECORDS_MAX_GENERATIONS + 1);
+        put_generation(KEEP + 3, "policy", 6);
+        ck_assert_uint_eq(n_all, KEEP + 1);
         ck_assert_ptr_null(stored(GENERATION(3)));
         ck_assert_ptr_nonnull(stored(GENERATION(4)));
 }
@@ -643,7 +646,7 @@ START_TEST(generation_of_unknown_number)
                 "generation/", "generation/3", "generation/0000000000000000000x", "generation/000000000000000000003",
                 "generation/00000000000000000000", "generation/99999999999999999999", "generation/09223372036854775808",
                 "generation/00000000000000000003/policy/0", "generation/00000000000000000003/policy/000",
-                "generation/00000000000000000003/settings/00", "generation/00000000000000000003/",
+                "generation/00000000000000000003/other/00", "generation/00000000000000000003/",
         };
 
         put_generation(2, "newer", 5);

@@ -248,10 +248,13 @@ static void note_transaction(const struct store_transaction *t)
         noted.n_indexes += has_prefix(t, RECORDS_INDEX);
         noted.n_known += has_prefix(t, RECORDS_KNOWN);
         noted.n_tables += has_prefix(t, KNOWLEDGE_PREFIX);
-        noted.n_generations += has_prefix(t, RECORDS_GENERATION);
+        noted.n_facts += has_prefix(t, RECORDS_GENERATION);
         for (size_t i = 0; i < t->n; i++)
-                if (strncmp(t->ops[i].key, RECORDS_GENERATION, strlen(RECORDS_GENERATION)) == 0)
+                if (strncmp(t->ops[i].key, RECORDS_GENERATION, strlen(RECORDS_GENERATION)) == 0 &&
+                    strstr(t->ops[i].key, "/policy/00")) {
+                        noted.n_generations++;
                         noted.stored_generation = strtoull(t->ops[i].key + strlen(RECORDS_GENERATION), NULL, 10);
+                }
 }
 
 static void add_waiting(const struct control_action *action)
@@ -286,6 +289,10 @@ static void note(const struct control_action *action)
                 return;
         case CONTROL_UNLOCK:
                 noted.n_unlocked++;
+                return;
+        case CONTROL_LOAD_UNDO:
+                noted.n_undos++;
+                noted.undo = *action->undo;
                 return;
         case CONTROL_CLOSE_PORT:
                 noted.n_closed++;
@@ -640,6 +647,7 @@ void answer(void)
                 event.kind = CONTROL_EVENT_STORED;
                 event.r = store_r;
                 break;
+        case CONTROL_LOAD_UNDO:
         case CONTROL_ABANDON_STAGE:
         case CONTROL_CLOSE_PORT:
         case CONTROL_UNLOCK:

@@ -88,10 +88,12 @@ extern usec_t now, wall_offset;  /* of the wall clock from `now` */
 struct noted {
         unsigned n_closed, n_unlocked, n_stored, n_abandoned;
         size_t n_ops; /* of the last transaction */
+        unsigned n_undos;                           /* CONTROL_LOAD_UNDO, and the last one */
+        struct control_undo undo;
         bool exited;
         int exit_r;
         uint64_t stored_generation;                 /* number of the last stored one */
-        unsigned n_indexes, n_known, n_generations, n_tables; /* transactions with records of each kind */
+        unsigned n_indexes, n_known, n_generations, n_facts, n_tables; /* transactions with records of each kind */
         unsigned n_answers;                         /* to reloads */
         enum reload_outcome outcome;                /* of the last of them */
         uint64_t answered_generation;

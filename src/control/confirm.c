@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "control/confirm.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "control/reload.h"
+#include "events/event_text.h"
+
+#define WARN_BEFORE (60 * USEC_PER_SEC)
+#define RETRY_UNDO  (60 * USEC_PER_SEC)
+#define RETRY_STORE USEC_PER_SEC
+
+static bool is_waiting(const struct control *c)
+{
+        return c->in_force && generation_waits(&c->in_force->facts);
+}
+
+static struct log_about about(const struct control *c)
+{
+        return (struct log_about) { .generation = c->in_force->number };
+}
+
+/* --- the time ------------------------------------------------------------------------------------------------------ */
+
+static void set_time(struct control *c, usec_t left)
+{
+        c->confirm.due = c->now + left;
+        c->confirm.warn_at = left > WARN_BEFORE ? c->confirm.due - WARN_BEFORE : USEC_INFINITY;
+}
+
+static void stop_time(struct control *c)
+{
+        c->confirm.due = c->confirm.warn_at = USEC_INFINITY;
+        c->confirm.undoing = false;
+}
+
+void confirm_begin(struct control *c)
+{
+        const struct generation_facts *f = c->in_force ? &c->in_force->facts : NULL;
+        uint64_t wall = c->wall / USEC_PER_SEC;
+
+        stop_time(c);
+        if (!control_serves(c) || !is_waiting(c))
+                return;
+        /* a clock that was set back does not make the time longer */
+        set_time(c, MIN(f->confirm_until > wall ? f->confirm_until - wall : 0, f->confirm_for) * USEC_PER_SEC);
+}
+
+/* Why a change could not be undone; NULL: it could. */
+static const char *describe_no_undo(const struct control *c, const struct generation *g)
+{
+        if (g->audits)
+                return "there is nothing to undo, because pkeyd is in audit mode and writes no table";
+        if (!control_may_write(c, g))
+                return "this host stands by and writes no table: the other head node would have to undo it";
+        return NULL;
+}
+
+static void begin_time(struct control *c)
+{
+        struct generation *g = c->in_force;
+        const char *why = describe_no_undo(c, g);
+        const struct log_about where = about(c);
+
+        if (why) {
+                g->facts.confirm_for = 0;
+                log_add(c->log, LOG_EVENT_CONFIRM_NOT, &where, "generation %" PRIu64 " does not wait to be confirmed: %s", g->number,
+                        why);
+                return;
+        }
+        g->facts.confirm_until = g->facts.time + g->facts.confirm_for;
+        set_time(c, g->facts.confirm_for * USEC_PER_SEC);
+        log_add(c->log, LOG_EVENT_CONFIRM_WAITS, &where,
+                "generation %" PRIu64 " is undone in %" PRIu64 " s, unless it is confirmed: pkeyctl confirm keeps it, pkeyctl undo "
+                "undoes it now", g->number, g->facts.confirm_for);
+}
+
+/* --- answers -------------------------------------------------------------------------------------------------------- */
+
+static void answer(struct control *c, enum reload_outcome outcome, const char *text, const uint64_t *requests, size_t n)
+{
+        struct reload_answer *a = &c->confirm.answer;
+
+        (void) snprintf(a->text, sizeof(a->text), "%s", text);
+        if (n > 0)
+                memcpy(a->requests, requests, n * sizeof(*requests));
+        a->end = (struct reload_end) {
+                .outcome = outcome, .generation = c->in_force ? c->in_force->number : 0, .text = a->text,
+                .findings = &a->findings, .requests = a->requests, .n_requests = n, .is_quiet = true,
+        };
+        control_do(c, &(struct control_action) { .kind = CONTROL_ANSWER, .end = &a->end });
+}
+
+static void refuse(struct control *c, uint64_t request, const char *text)
+{
+        answer(c, RELOAD_REFUSED, text, &request, request ? 1 : 0);
+}
+
+/* Answers all who wait for the confirmation. */
+static void answer_all(struct control *c, enum reload_outcome outcome, const char *text)
+{
+        size_t n = c->confirm.n_requests;
+
+        c->confirm.n_requests = 0;
+        if (n > 0)
+                answer(c, outcome, text, c->confirm.requests, n);
+}
+
+/* --- confirm -------------------------------------------------------------------------------------------------------- */
+
+static void answer_kept(struct control *c)
+{
+        char text[96];
+
+        if (c->confirm.n_requests == 0)
+                return;
+        (void) snprintf(text, sizeof(text), "generation %" PRIu64 " is confirmed: it stays in force", c->in_force->number);
+        answer_all(c, RELOAD_CARRIED_OUT, text);
+}
+
+/* An undo that did not come into force yet is dropped. */
+static void drop_undo(struct control *c)
+{
+        c->confirm.undoing = false;
+        if (!c->candidate || c->candidate->facts.undoes == 0)
+                return;
+        c->candidate = generation_unref(c->candidate);
+        schedule_no_candidate(&c->schedule);
+}
+
+void confirm_keep(struct control *c, const struct control_event *event)
+{
+        struct generation *g = c->in_force;
+        const struct log_about where = { .generation = g ? g->number : 0 };
+
+        if (!is_waiting(c)) {
+                refuse(c, event->asked.request, "no change waits to be confirmed; nothing was done");
+                return;
+        }
+        if (c->confirm.n_requests == MAX_REQUESTS) {
+                refuse(c, event->asked.request, "too many callers wait for the confirmation already");
+                return;
+        }
+        drop_undo(c);
+        stop_time(c);
+        g->facts.confirmed = c->wall / USEC_PER_SEC;
+        g->facts.confirmed_by = event->asked.by;
+        log_add(c->log, LOG_EVENT_CONFIRMED, &where, "generation %" PRIu64 " is confirmed: it stays in force", g->number);
+        c->confirm.requests[c->confirm.n_requests++] = event->asked.request;
+        confirm_facts_changed(c);
+        if (c->unstored) /* nothing was written yet: without it there is nothing that could be undone */
+                answer_kept(c);
+}
+
+/* --- undo ----------------------------------------------------------------------------------------------------------- */
+
+/* The generation whose files an undo brings back; 0: there is none in the store. */
+static uint64_t find_target(const struct control *c)
+{
+        const struct generation *g = c->in_force;
+
+        return generation_history_before(&c->history, g->facts.restores ?: g->number);
+}
+
+static void load(struct control *c, const struct origin *by, uint64_t request)
+{
+        struct confirm *f = &c->confirm;
+
+        f->undoing = true;
+        f->load = (struct control_undo) {
+                .number = find_target(c), .undoes = c->in_force->number, .by = *by, .request = request,
+        };
+        control_do(c, &(struct control_action) { .kind = CONTROL_LOAD_UNDO, .undo = &f->load });
+}
+
+/* NULL: it can be undone. */
+static const char *describe_problem(const struct control *c)
+{
+        if (!c->in_force)
+                return "no policy is in force; nothing was done";
+        if (find_target(c) == 0)
+                return "there is nothing to undo: state.db has no generation before the one in force";
+        return describe_no_undo(c, c->in_force);
+}
+
+/* A reload that is not in force yet is all that there is to undo. */
+static void withdraw_reload(struct control *c, uint64_t request)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings = { .arena = a };
+        char text[96];
+
+        (void) findings_error(&findings, FINDING_RELOAD_WITHDRAWN, NULL, "somebody called undo before it came into force");
+        reload_refuse(c, &findings);
+        (void) snprintf(text, sizeof(text), "the reload was withdrawn; generation %" PRIu64 " stays in force", c->in_force->number);
+        answer(c, RELOAD_CARRIED_OUT, text, &request, request ? 1 : 0);
+}
+
+void confirm_undo(struct control *c, const struct control_event *event)
+{
+        const char *problem = describe_problem(c);
+
+        if (c->confirm.undoing)
+                refuse(c, event->asked.request, "an undo is under way already");
+        else if (c->in_force && c->candidate)
+                withdraw_reload(c, event->asked.request);
+        else if (problem)
+                refuse(c, event->asked.request, problem);
+        else
+                load(c, &event->asked.by, event->asked.request);
+}
+
+void confirm_undo_failed(struct control *c)
+{
+        c->confirm.undoing = false;
+        if (is_waiting(c))
+                c->confirm.due = c->now + RETRY_UNDO;
+}
+
+static void time_is_over(struct control *c)
+{
+        const struct origin by = { .kind = ORIGIN_TIMEOUT };
+        const struct log_about where = about(c);
+        uint64_t target = find_target(c);
+
+        if (target == 0) { /* it was deleted by hand: there is nothing to go back to */
+                log_add(c->log, LOG_EVENT_UNDO_FAILED, &where, "generation %" PRIu64 " was not confirmed in time, but cannot be undone: "
+                        "state.db has no generation before it; it stays in force", c->in_force->number);
+                c->in_force->facts.confirm_for = 0;
+                stop_time(c);
+                confirm_facts_changed(c);
+                return;
+        }
+        log_add(c->log, LOG_EVENT_CONFIRM_OVER, &where, "generation %" PRIu64 " was not confirmed in time: pkeyd goes back to the files "
+                "of generation %" PRIu64, c->in_force->number, target);
+        load(c, &by, 0);
+}
+
+/* --- a new generation ----------------------------------------------------------------------------------------------- */
+
+bool confirm_admits(const struct control *c, const struct generation *g, struct findings *findings)
+{
+        if (g->facts.undoes > 0)
+                return true;
+        if (is_waiting(c)) {
+                (void) findings_error(findings, FINDING_CONFIRM_WAITS,
+                                      "pkeyctl confirm keeps it, pkeyctl undo undoes it now; then reload again",
+                                      "generation %" PRIu64 " waits to be confirmed, and no other change is accepted meanwhile",
+                                      c->in_force->number);
+                return false;
+        }
+        if (g->facts.confirm_for == 0 || g->audits || (c->in_force && c->in_force->number > 0 && !c->in_force->audits))
+                return true;
+        (void) findings_error(findings, FINDING_CONFIRM_FIRST, "reload without --confirm: the present tables are then written by a policy for "
+                              "the first time; pkeyctl export makes one that changes nothing",
+                              "a change can only be undone to a policy that was in force before, and none was");
+        return false;
+}
+
+void confirm_accepted(struct control *c)
+{
+        struct generation *g = c->in_force;
+        const struct log_about where = about(c);
+
+        stop_time(c);
+        answer_all(c, RELOAD_REFUSED, "another generation came into force before the confirmation was stored");
+        c->confirm.stored_serial = c->confirm.facts_serial; /* they are stored with the generation */
+        g->facts.time = c->wall / USEC_PER_SEC;
+        g->is_off_file = g->facts.undoes > 0;
+        if (g->facts.undoes > 0)
+                log_add(c->log, LOG_EVENT_UNDONE, &where, "generation %" PRIu64 " undoes generation %" PRIu64 ": it has the files of "
+                        "generation %" PRIu64 "; partitions.yaml and pkeyd.yaml are not changed, so they are not what is in force",
+                        g->number, g->facts.undoes, g->facts.restores);
+        if (g->facts.confirm_for > 0)
+                begin_time(c);
+}
+
+/* --- storing between two sweeps ------------------------------------------------------------------------------------- */
+
+void confirm_facts_changed(struct control *c)
+{
+        c->confirm.facts_serial++;
+        c->confirm.store_at = c->now;
+        if (c->in_force->audits || c->in_force->number == 0) /* it is not in the store */
+                c->confirm.stored_serial = c->confirm.facts_serial;
+}
+
+bool confirm_facts_are_stored(const struct control *c)
+{
+        return c->confirm.stored_serial == c->confirm.facts_serial;
+}
+
+void confirm_facts_storing(struct control *c)
+{
+        c->confirm.storing_serial = c->confirm.facts_serial;
+}
+
+void confirm_facts_stored(struct control *c)
+{
+        c->confirm.stored_serial = c->confirm.storing_serial;
+        if (confirm_facts_are_stored(c))
+                answer_kept(c);
+}
+
+static void end_storing(struct control *c)
+{
+        c->confirm.storing = arena_free(c->confirm.storing);
+        control_do(c, &(struct control_action) { .kind = CONTROL_UNLOCK });
+        c->state = CONTROL_IDLE;
+}
+
+static void fail_to_store(struct control *c, int r)
+{
+        char text[256];
+
+        c->confirm.store_at = c->now + RETRY_STORE;
+        if (r == -EWOULDBLOCK)
+                return; /* another process writes tables; soon it does not */
+        (void) snprintf(text, sizeof(text), "confirmed, but this could not be stored in state.db: %s; pkeyd tries again, and if it is "
+                        "restarted before that succeeds, the change is undone", strerror(-r));
+        answer_all(c, RELOAD_WAITS, text);
+}
+
+void confirm_locked(struct control *c, const struct control_event *event)
+{
+        int r = event->lock.r;
+
+        c->state = CONTROL_IDLE;
+        if (event->lock.changed) {
+                control_take_remembered(c, event->lock.changed);
+                schedule_full_sweep(&c->schedule);
+        }
+        if (r == -EUCLEAN) {
+                control_unstore(c);
+                schedule_full_sweep(&c->schedule); /* stores everything */
+        }
+        if (r < 0) {
+                fail_to_store(c, r);
+                return;
+        }
+        c->confirm.storing = arena_new();
+        store_transaction_init(&c->confirm.transaction, c->confirm.storing);
+        records_put_facts(&c->confirm.transaction, c->in_force);
+        if (c->confirm.transaction.error < 0) {
+                end_storing(c);
+                fail_to_store(c, -ENOMEM);
+                return;
+        }
+        confirm_facts_storing(c);
+        c->state = CONTROL_STORING_FACTS;
+        control_do(c, &(struct control_action) { .kind = CONTROL_STORE, .transaction = &c->confirm.transaction });
+}
+
+void confirm_stored(struct control *c, const struct control_event *event)
+{
+        end_storing(c);
+        if (event->r == -EUCLEAN)
+                control_unstore(c);
+        if (event->r < 0)
+                fail_to_store(c, event->r);
+        else
+                confirm_facts_stored(c);
+}
+
+/* --- what is due ---------------------------------------------------------------------------------------------------- */
+
+static bool has_to_store(const struct control *c)
+{
+        return c->state == CONTROL_IDLE && !c->unstored && !confirm_facts_are_stored(c);
+}
+
+static void warn(struct control *c)
+{
+        const struct log_about where = about(c);
+
+        c->confirm.warn_at = USEC_INFINITY;
+        log_add(c->log, LOG_EVENT_CONFIRM_SOON, &where, "generation %" PRIu64 " is undone in one minute, unless it is confirmed: pkeyctl "
+                "confirm keeps it", c->in_force->number);
+}
+
+void confirm_tick(struct control *c)
+{
+        const struct confirm *f = &c->confirm;
+
+        if (c->state == CONTROL_ENDED || c->status.stopping)
+                return;
+        if (c->now >= f->warn_at)
+                warn(c);
+        if (c->now >= f->due && !f->undoing)
+                time_is_over(c);
+        if (!has_to_store(c) || c->now < f->store_at)
+                return;
+        c->state = CONTROL_LOCKING_FACTS;
+        control_do(c, &(struct control_action) { .kind = CONTROL_LOCK });
+}
+
+usec_t confirm_due(const struct control *c)
+{
+        const struct confirm *f = &c->confirm;
+        usec_t due = MIN(f->warn_at, f->undoing ? USEC_INFINITY : f->due);
+
+        return has_to_store(c) ? MIN(due, f->store_at) : due;
+}
+
+void confirm_done(struct control *c)
+{
+        c->confirm.storing = arena_free(c->confirm.storing);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Changes that wait to be confirmed, and undo. Private to control/.
+ *
+ *     reload --confirm 10m --> in force, waits --confirm--> in force
+ *                                  |
+ *                                  `-- 10m are over, or undo --> the generation before is loaded from the store, and planned as
+ *                                                               one in force, with the layout of the tables as they were
+ *
+ * The facts of the generation in force say whether it waits, and until when; they are in the store before its first write, so
+ * that the time goes on while pkeyd does not run. If it is over when pkeyd starts, the change is undone at once. While a change
+ * waits, no other one is accepted.
+ *
+ * A confirmation, and how a generation ended, are stored by the next sweep that stores anything, or between two sweeps under the
+ * lock. A confirmation is answered when it is stored: until then a kill would lose it.
+ */
+
+#include "control/control_internal.h"
+
+/* pkeyd starts: the time of the generation in force goes on. */
+void confirm_begin(struct control *c);
+/* A candidate has come into force. */
+void confirm_accepted(struct control *c);
+/* The undo in c->candidate was refused, or could not be loaded. */
+void confirm_undo_failed(struct control *c);
+
+/* May this candidate be tried? False: a finding says why not. */
+bool confirm_admits(const struct control *c, const struct generation *g, struct findings *findings);
+
+/* What somebody asks for. */
+void confirm_keep(struct control *c, const struct control_event *event);
+void confirm_undo(struct control *c, const struct control_event *event);
+
+/* To be called after each event: what is due now. */
+void confirm_tick(struct control *c);
+usec_t confirm_due(const struct control *c);
+
+/* The facts of the generation in force changed; they are being stored, as they are now; they were stored. */
+void confirm_facts_changed(struct control *c);
+bool confirm_facts_are_stored(const struct control *c);
+void confirm_facts_storing(struct control *c);
+void confirm_facts_stored(struct control *c);
+/* Answers of the store between two sweeps. */
+void confirm_locked(struct control *c, const struct control_event *event);
+void confirm_stored(struct control *c, const struct control_event *event);
+
+void confirm_done(struct control *c);

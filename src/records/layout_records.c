@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "records/layout_records.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "util/scan.h"
+#include "util/text.h"
+#include "util/vector.h"
+
+#define BEFORE_KEY RECORDS_BEFORE "%020" PRIu64 "/0x%016" PRIx64 "/%03u" /* format: generation, node GUID, port number */
+#define DIGITS     4
+
+/* --- keys ----------------------------------------------------------------------------------------------------------- */
+
+static void name_record(const struct before_key *k, char ret[STORE_KEY_MAX + 1])
+{
+        (void) snprintf(ret, STORE_KEY_MAX + 1, BEFORE_KEY, k->generation, k->node_guid.v, k->number);
+}
+
+static bool read_key(const char *key, struct before_key *ret)
+{
+        struct scan s = { key + strlen(RECORDS_BEFORE), key + strlen(key) };
+        uint64_t generation, node, number;
+        char expected[STORE_KEY_MAX + 1];
+
+        if (strncmp(key, RECORDS_BEFORE, strlen(RECORDS_BEFORE)) != 0 || !scan_number(&s, 10, INT64_MAX, &generation) ||
+            !scan_char(&s, '/') || !scan_char(&s, '0') || !scan_char(&s, 'x') || !scan_number(&s, 16, UINT64_MAX, &node) ||
+            !scan_char(&s, '/') || !scan_number(&s, 10, UINT8_MAX, &number))
+                return false;
+        *ret = (struct before_key) { .generation = generation, .node_guid = { node }, .number = (uint8_t) number };
+        name_record(ret, expected);
+        return strcmp(key, expected) == 0;
+}
+
+void before_records_done(struct before_records *b)
+{
+        free(b->items);
+        *b = (struct before_records) {};
+}
+
+static int add(struct before_records *b, const struct before_key *key)
+{
+        if (VECTOR_GROW(NULL, b->items, b->n, b->allocated) < 0)
+                return -ENOMEM;
+        b->items[b->n++] = *key;
+        return 0;
+}
+
+int before_records_restore(struct before_records *b, const char *key)
+{
+        struct before_key k;
+
+        return read_key(key, &k) && (b->n == 0 || b->items[b->n - 1].generation <= k.generation) ? add(b, &k) : -EBADMSG;
+}
+
+void before_records_mark(const struct before_records *b, uint64_t generation, const struct subnet *s, bool *ret_has)
+{
+        for (size_t i = b->n; i > 0 && b->items[i - 1].generation >= generation; i--) {
+                const struct before_key *k = &b->items[i - 1];
+                uint32_t port = subnet_find_port_of(s, k->node_guid, k->number);
+
+                if (k->generation == generation && port != SUBNET_NONE)
+                        ret_has[port] = true;
+        }
+}
+
+/* --- to the store --------------------------------------------------------------------------------------------------- */
+
+/* How many to delete, so that there is room for `more` of this generation: all of a generation or none, and none of this one. */
+static size_t n_surplus(const struct before_records *b, uint64_t generation, size_t more)
+{
+        size_t n = 0;
+
+        while (n < b->n && b->n - n + more > RECORDS_MAX_BEFORE && b->items[n].generation < generation) {
+                uint64_t oldest = b->items[n].generation;
+
+                while (n < b->n && b->items[n].generation == oldest)
+                        n++;
+        }
+        return n;
+}
+
+static void put(struct store_transaction *t, const struct before_key *key, const struct layout_table *table)
+{
+        _cleanup_text_ struct text value = {};
+        char name[STORE_KEY_MAX + 1];
+
+        for (uint16_t i = 0; i < table->n; i++)
+                text_add(&value, "%0*x", DIGITS, (unsigned) table->entries[i].v);
+        name_record(key, name);
+        if (value.failed)
+                t->error = t->error ?: -ENOMEM;
+        else
+                store_put(t, name, value.bytes, value.n);
+}
+
+static struct before_key key_of(uint64_t generation, const struct layout_table *t)
+{
+        return (struct before_key) { .generation = generation, .node_guid = t->node_guid, .number = t->number };
+}
+
+void records_put_before(struct store_transaction *t, const struct before_records *b, uint64_t generation, const struct layout *l)
+{
+        size_t surplus = n_surplus(b, generation, l->n);
+        char name[STORE_KEY_MAX + 1];
+
+        assert(b->n == 0 || b->items[b->n - 1].generation <= generation);
+        for (size_t i = 0; i < surplus; i++) {
+                name_record(&b->items[i], name);
+                store_delete(t, name);
+        }
+        for (size_t i = 0; i < l->n; i++) {
+                const struct before_key key = key_of(generation, &l->tables[i]);
+
+                put(t, &key, &l->tables[i]);
+        }
+}
+
+void before_records_stored(struct before_records *b, uint64_t generation, const struct layout *l)
+{
+        size_t surplus = n_surplus(b, generation, l->n);
+
+        if (surplus > 0)
+                memmove(b->items, b->items + surplus, (b->n -= surplus) * sizeof(*b->items));
+        for (size_t i = 0; i < l->n; i++) {
+                const struct before_key key = key_of(generation, &l->tables[i]);
+
+                (void) add(b, &key);
+        }
+}
+
+/* --- reading -------------------------------------------------------------------------------------------------------- */
+
+int before_record_read(struct layout *l, uint64_t after, const char *key, const void *value, size_t n)
+{
+        _cleanup_free_ struct p_key *entries = calloc(n / DIGITS + 1, sizeof(*entries));
+        const char *digits = value;
+        struct before_key k;
+
+        if (!entries)
+                return -ENOMEM;
+        if (!value || n % DIGITS != 0 || n / DIGITS > UINT16_MAX || !read_key(key, &k))
+                return -EBADMSG;
+        for (size_t i = 0; i < n; i++) {
+                unsigned digit = digit_value(digits[i]);
+
+                if (digit > 15)
+                        return -EBADMSG;
+                entries[i / DIGITS].v = (uint16_t) (entries[i / DIGITS].v << 4 | digit);
+        }
+        return k.generation > after ? layout_add(l, k.node_guid, k.number, entries, (uint16_t) (n / DIGITS)) : 0;
+}

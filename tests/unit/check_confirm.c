@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Changes that wait to be confirmed, and undo. */
+
+#include "control_fixture.h"
+
+#define S        USEC_PER_SEC
+#define SETTINGS "beside_opensm: true\nsweep_interval: 1h\n"
+
+static const struct origin admin = { .kind = ORIGIN_BUS, .uid = 0, .user = "root" };
+
+/* The sweep that is due. */
+static void next_sweep(void)
+{
+        until(CONTROL_OPENING_PORT);
+        sweep();
+}
+
+/* Generation 1 is in force. */
+static void serve(const char *policy)
+{
+        start(SETTINGS, policy);
+        sweep();
+        forget_log();
+}
+
+static int reload_within(const char *policy, uint64_t seconds, uint64_t request)
+{
+        struct generation *g = make_generation(SETTINGS, policy);
+
+        g->facts.origin = admin;
+        g->facts.confirm_for = seconds;
+        return give_generation(g, request);
+}
+
+/* Generation 2 is in force, and waits for so many seconds. */
+static void change(const char *policy, uint64_t seconds)
+{
+        ck_assert_int_eq(reload_within(policy, seconds, 1), 0);
+        next_sweep();
+        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
+        forget_log();
+}
+
+static int ask(enum control_event_kind kind, uint64_t request)
+{
+        struct control_event event = { .kind = kind, .asked = { .by = admin, .request = request } };
+
+        return give(&event);
+}
+
+/* What a shell does with CONTROL_LOAD_UNDO. */
+static int give_undo(const char *policy)
+{
+        struct generation *g = policy ? make_generation(SETTINGS, policy) : NULL;
+        struct findings none = {};
+        struct control_event event = {
+                .kind = CONTROL_EVENT_CANDIDATE,
+                .candidate = { .generation = g, .findings = &none, .is_undo = true, .request = noted.undo.request },
+        };
+
+        if (g)
+                g->facts = (struct generation_facts) {
+                        .origin = noted.undo.by, .undoes = noted.undo.undoes, .restores = noted.undo.number,
+                };
+        return give(&event);
+}
+
+static void at(usec_t when)
+{
+        now = when;
+        ck_assert_int_eq(give_kind(CONTROL_EVENT_DUE), 0);
+}
+
+START_TEST(is_undone_in_time)
+{
+        usec_t began;
+
+        serve(POLICY_1);
+        began = now;
+        change(POLICY_2, 600);
+        ck_assert_uint_eq(status()->in_force->facts.confirm_until, (began + wall_offset) / S + 600);
+        ck_assert_ptr_nonnull(strstr(status()->text, "(generation 2 waits to be confirmed)"));
+        ck_assert(holds(hosts[1], 0x8010));
+        ck_assert_uint_le(control_due(c), began + 540 * S);
+        at(began + 540 * S);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_CONFIRM_SOON), 1);
+        at(began + 599 * S);
+        ck_assert_uint_eq(noted.n_undos, 0);
+        at(began + 600 * S);
+        ck_assert_uint_eq(noted.n_undos, 1);
+        ck_assert_uint_eq(noted.undo.number, 1);
+        ck_assert_uint_eq(noted.undo.undoes, 2);
+        ck_assert_int_eq(noted.undo.by.kind, ORIGIN_TIMEOUT);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_CONFIRM_OVER), 1);
+        ck_assert_int_eq(give_undo(POLICY_1), 0);
+        for (unsigned i = 0; status()->in_force->number == 2 && i < 3; i++)
+                next_sweep(); /* the first one was under way, and reads the fabric */
+        ck_assert(!holds(hosts[1], 0x8010));
+        ck_assert_uint_eq(status()->in_force->number, 3);
+        ck_assert_uint_eq(noted.stored_generation, 3);
+        ck_assert_uint_eq(status()->in_force->facts.restores, 1);
+        expect_logged(LOG_EVENT_UNDONE, "generation 3 undoes generation 2");
+        ck_assert_ptr_nonnull(strstr(status()->text, "(the present files are not in force: generation 2 was undone)"));
+        ck_assert_uint_eq(count_logged(LOG_EVENT_CONFIRM_SOON), 1);
+}
+END_TEST
+
+START_TEST(stays_when_confirmed)
+{
+        usec_t began;
+
+        serve(POLICY_1);
+        began = now;
+        change(POLICY_2, 600);
+        noted.n_stored = 0;
+        ck_assert_int_eq(ask(CONTROL_EVENT_CONFIRM, 7), 0);
+        ck_assert_uint_eq(noted.n_answers, 1); /* of the reload */
+        ck_assert_int_eq(state(), CONTROL_LOCKING_FACTS);
+        answer();
+        ck_assert_uint_eq(noted.n_stored, 1);
+        ck_assert_uint_eq(noted.n_ops, 1);
+        ck_assert_uint_eq(noted.n_answers, 2);
+        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
+        ck_assert_uint_eq(noted.requests[0], 7);
+        ck_assert_str_eq(noted.answer, "generation 2 is confirmed: it stays in force");
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_uint_eq(status()->in_force->facts.confirmed, (now + wall_offset) / S);
+        expect_logged(LOG_EVENT_CONFIRMED, "generation 2 is confirmed");
+        at(began + 700 * S);
+        ck_assert_uint_eq(noted.n_undos, 0);
+        ck_assert_int_eq(ask(CONTROL_EVENT_CONFIRM, 8), 0);
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        ck_assert_str_eq(noted.answer, "no change waits to be confirmed; nothing was done");
+}
+END_TEST
+
+/* A confirmation that is not stored would be lost with pkeyd. */
+START_TEST(is_answered_when_stored)
+{
+        serve(POLICY_1);
+        change(POLICY_2, 600);
+        ck_assert_int_eq(ask(CONTROL_EVENT_CONFIRM, 7), 0);
+        ck_assert_int_eq(give_lock(-EWOULDBLOCK, 12), 0);
+        ck_assert_uint_eq(noted.n_answers, 1);
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        at(now + S);
+        ck_assert_int_eq(state(), CONTROL_LOCKING_FACTS);
+        store_r = -ENOSPC;
+        sweep();
+        ck_assert_uint_eq(noted.n_answers, 2);
+        ck_assert_int_eq(noted.outcome, RELOAD_WAITS);
+        ck_assert_ptr_nonnull(strstr(noted.answer, "could not be stored in state.db: No space left on device"));
+        store_r = 0;
+        at(now + S);
+        sweep();
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_uint_eq(noted.n_answers, 2);
+}
+END_TEST
+
+/* While a sweep runs, it stores the confirmation; one that came after its transaction was made is stored later. */
+START_TEST(is_stored_by_a_sweep)
+{
+        serve(POLICY_1);
+        store_waits = true;
+        ck_assert_int_eq(reload_within(POLICY_2, 600, 1), 0);
+        until(CONTROL_STORING);
+        ck_assert_int_eq(ask(CONTROL_EVENT_CONFIRM, 7), 0);
+        ck_assert_uint_eq(noted.n_answers, 1); /* nothing was written yet, so that nothing could be undone */
+        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
+        answer();
+        store_waits = false;
+        noted.n_facts = 0;
+        sweep();
+        ck_assert_uint_ge(noted.n_facts, 1);
+}
+END_TEST
+
+START_TEST(no_second_change)
+{
+        serve(POLICY_1);
+        change(POLICY_2, 600);
+        ck_assert_int_eq(reload_within(POLICY_3, 0, 9), 0);
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        ck_assert_uint_eq(noted.n_findings, 1);
+        expect_logged(LOG_EVENT_FINDING, "generation 2 waits to be confirmed");
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        /* a reload of the same files only sweeps */
+        ck_assert_int_eq(reload_within(POLICY_2, 0, 10), 0);
+        next_sweep();
+        ck_assert_int_eq(noted.outcome, RELOAD_UNCHANGED);
+}
+END_TEST
+
+START_TEST(undo_at_any_time)
+{
+        serve(POLICY_1);
+        change(POLICY_2, 0);
+        ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 5), 0);
+        ck_assert_uint_eq(noted.undo.number, 1);
+        ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 6), 0);
+        ck_assert_str_eq(noted.answer, "an undo is under way already");
+        ck_assert_int_eq(give_undo(POLICY_1), 0);
+        next_sweep();
+        ck_assert_uint_eq(noted.requests[0], 5);
+        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
+        ck_assert(!holds(hosts[1], 0x8010));
+        /* the next one goes further back, where nothing is */
+        ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 7), 0);
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        ck_assert_ptr_nonnull(strstr(noted.answer, "state.db has no generation before"));
+        /* the files can be loaded again */
+        ck_assert_int_eq(reload_within(POLICY_2, 0, 8), 0);
+        next_sweep();
+        ck_assert_uint_eq(status()->in_force->number, 4);
+        ck_assert_ptr_null(strstr(status()->text, "not in force"));
+}
+END_TEST
+
+/* Two undos go back two changes, and not forth and back. */
+START_TEST(undo_of_an_undo)
+{
+        serve(POLICY_1);
+        change(POLICY_2, 0);
+        change(POLICY_3, 0);
+        ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 5), 0);
+        ck_assert_uint_eq(noted.undo.number, 2);
+        ck_assert_int_eq(give_undo(POLICY_2), 0);
+        next_sweep();
+        ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 6), 0);
+        ck_assert_uint_eq(noted.undo.undoes, 4);
+        ck_assert_uint_eq(noted.undo.number, 1);
+}
+END_TEST
+
+/* A policy that would be refused as a new one can come back all the same: it was in force. */
+START_TEST(undo_of_a_policy_with_errors)
+{
+        serve(POLICY_1);
+        change(POLICY_2, 60);
+        ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 5), 0);
+        ck_assert_int_eq(give_undo(POLICY_REFUSED), 0);
+        next_sweep();
+        ck_assert_uint_eq(status()->in_force->number, 3);
+        ck_assert(!holds(hosts[0], 0x8010));
+}
+END_TEST
+
+/* If it cannot be loaded, pkeyd tries again, and the change goes on waiting. */
+START_TEST(undo_that_fails)
+{
+        usec_t began;
+
+        serve(POLICY_1);
+        began = now;
+        change(POLICY_2, 600);
+        at(began + 600 * S);
+        ck_assert_uint_eq(noted.n_undos, 1);
+        ck_assert_int_eq(give_undo(NULL), 0);
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        at(began + 659 * S);
+        ck_assert_uint_eq(noted.n_undos, 1);
+        at(began + 661 * S);
+        ck_assert_uint_eq(noted.n_undos, 2);
+}
+END_TEST
+
+START_TEST(reload_is_withdrawn)
+{
+        serve(POLICY_1);
+        ck_assert_int_eq(reload_within(POLICY_2, 0, 3), 0);
+        ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 4), 0);
+        ck_assert_uint_eq(noted.n_answers, 2);
+        ck_assert_str_eq(noted.answer, "the reload was withdrawn; generation 1 stays in force");
+        ck_assert_uint_eq(noted.n_undos, 0);
+        next_sweep();
+        ck_assert(!holds(hosts[1], 0x8010));
+}
+END_TEST
+
+/* The first policy of all has none before it. */
+START_TEST(nothing_to_go_back_to)
+{
+        start(AUDIT "sweep_interval: 1h\n", POLICY_1);
+        sweep();
+        ck_assert_int_eq(reload_within(POLICY_2, 60, 3), 0);
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        expect_logged(LOG_EVENT_FINDING, "a change can only be undone to a policy that was in force before");
+        ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 4), 0);
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+}
+END_TEST
+
+START_TEST(audit_has_nothing_to_undo)
+{
+        struct generation *g = make_generation(AUDIT "sweep_interval: 1h\n", POLICY_2);
+
+        serve(POLICY_1);
+        g->facts.confirm_for = 60;
+        ck_assert_int_eq(give_generation(g, 3), 0);
+        until(CONTROL_OPENING_PORT);
+        sweep();
+        expect_logged(LOG_EVENT_CONFIRM_NOT, "pkeyd is in audit mode");
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        at(now + 100 * S);
+        ck_assert_uint_eq(noted.n_undos, 0);
+        ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 4), 0);
+        ck_assert_ptr_nonnull(strstr(noted.answer, "audit mode"));
+}
+END_TEST
+
+/* pkeyd starts while a change waits. */
+static struct generation *waiting_generation(uint64_t until)
+{
+        struct generation *g = make_generation(SETTINGS, POLICY_2);
+
+        g->number = 2;
+        g->facts = (struct generation_facts) { .time = until - 600, .confirm_for = 600, .confirm_until = until };
+        return g;
+}
+
+START_TEST(time_goes_on_after_a_restart)
+{
+        uint64_t wall = (now + wall_offset) / S;
+
+        start_generation(CONTROL_SERVE, make_generation(SETTINGS, POLICY_2), waiting_generation(wall + 100));
+        ck_assert(status()->in_force && generation_waits(&status()->in_force->facts));
+        ck_assert_uint_le(control_due(c), now + 100 * S);
+        sweep();
+        /* a file that was edited meanwhile is a second change */
+        ck_assert_int_eq(reload_within(POLICY_3, 0, 9), 0);
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+}
+END_TEST
+
+START_TEST(time_was_over_before_the_start)
+{
+        uint64_t wall = (now + wall_offset) / S;
+
+        start_generation(CONTROL_SERVE, make_generation(SETTINGS, POLICY_2), waiting_generation(wall - 1));
+        /* this fixture's store has no older generation; that is said, and the change stays */
+        expect_logged(LOG_EVENT_UNDO_FAILED, "state.db has no generation before it");
+        ck_assert(!generation_waits(&status()->in_force->facts));
+}
+END_TEST
+
+START_TEST(edited_before_the_start)
+{
+        uint64_t wall = (now + wall_offset) / S;
+
+        start_generation(CONTROL_SERVE, make_generation(SETTINGS, POLICY_3), waiting_generation(wall + 100));
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_RELOAD_REFUSED), 1);
+        sweep();
+        ck_assert(!holds(hosts[2], 0x8010));
+}
+END_TEST
+
+int main(void)
+{
+        Suite *s = suite_create("confirm");
+        TCase *t = tcase_create("confirm");
+        SRunner *runner;
+        int failed;
+
+        tcase_add_checked_fixture(t, setup, teardown);
+        tcase_add_test(t, is_undone_in_time);
+        tcase_add_test(t, stays_when_confirmed);
+        tcase_add_test(t, is_answered_when_stored);
+        tcase_add_test(t, is_stored_by_a_sweep);
+        tcase_add_test(t, no_second_change);
+        tcase_add_test(t, undo_at_any_time);
+        tcase_add_test(t, undo_of_an_undo);
+        tcase_add_test(t, undo_of_a_policy_with_errors);
+        tcase_add_test(t, undo_that_fails);
+        tcase_add_test(t, reload_is_withdrawn);
+        tcase_add_test(t, nothing_to_go_back_to);
+        tcase_add_test(t, audit_has_nothing_to_undo);
+        tcase_add_test(t, time_goes_on_after_a_restart);
+        tcase_add_test(t, time_was_over_before_the_start);
+        tcase_add_test(t, edited_before_the_start);
+        suite_add_tcase(s, t);
+        runner = srunner_create(s);
+        srunner_run_all(runner, CK_NORMAL);
+        failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return failed ? 1 : 0;
+}
