@@ -126,9 +126,10 @@ void reload_note_outcome(struct control *c, enum sweep_result result)
         struct generation *g = c->in_force;
         const struct generation_facts before = g ? g->facts : (struct generation_facts) {};
         const char *outcome = reload_outcome_to_string(outcome_of(c, result));
+        bool is_whole = result == SWEEP_DONE || result == SWEEP_PARTIAL;
 
-        if (!control_serves(c) || !g || c->candidate || !control_writes(c, g) ||
-            (result != SWEEP_DONE && result != SWEEP_PARTIAL) || strcmp(before.outcome, reload_outcome_to_string(RELOAD_CARRIED_OUT)) == 0)
+        if (!control_serves(c) || !g || c->candidate || !control_writes(c, g) || !is_whole ||
+            strcmp(before.outcome, reload_outcome_to_string(RELOAD_CARRIED_OUT)) == 0)
                 return;
         note_held(c, &g->facts);
         (void) snprintf(g->facts.outcome, sizeof(g->facts.outcome), "%s", outcome);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "control/confirm.h"
 #include "control/reload.h"
 #include "control/sweep_steps.h"
 #include "events/event_text.h"
@@ -253,6 +254,17 @@ static void note_reach(struct control *c, struct findings *findings)
         keep_changes(c->sweep.generation, findings, first);
 }
 
+/* The same for the history only: a person was shown the plan. */
+static void note_changes(struct control *c, struct generation *g)
+{
+        _cleanup_findings_ struct findings shown = { .arena = c->sweep.arena };
+
+        if (c->in_force)
+                note_reach(c, &shown);
+        else
+                g->facts.n_changes = 0;
+}
+
 /* Plans with one generation. Returns 0, -EAGAIN: a candidate was refused, the generation in force is next; -EBADMSG: refused;
  * -ENOMEM. */
 static int decide_by(struct control *c, struct generation *g, struct findings *findings)
@@ -264,6 +276,8 @@ static int decide_by(struct control *c, struct generation *g, struct findings *f
         generation_unref(s->generation);
         s->generation = generation_ref(g);
         r = make_plan(c, findings);
+        if (r == 0 && c->config.goal == CONTROL_APPLY && !is_in_force(c, g))
+                note_changes(c, g);
         if (r == -ENOMEM || !control_serves(c))
                 return r;
         if (r == 0 && is_candidate) {
@@ -329,10 +343,20 @@ static int plan_once(struct control *c)
         return r;
 }
 
+/* What pkeyctl brings into force may have to wait for what waits to be confirmed already. */
+static int admit_once(struct control *c)
+{
+        const struct generation *g = c->candidate;
+
+        if (c->config.goal != CONTROL_APPLY || (g->facts.undoes == 0 && is_in_force(c, g)))
+                return 0;
+        return confirm_admits(c, g, c->config.findings) ? 0 : -EBADMSG;
+}
+
 static void decide_once(struct control *c)
 {
         struct sweep *s = &c->sweep;
-        int r = plan_once(c);
+        int r = admit_once(c) ?: plan_once(c);
 
         if (r < 0) {
                 sweep_end_with(c, r == -EBADMSG ? SWEEP_REFUSED : SWEEP_FAILED, r);

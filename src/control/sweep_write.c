@@ -127,7 +127,16 @@ static void describe_outcome(struct control *c, const struct watch_report *repor
         control_set_status(c, "%s", t.bytes ?: "out of memory");
 }
 
-/* A policy is stored as in force only after it was carried out completely. */
+/* Of pkeyctl. */
+static void bring_into_force(struct control *c, struct generation *g)
+{
+        c->results.generation = g->number = ++c->last_number;
+        g->facts.time = c->wall / USEC_PER_SEC;
+        g->facts.confirm_until = g->facts.confirm_for > 0 ? g->facts.time + g->facts.confirm_for : 0;
+        control_will_store(c, g);
+}
+
+/* A policy is stored as in force only after it was carried out completely, if nothing waits for it. */
 static void store_policy(struct control *c)
 {
         const struct verification *v = c->results.verification;
@@ -139,12 +148,27 @@ static void store_policy(struct control *c)
         if (summary.failed + summary.held + summary.n_held_bases > 0 || c->sweep.apply_stopped || v->n_differ > 0 ||
             v->n_unreachable > 0)
                 return;
+        if (g->number > 0) { /* it is in the store already */
+                c->results.generation = g->number;
+                return;
+        }
         if (c->in_force && generation_has_policy(c->in_force, g->policy_bytes, g->n_policy_bytes)) {
                 c->results.generation = c->in_force->number;
                 return;
         }
-        c->results.generation = g->number = ++c->last_number;
-        control_will_store(c, g);
+        g->facts.confirm_for = 0; /* no table was written, or somebody was asked before the first write */
+        bring_into_force(c, g);
+        (void) snprintf(g->facts.outcome, sizeof(g->facts.outcome), "%s", reload_outcome_to_string(RELOAD_CARRIED_OUT));
+        g->facts.ended = g->facts.time;
+}
+
+/* A change that can be undone in time, and an undo, are stored before their first write. */
+static void store_before_writing(struct control *c)
+{
+        struct generation *g = c->candidate;
+
+        if (c->config.goal == CONTROL_APPLY && (g->facts.confirm_for > 0 || g->facts.undoes > 0) && g->number == 0)
+                bring_into_force(c, g);
 }
 
 static void finish(struct control *c)
@@ -424,6 +448,7 @@ void sweep_apply(struct control *c)
         int r;
 
         s->apply_began = c->now;
+        store_before_writing(c);
         r = sweep_note_before(c) ?: apply_new(s->arena, s->decision.plan, c->snapshot->observed, c->indexes, &options, &s->apply);
         if (r < 0) {
                 fail_to_write(c, "the plan could not be carried out", r);

@@ -149,7 +149,7 @@ static int on_signal(sd_event_source *source, const struct signalfd_siginfo *inf
 }
 
 /* The port may lead to another fabric than pkeyd's: that needs a state directory of its own. */
-static bool is_elsewhere(const struct context *ctx)
+bool apply_is_elsewhere(const struct context *ctx)
 {
         const struct options *o = ctx->options;
         struct stat named, pkeyds;
@@ -164,7 +164,7 @@ static bool is_elsewhere(const struct context *ctx)
 static int find_writer(struct context *ctx, const char **ret_policy_file)
 {
         struct daemon_status s = {};
-        int r = is_elsewhere(ctx) ? 0 : bus_client_find(ctx, &s);
+        int r = apply_is_elsewhere(ctx) ? 0 : bus_client_find(ctx, &s);
 
         if (r == -ETIMEDOUT)
                 return findings_error(&ctx->findings, FINDING_DAEMON_FAILED, "see systemctl status pkeyd; or stop pkeyd",
@@ -325,19 +325,42 @@ static enum exit_status judge(struct context *ctx, struct apply_result *r)
         return all && r->verified ? EXIT_DONE : EXIT_PARTIAL;
 }
 
-int command_apply(struct context *ctx)
+/* Nothing changed: then nothing waits, either. */
+static bool waits(struct context *ctx, const struct apply_result *r)
+{
+        return ctx->options->confirm > 0 && r->sweep->apply && r->sweep->generation > 0 &&
+               ctx->files->number == r->sweep->generation;
+}
+
+int apply_here(struct context *ctx)
 {
         static const struct printer printer = { text_apply, json_apply, OK_IF_DONE };
         struct apply_result result = {};
         const struct session_hooks hooks = { .confirm = confirm, .userdata = &result };
+        int r = session_sweep(ctx, CONTROL_APPLY, &hooks);
+
+        if (r == 0 && !result.is_described) /* there was nothing to confirm */
+                r = describe(ctx, &result, true);
+        if (r < 0)
+                return r;
+        r = output(ctx, &printer, judge(ctx, &result), &result);
+        return waits(ctx, &result) ? confirm_wait(ctx, result.sweep->generation, r) : r;
+}
+
+int apply_handle_signals(struct context *ctx)
+{
+        return session_handle_signals(ctx, on_signal);
+}
+
+int command_apply(struct context *ctx)
+{
+        struct apply_result result = {};
         bool is_the_daemons;
-        int r = session_handle_signals(ctx, on_signal) ?: check_daemon(ctx, &is_the_daemons);
+        int r = apply_handle_signals(ctx) ?: check_daemon(ctx, &is_the_daemons);
 
         if (r == 0 && is_the_daemons)
                 return have_reloaded(ctx, &result);
-        if (r == 0)
-                r = session_sweep(ctx, CONTROL_APPLY, &hooks);
-        if (r == 0 && !result.is_described) /* there was nothing to confirm */
-                r = describe(ctx, &result, true);
-        return r < 0 ? r : output(ctx, &printer, judge(ctx, &result), &result);
+        confirm_name_origin(&ctx->files->facts.origin);
+        ctx->files->facts.confirm_for = ctx->options->confirm / USEC_PER_SEC;
+        return r < 0 ? r : apply_here(ctx);
 }

@@ -58,6 +58,31 @@ static void print_held(const struct daemon_status *s)
         print_list("held", s->held_bases, "base", "pkeyctl show held lists them", s->held, MAX_HELD_LINES);
 }
 
+/* "9 min 30 s" */
+static const char *time_left(struct context *ctx, usec_t until)
+{
+        usec_t now = clock_wall();
+        uint64_t left = until > now ? (until - now) / USEC_PER_SEC : 0, days = left / 86400;
+
+        if (days > 0)
+                return output_format(ctx, "%" PRIu64 " d %" PRIu64 " h", days, left % 86400 / 3600);
+        if (left >= 3600)
+                return output_format(ctx, "%" PRIu64 " h %" PRIu64 " min", left / 3600, left % 3600 / 60);
+        return left >= 60 ? output_format(ctx, "%" PRIu64 " min %" PRIu64 " s", left / 60, left % 60)
+                          : output_format(ctx, "%" PRIu64 " s", left);
+}
+
+static void print_confirm(struct context *ctx, const struct daemon_status *s, bool is_labelled)
+{
+        if (s->confirm_until > 0)
+                printf("%sgeneration %" PRIu64 " is undone in %s, at %s, unless pkeyctl confirm keeps it; pkeyctl undo undoes it now\n",
+                       is_labelled ? "  confirm       " : "", s->generation, time_left(ctx, s->confirm_until),
+                       output_time(ctx, s->confirm_until));
+        if (s->undone > 0)
+                printf("%sgeneration %" PRIu64 " was undone: the present files are not what is in force; correct them, then pkeyctl "
+                       "reload\n", is_labelled ? "  undone        " : "", s->undone);
+}
+
 static void text_status(struct context *ctx, const void *result)
 {
         const struct daemon_status *s = result;
@@ -65,6 +90,7 @@ static void text_status(struct context *ctx, const void *result)
         printf("pkeyd %s: %s%s\n", s->version ?: "?", s->state ?: "?", s->reloading ? ", a reload is under way" : "");
         printf("  status        %s\n", s->text ?: "");
         print_files(s);
+        print_confirm(ctx, s, true);
         printf("  ports         %" PRIu64 " managed: %" PRIu64 " right, %" PRIu64 " differ, %" PRIu64 " unreachable\n",
                s->ports_managed, s->ports_right, s->ports_differ, s->ports_unreachable);
         if (s->links_silent > 0)
@@ -83,7 +109,7 @@ static void text_status(struct context *ctx, const void *result)
 
 static enum exit_status status_of(const struct daemon_status *s)
 {
-        if (s->ports_differ > 0 || s->file_errors > 0 || !(daemon_is(s, "right") || daemon_is(s, "partial")))
+        if (s->ports_differ > 0 || s->file_errors > 0 || s->undone > 0 || !(daemon_is(s, "right") || daemon_is(s, "partial")))
                 return EXIT_DIFFERENCE;
         return s->ports_unreachable > 0 || s->ports_frozen > 0 || daemon_is(s, "partial") ? EXIT_PARTIAL : EXIT_DONE;
 }
@@ -153,6 +179,7 @@ static void text_reload(struct context *ctx, const void *result)
         } else if (!ctx->options->quiet) {
                 printf("%s%s\n", find_outcome(r)->sentence, r->text);
                 print_held(&r->daemon);
+                print_confirm(ctx, &r->daemon, false);
         }
 }
 
@@ -163,21 +190,56 @@ static int read_reload(struct context *ctx, sd_bus_message *m, struct reload_res
         return r < 0 ? bus_client_complain(ctx, r) : 0;
 }
 
-int command_reload(struct context *ctx)
+/* The reply of a method that changes something. */
+static int show_reply(struct context *ctx, const struct printer *printer, sd_bus_message *reply)
 {
-        static const struct printer printer = { text_reload, json_reload, OK_IF_DONE };
-        _cleanup_message_ sd_bus_message *reply = NULL;
         struct reload_result result = {};
         enum exit_status status;
-        int r = bus_client_call(ctx, "Reload", UINT64_MAX, &reply, "") ?: read_reload(ctx, reply, &result) ?:
-                bus_client_read_findings(ctx, reply);
+        int r = read_reload(ctx, reply, &result) ?: bus_client_read_findings(ctx, reply);
 
         if (r < 0)
                 return r;
         status = find_outcome(&result)->status;
         if (status != EXIT_REFUSED) /* bases that the new policy holds; the reload is over, whatever the answer is */
                 r = bus_client_find(ctx, &result.daemon);
-        return r < 0 && r != -ETIMEDOUT ? r : output(ctx, &printer, status, &result);
+        return r < 0 && r != -ETIMEDOUT ? r : output(ctx, printer, status, &result);
+}
+
+static const struct printer reload_printer = { text_reload, json_reload, OK_IF_DONE };
+
+int command_reload(struct context *ctx)
+{
+        _cleanup_message_ sd_bus_message *reply = NULL;
+        uint64_t seconds = ctx->options->confirm / USEC_PER_SEC;
+        int r = seconds > 0 ? bus_client_call(ctx, "ReloadConfirm", UINT64_MAX, &reply, "t", seconds)
+                            : bus_client_call(ctx, "Reload", UINT64_MAX, &reply, "");
+
+        return r < 0 ? r : show_reply(ctx, &reload_printer, reply);
+}
+
+int daemon_undo(struct context *ctx)
+{
+        _cleanup_message_ sd_bus_message *reply = NULL;
+
+        return bus_client_call(ctx, "Undo", UINT64_MAX, &reply, "") ?: show_reply(ctx, &reload_printer, reply);
+}
+
+static void text_confirm(struct context *ctx, const void *result)
+{
+        const struct reload_result *r = result;
+
+        if (ctx->status == EXIT_REFUSED)
+                fprintf(stderr, "%s\n", r->text);
+        else if (!ctx->options->quiet)
+                puts(r->text);
+}
+
+int daemon_confirm(struct context *ctx)
+{
+        static const struct printer printer = { text_confirm, json_reload, OK_IF_DONE };
+        _cleanup_message_ sd_bus_message *reply = NULL;
+
+        return bus_client_call(ctx, "Confirm", UINT64_MAX, &reply, "") ?: show_reply(ctx, &printer, reply);
 }
 
 /* --- watch ----------------------------------------------------------------------------------------------------------- */
@@ -275,6 +337,8 @@ static void text_event(struct context *ctx, const struct event *e)
                 break;
         }
         putchar('\n');
+        if (e->kind == EVENT_STATUS || e->changed & UINT64_C(1) << DAEMON_STATUS_CONFIRM)
+                print_confirm(ctx, &e->status, false);
         print_held_bases(ctx, e);
 }
 

@@ -14,7 +14,7 @@ typedef int command_t(struct context *ctx);
 command_t command_check, command_check_fix, command_plan, command_apply, command_verify, command_verify_local;
 command_t command_show_ports, command_show_matrix, command_show_partitions, command_show_port, command_show_held;
 command_t command_show_vouches, command_forget, command_import, command_export, command_env, command_explain, command_doctor;
-command_t command_status, command_reload, command_watch, command_violations, command_violations_once;
+command_t command_status, command_reload, command_confirm, command_undo, command_watch, command_violations, command_violations_once;
 
 #define MAX_FORGET 64 /* arguments */
 
@@ -77,3 +77,18 @@ void text_held(struct context *ctx, const struct held_list *held);
 json_t *json_named_port(struct doc *d, const struct held_words *words, struct knowledge_name name);
 /* A time of the knowledge, in seconds. */
 json_t *json_seconds(uint64_t seconds);
+
+/* Does pkeyd, if it runs on this host, write to another fabric than this run of pkeyctl? */
+bool apply_is_elsewhere(const struct context *ctx);
+/* While tables are written, a signal ends the run in order; before that, at once. */
+int apply_handle_signals(struct context *ctx);
+/* Carries out ctx->policy, after a person confirmed the plan, and shows the result. No pkeyd runs with it. */
+int apply_here(struct context *ctx);
+/* Have pkeyd do it. */
+int daemon_confirm(struct context *ctx);
+int daemon_undo(struct context *ctx);
+/* The user who runs pkeyctl. */
+void confirm_name_origin(struct origin *ret);
+/* After an apply with --confirm: waits until the generation is confirmed, or undoes it. Returns an exit status or a negative
+ * errno. */
+int confirm_wait(struct context *ctx, uint64_t generation, int status);

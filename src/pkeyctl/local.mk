@@ -3,6 +3,7 @@ bin_PROGRAMS += pkeyctl
 pkeyctl_SOURCES = \
 	src/pkeyctl/command_apply.c \
 	src/pkeyctl/command_check.c \
+	src/pkeyctl/command_confirm.c \
 	src/pkeyctl/command_daemon.c \
 	src/pkeyctl/command_doctor.c \
 	src/pkeyctl/command_env.c \

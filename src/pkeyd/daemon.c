@@ -414,7 +414,6 @@ static int start(struct daemon *d)
         _cleanup_findings_ struct findings findings = {}, ignored = {};
         struct control_event event = { .kind = CONTROL_EVENT_START };
         struct generation *in_force = NULL, *candidate = NULL;
-        struct stored_files undone = {};
         struct load_from from = {};
         struct remembered *m;
         bool is_off;
@@ -428,9 +427,8 @@ static int start(struct daemon *d)
         log_state_reports(d);
         if (m->policy)
                 (void) load_in_force(d->options, &d->state, &m->files, &ignored, &in_force);
-        is_off = in_force && load_off_files(d->options, &d->state, a, &m->files, &undone, &from);
+        is_off = in_force && load_off_files(d->options, &d->state, a, m, &from);
         findings.out_of_memory |= load_generation(d->options, &from, &findings, &candidate) == -ENOMEM;
-        stored_files_done(&undone);
         if (in_force)
                 in_force->is_off_file = is_off;
         if (candidate)

@@ -130,19 +130,31 @@ static bool is_file(struct arena *a, const char *path, size_t max, const struct 
         return file_read(a, path, max, &now, &n) == 0 && n == bytes->n && (n == 0 || memcmp(now, bytes->bytes, n) == 0);
 }
 
-bool load_off_files(const struct options *o, struct state *s, struct arena *a, const struct stored_files *in_force,
-                    struct stored_files *undone, struct load_from *ret)
+/* Has the generation this file, and the one in force another one? */
+static bool is_undone(struct arena *a, const char *path, size_t max, const struct text *undone, const struct text *in_force)
 {
+        return is_file(a, path, max, undone) && !is_file(a, path, max, in_force);
+}
+
+bool load_off_files(const struct options *o, struct state *s, struct arena *a, const struct remembered *m, struct load_from *ret)
+{
+        const struct stored_files *in_force = &m->files;
+
         *ret = (struct load_from) {};
-        if (in_force->facts.undoes == 0 || state_read_generation(s, a, in_force->facts.undoes, undone) < 0)
-                return false;
-        if (is_file(a, o->policy_file, POLICY_MAX_FILE_SIZE, &undone->policy) &&
-            !is_file(a, o->policy_file, POLICY_MAX_FILE_SIZE, &in_force->policy))
-                ret->policy = in_force;
-        if (undone->has_settings && in_force->has_settings &&
-            is_file(a, o->config_file, SETTINGS_MAX_FILE_SIZE, &undone->settings) &&
-            !is_file(a, o->config_file, SETTINGS_MAX_FILE_SIZE, &in_force->settings))
-                ret->settings = in_force;
+        for (size_t i = 0; in_force->facts.undoes > 0 && i < m->history.n; i++) {
+                uint64_t number = m->history.items[i].number;
+                struct stored_files undone;
+
+                if (number <= in_force->facts.restores || number >= in_force->number ||
+                    state_read_generation(s, a, number, &undone) < 0)
+                        continue;
+                if (is_undone(a, o->policy_file, POLICY_MAX_FILE_SIZE, &undone.policy, &in_force->policy))
+                        ret->policy = in_force;
+                if (undone.has_settings && in_force->has_settings &&
+                    is_undone(a, o->config_file, SETTINGS_MAX_FILE_SIZE, &undone.settings, &in_force->settings))
+                        ret->settings = in_force;
+                stored_files_done(&undone);
+        }
         return ret->policy || ret->settings;
 }
 

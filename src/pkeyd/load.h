@@ -19,11 +19,9 @@ int load_generation(const struct options *o, const struct load_from *from, struc
 int load_in_force(const struct options *o, struct state *s, const struct stored_files *files, struct findings *findings,
                   struct generation **ret);
 
-/* A file that an undo put out of force is not loaded at the start: if the files are still those of the generation that the one in
- * force undoes, *ret says what to load in their place. `undone` is filled, and to be freed with stored_files_done(). Returns true
- * if there is such a file. */
-bool load_off_files(const struct options *o, struct state *s, struct arena *a, const struct stored_files *in_force,
-                    struct stored_files *undone, struct load_from *ret);
+/* A file that an undo put out of force is not loaded at the start. If the generation in force is an undo, and a file is still that
+ * of a generation that was undone, *ret says what to load in its place (borrowed from m). Returns true if there is such a file. */
+bool load_off_files(const struct options *o, struct state *s, struct arena *a, const struct remembered *m, struct load_from *ret);
 
 /* What control asks for with CONTROL_LOAD_UNDO. Returns as load_generation(). */
 int load_undo(const struct options *o, struct state *s, const struct control_undo *undo, struct findings *findings,

@@ -14,6 +14,8 @@ const struct bus_field daemon_status_fields[] = {
         [DAEMON_STATUS_TEXT] = FIELD(daemon_status, "StatusText", "text", FIELD_TEXT, text),
         FIELD(daemon_status, "Reloading", "reloading", FIELD_BOOL, reloading),
         FIELD(daemon_status, "Generation", "generation", FIELD_NUMBER, generation),
+        [DAEMON_STATUS_CONFIRM] = FIELD(daemon_status, "ConfirmUntil", "confirm_until", FIELD_TIME, confirm_until),
+        FIELD(daemon_status, "Undone", "undone", FIELD_NUMBER, undone),
         FIELD(daemon_status, "Partitions", "partitions", FIELD_NUMBER, partitions),
         FIELD(daemon_status, "Role", "role", FIELD_TEXT, role),
         FIELD(daemon_status, "Writing", "writing", FIELD_BOOL, writing),

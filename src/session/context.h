@@ -62,6 +62,7 @@ struct context {
         const struct known *known;     /* endports that were seen once; NULL: not read */
         struct endports selected[2];   /* by the arguments (pipeline.h) */
         struct remembered *remembered; /* owned; what is stored, if the command needs that; NULL: not read */
+        bool assume_yes;               /* nobody is asked: as with --yes */
         bool writing;                  /* writes have begun: "nothing was sent" would be wrong */
         enum exit_status status;       /* of the result that is shown */
         int output_r;                  /* the first error of output; 0: none */

@@ -96,7 +96,7 @@ void output_refusal(struct context *ctx)
 
 int ask_is_possible(struct context *ctx)
 {
-        if (ctx->options->yes || isatty(STDIN_FILENO))
+        if (ctx->options->yes || ctx->assume_yes || isatty(STDIN_FILENO))
                 return 0;
         return findings_error(&ctx->findings, FINDING_USAGE, "--yes confirms", "confirmation required, but standard input is not a terminal");
 }
@@ -106,7 +106,7 @@ int ask_person(struct context *ctx, const char *question, ...)
         char answer[16] = "";
         va_list ap;
 
-        if (ctx->options->yes)
+        if (ctx->options->yes || ctx->assume_yes)
                 return 0;
         (void) fflush(stdout);
         va_start(ap, question);

@@ -15,7 +15,7 @@ static bool is_absent(const char *path)
         return access(path, F_OK) < 0 && errno == ENOENT;
 }
 
-static void override_settings(struct context *ctx)
+void pipeline_override_settings(struct context *ctx)
 {
         const struct options *o = ctx->options;
         struct settings *s = ctx->files->settings;
@@ -38,11 +38,14 @@ static int read_settings(struct context *ctx, unsigned needs)
         const char *path = ctx->options->config ?: DEFAULT_CONFIG_FILE, *bytes;
         struct generation *g = ctx->files;
         size_t n;
+        int r;
 
         if (!ctx->options->config && (!(needs & NEED_SETTINGS) || ctx->options->topology || is_absent(path)))
                 return 0;
-        return file_read_found(g->arena, path, SETTINGS_MAX_FILE_SIZE, &ctx->findings, &bytes, &n) ?:
-               settings_parse(g->arena, path, bytes, n, &ctx->findings, &g->settings);
+        r = file_read_found(g->arena, path, SETTINGS_MAX_FILE_SIZE, &ctx->findings, &bytes, &n) ?:
+            generation_read_settings(g, path, bytes, n, &ctx->findings);
+        g->audits = false; /* the mode is pkeyd's */
+        return r;
 }
 
 static int read_policy(struct context *ctx, unsigned needs)
@@ -78,7 +81,7 @@ int pipeline_read_files(struct context *ctx, unsigned needs)
         int policy = read_policy(ctx, needs);
         int topology = needs & NEED_TOPOLOGY ? pipeline_read_topology(ctx) : 0;
 
-        override_settings(ctx);
+        pipeline_override_settings(ctx);
         if (settings < 0 && settings != -EBADMSG)
                 return settings;
         if (policy < 0 && policy != -EBADMSG)

@@ -34,6 +34,9 @@ enum need {
  * override the settings. With --topology the default pkeyd.yaml is not read. */
 int pipeline_read_files(struct context *ctx, unsigned needs);
 
+/* Options take precedence over the settings of ctx->files. */
+void pipeline_override_settings(struct context *ctx);
+
 /* The subnet that --topology names; nothing without one. */
 int pipeline_read_topology(struct context *ctx);
 

@@ -91,6 +91,16 @@ static void read_interval(struct findings *findings, const char *text, void *opt
                 (void) findings_error(findings, FINDING_USAGE, NULL, "--interval: '%s' is not a time from 1s to 1d", text);
 }
 
+static void read_confirm(struct findings *findings, const char *text, void *options)
+{
+        struct options *o = options;
+
+        o->confirm = span_from_string(text);
+        if (o->confirm == 0 || o->confirm > CONFIRM_MAX * USEC_PER_SEC)
+                (void) findings_error(findings, FINDING_USAGE, NULL, "--confirm: '%s' is not a time from 1s to 7d (as in 90s, 10m, 2h)",
+                                      text);
+}
+
 /* Which other format a command has is in the table of commands. */
 static void read_format(struct findings *findings, const char *text, void *options)
 {
@@ -114,6 +124,7 @@ static const struct command_line_option known_options[] = {
         COMMAND_LINE_OPTION("json", 0, FLAG, json, NULL, "one JSON object on stdout"),
         { "format", 0, COMMAND_LINE_READ, 0, read_format, "FORMAT", "sh (env), dot (show matrix), or json as --json" },
         COMMAND_LINE_OPTION("yes", 0, FLAG, yes, NULL, "do not ask"),
+        { "confirm", 0, COMMAND_LINE_READ, 0, read_confirm, "TIME", "undo the change after this time, unless it is confirmed" },
         COMMAND_LINE_OPTION("fix", 0, FLAG, fix, NULL, "correct what has one certain correction; writes FILE"),
         COMMAND_LINE_OPTION("local", 0, FLAG, local, NULL, "this host's own tables, as its kernel has them; sends no MAD"),
         COMMAND_LINE_OPTION("beside-opensm", 0, FLAG, beside_opensm, NULL,

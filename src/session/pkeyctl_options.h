@@ -18,6 +18,7 @@ struct options {
         const char *output;        /* NULL: standard output */
         const char *format;
         bool json, yes, local, fix, beside_opensm, quiet, verbose, help, version;
+        usec_t confirm;        /* 0: not given */
         usec_t since;          /* CLOCK_REALTIME; 0: not given */
         const char *node;
         bool once;

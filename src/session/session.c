@@ -319,6 +319,7 @@ static void feed(struct session *s, struct control_event *event)
 /* Of a command that does not write, the directory is not made, and what it may not read is missing. */
 static int open_state(struct context *ctx, bool writing)
 {
+        state_close(&ctx->state);
         return state_open(&ctx->state, ctx->options->state_dir ?: STATE_DIR_DEFAULT, writing);
 }
 
@@ -333,7 +334,7 @@ static struct generation *remembered_generation(struct context *ctx, const struc
         findings_init(&ignored, ctx->arena);
         if (!copy || generation_read_policy(g, "(last policy in force)", copy, m->n_policy, &ignored) < 0)
                 return NULL;
-        g->number = m->generation;
+        generation_continue(g, &(struct generation) { .number = m->generation, .facts = m->files.facts });
         return STEAL(g);
 }
 
@@ -366,7 +367,8 @@ static int load_state(struct context *ctx, enum control_goal goal, struct contro
 static int prepare(struct context *ctx, enum control_goal goal, const struct session_hooks *hooks, struct control_start *ret)
 {
         const struct control_config config = {
-                .goal = goal, .choose_tables = hooks->choose, .confirm = !ctx->options->yes, .findings = &ctx->findings,
+                .goal = goal, .choose_tables = hooks->choose, .confirm = !ctx->options->yes && !ctx->assume_yes,
+                .findings = &ctx->findings,
         };
         struct generation *g = ctx->files;
         int r = 0;
@@ -413,10 +415,8 @@ static int check_writer(struct context *ctx)
 
 static int read_store(struct context *ctx, bool writing)
 {
-        int r;
+        int r = open_state(ctx, writing);
 
-        state_close(&ctx->state);
-        r = open_state(ctx, writing);
         if (r == 0 || (r == -ENOENT && !writing))
                 r = state_load(&ctx->state, &ctx->remembered);
         session_report_state(ctx, true);

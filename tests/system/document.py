@@ -20,7 +20,7 @@ from private_bus import Bus, require
 
 HOSTS = ["head1", "mds01", "oss01", "oss02"] + ["node%04d" % i for i in range(1, 17)]
 # Parts of the output that differ between runs.
-VARIES = ((r"\b\d+(\.\d+)? (ms|s|seconds?)\b", "N s"), (r"\b\d\d:\d\d(:\d\d)?\b", "TIME"), (r"\b20\d\d-\d\d-\d\d\b", "DATE"),
+VARIES = ((r"\bin (\d+ min )?\d+ s, at\b", "in N s, at"), (r"\b\d+(\.\d+)? (ms|s|seconds?)\b", "N s"), (r"\b\d\d:\d\d(:\d\d)?\b", "TIME"), (r"\b20\d\d-\d\d-\d\d\b", "DATE"),
           (r"\bpkeyd \d+\.\d+\.\d+", "pkeyd VERSION"), (r"\bLID +\d+", "LID N"), (r"[ \t]+$", ""))
 MDOC = {"&": "", "-": "-", "e": "\\", "(aq": "'", "(dq": '"'}
 ONE_ARGUMENT = ("run", "console", "logged")  # directives whose argument is the rest of the line

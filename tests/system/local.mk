@@ -4,6 +4,7 @@ SYSTEM_TESTS = \
 	tests/system/test_bus.py \
 	tests/system/test_capacity.py \
 	tests/system/test_completion.py \
+	tests/system/test_confirm.py \
 	tests/system/test_daemon.py \
 	tests/system/test_discovery.py \
 	tests/system/test_doctor.py \

@@ -15,7 +15,7 @@ from oracle import Policy
 from private_bus import Bus, require, signals
 
 SETTINGS = "sweep_interval: 1h\ntimeout: 200ms\n"
-PROPERTIES = {"Version": "s", "State": "s", "StatusText": "s", "Reloading": "b", "Generation": "t", "Partitions": "u",
+PROPERTIES = {"Version": "s", "State": "s", "StatusText": "s", "Reloading": "b", "Generation": "t", "ConfirmUntil": "t", "Undone": "t", "Partitions": "u",
               "Role": "s", "Writing": "b", "Mode": "s", "PolicyFile": "s", "FileErrors": "u", "PortsManaged": "u",
               "PortsRight": "u", "PortsDiffer": "u", "PortsUnreachable": "u", "LinksSilent": "u", "PortsFrozen": "u",
               "Frozen": "s", "HeldBases": "u", "Held": "s", "LastSuccess": "t", "ViolationsTotal": "t",
@@ -67,7 +67,8 @@ def test_introspection():
         r = bus.busctl("introspect", "--no-legend", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1")
         members = {line.split()[0].lstrip("."): line.split()[1:3] for line in r.stdout.splitlines()}
         wanted = {name: ["property", signature] for name, signature in PROPERTIES.items()}
-        wanted.update(Status=["method", "-"], Reload=["method", "-"], Violations=["method", "ts"],
+        wanted.update(Status=["method", "-"], Reload=["method", "-"], ReloadConfirm=["method", "t"],
+                      Confirm=["method", "-"], Undo=["method", "-"], Violations=["method", "ts"],
                       Violation=["signal", "a{sv}"], ReloadEnded=["signal", "sts"])
         check_equal(members, wanted, "what busctl introspect shows: " + r.stderr)
         check("org.pkeyd1" in bus.busctl("tree", "org.pkeyd1").stdout.replace("/", "."), "the object is not in the tree")
@@ -219,7 +220,7 @@ def test_too_many_callers():
         refused = [call for call in calls if call.poll() is not None]
         for call in refused:
             err = call.communicate()[1]
-            check("16 callers already wait for a reload" in err, "another error:", err)
+            check("16 callers already wait for an answer" in err, "another error:", err)
         check_equal(bus.property("Reloading"), True, "Reloading")
         check_equal(plain(bus.call("Status")[0])["Generation"], 1, "Generation while it waits")
         holder.close()

@@ -183,6 +183,7 @@ START_TEST(no_second_change)
         ck_assert_int_eq(reload_within(POLICY_3, 0, 9), 0);
         ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
         ck_assert_uint_eq(noted.n_findings, 1);
+        ck_assert_int_eq(noted.code, FINDING_CONFIRM_WAITS);
         expect_logged(LOG_EVENT_FINDING, "generation 2 waits to be confirmed");
         ck_assert_uint_eq(status()->in_force->number, 2);
         /* a reload of the same files only sweeps */
@@ -271,6 +272,7 @@ START_TEST(reload_is_withdrawn)
         ck_assert_int_eq(reload_within(POLICY_2, 0, 3), 0);
         ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 4), 0);
         ck_assert_uint_eq(noted.n_answers, 2);
+        ck_assert_uint_eq(noted.n_withdrawn, 1);
         ck_assert_str_eq(noted.answer, "the reload was withdrawn; generation 1 stays in force");
         ck_assert_uint_eq(noted.n_undos, 0);
         next_sweep();
@@ -285,6 +287,7 @@ START_TEST(nothing_to_go_back_to)
         sweep();
         ck_assert_int_eq(reload_within(POLICY_2, 60, 3), 0);
         ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        ck_assert_int_eq(noted.code, FINDING_CONFIRM_FIRST);
         expect_logged(LOG_EVENT_FINDING, "a change can only be undone to a policy that was in force before");
         ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 4), 0);
         ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);

@@ -223,6 +223,8 @@ static void note_answer(const struct reload_end *end)
         (void) snprintf(noted.answer, sizeof(noted.answer), "%s", end->text);
         noted.n_requests = end->n_requests;
         noted.n_findings = end->findings->n;
+        noted.code = end->findings->n > 0 ? end->findings->items[end->findings->n - 1].code : FINDING_BUG;
+        noted.n_withdrawn += noted.code == FINDING_RELOAD_WITHDRAWN;
         ck_assert_uint_le(end->n_requests, ELEMENTS(noted.requests));
         for (size_t i = 0; i < end->n_requests; i++)
                 noted.requests[i] = end->requests[i];

@@ -94,12 +94,14 @@ struct noted {
         int exit_r;
         uint64_t stored_generation;                 /* number of the last stored one */
         unsigned n_indexes, n_known, n_generations, n_facts, n_tables; /* transactions with records of each kind */
+        unsigned n_withdrawn;                       /* answers that a reload was withdrawn */
         unsigned n_answers;                         /* to reloads */
         enum reload_outcome outcome;                /* of the last of them */
         uint64_t answered_generation;
         char answer[CONTROL_TEXT_MAX];
         uint64_t requests[8];
         size_t n_requests, n_findings;
+        enum finding_code code;                     /* of its last finding */
 };
 extern struct noted noted;
 /* Transactions are committed at once with this result, or wait like other actions. */

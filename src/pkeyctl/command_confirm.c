@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <string.h>
+
+#include "pkeyctl/commands.h"
+#include "session/bus_client.h"
+
+#define POLL_MSEC 1000 /* how often the store is read while a change waits */
+
+/* A pkeyd that runs has the time of a change, and does what is asked. Returns 1: it runs; 0: it does not; or an error. */
+static int find_daemon(struct context *ctx)
+{
+        struct daemon_status s = {};
+        int r = apply_is_elsewhere(ctx) ? 0 : bus_client_find(ctx, &s);
+
+        if (r != -ETIMEDOUT)
+                return r;
+        return findings_error(&ctx->findings, FINDING_DAEMON_FAILED, "see systemctl status pkeyd; or stop pkeyd",
+                              "pkeyd is on the system bus but does not answer; nothing was done");
+}
+
+/* --- confirm -------------------------------------------------------------------------------------------------------- */
+
+static void text_confirmed(struct context *ctx, const void *result)
+{
+        const uint64_t *generation = result;
+
+        (void) ctx;
+        printf("generation %" PRIu64 " is confirmed: it stays in force\n", *generation);
+}
+
+static void json_confirmed(struct doc *d, const void *result)
+{
+        const uint64_t *generation = result;
+
+        doc_add(d, d->root, "{s:s, s:I}", "outcome", "carried-out", "generation", (json_int_t) *generation);
+}
+
+static int complain_store(struct context *ctx, int r, int pid)
+{
+        session_report_state(ctx, true);
+        if (r == -ENOMEM || r == -EBADMSG)
+                return r;
+        if (r == -EWOULDBLOCK)
+                return findings_error(&ctx->findings, FINDING_HOST_BUSY, "try again", "%s: process %d is writing tables now; nothing was "
+                                      "done", ctx->state.path, pid);
+        return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "%s: %s; nothing was done", ctx->state.path, strerror(-r));
+}
+
+void confirm_name_origin(struct origin *ret)
+{
+        const struct passwd *user = getpwuid(getuid());
+
+        *ret = (struct origin) { .kind = ORIGIN_COMMAND, .uid = getuid() };
+        (void) snprintf(ret->user, sizeof(ret->user), "%s", getenv("SUDO_USER") ?: user ? user->pw_name : "");
+}
+
+static int store_confirmation(struct context *ctx)
+{
+        const struct stored_files *files = &ctx->remembered->files;
+        struct generation g = {
+                .number = files->number, .facts = files->facts, .n_policy_bytes = files->policy_size,
+                .n_settings_bytes = files->settings_size,
+        };
+        struct store_transaction t;
+
+        if (!ctx->remembered->policy || !generation_waits(&g.facts))
+                return findings_error(&ctx->findings, FINDING_CONFIRM_NONE, "pkeyctl history shows what was changed",
+                                      "no change waits to be confirmed; nothing was done");
+        g.facts.confirmed = clock_wall() / USEC_PER_SEC;
+        confirm_name_origin(&g.facts.confirmed_by);
+        store_transaction_init(&t, ctx->arena);
+        records_put_facts(&t, &g);
+        return state_commit(&ctx->state, &t);
+}
+
+static int confirm_here(struct context *ctx)
+{
+        static const struct printer printer = { text_confirmed, json_confirmed, QUIET };
+        struct remembered *changed = NULL;
+        int pid = 0, r = session_provide(ctx, NEED_STORE_TO_WRITE, NULL) ?: state_lock(&ctx->state, &pid, &changed);
+
+        if (r < 0)
+                return complain_store(ctx, r, pid);
+        if (changed) {
+                (void) remembered_free(ctx->remembered);
+                ctx->remembered = changed;
+                ctx->known = &changed->known;
+        }
+        r = store_confirmation(ctx);
+        state_unlock(&ctx->state);
+        return r < 0 ? complain_store(ctx, r, 0) : output(ctx, &printer, EXIT_DONE, &ctx->remembered->files.number);
+}
+
+int command_confirm(struct context *ctx)
+{
+        int r = find_daemon(ctx);
+
+        return r < 0 ? r : r > 0 ? daemon_confirm(ctx) : confirm_here(ctx);
+}
+
+/* --- undo ----------------------------------------------------------------------------------------------------------- */
+
+static int complain_generation(struct context *ctx, uint64_t number, int r)
+{
+        if (r == -ENOMEM)
+                return r;
+        return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, "pkeyctl history lists the generations",
+                              "generation %" PRIu64 " cannot be read from state.db: %s", number,
+                              r == -ENOENT ? "it has no such generation" : r == -EBADMSG ? "its records are damaged" : strerror(-r));
+}
+
+/* Both files of the generation; without its settings the present ones. */
+static int read_generation(struct context *ctx, uint64_t number)
+{
+        struct generation *g = ctx->files;
+        struct stored_files files;
+        const char *policy, *settings;
+        int r = state_read_generation(&ctx->state, ctx->arena, number, &files);
+
+        if (r < 0)
+                return complain_generation(ctx, number, r);
+        policy = arena_strndup(g->arena, files.policy.bytes ?: "", files.policy.n);
+        settings = arena_strndup(g->arena, files.settings.bytes ?: "", files.settings.n);
+        r = policy && settings ? 0 : -ENOMEM;
+        if (r == 0 && files.has_settings)
+                r = generation_read_settings(g, "(pkeyd.yaml of an older generation)", settings, files.settings.n, &ctx->findings);
+        g->audits = false; /* the mode is pkeyd's */
+        if (r == 0)
+                r = generation_read_policy(g, "(partitions.yaml of an older generation)", policy, files.policy.n, &ctx->findings);
+        stored_files_done(&files);
+        if (r < 0)
+                return r;
+        pipeline_override_settings(ctx);
+        ctx->policy = g->policy;
+        return 0;
+}
+
+/* Makes ctx->files the undo of the generation in force. */
+static int prepare_undo(struct context *ctx)
+{
+        const struct stored_files *files = &ctx->remembered->files;
+        uint64_t target = generation_history_before(&ctx->remembered->history, files->facts.restores ?: files->number);
+        struct layout *layout = NULL;
+        int r;
+
+        if (files->number == 0 || target == 0)
+                return findings_error(&ctx->findings, FINDING_CONFIRM_NONE, "pkeyctl history lists the generations",
+                                      "there is nothing to undo: state.db has no generation before the one in force");
+        r = read_generation(ctx, target) ?: state_read_layout(&ctx->state, ctx->files->arena, target, &layout);
+        if (r < 0)
+                return r == -EBADMSG || r == -ENOMEM ? r : complain_store(ctx, r, 0);
+        ctx->files->facts = (struct generation_facts) { .undoes = files->number, .restores = target };
+        confirm_name_origin(&ctx->files->facts.origin);
+        ctx->files->layout = layout;
+        (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_CONFIRM_UNDO, NULL,
+                            "generation %" PRIu64 " is undone: the files of generation %" PRIu64 " come into force again; partitions.yaml and "
+                            "pkeyd.yaml are not changed", files->number, target);
+        return 0;
+}
+
+static int undo_here(struct context *ctx)
+{
+        int r = session_provide(ctx, NEED_SETTINGS | NEED_STORE_TO_WRITE, NULL) ?: prepare_undo(ctx);
+
+        if (r == 0)
+                r = session_provide(ctx, NEED_WRITER, NULL);
+        return r < 0 ? r : apply_here(ctx);
+}
+
+int command_undo(struct context *ctx)
+{
+        int r = find_daemon(ctx);
+
+        if (r > 0)
+                return ask_person(ctx, "Have pkeyd go back to the generation before the one in force?") ?: daemon_undo(ctx);
+        return r < 0 ? r : apply_handle_signals(ctx) ?: undo_here(ctx);
+}
+
+/* --- apply --confirm ------------------------------------------------------------------------------------------------ */
+
+/* How the wait ended. */
+enum end { END_CONFIRMED, END_ASKED, END_OVER, END_INTERRUPTED, END_LOST };
+
+static bool was_interrupted(void)
+{
+        const struct timespec none = {};
+        sigset_t set;
+
+        sigemptyset(&set);
+        sigaddset(&set, SIGINT);
+        sigaddset(&set, SIGTERM);
+        return sigtimedwait(&set, NULL, &none) > 0;
+}
+
+/* A line from the terminal that says yes. *fd becomes -1 when nothing more comes. */
+static bool said_yes(int *fd)
+{
+        struct pollfd p = { .fd = *fd, .events = POLLIN };
+        char line[16] = "";
+
+        if (poll(&p, 1, POLL_MSEC) <= 0)
+                return false;
+        if (!fgets(line, sizeof(line), stdin))
+                *fd = -1;
+        line[strcspn(line, "\r\n")] = '\0';
+        return strcasecmp(line, "y") == 0 || strcasecmp(line, "yes") == 0;
+}
+
+/* Somebody may confirm it by another pkeyctl, or a pkeyd may have been started. */
+static bool is_confirmed(struct context *ctx, uint64_t generation, bool *ret_lost)
+{
+        struct stored_files files;
+        bool confirmed;
+        int r = state_read_generation(&ctx->state, ctx->arena, generation, &files);
+
+        *ret_lost = r == -ENOENT || r == -EBADMSG;
+        if (r < 0)
+                return false;
+        confirmed = !generation_waits(&files.facts);
+        stored_files_done(&files);
+        return confirmed;
+}
+
+static enum end wait_for_end(struct context *ctx, uint64_t generation, usec_t until)
+{
+        int fd = isatty(STDIN_FILENO) && !ctx->options->yes ? STDIN_FILENO : -1;
+        bool lost = false;
+
+        while (clock_now() < until) {
+                if (said_yes(&fd))
+                        return END_ASKED;
+                if (was_interrupted())
+                        return END_INTERRUPTED;
+                if (is_confirmed(ctx, generation, &lost))
+                        return END_CONFIRMED;
+                if (lost)
+                        return END_LOST;
+        }
+        return END_OVER;
+}
+
+/* A new run in this process. */
+static int undo_now(struct context *ctx)
+{
+        opened_port_close(&ctx->port);
+        ctx->control = control_free(ctx->control);
+        ctx->files = generation_unref(ctx->files);
+        ctx->files = generation_new();
+        ctx->policy = NULL;
+        ctx->writing = false;
+        ctx->assume_yes = true;
+        return ctx->files ? undo_here(ctx) : -ENOMEM;
+}
+
+int confirm_wait(struct context *ctx, uint64_t generation, int status)
+{
+        usec_t until = clock_now() + ctx->options->confirm;
+        enum end end;
+        int r;
+
+        if (!ctx->options->quiet)
+                fprintf(stderr, "generation %" PRIu64 " is undone in %" PRIu64 " s, unless `pkeyctl confirm` keeps it%s; ^C undoes it now\n",
+                        generation, (uint64_t) (ctx->options->confirm / USEC_PER_SEC),
+                        isatty(STDIN_FILENO) && !ctx->options->yes ? ", or you type yes here" : "");
+        (void) fflush(stdout);
+        state_unlock(&ctx->state);
+        (void) signal(SIGHUP, SIG_IGN); /* the change may have cut off the terminal */
+        end = wait_for_end(ctx, generation, until);
+        if (end == END_CONFIRMED)
+                return status;
+        if (end == END_ASKED) {
+                r = confirm_here(ctx);
+                return r < 0 ? r : status;
+        }
+        if (end == END_LOST)
+                return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "state.db does not have generation %" PRIu64
+                                      " any more: it stays in force", generation);
+        r = find_daemon(ctx);
+        if (r > 0) /* it was started meanwhile, and has the time */
+                return daemon_undo(ctx);
+        r = r < 0 ? r : undo_now(ctx);
+        return r < 0 || r != EXIT_DONE ? r : EXIT_DIFFERENCE;
+}

@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Changes that wait to be confirmed, and undo: every table goes back, entry for entry and index for index."""
+
+import os
+import signal
+import subprocess
+import time
+
+from harness import Daemon, Fabric, check, check_equal, main, seeded, two_level, wait_for
+from oracle import Oracle, Policy, differences
+from private_bus import Bus, require
+
+SETTINGS = "sweep_interval: 1h\ntimeout: 200ms\n"
+
+
+def fabric_of(**more):
+    require()
+    return Fabric(two_level(2, 2, 4), **more)
+
+
+def policy_one():
+    return Policy().add("one", 0x0010, {"node[0001-0004]": "full", "node[0005-0008]": "limited"}).add(
+        "storage", 0x0011, {"ALL_CAS": "full"})
+
+
+def policy_two():
+    """Takes storage away from most hosts, moves two to another partition, and raises and lowers some."""
+    return Policy().add("one", 0x0010, {"node[0003-0008]": "full", "node0001": "limited"}).add(
+        "storage", 0x0011, {"node0001": "full"}).add("late", 0x0012, {"node[0002-0006]": "both"})
+
+
+def contents(fabric):
+    return {guid: port.table for guid, port in fabric.tables().items()}
+
+
+def pkeyctl(fabric, bus, *arguments, **how):
+    return fabric.pkeyctl(*arguments, **bus.environment(), **how)
+
+
+def edit(fabric, policy):
+    return fabric.write("partitions.yaml", policy.yaml())
+
+
+def start(fabric, bus, **more):
+    daemon = Daemon(fabric, fabric.path("partitions.yaml"), environment=bus.environment(), **more)
+    if more.get("wait", True):
+        bus.wait_name()
+    return daemon
+
+
+def serve(fabric, settings=SETTINGS, **more):
+    """A pkeyd with policy_one() in force: the bus, the daemon, and the tables."""
+    fabric.settings(settings)
+    edit(fabric, policy_one())
+    bus = Bus(fabric)
+    daemon = start(fabric, bus, **more)
+    return bus, daemon, contents(fabric)
+
+
+def stop(daemon):
+    check_equal(daemon.stop(), 0, "exit status of pkeyd after SIGTERM; it said:\n" + daemon.text())
+
+
+def kill(daemon):
+    daemon.process.kill()
+    daemon.process.wait()
+
+
+def wait_for_tables(fabric, wanted, what):
+    wait_for(lambda: contents(fabric) == wanted, what)
+
+
+def is_carried_out(fabric, policy):
+    tables = fabric.tables()
+    return not differences(Oracle(tables, fabric.topology.port_guid(fabric.home)).tables(policy), tables)
+
+
+# --- with pkeyd ---------------------------------------------------------------------------------------------------------
+
+
+def test_undone_when_nobody_confirms():
+    with fabric_of() as fabric:
+        bus, daemon, before = serve(fabric)
+        edit(fabric, policy_two())
+        r = pkeyctl(fabric, bus, "reload", "--confirm", "4s").expect(0)
+        check("generation 2 is undone in" in r.out, r)
+        check(is_carried_out(fabric, policy_two()), "the change was not carried out")
+        status = pkeyctl(fabric, bus, "status").expect(0)
+        check("unless pkeyctl confirm keeps it" in status.out and "waits to be confirmed" in status.out, status)
+        j = pkeyctl(fabric, bus, "status", "--json").expect(0).json()
+        check(j["confirm_until"] and j["undone"] == 0, j)
+        wait_for_tables(fabric, before, "the change to be undone")
+        daemon.wait_text("generation 3 undoes generation 2")
+        daemon.wait_text("was not confirmed in time")
+        wait_for(lambda: bus.property("Generation") == 3 and not bus.property("Reloading"), "generation 3")
+        check_equal([bus.property("ConfirmUntil"), bus.property("Undone")], [0, 2], "properties after the undo")
+        status = pkeyctl(fabric, bus, "status")
+        check("generation 2 was undone: the present files are not what is in force" in status.out, status)
+        # the files come into force with a reload
+        pkeyctl(fabric, bus, "reload").expect(0)
+        check(is_carried_out(fabric, policy_two()), "the files were not loaded again")
+        check_equal(bus.property("Undone"), 0, "Undone after a reload")
+        stop(daemon)
+
+
+def test_confirmed():
+    with fabric_of() as fabric:
+        bus, daemon, before = serve(fabric)
+        edit(fabric, policy_two())
+        pkeyctl(fabric, bus, "reload", "--confirm", "3s").expect(0)
+        changed = contents(fabric)
+        # another change is refused meanwhile, whether by pkeyctl or by a signal
+        edit(fabric, policy_one().add("more", 0x0013, {"ALL_CAS": "full"}))
+        r = pkeyctl(fabric, bus, "reload").expect(1)
+        check("waits to be confirmed" in r.err and "pkeyctl undo" in r.err, r)
+        daemon.reload()
+        check_equal(contents(fabric), changed, "tables after refused changes")
+        edit(fabric, policy_two())
+        r = pkeyctl(fabric, bus, "confirm").expect(0)
+        check_equal(r.out, "generation 2 is confirmed: it stays in force\n", "pkeyctl confirm")
+        # at once: it was stored before the answer
+        kill(daemon)
+        time.sleep(3)
+        daemon = start(fabric, bus)
+        check_equal(contents(fabric), changed, "tables after the time")
+        check_equal(bus.property("Generation"), 2, "generation")
+        r = pkeyctl(fabric, bus, "confirm").expect(1)
+        check("no change waits" in r.err, r)
+        stop(daemon)
+
+
+def test_undo():
+    with fabric_of() as fabric:
+        bus, daemon, before = serve(fabric)
+        r = pkeyctl(fabric, bus, "undo", "--yes").expect(1)
+        check("nothing to undo" in r.err, r)
+        edit(fabric, policy_two())
+        pkeyctl(fabric, bus, "reload").expect(0)
+        between = contents(fabric)
+        edit(fabric, policy_one().add("more", 0x0013, {"ALL_CAS": "full"}))
+        pkeyctl(fabric, bus, "reload").expect(0)
+        pkeyctl(fabric, bus, "undo", "--yes").expect(0)
+        check_equal(contents(fabric), between, "tables after an undo")
+        pkeyctl(fabric, bus, "undo", "--yes").expect(0)
+        check_equal(contents(fabric), before, "tables after two undos")
+        # the undone files are not loaded by a restart
+        stop(daemon)
+        daemon = start(fabric, bus)
+        check_equal(contents(fabric), before, "tables after a restart")
+        status = pkeyctl(fabric, bus, "status", "--json").json()
+        check(status["undone"] > 0, status)
+        check("not in force" in status["text"], status)
+        stop(daemon)
+
+
+def test_killed_while_it_waits():
+    """The time goes on without pkeyd; if it is over when pkeyd starts, the change is undone at once."""
+    with fabric_of() as fabric:
+        bus, daemon, before = serve(fabric)
+        edit(fabric, policy_two())
+        pkeyctl(fabric, bus, "reload", "--confirm", "4s").expect(0)
+        kill(daemon)
+        time.sleep(4.5)
+        daemon = start(fabric, bus)
+        check_equal(contents(fabric), before, "tables when pkeyd is ready")
+        stop(daemon)
+
+
+def test_killed_while_it_writes():
+    with fabric_of() as fabric:
+        bus, daemon, before = serve(fabric)
+        for delay in (0.0, 0.02, 0.05, 0.1, 0.2):
+            edit(fabric, policy_two())
+            reload = subprocess.Popen(fabric.pkeyctl_arguments("reload", "--confirm", "3s"), stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL, env=fabric.environment(**bus.environment()))
+            fabric.children.append(reload)
+            time.sleep(delay)
+            kill(daemon)
+            reload.wait()
+            edit(fabric, policy_one())  # the file is edited while pkeyd is down: a second change, unless the first is not stored
+            time.sleep(3.5)
+            daemon = start(fabric, bus)
+            wait_for_tables(fabric, before, "the tables to be as before, after a kill at %.2f s" % delay)
+            pkeyctl(fabric, bus, "reload").expect(0)
+        stop(daemon)
+
+
+def test_audit():
+    with fabric_of() as fabric:
+        bus, daemon, before = serve(fabric)
+        fabric.settings(SETTINGS + "mode: audit\n")
+        edit(fabric, policy_two())
+        pkeyctl(fabric, bus, "reload", "--confirm", "2s")
+        daemon.wait_text("there is nothing to undo, because pkeyd is in audit mode")
+        r = pkeyctl(fabric, bus, "undo", "--yes").expect(1)
+        check("audit mode" in r.err, r)
+        check_equal(contents(fabric), before, "tables in audit mode")
+        stop(daemon)
+
+
+def test_first_policy():
+    """Before the first one no policy was in force, so that there is nothing to go back to."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        r = pkeyctl(fabric, bus, "apply", edit(fabric, policy_two()), "--yes", "--confirm", "5s").expect(1)
+        check("a change can only be undone to a policy that was in force before" in r.err, r)
+
+
+def test_wrong_arguments():
+    with fabric_of() as fabric:
+        bus, daemon, _ = serve(fabric)
+        for time_ in ("0s", "8d", "10", "soon", ""):
+            r = pkeyctl(fabric, bus, "reload", "--confirm", time_).expect(1)
+            check("--confirm: " in r.err and "from 1s to 7d" in r.err, r)
+        check("--confirm is for apply and reload only" in pkeyctl(fabric, bus, "plan", "--confirm", "1m").expect(1).err)
+        for seconds in ("0", "604801"):
+            r = bus.busctl("call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "ReloadConfirm", "t", seconds)
+            check("1 to 604800 seconds" in r.stderr, r.stderr)
+        for method in (["Confirm"], ["Undo"], ["ReloadConfirm", "t", "60"]):
+            r = bus.busctl("call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", *method, user="nobody")
+            check(r.returncode != 0, method, "for nobody")
+        stop(daemon)
+
+
+# --- without pkeyd ------------------------------------------------------------------------------------------------------
+
+
+def applied(fabric):
+    """policy_one() is in force by pkeyctl; the tables."""
+    fabric.settings(SETTINGS)
+    fabric.apply(edit(fabric, policy_one())).expect(0)
+    return contents(fabric)
+
+
+def start_apply(fabric, bus, seconds):
+    child = fabric.start(fabric.pkeyctl_arguments("apply", edit(fabric, policy_two()), "--yes", "--confirm", seconds), "apply.log",
+                         **bus.environment())
+    wait_for(lambda: "is undone in" in open(fabric.path("apply.log")).read(), "pkeyctl to wait")
+    check(is_carried_out(fabric, policy_two()), "the change was not carried out")
+    return child
+
+
+def test_apply_is_undone():
+    with fabric_of() as fabric:
+        bus, before = Bus(fabric), applied(fabric)
+        child = start_apply(fabric, bus, "2s")
+        r = pkeyctl(fabric, bus, "apply", fabric.write("other.yaml", policy_one().yaml()), "--yes").expect(1)
+        check("waits to be confirmed" in r.err, r)
+        check_equal(child.wait(timeout=60), 2, "exit status: " + open(fabric.path("apply.log")).read())
+        check_equal(contents(fabric), before, "tables")
+
+
+def test_apply_is_confirmed():
+    with fabric_of() as fabric:
+        bus, before = Bus(fabric), applied(fabric)
+        child = start_apply(fabric, bus, "60s")
+        pkeyctl(fabric, bus, "confirm").expect(0)
+        check_equal(child.wait(timeout=30), 0, "exit status: " + open(fabric.path("apply.log")).read())
+        check(is_carried_out(fabric, policy_two()), "the change is gone")
+        r = pkeyctl(fabric, bus, "undo", "--yes", "--json").expect(0).json()
+        check("confirm.undo" in [f["code"] for f in r["findings"]], r)
+        check_equal(contents(fabric), before, "tables after undo")
+        for command in (["confirm"], ["undo", "--yes"]):
+            r = pkeyctl(fabric, bus, *command, "--json").expect(1).json()
+            check_equal([f["code"] for f in r["findings"]], ["confirm.none"], command[0])
+
+
+def test_apply_is_interrupted():
+    with fabric_of() as fabric:
+        bus, before = Bus(fabric), applied(fabric)
+        child = start_apply(fabric, bus, "60s")
+        child.send_signal(signal.SIGHUP)  # the terminal is gone, because of the change: that is no answer
+        time.sleep(1)
+        check(child.poll() is None, "pkeyctl ended by SIGHUP")
+        child.send_signal(signal.SIGINT)
+        check_equal(child.wait(timeout=30), 2, "exit status: " + open(fabric.path("apply.log")).read())
+        check_equal(contents(fabric), before, "tables")
+
+
+def test_apply_is_killed():
+    """Then pkeyd undoes it when it starts, even with other files."""
+    with fabric_of() as fabric:
+        bus, before = Bus(fabric), applied(fabric)
+        child = start_apply(fabric, bus, "2s")
+        child.kill()
+        child.wait()
+        time.sleep(2.5)
+        daemon = start(fabric, bus)
+        check_equal(contents(fabric), before, "tables when pkeyd is ready")
+        stop(daemon)
+
+
+# --- at random ----------------------------------------------------------------------------------------------------------
+
+
+def random_policy(random):
+    policy = Policy()
+    for name, base in (("a", 0x0010), ("b", 0x0011), ("c", 0x0012), ("d", 0x0013)):
+        members = {"node%04d" % i: random.choice(("full", "limited", "both")) for i in range(1, 9) if random.random() < 0.6}
+        if members and random.random() < 0.85:
+            policy.add(name, base, members)
+    return policy
+
+
+def test_random():
+    """Edits, confirmations, undos and kills. After each the tables are those of the generation that is in force."""
+    random = seeded(20261126)
+    steps = int(os.environ.get("STEPS", 25))
+    with fabric_of() as fabric:
+        bus, daemon, before = serve(fabric)
+        states = [before]  # of the generations that an undo would go back to, and the one in force
+        texts = {policy_one().yaml()}
+        for step in range(steps):
+            policy = random_policy(random)
+            if policy.yaml() in texts or random.random() < 0.2:
+                if len(states) > 1:
+                    pkeyctl(fabric, bus, "undo", "--yes").expect(0)
+                    states.pop()
+                    check_equal(contents(fabric), states[-1], "tables after the undo of step %d" % step)
+                continue
+            texts = {policy.yaml()}
+            edit(fabric, policy)
+            what = random.choice(("plain", "confirm", "over", "undo", "kill"))
+            if what == "plain":
+                pkeyctl(fabric, bus, "reload").expect(0, 3)
+            else:
+                pkeyctl(fabric, bus, "reload", "--confirm", "60s" if what in ("confirm", "undo") else "1s").expect(0, 3)
+            changed = contents(fabric)
+            if what == "confirm":
+                pkeyctl(fabric, bus, "confirm").expect(0)
+            elif what == "undo":
+                pkeyctl(fabric, bus, "undo", "--yes").expect(0, 3)
+            elif what == "kill":
+                kill(daemon)
+                time.sleep(1.1)
+                daemon = start(fabric, bus)
+            if what in ("plain", "confirm"):
+                check(is_carried_out(fabric, policy), "the policy of step %d is not carried out" % step)
+                states.append(changed)
+            else:
+                wait_for_tables(fabric, states[-1], "the tables to be as before, in step %d (%s)" % (step, what))
+                wait_for(lambda: bus.property("ConfirmUntil") == 0 and not bus.property("Reloading"), "the undo to end")
+        stop(daemon)
+
+
+# --- OpenSM writes ------------------------------------------------------------------------------------------------------
+
+
+def test_writer_opensm():
+    """OpenSM chooses the indexes; every port has the same entries again."""
+    with fabric_of(opensm=False) as fabric:
+        conf = fabric.write("partitions.conf", "")
+        fabric.partitions_conf = ""
+        fabric.start_opensm()
+        fabric.settings(SETTINGS + "writer: opensm\nopensm: {partitions_conf: %s, reload: \"pid:%d\"}\n" % (conf, fabric.opensm.pid))
+        edit(fabric, policy_one())
+        bus = Bus(fabric)
+        daemon = start(fabric, bus)
+        before = {guid: sorted(table) for guid, table in contents(fabric).items()}
+        edit(fabric, Policy().add("one", 0x0010, {"node[0003-0008]": "full"}).add("late", 0x0012, {"node[0002-0006]": "full"}))
+        pkeyctl(fabric, bus, "reload", "--confirm", "3s").expect(0, 3)
+        check({guid: sorted(table) for guid, table in contents(fabric).items()} != before, "nothing changed")
+        wait_for(lambda: {guid: sorted(table) for guid, table in contents(fabric).items()} == before, "the undo")
+        stop(daemon)
+
+
+if __name__ == "__main__":
+    main()
