@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "policy/freeze.h"
-
 #define QUOTE_MAX 80
 
 void report_init(struct report *r, struct findings *findings)
@@ -33,7 +31,7 @@ void report_vadd(struct report *r, enum finding_severity severity, enum finding_
         r->last = NULL;
         r->n++;
         r->n_errors += severity == FINDING_ERROR;
-        r->refuses = r->refuses || (severity == FINDING_ERROR && !freeze_is_of_ports(code));
+        r->has_error[code] = r->has_error[code] || severity == FINDING_ERROR;
         if (r->n > REPORT_MAX) {
                 r->dropped_errors += severity == FINDING_ERROR;
                 return;

@@ -19,7 +19,7 @@ struct place {
 struct report {
         struct findings *findings; /* borrows */
         size_t n, n_errors;        /* since report_init(), including dropped ones */
-        bool refuses;              /* one of the errors is not only about single ports (policy/freeze.h) */
+        bool has_error[FINDING_CODE_MAX]; /* of each code, including dropped errors */
         size_t dropped_errors;     /* of the findings after the first REPORT_MAX, which are dropped */
         struct finding *last;         /* the last finding; NULL: it was dropped, or out of memory */
         const char *file, *file_copy; /* the file of the last finding, and its copy in the findings' arena */

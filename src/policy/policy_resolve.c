@@ -259,6 +259,15 @@ static int resolver_init(struct resolver *r, struct arena *a)
         return matcher_init(&r->matcher, r->scratch, r->policy, r->subnet, &r->report);
 }
 
+/* Returns whether an error is not only about single ports. */
+static bool refuses_in_force(const struct report *r)
+{
+        for (enum finding_code code = 0; code < FINDING_CODE_MAX; code++)
+                if (r->has_error[code] && !freeze_is_of_ports(code))
+                        return true;
+        return false;
+}
+
 int policy_resolve_known(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct known *known,
                          bool in_force, struct findings *findings, struct memberships **ret)
 {
@@ -279,7 +288,7 @@ int policy_resolve_known(struct arena *a, const struct policy *policy, const str
                 return e;
         e = report_finish(&r.report);
         findings_sort(findings);
-        if (e == -EBADMSG && in_force && !r.report.refuses)
+        if (e == -EBADMSG && in_force && !refuses_in_force(&r.report))
                 e = 0;
         return e ?: sort_grants(&r, a, ret);
 }

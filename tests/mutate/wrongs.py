@@ -937,6 +937,7 @@ WRONGS += [
 ]
 
 RESOLVE = "src/policy/policy_resolve.c"
+FILE_REPORT = "src/policy/file_report.c"
 RECONCILE = "src/reconcile.c"
 FREEZER = "src/control/freezer.c"
 WATCH = "src/watch/watch.c"
@@ -957,6 +958,8 @@ WRONGS += [
     Wrong("freeze-half-a-pair", PLAN, "        if (other_end != SUBNET_NONE)\n                pl->plan->frozen[other_end] = why;\n", "        (void) other_end;\n"),
     Wrong("freeze-writes-of-the-other-half", PLAN, "                if (plan->frozen[step->writes[i].port] == FREEZE_NONE)\n", "                if (step->writes[i].port != SUBNET_NONE)\n"),
     Wrong("freeze-filters-go-on", PLAN, " ||\n                    pl->plan->frozen[i] != FREEZE_NONE)\n                        continue;\n", ")\n                        continue;\n"),
+    Wrong("report-last-error-of-a-code", FILE_REPORT, "r->has_error[code] = r->has_error[code] || severity", "r->has_error[code] = severity"),
+    Wrong("report-warning-counts-as-error", FILE_REPORT, "r->has_error[code] || severity == FINDING_ERROR;", "r->has_error[code] || severity >= FINDING_WARNING;"),
     Wrong("freeze-new-policies", PLAN, "!(pl->options->in_force && freeze_is_of_ports(t->code))", "!freeze_is_of_ports(t->code)"),
     Wrong("freeze-given-is-what-it-has", RECONCILE, "        out->desired->ports = ports;\n", "        out->desired->ports = given->ports = ports;\n"),
     Wrong("freeze-not-its-leaf-port", RECONCILE, "s->ports[i].role == PORT_ENDPORT ? i : s->ports[i].peer;", "s->ports[i].role == PORT_ENDPORT ? i : SUBNET_NONE;"),

@@ -269,6 +269,22 @@ START_TEST(too_many_findings)
 }
 END_TEST
 
+/* An error counts even if it is dropped, and whatever follows it. */
+START_TEST(codes_of_errors)
+{
+        struct report report;
+
+        report_init(&report, &findings);
+        for (size_t i = 0; i < REPORT_MAX; i++)
+                report_add(&report, FINDING_WARNING, FINDING_SELECTOR_NO_MATCH, NULL, "matches nothing");
+        report_add(&report, FINDING_ERROR, FINDING_POLICY_AMBIGUOUS, NULL, "disagree");
+        report_add(&report, FINDING_NOTE, FINDING_POLICY_AMBIGUOUS, NULL, "agree");
+        ck_assert_uint_eq(findings.n, REPORT_MAX);
+        for (enum finding_code code = 0; code < FINDING_CODE_MAX; code++)
+                ck_assert_int_eq(report.has_error[code], code == FINDING_POLICY_AMBIGUOUS);
+}
+END_TEST
+
 /* Deep brackets and long keys take time in proportion to their length. */
 START_TEST(pathological)
 {
@@ -429,6 +445,7 @@ static void add_limits(TCase *c)
         tcase_add_test(c, too_many_selectors_in_a_line);
         tcase_add_test(c, too_many_selectors);
         tcase_add_test(c, too_many_findings);
+        tcase_add_test(c, codes_of_errors);
         tcase_add_test(c, pathological);
 }
 
