@@ -144,6 +144,14 @@ static int read_policy(struct policy_reader *r)
         return policy_read_partitions(r, node) ?: policy_check_partitions(r) ?: policy_check_contradictions(r);
 }
 
+/* Recognizes a line of OpenSM's partitions.conf: `Default=0x7fff, ipoib: ALL=full;` */
+static const char *opensm_hint(const char *line)
+{
+        if (!strchr(line, '=') || (!strstr(line, "=0x") && !strchr(line, ';')))
+                return NULL;
+        return "this looks like OpenSM's partitions.conf: `pkeyctl import FILE` converts it to a partitions.yaml";
+}
+
 int policy_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                  struct policy **ret)
 {
@@ -158,7 +166,7 @@ int policy_parse(struct arena *a, const char *file_name, const char *bytes, size
         if (!r.policy->file)
                 return -ENOMEM;
         r.selectors = (struct selector_reader) { .arena = a, .report = &r.report, .policy = r.policy };
-        e = yaml_tree_parse(&r.tree, a, r.policy->file, bytes, n, &r.report) ?: read_policy(&r);
+        e = yaml_tree_parse(&r.tree, a, r.policy->file, bytes, n, opensm_hint, &r.report) ?: read_policy(&r);
         e = yaml_tree_finish(&r.tree, e);
         if (e == 0)
                 *ret = r.policy;

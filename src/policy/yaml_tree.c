@@ -93,15 +93,15 @@ static const struct complaint complaints[] = {
 
 static const struct complaint unclosed = { "", "the list or map that opens here is not closed", .at_context = true };
 
-/* A line of OpenSM's partitions.conf: `Default=0x7fff, ipoib: ALL=full;` */
-static bool looks_like_opensm(const char *line)
+static const char *foreign_hint(const struct yaml_tree *t, const char *line)
 {
-        return line && strchr(line, '=') && (strstr(line, "=0x") || strchr(line, ';'));
+        return line && t->foreign ? t->foreign(line) : NULL;
 }
 
-static void add_opensm_hint(struct report *r)
+static void add_hint(struct yaml_tree *t, const char *hint)
 {
-        report_hint(r, "this looks like OpenSM's partitions.conf: `pkeyctl import FILE` converts it to a partitions.yaml");
+        if (hint)
+                report_hint(t->report, "%s", hint);
 }
 
 /* A node with nothing but a place. */
@@ -134,6 +134,7 @@ static void report_syntax(struct builder *b)
         yaml_mark_t mark = b->parser.problem_mark;
         struct yaml_tree_node at;
         struct place place;
+        const char *hint;
 
         if (b->parser.context && ((known && known->at_context) || is_at_end(&t->source, &mark))) {
                 if (known && !known->at_context)
@@ -144,10 +145,8 @@ static void report_syntax(struct builder *b)
         at.line = MIN(at.line, (unsigned) t->source.n_lines);
         place = yaml_tree_place(t, &at);
         report_add(t->report, FINDING_ERROR, FINDING_YAML_SYNTAX, &place, "not valid YAML: %s", known ? known->text : problem);
-        if (looks_like_opensm(place.source_line) || looks_like_opensm(yaml_source_line(&t->source, t->arena, at.line - 1)))
-                add_opensm_hint(t->report);
-        else if (known && known->hint)
-                report_hint(t->report, "%s", known->hint);
+        hint = foreign_hint(t, place.source_line) ?: foreign_hint(t, yaml_source_line(&t->source, t->arena, at.line - 1));
+        add_hint(t, hint || !known ? hint : known->hint);
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------------------------- */
@@ -427,18 +426,19 @@ static int check_root(struct yaml_tree *t)
         }
         yaml_tree_error(t, root, FINDING_YAML_TYPE, "the file is %s (accepted: a map of keys and values)",
                         yaml_tree_kind_to_string(root->kind));
-        if (root->kind == YAML_TREE_SCALAR && looks_like_opensm(root->text))
-                add_opensm_hint(t->report);
+        if (root->kind == YAML_TREE_SCALAR)
+                add_hint(t, foreign_hint(t, root->text));
         return -EBADMSG;
 }
 
-int yaml_tree_parse(struct yaml_tree *t, struct arena *a, const char *file, const char *bytes, size_t n, struct report *report)
+int yaml_tree_parse(struct yaml_tree *t, struct arena *a, const char *file, const char *bytes, size_t n, yaml_tree_foreign *foreign,
+                    struct report *report)
 {
         struct builder b = { .tree = t };
         struct place whole = { .where = { .file = file } };
         int r;
 
-        *t = (struct yaml_tree) { .arena = a, .report = report };
+        *t = (struct yaml_tree) { .arena = a, .foreign = foreign, .report = report };
         if (n > YAML_TREE_MAX_SIZE) {
                 report_add(report, FINDING_ERROR, FINDING_FILE_TOO_LARGE, &whole,
                            "the file has %zu bytes (accepted: up to %u MiB)", n, YAML_TREE_MAX_SIZE >> 20);
@@ -544,8 +544,8 @@ void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map,
                 fix_key(t, map, c->key, keys, n_keys);
                 if (near)
                         report_hint(t->report, "did you mean '%s'?", near);
-                else if (looks_like_opensm(text))
-                        add_opensm_hint(t->report);
+                else
+                        add_hint(t, foreign_hint(t, text));
         }
 }
 

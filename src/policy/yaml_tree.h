@@ -37,19 +37,25 @@ struct yaml_tree_node {
         uint32_t n_children;
 };
 
+/* Recognizes a line of another format, in which the user may have written the file. Returns a hint about it, a static string, or
+ * NULL. */
+typedef const char *yaml_tree_foreign(const char *line);
+
 struct yaml_tree {
         struct yaml_source source;
         struct arena *arena;         /* borrows; owns the nodes */
+        yaml_tree_foreign *foreign;  /* NULL: no other format is known */
         struct report *report;       /* borrows */
         struct yaml_tree_node *root; /* NULL: an empty file */
         unsigned source_line_number; /* of the line that yaml_tree_place() used last; its text is in the arena */
         const char *source_line;
 };
 
-/* Reads a file. Returns 0, -EBADMSG if there is no tree (see the report), -ENOMEM. The report may contain errors even if it
- * returns 0: an error in one node does not hide those in others. Always call yaml_tree_finish(); borrows file and bytes until
- * then. */
-int yaml_tree_parse(struct yaml_tree *t, struct arena *a, const char *file, const char *bytes, size_t n, struct report *report);
+/* Reads a file. foreign: may be NULL. Returns 0, -EBADMSG if there is no tree (see the report), -ENOMEM. The report may contain
+ * errors even if it returns 0: an error in one node does not hide those in others. Always call yaml_tree_finish(); borrows file
+ * and bytes until then. */
+int yaml_tree_parse(struct yaml_tree *t, struct arena *a, const char *file, const char *bytes, size_t n, yaml_tree_foreign *foreign,
+                    struct report *report);
 /* Ends the report of a file after yaml_tree_parse() and the functions that read its nodes; e: their result. Sorts the findings.
  * Returns 0, -EBADMSG if anything was an error, -ENOMEM. */
 int yaml_tree_finish(struct yaml_tree *t, int e);

@@ -365,7 +365,7 @@ int settings_parse(struct arena *a, const char *file_name, const char *bytes, si
         if (!r.settings || !file)
                 return -ENOMEM;
         settings_default(r.settings);
-        e = yaml_tree_parse(&r.tree, a, file, bytes, n, &r.report);
+        e = yaml_tree_parse(&r.tree, a, file, bytes, n, NULL, &r.report);
         if (e == 0 && r.tree.root)
                 read_map(&r, r.tree.root, "");
         if (e == 0)

@@ -938,6 +938,7 @@ WRONGS += [
 
 RESOLVE = "src/policy/policy_resolve.c"
 FILE_REPORT = "src/policy/file_report.c"
+YAML_TREE = "src/policy/yaml_tree.c"
 RECONCILE = "src/reconcile.c"
 FREEZER = "src/control/freezer.c"
 WATCH = "src/watch/watch.c"
@@ -958,6 +959,9 @@ WRONGS += [
     Wrong("freeze-half-a-pair", PLAN, "        if (other_end != SUBNET_NONE)\n                pl->plan->frozen[other_end] = why;\n", "        (void) other_end;\n"),
     Wrong("freeze-writes-of-the-other-half", PLAN, "                if (plan->frozen[step->writes[i].port] == FREEZE_NONE)\n", "                if (step->writes[i].port != SUBNET_NONE)\n"),
     Wrong("freeze-filters-go-on", PLAN, " ||\n                    pl->plan->frozen[i] != FREEZE_NONE)\n                        continue;\n", ")\n                        continue;\n"),
+    Wrong("yaml-other-format-in-this-line-only", YAML_TREE,
+          "foreign_hint(t, place.source_line) ?: foreign_hint(t, yaml_source_line(&t->source, t->arena, at.line - 1));", "foreign_hint(t, place.source_line);"),
+    Wrong("yaml-other-format-after-the-usual-hint", YAML_TREE, "hint || !known ? hint : known->hint", "known && known->hint ? known->hint : hint"),
     Wrong("report-last-error-of-a-code", FILE_REPORT, "r->has_error[code] = r->has_error[code] || severity", "r->has_error[code] = severity"),
     Wrong("report-warning-counts-as-error", FILE_REPORT, "r->has_error[code] || severity == FINDING_ERROR;", "r->has_error[code] || severity >= FINDING_WARNING;"),
     Wrong("freeze-new-policies", PLAN, "!(pl->options->in_force && freeze_is_of_ports(t->code))", "!freeze_is_of_ports(t->code)"),
