@@ -15,7 +15,7 @@
  */
 
 #include "opensm/partitions_conf.h"
-#include "policy/file_report.h"
+#include "util/file_report.h"
 
 /* A port that a line names, and its resulting membership. */
 struct import_port {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "policy/file_report.h"
+#include "util/file_report.h"
 
 #define LINE_MAX_SIZE 1022 /* characters that one fgets of OpenSM reads of this file */
 

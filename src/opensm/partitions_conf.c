@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "opensm/partitions_conf_reader.h"
-#include "policy/yaml_source.h"
 #include "util/vector.h"
+#include "util/yaml_source.h"
 
 #define MAX_SOURCE_LINE 160
 

@@ -4,7 +4,7 @@
 /* Internal to partitions_conf.c and partitions_conf_tokens.c. */
 
 #include "opensm/partitions_conf.h"
-#include "policy/file_report.h"
+#include "util/file_report.h"
 
 #define NOWHERE   SIZE_MAX
 #define NAME_SIZE 32 /* of a partition's name in OpenSM, including its NUL */

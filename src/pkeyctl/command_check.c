@@ -4,9 +4,9 @@
 
 #include "pkeyctl/commands.h"
 #include "policy/policy_fix.h"
-#include "policy/yaml_source.h"
 #include "shell/file.h"
 #include "shell/findings_print.h"
+#include "util/yaml_source.h"
 
 struct check_result {
         struct member_count *counts;   /* per partition of the policy; NULL: no topology was given */

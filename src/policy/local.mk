@@ -1,7 +1,5 @@
 # policy/
 libpkeyd_core_la_SOURCES += \
-	src/policy/file_report.c \
-	src/policy/file_report.h \
 	src/policy/freeze.c \
 	src/policy/freeze.h \
 	src/policy/hostlist.c \
@@ -24,11 +22,5 @@ libpkeyd_core_la_SOURCES += \
 	src/policy/selector_hint.c \
 	src/policy/selector_hint.h \
 	src/policy/selector_match.c \
-	src/policy/selector_match.h \
-	src/policy/yaml_blanks.c \
-	src/policy/yaml_blanks.h \
-	src/policy/yaml_source.c \
-	src/policy/yaml_source.h \
-	src/policy/yaml_tree.c \
-	src/policy/yaml_tree.h
+	src/policy/selector_match.h
 libpkeyd_core_la_SOURCES += src/policy/policy_local.c src/policy/policy_local.h

@@ -6,7 +6,7 @@
 #include "policy/policy.h"
 #include "policy/selector.h"
 #include "util/text.h"
-#include "policy/yaml_tree.h"
+#include "util/yaml_tree.h"
 
 /* The nodes of a partition, for findings that need all partitions. */
 struct partition_nodes {

@@ -17,9 +17,9 @@
  * only digits and dashes follow it up to the next comma.
  */
 
-#include "policy/file_report.h"
 #include "policy/hostlist.h"
 #include "policy/policy.h"
+#include "util/file_report.h"
 #include "util/text.h"
 
 #define SELECTOR_MAX_PORT     254  /* a port number has 8 bits, and 255 means "all" in MADs */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "util/nearest.h"
-#include "policy/yaml_tree.h"
+#include "util/yaml_tree.h"
 
 #define MEMBER(name) offsetof(struct settings, name)
 #define WORDS(...)                                                                                                     \

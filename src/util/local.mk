@@ -1,8 +1,10 @@
-# util/: arenas, findings, hashes and an index by them, members of JSON objects, texts to build and to take apart, near words
+# util/: arenas, findings, hashes and an index by them, JSON members, YAML files, texts to build and to take apart, near words
 libpkeyd_core_la_SOURCES += \
 	src/util/arena.c \
 	src/util/arena.h \
 	src/util/cleanup.h \
+	src/util/file_report.c \
+	src/util/file_report.h \
 	src/util/finding-codes.def \
 	src/util/findings.c \
 	src/util/findings.h \
@@ -18,4 +20,10 @@ libpkeyd_core_la_SOURCES += \
 	src/util/text.c \
 	src/util/text.h \
 	src/util/vector.c \
-	src/util/vector.h
+	src/util/vector.h \
+	src/util/yaml_blanks.c \
+	src/util/yaml_blanks.h \
+	src/util/yaml_source.c \
+	src/util/yaml_source.h \
+	src/util/yaml_tree.c \
+	src/util/yaml_tree.h

@@ -12,8 +12,8 @@ FLOW = {"util": set(), "store": {"util"}, "ib": {"util"}}
 FLOW["mad_engine"] = {"util", "ib"}
 FLOW["subnet"] = {"util", "ib", "mad_engine"}
 FLOW["discovery"] = FLOW["policy"] = FLOW["subnet"] | {"subnet"}
-FLOW["settings"] = FLOW["policy"] | {"policy"}  # it uses the YAML reader of the policy
-FLOW["generation"] = FLOW["settings"] | {"settings"}
+FLOW["settings"] = FLOW["ib"] | {"ib"}
+FLOW["generation"] = FLOW["policy"] | {"policy", "settings"}
 FLOW["desired"] = FLOW["policy"] | {"policy", "settings"}
 FLOW["knowledge"] = FLOW["desired"] | {"desired", "store"}
 FLOW["gate"] = FLOW["knowledge"] | {"knowledge"}

@@ -937,8 +937,8 @@ WRONGS += [
 ]
 
 RESOLVE = "src/policy/policy_resolve.c"
-FILE_REPORT = "src/policy/file_report.c"
-YAML_TREE = "src/policy/yaml_tree.c"
+FILE_REPORT = "src/util/file_report.c"
+YAML_TREE = "src/util/yaml_tree.c"
 RECONCILE = "src/reconcile.c"
 FREEZER = "src/control/freezer.c"
 WATCH = "src/watch/watch.c"

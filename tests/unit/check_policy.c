@@ -2,9 +2,9 @@
 #include "policy_fixture.h"
 
 #include "../golden/policy_print.h"
-#include "policy/file_report.h"
 #include "policy/policy_keys.h"
 #include "policy/selector.h"
+#include "util/file_report.h"
 
 static const char example[] =
         "version: 1\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "policy/file_report.h"
+#include "util/file_report.h"
 
 #include <errno.h>
 #include <string.h>

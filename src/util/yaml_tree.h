@@ -12,7 +12,7 @@
  * Scalars are texts; the caller interprets them.
  */
 
-#include "policy/yaml_source.h"
+#include "util/yaml_source.h"
 
 #define YAML_TREE_MAX_SIZE  (16u << 20)
 #define YAML_TREE_MAX_DEPTH 16

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "policy/yaml_blanks.h"
+#include "util/yaml_blanks.h"
 
 #include <string.h>
 

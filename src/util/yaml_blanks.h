@@ -3,7 +3,7 @@
 
 /* Which blanks stand where a file has tabs, if only one number of them can be meant. */
 
-#include "policy/yaml_source.h"
+#include "util/yaml_source.h"
 
 /* True if several lines are indented, and all of them with tabs only. */
 bool yaml_blanks_are_tabs(const struct yaml_source *s);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "policy/yaml_source.h"
+#include "util/yaml_source.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "policy/yaml_blanks.h"
 #include "util/vector.h"
+#include "util/yaml_blanks.h"
 
 #define LINE_WIDTH_MAX 160
 

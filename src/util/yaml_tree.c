@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "policy/yaml_tree.h"
+#include "util/yaml_tree.h"
 
 #include <errno.h>
 #include <string.h>
 #include <yaml.h>
 
-#include "util/nearest.h"
 #include "util/cleanup.h"
+#include "util/nearest.h"
 
 /* A list or map whose end was not reached yet. */
 struct frame {

@@ -7,7 +7,7 @@
  * line, and marks that change the direction of text.
  */
 
-#include "policy/file_report.h"
+#include "util/file_report.h"
 
 struct yaml_source {
         const char *file;        /* for messages; borrows */
