@@ -119,14 +119,17 @@ static void answer_kept(struct control *c)
         answer_all(c, RELOAD_CARRIED_OUT, text);
 }
 
-/* An undo that did not come into force yet is dropped. */
+/* An undo that did not come into force yet is dropped, and who asked for it gets an answer. */
 static void drop_undo(struct control *c)
 {
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings = { .arena = a };
+
         c->confirm.undoing = false;
         if (!c->candidate || c->candidate->facts.undoes == 0)
                 return;
-        c->candidate = generation_unref(c->candidate);
-        schedule_no_candidate(&c->schedule);
+        (void) findings_error(&findings, FINDING_RELOAD_WITHDRAWN, NULL, "the change was confirmed before it was undone");
+        reload_refuse(c, &findings);
 }
 
 void confirm_keep(struct control *c, const struct control_event *event)
@@ -241,8 +244,12 @@ static void time_is_over(struct control *c)
 
 bool confirm_admits(const struct control *c, const struct generation *g, struct findings *findings)
 {
-        if (g->facts.undoes > 0)
+        if (g->facts.undoes > 0 && c->confirm.undoing && g->facts.undoes == c->in_force->number)
                 return true;
+        if (g->facts.undoes > 0) { /* it was loaded for too long */
+                (void) findings_error(findings, FINDING_RELOAD_WITHDRAWN, NULL, "the change was confirmed before it was undone");
+                return false;
+        }
         if (is_waiting(c)) {
                 (void) findings_error(findings, FINDING_CONFIRM_WAITS,
                                       "pkeyctl confirm keeps it, pkeyctl undo undoes it now; then reload again",
@@ -400,6 +407,8 @@ usec_t confirm_due(const struct control *c)
         const struct confirm *f = &c->confirm;
         usec_t due = MIN(f->warn_at, f->undoing ? USEC_INFINITY : f->due);
 
+        if (c->status.stopping)
+                return USEC_INFINITY;
         return has_to_store(c) ? MIN(due, f->store_at) : due;
 }
 

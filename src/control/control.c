@@ -183,11 +183,25 @@ static void refuse_to_start_with(struct control *c)
         c->in_force->is_off_file = true;
 }
 
+/* While pkeyd did not run, pkeyd.yaml may have been edited. An undo must return to the settings that were in force last. */
+static bool has_other_settings(const struct control_start *start)
+{
+        const struct stored_files *files = &start->remembered->files;
+        const struct generation *g = start->in_force;
+
+        return g && files->has_settings && (g->n_settings_bytes != files->settings.n ||
+               (files->settings.n > 0 && memcmp(g->settings_bytes, files->settings.bytes, files->settings.n) != 0));
+}
+
 static void take_start(struct control *c, const struct control_start *start)
 {
+        bool restore = control_serves(c) && has_other_settings(start);
+
         control_take_remembered(c, start->remembered);
         c->in_force = start->in_force;
         c->candidate = start->candidate;
+        if (restore && !c->in_force->audits)
+                control_will_store(c, c->in_force);
         if (!control_serves(c) || !c->in_force || !c->candidate)
                 return;
         if (!generation_has_policy(c->candidate, c->in_force->policy_bytes, c->in_force->n_policy_bytes)) {
@@ -618,6 +632,7 @@ struct control *control_free(struct control *c)
         before_records_done(&c->before);
         confirm_done(c);
         generation_unref(c->unstored);
+        generation_unref(c->unstored_before);
         reload_done(c);
         (void) log_free(c->log);
         free(c);

@@ -48,8 +48,13 @@ void control_unstore(struct control *c)
 
 void control_will_store(struct control *c, struct generation *g)
 {
+        if (c->unstored && c->unstored->number != g->number) {
+                generation_unref(c->unstored_before);
+                c->unstored_before = STEAL(c->unstored);
+        }
         generation_unref(c->unstored);
         c->unstored = generation_ref(g);
+        g->facts.settings_size = g->n_settings_bytes; /* what is stored */
 }
 
 void control_set_status(struct control *c, const char *format, ...)

@@ -150,6 +150,7 @@ struct control {
         struct before_records before;
         struct confirm confirm;
         struct generation *unstored;     /* in force, but not in the store yet; referenced */
+        struct generation *unstored_before; /* the same for the one before it */
         bool unannounced;                /* the generation in force is not in the journal yet */
         char boot[64];
         bool store_failed;               /* as was logged */

@@ -324,6 +324,8 @@ void reload_candidate(struct control *c, const struct control_candidate *loaded)
                 return;
         }
         c->passed_over = c->passed_over || c->candidate;
+        if (!loaded->is_undo) /* it takes the place of an undo that is not in force yet */
+                c->confirm.undoing = false;
         generation_unref(c->candidate);
         c->candidate = g;
         schedule_reload(&c->schedule);

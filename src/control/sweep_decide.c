@@ -194,12 +194,18 @@ static int plan_new(struct control *c, struct findings *findings)
         return findings->out_of_memory ? -ENOMEM : r;
 }
 
+/* An undo takes back what was written beside this SM, also if the older settings would not allow pkeyd to write there. */
+static bool has_to_undo(const struct generation *g)
+{
+        return g->facts.undoes > 0 && strcmp(g->facts.outcome, reload_outcome_to_string(RELOAD_CARRIED_OUT)) != 0;
+}
+
 /* A generation that saw a master SM stays in audit mode: an SM that is gone may return at any time. */
 static void check_beside_sm(struct control *c)
 {
         struct sweep *s = &c->sweep;
 
-        if (s->options.beside_sm == BESIDE_SM_ACCEPTED)
+        if (s->options.beside_sm == BESIDE_SM_ACCEPTED || has_to_undo(s->generation))
                 return;
         if (c->config.goal == CONTROL_APPLY)
                 s->options.beside_sm = BESIDE_SM_REFUSED;

@@ -123,6 +123,8 @@ static void put_all(struct control *c, struct store_transaction *t)
         knowledge_store(c->knowledge, c->boot, t);
         records_put_indexes(t, c->indexes);
         records_put_known(t, &c->known);
+        if (c->unstored_before)
+                records_put_generation(t, &c->history, c->unstored_before, &limits);
         if (c->unstored)
                 records_put_generation(t, &c->history, c->unstored, &limits);
         else if (!confirm_facts_are_stored(c))
@@ -165,8 +167,11 @@ int sweep_take_stored(struct control *c, const struct control_event *event)
         index_memory_stored(c->indexes);
         known_stored(&c->known);
         limits = history_limits(c);
+        if (c->unstored_before)
+                generation_history_stored(&c->history, c->unstored_before, &limits);
         if (c->unstored)
                 generation_history_stored(&c->history, c->unstored, &limits);
+        c->unstored_before = generation_unref(c->unstored_before);
         c->unstored = generation_unref(c->unstored);
         if (!c->sweep.before_is_stored)
                 before_records_stored(&c->before, sweep_number(c), &c->sweep.before);

@@ -62,8 +62,8 @@ static void add_lists(json_t *o, const struct generation_facts *f)
         json_decref(changes);
 }
 
-/* If memory is out, facts are missing; the files are not. */
-static json_t *header_to_json(const struct generation *g)
+/* settings_size: of the stored file. If memory is out, facts are missing; the files are not. */
+static json_t *header_to_json(const struct generation *g, size_t settings_size)
 {
         const struct generation_facts *f = &g->facts;
         json_t *o = json_pack("{s:I, s:I, s:I}", "number", (json_int_t) g->number, "time", (json_int_t) f->time,
@@ -71,7 +71,7 @@ static json_t *header_to_json(const struct generation *g)
 
         if (!o || f->origin.kind == ORIGIN_UNKNOWN)
                 return o;
-        (void) json_object_set_new(o, "settings_size", json_integer((json_int_t) g->n_settings_bytes));
+        (void) json_object_set_new(o, "settings_size", json_integer((json_int_t) settings_size));
         add_origin(o, &f->origin, "via", "uid", "user");
         add_number(o, "undoes", f->undoes);
         add_number(o, "restores", f->restores);
@@ -126,12 +126,13 @@ struct stored_generation *generation_history_note(struct generation_history *h, 
 /* How many to delete, so that the new one is within the limits. */
 static size_t n_surplus(const struct generation_history *h, const struct generation *g, const struct history_limits *limits)
 {
-        size_t n = 0;
+        bool is_again = h->n > 0 && h->items[h->n - 1].number == g->number;
+        size_t others = h->n - is_again, n = 0;
 
         assert(limits->keep >= 2);
-        while (h->n - n >= limits->keep)
+        while (others - n >= limits->keep)
                 n++;
-        while (h->n - n > 1 && h->items[n].time < g->facts.time && g->facts.time - h->items[n].time > limits->seconds)
+        while (others - n > 1 && h->items[n].time < g->facts.time && g->facts.time - h->items[n].time > limits->seconds)
                 n++;
         return n;
 }
@@ -168,13 +169,18 @@ static void put_parts(struct store_transaction *t, uint64_t number, const char *
         }
 }
 
-void records_put_facts(struct store_transaction *t, const struct generation *g)
+static void put_header(struct store_transaction *t, const struct generation *g, size_t settings_size)
 {
         char key[STORE_KEY_MAX + 1];
 
         assert(g->number > 0);
         (void) snprintf(key, sizeof(key), RECORDS_GENERATION_KEY, g->number);
-        record_put_object(t, key, header_to_json(g));
+        record_put_object(t, key, header_to_json(g, settings_size));
+}
+
+void records_put_facts(struct store_transaction *t, const struct generation *g)
+{
+        put_header(t, g, g->facts.settings_size);
 }
 
 static bool stores_settings(const struct generation *g)
@@ -190,7 +196,7 @@ void records_put_generation(struct store_transaction *t, const struct generation
         assert(g->n_policy_bytes <= POLICY_MAX_FILE_SIZE && g->n_settings_bytes <= SETTINGS_MAX_FILE_SIZE);
         for (size_t i = 0; i < n; i++)
                 delete_generation(t, &h->items[i]);
-        records_put_facts(t, g);
+        put_header(t, g, g->n_settings_bytes);
         put_parts(t, g->number, POLICY, g->policy_bytes, g->n_policy_bytes);
         if (stores_settings(g))
                 put_parts(t, g->number, SETTINGS, g->settings_bytes, g->n_settings_bytes);
@@ -358,6 +364,7 @@ static int read_header(struct stored_files *s, struct arena *a, const void *valu
             !read_text(o, "outcome", f.outcome, sizeof(f.outcome)) || !read_held(o, &f))
                 return -EBADMSG;
         f.time = (uint64_t) time;
+        f.settings_size = (size_t) settings_size;
         s->has_settings = json_object_get(o, "settings_size");
         s->policy_size = (size_t) policy_size;
         s->settings_size = (size_t) settings_size;

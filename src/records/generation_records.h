@@ -60,7 +60,7 @@ uint64_t generation_history_before(const struct generation_history *h, uint64_t 
 /* Puts a generation with its files and facts, and deletes the oldest ones beyond the limits. */
 void records_put_generation(struct store_transaction *t, const struct generation_history *h, const struct generation *g,
                             const struct history_limits *limits);
-/* Puts the facts of a generation again whose files are in the store. */
+/* Puts the facts of a generation again whose files are in the store: a policy of this size, and settings of facts.settings_size. */
 void records_put_facts(struct store_transaction *t, const struct generation *g);
 /* The generation was stored, by records_put_generation() with the same limits. */
 void generation_history_stored(struct generation_history *h, const struct generation *g, const struct history_limits *limits);

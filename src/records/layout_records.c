@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "records/layout_records.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -106,7 +105,6 @@ void records_put_before(struct store_transaction *t, const struct before_records
         size_t surplus = n_surplus(b, generation, l->n);
         char name[STORE_KEY_MAX + 1];
 
-        assert(b->n == 0 || b->items[b->n - 1].generation <= generation);
         for (size_t i = 0; i < surplus; i++) {
                 name_record(&b->items[i], name);
                 store_delete(t, name);
@@ -122,13 +120,18 @@ void before_records_stored(struct before_records *b, uint64_t generation, const 
 {
         size_t surplus = n_surplus(b, generation, l->n);
 
+        size_t at;
+
         if (surplus > 0)
                 memmove(b->items, b->items + surplus, (b->n -= surplus) * sizeof(*b->items));
-        for (size_t i = 0; i < l->n; i++) {
-                const struct before_key key = key_of(generation, &l->tables[i]);
-
-                (void) add(b, &key);
-        }
+        if (l->n == 0 || VECTOR_EXTEND(NULL, b->items, b->n, b->allocated, l->n) < 0)
+                return;
+        /* a generation that never came into force may have records already */
+        at = LOWER_BOUND(item, b->items, b->n, item->generation <= generation);
+        memmove(b->items + at + l->n, b->items + at, (b->n - at) * sizeof(*b->items));
+        for (size_t i = 0; i < l->n; i++)
+                b->items[at + i] = key_of(generation, &l->tables[i]);
+        b->n += l->n;
 }
 
 /* --- reading -------------------------------------------------------------------------------------------------------- */

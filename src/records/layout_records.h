@@ -35,7 +35,7 @@ int before_records_restore(struct before_records *b, const char *key);
 /* Marks the ports of the subnet that have a record of this generation. */
 void before_records_mark(const struct before_records *b, uint64_t generation, const struct subnet *s, bool *ret_has);
 
-/* Puts the tables as those before this generation, the highest one, and deletes the oldest records if there are too many. */
+/* Puts the tables as those before this generation, and deletes the oldest records if there are too many. */
 void records_put_before(struct store_transaction *t, const struct before_records *b, uint64_t generation, const struct layout *l);
 /* The same was stored. Where memory is out, a table is stored again before the next write, which may be later. */
 void before_records_stored(struct before_records *b, uint64_t generation, const struct layout *l);

@@ -94,6 +94,7 @@ struct generation *head_load(struct sim *s, struct head *h, struct findings *fin
                 sim_fail(s, "a broken policy was taken");
         if (r_policy < 0 && !it->is_broken)
                 sim_fail(s, "a policy was refused: %s", findings->n ? findings->items[0].text : "no reason");
+        g->facts.origin.kind = ORIGIN_START;
         g->m_keys = m_keys_ref(s->m_keys);
         g->neighbors = s->neighbors;
         g->n_neighbors = s->neighbors ? strlen(s->neighbors) : 0;
@@ -151,32 +152,112 @@ static struct remembered *load(struct sim *s, const struct store *store)
         return m;
 }
 
-static struct generation *generation_of(struct sim *s, const struct head *h, const struct remembered *m)
+static struct generation *make_generation(struct sim *s, const char *policy, size_t n_policy, const char *settings,
+                                          size_t n_settings)
 {
         _cleanup_generation_ struct generation *g = generation_new();
         struct findings ignored;
-        char settings[4096];
         int r;
 
         findings_init(&ignored, g->arena);
-        intent_print_settings(s, h->intent_on_file, settings, sizeof(settings));
-        r = generation_read_settings(g, "pkeyd.yaml", arena_strdup(g->arena, settings), strlen(settings), &ignored);
+        r = generation_read_settings(g, "pkeyd.yaml", arena_strndup(g->arena, settings, n_settings), n_settings, &ignored);
         if (r == 0)
-                r = generation_read_policy(g, "(last policy in force)", arena_strndup(g->arena, m->policy, m->n_policy),
-                                           m->n_policy, &ignored);
+                r = generation_read_policy(g, "(last policy in force)", arena_strndup(g->arena, policy, n_policy), n_policy, &ignored);
         findings_done(&ignored);
         g->m_keys = m_keys_ref(s->m_keys);
         g->neighbors = s->neighbors;
         g->n_neighbors = s->neighbors ? strlen(s->neighbors) : 0;
-        g->number = m->generation;
         if (r < 0)
                 sim_fail(s, "a policy that was stored is refused");
         return STEAL(g);
 }
 
+/* Where entries were before the generations above this one. */
+static const struct layout *read_layout(const struct store *store, struct arena *a, uint64_t after)
+{
+        struct layout *l = arena_new_object(a, struct layout);
+
+        l->arena = a;
+        for (size_t i = 0; i < store->n; i++)
+                if (strncmp(store->records[i].key, RECORDS_BEFORE, strlen(RECORDS_BEFORE)) == 0)
+                        (void) before_record_read(l, after, store->records[i].key, store->records[i].value, store->records[i].n);
+        layout_sort(l);
+        return l;
+}
+
+static struct generation *generation_of(struct sim *s, const struct head *h, const struct remembered *m)
+{
+        char settings[4096];
+        struct generation *g;
+
+        intent_print_settings(s, h->intent_on_file, settings, sizeof(settings));
+        g = make_generation(s, m->policy, m->n_policy, settings, strlen(settings));
+        generation_continue(g, &(struct generation) { .number = m->generation, .facts = m->files.facts });
+        if (g->facts.undoes > 0)
+                g->layout = read_layout(&h->store, g->arena, g->facts.restores);
+        return g;
+}
+
+/* False: the store has no such generation. */
+static bool read_files(const struct store *store, struct arena *a, uint64_t number, struct stored_files *ret)
+{
+        struct generation_key k;
+
+        *ret = (struct stored_files) {};
+        stored_files_begin(ret, number);
+        for (size_t i = 0; i < store->n; i++)
+                if (generation_key_read(store->records[i].key, &k) && k.number == number)
+                        (void) stored_files_read(ret, a, &k, store->records[i].value, store->records[i].n);
+        return stored_files_end(ret);
+}
+
+struct generation *head_load_undo(struct sim *s, struct head *h, const struct control_undo *undo, struct findings *findings)
+{
+        struct stored_files files = {};
+        struct generation *g = NULL;
+
+        if (h->store.fails || !read_files(&h->store, findings->arena, undo->number, &files)) {
+                (void) findings_error(findings, FINDING_HOST_STATE_DIR, NULL, "no generation %" PRIu64, undo->number);
+        } else {
+                g = make_generation(s, files.policy.bytes, files.policy.n, files.settings.bytes, files.settings.n);
+                g->facts = (struct generation_facts) { .origin = undo->by, .undoes = undo->undoes, .restores = undo->number };
+                g->layout = read_layout(&h->store, g->arena, undo->number);
+        }
+        stored_files_done(&files);
+        return g;
+}
+
+struct generation *head_load_at_start(struct sim *s, struct head *h, const struct control_start *start, struct findings *findings)
+{
+        struct generation *g = head_load(s, h, findings), *in_force = start->in_force;
+        const struct stored_files *files = &start->remembered->files;
+
+        if (!g || !in_force || in_force->facts.undoes == 0 ||
+            generation_has_policy(g, in_force->policy_bytes, in_force->n_policy_bytes))
+                return g;
+        for (uint64_t n = in_force->facts.restores + 1; n < in_force->number; n++) {
+                struct stored_files undone;
+                bool is_it = read_files(&h->store, findings->arena, n, &undone) &&
+                             generation_has_policy(g, undone.policy.bytes, undone.policy.n);
+
+                stored_files_done(&undone);
+                if (!is_it)
+                        continue;
+                in_force->is_off_file = true;
+                generation_unref(g);
+                return make_generation(s, files->policy.bytes, files->policy.n, files->settings.bytes, files->settings.n);
+        }
+        return g;
+}
+
 void head_recall(struct sim *s, struct process *p, struct control_start *ret)
 {
         ret->remembered = load(s, &p->head->store);
+        if (p->goal == CONTROL_SERVE && ret->remembered->generation != p->head->waits)
+                p->head->waits = 0; /* pkeyd was killed before it was stored */
+        for (unsigned i = 0; p->goal == CONTROL_SERVE && i < SIM_MAX_GENERATIONS; i++)
+                if (p->head->in_force[i].number > ret->remembered->generation)
+                        p->head->in_force[i].number = 0; /* its number will be used again */
         p->store_version = p->head->store.version;
         p->store_life = p->head->store.life;
         p->is_replaced = false;
@@ -186,6 +267,8 @@ void head_recall(struct sim *s, struct process *p, struct control_start *ret)
 
 void head_forget(struct head *h)
 {
+        memset(h->in_force, 0, sizeof(h->in_force));
+        h->waits = 0;
         store_clear(&h->store);
         observer_init(&h->store.observer);
         h->store.life++;

@@ -42,7 +42,8 @@ void process_start(struct sim *s, struct process *p, struct head *h, enum contro
         }
         p->control = control_new(&config);
         head_recall(s, p, &event.start);
-        event.start.candidate = head_load(s, h, &findings);
+        event.start.candidate = goal == CONTROL_SERVE ? head_load_at_start(s, h, &event.start, &findings)
+                                                      : head_load(s, h, &findings);
         event.start.findings = &findings;
         sim_trace(s, "process %u starts: %s", p->number, goal == CONTROL_SERVE ? "pkeyd" : "pkeyctl");
         if (goal != CONTROL_SERVE && !event.start.candidate) {
@@ -86,6 +87,54 @@ static void bury(struct sim *s, struct process *p)
         process_kill(s, p);
         if (serves)
                 world_restart(s, head, s->now + USEC_PER_SEC + prng_below(&s->rng, 5000000));
+}
+
+/* --- changes that wait, and undos --------------------------------------------------------------------------------------- */
+
+/* A generation came into force: an undo brings back the files of the one that it says, and nothing else is accepted while a change
+ * waits. */
+static void check_generation(struct sim *s, struct process *p, const struct generation *g)
+{
+        struct head *h = p->head;
+        unsigned policy = intent_of_text(g->policy_bytes), settings = intent_of_text(g->settings_bytes);
+        unsigned of = g->facts.restores % SIM_MAX_GENERATIONS;
+
+        if (h->waits && h->waits != g->number && g->facts.undoes != h->waits)
+                sim_fail(s, "generation %" PRIu64 " came into force while generation %" PRIu64 " waited to be confirmed", g->number, h->waits);
+        if (g->facts.undoes >= g->number || (g->facts.undoes && g->facts.restores >= g->facts.undoes))
+                sim_fail(s, "generation %" PRIu64 " undoes %" PRIu64 " and restores %" PRIu64, g->number, g->facts.undoes, g->facts.restores);
+        if (g->facts.undoes && h->in_force[of].number == g->facts.restores &&
+            h->in_force[g->number % SIM_MAX_GENERATIONS].number != g->number &&
+            (h->in_force[of].policy != policy ||
+             (h->in_force[of].settings != settings && h->in_force[of].first_settings != settings)))
+                sim_fail(s, "generation %" PRIu64 " has not the files of generation %" PRIu64, g->number, g->facts.restores);
+        of = g->number % SIM_MAX_GENERATIONS;
+        if (h->in_force[of].number != g->number) {
+                s->counters.undone += g->facts.undoes > 0;
+                h->in_force[of].number = g->number;
+                h->in_force[of].policy = policy;
+                h->in_force[of].first_settings = settings;
+        }
+        h->in_force[of].settings = settings; /* after a restart those of the file, which are stored soon */
+        if (!generation_waits(&g->facts)) {
+                h->waits = 0;
+        } else if (h->waits != g->number) {
+                h->waits = g->number;
+                h->waits_until = s->now + g->facts.confirm_for * USEC_PER_SEC;
+                s->counters.waited++;
+        }
+}
+
+void process_ask(struct sim *s, struct process *p, enum control_event_kind kind)
+{
+        struct control_event event = { .kind = kind, .asked.by.kind = ORIGIN_BUS };
+
+        if (!p->control || control_get_status(p->control)->stopping || p->n_requests == SIM_MAX_REQUESTS)
+                return;
+        event.asked.request = ++s->last_request;
+        p->requests[p->n_requests++] = event.asked.request;
+        s->counters.confirmed += kind == CONTROL_EVENT_CONFIRM && p->head->waits;
+        feed(s, p, &event);
 }
 
 /* --- what it judges by ----------------------------------------------------------------------------------------------- */
@@ -150,12 +199,16 @@ static void take_judgement(struct sim *s, struct process *p)
                 observer_discovered(s, p, p->subnet);
                 p->judged = NULL;
         }
+        if (g && g->number == p->head->waits && !generation_waits(&g->facts))
+                p->head->waits = 0; /* it is confirmed */
         find_frozen(s, p, g ? &s->intents[intent_of_text(g->policy_bytes)] : NULL, &now);
         if (!g || (g == p->judged && g->number == p->judged_generation && p->judgement && now.frozen == p->judgement->frozen &&
                    now.contested == p->judgement->contested))
                 return;
         p->judged = g;
         p->judged_generation = g->number;
+        if (p->goal == CONTROL_SERVE && !g->audits && g->number > 0)
+                check_generation(s, p, g);
         j = calloc(1, sizeof(*j));
         j->next = s->judgements;
         s->judgements = j;
@@ -163,6 +216,7 @@ static void take_judgement(struct sim *s, struct process *p)
         j->intent.settings = s->intents[intent_of_text(g->settings_bytes)].settings;
         j->census = p->adopted;
         j->frozen = now.frozen;
+        j->is_undo = g->facts.undoes > 0;
         j->contested = now.contested;
         sim_trace(s, "process %u: generation %" PRIu64 " is policy %u with settings %u", p->number, g->number,
                   intent_of_text(g->policy_bytes), intent_of_text(g->settings_bytes));
@@ -275,8 +329,12 @@ static void carry_out(struct sim *s, struct process *p, struct sim_answer *a)
                 e->kind = CONTROL_EVENT_CONFIRMED;
                 e->yes = prng_permille(&s->rng, 900);
                 break;
-        case CONTROL_RUN_STAGE:
         case CONTROL_LOAD_UNDO:
+                e->kind = CONTROL_EVENT_CANDIDATE;
+                e->candidate.is_undo = true;
+                e->candidate.request = a->undo.request;
+                break; /* the rest when it is answered */
+        case CONTROL_RUN_STAGE:
         case CONTROL_ABANDON_STAGE:
         case CONTROL_CHOOSE_TABLES:
         case CONTROL_CLOSE_PORT:
@@ -306,13 +364,15 @@ static void begin(struct sim *s, struct process *p, const struct control_action 
         usec_t takes = 1 + prng_below(&s->rng, 3000);
         struct event *e;
 
-        if (p->waits_for[action->kind]++ > 0)
+        if (p->waits_for[action->kind]++ > 0 && action->kind != CONTROL_LOAD_UNDO)
                 sim_fail(s, "action %d comes again before it was answered", (int) action->kind);
         a->process = p->number;
         a->life = p->life;
         a->action = *action;
         for (unsigned i = 0; action->kind == CONTROL_READ_FILES && i < CONTROL_MAX_FILES && action->files[i].path; i++)
                 (void) snprintf(a->paths[i], sizeof(a->paths[i]), "%s", action->files[i].path);
+        if (action->kind == CONTROL_LOAD_UNDO)
+                a->undo = *action->undo;
         if (action->kind == CONTROL_WRITE_FILE)
                 (void) snprintf(a->paths[0], sizeof(a->paths[0]), "%s", action->files[0].path);
         if (must_be_done_at_once(action->kind) || (!must_be_done_at_last(action->kind) && prng_permille(&s->rng, 500)))
@@ -377,9 +437,6 @@ static void act(struct sim *s, struct process *p, const struct control_action *a
                 if (!*action->entry->text || strchr(action->entry->text, '\n'))
                         sim_fail(s, "a log entry is no line: %s", action->entry->text);
                 return;
-        case CONTROL_LOAD_UNDO: /* no history has one yet */
-                sim_fail(s, "an undo that nobody asked for");
-                return;
         case CONTROL_ANSWER:
                 answer_requests(s, p, action->end);
                 return;
@@ -395,6 +452,7 @@ static void act(struct sim *s, struct process *p, const struct control_action *a
         case CONTROL_SIGNAL_OPENSM:
         case CONTROL_CHOOSE_TABLES:
         case CONTROL_CONFIRM:
+        case CONTROL_LOAD_UNDO:
                 begin(s, p, action);
                 return;
         }
@@ -588,6 +646,18 @@ void process_drop(struct sim_answer *a)
                 (void) remembered_free(a->event.lock.changed);
 }
 
+/* The generation is read when the answer is given. */
+static void answer_undo(struct sim *s, struct process *p, struct sim_answer *a)
+{
+        _cleanup_arena_ struct arena *arena = arena_new();
+        _cleanup_findings_ struct findings findings = { .arena = arena };
+
+        a->event.candidate.generation = head_load_undo(s, p->head, &a->undo, &findings);
+        a->event.candidate.findings = &findings;
+        if (!s->failed)
+                feed(s, p, &a->event);
+}
+
 void process_answer(struct sim *s, struct sim_answer *a)
 {
         struct process *p = &s->processes[a->process];
@@ -599,7 +669,9 @@ void process_answer(struct sim *s, struct sim_answer *a)
         p->waits_for[a->action.kind]--;
         if (!a->done)
                 carry_out(s, p, a);
-        if (!s->failed)
+        if (a->action.kind == CONTROL_LOAD_UNDO)
+                answer_undo(s, p, a);
+        else if (!s->failed)
                 feed(s, p, &a->event);
 }
 
@@ -618,6 +690,10 @@ void process_hangup(struct sim *s, struct process *p)
         findings_init(&findings, a);
         event.candidate.generation = head_load(s, p->head, &findings);
         event.candidate.findings = &findings;
+        if (event.candidate.generation)
+                event.candidate.generation->facts.origin.kind = ORIGIN_SIGNAL; /* so that its settings are stored */
+        if (event.candidate.generation && s->seed >= SIM_UNDO_SEEDS && prng_permille(&s->undo_rng, 600))
+                event.candidate.generation->facts.confirm_for = prng_between(&s->undo_rng, 1, 60);
         if (prng_permille(&s->rng, 500) && p->n_requests < SIM_MAX_REQUESTS) {
                 event.candidate.request = ++s->last_request;
                 p->requests[p->n_requests++] = event.candidate.request;

@@ -501,7 +501,7 @@ static void check_index(struct sim *s, const struct written *w, unsigned index)
         unsigned b = sim_base_number(base), home = b < SIM_BASES ? seen->home[b] : SIM_NO_INDEX;
         bool ignored;
 
-        if (base == 0 || w->basis->by->intent.settings.repair_index0 || is_index0(s, r, index))
+        if (base == 0 || w->basis->by->intent.settings.repair_index0 || is_index0(s, r, index) || w->basis->by->is_undo)
                 return;
         if (seen->used[index] && seen->used[index] != base)
                 r->passed_on = true;
@@ -1064,6 +1064,10 @@ void promises_converged(struct sim *s, const struct process *p)
 
         if (p->n_requests > 0)
                 sim_fail(s, "process %u: a reload was not answered", p->number);
+        if (status->in_force && generation_waits(&status->in_force->facts) && status->in_force->number == p->head->waits &&
+            (p->last_result == SWEEP_DONE || p->last_result == SWEEP_PARTIAL) &&
+            s->now > p->head->waits_until + 90 * USEC_PER_SEC)
+                sim_fail(s, "process %u: generation %" PRIu64 " still waits", p->number, p->head->waits);
         if (p->last_result == SWEEP_REFUSED && !status->in_force) {
                 s->counters.refused++; /* a first policy with errors is not begun with */
                 return;

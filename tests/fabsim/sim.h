@@ -27,6 +27,8 @@
 #define SIM_MAX_PARTITIONS 8
 #define SIM_MAX_RULES      8
 #define SIM_MAX_INTENTS    64
+#define SIM_MAX_GENERATIONS 64
+#define SIM_UNDO_SEEDS     (UINT64_C(1) << 40) /* from here on histories have changes that wait to be confirmed, and undos */
 #define SIM_MAX_ENDPORTS   40
 #define SIM_MAX_HOLD       (50 * USEC_PER_SEC) /* absent_hold */
 #define SIM_BASES          14 /* in all tables and policies of a simulation */
@@ -130,6 +132,7 @@ struct judgement {
         uint8_t level[SIM_MAX_ENDPORTS][SIM_BASES]; /* by the policy: 0 none, 1 limited, 2 full */
         uint8_t most[SIM_MAX_ENDPORTS][SIM_BASES];  /* for a frozen port the highest, where `level` is the lowest */
         uint64_t open;              /* a bit for each endport: the highest is what its table may hold */
+        bool is_undo;               /* entries go back to where they were, and not where they were freed last */
 };
 
 /* The basis for judging a write: the policy in force when it was sent, and what pkeyd could not know then. */
@@ -238,6 +241,9 @@ struct head {
         usec_t started_at;          /* a process, last */
         usec_t replaced_at;         /* when a process last noticed another store in its place */
         struct opensm opensm;
+        struct { uint64_t number; unsigned policy, settings, first_settings; } in_force[SIM_MAX_GENERATIONS]; /* each at its number % size */
+        uint64_t waits;             /* the generation that waits to be confirmed; 0: none */
+        usec_t waits_until;
 };
 
 /* --- processes ------------------------------------------------------------------------------------------------------- */
@@ -258,6 +264,7 @@ struct sim_answer {
         struct control_event event;   /* if done; with what it points at */
         struct guid guid;
         struct local_table table;
+        struct control_undo undo;
 };
 
 /* The reads of the running stage. */
@@ -338,6 +345,7 @@ struct reach {
 struct sim_counters {
         uint64_t events, frames, sets, opensm_writes, pairs_checked, pairs_changed, pairs_excused, sweeps;
         uint64_t verified, passed_on_checked, converged, refused, kills, reloads, hand_overs, unconverged;
+        uint64_t waited, confirmed, undone;
 };
 
 /* The M_Key of an endport, and that in m_key_file. */
@@ -377,6 +385,7 @@ struct sim {
         char *neighbors;         /* OpenSM's file of links; NULL: none */
         bool has_moved_cables;   /* since then */
         struct prng scene_rng;
+        struct prng undo_rng;
         struct fabsim_place was_at[SIM_MAX_ENDPORTS]; /* the place of the cable that a scene last pulled */
         struct intent intents[SIM_MAX_INTENTS];
         unsigned n_intents;
@@ -432,6 +441,8 @@ void world_make(struct sim *s);
 void world_external(struct sim *s, const struct event *e);
 /* Schedules a random event for this time. */
 void world_schedule(struct sim *s, usec_t at);
+/* Schedules edits, confirmations and undos, by random numbers of their own, so that all other histories are as they were. */
+void world_schedule_undos(struct sim *s);
 unsigned world_endport_at(const struct sim *s, struct fabsim_place p); /* UINT32_MAX: none */
 void world_restart(struct sim *s, unsigned head, usec_t at);
 /* The present places of all endports, seen from this head node, for a discovery that began at `began`. */
@@ -468,6 +479,10 @@ struct sim_file *head_file(struct head *h, const char *path); /* NULL: there is 
 void head_write_file(struct sim *s, struct head *h, const char *path, const char *bytes, size_t n, const struct process *by);
 /* Reads both files. Returns owned; NULL: findings say why. */
 struct generation *head_load(struct sim *s, struct head *h, struct findings *findings);
+/* The same when a pkeyd starts: files that an undo put out of force are not loaded. */
+struct generation *head_load_at_start(struct sim *s, struct head *h, const struct control_start *start, struct findings *findings);
+/* What control asks for with CONTROL_LOAD_UNDO; NULL: it cannot be loaded. */
+struct generation *head_load_undo(struct sim *s, struct head *h, const struct control_undo *undo, struct findings *findings);
 /* The stored state of p; members of ret are owned by the caller. */
 void head_recall(struct sim *s, struct process *p, struct control_start *ret);
 /* -ENOSPC: it failed; -EIO: it failed, but was stored; -EUCLEAN: an empty store has replaced the previous one. */
@@ -500,6 +515,8 @@ void process_answer(struct sim *s, struct sim_answer *a);
 /* Frees an answer that will not be delivered. */
 void process_drop(struct sim_answer *a);
 void process_hangup(struct sim *s, struct process *p);
+/* Somebody confirms or undoes. */
+void process_ask(struct sim *s, struct process *p, enum control_event_kind kind);
 void process_stop(struct sim *s, struct process *p);
 void process_verbs(struct sim *s, struct process *p, enum verbs_event_kind kind);
 

@@ -154,7 +154,7 @@ static bool simulate(struct sim *s, uint64_t seed, bool trace, unsigned fail_in_
         bool lives;
 
         *s = (struct sim) {
-                .seed = seed, .rng.state = seed, .trace = trace, .digest = UINT64_C(0xcbf29ce484222325),
+                .seed = seed, .rng.state = seed, .undo_rng.state = ~seed, .trace = trace, .digest = UINT64_C(0xcbf29ce484222325),
                 .fail_in_reload = fail_in_reload,
         };
         for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++)
@@ -199,9 +199,11 @@ static void print_totals(const struct totals *t)
         printf("%" PRIu64 " seeds: %" PRIu64 " events, %" PRIu64 " MADs, %" PRIu64 " Sets, %" PRIu64 " writes of OpenSM, %" PRIu64
                " pairs checked, %" PRIu64 " sweeps, %" PRIu64 " tables called right, %" PRIu64 " indexes passed on, %" PRIu64
                " ends of processes, %" PRIu64 " reloads, %" PRIu64 " hand-overs; %" PRIu64 " converged, %" PRIu64
-               " refused, %" PRIu64 " converged but for ports without their M_Key\n",
+               " refused, %" PRIu64 " converged but for ports without their M_Key; %" PRIu64 " changes waited, %" PRIu64
+               " confirmed, %" PRIu64 " undone\n",
                t->n_seeds, c->events, c->frames, c->sets, c->opensm_writes, c->pairs_checked, c->sweeps, c->verified,
-               c->passed_on_checked, c->kills, c->reloads, c->hand_overs, c->converged, c->refused, c->unconverged);
+               c->passed_on_checked, c->kills, c->reloads, c->hand_overs, c->converged, c->refused, c->unconverged,
+               c->waited, c->confirmed, c->undone);
         (void) fflush(stdout);
 }
 

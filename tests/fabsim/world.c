@@ -231,6 +231,8 @@ void world_make(struct sim *s)
         s->n_intents = 1;
         world_note_gone(s);
         promises_begin(s);
+        if (s->seed >= SIM_UNDO_SEEDS)
+                world_schedule_undos(s);
         n_events = prng_below(&s->rng, 12);
         for (unsigned i = 0; i < n_events; i++)
                 world_schedule(s, prng_next(&s->rng) % s->quiet_at);
@@ -327,6 +329,9 @@ enum external {
         EXTERNAL_STORE_WORKS,
         EXTERNAL_SM_TOLD,      /* a port gets the LID of the master SM */
         EXTERNAL_START,        /* a pkeyd */
+        EXTERNAL_EDIT_AGAIN,   /* in histories with undos only, like the next two */
+        EXTERNAL_CONFIRM,
+        EXTERNAL_UNDO,
         N_EXTERNAL,
 };
 
@@ -345,6 +350,19 @@ static struct event *again(struct sim *s, usec_t at, enum external what, unsigne
         if (follows(what) && what != EXTERNAL_START)
                 s->calm_at = MAX(s->calm_at, at + SIM_MAX_HOLD);
         return e;
+}
+
+void world_schedule_undos(struct sim *s)
+{
+        static const enum external kinds[] = { EXTERNAL_EDIT_AGAIN, EXTERNAL_EDIT_AGAIN, EXTERNAL_CONFIRM, EXTERNAL_UNDO };
+        unsigned n = prng_between(&s->undo_rng, 4, 16);
+
+        for (unsigned i = 0; i < n; i++) {
+                struct event *e = events_add(&s->events, prng_next(&s->undo_rng) % s->quiet_at, EVENT_EXTERNAL);
+
+                e->what = kinds[prng_below(&s->undo_rng, ELEMENTS(kinds))];
+                e->x = prng_below(&s->undo_rng, 1000);
+        }
 }
 
 void world_schedule(struct sim *s, usec_t at)
@@ -799,6 +817,15 @@ void world_external(struct sim *s, const struct event *e)
                 break;
         case EXTERNAL_SM_TOLD:
                 sm_told(s, e->x);
+                break;
+        case EXTERNAL_EDIT_AGAIN:
+                edit(s, false);
+                break;
+        case EXTERNAL_CONFIRM:
+                process_ask(s, &s->processes[e->x % s->n_heads], CONTROL_EVENT_CONFIRM);
+                break;
+        case EXTERNAL_UNDO:
+                process_ask(s, &s->processes[e->x % s->n_heads], CONTROL_EVENT_UNDO);
                 break;
         case EXTERNAL_START:
                 if (!s->processes[e->x].control)
