@@ -227,3 +227,13 @@ int reach_classify(struct arena *a, const struct subnet *s, const struct reach_t
         ret->n = (uint32_t) c.n;
         return r;
 }
+
+int reach_classify_one(struct arena *a, const struct subnet *s, const struct reach_table *tables, struct reach_classes *ret)
+{
+        static const struct p_key nothing;
+        struct reach_table *empty = arena_new_array(a, struct reach_table, s->n_ports);
+
+        for (uint32_t p = 0; empty && p < s->n_ports; p++)
+                empty[p].entries = &nothing;
+        return empty ? reach_classify(a, s, empty, tables, ret) : -ENOMEM;
+}

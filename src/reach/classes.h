@@ -39,3 +39,5 @@ struct reach_classes {
 /* Returns 0 or -ENOMEM; *ret lives in the arena. */
 int reach_classify(struct arena *a, const struct subnet *s, const struct reach_table *before, const struct reach_table *after,
                    struct reach_classes *ret);
+/* Classes by one array of tables: the levels after are those in it, the levels before are all LEVEL_NONE. */
+int reach_classify_one(struct arena *a, const struct subnet *s, const struct reach_table *tables, struct reach_classes *ret);

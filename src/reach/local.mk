@@ -2,6 +2,7 @@
 libpkeyd_core_la_SOURCES += \
 	src/reach/classes.c \
 	src/reach/classes.h \
+	src/reach/kinds.c \
 	src/reach/matrix.c \
 	src/reach/matrix.h \
 	src/reach/reach.c \

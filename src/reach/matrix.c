@@ -131,17 +131,6 @@ static int fill_cell(struct arena *a, const struct reach_classes *classes, const
         return r < 0 ? r : make_cell(a, side_x, side_y, &common, (uint64_t) x->n * y->n - n_common, ret);
 }
 
-/* A class is of the tables before and after; here only the latter count. */
-static int classify(struct arena *a, const struct subnet *s, const struct reach_table *tables, struct reach_classes *ret)
-{
-        static const struct p_key nothing;
-        struct reach_table *empty = arena_new_array(a, struct reach_table, s->n_ports);
-
-        for (uint32_t p = 0; empty && p < s->n_ports; p++)
-                empty[p].entries = &nothing;
-        return empty ? reach_classify(a, s, empty, tables, ret) : -ENOMEM;
-}
-
 DEFINE_COMPARE(compare_sets, struct reach_set, ORDER(a->ports[0], b->ports[0]))
 
 int reach_split(struct arena *a, const struct subnet *s, const struct reach_table *tables, const struct reach_set *from,
@@ -151,7 +140,7 @@ int reach_split(struct arena *a, const struct subnet *s, const struct reach_tabl
         uint32_t *ports = arena_new_array(a, uint32_t, from->n), n = 0;
         bool *wanted = arena_new_array(scratch, bool, s->n_ports);
         struct reach_classes classes;
-        int r = ports && wanted ? classify(scratch, s, tables, &classes) : -ENOMEM;
+        int r = ports && wanted ? reach_classify_one(scratch, s, tables, &classes) : -ENOMEM;
 
         *ret_n = 0;
         *ret = r == 0 ? arena_new_array(a, struct reach_set, classes.n) : NULL;
@@ -181,7 +170,7 @@ int reach_matrix(struct arena *a, const struct subnet *s, const struct reach_tab
         struct side *sides = arena_new_array(scratch, struct side, n);
         struct reach_cell *cells = arena_new_array(a, struct reach_cell, (size_t) n * n);
         struct reach_classes classes;
-        int r = sides && cells ? classify(scratch, s, tables, &classes) : -ENOMEM;
+        int r = sides && cells ? reach_classify_one(scratch, s, tables, &classes) : -ENOMEM;
 
         for (uint32_t i = 0; i < n && r == 0; i++)
                 r = count_members(scratch, &classes, sets[i].ports, sets[i].n, &sides[i]);

@@ -27,6 +27,21 @@ struct reach_cell {
 int reach_split(struct arena *a, const struct subnet *s, const struct reach_table *tables, const struct reach_set *from,
                 struct reach_set **ret, uint32_t *ret_n);
 
+/* Endports that have the same memberships and are in the same sets. */
+struct reach_kind {
+        const struct p_key *keys; /* ascending base: what they can use, by their own tables and those of filters beside them */
+        uint32_t n_keys;
+        const uint32_t *sets;     /* ascending: those that they are in, as indexes */
+        uint32_t n_sets;
+        const uint32_t *ports;    /* ascending */
+        uint32_t n_ports;
+};
+
+/* Sorts all endports of the subnet whose tables are known into kinds, ascending first port. Returns 0 or -ENOMEM; *ret lives in the
+ * arena. */
+int reach_kinds(struct arena *a, const struct subnet *s, const struct reach_table *tables, const struct reach_set *sets,
+                uint32_t n_sets, struct reach_kind **ret, uint32_t *ret_n);
+
 /* Judges these tables, by port of the subnet. Ports whose tables are not known count as unable to talk. Sets *ret to n * n cells,
  * by row and column; the matrix is symmetric. Returns 0 or -ENOMEM; *ret lives in the arena. */
 int reach_matrix(struct arena *a, const struct subnet *s, const struct reach_table *tables, const struct reach_set *sets,

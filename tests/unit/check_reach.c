@@ -464,6 +464,84 @@ START_TEST(random_matrix)
 }
 END_TEST
 
+/* The base of a P_Key as a bit, or all of them: those that a host can use. */
+static uint32_t levels_of(uint32_t port, bool full)
+{
+        const struct explain_end *end = &ends[1][port];
+        uint32_t bits = 0;
+
+        for (uint32_t i = 0; i < end->table.n_levels; i++) {
+                uint16_t base = end->table.levels[i].base;
+                bool is_full = explain_table_membership(&end->table, base) != MEMBERSHIP_LIMITED;
+                bool passes = !end->is_filtered || explain_table_membership(&end->filter, base) != MEMBERSHIP_NONE;
+
+                bits |= (uint32_t) (passes && is_full == full) << base;
+        }
+        return bits;
+}
+
+static void expect_kind(const struct reach_kind *kind, const struct reach_set sets[MAX_SETS], uint32_t port)
+{
+        uint32_t bits[2] = {}, in = 0;
+
+        for (uint32_t i = 0; i < kind->n_keys; i++) {
+                ck_assert(i == 0 || p_key_base(kind->keys[i]) > p_key_base(kind->keys[i - 1]));
+                bits[p_key_is_full(kind->keys[i])] |= 1U << p_key_base(kind->keys[i]);
+        }
+        for (uint32_t i = 0; i < kind->n_sets; i++)
+                in |= 1U << kind->sets[i];
+        ck_assert_uint_eq(bits[0], levels_of(port, false));
+        ck_assert_uint_eq(bits[1], levels_of(port, true));
+        for (uint32_t i = 0; i < MAX_SETS; i++)
+                ck_assert_int_eq(in >> i & 1, has_port(sets[i].ports, sets[i].n, port));
+}
+
+static bool are_alike(const struct reach_kind *a, const struct reach_kind *b)
+{
+        return a->n_keys == b->n_keys && a->n_sets == b->n_sets &&
+               (a->n_keys == 0 || memcmp(a->keys, b->keys, a->n_keys * sizeof(*a->keys)) == 0) &&
+               (a->n_sets == 0 || memcmp(a->sets, b->sets, a->n_sets * sizeof(*a->sets)) == 0);
+}
+
+/* Each port that is judged is in one kind, which describes it; no two kinds are alike. */
+static void expect_kinds(const struct reach_kind *kinds, uint32_t n, const struct reach_set sets[MAX_SETS])
+{
+        unsigned n_listed[MAX_PORTS] = {};
+
+        for (uint32_t i = 0; i < n; i++) {
+                ck_assert(i == 0 || kinds[i].ports[0] > kinds[i - 1].ports[0]);
+                for (uint32_t k = 0; k < kinds[i].n_ports; k++) {
+                        expect_kind(&kinds[i], sets, kinds[i].ports[k]);
+                        n_listed[kinds[i].ports[k]]++;
+                }
+                for (uint32_t k = 0; k < i; k++)
+                        ck_assert(!are_alike(&kinds[i], &kinds[k]));
+        }
+        for (uint32_t p = 0; p < subnet->n_ports; p++)
+                ck_assert_uint_eq(n_listed[p], is_judged(p));
+}
+
+START_TEST(random_kinds)
+{
+        struct prng p = { (uint64_t) _i };
+
+        for (unsigned round = 0; round < 40; round++) {
+                uint32_t ports[MAX_SETS][MAX_HOSTS], n;
+                struct reach_set sets[MAX_SETS];
+                struct reach_kind *kinds;
+
+                begin(1 + prng_below(&p, MAX_HOSTS));
+                randomize(&p);
+                memcpy(sides[0], sides[1], sizeof(sides[0]));
+                make_ends();
+                make_sets(&p, sets, ports);
+                ck_assert_int_eq(reach_kinds(arena, subnet, sides[1], sets, MAX_SETS, &kinds, &n), 0);
+                expect_kinds(kinds, n, sets);
+                end();
+        }
+}
+END_TEST
+
 /* Ports of a set have the same memberships, and no two sets have. */
 START_TEST(sets_of_equal_ports)
 {
@@ -498,6 +576,7 @@ int main(void)
 
         tcase_add_loop_test(t, random_tables, 0, 20);
         tcase_add_loop_test(t, random_matrix, 0, 5);
+        tcase_add_loop_test(t, random_kinds, 0, 5);
         tcase_add_test(t, words);
         tcase_add_test(t, sets_of_equal_ports);
         tcase_add_test(t, a_host_moves);
