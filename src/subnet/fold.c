@@ -170,30 +170,49 @@ static int label_group(struct arena *a, const struct subnet *s, const struct nam
         return 0;
 }
 
-const char *fold_ports(struct arena *a, const struct subnet *s, const uint32_t *ports, uint32_t n)
+/* Names of ports, and the ports, sorted by both. */
+static int name_ports(struct arena *a, const struct subnet *s, const uint32_t *ports, uint32_t n, struct named_port *ret)
 {
-        _cleanup_free_ struct named_port *named = calloc(n ? n : 1, sizeof(*named));
-        _cleanup_free_ const char **labels = calloc(n ? n : 1, sizeof(*labels));
-        _cleanup_arena_ struct arena *scratch = arena_new();
-
-        if (!named || !labels || !scratch)
-                return NULL;
         for (uint32_t i = 0; i < n; i++) {
                 const struct subnet_node *node = subnet_port_node(s, &s->ports[ports[i]]);
                 const char *name = *node->name ? node->name : node->description;
 
                 if (node->type == NODE_SWITCH) /* those of a director have one name, and a board each */
-                        name = subnet_node_label(scratch, node);
+                        name = subnet_node_label(a, node);
                 if (!name)
-                        return NULL;
-                named[i] = (struct named_port) { name, ports[i] };
+                        return -1;
+                ret[i] = (struct named_port) { name, ports[i] };
         }
-        qsort(named, n, sizeof(*named), compare_named);
+        qsort(ret, n, sizeof(*ret), compare_named);
+        return 0;
+}
+
+const char **fold_labels(struct arena *a, const struct subnet *s, const uint32_t *ports, uint32_t n, uint32_t *ret_n)
+{
+        _cleanup_free_ struct named_port *named = calloc(n ? n : 1, sizeof(*named));
+        const char **labels = arena_new_array(a, const char *, n);
+        uint32_t kept = 0;
+
+        if (!named || !labels || name_ports(a, s, ports, n, named) < 0)
+                return NULL;
         for (uint32_t i = 0, end; i < n; i = end) {
                 for (end = i + 1; end < n && strcmp(named[i].name, named[end].name) == 0;)
                         end++;
-                if (label_group(scratch, s, named + i, end - i, labels + i) < 0)
+                if (label_group(a, s, named + i, end - i, labels + i) < 0)
                         return NULL;
         }
-        return fold_names(a, labels, n);
+        for (uint32_t i = 0; i < n; i++)
+                if (kept == 0 || strcmp(labels[kept - 1], labels[i]) != 0)
+                        labels[kept++] = labels[i];
+        *ret_n = kept;
+        return labels;
+}
+
+const char *fold_ports(struct arena *a, const struct subnet *s, const uint32_t *ports, uint32_t n)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        uint32_t n_labels;
+        const char **labels = fold_labels(scratch, s, ports, n, &n_labels);
+
+        return labels ? fold_names(a, labels, n_labels) : NULL;
 }

@@ -11,3 +11,6 @@ const char *fold_names(struct arena *a, const char **names, size_t n);
 /* The endports as selectors: the name of a host if all its endports are in the list, else host/device/port; for nodes without a
  * name their description. */
 const char *fold_ports(struct arena *a, const struct subnet *s, const uint32_t *ports, uint32_t n);
+
+/* The same names one by one, unfolded, each once: *ret_n of them. NULL: out of memory. */
+const char **fold_labels(struct arena *a, const struct subnet *s, const uint32_t *ports, uint32_t n, uint32_t *ret_n);

@@ -110,6 +110,31 @@ START_TEST(a_name_is_the_whole_host)
 }
 END_TEST
 
+/* The same names one by one. */
+START_TEST(labels_are_not_folded)
+{
+        const struct subnet *s = make_subnet();
+        uint32_t ports[8], n = 0, n_labels;
+        const char **labels;
+
+        for (uint32_t p = 0; p < s->n_ports; p++)
+                if (s->ports[p].guid.v != 0x22)
+                        ports[n++] = p;
+        ck_assert_uint_eq(n, 5);
+        labels = fold_labels(arena, s, ports, n, &n_labels);
+        ck_assert_uint_eq(n_labels, 5);
+        ck_assert_str_eq(labels[0], "core:L01/U1");
+        ck_assert_str_eq(labels[2], "node1/mlx5_0/1");
+        ck_assert_str_eq(labels[3], "node1/mlx5_1/1");
+        ck_assert_str_eq(labels[4], "node2");
+        ports[n++] = subnet_find_endport(s, G(0x22)); /* now all of node1 */
+        labels = fold_labels(arena, s, ports, n, &n_labels);
+        ck_assert_uint_eq(n_labels, 4);
+        ck_assert_str_eq(labels[2], "node1");
+        ck_assert_str_eq(labels[3], "node2");
+}
+END_TEST
+
 START_TEST(the_switches_of_a_director)
 {
         const struct subnet *s = make_subnet();
@@ -131,6 +156,7 @@ int main(void)
         tcase_add_test(t, width_is_kept);
         tcase_add_test(t, what_stands_around_the_number);
         tcase_add_test(t, a_name_is_the_whole_host);
+        tcase_add_test(t, labels_are_not_folded);
         tcase_add_test(t, the_switches_of_a_director);
         suite_add_tcase(s, t);
         r = srunner_create(s);
