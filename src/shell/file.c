@@ -180,22 +180,40 @@ static int follow_links(const char *path, char **ret)
         return at ? -ELOOP : -ENOMEM;
 }
 
-/* The mode of the file that fd replaces. 0644 if there is none or it has another owner: pkeyd cannot give the new file to that
- * owner, which may be OpenSM and must still be able to read it. */
-static mode_t mode_of_replaced(const char *path, int fd)
+/* How the modes of new files and what a crash leaves of them differ. */
+enum kind {
+        WRITE_PUBLIC,
+        WRITE_SHARED,
+        WRITE_NAMED,
+};
+
+static mode_t mode_by_umask(void)
+{
+        mode_t mask = umask(0777);
+
+        (void) umask(mask);
+        return 0666 & ~mask;
+}
+
+/* The mode of the file that fd replaces; if there is none or it has another owner, that of a new one: pkeyd cannot give the file
+ * to that owner, which may be OpenSM and must still be able to read it. */
+static mode_t mode_of_replaced(const char *path, int fd, enum kind kind)
 {
         struct stat old, new;
 
-        if (stat(path, &old) < 0 || fstat(fd, &new) < 0 || old.st_uid != new.st_uid || old.st_gid != new.st_gid)
+        if (kind == WRITE_PUBLIC)
                 return 0644;
+        if (stat(path, &old) < 0 || fstat(fd, &new) < 0 || old.st_uid != new.st_uid || old.st_gid != new.st_gid)
+                return kind == WRITE_NAMED ? mode_by_umask() : 0644;
         return old.st_mode & 0777;
 }
 
-/* shared: the mode of the old file is kept, and the file and its name are on the disk when this returns. */
-static int replace(const char *path, const void *bytes, size_t n, bool shared)
+/* Of a shared file, the file and its name are on the disk when this returns. */
+static int replace(const char *path, const void *bytes, size_t n, enum kind kind)
 {
         _cleanup_free_ char *beside = NULL;
         _cleanup_close_ int fd = -1;
+        bool sync = kind == WRITE_SHARED;
         int r;
 
         if (asprintf(&beside, "%s.XXXXXX", path) < 0) {
@@ -206,23 +224,32 @@ static int replace(const char *path, const void *bytes, size_t n, bool shared)
         if (fd < 0)
                 return -errno;
         r = write_all(fd, bytes, n);
-        if (r == 0 && (fchmod(fd, shared ? mode_of_replaced(path, fd) : 0644) < 0 || (shared && fsync(fd) < 0) ||
-                       rename(beside, path) < 0))
+        if (r == 0 && (fchmod(fd, mode_of_replaced(path, fd, kind)) < 0 || (sync && fsync(fd) < 0) || rename(beside, path) < 0))
                 r = -errno;
         if (r < 0)
                 (void) unlink(beside);
-        return r < 0 || !shared ? r : sync_directory_of(path);
+        return r < 0 || !sync ? r : sync_directory_of(path);
 }
 
-int file_write_public(const char *path, const void *bytes, size_t n)
-{
-        return replace(path, bytes, n, false);
-}
-
-int file_write_shared(const char *path, const void *bytes, size_t n)
+static int replace_target(const char *path, const void *bytes, size_t n, enum kind kind)
 {
         _cleanup_free_ char *target = NULL;
         int r = follow_links(path, &target);
 
-        return r < 0 ? r : replace(target, bytes, n, true);
+        return r < 0 ? r : replace(target, bytes, n, kind);
+}
+
+int file_write_public(const char *path, const void *bytes, size_t n)
+{
+        return replace(path, bytes, n, WRITE_PUBLIC);
+}
+
+int file_write_shared(const char *path, const void *bytes, size_t n)
+{
+        return replace_target(path, bytes, n, WRITE_SHARED);
+}
+
+int file_write_named(const char *path, const void *bytes, size_t n)
+{
+        return replace_target(path, bytes, n, WRITE_NAMED);
 }

@@ -39,12 +39,16 @@ int file_refuse(struct findings *findings, const char *path, size_t max, int r);
 int file_read_found(struct arena *a, const char *path, size_t max, struct findings *findings, const char **ret_bytes,
                     size_t *ret_n);
 
-/* Both replace the file by n bytes that are written to a new file beside it and renamed, and return 0 or negative errno.
+/* All replace the file by n bytes that are written to a new file beside it and renamed, and return 0 or negative errno.
  *
  * file_write_public: mode 0644 whatever the umask is; not synced, so a crash of the host may lose it; replaces a symbolic link.
  *
  * file_write_shared: for a file that another program must find complete after a crash. Synced. Keeps the mode of the old file if
  * that has the owner and group of this process; else the mode is 0644 whatever the umask is. Follows symbolic links, which an admin
- * made, and replaces or creates their target. */
+ * made, and replaces or creates their target.
+ *
+ * file_write_named: for a file that the user named, who expects what a shell does: as file_write_shared, but not synced, and the
+ * umask decides the mode of a new file. */
 int file_write_public(const char *path, const void *bytes, size_t n);
 int file_write_shared(const char *path, const void *bytes, size_t n);
+int file_write_named(const char *path, const void *bytes, size_t n);

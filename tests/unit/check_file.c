@@ -114,6 +114,37 @@ START_TEST(write_for_others)
 }
 END_TEST
 
+static mode_t mode_of(const char *path)
+{
+        struct stat st;
+
+        ck_assert_int_eq(stat(path, &st), 0);
+        return st.st_mode & 0777;
+}
+
+/* As a shell would: the umask counts for a new file, an old one keeps its mode, and a link stays. */
+START_TEST(write_what_the_user_named)
+{
+        mode_t mask = umask(027);
+        const char *back = NULL;
+        size_t n = 0;
+
+        ck_assert_int_eq(file_write_named("b", "first", 5), 0);
+        ck_assert_uint_eq(mode_of("b"), 0640);
+        ck_assert_uint_eq(umask(0), 027); /* it is as before */
+        ck_assert_int_eq(chmod("b", 0604), 0);
+        ck_assert_int_eq(symlink("b", "link"), 0);
+        ck_assert_int_eq(file_write_named("link", "second", 6), 0);
+        (void) umask(mask);
+        ck_assert_int_eq(file_read(arena, "b", 100, &back, &n), 0);
+        ck_assert_str_eq(back, "second");
+        ck_assert_uint_eq(mode_of("b"), 0604);
+        ck_assert_int_eq(unlink("link"), 0);
+        ck_assert_int_eq(unlink("b"), 0);
+        ck_assert_int_eq(file_write_named("nowhere/b", "x", 1), -ENOENT);
+}
+END_TEST
+
 /* The target of a link is replaced, the link stays, and no temporary file is left. */
 START_TEST(write_through_links)
 {
@@ -262,6 +293,7 @@ int main(void)
         tcase_add_test(t, write_and_read);
         tcase_add_test(t, read_without_an_arena);
         tcase_add_test(t, write_for_others);
+        tcase_add_test(t, write_what_the_user_named);
         tcase_add_test(t, write_through_links);
         tcase_add_test(t, others_links_are_replaced);
         tcase_add_test(t, write_fails);
