@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "pkeyctl/commands.h"
-#include "reach/matrix.h"
 
 /*
  * `show matrix`: who can talk to whom by the tables in the hardware, groups by groups. The groups are those of the policy; endports
@@ -11,19 +10,6 @@
  */
 
 #define MAX_GRID 12  /* sets in a grid; more are listed */
-#define MAX_SETS 1000
-
-struct matrix_result {
-        const char **names;
-        struct reach_set *sets;
-        uint32_t n;
-        const struct reach_cell *cells;
-};
-
-static const struct reach_cell *cell_of(const struct matrix_result *r, uint32_t x, uint32_t y)
-{
-        return &r->cells[(size_t) x * r->n + y];
-}
 
 /* "lustre,default*": with a star only some pairs can talk through it. */
 static const char *ways(struct context *ctx, const struct reach_cell *cell)
@@ -37,7 +23,7 @@ static const char *ways(struct context *ctx, const struct reach_cell *cell)
 
 /* --- JSON ------------------------------------------------------------------------------------------------------------ */
 
-static json_t *set_object(struct doc *d, const struct matrix_result *r, uint32_t i)
+static json_t *set_object(struct doc *d, const struct matrix *r, uint32_t i)
 {
         return json_pack("{s:o, s:i, s:s}", "name", doc_text(r->names[i]), "ports", r->sets[i].n,
                          "who", output_folded(d->ctx, r->sets[i].ports, r->sets[i].n));
@@ -50,12 +36,12 @@ static json_t *way_object(struct doc *d, const struct reach_way *w)
 
 static void json_matrix(struct doc *d, const void *result)
 {
-        const struct matrix_result *r = result;
+        const struct matrix *r = result;
         json_t *cells = json_array();
 
         for (uint32_t x = 0; x < r->n; x++)
                 for (uint32_t y = x; y < r->n; y++) {
-                        const struct reach_cell *c = cell_of(r, x, y);
+                        const struct reach_cell *c = matrix_cell(r, x, y);
 
                         if (c->n > 0)
                                 doc_append(d, cells, json_pack("{s:o, s:o, s:o}", "a", doc_text(r->names[x]), "b", doc_text(r->names[y]),
@@ -67,7 +53,7 @@ static void json_matrix(struct doc *d, const void *result)
 /* --- text ------------------------------------------------------------------------------------------------------------ */
 
 /* The columns have the numbers of the rows. */
-static void print_grid(struct context *ctx, const struct matrix_result *r)
+static void print_grid(struct context *ctx, const struct matrix *r)
 {
         _cleanup_text_ struct text columns = {};
         struct text_table t;
@@ -80,22 +66,22 @@ static void print_grid(struct context *ctx, const struct matrix_result *r)
                 _cleanup_text_ struct text row = {};
 
                 for (uint32_t y = 0; y < r->n; y++)
-                        text_add(&row, "\t%s", ways(ctx, cell_of(r, x, y)));
+                        text_add(&row, "\t%s", ways(ctx, matrix_cell(r, x, y)));
                 text_table_row(&t, NULL, "%u\t%s\t%u%s", x + 1, r->names[x], r->sets[x].n, output_taken(ctx, &row));
         }
         text_table_print(ctx, &t);
 }
 
-static void print_list(struct context *ctx, const struct matrix_result *r)
+static void print_list(struct context *ctx, const struct matrix *r)
 {
         struct text_table t;
 
         text_table_begin(&t, "SET|WITH|*THROUGH", 0);
         for (uint32_t x = 0; x < r->n; x++)
                 for (uint32_t y = x; y < r->n; y++)
-                        if (cell_of(r, x, y)->n > 0)
+                        if (matrix_cell(r, x, y)->n > 0)
                                 text_table_row(&t, NULL, "%s\t%s\t%s", r->names[x], y == x ? "(each other)" : r->names[y],
-                                               ways(ctx, cell_of(r, x, y)));
+                                               ways(ctx, matrix_cell(r, x, y)));
         text_table_print(ctx, &t);
 }
 
@@ -108,7 +94,7 @@ static void print_dot_name(const char *before, const char *name)
 }
 
 /* For Graphviz; dashed: only some pairs can talk. */
-static void print_dot(struct context *ctx, const struct matrix_result *r)
+static void print_dot(struct context *ctx, const struct matrix *r)
 {
         puts("graph partitions {");
         for (uint32_t x = 0; x < r->n; x++) {
@@ -117,8 +103,8 @@ static void print_dot(struct context *ctx, const struct matrix_result *r)
         }
         for (uint32_t x = 0; x < r->n; x++)
                 for (uint32_t y = x; y < r->n; y++)
-                        for (uint32_t i = 0; i < cell_of(r, x, y)->n; i++) {
-                                const struct reach_way *w = &cell_of(r, x, y)->ways[i];
+                        for (uint32_t i = 0; i < matrix_cell(r, x, y)->n; i++) {
+                                const struct reach_way *w = &matrix_cell(r, x, y)->ways[i];
 
                                 print_dot_name("    ", r->names[x]);
                                 print_dot_name(" -- ", r->names[y]);
@@ -128,7 +114,7 @@ static void print_dot(struct context *ctx, const struct matrix_result *r)
         puts("}");
 }
 
-static bool has_partial(const struct matrix_result *r)
+static bool has_partial(const struct matrix *r)
 {
         for (size_t i = 0; i < (size_t) r->n * r->n; i++)
                 for (uint32_t k = 0; k < r->cells[i].n; k++)
@@ -144,7 +130,7 @@ static bool is_dot(const struct context *ctx)
 
 static void text_matrix(struct context *ctx, const void *result)
 {
-        const struct matrix_result *r = result;
+        const struct matrix *r = result;
 
         if (is_dot(ctx))
                 print_dot(ctx, r);
@@ -154,18 +140,18 @@ static void text_matrix(struct context *ctx, const void *result)
                 print_list(ctx, r);
         if (!is_dot(ctx) && has_partial(r))
                 puts("\n* only some of their ports");
-        if (!is_dot(ctx) && r->n == MAX_SETS)
-                printf("only the first %u sets are shown\n", MAX_SETS);
+        if (!is_dot(ctx) && r->n == MATRIX_MAX_SETS)
+                printf("only the first %u sets are shown\n", MATRIX_MAX_SETS);
 }
 
 /* --- sets ------------------------------------------------------------------------------------------------------------- */
 
 /* The groups of the policy that have endports in this fabric. */
-static int add_groups(struct context *ctx, struct matrix_result *ret, bool *in_group)
+static int add_groups(struct context *ctx, struct matrix *ret, bool *in_group)
 {
         const struct known *known = control_get_status(ctx->control)->known;
 
-        for (uint32_t i = 0; ctx->policy && i < ctx->policy->n_groups && ret->n < MAX_SETS; i++) {
+        for (uint32_t i = 0; ctx->policy && i < ctx->policy->n_groups && ret->n < MATRIX_MAX_SETS; i++) {
                 const char *name = ctx->policy->groups[i].name;
                 struct endports found;
 
@@ -181,37 +167,50 @@ static int add_groups(struct context *ctx, struct matrix_result *ret, bool *in_g
         return 0;
 }
 
-static int add_others(struct context *ctx, struct matrix_result *ret, const struct reach_table *tables, const bool *in_group)
+static int add_others(struct context *ctx, struct matrix *ret, const bool *in_group)
 {
         uint32_t *ports = arena_new_array(ctx->arena, uint32_t, ctx->subnet->n_ports), n = 0, n_sets;
         struct reach_set *sets;
         int r;
 
+        ret->n_groups = ret->n;
         if (!ports)
                 return -ENOMEM;
         for (uint32_t p = 0; p < ctx->subnet->n_ports; p++)
                 if (ctx->subnet->ports[p].role == PORT_ENDPORT && !in_group[p])
                         ports[n++] = p;
-        r = reach_split(ctx->arena, ctx->subnet, tables, &(struct reach_set) { ports, n }, &sets, &n_sets);
-        for (uint32_t i = 0; r == 0 && i < n_sets && ret->n < MAX_SETS; i++) {
+        r = reach_split(ctx->arena, ctx->subnet, ret->tables, &(struct reach_set) { ports, n }, &sets, &n_sets);
+        for (uint32_t i = 0; r == 0 && i < n_sets && ret->n < MATRIX_MAX_SETS; i++) {
                 ret->names[ret->n] = output_folded(ctx, sets[i].ports, sets[i].n);
                 ret->sets[ret->n++] = sets[i];
         }
         return r;
 }
 
-static int make_matrix(struct context *ctx, struct matrix_result *ret)
+/* Of a plan, the tables that could not be read are assumed; they are not known here. */
+static struct reach_table *tables_as_read(struct context *ctx)
 {
-        const struct reach_table *tables = reach_observed(ctx->arena, ctx->observed);
+        struct reach_table *tables = reach_observed(ctx->arena, ctx->observed);
+
+        for (uint32_t p = 0; tables && p < ctx->subnet->n_ports; p++)
+                if (ctx->observed->tables[p].source != TABLE_READ)
+                        tables[p].entries = NULL;
+        return tables;
+}
+
+int matrix_make(struct context *ctx, struct matrix *ret)
+{
+        const struct reach_table *tables = tables_as_read(ctx);
         bool *in_group = arena_new_array(ctx->arena, bool, ctx->subnet->n_ports);
 
-        *ret = (struct matrix_result) {
-                .names = arena_new_array(ctx->arena, const char *, MAX_SETS),
-                .sets = arena_new_array(ctx->arena, struct reach_set, MAX_SETS),
+        *ret = (struct matrix) {
+                .tables = tables,
+                .names = arena_new_array(ctx->arena, const char *, MATRIX_MAX_SETS),
+                .sets = arena_new_array(ctx->arena, struct reach_set, MATRIX_MAX_SETS),
         };
         if (!tables || !in_group || !ret->names || !ret->sets)
                 return -ENOMEM;
-        return add_groups(ctx, ret, in_group) ?: add_others(ctx, ret, tables, in_group) ?:
+        return add_groups(ctx, ret, in_group) ?: add_others(ctx, ret, in_group) ?:
                reach_matrix(ctx->arena, ctx->subnet, tables, ret->sets, ret->n, &ret->cells);
 }
 
@@ -219,8 +218,8 @@ int command_show_matrix(struct context *ctx)
 {
         static const struct printer printer = { text_matrix, json_matrix, 0 };
         struct endports unreachable;
-        struct matrix_result result;
-        int r = pipeline_filter(ctx, pipeline_is_unreachable, &unreachable) ?: make_matrix(ctx, &result);
+        struct matrix result;
+        int r = pipeline_filter(ctx, pipeline_is_unreachable, &unreachable) ?: matrix_make(ctx, &result);
 
         return r < 0 ? r : output(ctx, &printer, exit_status_of(false, unreachable.n > 0), &result);
 }

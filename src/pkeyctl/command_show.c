@@ -98,14 +98,7 @@ int command_show_ports(struct context *ctx)
 
 /* --- show partitions ------------------------------------------------------------------------------------------------- */
 
-/* Counts of every base, indexed by it. */
-struct partitions_result {
-        struct member_count *by_policy, *in_hardware;
-        uint32_t n_unread; /* endports whose tables are not counted */
-};
-
-/* The first base from this one upwards that the policy or a table has; 0: there is none. */
-static uint16_t next_base(const struct context *ctx, const struct partitions_result *r, uint32_t base)
+uint16_t partitions_next(const struct context *ctx, const struct partitions *r, uint32_t base)
 {
         for (; base <= P_KEY_BASE_MASK; base++) {
                 const struct member_count *c = &r->in_hardware[base];
@@ -116,7 +109,7 @@ static uint16_t next_base(const struct context *ctx, const struct partitions_res
         return 0;
 }
 
-static json_t *partition_object(struct doc *d, const struct partitions_result *r, uint16_t base)
+json_t *json_partition(struct doc *d, const struct partitions *r, uint16_t base)
 {
         const char *name = output_partition(d->ctx, base);
 
@@ -127,11 +120,11 @@ static json_t *partition_object(struct doc *d, const struct partitions_result *r
 
 static void json_show_partitions(struct doc *d, const void *result)
 {
-        const struct partitions_result *r = result;
+        const struct partitions *r = result;
         json_t *partitions = json_array();
 
-        for (uint16_t base = next_base(d->ctx, r, 1); base > 0; base = next_base(d->ctx, r, base + 1u))
-                doc_append(d, partitions, partition_object(d, r, base));
+        for (uint16_t base = partitions_next(d->ctx, r, 1); base > 0; base = partitions_next(d->ctx, r, base + 1u))
+                doc_append(d, partitions, json_partition(d, r, base));
         doc_add(d, d->root, "{s:o, s:i}", "partitions", partitions, "unread", r->n_unread);
 }
 
@@ -142,11 +135,11 @@ static const char *count_text(struct context *ctx, const struct member_count *c)
 
 static void text_show_partitions(struct context *ctx, const void *result)
 {
-        const struct partitions_result *r = result;
+        const struct partitions *r = result;
         struct text_table t;
 
         text_table_begin(&t, "PARTITION|P_KEY|>POLICY full/limited/both|>HARDWARE full/limited/both|STATE", ctx->policy ? 0 : 4);
-        for (uint16_t base = next_base(ctx, r, 1); base > 0; base = next_base(ctx, r, base + 1u)) {
+        for (uint16_t base = partitions_next(ctx, r, 1); base > 0; base = partitions_next(ctx, r, base + 1u)) {
                 const char *name = output_partition(ctx, base);
                 const char *by_policy = count_text(ctx, &r->by_policy[base]), *in_hardware = count_text(ctx, &r->in_hardware[base]);
                 bool differs = ctx->policy && strcmp(by_policy, in_hardware) != 0;
@@ -169,11 +162,16 @@ static int count_table(struct arena *a, struct member_count *counts, const struc
         return r;
 }
 
-static int count_all(struct context *ctx, struct partitions_result *result)
+int partitions_count(struct context *ctx, struct partitions *result)
 {
         _cleanup_arena_ struct arena *scratch = arena_new();
-        int r = scratch ? 0 : -ENOMEM;
+        int r;
 
+        *result = (struct partitions) {
+                .by_policy = arena_new_array(ctx->arena, struct member_count, P_KEY_BASE_MASK + 1),
+                .in_hardware = arena_new_array(ctx->arena, struct member_count, P_KEY_BASE_MASK + 1),
+        };
+        r = scratch && result->by_policy && result->in_hardware ? 0 : -ENOMEM;
         for (uint32_t p = 0; r == 0 && p < ctx->subnet->n_ports; p++) {
                 const struct observed_table *t = &ctx->observed->tables[p];
 
@@ -192,11 +190,8 @@ static int count_all(struct context *ctx, struct partitions_result *result)
 int command_show_partitions(struct context *ctx)
 {
         static const struct printer printer = { text_show_partitions, json_show_partitions, TERSE };
-        struct partitions_result result = {
-                .by_policy = arena_new_array(ctx->arena, struct member_count, P_KEY_BASE_MASK + 1),
-                .in_hardware = arena_new_array(ctx->arena, struct member_count, P_KEY_BASE_MASK + 1),
-        };
-        int r = result.by_policy && result.in_hardware ? count_all(ctx, &result) : -ENOMEM;
+        struct partitions result;
+        int r = partitions_count(ctx, &result);
 
         return r < 0 ? r : output(ctx, &printer, result.n_unread > 0 ? EXIT_PARTIAL : EXIT_DONE, &result);
 }

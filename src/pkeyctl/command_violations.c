@@ -11,19 +11,7 @@
 #define DEFAULT_INTERVAL (10 * USEC_PER_SEC)
 #define STEP             (200 * USEC_PER_MSEC)
 
-struct violations_result {
-        const struct seen_violation *items; /* the latest first */
-        uint32_t n_items;
-        uint64_t n_all;              /* that there are; the daemon gives a bounded number */
-        const char *node;            /* only of this one; NULL: of all */
-        usec_t since;                /* of --since, CLOCK_REALTIME; 0: all */
-        usec_t counted_since;        /* 0: nothing is counted */
-        bool once;                   /* this program read the counters, twice */
-        uint32_t n_polled, n_silent; /* ports, of once */
-        usec_t interval;             /* between the two readings */
-};
-
-static void json_violations(struct doc *d, const void *result)
+void json_violations(struct doc *d, const void *result)
 {
         const struct violations_result *r = result;
 
@@ -109,14 +97,19 @@ static int read_items(struct context *ctx, sd_bus_message *m, struct violations_
         return 0;
 }
 
+int violations_request(struct context *ctx, struct violations_result *result)
+{
+        _cleanup_message_ sd_bus_message *reply = NULL;
+
+        return bus_client_call(ctx, "Violations", 0, &reply, "ts", result->since, result->node ?: "") ?:
+               read_items(ctx, reply, result);
+}
+
 int command_violations(struct context *ctx)
 {
         struct violations_result result = { .node = ctx->options->node, .since = ctx->options->since };
-        _cleanup_message_ sd_bus_message *reply = NULL;
-        int r = bus_client_call(ctx, "Violations", 0, &reply, "ts", result.since, result.node ?: "");
+        int r = violations_request(ctx, &result);
 
-        if (r == 0)
-                r = read_items(ctx, reply, &result);
         return r < 0 ? r : output(ctx, &printer, result.n_items > 0 ? EXIT_DIFFERENCE : EXIT_DONE, &result);
 }
 
