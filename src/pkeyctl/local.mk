@@ -15,6 +15,7 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/command_local.c \
 	src/pkeyctl/command_matrix.c \
 	src/pkeyctl/command_plan.c \
+	src/pkeyctl/command_report.c \
 	src/pkeyctl/command_show.c \
 	src/pkeyctl/command_verify.c \
 	src/pkeyctl/command_violations.c \
@@ -25,6 +26,9 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/completion_names.h \
 	src/pkeyctl/pkeyctl.c \
 	src/pkeyctl/plan_reach.c \
+	src/pkeyctl/report.h \
+	src/pkeyctl/report_json.c \
+	src/pkeyctl/report_page.c \
 	src/session/bus_client.c \
 	src/session/bus_client.h \
 	src/session/context.h \
@@ -47,3 +51,14 @@ pkeyctl_SOURCES = \
 	src/session/text_table.c \
 	src/session/text_table.h
 pkeyctl_LDADD = libpkeyd-shell.la $(SMARTCOLS_LIBS)
+
+# report/report.html as numbers, so that pkeyctl needs no file at run time.
+nodist_pkeyctl_SOURCES = src/pkeyctl/report_html.c
+src/pkeyctl/report_html.c: $(top_srcdir)/report/report.html
+	$(AM_V_at)$(MKDIR_P) src/pkeyctl
+	$(AM_V_GEN)od -A n -v -t u1 $(top_srcdir)/report/report.html >$@.od && \
+		{ echo '#include "pkeyctl/report.h"' && echo 'const char report_html[] = {' && \
+		sed 's/\([0-9][0-9]*\)/\1,/g' $@.od && echo '};' && echo 'const size_t report_html_size = sizeof(report_html);'; } >$@.new && \
+		rm $@.od && mv $@.new $@
+EXTRA_DIST += report/report.html
+CLEANFILES += src/pkeyctl/report_html.c src/pkeyctl/report_html.c.od src/pkeyctl/report_html.c.new

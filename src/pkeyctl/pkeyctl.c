@@ -48,6 +48,8 @@ static const struct command commands[] = {
           NEED_POLICY_IF_ANY, NULL, { "format" }, "sh", .argument = ARGUMENT_PARTITION },
         { "doctor", NULL, "[FILE]", "check whether this fabric is safe and this host set up right", 0, 1, command_doctor,
           TAKES_POLICY, NULL, { "opensm-config" }, .argument = ARGUMENT_FILE },
+        { "report", NULL, "", "write the fabric's partitions as one page for a web browser", 0, 0, command_report,
+          NEED_SETTINGS | NEED_POLICY_IF_ANY, NULL, { "output" } },
         { "status", NULL, "", "show what the daemon does and knows", 0, 0, command_status, 0, NULL, {} },
         { "reload", NULL, "", "make the daemon load both files again; waits for the result", 0, 0, command_reload, 0, NULL,
           { "confirm" } },

@@ -120,7 +120,7 @@ static const struct command_line_option known_options[] = {
         COMMAND_LINE_OPTION("state-dir", 0, TEXT, state_dir, "DIR", "what is kept between runs (" STATE_DIR_DEFAULT ")"),
         COMMAND_LINE_OPTION("topology", 0, TEXT, topology, "FILE", "output of ibnetdiscover instead of a fabric"),
         COMMAND_LINE_OPTION("opensm-config", 0, TEXT, opensm_config, "FILE", "opensm.conf"),
-        COMMAND_LINE_OPTION("output", 0, TEXT, output, "FILE", "write to this file, which must not exist"),
+        COMMAND_LINE_OPTION("output", 0, TEXT, output, "FILE", "write to this file; only report replaces one"),
         COMMAND_LINE_OPTION("json", 0, FLAG, json, NULL, "one JSON object on stdout"),
         { "format", 0, COMMAND_LINE_READ, 0, read_format, "FORMAT", "sh (env), dot (show matrix), or json as --json" },
         COMMAND_LINE_OPTION("yes", 0, FLAG, yes, NULL, "do not ask"),

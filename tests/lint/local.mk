@@ -15,6 +15,7 @@ LINTS = \
 	tests/lint/message_ids.py \
 	tests/lint/metric_names.py \
 	tests/lint/name_collisions.py \
+	tests/lint/report_page.py \
 	tests/lint/same_objects.py \
 	tests/lint/schemas.py \
 	tests/lint/words.py

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "pkeyctl/report.h"
+#include "reconcile.h"
+#include "shell/file.h"
+#include "util/vector.h"
+#include "verify/explain.h"
+
+/* --- what is known ---------------------------------------------------------------------------------------------------- */
+
+static bool is_read(const struct context *ctx, uint32_t port)
+{
+        return subnet_port_is_managed(ctx->subnet, &ctx->subnet->ports[port]) && ctx->observed->tables[port].source == TABLE_READ;
+}
+
+static bool is_frozen(const struct context *ctx, uint32_t port)
+{
+        return ctx->plan && ctx->plan->frozen[port] != FREEZE_NONE && ctx->subnet->ports[port].role == PORT_ENDPORT;
+}
+
+/* A plan has what the policy means, and what is held. Without a policy there are only the tables. */
+static int read_fabric(struct context *ctx)
+{
+        return session_sweep(ctx, ctx->policy ? CONTROL_PLAN : CONTROL_READ, NULL);
+}
+
+static int judge_tables(struct context *ctx, struct report *r)
+{
+        struct verification *v;
+        int e;
+
+        if (!ctx->desired)
+                return 0;
+        e = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &v);
+        if (e < 0)
+                return e;
+        r->verification = v;
+        r->held = output_held(ctx);
+        return 0;
+}
+
+static int count_ports(struct context *ctx, struct report *r)
+{
+        for (uint32_t p = 0; p < ctx->subnet->n_ports; p++) {
+                const struct subnet_port *port = &ctx->subnet->ports[p];
+
+                r->n_endports += port->role == PORT_ENDPORT;
+                r->n_switches += port->role == PORT_ENDPORT && subnet_port_node(ctx->subnet, port)->type == NODE_SWITCH;
+                r->n_switch_ports += port->role == PORT_SWITCH_EXTERNAL && subnet_port_is_managed(ctx->subnet, port);
+        }
+        r->n_silent = subnet_count_silent(ctx->subnet);
+        return pipeline_filter(ctx, is_read, &r->read) ?: pipeline_filter(ctx, pipeline_is_unreachable, &r->unreachable) ?:
+               pipeline_filter(ctx, is_frozen, &r->frozen);
+}
+
+DEFINE_COMPARE(compare_members, struct report_member,
+               ORDER(a->base, b->base) ?: ORDER(a->membership, b->membership) ?: ORDER(a->port, b->port))
+
+static int add_members(struct context *ctx, struct arena *scratch, uint32_t port, struct report_member **members, size_t *n,
+                       size_t *allocated)
+{
+        const struct observed_table *t = &ctx->observed->tables[port];
+        struct explain_table table;
+        int r = explain_table_make(scratch, t->entries, t->capacity, &table);
+
+        for (uint32_t i = 0; r == 0 && i < table.n_levels; i++) {
+                uint16_t base = table.levels[i].base;
+
+                r = VECTOR_GROW(ctx->arena, *members, *n, *allocated);
+                if (r == 0)
+                        (*members)[(*n)++] = (struct report_member) { base, explain_table_membership(&table, base), port };
+        }
+        return r;
+}
+
+static int list_members(struct context *ctx, struct report *r)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        struct report_member *members = NULL;
+        size_t n = 0, allocated = 0;
+        int e = scratch ? 0 : -ENOMEM;
+
+        for (uint32_t i = 0; i < r->read.n && e == 0; i++)
+                if (ctx->subnet->ports[r->read.ports[i]].role == PORT_ENDPORT)
+                        e = add_members(ctx, scratch, r->read.ports[i], &members, &n, &allocated);
+        if (n > 0)
+                SORT(members, n, compare_members);
+        r->members = members;
+        r->n_members = n;
+        return e;
+}
+
+static int judge_reach(struct context *ctx, struct report *r)
+{
+        struct reach_kind *kinds = NULL;
+        int e = matrix_make(ctx, &r->matrix);
+
+        if (e == 0)
+                e = reach_kinds(ctx->arena, ctx->subnet, r->matrix.tables, r->matrix.sets, r->matrix.n, &kinds, &r->n_kinds);
+        r->kinds = kinds;
+        return e;
+}
+
+/* What cannot be read here is not known, which the report says. The sweep has reported a store that is unusable. */
+static int read_store(struct context *ctx, struct report *r)
+{
+        struct state state = {};
+        int e = state_open(&state, ctx->options->state_dir ?: STATE_DIR_DEFAULT, false);
+
+        if (e == 0)
+                e = state_load(&state, &ctx->remembered);
+        if (e == 0 && state.store)
+                r->stored = ctx->remembered;
+        state_close(&state);
+        return e == -ENOMEM ? e : 0;
+}
+
+static int ask_daemon(struct context *ctx, struct report *r)
+{
+        int e;
+
+        r->daemon_state = REPORT_DAEMON_NOT_ASKED;
+        if (ctx->options->ca || ctx->options->port)
+                return 0;
+        e = bus_client_find(ctx, &r->daemon);
+        r->daemon_state = e == -ETIMEDOUT ? REPORT_DAEMON_SILENT : e == 1 ? REPORT_DAEMON_RUNNING : REPORT_DAEMON_ABSENT;
+        if (e == 1)
+                return violations_request(ctx, &r->violations);
+        return e == -ETIMEDOUT ? 0 : e;
+}
+
+static int name_host(struct context *ctx, struct report *r)
+{
+        char name[HOST_NAME_MAX + 1] = "";
+
+        (void) gethostname(name, sizeof(name) - 1);
+        r->host = arena_strdup(ctx->arena, name);
+        r->made = clock_wall();
+        return r->host ? 0 : -ENOMEM;
+}
+
+/* --- the result ------------------------------------------------------------------------------------------------------- */
+
+static bool is_stdout(const struct options *o)
+{
+        return !o->output || strcmp(o->output, "-") == 0;
+}
+
+/* False: the output has failed, and a finding has the reason. */
+static bool write_page(struct context *ctx, const json_t *root)
+{
+        _cleanup_text_ struct text page = {};
+        const char *path = ctx->options->output;
+        int r = report_page(root, &page);
+
+        if (r == 0 && is_stdout(ctx->options))
+                r = fwrite(page.bytes, 1, page.n, stdout) == page.n ? 0 : -EIO;
+        else if (r == 0)
+                r = file_write_named(path, page.bytes, page.n);
+        if (r < 0 && r != -ENOMEM && !is_stdout(ctx->options))
+                r = findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE, NULL, "%s: %s", path, strerror(-r));
+        output_fail(ctx, r);
+        return r == 0;
+}
+
+/* With --output the page is written, too. */
+static void json_report(struct doc *d, const void *result)
+{
+        struct context *ctx = d->ctx;
+
+        report_json(d, result);
+        if (d->failed || !d->root || is_stdout(ctx->options))
+                return;
+        if (write_page(ctx, d->root))
+                doc_add(d, d->root, "{s:o}", "output", doc_text(ctx->options->output));
+}
+
+static void print_summary(const struct context *ctx, const struct report *r)
+{
+        uint32_t n_differ = r->verification ? r->verification->n_differ : 0;
+
+        printf("%s: %u port%s", ctx->options->output, r->read.n + r->unreachable.n, text_plural(r->read.n + r->unreachable.n));
+        if (!r->verification)
+                printf(", compared with no policy");
+        else if (n_differ > 0)
+                printf(", %u differ%s from the policy", n_differ, n_differ == 1 ? "s" : "");
+        else
+                printf(", none of them known to differ from the policy");
+        if (r->unreachable.n > 0)
+                printf(", %u could not be read", r->unreachable.n);
+        if (r->n_silent > 0)
+                printf(", the other end of %u link%s up did not answer discovery", r->n_silent,
+                       r->n_silent == 1 ? " that is" : "s that are");
+        putchar('\n');
+}
+
+static void text_report(struct context *ctx, const void *result)
+{
+        _cleanup_doc_ struct doc d = {};
+
+        doc_begin(&d, ctx, true);
+        report_json(&d, result);
+        if (d.failed || !d.root)
+                output_fail(ctx, -ENOMEM);
+        else if (write_page(ctx, d.root) && !is_stdout(ctx->options) && !ctx->options->quiet)
+                print_summary(ctx, result);
+}
+
+/* Why the file cannot be written, as far as that is known before; NULL: no reason. */
+static const char *find_obstacle(struct context *ctx, const char *path)
+{
+        char *copy = arena_strdup(ctx->arena, path);
+        struct stat st;
+
+        if (!copy)
+                return strerror(ENOMEM);
+        if (stat(path, &st) == 0)
+                return S_ISREG(st.st_mode) ? NULL : "not a regular file, so it is not replaced";
+        if (errno != ENOENT)
+                return strerror(errno);
+        if (access(dirname(copy), W_OK | X_OK) == 0)
+                return NULL;
+        return errno == ENOENT ? "its directory does not exist" : output_format(ctx, "its directory: %s", strerror(errno));
+}
+
+/* Refuses at once what would be refused after a minute of discovery. A page on a terminal helps no one. */
+static int check_output(struct context *ctx)
+{
+        const char *path = ctx->options->output, *obstacle;
+
+        if (is_stdout(ctx->options)) {
+                if (ctx->options->json || !isatty(STDOUT_FILENO))
+                        return 0;
+                return findings_error(&ctx->findings, FINDING_USAGE, "--output FILE writes it to a file",
+                                      "the report is a page for a web browser, and standard output is a terminal");
+        }
+        obstacle = find_obstacle(ctx, path);
+        return obstacle ? findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE, NULL, "%s: %s", path, obstacle) : 0;
+}
+
+int command_report(struct context *ctx)
+{
+        static const struct printer printer = { text_report, json_report, TERSE };
+        struct report r = {};
+        int e = check_output(ctx) ?: read_fabric(ctx) ?: judge_tables(ctx, &r) ?: count_ports(ctx, &r) ?:
+                partitions_count(ctx, &r.partitions) ?: list_members(ctx, &r) ?: judge_reach(ctx, &r) ?: read_store(ctx, &r) ?:
+                ask_daemon(ctx, &r) ?: name_host(ctx, &r);
+
+        return e < 0 ? e : output(ctx, &printer, exit_status_of(false, r.unreachable.n + r.n_silent > 0), &r);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * `pkeyctl report`: the fabric on one page.
+ *
+ *     command_report   collects what is known: of the fabric, the store and the daemon
+ *     report_json      as JSON, folded: its size grows with the names of the hosts, and with what differs between them
+ *     report_page      the JSON in a page (report/report.html) that shows it
+ *
+ * C knows no HTML, and the page knows only the JSON.
+ */
+
+#include "pkeyctl/commands.h"
+
+/* The daemon's part of a report. */
+enum report_daemon {
+        REPORT_DAEMON_RUNNING,
+        REPORT_DAEMON_ABSENT,     /* it does not run, or may not be asked */
+        REPORT_DAEMON_SILENT,     /* it is on the bus and does not answer */
+        REPORT_DAEMON_NOT_ASKED,  /* another port was named, so it may have another fabric */
+};
+
+/* Endports that have a base in their tables. */
+struct report_member {
+        uint16_t base;
+        enum membership membership;
+        uint32_t port;
+};
+
+struct report {
+        usec_t made;                     /* CLOCK_REALTIME */
+        const char *host;
+        const struct verification *verification; /* NULL: no policy */
+        const struct held_list *held;    /* NULL: not known */
+        uint32_t n_endports, n_switches, n_switch_ports, n_silent; /* switches: each has an endport, port 0 */
+        struct endports read, unreachable, frozen; /* frozen: endports */
+        struct matrix matrix;
+        const struct reach_kind *kinds;
+        uint32_t n_kinds;
+        struct partitions partitions;
+        const struct report_member *members; /* ascending base, membership, port */
+        size_t n_members;
+        enum report_daemon daemon_state;
+        struct daemon_status daemon;     /* REPORT_DAEMON_RUNNING */
+        struct violations_result violations; /* the same */
+        const struct remembered *stored; /* NULL: not known */
+};
+
+/* Adds all of it to the JSON of a command. */
+void report_json(struct doc *d, const struct report *r);
+
+/* report/report.html, ASCII without a NUL, as the build has it in report_html.c. It has the word @DATA@ once. */
+extern const char report_html[];
+extern const size_t report_html_size;
+
+/* The whole page with this JSON in it. Returns 0 or -ENOMEM; the text is the caller's. */
+int report_page(const json_t *root, struct text *ret);
