@@ -1579,4 +1579,15 @@ WRONGS += [
     Wrong("peek-at-a-newer-version", "src/shell/sqlite_peek.c", "== STORE_SCHEMA_VERSION ? 0", ">= STORE_SCHEMA_VERSION ? 0"),
     Wrong("known-at-a-glance-keeps-escapes", "src/records/stored_records.c", "                p += *p == '\\\\';", "                p += 0;"),
     Wrong("known-at-a-glance-is-cut", "src/records/stored_records.c", "length + 1 < SUBNET_NAME_SIZE", "length + 2 < SUBNET_NAME_SIZE"),
+    # kinds of endports, for the report
+    Wrong("kinds-of-one-class", "src/reach/kinds.c", "return ORDER(sorter->class_of[a], sorter->class_of[b]) ?: ORDER(n,", "return ORDER(n,"),
+    Wrong("kinds-ignore-sets", "src/reach/kinds.c", "(n == 0 ? 0 : memcmp(", "(n < 2 ? 0 : memcmp("),
+    Wrong("kind-is-always-full", "src/reach/kinds.c", "class->levels[i].after == LEVEL_FULL", "class->levels[i].after != LEVEL_NONE"),
+    Wrong("kinds-in-any-order", "src/reach/kinds.c", "ORDER(a->ports[0], b->ports[0])", "ORDER(b->ports[0], a->ports[0])"),
+    Wrong("labels-more-than-once", "src/subnet/fold.c", "if (kept == 0 || strcmp(labels[kept - 1], labels[i]) != 0)", "if (kept <= i)"),
+    Wrong("generation-without-time", "src/records/stored_records.c", "        stored->time = (uint64_t) time;\n", ""),
+    Wrong("named-file-for-all", "src/shell/file.c", "kind == WRITE_NAMED ? mode_by_umask() : 0644", "0644"),
+    Wrong("umask-is-lost", "src/shell/file.c", "        (void) umask(mask);\n        return 0666 & ~mask;", "        return 0666 & ~mask;"),
+    Wrong("named-file-replaces-a-link", "src/shell/file.c", "return replace_target(path, bytes, n, WRITE_NAMED);",
+          "return replace(path, bytes, n, WRITE_NAMED);"),
 ]

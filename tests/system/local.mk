@@ -23,6 +23,7 @@ SYSTEM_TESTS = \
 	tests/system/test_pair.py \
 	tests/system/test_promises.py \
 	tests/system/test_reboots.py \
+	tests/system/test_report.py \
 	tests/system/test_subnet_admin.py \
 	tests/system/test_topologies.py \
 	tests/system/test_unknown.py \
@@ -30,6 +31,7 @@ SYSTEM_TESTS = \
 	tests/system/test_writer_opensm.py
 
 SYSTEM_MODULES = \
+	tests/system/browser.py \
 	tests/system/document.py \
 	tests/system/harness.py \
 	tests/system/netfile.py \
