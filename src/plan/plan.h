@@ -110,6 +110,7 @@ struct plan_options {
         bool opensm_order; /* bases that are added together get their indexes in the order in which OpenSM would assign them, so
                             * that it has nothing to move when it reads a file with the same policy */
         const struct known *known; /* borrowed; known endports, for the findings; NULL: none */
+        const struct pins *pins;   /* borrowed; the names that are pinned; NULL: names are not pinned */
 };
 
 void plan_options_from_settings(const struct settings *s, struct plan_options *ret);
