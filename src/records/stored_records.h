@@ -13,6 +13,8 @@
  *                                    names hosts that are down, {"node", "port", "port_guid", "type", "description", "switch",
  *                                    "switch_port", "seen", "absent"}; type: 1 channel adapter, 2 switch, 3 router; absent: for
  *                                    how many seconds, rounded to hours, counting only the time in which pkeyd ran and swept
+ *     pin/0xNODE                     a name that is bound to a node (pins/pins.h), {"node", "type", "description", "name", "device",
+ *                                    "since"}. If one is damaged, the name of that node counts as new
  *     generation/NUMBER              a policy that came into force, {"number", "time", "policy_size"}; NUMBER has 20 digits
  *     generation/NUMBER/policy/PART  its bytes, in parts of STORE_VALUE_MAX; PART has two digits
  *
@@ -29,6 +31,7 @@
 
 #include "generation/generation.h"
 #include "knowledge/memory.h"
+#include "pins/pins.h"
 #include "plan/index_memory.h"
 #include "store/store.h"
 #include "subnet/known.h"
@@ -36,11 +39,13 @@
 
 #define RECORDS_INDEX      "index/"
 #define RECORDS_KNOWN      "known/"
+#define RECORDS_PIN        "pin/"
 #define RECORDS_GENERATION "generation/"
 
-/* Formats: of a node GUID and a port number; of a port GUID. */
+/* Formats: of a node GUID and a port number; of a port GUID; of a node GUID. */
 #define RECORDS_INDEX_KEY RECORDS_INDEX "0x%016" PRIx64 "/%u"
 #define RECORDS_KNOWN_KEY RECORDS_KNOWN "0x%016" PRIx64
+#define RECORDS_PIN_KEY   RECORDS_PIN "0x%016" PRIx64
 
 /* Of more generations the oldest are deleted. */
 #define RECORDS_MAX_GENERATIONS 100
@@ -67,6 +72,7 @@ struct remembered {
         struct knowledge *knowledge;        /* owned, never NULL */
         struct index_memory *indexes;       /* owned, never NULL */
         struct known known;                 /* owned */
+        struct pins pins;                   /* owned */
         struct generation_history history;  /* owned */
         uint64_t generation;                /* the highest number that ever was in force; 0: none */
         const char *policy;                 /* of that generation, borrowed from this struct; NULL: not known */
@@ -99,9 +105,11 @@ void remembered_end(struct remembered *r);
 
 /* --- to the store ------------------------------------------------------------------------------------------------- */
 
-/* Put the ports whose freed indexes changed; the endports that are new, changed or gone. Errors stay in the transaction. */
+/* Put the ports whose freed indexes changed; the endports and the pins that are new, changed or gone. Errors stay in the
+ * transaction. */
 void records_put_indexes(struct store_transaction *t, const struct index_memory *m);
 void records_put_known(struct store_transaction *t, const struct known *k);
+void records_put_pins(struct store_transaction *t, const struct pins *p);
 /* The description and type of a known endport, without a check of the rest: several times as fast as remembered_restore(). Returns
  * false if the record has none. */
 bool records_peek_known(const void *value, size_t n, char ret_description[SUBNET_NAME_SIZE], enum node_type *ret_type);
