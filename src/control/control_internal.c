@@ -16,12 +16,15 @@ void control_take_remembered(struct control *c, struct remembered *m)
         (void) knowledge_free(c->knowledge);
         (void) index_memory_free(c->indexes);
         known_done(&c->known);
+        pins_done(&c->pins);
         generation_history_done(&c->history);
         c->knowledge = STEAL(m->knowledge);
         c->indexes = STEAL(m->indexes);
         c->known = m->known;
+        c->pins = m->pins;
         c->history = m->history;
         m->known = (struct known) {};
+        m->pins = (struct pins) {};
         m->history = (struct generation_history) {};
         c->last_number = MAX(c->last_number, m->generation);
         (void) snprintf(c->boot, sizeof(c->boot), "%s", m->boot);
@@ -33,6 +36,7 @@ void control_unstore(struct control *c)
         knowledge_unstore(c->knowledge);
         (void) index_memory_unstore(c->indexes); /* where memory is out, some freed indexes are not stored */
         known_unstore(&c->known);
+        pins_unstore(&c->pins);
         generation_history_done(&c->history);
         if (c->in_force && c->in_force->number > 0 && !c->in_force->audits)
                 control_will_store(c, c->in_force);
@@ -61,6 +65,11 @@ bool control_serves(const struct control *c)
 struct generation *control_wanted(const struct control *c)
 {
         return c->candidate ? c->candidate : c->in_force;
+}
+
+const struct pins *control_pins(const struct control *c, const struct generation *g)
+{
+        return g->settings->identity == IDENTITY_PIN ? &c->pins : NULL;
 }
 
 bool control_may_write(const struct control *c, const struct generation *g)

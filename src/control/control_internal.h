@@ -11,6 +11,7 @@
  *     sweep_steps.c       functions that several steps use
  *     reload.c            candidates, and requests that wait for the end of a reload
  *     freezer.c           frozen ports from one sweep to the next
+ *     identity.c          nodes that call themselves what is not pinned to them, from one sweep to the next
  *     schedule.c          when the next sweep is due
  *     control_internal.c  functions that all of these use
  *
@@ -20,6 +21,7 @@
 #include "apply/apply.h"
 #include "control/control.h"
 #include "control/freezer.h"
+#include "control/identity.h"
 #include "control/opensm_writer.h"
 #include "control/schedule.h"
 #include "discovery/discovery.h"
@@ -129,6 +131,7 @@ struct control {
 
         struct index_memory *indexes;
         struct known known;
+        struct pins pins;
         struct generation_history history;
         struct generation *unstored;     /* in force, but not in the store yet; referenced */
         bool unannounced;                /* the generation in force is not in the journal yet */
@@ -145,6 +148,7 @@ struct control {
         struct snapshot *snapshot;
         struct knowledge *knowledge;
         struct freezer *freezer;
+        struct identity *identity;
         struct gate *gate;
         struct arena *held_arena;        /* of status.held */
         struct discovery_links *links;
@@ -181,6 +185,8 @@ void control_unstore(struct control *c);
 void control_will_store(struct control *c, struct generation *g);
 /* The candidate, or without one the generation in force. */
 struct generation *control_wanted(const struct control *c);
+/* The pins by which this generation names nodes; NULL: it takes the names that they give themselves. */
+const struct pins *control_pins(const struct control *c, const struct generation *g);
 /* True if SM tracking lets this host write by this generation. */
 bool control_may_write(const struct control *c, const struct generation *g);
 /* The same, and the generation is not in audit mode. */

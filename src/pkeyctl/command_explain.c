@@ -421,7 +421,7 @@ int command_explain(struct context *ctx)
                 e.ports[e.n_ports++] = e.listed[i].b->port;
         }
         if (ctx->policy)
-                r = policy_find_lines(ctx->arena, ctx->policy, ctx->subnet, NULL, e.ports, e.n_ports, &e.lines);
+                r = policy_find_lines(ctx->arena, ctx->policy, ctx->subnet, ctx->pins, e.ports, e.n_ports, &e.lines);
         if (r < 0)
                 return r;
         return output(ctx, &printer, exit_status_of(e.n_talk[IN_HARDWARE] + e.n_unknown < e.n_pairs, e.n_unknown > 0), &e);

@@ -236,6 +236,7 @@ static void take_results(struct context *ctx)
         ctx->subnet = results->subnet;
         ctx->observed = results->observed;
         ctx->known = control_get_status(ctx->control)->known;
+        ctx->pins = control_get_status(ctx->control)->pins;
         if (!results->decision)
                 return;
         ctx->memberships = results->decision->memberships;

@@ -91,7 +91,7 @@ struct noted {
         bool exited;
         int exit_r;
         uint64_t stored_generation;                 /* number of the last stored one */
-        unsigned n_indexes, n_known, n_generations, n_tables; /* transactions with records of each kind */
+        unsigned n_indexes, n_known, n_pins, n_generations, n_tables; /* transactions with records of each kind */
         unsigned n_answers;                         /* to reloads */
         enum reload_outcome outcome;                /* of the last of them */
         uint64_t answered_generation;
