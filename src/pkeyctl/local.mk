@@ -24,6 +24,8 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/completion_names.h \
 	src/pkeyctl/pkeyctl.c \
 	src/pkeyctl/plan_reach.c \
+	src/pkeyctl/policy_edit.c \
+	src/pkeyctl/policy_edit.h \
 	src/pkeyctl/store_change.c \
 	src/pkeyctl/store_change.h \
 	src/session/bus_client.c \
