@@ -31,4 +31,5 @@ libpkeyd_core_la_SOURCES += \
 	src/policy/yaml_source.h \
 	src/policy/yaml_tree.c \
 	src/policy/yaml_tree.h
+libpkeyd_core_la_SOURCES += src/policy/policy_guids.c src/policy/policy_guids.h
 libpkeyd_core_la_SOURCES += src/policy/policy_local.c src/policy/policy_local.h
