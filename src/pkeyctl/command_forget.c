@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
-#include <pwd.h>
 #include <string.h>
 
 #include "pkeyctl/commands.h"
@@ -118,16 +117,6 @@ int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
                         return r;
         }
         return pipeline_around(ctx, lists, n, ret, ret_n);
-}
-
-/* Adds what the fabric shows now to what is stored. */
-static int see_fabric(struct context *ctx)
-{
-        struct knowledge *k = ctx->remembered->knowledge;
-        uint64_t wall = clock_wall() / USEC_PER_SEC;
-        int r = knowledge_see_subnet(k, ctx->subnet, clock_now(), wall, ctx->settings->absent_hold);
-
-        return r == 0 ? knowledge_see_tables(k, ctx->observed, wall) : r;
 }
 
 /* --- which ports ----------------------------------------------------------------------------------------------------- */
@@ -281,29 +270,18 @@ static int take_argument(struct context *ctx, const struct subnet *extended, con
 
 /* --- the store ------------------------------------------------------------------------------------------------------- */
 
-/* The user who ran sudo, or whose process it is. */
-static const char *get_user(struct context *ctx)
-{
-        const char *sudo = getenv("SUDO_USER");
-        const struct passwd *user = getpwuid(getuid());
-
-        if (sudo && *sudo)
-                return sudo;
-        return user ? arena_strdup(ctx->arena, user->pw_name) : arena_printf(ctx->arena, "uid %u", (unsigned) getuid());
-}
-
 /* Stores the names of all ports, too: show vouches needs them. What another process stored meanwhile counts; the fabric is as it
  * was seen. */
 static int vouch(struct context *ctx, bool is_reread, struct store_transaction *t, void *userdata)
 {
         struct remembered *m = ctx->remembered;
         struct vouches *all = userdata;
-        const char *who = get_user(ctx);
+        const char *who = store_get_user(ctx);
         usec_t wall = clock_wall();
         int r = who ? 0 : -ENOMEM;
 
         if (r == 0 && is_reread)
-                r = see_fabric(ctx);
+                r = store_see_fabric(ctx);
         for (size_t i = 0; r == 0 && i < all->n; i++) {
                 uint32_t record = knowledge_find(m->knowledge, all->items[i].name);
 
@@ -340,7 +318,7 @@ int command_forget(struct context *ctx)
         static const struct printer printer = { text_forgotten, json_vouches, QUIET };
         struct vouches all = {};
         struct subnet *extended;
-        int r = see_fabric(ctx) ?: known_extend(ctx->arena, ctx->known, ctx->subnet, &extended);
+        int r = store_see_fabric(ctx) ?: known_extend(ctx->arena, ctx->known, ctx->subnet, &extended);
 
         for (char **argument = ctx->arguments; r == 0 && *argument; argument++)
                 r = take_argument(ctx, extended, *argument, &all);

@@ -13,7 +13,9 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/command_import.c \
 	src/pkeyctl/command_local.c \
 	src/pkeyctl/command_matrix.c \
+	src/pkeyctl/command_pins.c \
 	src/pkeyctl/command_plan.c \
+	src/pkeyctl/command_replace.c \
 	src/pkeyctl/command_show.c \
 	src/pkeyctl/command_verify.c \
 	src/pkeyctl/command_violations.c \

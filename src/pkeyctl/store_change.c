@@ -2,9 +2,29 @@
 #include "pkeyctl/store_change.h"
 
 #include <errno.h>
+#include <pwd.h>
 #include <string.h>
 
 #include "session/session.h"
+
+int store_see_fabric(struct context *ctx)
+{
+        struct knowledge *k = ctx->remembered->knowledge;
+        uint64_t wall = clock_wall() / USEC_PER_SEC;
+        int r = knowledge_see_subnet(k, ctx->subnet, clock_now(), wall, ctx->settings->absent_hold);
+
+        return r == 0 ? knowledge_see_tables(k, ctx->observed, wall) : r;
+}
+
+const char *store_get_user(struct context *ctx)
+{
+        const char *sudo = getenv("SUDO_USER");
+        const struct passwd *user = getpwuid(getuid());
+
+        if (sudo && *sudo)
+                return sudo;
+        return user ? arena_strdup(ctx->arena, user->pw_name) : arena_printf(ctx->arena, "uid %u", (unsigned) getuid());
+}
 
 static int complain(struct context *ctx, const char *nothing, const char *what, int r, int pid)
 {
