@@ -9,6 +9,7 @@ import signal
 
 from harness import Daemon, Fabric, check, check_equal, main, read_file, two_level, wait_for
 from oracle import Policy
+from private_bus import Bus, require
 
 PIN = "identity: pin\nsweep_interval: 1s\ntimeout: 200ms\n"
 STORAGE, TENANT = 0x0010, 0x0101
@@ -120,6 +121,30 @@ def test_name_that_is_down():
         check_equal(pin["node_guid"], guid_of(f, "node0002"), "what was dropped")
         daemon.wait_text("claims no name any more")
         wait_for(lambda: pinned(f).get(guid_of(f, "impostor")) == "node0002 mlx5_0", "the name to be bound anew")
+        check_equal(daemon.stop(), 0, "exit status of pkeyd")
+
+
+def test_status():
+    """status and the metrics count the claims as long as there are any."""
+    require()
+    with Site() as f:
+        bus = Bus(f)
+        f.settings(PIN + "metrics: {textfile: %s}\n" % f.path("pkeyd.prom"))
+        daemon = Daemon(f, f.path("partitions.yaml"), environment=bus.environment())
+        bus.wait_name()
+
+        def claims():
+            return f.pkeyctl("status", "--json", **bus.environment()).expect(0, 2, 3).json()["names_claimed"]
+
+        check_equal(claims(), 0, "claims")
+        rename_to_node0002(f, "node0003")
+        wait_for(lambda: claims() == 1, "a claim")
+        text = f.pkeyctl("status", **bus.environment()).expect(0, 2, 3).out
+        check("  claims        1 name; pkeyctl pins shows what to do\n" in text and "calls itself 'node0002 mlx5_0'" in text, text)
+        wait_for(lambda: "pkeyd_name_claims 1\n" in read_file(f.path("pkeyd.prom")), "the metric")
+        f.console('Unlink "impostor"')
+        f.heavy_sweep()
+        wait_for(lambda: claims() == 0, "the claim to end")
         check_equal(daemon.stop(), 0, "exit status of pkeyd")
 
 
