@@ -7,7 +7,7 @@ host that is said to have changed its name."""
 
 import signal
 
-from harness import Daemon, Fabric, check, check_equal, main, read_file, two_level, wait_for
+from harness import Daemon, Fabric, check, check_equal, main, program, read_file, two_level, wait_for
 from oracle import Policy
 from private_bus import Bus, require
 
@@ -220,6 +220,16 @@ def test_off():
         check_equal(result.out, "no name is pinned\n", "pins")
         check("names are not pinned: the settings have no 'identity: pin'" in result.err, result.err)
         check_equal(pins(f)["identity"], False, "identity")
+
+
+def test_unreadable():
+    """If the pins cannot be read, a command does not pass over it."""
+    for settings, codes in ((PIN, ["host.state-dir"]), ("timeout: 200ms\n", [])):
+        with Site(settings=settings) as f:
+            f.write("no-directory", "")
+            data = f.run([program("pkeyctl"), "show", "ports", "--json", "--config", f.path("pkeyd.yaml"), "--state-dir",
+                          f.path("no-directory")]).expect(0).json()
+            check_equal([finding["code"] for finding in data["findings"]], codes, "findings with " + repr(settings))
 
 
 if __name__ == "__main__":
