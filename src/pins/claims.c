@@ -66,8 +66,6 @@ static int find_name(struct by_name *index, const struct subnet_node *node, stru
                 *ret = pin->name;
                 return 1;
         }
-        if (pins_is_unnamed(node))
-                return 0;
         if (make_index(index) < 0)
                 return -ENOMEM;
         if (!find_holder(index, node))

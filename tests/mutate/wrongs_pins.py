@@ -38,7 +38,6 @@ WRONGS = [
     # what it means
     Wrong("claims-renamed-has-its-new-name", CLAIMS, "                *ret = pin->name;\n                return 1;\n", "                return 0;\n"),
     Wrong("claims-new-has-the-name", CLAIMS, "        *ret = (struct subnet_name) { \"\", \"\", \"\" };\n        return 1;\n", "        return 0;\n"),
-    Wrong("claims-unnamed-loses", CLAIMS, "        if (pins_is_unnamed(node))\n                return 0;\n", ""),
     Wrong("claims-of-incomplete", CLAIMS, "if (node->incomplete || pins_is_unnamed(node) ||", "if (pins_is_unnamed(node) ||"),
     Wrong("claims-any-holder", CLAIMS, "                if (pin_is_of(index->items[i], node))\n                        return index->items[i];\n", ""),
     Wrong("claims-command-of-a-host", CLAIMS, "return name[0] != '-' && strspn(name, plain) == strlen(name);", "return name[0] != '-';"),

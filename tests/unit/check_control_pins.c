@@ -57,6 +57,8 @@ END_TEST
 /* node3 takes the name of node1, then that of nobody. It keeps what it had, and node1 is not frozen. */
 START_TEST(renamed)
 {
+        uint64_t since;
+
         start(SETTINGS, POLICY_1 "      node3: limited\n");
         sweep();
         forget_log();
@@ -72,8 +74,10 @@ START_TEST(renamed)
         expect_logged(LOG_EVENT_NAME_CLAIMED, "for the policy it is still 'node3 mlx5_0'");
         expect_logged(LOG_EVENT_NAME_CLAIMED, "; if the name is right: pkeyctl pin accept node1 0x");
         ck_assert_str_eq(last_logged(LOG_EVENT_NAME_CLAIMED)->node, "node1 mlx5_0/1");
+        since = status()->claims[0].since;
         next_sweep();
         ck_assert_uint_eq(count_logged(LOG_EVENT_NAME_CLAIMED), 1);
+        ck_assert_uint_eq(status()->claims[0].since, since);
         rename_node(hosts[2], "other mlx5_0");
         next_sweep();
         ck_assert_uint_eq(count_logged(LOG_EVENT_NAME_CLAIMED), 2);

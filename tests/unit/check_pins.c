@@ -116,6 +116,7 @@ START_TEST(test_adapters)
         ck_assert_str_eq(seen_as(three, 0x20), "node1 mlx5_1");
         ck_assert_str_eq(seen_as(three, 0x30), "");
         ck_assert_ptr_null(find_claim(three, 0x30)->pin);
+        ck_assert_uint_eq(find_claim(FABRIC({ 0x30, "node1 mlx5_1" }), 0x30)->holder->node.v, 0x20); /* whose device it has */
         accept(three, 0x30);
         ck_assert_uint_eq(pins.n, 3);
         ck_assert_str_eq(seen_as(three, 0x30), "node1 mlx5_2");
@@ -140,6 +141,31 @@ START_TEST(test_devices)
         ck_assert_str_eq(seen_as(after, 0x20), "");
         accept(after, 0x20);
         ck_assert_str_eq(seen_as(after, 0x20), "node1 mlx5_0");
+}
+END_TEST
+
+/* A device that no adapter of the host has is claimed from nobody. */
+START_TEST(test_another_device)
+{
+        struct subnet *after = FABRIC({ 0x10, "node1 mlx5_7" });
+
+        sweep(FABRIC({ 0x10, "node1 mlx5_0" }));
+        ck_assert_str_eq(seen_as(after, 0x10), "node1 mlx5_0");
+        ck_assert_ptr_nonnull(find_claim(after, 0x10)->pin);
+        ck_assert_ptr_null(find_claim(after, 0x10)->holder);
+}
+END_TEST
+
+/* The new adapter has the name of the host and another device: it gets that, and the old one has no pin any more. */
+START_TEST(test_move_to_another_device)
+{
+        struct subnet *s = FABRIC({ 0x20, "node1 mlx5_1" });
+
+        sweep(FABRIC({ 0x10, "node1 mlx5_0" }));
+        ck_assert_int_eq(pins_move(&pins, (struct guid) { 0x10 }, s, subnet_find_node(s, (struct guid) { 0x20 }), 5), 0);
+        ck_assert_uint_eq(pins.n, 1);
+        ck_assert_str_eq(seen_as(s, 0x20), "node1 mlx5_1");
+        ck_assert_ptr_null(find_claim(s, 0x20));
 }
 END_TEST
 
@@ -570,6 +596,8 @@ int main(void)
         tcase_add_checked_fixture(tc, begin, end);
         tcase_add_test(tc, test_adapters);
         tcase_add_test(tc, test_devices);
+        tcase_add_test(tc, test_another_device);
+        tcase_add_test(tc, test_move_to_another_device);
         tcase_add_test(tc, test_twins);
         tcase_add_loop_test(tc, test_unnamed, 0, ELEMENTS(unnamed));
         tcase_add_test(tc, test_names_that_look_unnamed);
