@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "pins/claims.h"
 #include "policy/selector.h"
 #include "subnet/known.h"
 #include "util/text.h"
@@ -278,6 +279,7 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
               const struct index_memory *memory, const struct plan_options *options, struct findings *findings,
               struct reconciled *ret)
 {
+        const struct policy_memory names = { options->known, options->pins };
         struct reconciled out = {};
         int r;
 
@@ -292,7 +294,8 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
         (void) reconcile_report_silent(observed->subnet, options->known, findings);
 
         /* which port is a member of which partition: policy x subnet */
-        r = policy_resolve_known(a, policy, observed->subnet, options->known, options->in_force, findings, &out.memberships);
+        r = pins_report_claims(options->pins, observed->subnet, findings) ?:
+            policy_resolve_known(a, policy, observed->subnet, &names, options->in_force, findings, &out.memberships);
         if (r < 0)
                 return r;
 

@@ -434,6 +434,10 @@ static void update_status(struct control *c)
         s->knowledge = c->knowledge;
         s->known = &c->known;
         s->frozen = freezer_ports(c->freezer, &s->n_frozen);
+        s->claims = identity_claims(c->identity, &s->n_claims);
+        s->pins = NULL;
+        if (c->in_force || s->wanted)
+                s->pins = control_pins(c, control_serves(c) && c->in_force ? c->in_force : s->wanted);
 }
 
 /* True: the sweep ends when its records are stored. Only the holder of the lock may store: else records that another process stored
@@ -600,9 +604,11 @@ struct control *control_new(const struct control_config *config)
         c->links = discovery_links_new();
         c->knowledge = knowledge_new();
         c->freezer = freezer_new();
+        c->identity = identity_new();
         c->gate = gate_new();
         c->writer = c->log ? opensm_writer_new(c->log) : NULL;
-        if (!c->log || !c->watch || !c->verbs || !c->links || !c->knowledge || !c->freezer || !c->gate || !c->writer)
+        if (!c->log || !c->watch || !c->verbs || !c->links || !c->knowledge || !c->freezer || !c->identity || !c->gate ||
+            !c->writer)
                 return NULL;
         update_status(c);
         return STEAL(c);
@@ -622,12 +628,14 @@ struct control *control_free(struct control *c)
         (void) gate_free(c->gate);
         arena_free(c->held_arena);
         (void) freezer_free(c->freezer);
+        (void) identity_free(c->identity);
         (void) knowledge_free(c->knowledge);
         snapshot_unref(c->snapshot);
         generation_unref(c->candidate);
         generation_unref(c->in_force);
         (void) index_memory_free(c->indexes);
         known_done(&c->known);
+        pins_done(&c->pins);
         generation_history_done(&c->history);
         before_records_done(&c->before);
         confirm_done(c);

@@ -39,8 +39,8 @@
  *     time          of sweeps, retries, the lock, OpenSM, and of the verbs check, which runs between sweeps
  *
  * It owns the generations, the snapshot of the fabric, the knowledge of its tables, the memory of used indexes, the known endports,
- * the watch, and all data of the current sweep. Shells borrow from it between two calls, or hold a reference (generation_ref,
- * snapshot_ref).
+ * the pins, the watch, and all data of the current sweep. Shells borrow from it between two calls, or hold a reference
+ * (generation_ref, snapshot_ref).
  *
  * Invariants: one sweep at a time, one answer outstanding in a sweep. Tables are written only in the states applying and writing
  * through OpenSM, under the lock, by the generation in force, and only after each possible write was stored. Running out of memory
@@ -51,6 +51,7 @@
 
 #include "control/action.h"
 #include "control/freezer.h"
+#include "control/identity.h"
 #include "control/snapshot.h"
 #include "host/verbs_check.h"
 #include "mad_engine/dispatcher.h"
@@ -260,10 +261,14 @@ struct control_status {
         struct port_counts ports;
         const struct frozen_port *frozen;    /* endports */
         uint32_t n_frozen;
+        const struct identity_claim *claims; /* nodes that call themselves what is not pinned to them */
+        uint32_t n_claims;
         size_t n_errors;                     /* of the policy in force on this fabric: each freezes the ports that it is about */
         struct control_numbers numbers;
         const struct knowledge *knowledge;   /* what is known of each table */
         const struct known *known;           /* endports that were seen once */
+        const struct pins *pins;             /* the names that count for the policy in force, in pkeyctl for that of the files;
+                                              * NULL: those that nodes give themselves */
         const struct held_list *held;        /* of the last sweep with a plan; NULL: there was none */
         uint64_t sm_changes;                 /* events: the SM changed, or asked all clients to register again */
 };

@@ -20,14 +20,17 @@ void control_take_remembered(struct control *c, struct remembered *m)
         (void) knowledge_free(c->knowledge);
         (void) index_memory_free(c->indexes);
         known_done(&c->known);
+        pins_done(&c->pins);
         generation_history_done(&c->history);
         before_records_done(&c->before);
         c->knowledge = STEAL(m->knowledge);
         c->indexes = STEAL(m->indexes);
         c->known = m->known;
+        c->pins = m->pins;
         c->history = m->history;
         m->known = (struct known) {};
         c->before = m->before;
+        m->pins = (struct pins) {};
         m->history = (struct generation_history) {};
         m->before = (struct before_records) {};
         c->last_number = MAX(c->last_number, m->generation);
@@ -40,6 +43,7 @@ void control_unstore(struct control *c)
         knowledge_unstore(c->knowledge);
         (void) index_memory_unstore(c->indexes); /* where memory is out, some freed indexes are not stored */
         known_unstore(&c->known);
+        pins_unstore(&c->pins);
         generation_history_done(&c->history);
         before_records_done(&c->before);
         if (c->in_force && c->in_force->number > 0 && !c->in_force->audits)
@@ -74,6 +78,11 @@ bool control_serves(const struct control *c)
 struct generation *control_wanted(const struct control *c)
 {
         return c->candidate ? c->candidate : c->in_force;
+}
+
+const struct pins *control_pins(const struct control *c, const struct generation *g)
+{
+        return g->settings->identity == IDENTITY_PIN ? &c->pins : NULL;
 }
 
 bool control_may_write(const struct control *c, const struct generation *g)

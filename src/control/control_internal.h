@@ -12,6 +12,7 @@
  *     confirm.c           changes that wait to be confirmed, undo, and the facts of the generation in force
  *     reload.c            candidates, and requests that wait for the end of a reload
  *     freezer.c           frozen ports from one sweep to the next
+ *     identity.c          nodes that call themselves what is not pinned to them, from one sweep to the next
  *     schedule.c          when the next sweep is due
  *     control_internal.c  functions that all of these use
  *
@@ -21,6 +22,7 @@
 #include "apply/apply.h"
 #include "control/control.h"
 #include "control/freezer.h"
+#include "control/identity.h"
 #include "control/opensm_writer.h"
 #include "control/schedule.h"
 #include "discovery/discovery.h"
@@ -146,6 +148,7 @@ struct control {
 
         struct index_memory *indexes;
         struct known known;
+        struct pins pins;
         struct generation_history history;
         struct before_records before;
         struct confirm confirm;
@@ -165,6 +168,7 @@ struct control {
         struct snapshot *snapshot;
         struct knowledge *knowledge;
         struct freezer *freezer;
+        struct identity *identity;
         struct gate *gate;
         struct arena *held_arena;        /* of status.held */
         struct discovery_links *links;
@@ -201,6 +205,8 @@ void control_unstore(struct control *c);
 void control_will_store(struct control *c, struct generation *g);
 /* The candidate, or without one the generation in force. */
 struct generation *control_wanted(const struct control *c);
+/* The pins by which this generation names nodes; NULL: it takes the names that they give themselves. */
+const struct pins *control_pins(const struct control *c, const struct generation *g);
 /* True if SM tracking lets this host write by this generation. */
 bool control_may_write(const struct control *c, const struct generation *g);
 /* The same, and the generation is not in audit mode. */

@@ -10,6 +10,8 @@ libpkeyd_core_la_SOURCES += \
 	src/control/control_internal.h \
 	src/control/freezer.c \
 	src/control/freezer.h \
+	src/control/identity.c \
+	src/control/identity.h \
 	src/control/opensm_writer.c \
 	src/control/opensm_writer.h \
 	src/control/reload.c \

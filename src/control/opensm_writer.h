@@ -52,6 +52,7 @@ struct opensm_job {
         struct snapshot *snapshot;       /* its tables were read just now; updated with each survey */
         struct knowledge *knowledge;     /* has the policy of the decision; updated with each survey */
         const struct known *known;
+        const struct pins *pins;       /* NULL: names are not pinned */
         const struct opensm_conf *conf;
         bool mirror;                     /* only keep the file equal to the policy */
         bool in_force;                   /* only with `mirror`: this pkeyd writes the tables, or they match the policy */

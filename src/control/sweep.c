@@ -43,7 +43,7 @@ static int learn(struct control *c, const struct observed *now)
         int r = observed_new(c->sweep.arena, now->subnet, &before);
 
         if (r == 0 && by_other_pkeyd)
-                r = sweep_resolve(c, c->in_force->policy, now->subnet, &memberships, &desired);
+                r = sweep_resolve(c, c->in_force, now->subnet, &memberships, &desired);
         if (r < 0)
                 return r;
         knowledge_recall(c->knowledge, before);

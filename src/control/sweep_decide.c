@@ -52,13 +52,13 @@ static bool has_missing_ports(const struct knowledge *k, const struct subnet *s)
 }
 
 /* What a policy gives all ports, also those that are not in the snapshot, or incomplete there. */
-static int resolve_for_all(struct control *c, const struct policy *policy, struct memberships **ret_memberships,
+static int resolve_for_all(struct control *c, const struct generation *g, struct memberships **ret_memberships,
                            struct desired **ret)
 {
         struct subnet *larger;
         int r = known_extend(c->sweep.arena, &c->known, c->snapshot->subnet, &larger);
 
-        return r < 0 ? r : sweep_resolve(c, policy, larger, ret_memberships, ret);
+        return r < 0 ? r : sweep_resolve(c, g, larger, ret_memberships, ret);
 }
 
 /* The same for the generation to decide by; NULL: no port is missing. */
@@ -69,7 +69,7 @@ static int resolve_missing(struct control *c, struct memberships **ret_membershi
         *ret = NULL;
         if (!has_missing_ports(c->knowledge, c->snapshot->subnet))
                 return 0;
-        r = resolve_for_all(c, c->sweep.generation->policy, ret_memberships, ret);
+        r = resolve_for_all(c, c->sweep.generation, ret_memberships, ret);
         if (r == 0)
                 (*ret)->frozen = (*ret_memberships)->frozen;
         return r;
@@ -167,8 +167,10 @@ static int plan_like_in_force(struct control *c, struct findings *findings)
 
         if (r < 0)
                 return r;
-        if (control_serves(c)) /* else only its policy is known, from the store */
+        if (control_serves(c)) { /* else only its policy is known, from the store */
                 plan_options_from_settings(g->settings, &options);
+                options.pins = control_pins(c, g);
+        }
         options.in_force = true;
         options.known = &c->known;
         r = reconcile(s->arena, g->policy, c->snapshot->observed, c->indexes, &options, &others, &decision);
@@ -216,6 +218,18 @@ static void check_beside_sm(struct control *c)
                 s->options.beside_sm = BESIDE_SM_AUDITED;
 }
 
+/* New names are bound before the plan, so that ports that are absent are judged by them, too. The pins are provisional until the
+ * generation is in force. */
+static int bind_names(struct control *c)
+{
+        int r = 0;
+
+        c->sweep.options.pins = control_pins(c, c->sweep.generation);
+        if (c->sweep.options.pins)
+                r = pins_bind(&c->pins, c->snapshot->subnet, c->wall / USEC_PER_SEC);
+        return r < 0 ? r : 0;
+}
+
 static int make_plan(struct control *c, struct findings *findings)
 {
         struct sweep *s = &c->sweep;
@@ -226,8 +240,13 @@ static int make_plan(struct control *c, struct findings *findings)
         s->options.layout = s->generation->layout;
         check_beside_sm(c);
         c->status.numbers.n_plans++;
-        r = is_in_force(c, s->generation) ? plan_as(c, true, findings) : plan_new(c, findings);
-        return r < 0 ? r : set_policy(c);
+        r = bind_names(c);
+        if (r == 0)
+                r = is_in_force(c, s->generation) ? plan_as(c, true, findings) : plan_new(c, findings);
+        if (r == 0)
+                r = set_policy(c);
+        (r == 0 && c->config.goal != CONTROL_PLAN ? pins_keep : pins_take_back)(&c->pins);
+        return r;
 }
 
 /* --- decide -------------------------------------------------------------------------------------------------------- */
@@ -296,7 +315,8 @@ static int decide_by(struct control *c, struct generation *g, struct findings *f
         }
         event_text_plan_findings(c->log, g, findings);
         if (r == 0)
-                r = freezer_see(c->freezer, &s->decision, g->number, c->wall / USEC_PER_SEC, c->log);
+                r = freezer_see(c->freezer, &s->decision, g->number, c->wall / USEC_PER_SEC, c->log) ?:
+                    identity_see(c->identity, s->options.pins, c->snapshot->subnet, g->number, c->wall / USEC_PER_SEC, c->log);
         if (r < 0)
                 return r;
         g->n_refused = 0;
@@ -496,11 +516,11 @@ static void report_sm(struct control *c)
 
 /* Notes what this policy gives all ports, in the fabric or not. A policy that cannot be carried out is refused by the other head
  * node, too. */
-static int suspect_policy(struct control *c, const struct policy *policy)
+static int suspect_policy(struct control *c, const struct generation *g)
 {
         struct memberships *memberships;
         struct desired *desired;
-        int r = resolve_for_all(c, policy, &memberships, &desired);
+        int r = resolve_for_all(c, g, &memberships, &desired);
 
         if (r == 0)
                 r = knowledge_set_policy(c->knowledge, desired);
@@ -514,9 +534,9 @@ static int suspect_policy(struct control *c, const struct policy *policy)
  * standby ended meanwhile. */
 static int suspect_other(struct control *c)
 {
-        int r = c->in_force ? suspect_policy(c, c->in_force->policy) : 0;
+        int r = c->in_force ? suspect_policy(c, c->in_force) : 0;
 
-        return r == 0 && c->candidate ? suspect_policy(c, c->candidate->policy) : r;
+        return r == 0 && c->candidate ? suspect_policy(c, c->candidate) : r;
 }
 
 static void wait_for_other(struct control *c)

@@ -47,11 +47,12 @@ void sweep_unlock(struct control *c)
         c->sweep.locked = false;
 }
 
-int sweep_resolve(struct control *c, const struct policy *policy, const struct subnet *subnet, struct memberships **ret_memberships,
+int sweep_resolve(struct control *c, const struct generation *g, const struct subnet *subnet, struct memberships **ret_memberships,
                   struct desired **ret)
 {
         _cleanup_findings_ struct findings ignored = { .arena = c->sweep.arena };
-        int r = policy_resolve_in_force(c->sweep.arena, policy, subnet, &ignored, ret_memberships);
+        const struct policy_memory names = { .pins = control_pins(c, g) };
+        int r = policy_resolve_known(c->sweep.arena, g->policy, subnet, &names, true, &ignored, ret_memberships);
 
         return r < 0 ? r : desired_compute(c->sweep.arena, *ret_memberships, ret);
 }
@@ -123,6 +124,7 @@ static void put_all(struct control *c, struct store_transaction *t)
         knowledge_store(c->knowledge, c->boot, t);
         records_put_indexes(t, c->indexes);
         records_put_known(t, &c->known);
+        records_put_pins(t, &c->pins);
         if (c->unstored_before)
                 records_put_generation(t, &c->history, c->unstored_before, &limits);
         if (c->unstored)
@@ -166,6 +168,7 @@ int sweep_take_stored(struct control *c, const struct control_event *event)
         knowledge_stored(c->knowledge);
         index_memory_stored(c->indexes);
         known_stored(&c->known);
+        pins_stored(&c->pins);
         limits = history_limits(c);
         if (c->unstored_before)
                 generation_history_stored(&c->history, c->unstored_before, &limits);

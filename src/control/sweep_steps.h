@@ -21,7 +21,7 @@ void sweep_end_with(struct control *c, enum sweep_result result, int error);
 void sweep_fail(struct control *c, const char *what, int error);
 void sweep_unlock(struct control *c);
 /* What a policy in force gives the ports of a subnet. Returns 0, -EBADMSG, -ENOMEM; both live in the arena of the sweep. */
-int sweep_resolve(struct control *c, const struct policy *policy, const struct subnet *subnet, struct memberships **ret_memberships,
+int sweep_resolve(struct control *c, const struct generation *g, const struct subnet *subnet, struct memberships **ret_memberships,
                   struct desired **ret);
 void sweep_run_stage(struct control *c, enum control_state state, struct mad_stage stage);
 /* Queries PortInfo of the local port. */

@@ -258,7 +258,8 @@ static void start_writer(struct control *c, enum control_state state)
 {
         const struct opensm_job job = {
                 .generation = c->sweep.generation, .decision = &c->sweep.decision, .snapshot = c->snapshot,
-                .knowledge = c->knowledge, .known = &c->known, .conf = &c->sweep.conf, .mirror = state == CONTROL_MIRRORING,
+                .knowledge = c->knowledge, .known = &c->known, .pins = c->sweep.options.pins, .conf = &c->sweep.conf,
+                .mirror = state == CONTROL_MIRRORING,
                 .in_force = control_may_write(c, c->sweep.generation) || c->status.ports.differ == 0,
         };
 

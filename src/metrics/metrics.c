@@ -277,6 +277,7 @@ static void add_ports(struct text *t, const struct metrics *m)
                     m->n_silent_links);
                 one(t, "pkeyd_frozen_ports", GAUGE,
                     "Frozen endports: pkeyd writes neither to them nor to the switch ports beside them.", m->n_frozen);
+                one(t, "pkeyd_name_claims", GAUGE, "Nodes that call themselves by a name that is not pinned to them.", m->n_claims);
         }
         if (m->knows_held) {
                 one(t, "pkeyd_held_bases", GAUGE, "Held bases: a change waits, because too little is known of a port.",

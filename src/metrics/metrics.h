@@ -46,9 +46,10 @@ struct metrics {
         bool audit;
         bool is_standby;          /* the other head node writes */
 
-        bool knows_ports;            /* the following six are known */
+        bool knows_ports;            /* the following seven are known */
         uint32_t n_managed, n_verified, n_drifted, n_unreachable, n_silent_links;
         uint32_t n_frozen;           /* endports; each with its switch port is neither verified nor drifted */
+        uint32_t n_claims;           /* nodes that call themselves what is not pinned to them */
         uint64_t n_drifts;           /* tables that were as the policy says and later were not, since the start */
 
         bool knows_held;             /* the following two are known */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "pkeyctl/commands.h"
+#include "pkeyctl/policy_edit.h"
 #include "policy/policy_fix.h"
 #include "shell/file.h"
 #include "shell/findings_print.h"
@@ -93,61 +94,12 @@ int command_check(struct context *ctx)
 
 /* --- check --fix ----------------------------------------------------------------------------------------------------- */
 
-/* A policy file before and after its correction. */
+/* A policy file with its corrections. */
 struct correction {
-        const char *path, *before, *after;
-        size_t n_before, n_after;
+        struct policy_edit file;
         unsigned n_fixed;
         bool refused; /* corrections were taken back */
 };
-
-static void print_line(struct context *ctx, FILE *out, char sign, const char *line)
-{
-        const char *visible = yaml_source_comment(ctx->arena, line, strcspn(line, "\r\n"));
-
-        if (!visible)
-                ctx->output_r = -ENOMEM;
-        else
-                fprintf(out, "%c %s\n", sign, visible);
-}
-
-/* The lines that change. Corrections keep the number of lines. With --json stdout has one object only. */
-static void show_changes(struct context *ctx, const struct correction *c)
-{
-        const char *before = c->before, *after = c->after;
-        FILE *out = ctx->options->json ? stderr : stdout;
-        size_t n, m;
-
-        for (unsigned line = 1; *before && *after; line++) {
-                n = strcspn(before, "\n");
-                m = strcspn(after, "\n");
-                if (n != m || memcmp(before, after, n) != 0) {
-                        fprintf(out, "%s:%u\n", c->path, line);
-                        print_line(ctx, out, '-', before);
-                        print_line(ctx, out, '+', after);
-                }
-                before += n + (before[n] == '\n');
-                after += m + (after[m] == '\n');
-        }
-}
-
-/* Writes the file, unless another program wrote it while the person was thinking. */
-static int write_correction(struct context *ctx, const struct correction *c)
-{
-        const char *now;
-        size_t n;
-        int r = file_read_found(ctx->arena, c->path, POLICY_MAX_FILE_SIZE, &ctx->findings, &now, &n);
-
-        if (r < 0)
-                return r;
-        if (n != c->n_before || memcmp(now, c->before, n) != 0)
-                return findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE, "repeat the command",
-                                      "%s has changed meanwhile: pkeyctl did not write it", c->path);
-        r = file_write_shared(c->path, c->after, c->n_after);
-        if (r == -ENOMEM || r == 0)
-                return r;
-        return findings_error(&ctx->findings, FINDING_FILE_UNWRITABLE, NULL, "%s cannot be written: %s", c->path, strerror(-r));
-}
 
 /* Finds the corrections, shows them, asks, and writes them. Returns 0, -EBADMSG (findings say why), -ENOMEM. */
 static int correct(struct context *ctx, struct correction *c)
@@ -155,23 +107,24 @@ static int correct(struct context *ctx, struct correction *c)
         bool shows = !ctx->options->quiet || !ctx->options->yes;
         int r;
 
-        if (strcmp(c->path, "-") == 0)
+        if (strcmp(c->file.path, "-") == 0)
                 return findings_error(&ctx->findings, FINDING_USAGE, NULL, "--fix writes the file: standard input cannot be one");
-        r = file_read_found(ctx->arena, c->path, POLICY_MAX_FILE_SIZE, &ctx->findings, &c->before, &c->n_before);
+        r = file_read_found(ctx->arena, c->file.path, POLICY_MAX_FILE_SIZE, &ctx->findings, &c->file.before, &c->file.n_before);
         if (r < 0)
                 return r;
-        r = policy_fix(ctx->arena, c->path, c->before, c->n_before, &c->after, &c->n_after, &c->n_fixed, &c->refused);
+        r = policy_fix(ctx->arena, c->file.path, c->file.before, c->file.n_before, &c->file.after, &c->file.n_after, &c->n_fixed,
+                       &c->refused);
         if (r < 0 || c->n_fixed == 0)
                 return r;
         if (shows)
-                show_changes(ctx, c);
+                policy_edit_show(ctx, &c->file);
         if (ctx->output_r < 0)
                 return ctx->output_r;
-        r = ask_person(ctx, "Write %u correction%s to %s?", c->n_fixed, text_plural(c->n_fixed), c->path);
+        r = ask_person(ctx, "Write %u correction%s to %s?", c->n_fixed, text_plural(c->n_fixed), c->file.path);
         if (r == 0)
-                r = write_correction(ctx, c);
+                r = policy_edit_write(ctx, &c->file);
         if (r == 0 && shows && !ctx->options->json)
-                printf("%s: %u correction%s written\n", c->path, c->n_fixed, text_plural(c->n_fixed));
+                printf("%s: %u correction%s written\n", c->file.path, c->n_fixed, text_plural(c->n_fixed));
         return r;
 }
 
@@ -195,7 +148,7 @@ static void text_left(struct context *ctx, const void *result)
 int command_check_fix(struct context *ctx)
 {
         static const struct printer printer = { text_left, json_left, OK_IF_DONE };
-        struct correction c = { .path = ctx->arguments[0] ?: ctx->options->policy ?: DEFAULT_POLICY_FILE };
+        struct correction c = { .file.path = ctx->arguments[0] ?: ctx->options->policy ?: DEFAULT_POLICY_FILE };
         struct check_result result = { .n_fixed = &c.n_fixed };
         int r = correct(ctx, &c);
 
@@ -203,7 +156,7 @@ int command_check_fix(struct context *ctx)
                 return r;
         if (c.refused)
                 (void) findings_add(&ctx->findings, FINDING_WARNING, FINDING_FILE_UNWRITABLE, NULL,
-                                    "%s: a correction was left out, because the file would have another error with it", c.path);
+                                    "%s: a correction was left out, because the file would have another error with it", c.file.path);
         r = pipeline_read_files(ctx, TAKES_POLICY | NEED_POLICY | NEED_TOPOLOGY);
         if (r == -EBADMSG)
                 return output(ctx, &printer, EXIT_REFUSED, &result);

@@ -97,6 +97,7 @@ static void text_status(struct context *ctx, const void *result)
                 printf("  silent        %" PRIu64 " link%s up whose other end did not answer discovery; pkeyctl verify names %s\n",
                        s->links_silent, s->links_silent == 1 ? " is" : "s are", s->links_silent == 1 ? "it" : "them");
         print_list("frozen", s->ports_frozen, "port", "pkeyctl plan shows what to do", s->frozen, UINT64_MAX);
+        print_list("claims", s->names_claimed, "name", "pkeyctl pins shows what to do", s->claims, UINT64_MAX);
         print_held(s);
         printf("  last success  %s\n", output_time(ctx, s->last_success));
         if (s->violations_since == 0)
@@ -282,7 +283,8 @@ static void json_event(struct doc *d, const struct event *e)
 /* "state=right generation=2", followed by the status line if that changed. Fields of several lines are left out. */
 static void print_changes(struct context *ctx, const struct event *e)
 {
-        const uint64_t left_out = 1u << DAEMON_STATUS_TEXT | 1u << DAEMON_STATUS_FROZEN | 1u << DAEMON_STATUS_HELD;
+        const uint64_t left_out = 1u << DAEMON_STATUS_TEXT | 1u << DAEMON_STATUS_FROZEN | 1u << DAEMON_STATUS_CLAIMS |
+                                  1u << DAEMON_STATUS_HELD;
         const char *space = "";
 
         for (size_t i = 0; i < n_daemon_status_fields; i++) {

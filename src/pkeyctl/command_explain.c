@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 
+#include "pins/claims.h"
 #include "pkeyctl/commands.h"
 #include "verify/explain.h"
 
@@ -269,6 +270,21 @@ static void print_if_different(struct context *ctx, const struct side *side)
                 printf("    the table of %s is not what the policy says\n", output_label(ctx, side->port));
 }
 
+/* The lines do not mean the node by the name that it gives itself. */
+static void print_claim(struct context *ctx, const struct side *side)
+{
+        struct claim *claims;
+        uint32_t n;
+
+        if (pins_find_claims(ctx->arena, ctx->pins, ctx->subnet, &claims, &n) < 0) {
+                output_fail(ctx, -ENOMEM);
+                return;
+        }
+        for (uint32_t i = 0; i < n; i++)
+                if (claims[i].node == ctx->subnet->ports[side->port].node)
+                        printf("    %s\n", claim_text(ctx->arena, ctx->subnet, &claims[i]) ?: "?");
+}
+
 static struct p_key at_index0(const struct context *ctx, const struct side *side)
 {
         const struct observed_table *t = &ctx->observed->tables[side->port];
@@ -306,6 +322,8 @@ static void print_pair(struct context *ctx, const struct explain_result *r, cons
                 print_line(ctx, r, p->a->port, i);
                 print_line(ctx, r, p->b->port, i);
         }
+        print_claim(ctx, p->a);
+        print_claim(ctx, p->b);
         print_if_different(ctx, p->a);
         print_if_different(ctx, p->b);
 }
@@ -421,7 +439,7 @@ int command_explain(struct context *ctx)
                 e.ports[e.n_ports++] = e.listed[i].b->port;
         }
         if (ctx->policy)
-                r = policy_find_lines(ctx->arena, ctx->policy, ctx->subnet, e.ports, e.n_ports, &e.lines);
+                r = policy_find_lines(ctx->arena, ctx->policy, ctx->subnet, ctx->pins, e.ports, e.n_ports, &e.lines);
         if (r < 0)
                 return r;
         return output(ctx, &printer, exit_status_of(e.n_talk[IN_HARDWARE] + e.n_unknown < e.n_pairs, e.n_unknown > 0), &e);

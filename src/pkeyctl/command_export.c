@@ -21,7 +21,8 @@ static int collect_given(struct context *ctx, const struct subnet *larger, struc
         int r;
 
         findings_init(&findings, ctx->arena);
-        r = policy_resolve(ctx->arena, ctx->policy, larger, &findings, &memberships);
+        r = policy_resolve_known(ctx->arena, ctx->policy, larger, &(struct policy_memory) { .pins = ctx->pins }, false, &findings,
+                                 &memberships);
         for (size_t i = 0; r == -EBADMSG && i < findings.n; i++)
                 findings_append(&ctx->findings, &findings.items[i]);
         return r ?: desired_compute(ctx->arena, memberships, &desired) ?:

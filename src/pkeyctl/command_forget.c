@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
-#include <pwd.h>
 #include <string.h>
 
 #include "pkeyctl/commands.h"
+#include "pkeyctl/store_change.h"
 #include "util/vector.h"
 
 /* A port for which a person vouches, or will. */
@@ -117,16 +117,6 @@ int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n)
                         return r;
         }
         return pipeline_around(ctx, lists, n, ret, ret_n);
-}
-
-/* Adds what the fabric shows now to what is stored. */
-static int see_fabric(struct context *ctx)
-{
-        struct knowledge *k = ctx->remembered->knowledge;
-        uint64_t wall = clock_wall() / USEC_PER_SEC;
-        int r = knowledge_see_subnet(k, ctx->subnet, clock_now(), wall, ctx->settings->absent_hold);
-
-        return r == 0 ? knowledge_see_tables(k, ctx->observed, wall) : r;
 }
 
 /* --- which ports ----------------------------------------------------------------------------------------------------- */
@@ -280,38 +270,18 @@ static int take_argument(struct context *ctx, const struct subnet *extended, con
 
 /* --- the store ------------------------------------------------------------------------------------------------------- */
 
-/* The user who ran sudo, or whose process it is. */
-static const char *get_user(struct context *ctx)
-{
-        const char *sudo = getenv("SUDO_USER");
-        const struct passwd *user = getpwuid(getuid());
-
-        if (sudo && *sudo)
-                return sudo;
-        return user ? arena_strdup(ctx->arena, user->pw_name) : arena_printf(ctx->arena, "uid %u", (unsigned) getuid());
-}
-
-static int complain_store(struct context *ctx, const char *what, int r, int pid)
-{
-        session_report_state(ctx, true);
-        if (r == -ENOMEM)
-                return r;
-        if (r == -EWOULDBLOCK)
-                return findings_error(&ctx->findings, FINDING_HOST_BUSY, "try again", "%s: process %d is writing tables now; nothing was "
-                                      "forgotten", ctx->state.path, pid);
-        return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "%s: %s: %s; nothing was forgotten", ctx->state.path, what,
-                              strerror(-r));
-}
-
-/* Stores the names of all ports, too: show vouches needs them. */
-static int commit(struct context *ctx, struct vouches *all)
+/* Stores the names of all ports, too: show vouches needs them. What another process stored meanwhile counts; the fabric is as it
+ * was seen. */
+static int vouch(struct context *ctx, bool is_reread, struct store_transaction *t, void *userdata)
 {
         struct remembered *m = ctx->remembered;
-        const char *who = get_user(ctx);
-        struct store_transaction t;
+        struct vouches *all = userdata;
+        const char *who = store_get_user(ctx);
         usec_t wall = clock_wall();
         int r = who ? 0 : -ENOMEM;
 
+        if (r == 0 && is_reread)
+                r = store_see_fabric(ctx);
         for (size_t i = 0; r == 0 && i < all->n; i++) {
                 uint32_t record = knowledge_find(m->knowledge, all->items[i].name);
 
@@ -323,30 +293,9 @@ static int commit(struct context *ctx, struct vouches *all)
                 r = known_learn(&m->known, ctx->subnet, clock_now(), wall / USEC_PER_SEC);
         if (r < 0)
                 return r;
-        store_transaction_init(&t, ctx->arena);
-        records_put_known(&t, &m->known);
-        knowledge_store(m->knowledge, m->boot, &t);
-        return state_commit(&ctx->state, &t);
-}
-
-/* What another process stored meanwhile counts; the fabric is as it was seen. */
-static int carry_out(struct context *ctx, struct vouches *all)
-{
-        struct remembered *changed = NULL;
-        int pid = 0, r = state_lock(&ctx->state, &pid, &changed);
-
-        if (r < 0)
-                return complain_store(ctx, "lock", r, pid);
-        if (changed) {
-                (void) remembered_free(ctx->remembered);
-                ctx->remembered = changed;
-                ctx->known = &changed->known;
-                r = see_fabric(ctx);
-        }
-        if (r == 0)
-                r = commit(ctx, all);
-        state_unlock(&ctx->state);
-        return r < 0 ? complain_store(ctx, "state.db", r, 0) : 0;
+        records_put_known(t, &m->known);
+        knowledge_store(m->knowledge, m->boot, t);
+        return 0;
 }
 
 /* --- the commands ---------------------------------------------------------------------------------------------------- */
@@ -369,11 +318,12 @@ int command_forget(struct context *ctx)
         static const struct printer printer = { text_forgotten, json_vouches, QUIET };
         struct vouches all = {};
         struct subnet *extended;
-        int r = see_fabric(ctx) ?: known_extend(ctx->arena, ctx->known, ctx->subnet, &extended);
+        int r = store_see_fabric(ctx) ?: known_extend(ctx->arena, ctx->known, ctx->subnet, &extended);
 
         for (char **argument = ctx->arguments; r == 0 && *argument; argument++)
                 r = take_argument(ctx, extended, *argument, &all);
-        return r ?: ask(ctx, &all) ?: carry_out(ctx, &all) ?: output(ctx, &printer, EXIT_DONE, &all);
+        return r ?: ask(ctx, &all) ?: store_change(ctx, "nothing was forgotten", vouch, &all) ?:
+               output(ctx, &printer, EXIT_DONE, &all);
 }
 
 /* As they are in the store: no MAD is sent. */

@@ -16,6 +16,7 @@ command_t command_check, command_check_fix, command_plan, command_apply, command
 command_t command_show_ports, command_show_matrix, command_show_partitions, command_show_port, command_show_held;
 command_t command_show_vouches, command_forget, command_import, command_export, command_env, command_explain, command_doctor;
 command_t command_report, command_confirm, command_undo;
+command_t command_pins, command_pin_accept, command_pin_drop, command_replace;
 command_t command_status, command_reload, command_watch, command_violations, command_violations_once;
 
 #define MAX_FORGET 64 /* arguments */
@@ -26,6 +27,7 @@ enum argument {
         ARGUMENT_FILE,
         ARGUMENT_PARTITION,
         ARGUMENT_SELECTOR, /* hosts, @switches, groups of the policy, GUIDs */
+        ARGUMENT_NAME,     /* hosts and switches */
 };
 
 /* A row of the table of commands. A row with a word is a variant of the row before it that has none, chosen by its first argument
@@ -46,6 +48,11 @@ struct command {
 /* The tables that these commands read (session.h). */
 int explain_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
 int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
+
+/* "0x" and up to 16 hex digits. */
+bool guid_argument(const char *text, struct guid *ret);
+/* The node with this GUID, or with this GUID of a port; SUBNET_NONE: there is none. */
+uint32_t find_node_of(const struct subnet *s, struct guid guid);
 
 /* A plan (ctx->plan) as a person reads it. */
 struct plan_result {

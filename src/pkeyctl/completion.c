@@ -269,6 +269,9 @@ static const char *add_argument_of(struct candidates *c, const struct line *l, c
         case ARGUMENT_PARTITION:
                 add_names(c, l, NAMES_PARTITION);
                 return NULL;
+        case ARGUMENT_NAME:
+                add_names(c, l, NAMES_PLAIN);
+                return NULL;
         case ARGUMENT_SELECTOR:
                 skip_list(c);
                 add_names(c, l, NAMES_SELECTOR);

@@ -14,7 +14,9 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/command_import.c \
 	src/pkeyctl/command_local.c \
 	src/pkeyctl/command_matrix.c \
+	src/pkeyctl/command_pins.c \
 	src/pkeyctl/command_plan.c \
+	src/pkeyctl/command_replace.c \
 	src/pkeyctl/command_report.c \
 	src/pkeyctl/command_show.c \
 	src/pkeyctl/command_verify.c \
@@ -26,9 +28,13 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/completion_names.h \
 	src/pkeyctl/pkeyctl.c \
 	src/pkeyctl/plan_reach.c \
+	src/pkeyctl/policy_edit.c \
+	src/pkeyctl/policy_edit.h \
 	src/pkeyctl/report.h \
 	src/pkeyctl/report_json.c \
 	src/pkeyctl/report_page.c \
+	src/pkeyctl/store_change.c \
+	src/pkeyctl/store_change.h \
 	src/session/bus_client.c \
 	src/session/bus_client.h \
 	src/session/context.h \

@@ -75,11 +75,19 @@ static void describe_frozen(const struct control_status *c, struct bus_status *s
                         return;
 }
 
+static void describe_claims(const struct control_status *c, struct bus_status *s)
+{
+        for (uint32_t i = 0; i < c->n_claims; i++)
+                if (!add_line(s->claims_buffer, sizeof(s->claims_buffer), c->claims[i].text))
+                        return;
+}
+
 /* Needed after each copy of the struct. */
 static void point_to_buffers(struct bus_status *s)
 {
         s->text = s->text_buffer;
         s->frozen = s->frozen_buffer;
+        s->claims = s->claims_buffer;
         s->held = s->held_buffer;
 }
 
@@ -109,6 +117,7 @@ static void fill(struct bus_status *s, const struct control_status *c, const str
                 .ports_unreachable = c->ports.unreachable,
                 .links_silent = c->ports.silent,
                 .ports_frozen = c->n_frozen,
+                .names_claimed = c->n_claims,
                 .last_success = c->numbers.last_success,
                 .violations_total = summary.total,
                 .violations_since = summary.since,
@@ -117,6 +126,7 @@ static void fill(struct bus_status *s, const struct control_status *c, const str
         (void) snprintf(s->text_buffer, sizeof(s->text_buffer), "%s", c->text);
         describe_held(c, s);
         describe_frozen(c, s);
+        describe_claims(c, s);
         point_to_buffers(s);
 }
 

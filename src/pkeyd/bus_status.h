@@ -30,6 +30,8 @@
         X(LinksSilent, "u", links_silent)                                                                              \
         X(PortsFrozen, "u", ports_frozen)                                                                              \
         X(Frozen, "s", frozen)                                                                                         \
+        X(NamesClaimed, "u", names_claimed)                                                                            \
+        X(Claims, "s", claims)                                                                                         \
         X(HeldBases, "u", held_bases)                                                                                  \
         X(Held, "s", held)                                                                                             \
         X(LastSuccess, "t", last_success)                                                                              \
@@ -39,12 +41,13 @@
 
 /* Members have the types that sd-bus reads: a text is a pointer, a boolean an int. */
 struct bus_status {
-        const char *version, *state, *text, *mode, *role, *policy_file, *notices, *frozen, *held;
+        const char *version, *state, *text, *mode, *role, *policy_file, *notices, *frozen, *claims, *held;
         int reloading, writing;
         uint64_t generation, confirm_until, undone, last_success, violations_total, violations_since;
         uint32_t partitions, file_errors, ports_managed, ports_right, ports_differ, ports_unreachable, links_silent,
-                ports_frozen, held_bases;
-        char text_buffer[CONTROL_TEXT_MAX], frozen_buffer[4096], held_buffer[4096]; /* `text`, `frozen` and `held` point to these */
+                ports_frozen, names_claimed, held_bases;
+        /* `text`, `frozen`, `claims` and `held` point to these */
+        char text_buffer[CONTROL_TEXT_MAX], frozen_buffer[4096], claims_buffer[4096], held_buffer[4096];
 };
 
 /* Updates s and returns which properties changed: bit i is property i. Borrows policy_file; other text is static or in s. */

@@ -78,6 +78,7 @@ static void collect(const struct metrics_file *f, struct metrics *m)
         m->n_unreachable = s->ports.unreachable;
         m->n_silent_links = s->ports.silent;
         m->n_frozen = s->n_frozen;
+        m->n_claims = s->n_claims;
         collect_held(s->held, m);
         m->now = clock_now();
         m->realtime = clock_wall();

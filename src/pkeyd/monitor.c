@@ -229,9 +229,10 @@ static void configure(struct monitor *m)
 /* Resolves the policy and adds the result to the history. NULL: out of memory. */
 static struct memberships *learn_memberships(struct monitor *m, const struct generation *g, struct findings *ignored)
 {
+        const struct policy_memory names = { .pins = control_get_status(m->control)->pins };
         struct memberships *memberships = NULL;
 
-        if (policy_resolve_in_force(m->arena, g->policy, m->snapshot->subnet, ignored, &memberships) < 0)
+        if (policy_resolve_known(m->arena, g->policy, m->snapshot->subnet, &names, true, ignored, &memberships) < 0)
                 return NULL;
         (void) membership_history_learn(m->history, clock_now(), g->number, memberships);
         return memberships;

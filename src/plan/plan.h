@@ -113,6 +113,7 @@ struct plan_options {
                             * that it has nothing to move when it reads a file with the same policy */
         const struct known *known; /* borrowed; known endports, for the findings; NULL: none */
         const struct layout *layout; /* borrowed; an entry that is added goes to the index that it has there; NULL: none */
+        const struct pins *pins;   /* borrowed; the names that are pinned; NULL: names are not pinned */
 };
 
 void plan_options_from_settings(const struct settings *s, struct plan_options *ret);

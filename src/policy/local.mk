@@ -23,4 +23,5 @@ libpkeyd_core_la_SOURCES += \
 	src/policy/selector_hint.h \
 	src/policy/selector_match.c \
 	src/policy/selector_match.h
+libpkeyd_core_la_SOURCES += src/policy/policy_guids.c src/policy/policy_guids.h
 libpkeyd_core_la_SOURCES += src/policy/policy_local.c src/policy/policy_local.h

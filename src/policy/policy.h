@@ -24,6 +24,7 @@
 #include "util/findings.h"
 
 struct known; /* subnet/known.h */
+struct pins;  /* pins/pins.h */
 
 #define POLICY_MAX_FILE_SIZE (16u << 20)
 
@@ -146,15 +147,20 @@ int policy_resolve(struct arena *a, const struct policy *policy, const struct su
 int policy_resolve_in_force(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
                             struct memberships **ret);
 
-/* Either of the two, with the ports that were seen in the fabric before (NULL: none are known): a selector that means an absent
- * port is reported as such, not as a wrong name. */
-int policy_resolve_known(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct known *known,
-                         bool in_force, struct findings *findings, struct memberships **ret);
+/* What is known besides a snapshot. Each may be NULL. */
+struct policy_memory {
+        const struct known *known; /* the ports that were seen before: a selector that means an absent one is reported as such, not
+                                    * as a wrong name */
+        const struct pins *pins;   /* nodes have the names that are pinned to them; NULL: those that they give themselves */
+};
+
+/* Either of the two, with what is known besides. */
+int policy_resolve_known(struct arena *a, const struct policy *policy, const struct subnet *subnet,
+                         const struct policy_memory *memory, bool in_force, struct findings *findings, struct memberships **ret);
 
 /* The endports that a list of selectors means in this fabric, for `pkeyctl explain A B` and `show port X`. policy, for its groups,
- * and known may be NULL. Returns 0 (*ret_n may be 0), -EBADMSG (findings say why), -ENOMEM; *ret_ports lives in the
- * arena. */
-int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct known *known,
+ * may be NULL. Returns 0 (*ret_n may be 0), -EBADMSG (findings say why), -ENOMEM; *ret_ports lives in the arena. */
+int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct policy_memory *memory,
                   const char *text, struct findings *findings, uint32_t **ret_ports, uint32_t *ret_n);
 
 /* The membership of a port in the partition with this base; NULL: none. */
@@ -165,9 +171,10 @@ struct policy_lines {
         const struct policy_rule *decides, *overridden;
 };
 
-/* Finds the lines of all partitions for n ports. Returns 0 or -ENOMEM. *ret lives in the arena: n items for each partition. */
-int policy_find_lines(struct arena *a, const struct policy *policy, const struct subnet *subnet, const uint32_t *ports, uint32_t n,
-                      struct policy_lines **ret);
+/* Finds the lines of all partitions for n ports. pins: as in policy_memory. Returns 0 or -ENOMEM. *ret lives in the arena: n items
+ * for each partition. */
+int policy_find_lines(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct pins *pins,
+                      const uint32_t *ports, uint32_t n, struct policy_lines **ret);
 
 /* The lines `ipoib: ...` of a partition in normal form, indented by 4 spaces. Allocated from a; NULL: out of memory. */
 const char *policy_print_ipoib(struct arena *a, const struct ipoib *ipoib);

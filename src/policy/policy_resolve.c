@@ -250,13 +250,25 @@ static int sort_grants(const struct resolver *r, struct arena *a, struct members
         return 0;
 }
 
-static int resolver_init(struct resolver *r, struct arena *a)
+/* With the names by which the policy knows the nodes of the subnet. Ports have the same indexes. */
+static int matcher_init_by_pins(struct matcher *m, struct arena *a, const struct policy *policy, const struct subnet *subnet,
+                                const struct policy_memory *memory, struct report *report)
+{
+        const struct subnet *view;
+        int e = pins_view(a, memory->pins, subnet, &view) ?: matcher_init(m, a, policy, view, report);
+
+        m->known = memory->known;
+        m->pins = memory->pins;
+        return e;
+}
+
+static int resolver_init(struct resolver *r, struct arena *a, const struct policy_memory *memory)
 {
         r->decisions = arena_new_array(r->scratch, struct decision, r->subnet->n_ports);
         r->frozen = arena_new_array(a, enum freeze, r->subnet->n_ports);
         if (!r->decisions || !r->frozen)
                 return -ENOMEM;
-        return matcher_init(&r->matcher, r->scratch, r->policy, r->subnet, &r->report);
+        return matcher_init_by_pins(&r->matcher, r->scratch, r->policy, r->subnet, memory, &r->report);
 }
 
 /* Returns whether an error is not only about single ports. */
@@ -268,8 +280,8 @@ static bool refuses_in_force(const struct report *r)
         return false;
 }
 
-int policy_resolve_known(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct known *known,
-                         bool in_force, struct findings *findings, struct memberships **ret)
+int policy_resolve_known(struct arena *a, const struct policy *policy, const struct subnet *subnet,
+                         const struct policy_memory *memory, bool in_force, struct findings *findings, struct memberships **ret)
 {
         _cleanup_arena_ struct arena *scratch = arena_new();
         struct resolver r = { .policy = policy, .subnet = subnet, .scratch = scratch };
@@ -278,9 +290,8 @@ int policy_resolve_known(struct arena *a, const struct policy *policy, const str
         if (!scratch)
                 return -ENOMEM;
         report_init(&r.report, findings);
-        e = resolver_init(&r, a);
+        e = resolver_init(&r, a, memory);
         r.matcher.in_force = in_force;
-        r.matcher.known = known;
         e = e ?: resolve_groups(&r);
         for (uint32_t i = 0; i < policy->n_partitions && e == 0; i++)
                 e = resolve_partition(&r, i);
@@ -296,13 +307,13 @@ int policy_resolve_known(struct arena *a, const struct policy *policy, const str
 int policy_resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
                    struct memberships **ret)
 {
-        return policy_resolve_known(a, policy, subnet, NULL, false, findings, ret);
+        return policy_resolve_known(a, policy, subnet, &(struct policy_memory) {}, false, findings, ret);
 }
 
 int policy_resolve_in_force(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
                             struct memberships **ret)
 {
-        return policy_resolve_known(a, policy, subnet, NULL, true, findings, ret);
+        return policy_resolve_known(a, policy, subnet, &(struct policy_memory) {}, true, findings, ret);
 }
 
 static bool has_port(const struct port_list *list, uint32_t port)
@@ -335,24 +346,25 @@ static int find_lines(struct matcher *m, const struct policy_partition *p, const
         return e;
 }
 
-int policy_find_lines(struct arena *a, const struct policy *policy, const struct subnet *subnet, const uint32_t *ports, uint32_t n,
-                      struct policy_lines **ret)
+int policy_find_lines(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct pins *pins,
+                      const uint32_t *ports, uint32_t n, struct policy_lines **ret)
 {
         _cleanup_arena_ struct arena *scratch = arena_new();
         _cleanup_findings_ struct findings unused = { .arena = scratch };
+        const struct policy_memory memory = { .pins = pins };
         struct matcher matcher;
         struct report report;
         int e;
 
         report_init(&report, &unused);
         *ret = arena_new_array(a, struct policy_lines, (size_t) policy->n_partitions * n);
-        e = *ret ? matcher_init(&matcher, scratch, policy, subnet, &report) : -ENOMEM;
+        e = *ret ? matcher_init_by_pins(&matcher, scratch, policy, subnet, &memory, &report) : -ENOMEM;
         for (uint32_t i = 0; i < policy->n_partitions && e == 0; i++)
                 e = find_lines(&matcher, &policy->partitions[i], ports, n, *ret + (size_t) i * n);
         return e;
 }
 
-int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct known *known,
+int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct policy_memory *memory,
                   const char *text, struct findings *findings, uint32_t **ret_ports, uint32_t *ret_n)
 {
         struct selector_source source = { .text = text };
@@ -365,10 +377,10 @@ int policy_select(struct arena *a, const struct policy *policy, const struct sub
         int e;
 
         report_init(&report, findings);
-        e = selector_parse_list(&reader, &source, &selectors, &n) ?: matcher_init(&matcher, a, policy, subnet, &report);
+        e = selector_parse_list(&reader, &source, &selectors, &n) ?:
+            matcher_init_by_pins(&matcher, a, policy, subnet, memory, &report);
         if (e < 0)
                 return e;
-        matcher.known = known;
         e = matcher_match_list(&matcher, selectors, n, &list) ?: report_finish(&report);
         if (e < 0)
                 return e;

@@ -101,13 +101,15 @@ static int take_found(struct matcher *m, struct port_list *ret)
 
 static struct matcher *get_larger(struct matcher *m)
 {
+        const struct subnet *view;
         struct subnet *subnet;
 
         if (m->larger || !m->known)
                 return m->larger;
         m->larger = arena_new_object(m->arena, struct matcher);
         if (!m->larger || known_extend(m->arena, m->known, m->subnet, &subnet) < 0 ||
-            matcher_init(m->larger, m->arena, m->policy, subnet, m->report) < 0)
+            pins_view(m->arena, m->pins, subnet, &view) < 0 ||
+            matcher_init(m->larger, m->arena, m->policy, view, m->report) < 0)
                 m->larger = NULL;
         else
                 m->larger->in_force = true; /* two switches that had one name are no error here */

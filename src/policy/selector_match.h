@@ -6,6 +6,7 @@
  * group, so that a group in a hundred partitions is matched once.
  */
 
+#include "pins/claims.h"
 #include "policy/selector.h"
 #include "subnet/known.h"
 
@@ -20,8 +21,9 @@ struct matcher {
         struct arena *arena;          /* borrows; scratch */
         struct report *report;        /* borrows */
         const struct policy *policy;  /* borrows; may be NULL */
-        const struct subnet *subnet;  /* borrows */
+        const struct subnet *subnet;  /* borrows; with the names that count for the policy (pins_view) */
         const struct known *known;    /* borrows; the ports seen before; NULL: none; set after matcher_init */
+        const struct pins *pins;      /* borrows; for `larger`; NULL: names are not pinned; set after matcher_init */
         struct matcher *larger;       /* for the subnet with the ports in `known` added; NULL: not needed so far */
         bool in_force;                /* a switch name that several switches have means all of them; set after matcher_init */
         uint32_t *twin;               /* of each CA: another CA of the same name and device, or SUBNET_NONE */

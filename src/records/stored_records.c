@@ -180,6 +180,57 @@ bool records_peek_known(const void *value, size_t n, char ret_description[SUBNET
         return p && p < end && *p == '"';
 }
 
+/* --- pins --------------------------------------------------------------------------------------------------------- */
+
+static json_t *pin_to_json(const struct pin *p)
+{
+        return json_pack("{s:o, s:i, s:s, s:s, s:s, s:I}", "node", record_guid(p->node), "type", (int) p->type, "description",
+                         p->name.description, "name", p->name.name, "device", p->name.device, "since", (json_int_t) p->since);
+}
+
+void records_put_pins(struct store_transaction *t, const struct pins *p)
+{
+        char key[STORE_KEY_MAX + 1];
+
+        /* first, because a node that lost its pin may have another one */
+        for (uint32_t i = 0; i < p->n_gone; i++) {
+                (void) snprintf(key, sizeof(key), RECORDS_PIN_KEY, p->gone[i].v);
+                store_delete(t, key);
+        }
+        for (uint32_t i = 0; i < p->n; i++) {
+                assert(!p->items[i].is_provisional);
+                if (p->items[i].is_stored)
+                        continue;
+                (void) snprintf(key, sizeof(key), RECORDS_PIN_KEY, p->items[i].node.v);
+                record_put_object(t, key, pin_to_json(&p->items[i]));
+        }
+}
+
+static const char *read_name(const json_t *o, const char *member)
+{
+        const char *text = json_string_value(json_object_get(o, member));
+
+        return text && strlen(text) < SUBNET_NAME_SIZE ? text : NULL;
+}
+
+static int restore_pin(struct pins *p, const char *key, const json_t *o)
+{
+        struct pin pin = {
+                .name = { read_name(o, "description"), read_name(o, "name"), read_name(o, "device") }, .is_stored = true,
+        };
+        char expected[STORE_KEY_MAX + 1];
+        json_int_t type, since;
+
+        if (!json_member_hex(o, "node", UINT64_MAX, &pin.node.v) || !json_member_number(o, "type", NODE_CA, NODE_ROUTER, &type) ||
+            !json_member_number(o, "since", 0, INT64_MAX, &since) || !pin.name.description || !pin.name.name || !pin.name.device ||
+            !pin.name.name[0])
+                return -EBADMSG;
+        pin.type = (enum node_type) type;
+        pin.since = (uint64_t) since;
+        (void) snprintf(expected, sizeof(expected), RECORDS_PIN_KEY, pin.node.v);
+        return strcmp(key, expected) == 0 ? pins_add(p, &pin) : -EBADMSG;
+}
+
 /* --- generations --------------------------------------------------------------------------------------------------- */
 
 static void count_damaged(struct remembered *r, const char *key)
@@ -262,6 +313,7 @@ struct remembered *remembered_free(struct remembered *r)
         generation_history_done(&r->history);
         before_records_done(&r->before);
         known_done(&r->known);
+        pins_done(&r->pins);
         (void) index_memory_free(r->indexes);
         (void) knowledge_free(r->knowledge);
         (void) arena_free(r->arena);
@@ -282,6 +334,8 @@ static int restore_object(struct remembered *r, const char *key, const void *val
                 return restore_indexes(r->indexes, key, o);
         if (begins_with(key, RECORDS_KNOWN))
                 return restore_known(&r->known, key, o);
+        if (begins_with(key, RECORDS_PIN))
+                return restore_pin(&r->pins, key, o);
         return -EBADMSG;
 }
 

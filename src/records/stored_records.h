@@ -13,6 +13,8 @@
  *                                    names hosts that are down, {"node", "port", "port_guid", "type", "description", "switch",
  *                                    "switch_port", "seen", "absent"}; type: 1 channel adapter, 2 switch, 3 router; absent: for
  *                                    how many seconds, rounded to hours, counting only the time in which pkeyd ran and swept
+ *     pin/0xNODE                     a name that is bound to a node (pins/pins.h), {"node", "type", "description", "name", "device",
+ *                                    "since"}. If one is damaged, the name of that node counts as new
  *     generation/...                 policies that came into force (records/generation_records.h)
  *     before/...                     tables as they were before a generation wrote them (records/layout_records.h)
  *
@@ -28,6 +30,7 @@
  */
 
 #include "knowledge/memory.h"
+#include "pins/pins.h"
 #include "plan/index_memory.h"
 #include "records/generation_records.h"
 #include "records/layout_records.h"
@@ -36,10 +39,12 @@
 
 #define RECORDS_INDEX "index/"
 #define RECORDS_KNOWN "known/"
+#define RECORDS_PIN   "pin/"
 
-/* Formats: of a node GUID and a port number; of a port GUID. */
+/* Formats: of a node GUID and a port number; of a port GUID; of a node GUID. */
 #define RECORDS_INDEX_KEY RECORDS_INDEX "0x%016" PRIx64 "/%u"
 #define RECORDS_KNOWN_KEY RECORDS_KNOWN "0x%016" PRIx64
+#define RECORDS_PIN_KEY   RECORDS_PIN "0x%016" PRIx64
 
 /* Of more freed indexes of a port those that were freed last are stored, so that no value is too large. */
 #define RECORDS_MAX_FREED 8192
@@ -53,6 +58,7 @@ struct remembered {
         struct knowledge *knowledge;        /* owned, never NULL */
         struct index_memory *indexes;       /* owned, never NULL */
         struct known known;                 /* owned */
+        struct pins pins;                   /* owned */
         struct generation_history history;  /* owned */
         struct before_records before;       /* owned */
         uint64_t generation;                /* the highest number that ever was in force; 0: none */
@@ -80,9 +86,11 @@ void remembered_end(struct remembered *r);
 
 /* --- to the store ------------------------------------------------------------------------------------------------- */
 
-/* Put the ports whose freed indexes changed; the endports that are new, changed or gone. Errors stay in the transaction. */
+/* Put the ports whose freed indexes changed; the endports and the pins that are new, changed or gone. Errors stay in the
+ * transaction. */
 void records_put_indexes(struct store_transaction *t, const struct index_memory *m);
 void records_put_known(struct store_transaction *t, const struct known *k);
+void records_put_pins(struct store_transaction *t, const struct pins *p);
 /* The description and type of a known endport, without a check of the rest: several times as fast as remembered_restore(). Returns
  * false if the record has none. */
 bool records_peek_known(const void *value, size_t n, char ret_description[SUBNET_NAME_SIZE], enum node_type *ret_type);

@@ -29,6 +29,8 @@ const struct bus_field daemon_status_fields[] = {
         FIELD(daemon_status, "LinksSilent", "links_silent", FIELD_NUMBER, links_silent),
         FIELD(daemon_status, "PortsFrozen", "ports_frozen", FIELD_NUMBER, ports_frozen),
         [DAEMON_STATUS_FROZEN] = FIELD(daemon_status, "Frozen", "frozen", FIELD_TEXT, frozen),
+        FIELD(daemon_status, "NamesClaimed", "names_claimed", FIELD_NUMBER, names_claimed),
+        [DAEMON_STATUS_CLAIMS] = FIELD(daemon_status, "Claims", "claims", FIELD_TEXT, claims),
         FIELD(daemon_status, "HeldBases", "held_bases", FIELD_NUMBER, held_bases),
         [DAEMON_STATUS_HELD] = FIELD(daemon_status, "Held", "held", FIELD_TEXT, held),
         FIELD(daemon_status, "LastSuccess", "last_success", FIELD_TIME, last_success),

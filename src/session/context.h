@@ -60,6 +60,7 @@ struct context {
         struct desired *desired;
         struct plan *plan;
         const struct known *known;     /* endports that were seen once; NULL: not read */
+        const struct pins *pins;       /* by which the policy names nodes; NULL: by the names that they give themselves */
         struct endports selected[2];   /* by the arguments (pipeline.h) */
         struct remembered *remembered; /* owned; what is stored, if the command needs that; NULL: not read */
         bool assume_yes;               /* nobody is asked: as with --yes */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "pins/claims.h"
 #include "shell/file.h"
 
 #define TOPOLOGY_MAX_SIZE     (256u << 20)
@@ -131,12 +132,13 @@ int pipeline_around(struct context *ctx, const struct endports *lists, size_t n_
 
 static int select_endports(struct context *ctx, const char *text, struct endports *ret)
 {
-        const struct known *known = control_get_status(ctx->control)->known;
+        const struct control_status *status = control_get_status(ctx->control);
+        const struct policy_memory memory = { status->known, status->pins };
         _cleanup_findings_ struct findings found = {};
         int r;
 
         findings_init(&found, ctx->arena);
-        r = policy_select(ctx->arena, ctx->policy, ctx->subnet, known, text, &found, &ret->ports, &ret->n);
+        r = policy_select(ctx->arena, ctx->policy, ctx->subnet, &memory, text, &found, &ret->ports, &ret->n);
         if (r < 0 && r != -EBADMSG)
                 return r;
         if (r >= 0 && ret->n > 0)
@@ -168,12 +170,13 @@ int pipeline_select(struct context *ctx)
 int pipeline_find(struct context *ctx, const struct policy *policy, const struct subnet *s, const struct known *known,
                   const char *text, struct endports *ret)
 {
+        const struct policy_memory memory = { known, ctx->pins };
         _cleanup_findings_ struct findings ignored = {};
         int r;
 
         findings_init(&ignored, ctx->arena);
         ret->n = 0;
-        r = policy_select(ctx->arena, policy, s, known, text, &ignored, &ret->ports, &ret->n);
+        r = policy_select(ctx->arena, policy, s, &memory, text, &ignored, &ret->ports, &ret->n);
         return r == -EBADMSG ? 0 : r;
 }
 
@@ -210,8 +213,11 @@ void pipeline_note_in_force(struct context *ctx)
 
 int pipeline_resolve(struct context *ctx)
 {
+        const struct policy_memory memory = { ctx->known, ctx->pins };
+
         if (!ctx->policy)
                 return 0;
-        return policy_resolve_known(ctx->arena, ctx->policy, ctx->subnet, ctx->known, false, &ctx->findings, &ctx->memberships) ?:
+        return pins_report_claims(ctx->pins, ctx->subnet, &ctx->findings) ?:
+               policy_resolve_known(ctx->arena, ctx->policy, ctx->subnet, &memory, false, &ctx->findings, &ctx->memberships) ?:
                desired_compute(ctx->arena, ctx->memberships, &ctx->desired);
 }

@@ -126,6 +126,7 @@ static const struct command_line_option known_options[] = {
         COMMAND_LINE_OPTION("yes", 0, FLAG, yes, NULL, "do not ask"),
         { "confirm", 0, COMMAND_LINE_READ, 0, read_confirm, "TIME", "undo the change after this time, unless it is confirmed" },
         COMMAND_LINE_OPTION("fix", 0, FLAG, fix, NULL, "correct what has one certain correction; writes FILE"),
+        COMMAND_LINE_OPTION("write", 0, FLAG, write, NULL, "change the lines of the policy that name the old node, too"),
         COMMAND_LINE_OPTION("local", 0, FLAG, local, NULL, "this host's own tables, as its kernel has them; sends no MAD"),
         COMMAND_LINE_OPTION("beside-opensm", 0, FLAG, beside_opensm, NULL,
                             "accept a subnet manager that may write P_Key tables, too"),

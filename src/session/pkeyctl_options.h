@@ -17,7 +17,7 @@ struct options {
         const char *opensm_config; /* NULL: OpenSM's defaults are taken to hold */
         const char *output;        /* NULL: standard output */
         const char *format;
-        bool json, yes, local, fix, beside_opensm, quiet, verbose, help, version;
+        bool json, yes, local, fix, write, beside_opensm, quiet, verbose, help, version;
         usec_t confirm;        /* 0: not given */
         usec_t since;          /* CLOCK_REALTIME; 0: not given */
         const char *node;

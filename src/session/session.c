@@ -236,6 +236,7 @@ static void take_results(struct context *ctx)
         ctx->subnet = results->subnet;
         ctx->observed = results->observed;
         ctx->known = control_get_status(ctx->control)->known;
+        ctx->pins = control_get_status(ctx->control)->pins;
         if (!results->decision)
                 return;
         ctx->memberships = results->decision->memberships;
@@ -338,15 +339,15 @@ static struct generation *remembered_generation(struct context *ctx, const struc
         return STEAL(g);
 }
 
-/* CONTROL_READ needs only the names of ports, so that a host that is down is not an unknown name: nothing is assumed of tables, and
- * nothing is missing without a state directory. */
+/* CONTROL_READ needs only the names of ports, so that a host that is down is not an unknown name, and those that are pinned:
+ * nothing is assumed of tables, and without pins nothing is missing without a state directory. */
 static int load_state(struct context *ctx, enum control_goal goal, struct control_start *ret)
 {
         bool writing = goal == CONTROL_APPLY;
         struct remembered *m;
         int r = open_state(ctx, writing);
 
-        if (r != -ENOMEM && goal != CONTROL_READ)
+        if (r != -ENOMEM && (goal != CONTROL_READ || ctx->settings->identity == IDENTITY_PIN))
                 session_report_state(ctx, writing);
         if (r == -ENOMEM || (r < 0 && writing))
                 return r == -ENOMEM ? r : -EBADMSG;

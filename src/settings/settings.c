@@ -20,6 +20,7 @@ const struct settings_key settings_schema[] = {
         { "writer", SETTINGS_WORD, MEMBER(writer), WORDS("direct", "opensm"), .standard = "direct" },
         { "beside_opensm", SETTINGS_BOOL, MEMBER(beside_opensm), 0, 0, "true, false", .standard = "false" },
         { "role", SETTINGS_WORD, MEMBER(role), WORDS("always", "follow-sm"), .standard = "always" },
+        { "identity", SETTINGS_WORD, MEMBER(identity), WORDS("off", "pin"), .standard = "off" },
         { "unmanaged", SETTINGS_WORD, MEMBER(unmanaged), WORDS("remove", "keep"), .standard = "remove" },
         { "enforcement", SETTINGS_WORD, MEMBER(enforcement), WORDS("both", "in", "out", "off"), .standard = "both" },
         { "enforcement_overflow", SETTINGS_WORD, MEMBER(enforcement_overflow), WORDS("refuse", "disable"), .standard = "refuse" },
@@ -166,7 +167,7 @@ static void read_word(struct reader *r, const struct settings_key *key, const st
 _Static_assert(sizeof(enum settings_mode) == sizeof(unsigned) && sizeof(enum settings_unmanaged) == sizeof(unsigned) &&
                        sizeof(enum settings_enforcement) == sizeof(unsigned) &&
                        sizeof(enum settings_overflow) == sizeof(unsigned) && sizeof(enum settings_writer) == sizeof(unsigned) &&
-                       sizeof(enum settings_role) == sizeof(unsigned),
+                       sizeof(enum settings_role) == sizeof(unsigned) && sizeof(enum settings_identity) == sizeof(unsigned),
                "an enum of settings.h is no unsigned int");
 
 static bool is_path(const char *text)

@@ -16,6 +16,7 @@
 
 enum settings_mode { MODE_ENFORCE, MODE_AUDIT };
 enum settings_role { ROLE_ALWAYS, ROLE_FOLLOW_SM };
+enum settings_identity { IDENTITY_OFF, IDENTITY_PIN };
 enum settings_unmanaged { UNMANAGED_REMOVE, UNMANAGED_KEEP };
 enum settings_enforcement { ENFORCEMENT_BOTH, ENFORCEMENT_IN, ENFORCEMENT_OUT, ENFORCEMENT_OFF };
 enum settings_overflow { OVERFLOW_REFUSE, OVERFLOW_DISABLE };
@@ -38,6 +39,7 @@ struct settings {
         enum settings_writer writer;
         bool beside_opensm;               /* write with WRITER_DIRECT although the SM may write tables, too */
         enum settings_role role;          /* write always, or while the master SM is on this host (host/sm_follow.h) */
+        enum settings_identity identity;  /* IDENTITY_PIN: names are bound to node GUIDs (pins/pins.h) */
         enum settings_unmanaged unmanaged;
         enum settings_enforcement enforcement;
         enum settings_overflow enforcement_overflow;

@@ -235,6 +235,7 @@ static void finish_ports(struct subnet *s)
 static int index_names(struct arena *a, struct subnet *s)
 {
         s->by_name = arena_new_array(a, uint32_t, s->n_nodes);
+        s->n_by_name = 0;
         if (!s->by_name)
                 return -ENOMEM;
         for (uint32_t i = 0; i < s->n_nodes; i++)
@@ -283,4 +284,28 @@ int subnet_builder_finish(struct subnet_builder *b, struct guid self_node, uint8
         s->sm = find_named_endport(s, sm_node, sm_number);
         *ret = s;
         return 0;
+}
+
+int subnet_with_names(struct arena *a, const struct subnet *s, const struct subnet_name *names, struct subnet **ret)
+{
+        struct subnet *copy = arena_new_object(a, struct subnet);
+
+        if (!copy)
+                return -ENOMEM;
+        *copy = *s;
+        copy->nodes = arena_new_array(a, struct subnet_node, s->n_nodes);
+        if (!copy->nodes)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < s->n_nodes; i++) {
+                struct subnet_node *node = &copy->nodes[i];
+
+                *node = s->nodes[i];
+                if (!names[i].description)
+                        continue;
+                node->description = names[i].description;
+                node->name = names[i].name;
+                node->device = names[i].device;
+        }
+        *ret = copy;
+        return index_names(a, copy);
 }

@@ -234,6 +234,15 @@ int subnet_builder_add_link(struct subnet_builder *b, struct guid node_a, uint8_
 int subnet_builder_finish(struct subnet_builder *b, struct guid self_node, uint8_t self_number, struct guid sm_node,
                           uint8_t sm_number, struct subnet **ret);
 
+/* The description of a node and its parts, escaped, as in struct subnet_node. */
+struct subnet_name {
+        const char *description, *name, *device;
+};
+
+/* The same subnet, in which node i has names[i], unless its description is NULL: then it keeps its own. The result borrows
+ * everything else from `s`, and the names. Returns 0 or -ENOMEM; *ret in the arena. */
+int subnet_with_names(struct arena *a, const struct subnet *s, const struct subnet_name *names, struct subnet **ret);
+
 /* Splits a raw NodeDescription. Hosts have "HOST DEVICE" (rdma-ndd's "%h %d"); managed switches of NVIDIA have "MF0;NAME:MODEL/U1";
  * an "... Aggregation Node" is no host. Each result is a new string in the arena, escaped. Returns 0 or -ENOMEM. */
 int node_description_split(struct arena *a, const char *raw, size_t size, const char **ret_description,

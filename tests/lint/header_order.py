@@ -11,7 +11,8 @@ from lint import SOURCE, files, finish, numbered_lines, problem
 FLOW = {"util": set(), "store": {"util"}, "ib": {"util"}}
 FLOW["mad_engine"] = {"util", "ib"}
 FLOW["subnet"] = {"util", "ib", "mad_engine"}
-FLOW["discovery"] = FLOW["policy"] = FLOW["subnet"] | {"subnet"}
+FLOW["discovery"] = FLOW["pins"] = FLOW["subnet"] | {"subnet"}
+FLOW["policy"] = FLOW["pins"] | {"pins"}
 FLOW["settings"] = FLOW["ib"] | {"ib"}
 FLOW["generation"] = FLOW["policy"] | {"policy", "settings"}
 FLOW["desired"] = FLOW["policy"] | {"policy", "settings"}

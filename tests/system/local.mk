@@ -21,6 +21,7 @@ SYSTEM_TESTS = \
 	tests/system/test_opensm_table.py \
 	tests/system/test_output.py \
 	tests/system/test_pair.py \
+	tests/system/test_pins.py \
 	tests/system/test_promises.py \
 	tests/system/test_reboots.py \
 	tests/system/test_report.py \

@@ -88,6 +88,12 @@ START_TEST(no_memory)
 }
 END_TEST
 
+START_TEST(no_memory_for_pins)
+{
+        fail_each(ENFORCE "identity: pin\n", 2, 2);
+}
+END_TEST
+
 START_TEST(no_memory_beside_another_head)
 {
         fail_each(FOLLOW_SM, 2, 1);
@@ -125,6 +131,7 @@ int main(void)
 {
         const TTest *const tests[] = {
                         no_memory,
+                        no_memory_for_pins,
                         no_memory_beside_another_head,
                         no_memory_for_a_file,
                         no_memory_for_a_mirror,

@@ -126,7 +126,7 @@ static struct metrics full(void)
                 .version = "1.2.3", .started = 1699990000, .last_sweep = 1699999999, .last_success = 1699999000,
                 .last_apply = 1699995000, .generation = 7, .n_policy_errors = 3, .audit = true, .is_standby = true,
                 .knows_ports = true, .n_managed = 104, .n_verified = 100, .n_drifted = 3, .n_unreachable = 1, .n_silent_links = 4,
-                .n_frozen = 2,
+                .n_frozen = 2, .n_claims = 6,
                 .n_drifts = 9,
                 .knows_held = true, .n_held_bases = 3, .n_held_ports = 2,
                 .planned = true, .applied = true, .swept = true,

@@ -6,6 +6,7 @@
 
 static const struct subnet *subnet;
 static struct memberships *memberships;
+static const struct policy_memory nothing;
 
 static int resolve(const char *yaml)
 {
@@ -93,7 +94,7 @@ START_TEST(selecting)
         uint32_t *ports = NULL, n = 99, i, expected = 0;
 
         subnet = fixture_subnet();
-        ck_assert_int_eq(policy_select(arena, NULL, subnet, NULL, selections[_i].selector, &findings, &ports, &n), 0);
+        ck_assert_int_eq(policy_select(arena, NULL, subnet, &nothing, selections[_i].selector, &findings, &ports, &n), 0);
         for (i = 0; i < PORTS && selections[_i].ports[i]; i++)
                 expected++;
         ck_assert_uint_eq(n, expected);
@@ -134,7 +135,7 @@ START_TEST(a_port_and_a_node_of_one_guid)
         for (uint64_t guid = 0x9901; guid <= 0x9903; guid += 2) {
                 const char *selector = arena_printf(arena, "0x%x", (unsigned) guid);
 
-                ck_assert_int_eq(policy_select(arena, NULL, s, NULL, selector, &findings, &ports, &n), 0);
+                ck_assert_int_eq(policy_select(arena, NULL, s, &nothing, selector, &findings, &ports, &n), 0);
                 ck_assert_uint_eq(n, 1);
                 ck_assert_uint_eq(s->ports[ports[0]].guid.v, guid);
         }
@@ -148,7 +149,7 @@ START_TEST(selecting_all)
         subnet = fixture_subnet();
         for (i = 0; i < subnet->n_ports; i++)
                 endports += subnet->ports[i].role == PORT_ENDPORT;
-        ck_assert_int_eq(policy_select(arena, NULL, subnet, NULL, "ALL", &findings, &ports, &n), 0);
+        ck_assert_int_eq(policy_select(arena, NULL, subnet, &nothing, "ALL", &findings, &ports, &n), 0);
         ck_assert_uint_eq(n, endports);
         ck_assert_uint_eq(findings.n, 0);
 }
@@ -160,9 +161,9 @@ START_TEST(selecting_group)
         const struct policy *policy = parse("version: 1\ngroups: {g: [node0001, h], h: oss*}\npartitions: {}\n");
 
         subnet = fixture_subnet();
-        ck_assert_int_eq(policy_select(arena, policy, subnet, NULL, "g", &findings, &ports, &n), 0);
+        ck_assert_int_eq(policy_select(arena, policy, subnet, &nothing, "g", &findings, &ports, &n), 0);
         ck_assert_uint_eq(n, 3);
-        ck_assert_int_eq(policy_select(arena, NULL, subnet, NULL, "g", &findings, &ports, &n), 0);
+        ck_assert_int_eq(policy_select(arena, NULL, subnet, &nothing, "g", &findings, &ports, &n), 0);
         ck_assert_uint_eq(n, 0);
         expect_text(only(FINDING_SELECTOR_NO_MATCH)->text, "'g' matches nothing");
 }
@@ -183,7 +184,7 @@ START_TEST(selecting_nonsense)
         uint32_t *ports = NULL, n = 7;
 
         subnet = fixture_subnet();
-        ck_assert_int_eq(policy_select(arena, NULL, subnet, NULL, "0x10z", &findings, &ports, &n), -EBADMSG);
+        ck_assert_int_eq(policy_select(arena, NULL, subnet, &nothing, "0x10z", &findings, &ports, &n), -EBADMSG);
         ck_assert_uint_eq(n, 7);
         expect_text(only(FINDING_POLICY_GUID)->text, "'0x10z' is not a GUID");
 }
@@ -334,7 +335,7 @@ START_TEST(selecting_at_random)
 
                 findings_done(&findings);
                 findings_init(&findings, scratch);
-                ck_assert_int_eq(policy_select(scratch, NULL, subnet, NULL, s->text, &findings, &ports, &n), 0);
+                ck_assert_int_eq(policy_select(scratch, NULL, subnet, &nothing, s->text, &findings, &ports, &n), 0);
                 for (port = 0; port < subnet->n_ports; port++) {
                         bool is_there = i < n && ports[i] == port;
 
@@ -438,7 +439,7 @@ START_TEST(the_overridden_line_is_named)
         resolve_members("      ALL: limited\n      node*: both\n      \"node0001,ALL_CAS\": both\n      0x101: none\n");
         for (unsigned i = 0; i < 3; i++)
                 ports[i] = subnet_find_endport(subnet, (struct guid) { guids[i] });
-        ck_assert_int_eq(policy_find_lines(arena, memberships->policy, subnet, ports, 3, &lines), 0);
+        ck_assert_int_eq(policy_find_lines(arena, memberships->policy, subnet, NULL, ports, 3, &lines), 0);
         lines += 3; /* of the second partition */
         ck_assert_str_eq(lines[0].decides->text, "0x101");
         ck_assert_str_eq(lines[0].overridden->text, "node*"); /* of two equally specific ones the first */
@@ -659,11 +660,12 @@ START_TEST(seen_once)
                 { { 0x9900 }, { 0x9901 }, NODE_CA, 1, "node0099 mlx5_0", { 0x5000 }, 9, .seen = 1709251199 },
         };
         const struct known known = { .ports = ports, .n = ELEMENTS(ports) };
+        const struct policy_memory memory = { &known };
         struct policy *policy = parse(with_members(arena_printf(arena, "      %s: full\n", absent[_i].selector)));
         const struct finding *f;
 
         subnet = fixture_subnet();
-        ck_assert_int_eq(policy_resolve_known(arena, policy, subnet, &known, _i % 2, &findings, &memberships), 0);
+        ck_assert_int_eq(policy_resolve_known(arena, policy, subnet, &memory, _i % 2, &findings, &memberships), 0);
         f = only(FINDING_SELECTOR_NO_MATCH);
         ck_assert_int_eq(f->severity, FINDING_WARNING);
         if (absent[_i].seen) {
@@ -680,6 +682,7 @@ START_TEST(seen_once_and_incomplete)
 {
         struct known_port known_port = { { 0x9900 }, { 0x9901 }, NODE_CA, 1, "node0099 mlx5_0", .seen = 1709251200 };
         const struct known known = { .ports = &known_port, .n = 1 };
+        const struct policy_memory memory = { &known };
         struct subnet_node node = { .guid = { 0x9900 }, .type = NODE_CA, .num_ports = 1, .incomplete = true };
         struct subnet_port port = { .number = 1, .guid = { 0x9901 } };
         struct subnet_builder *b;
@@ -689,7 +692,7 @@ START_TEST(seen_once_and_incomplete)
         ck_assert_int_eq(subnet_builder_add_node(b, &node, "", 0), 0);
         ck_assert_int_eq(subnet_builder_add_port(b, node.guid, &port), 0);
         ck_assert_int_eq(subnet_builder_finish(b, (struct guid) {}, 0, (struct guid) {}, 0, &s), 0);
-        ck_assert_int_eq(policy_resolve_known(arena, parse(with_members("      node0099: full\n")), s, &known, true, &findings,
+        ck_assert_int_eq(policy_resolve_known(arena, parse(with_members("      node0099: full\n")), s, &memory, true, &findings,
                                               &memberships), 0);
         expect_text(only(FINDING_SELECTOR_NO_MATCH)->text,
                     "'node0099' is in the fabric, but did not answer all queries of discovery (it last did 2024-03-01 00:00 UTC)");
@@ -744,10 +747,11 @@ START_TEST(seen_once_and_asked_for)
 {
         struct known_port port = { { 0x9900 }, { 0x9901 }, NODE_CA, 1, "node0099 mlx5_0", .seen = 0 };
         const struct known known = { .ports = &port, .n = 1 };
+        const struct policy_memory memory = { &known };
         uint32_t *ports, n;
 
         subnet = fixture_subnet();
-        ck_assert_int_eq(policy_select(arena, NULL, subnet, &known, "node0099", &findings, &ports, &n), 0);
+        ck_assert_int_eq(policy_select(arena, NULL, subnet, &memory, "node0099", &findings, &ports, &n), 0);
         ck_assert_uint_eq(n, 0);
         expect_text(only(FINDING_SELECTOR_NO_MATCH)->text, "'node0099' is not in the fabric now (last seen 1970-01-01 00:00 UTC)");
         ck_assert_ptr_null(only(FINDING_SELECTOR_NO_MATCH)->hint);
@@ -758,11 +762,12 @@ START_TEST(seen_once_is_an_error_when_strict)
 {
         struct known_port port = { { 0x9900 }, { 0x9901 }, NODE_CA, 1, "node0099 mlx5_0", .seen = 0 };
         const struct known known = { .ports = &port, .n = 1 };
+        const struct policy_memory memory = { &known };
         struct policy *policy = parse("version: 1\nstrict: true\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n"
                                       "      node0099: full\n");
 
         subnet = fixture_subnet();
-        ck_assert_int_eq(policy_resolve_known(arena, policy, subnet, &known, false, &findings, &memberships), -EBADMSG);
+        ck_assert_int_eq(policy_resolve_known(arena, policy, subnet, &memory, false, &findings, &memberships), -EBADMSG);
         ck_assert_int_eq(only(FINDING_SELECTOR_NO_MATCH)->severity, FINDING_ERROR);
         expect_text(only(FINDING_SELECTOR_NO_MATCH)->text,
                     "'node0099' is not in the fabric now (last seen 1970-01-01 00:00 UTC); `strict: true` makes this an error");

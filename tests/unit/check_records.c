@@ -88,6 +88,7 @@ static size_t commit(void)
         store_transaction_init(&t, arena);
         index_memory_stored(now->indexes);
         known_stored(&now->known);
+        pins_stored(&now->pins);
         return n;
 }
 
@@ -95,6 +96,7 @@ static size_t commit_changes(void)
 {
         records_put_indexes(&t, now->indexes);
         records_put_known(&t, &now->known);
+        records_put_pins(&t, &now->pins);
         return commit();
 }
 
@@ -344,6 +346,7 @@ END_TEST
 
 /* --- known endports ----------------------------------------------------------------------------------------------- */
 
+#define PIN   "pin/0x0000000000000007"
 #define KNOWN "known/0x0000000000000002"
 
 static const struct known_port example = { { 1 }, { 2 }, NODE_CA, 3, "node \\x01 \"mlx5_0\"", { 4 }, 5, 6,
@@ -468,6 +471,75 @@ START_TEST(damaged_known_ports)
         description[sizeof(example.description) - 1] = 'x';
         put_text(KNOWN, with(good_known, "\"a\"", arena_printf(arena, "\"%s\"", description)));
         check_damaged(KNOWN);
+}
+END_TEST
+
+/* --- pins --------------------------------------------------------------------------------------------------------- */
+
+static void pin(uint64_t node, const char *name)
+{
+        const struct pin new = {
+                { node }, NODE_CA, { arena_printf(arena, "%s \"mlx5_0\\x01 x", name), name, "\"mlx5_0\\x01" }, 1700000000,
+        };
+
+        ck_assert_int_eq(pins_add(&now->pins, &new), 0);
+}
+
+START_TEST(pins_come_back)
+{
+        const struct pin *p;
+
+        pin(7, "node1");
+        pin(UINT64_MAX, "node2");
+        ck_assert_uint_eq(commit_changes(), 2);
+        begin_anew();
+        ck_assert_uint_eq(now->pins.n, 2);
+        p = pins_find(&now->pins, (struct guid) { 7 });
+        ck_assert_ptr_nonnull(p);
+        ck_assert_int_eq(p->type, NODE_CA);
+        ck_assert_str_eq(p->name.description, "node1 \"mlx5_0\\x01 x");
+        ck_assert_str_eq(p->name.name, "node1");
+        ck_assert_str_eq(p->name.device, "\"mlx5_0\\x01");
+        ck_assert_uint_eq(p->since, 1700000000);
+        ck_assert_uint_eq(commit_changes(), 0);
+        ck_assert_int_eq(pins_drop(&now->pins, "node1"), 1);
+        ck_assert_int_eq(pins_drop(&now->pins, "node2"), 1);
+        pin(7, "node3"); /* bound anew before that was stored */
+        ck_assert_uint_eq(commit_changes(), 3);
+        begin_anew();
+        ck_assert_uint_eq(now->pins.n, 1);
+        ck_assert_str_eq(now->pins.items[0].name.name, "node3");
+        pins_unstore(&now->pins);
+        ck_assert_uint_eq(commit_changes(), 1);
+}
+END_TEST
+
+static const char good_pin[] = "{\"node\":\"0x07\",\"type\":1,\"description\":\"a b\",\"name\":\"a\",\"device\":\"b\",\"since\":6}";
+static const char *const wrong_pins[][2] = {
+        { "0x07", "7" }, { "0x07", "0x8" }, { ":1", ":0" }, { ":1", ":4" }, { "\"a b\"", "7" }, { ":\"a\"", ":\"\"" },
+        { ":\"b\"", ":null" }, { ":6", ":-1" }, { ",\"since\":6", "" }, { "{", "[" },
+};
+
+START_TEST(damaged_pins)
+{
+        char *name = arena_new_array(arena, char, SUBNET_NAME_SIZE + 1);
+
+        put_text(PIN, good_pin);
+        begin_anew();
+        ck_assert_uint_eq(now->n_damaged, 0);
+        ck_assert_uint_eq(now->pins.n, 1);
+        for (size_t i = 0; i < ELEMENTS(wrong_pins); i++) {
+                put_text(PIN, with(good_pin, wrong_pins[i][0], wrong_pins[i][1]));
+                check_damaged(PIN);
+                ck_assert_uint_eq(now->pins.n, 0);
+        }
+        memset(name, 'x', SUBNET_NAME_SIZE - 1);
+        put_text(PIN, with(good_pin, "\"a\"", arena_printf(arena, "\"%s\"", name)));
+        begin_anew();
+        ck_assert_str_eq(now->pins.items[0].name.name, name);
+        name[SUBNET_NAME_SIZE - 1] = 'x';
+        put_text(PIN, with(good_pin, "\"a\"", arena_printf(arena, "\"%s\"", name)));
+        check_damaged(PIN);
 }
 END_TEST
 
@@ -662,7 +734,7 @@ END_TEST
 /* NULL stands for a key or a value that no transaction can have written. */
 START_TEST(not_a_record)
 {
-        static const char *const keys[] = { "index/0x0000000000000001/1", "known/0x0000000000000001", GENERATION(2), PART(2, 0),
+        static const char *const keys[] = { "index/0x0000000000000001/1", "known/0x0000000000000001", PIN, GENERATION(2), PART(2, 0),
                                             "table/endport/0x0000000000000001/1" };
 
         for (size_t i = 0; i < ELEMENTS(keys); i++) {
@@ -785,6 +857,8 @@ int main(void)
         tcase_add_test(c, known_ports_at_a_glance);
         tcase_add_test(c, known_ports_that_are_gone);
         tcase_add_test(c, damaged_known_ports);
+        tcase_add_test(c, pins_come_back);
+        tcase_add_test(c, damaged_pins);
         tcase_add_test(c, generations_come_back);
         tcase_add_test(c, large_policy);
         tcase_add_test(c, old_generations_go);

@@ -48,6 +48,10 @@ TESTS += check_control_memory
 check_control_memory_SOURCES = tests/unit/check_control_memory.c $(CONTROL_FIXTURE)
 check_control_memory_LDADD = $(TEST_LIBS)
 check_control_memory_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=calloc -Wl,--wrap=malloc -Wl,--wrap=reallocarray
+check_PROGRAMS += check_control_pins
+TESTS += check_control_pins
+check_control_pins_SOURCES = tests/unit/check_control_pins.c $(CONTROL_FIXTURE)
+check_control_pins_LDADD = $(TEST_LIBS)
 check_PROGRAMS += check_records
 TESTS += check_records
 check_records_SOURCES = tests/unit/check_records.c tests/unit/knowledge_fixture.c tests/unit/knowledge_fixture.h

@@ -249,6 +249,7 @@ static void note_transaction(const struct store_transaction *t)
         noted.n_ops = t->n;
         noted.n_indexes += has_prefix(t, RECORDS_INDEX);
         noted.n_known += has_prefix(t, RECORDS_KNOWN);
+        noted.n_pins += has_prefix(t, RECORDS_PIN);
         noted.n_tables += has_prefix(t, KNOWLEDGE_PREFIX);
         noted.n_facts += has_prefix(t, RECORDS_GENERATION);
         for (size_t i = 0; i < t->n; i++)

@@ -12,3 +12,8 @@ check_policy_fix_LDADD = $(TEST_LIBS)
 check_policy_resolve_SOURCES = tests/unit/check_policy_resolve.c tests/unit/policy_fixture.h tests/unit/random_names.h \
 	tests/fabsim/prng.h
 check_policy_resolve_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += check_policy_guids
+TESTS += check_policy_guids
+check_policy_guids_SOURCES = tests/unit/check_policy_guids.c tests/unit/policy_fixture.h
+check_policy_guids_LDADD = $(TEST_LIBS)

@@ -1,4 +1,4 @@
-# unit tests of src/subnet and of src/verify
+# unit tests of src/subnet, src/pins and src/verify
 check_PROGRAMS += check_subnet check_topology check_survey check_verify
 TESTS += check_subnet check_topology check_survey check_verify
 check_subnet_SOURCES = tests/unit/check_subnet.c
@@ -19,3 +19,8 @@ check_PROGRAMS += check_fold
 TESTS += check_fold
 check_fold_SOURCES = tests/unit/check_fold.c tests/unit/arena_fixture.h
 check_fold_LDADD = $(TEST_LIBS)
+
+check_PROGRAMS += check_pins
+TESTS += check_pins
+check_pins_SOURCES = tests/unit/check_pins.c tests/unit/arena_fixture.h
+check_pins_LDADD = $(TEST_LIBS)

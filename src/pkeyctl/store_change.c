@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyctl/store_change.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <string.h>
+
+#include "session/session.h"
+
+int store_see_fabric(struct context *ctx)
+{
+        struct knowledge *k = ctx->remembered->knowledge;
+        uint64_t wall = clock_wall() / USEC_PER_SEC;
+        int r = knowledge_see_subnet(k, ctx->subnet, clock_now(), wall, ctx->settings->absent_hold);
+
+        return r == 0 ? knowledge_see_tables(k, ctx->observed, wall) : r;
+}
+
+const char *store_get_user(struct context *ctx)
+{
+        const char *sudo = getenv("SUDO_USER");
+        const struct passwd *user = getpwuid(getuid());
+
+        if (sudo && *sudo)
+                return sudo;
+        return user ? arena_strdup(ctx->arena, user->pw_name) : arena_printf(ctx->arena, "uid %u", (unsigned) getuid());
+}
+
+static int complain(struct context *ctx, const char *nothing, const char *what, int r, int pid)
+{
+        session_report_state(ctx, true);
+        if (r == -ENOMEM || r == -EBADMSG)
+                return r;
+        if (r == -EWOULDBLOCK)
+                return findings_error(&ctx->findings, FINDING_HOST_BUSY, "try again", "%s: process %d is writing tables now; %s",
+                                      ctx->state.path, pid, nothing);
+        return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "%s: %s: %s; %s", ctx->state.path, what, strerror(-r),
+                              nothing);
+}
+
+static void take_changed(struct context *ctx, struct remembered *changed)
+{
+        if (!changed)
+                return;
+        (void) remembered_free(ctx->remembered);
+        ctx->remembered = changed;
+        ctx->known = &changed->known;
+}
+
+int store_change(struct context *ctx, const char *nothing, store_changer *change, void *userdata)
+{
+        struct remembered *changed = NULL;
+        struct store_transaction t;
+        int pid = 0, r = state_lock(&ctx->state, &pid, &changed);
+
+        if (r < 0)
+                return complain(ctx, nothing, "lock", r, pid);
+        take_changed(ctx, changed);
+        store_transaction_init(&t, ctx->arena);
+        r = change(ctx, changed != NULL, &t, userdata);
+        if (r == 0)
+                r = state_commit(&ctx->state, &t);
+        state_unlock(&ctx->state);
+        return r < 0 ? complain(ctx, nothing, "state.db", r, 0) : 0;
+}

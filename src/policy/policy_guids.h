@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Replaces GUIDs in the lines and groups of a policy file, after an exchange of hardware. */
+
+#include "policy/policy.h"
+
+struct guid_change {
+        struct guid from, to;
+};
+
+/* Changes each GUID `from` of ports, nodes and switches in the bytes that `policy` was read from, and nothing else: not in
+ * comments, names or other values. *ret_bytes lives in the arena; if there is nothing to change it is `bytes`. Returns the number
+ * of GUIDs that were changed, -EINVAL: one of them is written in a way that has no certain place, as in a text that goes over
+ * several lines; or -ENOMEM. */
+int policy_change_guids(struct arena *a, const struct policy *policy, const char *bytes, size_t n,
+                        const struct guid_change *changes, size_t n_changes, const char **ret_bytes, size_t *ret_n);
