@@ -244,7 +244,7 @@ static void time_is_over(struct control *c)
 
 bool confirm_admits(const struct control *c, const struct generation *g, struct findings *findings)
 {
-        if (g->facts.undoes > 0 && c->confirm.undoing && g->facts.undoes == c->in_force->number)
+        if (g->facts.undoes > 0 && (!control_serves(c) || (c->confirm.undoing && g->facts.undoes == c->in_force->number)))
                 return true;
         if (g->facts.undoes > 0) { /* it was loaded for too long */
                 (void) findings_error(findings, FINDING_RELOAD_WITHDRAWN, NULL, "the change was confirmed before it was undone");

@@ -183,11 +183,20 @@ static void refuse_to_start_with(struct control *c)
         c->in_force->is_off_file = true;
 }
 
+/* The candidate has the policy in force: it continues that generation, with the name of the file for messages. */
+static bool continues(const struct control_start *start)
+{
+        const struct generation *in_force = start->in_force;
+
+        return in_force && start->candidate &&
+               generation_has_policy(start->candidate, in_force->policy_bytes, in_force->n_policy_bytes);
+}
+
 /* While pkeyd did not run, pkeyd.yaml may have been edited. An undo must return to the settings that were in force last. */
 static bool has_other_settings(const struct control_start *start)
 {
         const struct stored_files *files = &start->remembered->files;
-        const struct generation *g = start->in_force;
+        const struct generation *g = continues(start) ? start->candidate : start->in_force;
 
         return g && files->has_settings && (g->n_settings_bytes != files->settings.n ||
                (files->settings.n > 0 && memcmp(g->settings_bytes, files->settings.bytes, files->settings.n) != 0));
@@ -195,23 +204,20 @@ static bool has_other_settings(const struct control_start *start)
 
 static void take_start(struct control *c, const struct control_start *start)
 {
-        bool restore = control_serves(c) && has_other_settings(start);
+        bool serves = control_serves(c), stores = serves && has_other_settings(start);
 
         control_take_remembered(c, start->remembered);
         c->in_force = start->in_force;
         c->candidate = start->candidate;
-        if (restore && !c->in_force->audits)
-                control_will_store(c, c->in_force);
-        if (!control_serves(c) || !c->in_force || !c->candidate)
-                return;
-        if (!generation_has_policy(c->candidate, c->in_force->policy_bytes, c->in_force->n_policy_bytes)) {
+        if (serves && continues(start)) {
+                generation_continue(c->candidate, c->in_force);
+                generation_unref(c->in_force);
+                c->in_force = STEAL(c->candidate);
+        } else if (serves && c->in_force && c->candidate) {
                 refuse_to_start_with(c);
-                return;
         }
-        /* the same policy: the candidate has the name of the file for messages */
-        generation_continue(c->candidate, c->in_force);
-        generation_unref(c->in_force);
-        c->in_force = STEAL(c->candidate);
+        if (stores && !c->in_force->audits)
+                control_will_store(c, c->in_force);
 }
 
 static void on_start(struct control *c, const struct control_event *event)

@@ -103,13 +103,15 @@ uint64_t generation_history_before(const struct generation_history *h, uint64_t 
 
 static struct stored_generation *add(struct generation_history *h, uint64_t number)
 {
-        if (h->n > 0 && h->items[h->n - 1].number == number)
-                return &h->items[h->n - 1];
-        assert(h->n == 0 || h->items[h->n - 1].number < number);
+        size_t at = LOWER_BOUND(item, h->items, h->n, item->number < number);
+
+        if (at < h->n && h->items[at].number == number)
+                return &h->items[at];
         if (VECTOR_GROW(NULL, h->items, h->n, h->allocated) < 0)
                 return NULL;
-        h->items[h->n] = (struct stored_generation) { .number = number };
-        return &h->items[h->n++];
+        memmove(h->items + at + 1, h->items + at, (h->n++ - at) * sizeof(*h->items));
+        h->items[at] = (struct stored_generation) { .number = number };
+        return &h->items[at];
 }
 
 struct stored_generation *generation_history_note(struct generation_history *h, const struct generation_key *key)

@@ -241,7 +241,10 @@ struct head {
         usec_t started_at;          /* a process, last */
         usec_t replaced_at;         /* when a process last noticed another store in its place */
         struct opensm opensm;
-        struct { uint64_t number; unsigned policy, settings, first_settings; } in_force[SIM_MAX_GENERATIONS]; /* each at its number % size */
+        struct sim_generation {
+                uint64_t number;
+                unsigned policy, settings, first_settings;
+        } in_force[SIM_MAX_GENERATIONS]; /* each at its number % size */
         uint64_t waits;             /* the generation that waits to be confirmed; 0: none */
         usec_t waits_until;
 };

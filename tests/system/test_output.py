@@ -406,7 +406,7 @@ def test_command_line_of_pkeyctl():
     with Fabric(two_level(1, 1, 2), opensm=False) as fabric:
         path = fabric.write("partitions.yaml", policy_of().yaml())
         out = fabric.run([program("pkeyctl"), "--help"]).expect(0).out
-        for line in ("  verify     [FILE] ", "      --yes            check --fix, apply, forget, undo, pin, replace: do not ask\n",
+        for line in ("  verify     [FILE] ", "      --yes            check --fix, apply, forget, pin, replace, undo: do not ask\n",
                      "  -C, --Ca CA          work through",
                      "      --opensm-config FILE\n                       import, export, doctor: opensm.conf\n",
                      "      --node NAME      violations: of", "      --interval TIME  violations --once: "):
@@ -417,7 +417,7 @@ def test_command_line_of_pkeyctl():
         check("--local [FILE]" not in out and "show ports" not in out, "variants are listed:", out)
         for arguments, expected in (
                 (["status", "--topology", path], "--topology is for check, import and export only"),
-                (["plan", "--yes"], "--yes is for check --fix, apply, forget, undo, pin and replace only"),
+                (["plan", "--yes"], "--yes is for check --fix, apply, forget, pin, replace and undo only"),
                 (["plan", "--once"], "--once is for violations only"),
                 (["violations", "--interval", "1s"], "--interval is for violations --once only"),
                 (["violations", "--once", "--since", "1h"], "--since and --once exclude each other"),
