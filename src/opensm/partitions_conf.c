@@ -308,7 +308,7 @@ static int add_comment(struct reader *r, const char *line, size_t n)
                 hash++;
         while (end > hash && isspace((unsigned char) end[-1]))
                 end--;
-        c->text = yaml_source_comment(r->arena, hash, (size_t) (end - hash));
+        c->text = yaml_source_visible(r->arena, hash, (size_t) (end - hash));
         if (!c->text)
                 return -ENOMEM;
         *r->next_comment = c;

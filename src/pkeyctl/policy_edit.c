@@ -9,7 +9,7 @@
 
 static void print_line(struct context *ctx, FILE *out, char sign, const char *line)
 {
-        const char *visible = yaml_source_comment(ctx->arena, line, strcspn(line, "\r\n"));
+        const char *visible = yaml_source_visible(ctx->arena, line, strcspn(line, "\r\n"));
 
         if (!visible)
                 ctx->output_r = -ENOMEM;

@@ -70,7 +70,7 @@ static size_t copy_visible(const unsigned char *p, size_t n, char **out)
         return MAX(length, (size_t) 1);
 }
 
-char *yaml_source_comment(struct arena *a, const char *bytes, size_t n)
+char *yaml_source_visible(struct arena *a, const char *bytes, size_t n)
 {
         char *text = arena_alloc_array(a, n + 1, 1), *out = text;
 

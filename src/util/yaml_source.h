@@ -26,6 +26,6 @@ void yaml_source_done(struct yaml_source *s);
  * NULL: no such line, or out of memory. */
 const char *yaml_source_line(const struct yaml_source *s, struct arena *a, unsigned line);
 
-/* n bytes as text for a comment of a YAML file: each character that yaml_source_init() refuses there, and each byte that is not
- * UTF-8, is replaced by '?' or a space. In the arena; NULL: out of memory. */
-char *yaml_source_comment(struct arena *a, const char *bytes, size_t n);
+/* n bytes as text for a terminal, or for a comment of a YAML file: each character that yaml_source_init() refuses there, and each
+ * byte that is not UTF-8, is replaced by '?' or a space. In the arena; NULL: out of memory. */
+char *yaml_source_visible(struct arena *a, const char *bytes, size_t n);
