@@ -20,6 +20,7 @@
  *     verbs_port      the ports of this host as its kernel shows them, through libibverbs
  *     command_line    options by a table
  *     findings_print  findings to a stream
+ *     text_diff       two texts as a unified diff, by diff(1)
  *
  * Each is thin: the core decides everything that can be decided without I/O. Shell code includes core code, never the
  * other way round. Functions return 0 or a negative errno and do not log, unless their header says so.
