@@ -18,6 +18,7 @@ command_t command_show_vouches, command_forget, command_import, command_export, 
 command_t command_report, command_confirm, command_undo;
 command_t command_pins, command_pin_accept, command_pin_drop, command_replace;
 command_t command_status, command_reload, command_watch, command_violations, command_violations_once;
+command_t command_history, command_history_show, command_history_diff, command_history_policy;
 
 #define MAX_FORGET 64 /* arguments */
 
@@ -28,6 +29,7 @@ enum argument {
         ARGUMENT_PARTITION,
         ARGUMENT_SELECTOR, /* hosts, @switches, groups of the policy, GUIDs */
         ARGUMENT_NAME,     /* hosts and switches */
+        ARGUMENT_GENERATION, /* behind the first one `file`, too */
 };
 
 /* A row of the table of commands. A row with a word is a variant of the row before it that has none, chosen by its first argument

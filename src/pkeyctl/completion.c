@@ -276,6 +276,11 @@ static const char *add_argument_of(struct candidates *c, const struct line *l, c
                 skip_list(c);
                 add_names(c, l, NAMES_SELECTOR);
                 return NULL;
+        case ARGUMENT_GENERATION:
+                completion_add_generations(c, value_of(l, "state-dir"));
+                if (index > 0)
+                        candidates_add(c, "file", "the present files", false);
+                return NULL;
         }
         return NULL;
 }

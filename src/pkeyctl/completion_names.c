@@ -137,3 +137,27 @@ void completion_add_names(struct candidates *c, enum names_kind kind, const char
                 (void) sqlite_peek(expand_home(c->arena, state_dir ?: STATE_DIR_DEFAULT), RECORDS_KNOWN, add_known, &names);
         read_policy(&names, expand_home(c->arena, policy ?: DEFAULT_POLICY_FILE));
 }
+
+/* --- generations ----------------------------------------------------------------------------------------------------- */
+
+static int add_generation(void *userdata, const char *key, const void *value, size_t n)
+{
+        struct candidates *c = userdata;
+        struct stored_files files = {};
+        struct generation_key k;
+        const char *about = NULL;
+
+        if (!key || !generation_key_read(key, &k) || k.what != GENERATION_FACTS)
+                return 0;
+        stored_files_begin(&files, k.number);
+        if (stored_files_read(&files, c->arena, &k, value, n) == 0)
+                about = clock_to_text(c->arena, files.facts.time);
+        stored_files_done(&files);
+        candidates_add(c, arena_printf(c->arena, "%" PRIu64, k.number) ?: "", about, false);
+        return 0;
+}
+
+void completion_add_generations(struct candidates *c, const char *state_dir)
+{
+        (void) sqlite_peek(expand_home(c->arena, state_dir ?: STATE_DIR_DEFAULT), RECORDS_GENERATION, add_generation, c);
+}

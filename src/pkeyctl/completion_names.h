@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The candidates of completion, and those among them that are names: of the policy, and of ports that were seen once. */
+/* The candidates of completion, and those among them that are names: of the policy, and of ports that were seen once; or numbers of
+ * stored generations. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,3 +32,6 @@ enum names_kind {
 /* Adds names from the policy and from the store, as far as both can be read. NULL: the default ones. Only names that a group could
  * have (selector_name_problem()), because names from the fabric may be hostile to a shell. */
 void completion_add_names(struct candidates *c, enum names_kind kind, const char *policy, const char *state_dir);
+
+/* Adds the numbers of the stored generations, each with the time at which it came into force. NULL: the default directory. */
+void completion_add_generations(struct candidates *c, const char *state_dir);

@@ -11,6 +11,7 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/command_export.c \
 	src/pkeyctl/command_forget.c \
 	src/pkeyctl/command_held.c \
+	src/pkeyctl/command_history.c \
 	src/pkeyctl/command_import.c \
 	src/pkeyctl/command_local.c \
 	src/pkeyctl/command_matrix.c \

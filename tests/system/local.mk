@@ -12,6 +12,7 @@ SYSTEM_TESTS = \
 	tests/system/test_frozen.py \
 	tests/system/test_harness.py \
 	tests/system/test_held.py \
+	tests/system/test_history.py \
 	tests/system/test_import.py \
 	tests/system/test_indexes.py \
 	tests/system/test_loss.py \
