@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
+#include <string.h>
 
 #include "pins/claims.h"
 #include "pkeyctl/commands.h"
@@ -33,6 +34,7 @@ struct explain_result {
         uint32_t ports[2 * MAX_LISTED]; /* of the listed pairs */
         uint32_t n_ports;
         struct policy_lines *lines;     /* n_ports for each partition; NULL: there is no policy */
+        struct explain_since since;     /* of the same ports and partitions */
 };
 
 static enum explain_verdict judge(const struct pair *p, enum source s)
@@ -40,13 +42,25 @@ static enum explain_verdict judge(const struct pair *p, enum source s)
         return explain_pair(&p->a->ends[s], &p->b->ends[s]);
 }
 
-/* The lines of a partition about this port, which is one of a listed pair. */
+/* The place of this port, which is one of a listed pair, and a partition in lists of n_ports for each partition. */
+static size_t place_of(const struct explain_result *r, uint32_t port, size_t partition)
+{
+        uint32_t i = 0;
+
+        while (r->ports[i] != port)
+                i++;
+        return partition * r->n_ports + i;
+}
+
+/* The lines of a partition about this port. */
 static struct policy_lines lines_of(const struct explain_result *r, uint32_t port, size_t partition)
 {
-        for (uint32_t i = 0; r->lines && i < r->n_ports; i++)
-                if (r->ports[i] == port)
-                        return r->lines[partition * r->n_ports + i];
-        return (struct policy_lines) {};
+        return r->lines ? r->lines[place_of(r, port, partition)] : (struct policy_lines) {};
+}
+
+static struct since since_of(const struct explain_result *r, uint32_t port, size_t partition)
+{
+        return r->since.items ? r->since.items[place_of(r, port, partition)] : (struct since) {};
 }
 
 /* The index of an entry in the table of a port; -1: it is not there, or the table was not read. */
@@ -158,11 +172,15 @@ static json_t *membership_object(struct doc *d, const struct explain_result *r, 
         const struct policy_partition *partition = &d->ctx->policy->partitions[m->partition];
         const struct policy_rule none = {}, *rule = m->rule ?: &none;
         struct policy_lines lines = lines_of(r, port, m->partition);
-
-        return json_pack("{s:o, s:o, s:s, s:o, s:i, s:i, s:o, s:o}", "partition", doc_text(partition->name),
+        struct since since = since_of(r, port, m->partition);
+        json_t *o = json_pack("{s:o, s:o, s:s, s:o, s:i, s:i, s:o, s:o}", "partition", doc_text(partition->name),
                         "p_key", doc_base(partition->base), "membership", membership_to_string(m->membership),
                         "file", doc_text(rule->where.file), "line", rule->where.line, "column", rule->where.column,
                         "selector", doc_text(rule->text), "overrides", rule_object(m->rule ? lines.overridden : lines.decides));
+
+        doc_add(d, o, "{s:o, s:b}", "since_generation", since.generation > 0 ? json_integer((json_int_t) since.generation) : json_null(),
+                "or_earlier", since.or_earlier);
+        return o;
 }
 
 /* The endport with its memberships and the lines that give them. */
@@ -193,6 +211,7 @@ static void json_explain(struct doc *d, const void *result)
                 "pairs_unknown", (json_int_t) r->n_unknown,
                 "pairs_talking_by_policy", has_policy ? json_integer((json_int_t) r->n_talk[BY_POLICY]) : json_null(),
                 "pairs", DOC_ARRAY(d, i, r->n_listed, pair_object(d, r, &r->listed[i])));
+        doc_add(d, d->root, "{s:o}", "in_force", r->since.in_force > 0 ? json_boolean(r->since.is_in_force) : json_null());
 }
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */
@@ -211,25 +230,35 @@ static const char *describe_overridden(struct context *ctx, const struct policy_
         return rule ? output_format(ctx, ", overrides %s:%u: %s", rule->where.file, rule->where.line, rule->text) : "";
 }
 
+/* "; since generation 7" */
+static const char *describe_since(struct context *ctx, const struct explain_result *r, uint32_t port, uint32_t partition)
+{
+        struct since since = since_of(r, port, partition);
+
+        return since.generation == 0 ? "" : output_format(ctx, "; since generation %" PRIu64 "%s", since.generation,
+                                                           since.or_earlier ? " or earlier" : "");
+}
+
 /* The lines of the policy that decide about this endport in a partition. */
 static void print_line(struct context *ctx, const struct explain_result *r, uint32_t port, uint32_t partition)
 {
         const struct policy_partition *p = &ctx->policy->partitions[partition];
         struct policy_lines lines = lines_of(r, port, partition);
         const struct port_membership *m;
-        const char *line = output_line(ctx, port, p->base, &m);
+        const char *line = output_line(ctx, port, p->base, &m), *since = describe_since(ctx, r, port, partition);
 
         printf("    %s: ", output_label(ctx, port));
         if (m && m->rule)
-                printf("%s in %s (%s: %s%s)\n", membership_to_string(m->membership), p->name, line, m->rule->text,
-                       describe_overridden(ctx, lines.overridden));
+                printf("%s in %s (%s: %s%s%s)\n", membership_to_string(m->membership), p->name, line, m->rule->text,
+                       describe_overridden(ctx, lines.overridden), since);
         else if (m)
-                printf("%s in %s (%s%s)\n", membership_to_string(m->membership), p->name, line, describe_overridden(ctx, lines.decides));
+                printf("%s in %s (%s%s%s)\n", membership_to_string(m->membership), p->name, line, describe_overridden(ctx, lines.decides),
+                       since);
         else if (lines.decides)
-                printf("not in %s (%s:%u: %s%s)\n", p->name, lines.decides->where.file, lines.decides->where.line, lines.decides->text,
-                       describe_overridden(ctx, lines.overridden));
+                printf("not in %s (%s:%u: %s%s%s)\n", p->name, lines.decides->where.file, lines.decides->where.line, lines.decides->text,
+                       describe_overridden(ctx, lines.overridden), since);
         else
-                printf("not in %s\n", p->name);
+                printf("not in %s%s%s%s\n", p->name, *since ? " (" : "", *since ? since + strlen("; ") : "", *since ? ")" : "");
 }
 
 /* The partitions that decide: those through which the two talk, else all that both are in, else all that either is in. */
@@ -334,6 +363,8 @@ static void text_explain(struct context *ctx, const void *result)
 
         for (uint32_t i = 0; i < r->n_listed; i++)
                 print_pair(ctx, r, &r->listed[i]);
+        if (ctx->policy && r->since.in_force > 0 && !r->since.is_in_force)
+                printf("%s is not in force yet: it is not the policy of generation %" PRIu64 "\n", ctx->policy->file, r->since.in_force);
         if (r->n_pairs > r->n_listed)
                 printf("... %" PRIu64 " more pairs\n", r->n_pairs - r->n_listed);
         if (r->n_pairs == 1)
@@ -439,7 +470,8 @@ int command_explain(struct context *ctx)
                 e.ports[e.n_ports++] = e.listed[i].b->port;
         }
         if (ctx->policy)
-                r = policy_find_lines(ctx->arena, ctx->policy, ctx->subnet, ctx->pins, e.ports, e.n_ports, &e.lines);
+                r = policy_find_lines(ctx->arena, ctx->policy, ctx->subnet, ctx->pins, e.ports, e.n_ports, &e.lines) ?:
+                    explain_find_since(ctx, e.ports, e.n_ports, &e.since);
         if (r < 0)
                 return r;
         return output(ctx, &printer, exit_status_of(e.n_talk[IN_HARDWARE] + e.n_unknown < e.n_pairs, e.n_unknown > 0), &e);

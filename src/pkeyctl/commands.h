@@ -56,6 +56,22 @@ bool guid_argument(const char *text, struct guid *ret);
 /* The node with this GUID, or with this GUID of a port; SUBNET_NONE: there is none. */
 uint32_t find_node_of(const struct subnet *s, struct guid guid);
 
+/* Since which generation a port has been what it is now in a partition. */
+struct since {
+        uint64_t generation; /* 0: not known */
+        bool or_earlier;     /* the generations before it are not stored, or are too many */
+};
+
+struct explain_since {
+        uint64_t in_force;   /* the newest generation; 0: none is stored */
+        bool is_in_force;    /* its policy is the one at hand */
+        struct since *items; /* n_ports for each partition; NULL: not known */
+        uint32_t n_ports;
+};
+
+/* For n endports, from the stored generations and the present fabric; nothing without a store. Returns 0 or -ENOMEM. */
+int explain_find_since(struct context *ctx, const uint32_t *ports, uint32_t n, struct explain_since *ret);
+
 /* A plan (ctx->plan) as a person reads it. */
 struct plan_result {
         struct changes changes;

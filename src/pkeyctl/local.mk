@@ -27,6 +27,7 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/completion.h \
 	src/pkeyctl/completion_names.c \
 	src/pkeyctl/completion_names.h \
+	src/pkeyctl/explain_since.c \
 	src/pkeyctl/pkeyctl.c \
 	src/pkeyctl/plan_reach.c \
 	src/pkeyctl/policy_edit.c \

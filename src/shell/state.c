@@ -278,6 +278,26 @@ int state_load(struct state *s, struct remembered **ret)
 
 /* --- generations -------------------------------------------------------------------------------------------------- */
 
+static int note_key(void *userdata, const char *key, const void *value, size_t n)
+{
+        struct generation_key k;
+
+        (void) value;
+        (void) n;
+        return key && generation_key_read(key, &k) && !generation_history_note(userdata, &k) ? -ENOMEM : 0;
+}
+
+int state_read_history(struct state *s, struct generation_history *ret)
+{
+        int r;
+
+        *ret = (struct generation_history) {};
+        r = s->store ? sqlite_store_load_range(s->store, RECORDS_GENERATION, RECORDS_GENERATION "~", note_key, ret) : s->error ?: -ENOENT;
+        if (r < 0)
+                generation_history_done(ret);
+        return r;
+}
+
 struct generation_reader {
         struct stored_files *files;
         struct arena *arena;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""pkeyctl history: who changed the policy, when, what that changed."""
+"""pkeyctl history: who changed the policy, when, what that changed; and since when a line decides."""
 
 import json
 import os
@@ -309,6 +309,47 @@ def test_old_ones_go():
         wait_for(lambda: e.json()["generations"][0]["outcome"], "the last one to end")
         check_equal([g["number"] for g in e.json()["generations"]], [6, 5, 4, 3], "numbers")
         check_equal(e.sql("SELECT count(*) FROM record WHERE key LIKE 'generation/%'"), [(4 * 3,)], "records")
+
+
+def test_since():
+    """Since when each side has been what explain says."""
+    with Edits() as e:
+        def explain(a, b, *more):
+            return e.fabric.pkeyctl("explain", a, b, "--policy", e.policy, *more)
+
+        def since(a, b):
+            data = explain(a, b, "--json").json()
+            return data["in_force"], [[m["since_generation"] for m in side["memberships"] if m["p_key"] == "0x0010"]
+                                      for side in (data["pairs"][0]["a"], data["pairs"][0]["b"])]
+        check_equal(since("node0002", "node0003"), (True, [[1], [2]]), "since when")
+        text = explain("node0002", "node0003").expect(0).out
+        check("node0002 mlx5_0/1: full in renamed (%s:" % e.policy in text and "; since generation 1)\n" in text, text)
+        check("node[0001-0003]; since generation 2)\n" in text, text)
+        check_equal(explain("node0002", "node0004", "--json").expect(2).json()["in_force"], True, "two that may not talk")
+        e.fabric.write("partitions.yaml", ONE)
+        check_equal(since("node0002", "node0003"), (False, [[None], []]), "a policy that is not in force")
+        text = explain("node0002", "node0003").expect(0).out
+        check("%s is not in force yet: it is not the policy of generation 3\n" % e.policy in text and "since generation" not in text, text)
+        for text in (ONE, TWO):  # 4 and 5: node0003 is out and in again
+            e.fabric.write("partitions.yaml", text)
+            e.daemon.reload()
+        check_equal(since("node0002", "node0003"), (True, [[2], [5]]), "what was interrupted")
+        data = explain("node0002", "node0003", "--json").json()["pairs"][0]
+        check_equal([[m["or_earlier"] for m in data[side]["memberships"] if m["p_key"] == "0x0010"] for side in "ab"], [[True], [False]],
+                    "generation 1 is gone")
+        check("; since generation 2 or earlier)\n" in explain("node0002", "node0003").out, "in words")
+        e.fabric.write("partitions.yaml", THREE.replace("version: 1\n", "version: 1\nowns: 0x0010\n"))
+        e.daemon.reload()
+        text = explain("node0003", "node0004").expect(2).out
+        check("node0003 mlx5_0/1: full in renamed (%s:" % e.policy in text and "; since generation 5)\n" in text, text)
+        check("node0004 mlx5_0/1: not in renamed (since generation 3 or earlier)\n" in text, text)
+        e.stop()
+        e.sql("UPDATE record SET value = ? WHERE key = ?", b"x", KEY % 4 + "/policy/00")
+        check_equal(since("node0002", "node0003"), (True, [[5], [5]]), "behind a damaged one")
+        r = e.fabric.run([program("pkeyctl"), "explain", "node0002", "node0003", "--policy", e.policy, "--config", e.fabric.settings(),
+                          "--state-dir", e.fabric.path("nowhere"), "--json"])
+        data = r.json()
+        check_equal((data["in_force"], data["pairs"][0]["a"]["memberships"][0]["since_generation"]), (None, None), "without a store")
 
 
 if __name__ == "__main__":
