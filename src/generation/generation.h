@@ -57,7 +57,7 @@ struct generation_facts {
         uint32_t n_held;               /* bases that were held then */
         uint16_t held[GENERATION_MAX_HELD]; /* the first ones */
         size_t settings_size;          /* of the pkeyd.yaml that is stored with it; it may have been edited since */
-        const char *const *changes;    /* one sentence each; NULL: not known, or none */
+        const char *const *changes;    /* one sentence each, which are stored up to 4096 bytes; NULL: not known, or none */
         size_t n_changes;
 };
 

@@ -13,7 +13,8 @@
 #define PART_KEY      RECORDS_GENERATION_KEY "/%s/%02u" /* format: of its number, the file, and the number of the part */
 #define POLICY        "policy"
 #define SETTINGS      "settings"
-#define MAX_SENTENCE  4096
+#define MAX_SENTENCE  4096 /* bytes */
+#define CUT           "..."
 
 static unsigned n_parts(size_t size)
 {
@@ -46,6 +47,19 @@ static void add_origin(json_t *o, const struct origin *by, const char *via, cons
         add_text(o, user, by->user);
 }
 
+/* The hosts of a sentence may be many; a reader refuses what is longer than MAX_SENTENCE. */
+static json_t *sentence_to_json(const char *text)
+{
+        size_t n = strlen(text);
+
+        if (n <= MAX_SENTENCE)
+                return json_string(text);
+        n = MAX_SENTENCE - strlen(CUT);
+        while (n > 0 && ((unsigned char) text[n] & 0xc0) == 0x80) /* within a character */
+                n--;
+        return json_sprintf("%.*s" CUT, (int) n, text);
+}
+
 static void add_lists(json_t *o, const struct generation_facts *f)
 {
         json_t *held = json_array(), *changes = json_array();
@@ -53,7 +67,7 @@ static void add_lists(json_t *o, const struct generation_facts *f)
         for (uint32_t i = 0; i < MIN(f->n_held, (uint32_t) GENERATION_MAX_HELD); i++)
                 (void) json_array_append_new(held, json_sprintf("0x%04x", f->held[i]));
         for (size_t i = 0; i < f->n_changes; i++)
-                (void) json_array_append_new(changes, json_string(f->changes[i]));
+                (void) json_array_append_new(changes, sentence_to_json(f->changes[i]));
         if (f->n_held > 0)
                 (void) json_object_set(o, "held", held);
         if (f->n_changes > 0)

@@ -731,6 +731,351 @@ START_TEST(generation_of_unknown_number)
 }
 END_TEST
 
+/* --- facts of generations ------------------------------------------------------------------------------------------ */
+
+#define SETTINGS(n) GENERATION(n) "/settings/00"
+
+static const char *const sentences[] = { "who can talk to whom: 1 pair of ports lost", "node1: no longer with \\x01\"node2\"" };
+
+static const struct generation_facts all_facts = {
+        .time = 1000, .origin = { ORIGIN_BUS, 7, "alice" }, .undoes = 8, .restores = 6, .confirm_for = 600, .confirm_until = 1600,
+        .confirmed = 1200, .confirmed_by = { ORIGIN_COMMAND, UINT32_MAX, "bob" }, .outcome = "partial", .ended = 1100,
+        .n_held = 2, .held = { 0x0010, 0x7fff }, .changes = sentences, .n_changes = ELEMENTS(sentences),
+};
+static const char all_members[] =
+        "{\"number\":9,\"time\":1000,\"policy_size\":6,\"settings_size\":9,\"via\":\"bus\",\"uid\":7,\"user\":\"alice\",\"undoes\":8,"
+        "\"restores\":6,\"confirm_for\":600,\"confirm_until\":1600,\"confirmed\":1200,\"confirmed_via\":\"command\","
+        "\"confirmed_uid\":4294967295,\"confirmed_user\":\"bob\",\"outcome\":\"partial\",\"ended\":1100,\"n_held\":2,"
+        "\"held\":[\"0x0010\",\"0x7fff\"],\"changes\":[\"who can talk to whom: 1 pair of ports lost\","
+        "\"node1: no longer with \\\\x01\\\"node2\\\"\"]}";
+
+static void put_facts(uint64_t number, const struct generation_facts *facts, const struct history_limits *l)
+{
+        const struct generation g = {
+                .number = number, .facts = *facts, .policy_bytes = "policy", .n_policy_bytes = 6,
+                .settings_bytes = "settings\n", .n_settings_bytes = 9,
+        };
+
+        records_put_generation(&t, &now->history, &g, l);
+        (void) commit();
+        generation_history_stored(&now->history, &g, l);
+}
+
+/* Returns whether it is whole. */
+static bool read_files(uint64_t number, struct stored_files *f)
+{
+        struct generation_key key;
+
+        *f = (struct stored_files) {};
+        stored_files_begin(f, number);
+        for (uint32_t i = 0; i < n_all; i++)
+                if (generation_key_read(all[i].key, &key) && key.number == number)
+                        ck_assert_int_ne(stored_files_read(f, arena, &key, all[i].value, all[i].n), -ENOMEM);
+        return stored_files_end(f);
+}
+
+static void check_origin(const struct origin *a, const struct origin *b)
+{
+        ck_assert_int_eq(a->kind, b->kind);
+        ck_assert_uint_eq(a->uid, b->uid);
+        ck_assert_str_eq(a->user, b->user);
+}
+
+static void check_facts(uint64_t number, const struct generation_facts *e)
+{
+        const struct generation_facts *f;
+        struct stored_files files;
+
+        ck_assert(read_files(number, &files));
+        f = &files.facts;
+        ck_assert(!files.is_missing);
+        ck_assert(f->time == e->time && f->undoes == e->undoes && f->restores == e->restores && f->confirm_for == e->confirm_for &&
+                  f->confirm_until == e->confirm_until && f->confirmed == e->confirmed && f->ended == e->ended);
+        check_origin(&f->origin, &e->origin);
+        check_origin(&f->confirmed_by, &e->confirmed_by);
+        ck_assert_str_eq(f->outcome, e->outcome);
+        ck_assert_uint_eq(f->n_held, e->n_held);
+        ck_assert_mem_eq(f->held, e->held, MIN(e->n_held, GENERATION_MAX_HELD) * sizeof(e->held[0]));
+        ck_assert_uint_eq(f->n_changes, e->n_changes);
+        for (size_t i = 0; i < e->n_changes; i++)
+                ck_assert_str_eq(f->changes[i], e->changes[i]);
+        stored_files_done(&files);
+}
+
+START_TEST(facts_come_back)
+{
+        static const struct origin origins[] = {
+                { ORIGIN_START, 0, "" }, { ORIGIN_SIGNAL, 0, "" }, { ORIGIN_BUS, 0, "root" }, { ORIGIN_BUS, 0, "" }, { ORIGIN_COMMAND, 5, "x" },
+                { ORIGIN_TIMEOUT, 0, "" },
+        };
+        struct stored_files files;
+
+        put_facts(9, &all_facts, &limits);
+        ck_assert_str_eq(arena_strndup(arena, stored(GENERATION(9))->value, stored(GENERATION(9))->n), all_members);
+        check_facts(9, &all_facts);
+        ck_assert(read_files(9, &files));
+        ck_assert(files.has_settings);
+        ck_assert_str_eq(files.policy.bytes, "policy");
+        ck_assert_str_eq(files.settings.bytes, "settings\n");
+        stored_files_done(&files);
+        for (size_t i = 0; i < ELEMENTS(origins); i++) {
+                const struct generation_facts f = { .time = i, .origin = origins[i] };
+
+                put_facts(10 + i, &f, &limits);
+                check_facts(10 + i, &f);
+                begin_anew();
+                ck_assert_uint_eq(now->n_damaged, 0);
+                ck_assert_uint_eq(now->history.items[now->history.n - 1].time, i);
+        }
+        ck_assert(!read_files(99, &files));
+        ck_assert(files.is_missing);
+}
+END_TEST
+
+/* The facts alone: of a sweep that ended, or of a confirmation. */
+START_TEST(facts_change)
+{
+        struct generation g = { .number = 9, .facts = { .time = 1000, .origin = { ORIGIN_START, 0, "" } }, .n_policy_bytes = 6, .n_settings_bytes = 9 };
+
+        put_facts(9, &g.facts, &limits);
+        g.facts = all_facts;
+        g.facts.settings_size = 9;
+        g.n_settings_bytes = 7; /* edited since */
+        records_put_facts(&t, &g);
+        ck_assert_uint_eq(commit(), 1);
+        check_facts(9, &all_facts);
+}
+END_TEST
+
+START_TEST(facts_at_their_limits)
+{
+        const char *many[GENERATION_MAX_CHANGES], *cut;
+        struct generation_facts f = all_facts;
+        struct stored_files files;
+        char *longest = arena_new_array(arena, char, 4096 + 2);
+
+        memset(longest, 'a', 4096);
+        for (size_t i = 0; i < ELEMENTS(many); i++)
+                many[i] = longest;
+        memset(f.origin.user, 'u', sizeof(f.origin.user) - 1);
+        f.confirmed = f.confirm_until = f.ended = f.undoes = f.time = INT64_MAX;
+        f.changes = many;
+        f.n_changes = ELEMENTS(many);
+        f.n_held = GENERATION_MAX_HELD + 8; /* the first ones are named */
+        for (size_t i = 0; i < GENERATION_MAX_HELD; i++)
+                f.held[i] = (uint16_t) i;
+        put_facts(9, &f, &limits);
+        check_facts(9, &f);
+        strcpy(longest + 4092, "\xc3\xa4\xc3\xa4x");
+        f.n_changes = 1;
+        put_facts(10, &f, &limits);
+        ck_assert(read_files(10, &files));
+        cut = files.facts.changes[0];
+        ck_assert_uint_eq(strlen(cut), 4092 + 3);
+        ck_assert_str_eq(cut + 4091, "a...");
+        stored_files_done(&files);
+}
+END_TEST
+
+static const char *const wrong_facts[][2] = {
+        { "\"settings_size\":9", "\"settings_size\":\"9\"" },
+        { "\"settings_size\":9", "\"settings_size\":1048577" },
+        { "\"settings_size\":9", "\"settings_size\":-1" },
+        { "\"via\":\"bus\"", "\"via\":\"Bus\"" },
+        { "\"via\":\"bus\"", "\"via\":1" },
+        { "\"via\":\"bus\"", "\"via\":null" },
+        { "\"uid\":7", "\"uid\":-1" },
+        { "\"uid\":7", "\"uid\":4294967296" },
+        { "\"uid\":7", "\"uid\":\"7\"" },
+        { "\"alice\"", "7" },
+        { "\"alice\"", "\"a\\u0000b\"" },
+        { "alice", "0123456789012345678901234567890123456789012345678901234567890123" },
+        { "\"undoes\":8", "\"undoes\":-8" },
+        { "\"undoes\":8", "\"undoes\":\"8\"" },
+        { "\"restores\":6", "\"restores\":6.5" },
+        { "\"confirm_for\":600", "\"confirm_for\":true" },
+        { "\"confirm_until\":1600", "\"confirm_until\":-1" },
+        { "\"confirm_until\":1600", "\"confirm_until\":9223372036854775808" },
+        { "\"confirmed\":1200", "\"confirmed\":[]" },
+        { "\"confirmed_via\":\"command\"", "\"confirmed_via\":\"\"" },
+        { "\"confirmed_uid\":4294967295", "\"confirmed_uid\":4294967296" },
+        { "\"bob\"", "{}" },
+        { "\"partial\"", "1" },
+        { "\"partial\"", "\"0123456789abcdef\"" },
+        { "\"ended\":1100", "\"ended\":\"\"" },
+        { "\"n_held\":2", "\"n_held\":1" },
+        { "\"n_held\":2", "\"n_held\":4294967296" },
+        { "\"n_held\":2,", "" },
+        { "\"0x7fff\"", "\"0x8000\"" },
+        { "\"0x7fff\"", "32767" },
+        { "[\"0x0010\",\"0x7fff\"]", "\"0x0010\"" },
+        { "[\"who", "[1,\"who" },
+        { "\"changes\":[", "\"changes\":{\"a\":[" },
+        { "\"changes\":[", "\"changes\":[[]," },
+        { "\"number\":9", "\"number\":9,\"number\":9" },
+};
+
+START_TEST(damaged_facts)
+{
+        struct stored_files files;
+
+        put_facts(9, &all_facts, &limits);
+        put_text(GENERATION(9), with(all_members, wrong_facts[_i][0], wrong_facts[_i][1]));
+        ck_assert_msg(!read_files(9, &files), "%s", wrong_facts[_i][1]);
+        ck_assert(!files.is_missing);
+        stored_files_done(&files);
+        begin_anew();
+        ck_assert_ptr_null(now->policy);
+        ck_assert_uint_eq(now->generation, 9);
+}
+END_TEST
+
+START_TEST(too_many_facts)
+{
+        _cleanup_text_ struct text held = {}, changes = {};
+        struct stored_files files;
+        char *sentence = arena_new_array(arena, char, 4098);
+
+        put_facts(9, &all_facts, &limits);
+        for (size_t i = 0; i <= GENERATION_MAX_HELD; i++)
+                text_add(&held, "\"0x0010\"%s", i < GENERATION_MAX_HELD ? "," : "]");
+        put_text(GENERATION(9), with(with(all_members, "\"0x0010\",\"0x7fff\"]", held.bytes), "\"n_held\":2", "\"n_held\":99"));
+        ck_assert(!read_files(9, &files));
+        stored_files_done(&files);
+        for (size_t i = 0; i < GENERATION_MAX_CHANGES; i++)
+                text_add(&changes, "\"a\",");
+        put_text(GENERATION(9), with(all_members, "[\"who", arena_printf(arena, "[%s\"who", changes.bytes)));
+        ck_assert(!read_files(9, &files));
+        stored_files_done(&files);
+        memset(sentence, 'a', 4097);
+        put_text(GENERATION(9), with(all_members, "who", sentence));
+        ck_assert(!read_files(9, &files));
+        stored_files_done(&files);
+}
+END_TEST
+
+START_TEST(damaged_settings)
+{
+        static const char *const values[] = { "settings", "settings\nx", "" };
+        struct stored_files files;
+
+        put_facts(9, &all_facts, &limits);
+        for (size_t i = 0; i < ELEMENTS(values); i++) {
+                put_text(SETTINGS(9), values[i]);
+                ck_assert(!read_files(9, &files));
+                stored_files_done(&files);
+                begin_anew();
+                ck_assert_ptr_null(now->policy);
+                ck_assert_uint_eq(now->n_damaged, 1);
+        }
+        delete(SETTINGS(9));
+        ck_assert(!read_files(9, &files));
+        stored_files_done(&files);
+        put_text(GENERATION(9) "/settings/01", "settings\n");
+        ck_assert(!read_files(9, &files));
+        stored_files_done(&files);
+        delete(GENERATION(9) "/settings/01");
+        put_text(GENERATION(9), "{\"number\":9,\"time\":1000,\"policy_size\":6}"); /* of pkeyd 0.1.0 */
+        ck_assert(read_files(9, &files));
+        ck_assert(!files.has_settings);
+        ck_assert_int_eq(files.facts.origin.kind, ORIGIN_UNKNOWN);
+        stored_files_done(&files);
+        put_text(SETTINGS(9), "s");
+        ck_assert(!read_files(9, &files));
+        stored_files_done(&files);
+}
+END_TEST
+
+/* No settings at all are known settings: pkeyd ran with the defaults. */
+START_TEST(empty_settings)
+{
+        struct generation g = { .number = 9, .facts = all_facts, .policy_bytes = "policy", .n_policy_bytes = 6, .settings_bytes = "" };
+        struct stored_files files;
+
+        records_put_generation(&t, &now->history, &g, &limits);
+        ck_assert_uint_eq(commit(), 2);
+        ck_assert(read_files(9, &files));
+        ck_assert(files.has_settings);
+        ck_assert_uint_eq(files.settings.n, 0);
+        stored_files_done(&files);
+}
+END_TEST
+
+/* --- which generations are kept ------------------------------------------------------------------------------------ */
+
+static void put_at(uint64_t number, uint64_t time, size_t keep, uint64_t seconds)
+{
+        struct generation_facts f = { .time = time, .origin = { ORIGIN_SIGNAL, 0, "" } };
+
+        put_facts(number, &f, &(struct history_limits) { keep, seconds });
+}
+
+/* Exactly these, in the store and in the history. */
+static void check_kept(const char *numbers)
+{
+        _cleanup_text_ struct text in_store = {}, in_history = {};
+        struct generation_key key;
+
+        for (uint32_t i = 0; i < n_all; i++)
+                if (generation_key_read(all[i].key, &key) && key.what == GENERATION_FACTS)
+                        text_add(&in_store, "%" PRIu64 " ", key.number);
+        for (size_t i = 0; i < now->history.n; i++)
+                text_add(&in_history, "%" PRIu64 " ", now->history.items[i].number);
+        ck_assert_str_eq(in_store.bytes, numbers);
+        ck_assert_str_eq(in_history.bytes, numbers);
+        ck_assert_uint_eq(n_all, 3 * now->history.n); /* with both files */
+}
+
+START_TEST(kept_by_number)
+{
+        for (uint64_t i = 1; i <= 5; i++) {
+                put_at(i, 1000, 3, UINT64_MAX);
+                if (_i)
+                        begin_anew();
+        }
+        check_kept("3 4 5 ");
+        put_at(6, 1000, 2, UINT64_MAX);
+        check_kept("5 6 ");
+        put_at(7, 1000, 10, UINT64_MAX);
+        check_kept("5 6 7 ");
+        put_at(7, 1000, 3, UINT64_MAX); /* again */
+        check_kept("5 6 7 ");
+}
+END_TEST
+
+START_TEST(kept_by_age)
+{
+        put_at(1, 1000, 10, 100);
+        put_at(2, 1050, 10, 100);
+        put_at(3, 1060, 10, 100);
+        check_kept("1 2 3 ");
+        if (_i)
+                begin_anew();
+        put_at(4, 1100, 10, 100); /* exactly as old as allowed */
+        check_kept("1 2 3 4 ");
+        put_at(5, 1151, 10, 100);
+        check_kept("3 4 5 ");
+        put_at(6, 900, 10, 100); /* the clock was set back */
+        check_kept("3 4 5 6 ");
+        put_at(7, 10000, 10, 100); /* the one before the newest stays, however old it is */
+        check_kept("6 7 ");
+        put_at(8, 20000, 10, 100);
+        check_kept("7 8 ");
+}
+END_TEST
+
+START_TEST(the_one_before)
+{
+        put_at(3, 1000, 10, UINT64_MAX);
+        put_at(7, 1000, 10, UINT64_MAX);
+        ck_assert_uint_eq(generation_history_before(&now->history, 1), 0);
+        ck_assert_uint_eq(generation_history_before(&now->history, 3), 0);
+        ck_assert_uint_eq(generation_history_before(&now->history, 4), 3);
+        ck_assert_uint_eq(generation_history_before(&now->history, 7), 3);
+        ck_assert_uint_eq(generation_history_before(&now->history, 8), 7);
+}
+END_TEST
+
 /* NULL stands for a key or a value that no transaction can have written. */
 START_TEST(not_a_record)
 {
@@ -867,6 +1212,16 @@ int main(void)
         tcase_add_test(c, damaged_generation);
         tcase_add_test(c, damaged_older_generation);
         tcase_add_test(c, generation_of_unknown_number);
+        tcase_add_test(c, facts_come_back);
+        tcase_add_test(c, facts_change);
+        tcase_add_test(c, facts_at_their_limits);
+        tcase_add_loop_test(c, damaged_facts, 0, (int) ELEMENTS(wrong_facts));
+        tcase_add_test(c, too_many_facts);
+        tcase_add_test(c, damaged_settings);
+        tcase_add_test(c, empty_settings);
+        tcase_add_loop_test(c, kept_by_number, 0, 2);
+        tcase_add_loop_test(c, kept_by_age, 0, 2);
+        tcase_add_test(c, the_one_before);
         tcase_add_test(c, not_a_record);
         tcase_add_test(c, generations_out_of_order);
         tcase_add_test(c, not_ended);
