@@ -255,12 +255,13 @@ def test_undone():
             e.sql("UPDATE record SET value = ? WHERE key = ?", value.encode(), KEY % number)
         put(2, confirm_for=600, confirm_until=1800000000, confirmed=1700000000, confirmed_via='"bus"', confirmed_uid=1, confirmed_user='"eve"')
         put(3, undoes=2, restores=1, confirm_for=60, confirm_until=1800000060, n_held=2, held='["0x0010","0x0011"]')
+        put(1, confirm_for=30, confirm_until=1800000000)
         third, second, first = e.json()["generations"]
         check_equal((second["undone_by"], second["waits"], second["confirm_for"], second["confirm_until"], second["confirmed"]),
                     (3, False, 600, "2027-01-15T08:00:00.000000Z", "2023-11-14T22:13:20.000000Z"), "generation 2")
         check_equal(second["confirmed_by"], {"via": "bus", "uid": 1, "user": "eve"}, "who confirmed")
         check_equal((third["undoes"], third["restores"], third["waits"], third["n_held"]), (2, 1, True, 2), "generation 3")
-        check_equal(first["undone_by"], None, "generation 1")
+        check_equal((first["undone_by"], first["waits"]), (None, False), "generation 1, which is not in force any more")
         rows = lines(e.fabric.pkeyctl("history", TZ="UTC").out)
         check("root carried out, 2 bases held in force; undoes 2, with the files of 1; waits until 2027-01-15 08:01:00 to be confirmed"
               in rows[0], rows)
@@ -338,14 +339,19 @@ def test_since():
         check_equal([[m["or_earlier"] for m in data[side]["memberships"] if m["p_key"] == "0x0010"] for side in "ab"], [[True], [False]],
                     "generation 1 is gone")
         check("; since generation 2 or earlier)\n" in explain("node0002", "node0003").out, "in words")
-        e.fabric.write("partitions.yaml", THREE.replace("version: 1\n", "version: 1\nowns: 0x0010\n"))
+        text = THREE.replace("version: 1\n", "version: 1\nowns: 0x0010\n")
+        e.fabric.write("partitions.yaml", text)
         e.daemon.reload()
-        text = explain("node0003", "node0004").expect(2).out
-        check("node0003 mlx5_0/1: full in renamed (%s:" % e.policy in text and "; since generation 5)\n" in text, text)
-        check("node0004 mlx5_0/1: not in renamed (since generation 3 or earlier)\n" in text, text)
+        out = explain("node0003", "node0004").expect(2).out
+        check("node0003 mlx5_0/1: full in renamed (%s:" % e.policy in out and "; since generation 5)\n" in out, out)
+        check("node0004 mlx5_0/1: not in renamed (since generation 3 or earlier)\n" in out, out)
         e.stop()
         e.sql("UPDATE record SET value = ? WHERE key = ?", b"x", KEY % 4 + "/policy/00")
         check_equal(since("node0002", "node0003"), (True, [[5], [5]]), "behind a damaged one")
+        for number in range(7, 70):
+            e.sql("INSERT INTO record VALUES(?, ?)", KEY % number, b'{"number":%d,"time":1,"policy_size":%d}' % (number, len(text)))
+            e.sql("INSERT INTO record VALUES(?, ?)", KEY % number + "/policy/00", text.encode())
+        check_equal(since("node0002", "node0003"), (True, [[20], [20]]), "the limit")
         r = e.fabric.run([program("pkeyctl"), "explain", "node0002", "node0003", "--policy", e.policy, "--config", e.fabric.settings(),
                           "--state-dir", e.fabric.path("nowhere"), "--json"])
         data = r.json()
