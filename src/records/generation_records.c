@@ -293,7 +293,7 @@ static bool read_text(const json_t *o, const char *name, char *ret, size_t size)
         const json_t *member = json_object_get(o, name);
         const char *text = member ? json_string_value(member) : "";
 
-        if (!text || json_string_length(member) != strlen(text) || strlen(text) >= size)
+        if (!text || strlen(text) >= size) /* no JSON with a NUL was loaded */
                 return false;
         (void) strcpy(ret, text);
         return true;
