@@ -57,6 +57,19 @@ static const char *describe_no_undo(const struct control *c, const struct genera
         return NULL;
 }
 
+/* For the journal, and for who asked for it. */
+static void report_no_wait(struct control *c, const char *why)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings = { .arena = a };
+        const struct log_about where = about(c);
+
+        log_add(c->log, LOG_EVENT_CONFIRM_NOT, &where, "generation %" PRIu64 " does not wait to be confirmed: %s", where.generation, why);
+        (void) findings_add(&findings, FINDING_WARNING, FINDING_CONFIRM_NOT, NULL,
+                            "generation %" PRIu64 " does not wait to be confirmed: %s", where.generation, why);
+        reload_note_findings(c, &findings);
+}
+
 static void begin_time(struct control *c)
 {
         struct generation *g = c->in_force;
@@ -65,8 +78,7 @@ static void begin_time(struct control *c)
 
         if (why) {
                 g->facts.confirm_for = 0;
-                log_add(c->log, LOG_EVENT_CONFIRM_NOT, &where, "generation %" PRIu64 " does not wait to be confirmed: %s", g->number,
-                        why);
+                report_no_wait(c, why);
                 return;
         }
         g->facts.confirm_until = g->facts.time + g->facts.confirm_for;
