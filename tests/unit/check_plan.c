@@ -487,6 +487,80 @@ START_TEST(test_full_table_reuses_what_it_frees)
 }
 END_TEST
 
+/* --- a layout -------------------------------------------------------------------------------------------------------- */
+
+static struct layout layout;
+
+static void lay_out(struct index_case *c, const struct p_key *entries, uint16_t n)
+{
+        layout = (struct layout) { .arena = c->a };
+        ck_assert_int_eq(layout_add(&layout, host_guid(c), 1, entries, n), 0);
+        layout_sort(&layout);
+        c->options.layout = &layout;
+}
+
+/* Entries that are added go back, before others get an index; those that are there stay where they are. */
+START_TEST(test_layout_brings_back)
+{
+        static const struct p_key entries[] = { { 0xffff }, { 0 },      { 0x8012 }, { 0x8013 },
+                                                { 0x0014 }, { 0x8015 }, { 0x0016 }, { 0x8016 } };
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0xffff);
+        set_entry(&c, 1, 0x8013); /* it was at 3, and came back elsewhere */
+        lay_out(&c, entries, ELEMENTS(entries));
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0x8012, 0x8013, 0x8014, 0x0015, 0x0016, 0x8016, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8012), 2);
+        ck_assert_uint_eq(index_of(&c, p, 0x8013), 1);
+        ck_assert_uint_eq(index_of(&c, p, 0x8014), 4); /* of the same partition, with another membership */
+        ck_assert_uint_eq(index_of(&c, p, 0x0015), 5);
+        ck_assert_uint_eq(index_of(&c, p, 0x0016), 6);
+        ck_assert_uint_eq(index_of(&c, p, 0x8016), 7);
+        ck_assert_uint_eq(index_of(&c, p, 0x8011), 8);
+        index_case_done(&c);
+}
+END_TEST
+
+/* Also to an index that another entry has now, if that is dropped in an earlier phase, and not if it stays. */
+START_TEST(test_layout_takes_what_is_freed)
+{
+        static const struct p_key entries[] = { { 0xffff }, { 0x8011 }, { 0x8012 } };
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0xffff);
+        set_entry(&c, 1, 0x8021);
+        set_entry(&c, 2, 0x8022);
+        lay_out(&c, entries, ELEMENTS(entries));
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0x8012, 0x8022, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8011), 1);
+        ck_assert_uint_eq(index_of(&c, p, 0x8022), 2);
+        ck_assert_uint_eq(index_of(&c, p, 0x8012), 3);
+        ck_assert_uint_eq(p->steps[PHASE_REVOKE].n_writes, 1);
+        ck_assert_uint_eq(p->steps[PHASE_GRANT].n_writes, 1);
+        index_case_done(&c);
+}
+END_TEST
+
+/* Index 0 may have had another partition than the one that belongs there. */
+START_TEST(test_layout_of_index0)
+{
+        static const struct p_key entries[] = { { 0x8011 }, { 0xffff } };
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        lay_out(&c, entries, ELEMENTS(entries));
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8011), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0xffff), 1);
+        index_case_done(&c);
+}
+END_TEST
+
 START_TEST(test_overflow_is_refused)
 {
         struct index_case c;
@@ -1088,6 +1162,9 @@ static Suite *plan_suite(void)
         tcase_add_test(t, test_last_index_before_holes);
         tcase_add_test(t, test_index0_is_kept_free);
         tcase_add_test(t, test_full_table_reuses_what_it_frees);
+        tcase_add_test(t, test_layout_brings_back);
+        tcase_add_test(t, test_layout_takes_what_is_freed);
+        tcase_add_test(t, test_layout_of_index0);
         tcase_add_test(t, test_overflow_is_refused);
         tcase_add_test(t, test_stuck_in_transition);
         tcase_add_test(t, test_raise_and_lower_in_place);
