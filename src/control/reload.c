@@ -177,9 +177,13 @@ static void report_refused(struct control *c, const struct findings *findings)
 
 void reload_refuse(struct control *c, const struct findings *findings)
 {
+        size_t n_file_errors = c->status.n_file_errors;
+
         report_refused(c, findings);
-        if (c->candidate && c->candidate->facts.undoes > 0)
+        if (c->candidate && c->candidate->facts.undoes > 0) {
+                c->status.n_file_errors = n_file_errors; /* it was not about the present files */
                 confirm_undo_failed(c);
+        }
         c->candidate = generation_unref(c->candidate);
         schedule_no_candidate(&c->schedule);
         end_requests(c, RELOAD_REFUSED, findings, true);
@@ -297,12 +301,15 @@ static bool admit(struct control *c, const struct control_candidate *loaded)
 void reload_candidate(struct control *c, const struct control_candidate *loaded)
 {
         struct generation *g = loaded->generation, *wanted = control_wanted(c);
+        size_t n_file_errors = c->status.n_file_errors;
         bool same;
 
         if (!g) {
                 refuse_files(c, loaded);
-                if (loaded->is_undo)
+                if (loaded->is_undo) {
+                        c->status.n_file_errors = n_file_errors;
                         confirm_undo_failed(c);
+                }
                 return;
         }
         same = !loaded->is_undo && generation_equal(g, wanted);

@@ -258,6 +258,7 @@ START_TEST(undo_that_fails)
         at(began + 600 * S);
         ck_assert_uint_eq(noted.n_undos, 1);
         ck_assert_int_eq(give_undo(NULL), 0);
+        ck_assert_uint_eq(status()->n_file_errors, 0); /* nothing is wrong with the present files */
         ck_assert_uint_eq(status()->in_force->number, 2);
         at(began + 659 * S);
         ck_assert_uint_eq(noted.n_undos, 1);
