@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The wrongs of changes that wait to be confirmed, and of undo."""
+
+from wrongs import Wrong
+
+CONFIRM = "src/control/confirm.c"
+RELOAD = "src/control/reload.c"
+CONTROL = "src/control/control.c"
+STEPS = "src/control/sweep_steps.c"
+DECIDE = "src/control/sweep_decide.c"
+LAYOUT = "src/plan/port_plan.c"
+GENERATION = "src/generation/generation.c"
+
+WRONGS = [
+    # the time
+    Wrong("confirm-time-restarts", CONFIRM, "MIN(f->confirm_until > wall ? f->confirm_until - wall : 0, f->confirm_for)", "f->confirm_for"),
+    Wrong("confirm-time-ends-with-pkeyd", CONFIRM, "        set_time(c, MIN(", "        if (0)\n                set_time(c, MIN("),
+    Wrong("confirm-warns-at-once", CONFIRM, "left > WARN_BEFORE ? c->confirm.due - WARN_BEFORE", "left > WARN_BEFORE ? c->now"),
+    Wrong("confirm-due-while-stopping", CONFIRM, "        if (c->status.stopping)\n                return USEC_INFINITY;\n", ""),
+    Wrong("confirm-in-audit", CONFIRM, "        if (g->audits)\n                return \"there is nothing to undo, because", "        if (0)\n                return \"there is nothing to undo, because"),
+    # confirm
+    Wrong("confirm-leaves-the-time", CONFIRM, "        drop_undo(c);\n        stop_time(c);\n", "        drop_undo(c);\n"),
+    Wrong("confirm-leaves-the-undo", CONFIRM, "        drop_undo(c);\n        stop_time(c);\n", "        stop_time(c);\n"),
+    Wrong("confirm-is-not-stored", CONFIRM, "        confirm_facts_changed(c);\n        if (c->unstored)", "        if (c->unstored)"),
+    Wrong("confirm-answers-at-once", CONFIRM, "        if (c->unstored) /* nothing was written yet: without it there is nothing that could be undone */\n", ""),
+    Wrong("confirm-stored-too-early", CONFIRM, "c->confirm.stored_serial = c->confirm.storing_serial;", "c->confirm.stored_serial = c->confirm.facts_serial;"),
+    # undo
+    Wrong("undo-goes-forth-and-back", CONFIRM, "generation_history_before(&c->history, g->facts.restores ?: g->number)", "generation_history_before(&c->history, g->number)"),
+    Wrong("undo-twice-at-once", CONFIRM, "        if (c->confirm.undoing)\n                refuse", "        if (0)\n                refuse"),
+    Wrong("undo-passes-over-a-reload", CONFIRM, "else if (c->in_force && c->candidate)", "else if (0)"),
+    Wrong("undo-is-not-tried-again", CONFIRM, "c->confirm.due = c->now + RETRY_UNDO;", "c->confirm.due = USEC_INFINITY;"),
+    Wrong("undo-that-failed-goes-on", CONFIRM, "        c->confirm.undoing = false;\n        if (is_waiting(c))", "        if (is_waiting(c))"),
+    Wrong("undo-is-refused-like-a-new-policy", DECIDE, "        if (g->facts.undoes > 0)\n                return true;\n        if (control_serves(c))", "        if (control_serves(c))"),
+    Wrong("undo-audits-beside-an-sm", DECIDE, " || has_to_undo(s->generation))", ")"),
+    # what is accepted meanwhile
+    Wrong("confirm-admits-another-change", CONFIRM, "        if (is_waiting(c)) {\n                (void) findings_error", "        if (0) {\n                (void) findings_error"),
+    Wrong("confirm-admits-a-first-policy", CONFIRM, "if (g->facts.confirm_for == 0 || g->audits ||", "if (true ||"),
+    Wrong("confirm-admits-a-late-undo", CONFIRM, "(c->confirm.undoing && g->facts.undoes == c->in_force->number)", "c->in_force"),
+    # the start
+    Wrong("start-with-an-edited-file", CONTROL, "                refuse_to_start_with(c);\n", ""),
+    Wrong("start-forgets-facts", GENERATION, "        g->facts = other->facts;\n", ""),
+    Wrong("start-forgets-settings", CONTROL, "        if (stores && !c->in_force->audits)", "        if (0)"),
+    # the tables before
+    Wrong("before-is-after", STEPS, "if (done[port] || t->source == TABLE_UNKNOWN)", "if (t->source == TABLE_UNKNOWN)"),
+    Wrong("before-is-not-stored", STEPS, "        if (!c->sweep.before_is_stored)\n                records_put_before", "        if (0)\n                records_put_before"),
+    Wrong("layout-last", LAYOUT, "        if (pp->layout)\n                place_by_layout(pp);\n", ""),
+    Wrong("layout-any-entry", LAYOUT, "int index = find_entry(pp->layout->entries, n, key.v, UINT16_MAX);", "int index = -1;"),
+    Wrong("layout-only-unused", LAYOUT, "(!is_unused(pp, (uint16_t) index) && !is_freed_before(pp, (uint16_t) index, key))", "!is_unused(pp, (uint16_t) index)"),
+    Wrong("undone-file-counts-as-in-force", RELOAD, "        if (!c->candidate)\n                c->in_force->is_off_file = false;\n", ""),
+]
