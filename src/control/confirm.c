@@ -4,14 +4,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "control/reload.h"
 #include "events/event_text.h"
 
 #define WARN_BEFORE (60 * USEC_PER_SEC)
 #define RETRY_UNDO  (60 * USEC_PER_SEC)
 #define RETRY_STORE USEC_PER_SEC
 
-static bool is_waiting(const struct control *c)
+bool confirm_waits(const struct control *c)
 {
         return c->in_force && generation_waits(&c->in_force->facts);
 }
@@ -41,7 +40,7 @@ void confirm_begin(struct control *c)
         uint64_t wall = c->wall / USEC_PER_SEC;
 
         stop_time(c);
-        if (!control_serves(c) || !is_waiting(c))
+        if (!control_serves(c) || !confirm_waits(c))
                 return;
         /* a clock that was set back does not make the time longer */
         set_time(c, MIN(f->confirm_until > wall ? f->confirm_until - wall : 0, f->confirm_for) * USEC_PER_SEC);
@@ -57,20 +56,8 @@ static const char *describe_no_undo(const struct control *c, const struct genera
         return NULL;
 }
 
-/* For the journal, and for who asked for it. */
-static void report_no_wait(struct control *c, const char *why)
-{
-        _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings = { .arena = a };
-        const struct log_about where = about(c);
-
-        log_add(c->log, LOG_EVENT_CONFIRM_NOT, &where, "generation %" PRIu64 " does not wait to be confirmed: %s", where.generation, why);
-        (void) findings_add(&findings, FINDING_WARNING, FINDING_CONFIRM_NOT, NULL,
-                            "generation %" PRIu64 " does not wait to be confirmed: %s", where.generation, why);
-        reload_note_findings(c, &findings);
-}
-
-static void begin_time(struct control *c)
+/* Returns why it does not wait, or NULL. */
+static const char *begin_time(struct control *c)
 {
         struct generation *g = c->in_force;
         const char *why = describe_no_undo(c, g);
@@ -78,45 +65,47 @@ static void begin_time(struct control *c)
 
         if (why) {
                 g->facts.confirm_for = 0;
-                report_no_wait(c, why);
-                return;
+                log_add(c->log, LOG_EVENT_CONFIRM_NOT, &where, "generation %" PRIu64 " does not wait to be confirmed: %s", g->number,
+                        why);
+                return why;
         }
         g->facts.confirm_until = g->facts.time + g->facts.confirm_for;
         set_time(c, g->facts.confirm_for * USEC_PER_SEC);
         log_add(c->log, LOG_EVENT_CONFIRM_WAITS, &where,
                 "generation %" PRIu64 " is undone in %" PRIu64 " s, unless it is confirmed: pkeyctl confirm keeps it, pkeyctl undo "
                 "undoes it now", g->number, g->facts.confirm_for);
+        return NULL;
 }
 
 /* --- answers -------------------------------------------------------------------------------------------------------- */
 
-static void answer(struct control *c, enum reload_outcome outcome, const char *text, const uint64_t *requests, size_t n)
+/* request: 0: nobody gets it. */
+static void answer(struct control *c, enum reload_outcome outcome, const char *text, uint64_t request)
 {
         struct reload_answer *a = &c->confirm.answer;
 
         (void) snprintf(a->text, sizeof(a->text), "%s", text);
-        if (n > 0)
-                memcpy(a->requests, requests, n * sizeof(*requests));
+        a->requests[0] = request;
         a->end = (struct reload_end) {
                 .outcome = outcome, .generation = c->in_force ? c->in_force->number : 0, .text = a->text,
-                .findings = &a->findings, .requests = a->requests, .n_requests = n, .is_quiet = true,
+                .findings = &a->findings, .requests = a->requests, .n_requests = request ? 1 : 0, .is_quiet = true,
         };
         control_do(c, &(struct control_action) { .kind = CONTROL_ANSWER, .end = &a->end });
 }
 
 static void refuse(struct control *c, uint64_t request, const char *text)
 {
-        answer(c, RELOAD_REFUSED, text, &request, request ? 1 : 0);
+        answer(c, RELOAD_REFUSED, text, request);
 }
 
-/* Answers all who wait for the confirmation. */
-static void answer_all(struct control *c, enum reload_outcome outcome, const char *text)
+/* Answers who waits for the confirmation to be stored, if anybody does. */
+static void answer_confirmation(struct control *c, enum reload_outcome outcome, const char *text)
 {
-        size_t n = c->confirm.n_requests;
+        uint64_t request = c->confirm.request;
 
-        c->confirm.n_requests = 0;
-        if (n > 0)
-                answer(c, outcome, text, c->confirm.requests, n);
+        c->confirm.request = 0;
+        if (request)
+                answer(c, outcome, text, request);
 }
 
 /* --- confirm -------------------------------------------------------------------------------------------------------- */
@@ -125,23 +114,9 @@ static void answer_kept(struct control *c)
 {
         char text[96];
 
-        if (c->confirm.n_requests == 0)
-                return;
-        (void) snprintf(text, sizeof(text), "generation %" PRIu64 " is confirmed: it stays in force", c->in_force->number);
-        answer_all(c, RELOAD_CARRIED_OUT, text);
-}
-
-/* An undo that did not come into force yet is dropped, and who asked for it gets an answer. */
-static void drop_undo(struct control *c)
-{
-        _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings = { .arena = a };
-
-        c->confirm.undoing = false;
-        if (!c->candidate || c->candidate->facts.undoes == 0)
-                return;
-        (void) findings_error(&findings, FINDING_RELOAD_WITHDRAWN, NULL, "the change was confirmed before it was undone");
-        reload_refuse(c, &findings);
+        (void) snprintf(text, sizeof(text), "generation %" PRIu64 " is confirmed: it stays in force",
+                        c->in_force ? c->in_force->number : 0);
+        answer_confirmation(c, RELOAD_CARRIED_OUT, text);
 }
 
 void confirm_keep(struct control *c, const struct control_event *event)
@@ -149,20 +124,15 @@ void confirm_keep(struct control *c, const struct control_event *event)
         struct generation *g = c->in_force;
         const struct log_about where = { .generation = g ? g->number : 0 };
 
-        if (!is_waiting(c)) {
+        if (!confirm_waits(c)) {
                 refuse(c, event->asked.request, "no change waits to be confirmed; nothing was done");
                 return;
         }
-        if (c->confirm.n_requests == MAX_REQUESTS) {
-                refuse(c, event->asked.request, "too many callers wait for the confirmation already");
-                return;
-        }
-        drop_undo(c);
         stop_time(c);
         g->facts.confirmed = c->wall / USEC_PER_SEC;
         g->facts.confirmed_by = event->asked.by;
         log_add(c->log, LOG_EVENT_CONFIRMED, &where, "generation %" PRIu64 " is confirmed: it stays in force", g->number);
-        c->confirm.requests[c->confirm.n_requests++] = event->asked.request;
+        c->confirm.request = event->asked.request; /* of the only one: now no other change waits */
         confirm_facts_changed(c);
         if (c->unstored) /* nothing was written yet: without it there is nothing that could be undone */
                 answer_kept(c);
@@ -199,17 +169,12 @@ static const char *describe_problem(const struct control *c)
         return describe_no_undo(c, c->in_force);
 }
 
-/* A reload that is not in force yet is all that there is to undo. */
-static void withdraw_reload(struct control *c, uint64_t request)
+void confirm_withdrawn(struct control *c, uint64_t request)
 {
-        _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings = { .arena = a };
         char text[96];
 
-        (void) findings_error(&findings, FINDING_RELOAD_WITHDRAWN, NULL, "somebody called undo before it came into force");
-        reload_refuse(c, &findings);
         (void) snprintf(text, sizeof(text), "the reload was withdrawn; generation %" PRIu64 " stays in force", c->in_force->number);
-        answer(c, RELOAD_CARRIED_OUT, text, &request, request ? 1 : 0);
+        answer(c, RELOAD_CARRIED_OUT, text, request);
 }
 
 void confirm_undo(struct control *c, const struct control_event *event)
@@ -218,8 +183,6 @@ void confirm_undo(struct control *c, const struct control_event *event)
 
         if (c->confirm.undoing)
                 refuse(c, event->asked.request, "an undo is under way already");
-        else if (c->in_force && c->candidate)
-                withdraw_reload(c, event->asked.request);
         else if (problem)
                 refuse(c, event->asked.request, problem);
         else
@@ -229,7 +192,7 @@ void confirm_undo(struct control *c, const struct control_event *event)
 void confirm_undo_failed(struct control *c)
 {
         c->confirm.undoing = false;
-        if (is_waiting(c))
+        if (confirm_waits(c))
                 c->confirm.due = c->now + RETRY_UNDO;
 }
 
@@ -262,7 +225,7 @@ bool confirm_admits(const struct control *c, const struct generation *g, struct 
                 (void) findings_error(findings, FINDING_RELOAD_WITHDRAWN, NULL, "the change was confirmed before it was undone");
                 return false;
         }
-        if (is_waiting(c)) {
+        if (confirm_waits(c)) {
                 (void) findings_error(findings, FINDING_CONFIRM_WAITS,
                                       "pkeyctl confirm keeps it, pkeyctl undo undoes it now; then reload again",
                                       "generation %" PRIu64 " waits to be confirmed, and no other change is accepted meanwhile",
@@ -277,13 +240,13 @@ bool confirm_admits(const struct control *c, const struct generation *g, struct 
         return false;
 }
 
-void confirm_accepted(struct control *c)
+const char *confirm_accepted(struct control *c)
 {
         struct generation *g = c->in_force;
         const struct log_about where = about(c);
 
         stop_time(c);
-        answer_all(c, RELOAD_REFUSED, "another generation came into force before the confirmation was stored");
+        answer_confirmation(c, RELOAD_REFUSED, "another generation came into force before the confirmation was stored");
         c->confirm.stored_serial = c->confirm.facts_serial; /* they are stored with the generation */
         g->facts.time = c->wall / USEC_PER_SEC;
         g->is_off_file = g->facts.undoes > 0;
@@ -291,8 +254,7 @@ void confirm_accepted(struct control *c)
                 log_add(c->log, LOG_EVENT_UNDONE, &where, "generation %" PRIu64 " undoes generation %" PRIu64 ": it has the files of "
                         "generation %" PRIu64 "; partitions.yaml and pkeyd.yaml are not changed, so they are not what is in force",
                         g->number, g->facts.undoes, g->facts.restores);
-        if (g->facts.confirm_for > 0)
-                begin_time(c);
+        return g->facts.confirm_for > 0 ? begin_time(c) : NULL;
 }
 
 /* --- storing between two sweeps ------------------------------------------------------------------------------------- */
@@ -338,7 +300,7 @@ static void fail_to_store(struct control *c, int r)
                 return; /* another process writes tables; soon it does not */
         (void) snprintf(text, sizeof(text), "confirmed, but this could not be stored in state.db: %s; pkeyd tries again, and if it is "
                         "restarted before that succeeds, the change is undone", strerror(-r));
-        answer_all(c, RELOAD_WAITS, text);
+        answer_confirmation(c, RELOAD_WAITS, text);
 }
 
 void confirm_locked(struct control *c, const struct control_event *event)

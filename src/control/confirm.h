@@ -21,17 +21,21 @@
 
 /* pkeyd starts: the time of the generation in force goes on. */
 void confirm_begin(struct control *c);
-/* A candidate has come into force. */
-void confirm_accepted(struct control *c);
+/* Does the generation in force wait to be confirmed? */
+bool confirm_waits(const struct control *c);
+/* A candidate has come into force. Returns why it does not wait to be confirmed, although it should (a static string), or NULL. */
+const char *confirm_accepted(struct control *c);
 /* The undo in c->candidate was refused, or could not be loaded. */
 void confirm_undo_failed(struct control *c);
 
 /* May this candidate be tried? False: a finding says why not. */
 bool confirm_admits(const struct control *c, const struct generation *g, struct findings *findings);
 
-/* What somebody asks for. */
+/* What somebody asks for. No undo, or no candidate, is there any more: reload_withdraw(). */
 void confirm_keep(struct control *c, const struct control_event *event);
 void confirm_undo(struct control *c, const struct control_event *event);
+/* Answers who asked for an undo: the candidate was withdrawn, which was all that there was to undo. */
+void confirm_withdrawn(struct control *c, uint64_t request);
 
 /* To be called after each event: what is due now. */
 void confirm_tick(struct control *c);

@@ -253,6 +253,25 @@ static void on_candidate(struct control *c, const struct control_event *event)
                 sweep_stop_writing(c);
 }
 
+/* An undo that is not in force yet is dropped. */
+static void on_confirm(struct control *c, const struct control_event *event)
+{
+        if (confirm_waits(c) && c->candidate && c->candidate->facts.undoes > 0)
+                reload_withdraw(c, "the change was confirmed before it was undone");
+        confirm_keep(c, event);
+}
+
+/* A reload that is not in force yet is all that there is to undo. */
+static void on_undo(struct control *c, const struct control_event *event)
+{
+        if (c->confirm.undoing || !c->in_force || !c->candidate) {
+                confirm_undo(c, event);
+                return;
+        }
+        reload_withdraw(c, "somebody called undo before it came into force");
+        confirm_withdrawn(c, event->asked.request);
+}
+
 static void read_local_tables(struct control *c)
 {
         if (c->reading_local || c->now < verbs_check_due(c->verbs))
@@ -371,8 +390,8 @@ static const handler notices[CONTROL_N_EVENTS] = {
         [CONTROL_EVENT_START] = on_start,
         [CONTROL_EVENT_DUE] = on_due,
         [CONTROL_EVENT_CANDIDATE] = on_candidate,
-        [CONTROL_EVENT_CONFIRM] = confirm_keep,
-        [CONTROL_EVENT_UNDO] = confirm_undo,
+        [CONTROL_EVENT_CONFIRM] = on_confirm,
+        [CONTROL_EVENT_UNDO] = on_undo,
         [CONTROL_EVENT_VERBS] = on_verbs,
         [CONTROL_EVENT_LOCAL_TABLES] = on_local_tables,
         [CONTROL_EVENT_STOP] = on_stop,

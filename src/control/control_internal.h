@@ -9,8 +9,8 @@
  *     sweep_decide.c      the lock, SM tracking, the plan: by which generation, and whether a person agrees
  *     sweep_write.c       apply, or writing through OpenSM; comparing and reporting; the end
  *     sweep_steps.c       functions that several steps use
- *     confirm.c           changes that wait to be confirmed, undo, and the facts of the generation in force
  *     reload.c            candidates, and requests that wait for the end of a reload
+ *     confirm.c           changes that wait to be confirmed, undo, and the facts of the generation in force
  *     freezer.c           frozen ports from one sweep to the next
  *     identity.c          nodes that call themselves what is not pinned to them, from one sweep to the next
  *     schedule.c          when the next sweep is due
@@ -71,8 +71,7 @@ struct confirm {
         usec_t store_at;              /* not earlier */
         struct arena *storing;        /* of the transaction that is being committed between two sweeps */
         struct store_transaction transaction;
-        uint64_t requests[MAX_REQUESTS]; /* confirmations that are not stored yet */
-        size_t n_requests;
+        uint64_t request;             /* of who confirmed what is not stored yet; 0: nobody waits for that */
         struct reload_answer answer;  /* of the CONTROL_ANSWER in the ring */
 };
 

@@ -189,6 +189,15 @@ void reload_refuse(struct control *c, const struct findings *findings)
         end_requests(c, RELOAD_REFUSED, findings, true);
 }
 
+void reload_withdraw(struct control *c, const char *why)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings = { .arena = a };
+
+        (void) findings_error(&findings, FINDING_RELOAD_WITHDRAWN, NULL, "%s", why);
+        reload_refuse(c, &findings);
+}
+
 void reload_refuse_all(struct control *c, const struct findings *findings)
 {
         end_requests(c, RELOAD_REFUSED, findings, true);
@@ -196,9 +205,21 @@ void reload_refuse_all(struct control *c, const struct findings *findings)
 
 /* --- accepted ----------------------------------------------------------------------------------------------------- */
 
+/* For who asked for the reload; the journal has it. */
+static void note_no_wait(struct control *c, const char *why)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings = { .arena = a };
+
+        (void) findings_add(&findings, FINDING_WARNING, FINDING_CONFIRM_NOT, NULL,
+                            "generation %" PRIu64 " does not wait to be confirmed: %s", c->in_force->number, why);
+        reload_note_findings(c, &findings);
+}
+
 void reload_accept(struct control *c)
 {
         struct generation *g = c->candidate;
+        const char *why;
 
         if (g->number == 0)
                 g->number = ++c->last_number;
@@ -208,7 +229,9 @@ void reload_accept(struct control *c)
         schedule_no_candidate(&c->schedule);
         c->status.n_file_errors = 0;
         c->unannounced = true;
-        confirm_accepted(c);
+        why = confirm_accepted(c);
+        if (why)
+                note_no_wait(c, why);
         if (!g->audits && control_serves(c))
                 control_will_store(c, g);
 }

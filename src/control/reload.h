@@ -9,6 +9,8 @@ void reload_candidate(struct control *c, const struct control_candidate *loaded)
 /* The planner accepted the candidate: it comes into force. / Refused it: the generation in force stays. */
 void reload_accept(struct control *c);
 void reload_refuse(struct control *c, const struct findings *findings);
+/* The candidate is not wanted any more. */
+void reload_withdraw(struct control *c, const char *why);
 /* Logs once that the generation is in force, when it can be written, or nothing has to be. */
 void reload_announce(struct control *c);
 /* No generation can be carried out on this fabric: all requests are answered with these findings. */

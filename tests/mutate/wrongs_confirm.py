@@ -19,21 +19,21 @@ WRONGS = [
     Wrong("confirm-due-while-stopping", CONFIRM, "        if (c->status.stopping)\n                return USEC_INFINITY;\n", ""),
     Wrong("confirm-in-audit", CONFIRM, "        if (g->audits)\n                return \"there is nothing to undo, because", "        if (0)\n                return \"there is nothing to undo, because"),
     # confirm
-    Wrong("confirm-leaves-the-time", CONFIRM, "        drop_undo(c);\n        stop_time(c);\n", "        drop_undo(c);\n"),
-    Wrong("confirm-leaves-the-undo", CONFIRM, "        drop_undo(c);\n        stop_time(c);\n", "        stop_time(c);\n"),
+    Wrong("confirm-leaves-the-time", CONFIRM, "        stop_time(c);\n        g->facts.confirmed", "        g->facts.confirmed"),
+    Wrong("confirm-leaves-the-undo", CONTROL, "if (confirm_waits(c) && c->candidate && c->candidate->facts.undoes > 0)", "if (0)"),
     Wrong("confirm-is-not-stored", CONFIRM, "        confirm_facts_changed(c);\n        if (c->unstored)", "        if (c->unstored)"),
     Wrong("confirm-answers-at-once", CONFIRM, "        if (c->unstored) /* nothing was written yet: without it there is nothing that could be undone */\n", ""),
     Wrong("confirm-stored-too-early", CONFIRM, "c->confirm.stored_serial = c->confirm.storing_serial;", "c->confirm.stored_serial = c->confirm.facts_serial;"),
     # undo
     Wrong("undo-goes-forth-and-back", CONFIRM, "generation_history_before(&c->history, g->facts.restores ?: g->number)", "generation_history_before(&c->history, g->number)"),
     Wrong("undo-twice-at-once", CONFIRM, "        if (c->confirm.undoing)\n                refuse", "        if (0)\n                refuse"),
-    Wrong("undo-passes-over-a-reload", CONFIRM, "else if (c->in_force && c->candidate)", "else if (0)"),
+    Wrong("undo-passes-over-a-reload", CONTROL, "if (c->confirm.undoing || !c->in_force || !c->candidate) {", "if (true) {"),
     Wrong("undo-is-not-tried-again", CONFIRM, "c->confirm.due = c->now + RETRY_UNDO;", "c->confirm.due = USEC_INFINITY;"),
-    Wrong("undo-that-failed-goes-on", CONFIRM, "        c->confirm.undoing = false;\n        if (is_waiting(c))", "        if (is_waiting(c))"),
+    Wrong("undo-that-failed-goes-on", CONFIRM, "        c->confirm.undoing = false;\n        if (confirm_waits(c))", "        if (confirm_waits(c))"),
     Wrong("undo-is-refused-like-a-new-policy", DECIDE, "        if (g->facts.undoes > 0)\n                return true;\n        if (control_serves(c))", "        if (control_serves(c))"),
     Wrong("undo-audits-beside-an-sm", DECIDE, " || has_to_undo(s->generation))", ")"),
     # what is accepted meanwhile
-    Wrong("confirm-admits-another-change", CONFIRM, "        if (is_waiting(c)) {\n                (void) findings_error", "        if (0) {\n                (void) findings_error"),
+    Wrong("confirm-admits-another-change", CONFIRM, "        if (confirm_waits(c)) {\n                (void) findings_error", "        if (0) {\n                (void) findings_error"),
     Wrong("confirm-admits-a-first-policy", CONFIRM, "if (g->facts.confirm_for == 0 || g->audits ||", "if (true ||"),
     Wrong("confirm-admits-a-late-undo", CONFIRM, "(c->confirm.undoing && g->facts.undoes == c->in_force->number)", "c->in_force"),
     # the start
