@@ -132,8 +132,7 @@ static void put_all(struct control *c, struct store_transaction *t)
         else if (!confirm_facts_are_stored(c))
                 records_put_facts(t, c->in_force);
         confirm_facts_storing(c);
-        if (!c->sweep.before_is_stored)
-                records_put_before(t, &c->before, sweep_number(c), &c->sweep.before);
+        records_put_before(t, &c->before, sweep_number(c), &c->sweep.before);
 }
 
 int sweep_store(struct control *c, enum control_state state)
@@ -176,9 +175,8 @@ int sweep_take_stored(struct control *c, const struct control_event *event)
                 generation_history_stored(&c->history, c->unstored, &limits);
         c->unstored_before = generation_unref(c->unstored_before);
         c->unstored = generation_unref(c->unstored);
-        if (!c->sweep.before_is_stored)
-                before_records_stored(&c->before, sweep_number(c), &c->sweep.before);
-        c->sweep.before_is_stored = true;
+        before_records_stored(&c->before, sweep_number(c), &c->sweep.before);
+        c->sweep.before = (struct layout) {};
         confirm_facts_stored(c);
         c->store_failed = false;
         return 0;

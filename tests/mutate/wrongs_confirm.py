@@ -42,7 +42,7 @@ WRONGS = [
     Wrong("start-forgets-settings", CONTROL, "        if (stores && !c->in_force->audits)", "        if (0)"),
     # the tables before
     Wrong("before-is-after", STEPS, "if (done[port] || t->source == TABLE_UNKNOWN)", "if (t->source == TABLE_UNKNOWN)"),
-    Wrong("before-is-not-stored", STEPS, "        if (!c->sweep.before_is_stored)\n                records_put_before", "        if (0)\n                records_put_before"),
+    Wrong("before-is-not-stored", STEPS, "        records_put_before(t,", "        if (0)\n                records_put_before(t,"),
     Wrong("layout-last", LAYOUT, "        if (pp->layout)\n                place_by_layout(pp);\n", ""),
     Wrong("layout-any-entry", LAYOUT, "int index = find_entry(pp->layout->entries, n, key.v, UINT16_MAX);", "int index = -1;"),
     Wrong("layout-only-unused", LAYOUT, "(!is_unused(pp, (uint16_t) index) && !is_freed_before(pp, (uint16_t) index, key))", "!is_unused(pp, (uint16_t) index)"),
