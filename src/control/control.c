@@ -198,8 +198,7 @@ static bool has_other_settings(const struct control_start *start)
         const struct stored_files *files = &start->remembered->files;
         const struct generation *g = continues(start) ? start->candidate : start->in_force;
 
-        return g && files->has_settings && (g->n_settings_bytes != files->settings.n ||
-               (files->settings.n > 0 && memcmp(g->settings_bytes, files->settings.bytes, files->settings.n) != 0));
+        return g && files->has_settings && !generation_has_settings(g, files->settings.bytes, files->settings.n);
 }
 
 static void take_start(struct control *c, const struct control_start *start)

@@ -120,7 +120,7 @@ void generation_continue(struct generation *g, const struct generation *other)
 
 static bool equal_bytes(const char *a, size_t n_a, const char *b, size_t n_b)
 {
-        return n_a == n_b && memcmp(a, b, n_a) == 0;
+        return n_a == n_b && (n_a == 0 || memcmp(a, b, n_a) == 0);
 }
 
 bool generation_has_policy(const struct generation *g, const char *bytes, size_t n)
@@ -128,10 +128,15 @@ bool generation_has_policy(const struct generation *g, const char *bytes, size_t
         return equal_bytes(g->policy_bytes, g->n_policy_bytes, bytes, n);
 }
 
+bool generation_has_settings(const struct generation *g, const char *bytes, size_t n)
+{
+        return equal_bytes(g->settings_bytes, g->n_settings_bytes, bytes, n);
+}
+
 bool generation_equal(const struct generation *a, const struct generation *b)
 {
         return generation_has_policy(a, b->policy_bytes, b->n_policy_bytes) &&
-               equal_bytes(a->settings_bytes, a->n_settings_bytes, b->settings_bytes, b->n_settings_bytes) &&
+               generation_has_settings(a, b->settings_bytes, b->n_settings_bytes) &&
                m_keys_equal(a->m_keys, b->m_keys) && a->sm_key == b->sm_key;
 }
 

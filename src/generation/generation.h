@@ -109,6 +109,7 @@ void generation_continue(struct generation *g, const struct generation *other);
 /* True if both files have the same bytes in both generations, and the keys are the same. */
 bool generation_equal(const struct generation *a, const struct generation *b);
 bool generation_has_policy(const struct generation *g, const char *bytes, size_t n);
+bool generation_has_settings(const struct generation *g, const char *bytes, size_t n);
 
 /* True the first time that it is called with such a finding: each is reported once for a generation. */
 bool generation_reports(struct generation *g, const struct finding *finding);
