@@ -122,36 +122,49 @@ int load_in_force(const struct options *o, struct state *s, const struct stored_
         return 0;
 }
 
-static bool is_file(struct arena *a, const char *path, size_t max, const struct text *bytes)
-{
-        const char *now;
+/* The bytes of a file as it is on the disk now. */
+struct on_disk {
+        const char *bytes;
         size_t n;
+        bool is_there;
+};
 
-        return file_read(a, path, max, &now, &n) == 0 && n == bytes->n && (n == 0 || memcmp(now, bytes->bytes, n) == 0);
+static struct on_disk read_now(struct arena *a, const char *path, size_t max)
+{
+        struct on_disk f = {};
+
+        f.is_there = file_read(a, path, max, &f.bytes, &f.n) == 0;
+        return f;
 }
 
-/* Has the generation this file, and the one in force another one? */
-static bool is_undone(struct arena *a, const char *path, size_t max, const struct text *undone, const struct text *in_force)
+static bool is_file(const struct on_disk *f, const struct text *bytes)
 {
-        return is_file(a, path, max, undone) && !is_file(a, path, max, in_force);
+        return f->is_there && f->n == bytes->n && (f->n == 0 || memcmp(f->bytes, bytes->bytes, f->n) == 0);
 }
 
 bool load_off_files(const struct options *o, struct state *s, struct arena *a, const struct remembered *m, struct load_from *ret)
 {
         const struct stored_files *in_force = &m->files;
+        struct on_disk policy, settings;
+        bool is_other_policy, are_other_settings;
 
         *ret = (struct load_from) {};
-        for (size_t i = 0; in_force->facts.undoes > 0 && i < m->history.n; i++) {
+        if (in_force->facts.undoes == 0)
+                return false;
+        policy = read_now(a, o->policy_file, POLICY_MAX_FILE_SIZE);
+        settings = read_now(a, o->config_file, SETTINGS_MAX_FILE_SIZE);
+        is_other_policy = !is_file(&policy, &in_force->policy);
+        are_other_settings = in_force->has_settings && !is_file(&settings, &in_force->settings);
+        for (size_t i = 0; (is_other_policy || are_other_settings) && i < m->history.n; i++) {
                 uint64_t number = m->history.items[i].number;
                 struct stored_files undone;
 
                 if (number <= in_force->facts.restores || number >= in_force->number ||
                     state_read_generation(s, a, number, &undone) < 0)
                         continue;
-                if (is_undone(a, o->policy_file, POLICY_MAX_FILE_SIZE, &undone.policy, &in_force->policy))
+                if (is_other_policy && is_file(&policy, &undone.policy))
                         ret->policy = in_force;
-                if (undone.has_settings && in_force->has_settings &&
-                    is_undone(a, o->config_file, SETTINGS_MAX_FILE_SIZE, &undone.settings, &in_force->settings))
+                if (are_other_settings && undone.has_settings && is_file(&settings, &undone.settings))
                         ret->settings = in_force;
                 stored_files_done(&undone);
         }
