@@ -104,15 +104,6 @@ int command_confirm(struct context *ctx)
 
 /* --- undo ----------------------------------------------------------------------------------------------------------- */
 
-static int complain_generation(struct context *ctx, uint64_t number, int r)
-{
-        if (r == -ENOMEM)
-                return r;
-        return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, "pkeyctl history lists the generations",
-                              "generation %" PRIu64 " cannot be read from state.db: %s", number,
-                              r == -ENOENT ? "it has no such generation" : r == -EBADMSG ? "its records are damaged" : strerror(-r));
-}
-
 /* Both files of the generation; without its settings the present ones. */
 static int read_generation(struct context *ctx, uint64_t number)
 {
@@ -122,7 +113,7 @@ static int read_generation(struct context *ctx, uint64_t number)
         int r = state_read_generation(&ctx->state, ctx->arena, number, &files);
 
         if (r < 0)
-                return complain_generation(ctx, number, r);
+                return state_complain_generation(&ctx->findings, number, r);
         policy = arena_strndup(g->arena, files.policy.bytes ?: "", files.policy.n);
         settings = arena_strndup(g->arena, files.settings.bytes ?: "", files.settings.n);
         r = policy && settings ? 0 : -ENOMEM;

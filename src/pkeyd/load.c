@@ -171,15 +171,6 @@ bool load_off_files(const struct options *o, struct state *s, struct arena *a, c
         return ret->policy || ret->settings;
 }
 
-static int complain(struct findings *findings, uint64_t number, int r)
-{
-        if (r == -ENOMEM)
-                return r;
-        return findings_error(findings, FINDING_HOST_STATE_DIR, "pkeyctl history lists the generations of state.db",
-                              "generation %" PRIu64 " cannot be read from state.db: %s", number,
-                              r == -ENOENT ? "it has no such generation" : r == -EBADMSG ? "its records are damaged" : strerror(-r));
-}
-
 int load_undo(const struct options *o, struct state *s, const struct control_undo *undo, struct findings *findings,
               struct generation **ret)
 {
@@ -189,7 +180,7 @@ int load_undo(const struct options *o, struct state *s, const struct control_und
         int r = state_read_generation(s, findings->arena, undo->number, &files);
 
         if (r < 0)
-                return complain(findings, undo->number, r);
+                return state_complain_generation(findings, undo->number, r);
         from = (struct load_from) { .policy = &files, .settings = files.has_settings ? &files : NULL };
         r = load_generation(o, &from, findings, &g);
         stored_files_done(&files);

@@ -337,6 +337,15 @@ int state_read_generation(struct state *s, struct arena *a, uint64_t number, str
         return r;
 }
 
+int state_complain_generation(struct findings *findings, uint64_t number, int r)
+{
+        if (r == -ENOMEM)
+                return r;
+        return findings_error(findings, FINDING_HOST_STATE_DIR, "pkeyctl history lists the generations of state.db",
+                              "generation %" PRIu64 " cannot be read from state.db: %s", number,
+                              r == -ENOENT ? "it has no such generation" : r == -EBADMSG ? "its records are damaged" : strerror(-r));
+}
+
 struct layout_reader {
         struct layout *layout;
         uint64_t after;
