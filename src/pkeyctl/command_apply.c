@@ -360,7 +360,6 @@ int command_apply(struct context *ctx)
 
         if (r == 0 && is_the_daemons)
                 return have_reloaded(ctx, &result);
-        confirm_name_origin(&ctx->files->facts.origin);
         ctx->files->facts.confirm_for = ctx->options->confirm / USEC_PER_SEC;
-        return r < 0 ? r : apply_here(ctx);
+        return r ?: confirm_name_origin(ctx, &ctx->files->facts.origin) ?: apply_here(ctx);
 }

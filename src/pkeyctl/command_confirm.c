@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <poll.h>
-#include <pwd.h>
 #include <signal.h>
 #include <string.h>
 
 #include "pkeyctl/commands.h"
+#include "pkeyctl/store_change.h"
 #include "session/bus_client.h"
 
 #define POLL_MSEC 1000 /* how often the store is read while a change waits */
@@ -39,60 +39,39 @@ static void json_confirmed(struct doc *d, const void *result)
         doc_add(d, d->root, "{s:s, s:I}", "outcome", "carried-out", "generation", (json_int_t) *generation);
 }
 
-static int complain_store(struct context *ctx, int r, int pid)
+int confirm_name_origin(struct context *ctx, struct origin *ret)
 {
-        session_report_state(ctx, true);
-        if (r == -ENOMEM || r == -EBADMSG)
-                return r;
-        if (r == -EWOULDBLOCK)
-                return findings_error(&ctx->findings, FINDING_HOST_BUSY, "try again", "%s: process %d is writing tables now; nothing was "
-                                      "done", ctx->state.path, pid);
-        return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "%s: %s; nothing was done", ctx->state.path, strerror(-r));
-}
-
-void confirm_name_origin(struct origin *ret)
-{
-        const struct passwd *user = getpwuid(getuid());
+        const char *user = store_get_user(ctx);
 
         *ret = (struct origin) { .kind = ORIGIN_COMMAND, .uid = getuid() };
-        (void) snprintf(ret->user, sizeof(ret->user), "%s", getenv("SUDO_USER") ?: user ? user->pw_name : "");
+        (void) snprintf(ret->user, sizeof(ret->user), "%s", user ?: "");
+        return user ? 0 : -ENOMEM;
 }
 
-static int store_confirmation(struct context *ctx)
+/* The facts of the generation in force, of which nothing else changes. */
+static int store_confirmation(struct context *ctx, bool is_reread, struct store_transaction *t, void *userdata)
 {
         const struct stored_files *files = &ctx->remembered->files;
-        struct generation g = {
-                .number = files->number, .facts = files->facts, .n_policy_bytes = files->policy_size,
-                .n_settings_bytes = files->settings_size,
-        };
-        struct store_transaction t;
+        struct generation g = { .number = files->number, .facts = files->facts, .n_policy_bytes = files->policy_size };
+        int r;
 
+        (void) is_reread;
+        (void) userdata;
         if (!ctx->remembered->policy || !generation_waits(&g.facts))
                 return findings_error(&ctx->findings, FINDING_CONFIRM_NONE, "pkeyctl history shows what was changed",
                                       "no change waits to be confirmed; nothing was done");
         g.facts.confirmed = clock_wall() / USEC_PER_SEC;
-        confirm_name_origin(&g.facts.confirmed_by);
-        store_transaction_init(&t, ctx->arena);
-        records_put_facts(&t, &g);
-        return state_commit(&ctx->state, &t);
+        r = confirm_name_origin(ctx, &g.facts.confirmed_by);
+        records_put_facts(t, &g);
+        return r;
 }
 
 static int confirm_here(struct context *ctx)
 {
         static const struct printer printer = { text_confirmed, json_confirmed, QUIET };
-        struct remembered *changed = NULL;
-        int pid = 0, r = session_provide(ctx, NEED_STORE_TO_WRITE, NULL) ?: state_lock(&ctx->state, &pid, &changed);
 
-        if (r < 0)
-                return complain_store(ctx, r, pid);
-        if (changed) {
-                (void) remembered_free(ctx->remembered);
-                ctx->remembered = changed;
-                ctx->known = &changed->known;
-        }
-        r = store_confirmation(ctx);
-        state_unlock(&ctx->state);
-        return r < 0 ? complain_store(ctx, r, 0) : output(ctx, &printer, EXIT_DONE, &ctx->remembered->files.number);
+        return session_provide(ctx, NEED_STORE_TO_WRITE, NULL) ?: store_change(ctx, "nothing was done", store_confirmation, NULL) ?:
+               output(ctx, &printer, EXIT_DONE, &ctx->remembered->files.number);
 }
 
 int command_confirm(struct context *ctx)
@@ -143,14 +122,13 @@ static int prepare_undo(struct context *ctx)
                                       "there is nothing to undo: state.db has no generation before the one in force");
         r = read_generation(ctx, target) ?: state_read_layout(&ctx->state, ctx->files->arena, target, &layout);
         if (r < 0)
-                return r == -EBADMSG || r == -ENOMEM ? r : complain_store(ctx, r, 0);
+                return r == -EBADMSG ? r : state_complain_generation(&ctx->findings, target, r);
         ctx->files->facts = (struct generation_facts) { .undoes = files->number, .restores = target };
-        confirm_name_origin(&ctx->files->facts.origin);
         ctx->files->layout = layout;
         (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_CONFIRM_UNDO, NULL,
                             "generation %" PRIu64 " is undone: the files of generation %" PRIu64 " come into force again; partitions.yaml and "
                             "pkeyd.yaml are not changed", files->number, target);
-        return 0;
+        return confirm_name_origin(ctx, &ctx->files->facts.origin);
 }
 
 static int undo_here(struct context *ctx)

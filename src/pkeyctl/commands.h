@@ -114,8 +114,8 @@ int apply_here(struct context *ctx);
 /* Have pkeyd do it. */
 int daemon_confirm(struct context *ctx);
 int daemon_undo(struct context *ctx);
-/* The user who runs pkeyctl. */
-void confirm_name_origin(struct origin *ret);
+/* The user who runs pkeyctl. Returns 0 or -ENOMEM. */
+int confirm_name_origin(struct context *ctx, struct origin *ret);
 /* After an apply with --confirm: waits until the generation is confirmed, or undoes it. Returns an exit status or a negative
  * errno. */
 int confirm_wait(struct context *ctx, uint64_t generation, int status);
