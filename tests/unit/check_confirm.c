@@ -176,6 +176,22 @@ START_TEST(is_stored_by_a_sweep)
 }
 END_TEST
 
+/* While pkeyd stops it does not undo, so that nothing is due: a shell would come back again and again. */
+START_TEST(is_not_due_while_pkeyd_stops)
+{
+        serve(POLICY_1);
+        store_waits = true;
+        ck_assert_int_eq(reload_within(POLICY_2, 60, 1), 0);
+        until(CONTROL_STORING);
+        now += 61 * S;
+        ck_assert_int_eq(give_kind(CONTROL_EVENT_STOP), 0);
+        ck_assert_uint_eq(noted.n_undos, 0);
+        ck_assert_uint_eq(control_due(c), USEC_INFINITY);
+        sweep();
+        ck_assert(noted.exited);
+}
+END_TEST
+
 START_TEST(no_second_change)
 {
         serve(POLICY_1);
@@ -372,6 +388,7 @@ int main(void)
         tcase_add_test(t, stays_when_confirmed);
         tcase_add_test(t, is_answered_when_stored);
         tcase_add_test(t, is_stored_by_a_sweep);
+        tcase_add_test(t, is_not_due_while_pkeyd_stops);
         tcase_add_test(t, no_second_change);
         tcase_add_test(t, undo_at_any_time);
         tcase_add_test(t, undo_of_an_undo);
