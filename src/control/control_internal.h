@@ -114,7 +114,7 @@ struct sweep {
         struct opensm_conf conf;
         struct findings conf_findings; /* about `conf` */
         struct apply *apply;
-        struct layout before;         /* not stored yet: tables that the apply is the first of its generation to write, as they are */
+        struct layout before;         /* tables that the apply is the first of its generation to write, not stored yet */
         struct sm_guard guard;
         usec_t apply_began, sm_seen_at;
         bool apply_stopped;
