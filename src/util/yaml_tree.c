@@ -489,6 +489,24 @@ bool yaml_tree_is_null(const struct yaml_tree_node *node)
         return false;
 }
 
+static bool same_text(const struct yaml_tree_node *a, const struct yaml_tree_node *b)
+{
+        return strcmp(a->text, b->text) == 0 && yaml_tree_is_null(a) == yaml_tree_is_null(b);
+}
+
+bool yaml_tree_equal(const struct yaml_tree_node *a, const struct yaml_tree_node *b)
+{
+        if (!a || !b)
+                return a == b;
+        if (a->kind != b->kind || !a->key != !b->key || (a->key && !same_text(a->key, b->key)))
+                return false;
+        if (a->kind == YAML_TREE_SCALAR)
+                return same_text(a, b);
+        for (a = a->children, b = b->children; a && b && yaml_tree_equal(a, b); a = a->next, b = b->next)
+                ;
+        return !a && !b;
+}
+
 DEFINE_WORDS(yaml_tree_kind_to_string, enum yaml_tree_kind, "something else",
              [YAML_TREE_SCALAR] = "a single value", [YAML_TREE_LIST] = "a list", [YAML_TREE_MAP] = "a map")
 

@@ -64,6 +64,8 @@ int yaml_tree_finish(struct yaml_tree *t, int e);
 struct yaml_tree_node *yaml_tree_get(const struct yaml_tree_node *map, const char *key);
 /* True for an empty value, ~ and null, without quotes. */
 bool yaml_tree_is_null(const struct yaml_tree_node *node);
+/* Returns whether both have the same keys and values in the same order, wherever they are. Either may be NULL. */
+bool yaml_tree_equal(const struct yaml_tree_node *a, const struct yaml_tree_node *b);
 /* "a map", "a list", "a single value"; a static string. */
 const char *yaml_tree_kind_to_string(enum yaml_tree_kind kind);
 
