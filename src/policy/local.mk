@@ -25,3 +25,4 @@ libpkeyd_core_la_SOURCES += \
 	src/policy/selector_match.h
 libpkeyd_core_la_SOURCES += src/policy/policy_guids.c src/policy/policy_guids.h
 libpkeyd_core_la_SOURCES += src/policy/policy_local.c src/policy/policy_local.h
+libpkeyd_core_la_SOURCES += src/policy/typing_error.c src/policy/typing_error.h

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "policy/policy.h"
+#include "policy/typing_error.h"
 #include "util/text.h"
 #include "util/vector.h"
 
@@ -115,7 +116,7 @@ static int check(struct arena *a, const char *file, const char *bytes, size_t n,
 
         findings_init(findings, a);
         r = policy_parse(a, file, bytes, n, findings, &policy);
-        return r == -EBADMSG ? 0 : r;
+        return r == -EBADMSG ? typing_error_find(file, bytes, n, findings) : r;
 }
 
 /* Errors of the YAML form that have no correction. */

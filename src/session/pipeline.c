@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "pins/claims.h"
+#include "policy/typing_error.h"
 #include "shell/file.h"
 
 #define TOPOLOGY_MAX_SIZE     (256u << 20)
@@ -52,9 +53,9 @@ static int read_settings(struct context *ctx, unsigned needs)
 static int read_policy(struct context *ctx, unsigned needs)
 {
         const char *named = (needs & TAKES_POLICY ? ctx->arguments[0] : NULL) ?: ctx->options->policy;
-        const char *path = named ?: DEFAULT_POLICY_FILE, *bytes;
+        const char *path = named ?: DEFAULT_POLICY_FILE, *bytes = NULL;
         struct generation *g = ctx->files;
-        size_t n;
+        size_t n = 0;
         int r;
 
         if (!(needs & (NEED_POLICY | NEED_POLICY_IF_ANY)) || (!(needs & NEED_POLICY) && !named && is_absent(path)))
@@ -62,6 +63,9 @@ static int read_policy(struct context *ctx, unsigned needs)
         r = file_read_found(g->arena, path, POLICY_MAX_FILE_SIZE, &ctx->findings, &bytes, &n) ?:
             generation_read_policy(g, path, bytes, n, &ctx->findings);
         ctx->policy = g->policy;
+        /* text has no place for corrections */
+        if (r == -EBADMSG && bytes && ctx->options->json)
+                r = typing_error_find(path, bytes, n, &ctx->findings) ?: r;
         return r;
 }
 

@@ -333,6 +333,11 @@ def test_check_fix():
         check_equal(text_of(path), right.replace("full", "full, y: yes"), "the rest of the file")
         fabric.write("partitions.yaml", wrong)
         check_equal(fabric.pkeyctl("check", path, "--fix", "--yes", "-q").expect(0).out, "", "-q")
+        fabric.write("partitions.yaml", right.replace("0x0101,", "0x0101:"))
+        (error,) = fabric.pkeyctl("check", path, "--json").expect(1).json()["findings"]
+        check_equal((error["code"], error["fix"]), ("yaml.syntax", {"line": 3, "column": 19, "length": 1, "text": ","}), "one character")
+        fabric.pkeyctl("check", path, "--fix", "--yes").expect(0)
+        check_equal(text_of(path), right, "the file with one character corrected")
 
 
 def test_check_fix_asks():

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "policy/typing_error.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "policy/policy.h"
+#include "policy/policy_keys.h"
+#include "util/yaml_tree.h"
+
+/* The bytes that one search may parse. */
+#define MAX_PARSED (64u << 20)
+
+/* Characters that are tried at each place: those with a meaning in the file, and at a word digits and letters of the three kinds
+ * that make a difference: hexadecimal, not hexadecimal, and the x of 0x. Other letters are tried where they make a known word. */
+static const char alphabet[] = " \n:-,[]{}\"'#/@*.1k", alphabet_at_word[] = "0123456789afkx";
+
+static const char *const values[] = { "full", "limited", "both", "none", "true", "false", "all" };
+
+/* `removed` bytes at `at` become n_added ones. */
+struct edit {
+        size_t at, removed;
+        char added[2];
+        size_t n_added;
+};
+
+struct search {
+        const char *file, *bytes; /* borrows */
+        size_t n;
+        size_t error_line;        /* where the line of the error begins */
+        char *edited;             /* owned; n + 2 bytes */
+        size_t n_parsed;          /* bytes so far */
+        struct arena *arena;      /* owned; of the tree; NULL: no edit was accepted so far */
+        struct yaml_tree_node *tree;
+        struct edit edit;         /* the plainest one that was accepted */
+        bool differs;             /* another one has another meaning */
+};
+
+static bool is_over(const struct search *s)
+{
+        return s->differs || s->n_parsed > MAX_PARSED;
+}
+
+/* ---- one edit ----------------------------------------------------------------------------------------------------- */
+
+static int parse_policy(struct search *s, size_t n)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings = {};
+        struct policy *policy;
+
+        findings_init(&findings, a);
+        return a ? policy_parse(a, s->file, s->edited, n, &findings, &policy) : -ENOMEM;
+}
+
+static int parse_tree(const struct search *s, size_t n, struct arena *a, struct yaml_tree_node **ret)
+{
+        _cleanup_findings_ struct findings findings = {};
+        struct yaml_tree tree = {};
+        struct report report;
+        int r;
+
+        findings_init(&findings, a);
+        report_init(&report, &findings);
+        r = yaml_tree_finish(&tree, yaml_tree_parse(&tree, a, s->file, s->edited, n, NULL, &report));
+        if (r == 0)
+                *ret = tree.root;
+        return r;
+}
+
+/* A correction is within a line. A glob would make members of hosts that the file does not name. */
+static bool is_possible(const struct search *s, const struct edit *e)
+{
+        return !memchr(s->bytes + e->at, '\n', e->removed) && !memchr(e->added, '\n', e->n_added) &&
+               !memchr(e->added, '*', e->n_added);
+}
+
+/* The lower, the plainer: in the line of the error a person sees what was wrong. */
+static int rank(const struct search *s, const struct edit *e)
+{
+        return !is_possible(s, e) ? 2 : e->at < s->error_line ? 1 : 0;
+}
+
+/* The edit was accepted: keeps it if it is the plainest so far, and compares its tree with that of the first one. */
+static int accept(struct search *s, const struct edit *e, size_t n)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct yaml_tree_node *tree;
+        int r = a ? parse_tree(s, n, a, &tree) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        if (!s->arena || rank(s, e) < rank(s, &s->edit))
+                s->edit = *e;
+        if (s->arena) {
+                s->differs = !yaml_tree_equal(s->tree, tree);
+                return 0;
+        }
+        s->arena = STEAL(a);
+        s->tree = tree;
+        return 0;
+}
+
+static int try_edit(struct search *s, const struct edit *e)
+{
+        size_t n = s->n - e->removed + e->n_added, rest = e->at + e->removed;
+        int r;
+
+        if (is_over(s))
+                return 0;
+        memcpy(s->edited, s->bytes, e->at);
+        memcpy(s->edited + e->at, e->added, e->n_added);
+        memcpy(s->edited + e->at + e->n_added, s->bytes + rest, s->n - rest);
+        s->n_parsed += n;
+        r = parse_policy(s, n);
+        if (r == 0)
+                return accept(s, e, n);
+        return r == -EBADMSG ? 0 : r;
+}
+
+/* ---- all edits at a place ----------------------------------------------------------------------------------------- */
+
+static bool is_word(char c)
+{
+        return isalnum((unsigned char) c) || c == '_';
+}
+
+static bool is_one_of(const char *word, const char *const *words, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(word, words[i]) == 0)
+                        return true;
+        return false;
+}
+
+/* Does the word stand anywhere in the file? */
+static bool is_in_file(const struct search *s, const char *word, size_t n)
+{
+        const char *p = s->bytes, *end = s->bytes + s->n;
+
+        while ((p = memmem(p, (size_t) (end - p), word, n))) {
+                if ((p == s->bytes || !is_word(p[-1])) && (p + n == end || !is_word(p[n])))
+                        return true;
+                p++;
+        }
+        return false;
+}
+
+static bool is_known(const struct search *s, const char *word, size_t n)
+{
+        return is_one_of(word, values, ELEMENTS(values)) || is_one_of(word, policy_keys, ELEMENTS(policy_keys)) ||
+               is_one_of(word, policy_partition_keys, ELEMENTS(policy_partition_keys)) ||
+               is_one_of(word, policy_ipoib_keys, ELEMENTS(policy_ipoib_keys)) ||
+               is_one_of(word, policy_group_keys, ELEMENTS(policy_group_keys)) || is_in_file(s, word, n);
+}
+
+/* Is the character within a known word after the edit? */
+static bool makes_word(const struct search *s, size_t at, size_t removed, char c)
+{
+        char word[32];
+        size_t from = at, to = at + removed, n;
+
+        while (from > 0 && is_word(s->bytes[from - 1]))
+                from--;
+        while (to < s->n && is_word(s->bytes[to]))
+                to++;
+        n = to - from - removed + 1;
+        if (n >= sizeof(word) || !is_word(c))
+                return false;
+        memcpy(word, s->bytes + from, at - from);
+        word[at - from] = c;
+        memcpy(word + (at - from) + 1, s->bytes + at + removed, to - at - removed);
+        word[n] = '\0';
+        return is_known(s, word, n);
+}
+
+/* A comment can have lost its '#' behind a value. That a whole line was meant as a comment is never supposed: who removed a '#'
+ * there wanted the line. */
+static bool begins_comment(const struct search *s, size_t at, size_t removed)
+{
+        size_t from = at;
+
+        if (at == 0 || s->bytes[at - 1] != ' ' || at + removed >= s->n || s->bytes[at + removed] != ' ')
+                return false;
+        while (from > 0 && s->bytes[from - 1] == ' ')
+                from--;
+        return from > 0 && s->bytes[from - 1] != '\n';
+}
+
+static bool is_candidate(const struct search *s, size_t at, size_t removed, char c)
+{
+        bool at_word = (at > 0 && is_word(s->bytes[at - 1])) || (at + removed < s->n && is_word(s->bytes[at + removed]));
+
+        if (c == '#')
+                return begins_comment(s, at, removed);
+        return strchr(alphabet, c) || (at_word && strchr(alphabet_at_word, c)) || makes_word(s, at, removed, c);
+}
+
+/* All characters instead of `removed` ones. */
+static int try_characters(struct search *s, size_t at, size_t removed)
+{
+        int r = 0;
+
+        for (char c = '\n'; c <= 'z' && r == 0; c = c == '\n' ? ' ' : (char) (c + 1))
+                /* in front of the same character it is the same as behind it */
+                if ((at >= s->n || c != s->bytes[at]) && is_candidate(s, at, removed, c))
+                        r = try_edit(s, &(struct edit) { at, removed, { c }, 1 });
+        return r;
+}
+
+static int try_swap(struct search *s, size_t at)
+{
+        char first = s->bytes[at], second = at + 1 < s->n ? s->bytes[at + 1] : first;
+
+        if (first == second || (first & 0x80) || (second & 0x80))
+                return 0;
+        return try_edit(s, &(struct edit) { at, 2, { second, first }, 2 });
+}
+
+static int try_place(struct search *s, size_t at)
+{
+        int r = 0;
+
+        if (at < s->n && (s->bytes[at] & 0x80)) /* part of a character of several bytes */
+                return 0;
+        if (at < s->n && (at == 0 || s->bytes[at] != s->bytes[at - 1]))
+                r = try_edit(s, &(struct edit) { .at = at, .removed = 1 });
+        if (at < s->n)
+                r = r ?: try_characters(s, at, 1) ?: try_swap(s, at);
+        return r ?: try_characters(s, at, 0);
+}
+
+/* ---- where -------------------------------------------------------------------------------------------------------- */
+
+/* The beginning of the line before the one that begins at `from`. */
+static size_t line_before(const struct search *s, size_t from)
+{
+        for (from -= from > 0; from > 0 && s->bytes[from - 1] != '\n'; from--)
+                ;
+        return from;
+}
+
+static size_t line_end(const struct search *s, size_t from)
+{
+        while (from < s->n && s->bytes[from] != '\n')
+                from++;
+        return from;
+}
+
+/* Nothing, or only a comment. */
+static bool is_empty_line(const struct search *s, size_t from)
+{
+        while (from < s->n && s->bytes[from] == ' ')
+                from++;
+        return from >= s->n || s->bytes[from] == '\n' || s->bytes[from] == '\r' || s->bytes[from] == '#';
+}
+
+/* The lines in which an edit can have caused an error in this line: it, and the one before it that is not empty, with the line feed
+ * in front of it. */
+static void find_window(struct search *s, unsigned line, size_t *ret_from, size_t *ret_to)
+{
+        size_t from = 0;
+
+        for (unsigned i = 1; i < line && line_end(s, from) < s->n; i++)
+                from = line_end(s, from) + 1;
+        s->error_line = from;
+        *ret_to = line_end(s, from);
+        do
+                from = line_before(s, from);
+        while (from > 0 && is_empty_line(s, from));
+        *ret_from = from - (from > 0);
+}
+
+/* ---- the search --------------------------------------------------------------------------------------------------- */
+
+/* Does the parser know what is wrong only by the form, so that an edit elsewhere can be what was meant? */
+static bool is_searched(enum finding_code code)
+{
+        switch (code) {
+        case FINDING_YAML_SYNTAX:
+        case FINDING_YAML_ENCODING:
+        case FINDING_YAML_TYPE:
+        case FINDING_POLICY_NAME:
+        case FINDING_POLICY_P_KEY:
+        case FINDING_POLICY_OWNS:
+        case FINDING_POLICY_SELECTOR:
+        case FINDING_POLICY_HOSTLIST:
+        case FINDING_POLICY_GUID:
+                return true;
+        default:
+                return false;
+        }
+}
+
+/* The first error of the file, if the search is for errors like all of them. */
+static struct finding *find_error(const char *file, const struct findings *findings)
+{
+        struct finding *first = NULL;
+
+        for (size_t i = 0; i < findings->n; i++) {
+                struct finding *item = &findings->items[i];
+
+                if (item->severity != FINDING_ERROR || !item->where.file || strcmp(item->where.file, file) != 0)
+                        continue;
+                if (item->fix.text || item->where.line == 0 || !is_searched(item->code))
+                        return NULL;
+                first = first ?: item;
+        }
+        return first;
+}
+
+/* The edit as a correction: its place in lines and characters. */
+static int describe(const struct search *s, struct arena *a, struct finding_fix *ret)
+{
+        const struct edit *e = &s->edit;
+        struct finding_fix fix = { .line = 1, .column = 1, .length = (unsigned) e->removed };
+
+        for (size_t i = 0; i < e->at; i++)
+                if (s->bytes[i] == '\n') {
+                        fix.line++;
+                        fix.column = 1;
+                } else
+                        fix.column += (s->bytes[i] & 0xc0) != 0x80;
+        fix.text = arena_strndup(a, e->added, e->n_added);
+        *ret = fix;
+        return fix.text ? 0 : -ENOMEM;
+}
+
+int typing_error_find(const char *file, const char *bytes, size_t n, struct findings *findings)
+{
+        size_t mark = n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* the byte order mark */
+        struct search s = { .file = file, .bytes = bytes + mark, .n = n - mark };
+        struct finding *error = find_error(file, findings);
+        size_t at, to;
+        int r = 0;
+
+        if (!error)
+                return 0;
+        s.edited = malloc(s.n + 2);
+        if (!s.edited)
+                return -ENOMEM;
+        find_window(&s, error->where.line, &at, &to);
+        for (; at <= to && r == 0 && !is_over(&s); at++)
+                r = try_place(&s, at);
+        if (r == 0 && s.arena && !is_over(&s) && is_possible(&s, &s.edit))
+                r = describe(&s, findings->arena, &error->fix);
+        free(s.edited);
+        arena_free(s.arena);
+        return r;
+}
