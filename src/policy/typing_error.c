@@ -248,7 +248,7 @@ static size_t line_end(const struct search *s, size_t from)
         return from;
 }
 
-/* Nothing, or only a comment. */
+/* Nothing, or only a comment? */
 static bool is_empty_line(const struct search *s, size_t from)
 {
         while (from < s->n && s->bytes[from] == ' ')
@@ -270,6 +270,17 @@ static void find_window(struct search *s, unsigned line, size_t *ret_from, size_
                 from = line_before(s, from);
         while (from > 0 && is_empty_line(s, from));
         *ret_from = from - (from > 0);
+}
+
+/* The place behind this one. What a line has that is empty, or only a comment, but for its end, does not matter. */
+static size_t next_place(const struct search *s, size_t at)
+{
+        size_t end;
+
+        if (at >= s->n || s->bytes[at] != '\n' || !is_empty_line(s, at + 1))
+                return at + 1;
+        end = line_end(s, at + 1);
+        return end > at + 1 ? end - 1 : at + 1;
 }
 
 /* ---- the search --------------------------------------------------------------------------------------------------- */
@@ -341,7 +352,7 @@ int typing_error_find(const char *file, const char *bytes, size_t n, struct find
         if (!s.edited)
                 return -ENOMEM;
         find_window(&s, error->where.line, &at, &to);
-        for (; at <= to && r == 0 && !is_over(&s); at++)
+        for (; at <= to && r == 0 && !is_over(&s); at = next_place(&s, at))
                 r = try_place(&s, at);
         if (r == 0 && s.arena && !is_over(&s) && is_possible(&s, &s.edit))
                 r = describe(&s, findings->arena, &error->fix);

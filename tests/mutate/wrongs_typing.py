@@ -28,6 +28,7 @@ WRONGS = [
     Wrong("typing-not-the-line-before", TYPING, "        do\n                from = line_before(s, from);\n        while (from > 0 && is_empty_line(s, from));\n", ""),
     Wrong("typing-not-the-line-feed", TYPING, "*ret_from = from - (from > 0);", "*ret_from = from;"),
     Wrong("typing-empty-line-before", TYPING, "while (from > 0 && is_empty_line(s, from));", "while (false);"),
+    Wrong("typing-tries-comments", TYPING, "return end > at + 1 ? end - 1 : at + 1;", "return at + 1;"),
     Wrong("typing-also-memberships", TYPING, "case FINDING_POLICY_GUID:\n", "case FINDING_POLICY_GUID:\n        case FINDING_POLICY_MEMBERSHIP:\n"),
     Wrong("typing-also-ipoib", TYPING, "case FINDING_POLICY_GUID:\n", "case FINDING_POLICY_GUID:\n        case FINDING_POLICY_IPOIB:\n        case FINDING_VALUE_INVALID:\n"),
     Wrong("typing-beside-a-correction", TYPING, "if (item->fix.text || item->where.line == 0", "if (item->where.line == 0"),

@@ -166,6 +166,22 @@ START_TEST(taken_back)
 }
 END_TEST
 
+/* The lines in front of an error may be far away: comments between them cost nothing. */
+START_TEST(behind_comments)
+{
+        _cleanup_text_ struct text t = {};
+        unsigned n;
+
+        text_add(&t, "version: 1\npartitions:\n");
+        for (unsigned i = 0; i < 200; i++)
+                text_add(&t, "  # partition %u of many others, which begin below, for all hosts of all tenants, and so on\n\n", i);
+        text_add(&t, "  p\n    pkey: 0x0010\n    members: {}\n");
+        ck_assert(!t.failed);
+        ck_assert_ptr_nonnull(strstr(fixed(t.bytes, &n), "  p:\n"));
+        ck_assert_uint_eq(n, 1);
+}
+END_TEST
+
 START_TEST(right_file)
 {
         unsigned n;
@@ -482,6 +498,7 @@ static Suite *suite(void)
         tcase_add_loop_test(tc, certain, 0, ELEMENTS(examples));
         tcase_add_test(tc, others_stay);
         tcase_add_test(tc, taken_back);
+        tcase_add_test(tc, behind_comments);
         tcase_add_test(tc, right_file);
         tcase_add_test(tc, applying);
         tcase_add_test(tc, nothing_to_apply);
