@@ -7,6 +7,7 @@
 #include "host/sm_follow.h"
 #include "pkeyctl/commands.h"
 #include "session/bus_client.h"
+#include "session/held_output.h"
 #include "shell/file.h"
 
 struct apply_result {

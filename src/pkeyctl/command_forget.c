@@ -4,6 +4,7 @@
 
 #include "pkeyctl/commands.h"
 #include "pkeyctl/store_change.h"
+#include "session/held_output.h"
 #include "util/vector.h"
 
 /* A port for which a person vouches, or will. */

@@ -3,8 +3,7 @@
 
 #include "pkeyctl/commands.h"
 #include "session/bus_client.h"
-
-#define MAX_BASES 32 /* described in full; -v: all */
+#include "session/held_output.h"
 
 struct held_result {
         const struct held_list *list;  /* what would wait if all ports that were read answer */
@@ -12,79 +11,7 @@ struct held_result {
         struct daemon_status daemon;   /* which has seen more, such as a write that was not confirmed */
 };
 
-static const struct held *const *held_items(const struct held_list *list, size_t *ret_n)
-{
-        *ret_n = 0;
-        return list ? held_list_items(list, ret_n) : NULL;
-}
-
 /* --- JSON ------------------------------------------------------------------------------------------------------------ */
-
-json_t *json_named_port(struct doc *d, const struct held_words *words, struct knowledge_name name)
-{
-        static const char *const kinds[] = {
-                [KNOWLEDGE_ENDPORT] = "endport", [KNOWLEDGE_LEAF] = "switch-port", [KNOWLEDGE_PLACE] = "unknown-device",
-        };
-        struct held_port port;
-
-        if (held_port_find(words, name, &port) < 0) {
-                d->failed = true;
-                return NULL;
-        }
-        return json_pack("{s:o, s:o, s:o, s:i, s:s}", "node", doc_text(port.node), "node_guid", doc_guid(port.node_guid),
-                         "port_guid", port.port_guid.v ? doc_guid(port.port_guid) : json_null(), "port", name.number,
-                         "kind", kinds[name.kind]);
-}
-
-json_t *json_seconds(uint64_t seconds)
-{
-        return doc_time(seconds > INT64_MAX ? USEC_PER_SEC : seconds * USEC_PER_SEC); /* before 1970: see knowledge.h */
-}
-
-static json_t *waiting_object(struct doc *d, const struct held_words *words, const struct held_waiting *w)
-{
-        static const char *const levels[N_LEVELS] = { [LEVEL_NONE] = "none", [LEVEL_LIMITED] = "limited", [LEVEL_FULL] = "full" };
-        json_t *o = json_named_port(d, words, w->name);
-
-        doc_add(d, o, "{s:s, s:s, s:s, s:s}", "attribute", w->is_filter ? "PortInfo" : "P_KeyTable", "before", levels[w->from],
-                "after", levels[w->to], "rule", held_rule_to_string(w->rule));
-        return o;
-}
-
-static json_t *by_object(struct doc *d, const struct held_words *words, const struct held *h, const struct held_by *by)
-{
-        _cleanup_text_ struct text text = {}, way_out = {};
-        json_t *o = json_named_port(d, words, by->name);
-
-        held_add_reason(words, by, &text);
-        held_add_way_out(words, h, by->reason, &way_out);
-        d->failed |= text.failed || way_out.failed;
-        doc_add(d, o, "{s:s, s:o, s:o, s:o, s:o, s:o}", "reason", held_reason_to_string(by->reason), "since", json_seconds(by->since),
-                "last_read", json_seconds(by->read_at), "until", json_seconds(by->until), "text", doc_text(text.bytes),
-                "way_out", doc_text(way_out.bytes));
-        return o;
-}
-
-static json_t *base_object(struct doc *d, const struct held_words *words, const struct held *h)
-{
-        const char *name = held_partition(words, h->base);
-
-        return json_pack("{s:o, s:o, s:o, s:i, s:o, s:i}", "base", doc_base(h->base),
-                         "partitions", DOC_ARRAY(d, i, *name ? 1u : 0u, doc_text(name)),
-                         "waiting", DOC_ARRAY(d, i, held_n_kept(h->n_waiting), waiting_object(d, words, &h->waiting[i])),
-                         "n_waiting", (int) h->n_waiting,
-                         "held_by", DOC_ARRAY(d, i, held_n_kept(h->n_by), by_object(d, words, h, &h->by[i])),
-                         "n_held_by", (int) h->n_by);
-}
-
-json_t *json_held(struct doc *d, const struct held_list *list)
-{
-        const struct held_words words = output_held_words(d->ctx);
-        size_t n;
-        const struct held *const *items = held_items(list, &n);
-
-        return DOC_ARRAY(d, i, n, base_object(d, &words, items[i]));
-}
 
 static void json_show_held(struct doc *d, const void *result)
 {
@@ -98,56 +25,12 @@ static void json_show_held(struct doc *d, const void *result)
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */
 
-/* One way out for each reason. */
-static void add_ways_out(const struct held_words *words, const struct held *h, struct text *t)
-{
-        unsigned done = 0;
-
-        for (uint32_t i = 0; i < held_n_kept(h->n_by); i++) {
-                if (done & 1u << h->by[i].reason)
-                        continue;
-                done |= 1u << h->by[i].reason;
-                text_add(t, "   way out: ");
-                held_add_way_out(words, h, h->by[i].reason, t);
-                text_add(t, "\n");
-        }
-}
-
-static void add_base(const struct held_words *words, const struct held *h, struct text *t)
-{
-        held_add_headline(words, h, t);
-        text_add(t, "\n");
-        for (uint32_t i = 0; i < held_n_kept(h->n_by); i++) {
-                text_add(t, "   ");
-                held_add_reason(words, &h->by[i], t);
-                text_add(t, "\n");
-        }
-        if (h->n_by > HELD_MAX)
-                text_add(t, "   and %u more ports\n", h->n_by - HELD_MAX);
-        add_ways_out(words, h, t);
-}
-
-void text_held(struct context *ctx, const struct held_list *list)
-{
-        const struct held_words words = output_held_words(ctx);
-        _cleanup_text_ struct text t = {};
-        size_t n;
-        const struct held *const *items = held_items(list, &n);
-
-        for (size_t i = 0; i < n && (i < MAX_BASES || ctx->options->verbose); i++)
-                add_base(&words, items[i], &t);
-        if (n > MAX_BASES && !ctx->options->verbose)
-                text_add(&t, "%zu more bases are held; -v lists them\n", n - MAX_BASES);
-        if (t.n > 0 || t.failed)
-                fputs(output_taken(ctx, &t), stdout);
-}
-
 /* Is the base of this line of the daemon in the list? */
 static bool is_listed(const struct held_list *list, const char *line)
 {
         unsigned base;
         size_t n;
-        const struct held *const *items = held_items(list, &n);
+        const struct held *const *items = output_held_items(list, &n);
 
         for (size_t i = 0; i < n && sscanf(line, "base 0x%4x ", &base) == 1; i++)
                 if (items[i]->base == base)
@@ -198,6 +81,6 @@ int command_show_held(struct context *ctx)
         if (r < 0 && r != -ETIMEDOUT)
                 return r;
         result.has_daemon = r > 0;
-        (void) held_items(result.list, &n);
+        (void) output_held_items(result.list, &n);
         return output(ctx, &printer, exit_status_of(n > 0 || result.daemon.held_bases > 0, false), &result);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pkeyctl/commands.h"
+#include "session/held_output.h"
 
 static bool is_frozen(const struct context *ctx, uint32_t port)
 {

@@ -11,17 +11,6 @@
 #define DEFAULT_INTERVAL (10 * USEC_PER_SEC)
 #define STEP             (200 * USEC_PER_MSEC)
 
-void json_violations(struct doc *d, const void *result)
-{
-        const struct violations_result *r = result;
-
-        doc_add(d, d->root, "{s:o, s:o, s:I}", "since", doc_time(MAX(r->since, r->counted_since)), "counted_since",
-                doc_time(r->counted_since), "records", (json_int_t) r->n_all);
-        if (r->once)
-                doc_add(d, d->root, "{s:i, s:i}", "ports_polled", r->n_polled, "ports_silent", r->n_silent);
-        doc_add(d, d->root, "{s:o}", "violations", DOC_ARRAY(d, i, r->n_items, json_violation(d, &r->items[i])));
-}
-
 static void add_row(struct context *ctx, struct text_table *t, const struct seen_violation *v)
 {
         /* of a counter that was at its maximum when it was first read, neither time nor number is known */
@@ -71,39 +60,6 @@ static void text_violations(struct context *ctx, const void *result)
 static const struct printer printer = { text_violations, json_violations, QUIET };
 
 /* --- what pkeyd counted ---------------------------------------------------------------------------------------------- */
-
-static int read_items(struct context *ctx, sd_bus_message *m, struct violations_result *result)
-{
-        struct seen_violation *items;
-        uint32_t n_all, n = 0;
-        int r = sd_bus_message_read(m, "tu", &result->counted_since, &n_all);
-
-        if (r >= 0)
-                r = sd_bus_message_enter_container(m, 'a', "a{sv}");
-        if (r < 0)
-                return bus_client_complain(ctx, r);
-        items = arena_new_array(ctx->arena, struct seen_violation, n_all);
-        if (!items)
-                return -ENOMEM;
-        while (n < n_all && sd_bus_message_at_end(m, 0) == 0) {
-                r = bus_client_read_violation(ctx, m, &items[n]);
-                if (r < 0)
-                        return r;
-                n++;
-        }
-        result->items = items;
-        result->n_items = n;
-        result->n_all = n_all;
-        return 0;
-}
-
-int violations_request(struct context *ctx, struct violations_result *result)
-{
-        _cleanup_message_ sd_bus_message *reply = NULL;
-
-        return bus_client_call(ctx, "Violations", 0, &reply, "ts", result->since, result->node ?: "") ?:
-               read_items(ctx, reply, result);
-}
 
 int command_violations(struct context *ctx)
 {

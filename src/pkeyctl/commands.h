@@ -4,7 +4,7 @@
 /* The commands, each of which returns an exit status or a negative errno; and what one of them has for others. pkeyctl.c has
  * their table, with what is provided to each before it runs. */
 
-#include "reach/matrix.h"
+#include "reach/reach.h"
 #include "session/bus_client.h"
 #include "session/output.h"
 #include "session/session.h"
@@ -97,14 +97,6 @@ void plan_propose(struct context *ctx, const struct plan_result *r);
 json_t *json_differences(struct doc *d, const struct verification *v);
 void text_kernel(struct context *ctx, const struct verification *v);
 
-/* Held bases, each with what waits for what, why, and the way out. NULL: none. */
-json_t *json_held(struct doc *d, const struct held_list *held);
-void text_held(struct context *ctx, const struct held_list *held);
-/* A port as the knowledge names it: of a device that was never discovered, the switch port that leads to it. */
-json_t *json_named_port(struct doc *d, const struct held_words *words, struct knowledge_name name);
-/* A time of the knowledge, in seconds. */
-json_t *json_seconds(uint64_t seconds);
-
 /* Does pkeyd, if it runs on this host, write to another fabric than this run of pkeyctl? */
 bool apply_is_elsewhere(const struct context *ctx);
 /* While tables are written, a signal ends the run in order; before that, at once. */
@@ -119,51 +111,3 @@ int confirm_name_origin(struct context *ctx, struct origin *ret);
 /* After an apply with --confirm: waits until the generation is confirmed, or undoes it. Returns an exit status or a negative
  * errno. */
 int confirm_wait(struct context *ctx, uint64_t generation, int status);
-
-/* Who can talk to whom, by the tables that were read: the groups of the policy that have endports in this fabric, and the other
- * endports, put together by their memberships. */
-struct matrix {
-        const char **names;         /* of the sets: of a group, or a hostlist */
-        struct reach_set *sets;     /* at most MATRIX_MAX_SETS; the rest is left out */
-        uint32_t n, n_groups;       /* groups come first */
-        const struct reach_cell *cells;
-        const struct reach_table *tables;
-};
-#define MATRIX_MAX_SETS 1000
-
-static inline const struct reach_cell *matrix_cell(const struct matrix *m, uint32_t x, uint32_t y)
-{
-        return &m->cells[(size_t) x * m->n + y];
-}
-
-/* In the context's arena. Returns 0 or -ENOMEM. */
-int matrix_make(struct context *ctx, struct matrix *ret);
-
-/* Counts of every base, indexed by it. */
-struct partitions {
-        struct member_count *by_policy, *in_hardware;
-        uint32_t n_unread; /* endports whose tables are not counted */
-};
-
-/* In the context's arena. Returns 0 or -ENOMEM. */
-int partitions_count(struct context *ctx, struct partitions *ret);
-/* The first base from this one upwards that the policy or a table has; 0: there is none. */
-uint16_t partitions_next(const struct context *ctx, const struct partitions *p, uint32_t base);
-/* Its name, and how many endports have which membership by the policy and in the tables. */
-json_t *json_partition(struct doc *d, const struct partitions *p, uint16_t base);
-
-struct violations_result {
-        const struct seen_violation *items; /* the latest first */
-        uint32_t n_items;
-        uint64_t n_all;              /* that there are; the daemon gives a bounded number */
-        const char *node;            /* only of this one; NULL: of all */
-        usec_t since;                /* of --since, CLOCK_REALTIME; 0: all */
-        usec_t counted_since;        /* 0: nothing is counted */
-        bool once;                   /* this program read the counters, twice */
-        uint32_t n_polled, n_silent; /* ports, of once */
-        usec_t interval;             /* between the two readings */
-};
-
-/* What the daemon counted, of `node` and after `since` of *result, into the rest of it. Returns as bus_client_call(). */
-int violations_request(struct context *ctx, struct violations_result *result);
-void json_violations(struct doc *d, const void *result);

@@ -12,6 +12,9 @@
  */
 
 #include "pkeyctl/commands.h"
+#include "session/group_matrix.h"
+#include "session/held_output.h"
+#include "session/partitions.h"
 
 /* The daemon's part of a report. */
 enum report_daemon {

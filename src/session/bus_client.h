@@ -50,6 +50,19 @@ struct seen_violation {
         uint64_t port_guid, lid, port, p_key, count, total, n_ports, first, last, names_sender, saturated;
 };
 
+/* What `pkeyctl violations` shows. */
+struct violations_result {
+        const struct seen_violation *items; /* the latest first */
+        uint32_t n_items;
+        uint64_t n_all;              /* that there are; the daemon gives a bounded number */
+        const char *node;            /* only of this one; NULL: of all */
+        usec_t since;                /* of --since, CLOCK_REALTIME; 0: all */
+        usec_t counted_since;        /* 0: nothing is counted */
+        bool once;                   /* this program read the counters, twice */
+        uint32_t n_polled, n_silent; /* ports, of once */
+        usec_t interval;             /* between the two readings */
+};
+
 /* Is the daemon in this state ("right", "failed", ...)? */
 bool daemon_is(const struct daemon_status *s, const char *state);
 
@@ -71,6 +84,8 @@ const char *bus_next_line(const char **rest, int *length);
 json_t *json_daemon_status(struct doc *d, const struct daemon_status *status, uint64_t which);
 /* Only reports have a kind and a count of their own. */
 json_t *json_violation(struct doc *d, const struct seen_violation *v);
+/* Adds a struct violations_result to the JSON of a command. */
+void json_violations(struct doc *d, const void *result);
 
 /* Functions return 0, -EBADMSG (findings say why) or -ENOMEM; strings live in the context's arena. */
 
@@ -87,6 +102,8 @@ int bus_client_complain(struct context *ctx, int r);
 /* Reads a{sv}. *ret_seen has bit i for each field i of daemon_status_fields that was there. */
 int bus_client_read_status(struct context *ctx, sd_bus_message *m, struct daemon_status *ret, uint64_t *ret_seen);
 int bus_client_read_violation(struct context *ctx, sd_bus_message *m, struct seen_violation *ret);
+/* What the daemon counted, of `node` and after `since` of *result, into the rest of it. Returns as bus_client_call(). */
+int violations_request(struct context *ctx, struct violations_result *result);
 /* Adds the daemon's findings to those of the context. */
 int bus_client_read_findings(struct context *ctx, sd_bus_message *m);
 

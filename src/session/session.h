@@ -11,6 +11,7 @@
  *                       far as the command needs it, plan and apply. The fabric's part of the context is filled from the results
  *     bus_client        the daemon's answers over D-Bus
  *     output, doc, text_table, progress     the result as text or as one JSON object
+ *     held_output, partitions, group_matrix  results that several commands show: what waits, how many members, who can talk to whom
  *
  * Invariants: a sweep sends no SubnSet unless its goal is to apply and the plan was confirmed. Every error that a function meets is
  * a finding in the context before the function returns -EBADMSG. Nothing is printed before the result is complete, except progress.

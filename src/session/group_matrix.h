@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Who can talk to whom, by the tables that were read: the groups of the policy that have endports in this fabric, and the other
+ * endports, put together by their memberships. */
+
+#include "reach/matrix.h"
+#include "session/output.h"
+#include "session/session.h"
+
+struct matrix {
+        const char **names;         /* of the sets: of a group, or a hostlist */
+        struct reach_set *sets;     /* at most MATRIX_MAX_SETS; the rest is left out */
+        uint32_t n, n_groups;       /* groups come first */
+        const struct reach_cell *cells;
+        const struct reach_table *tables;
+};
+#define MATRIX_MAX_SETS 1000
+
+static inline const struct reach_cell *matrix_cell(const struct matrix *m, uint32_t x, uint32_t y)
+{
+        return &m->cells[(size_t) x * m->n + y];
+}
+
+/* In the context's arena. Returns 0 or -ENOMEM. */
+int matrix_make(struct context *ctx, struct matrix *ret);
