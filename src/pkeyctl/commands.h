@@ -15,7 +15,7 @@ typedef int command_t(struct context *ctx);
 command_t command_check, command_check_fix, command_plan, command_apply, command_verify, command_verify_local;
 command_t command_show_ports, command_show_matrix, command_show_partitions, command_show_port, command_show_held;
 command_t command_show_vouches, command_forget, command_import, command_export, command_env, command_explain, command_doctor;
-command_t command_report, command_confirm, command_undo;
+command_t command_confirm, command_undo;
 command_t command_pins, command_pin_accept, command_pin_drop, command_replace;
 command_t command_status, command_reload, command_watch, command_violations, command_violations_once;
 command_t command_history, command_history_show, command_history_diff, command_history_policy;

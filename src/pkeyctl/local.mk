@@ -1,6 +1,6 @@
-# pkeyctl/: the tool, with session/
+# pkeyctl/: the commands, with session/
 bin_PROGRAMS += pkeyctl
-pkeyctl_SOURCES = \
+pkeyctl_SOURCES += \
 	src/pkeyctl/command_apply.c \
 	src/pkeyctl/command_check.c \
 	src/pkeyctl/command_confirm.c \
@@ -18,7 +18,6 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/command_pins.c \
 	src/pkeyctl/command_plan.c \
 	src/pkeyctl/command_replace.c \
-	src/pkeyctl/command_report.c \
 	src/pkeyctl/command_show.c \
 	src/pkeyctl/command_verify.c \
 	src/pkeyctl/command_violations.c \
@@ -32,9 +31,6 @@ pkeyctl_SOURCES = \
 	src/pkeyctl/plan_reach.c \
 	src/pkeyctl/policy_edit.c \
 	src/pkeyctl/policy_edit.h \
-	src/pkeyctl/report.h \
-	src/pkeyctl/report_json.c \
-	src/pkeyctl/report_page.c \
 	src/pkeyctl/store_change.c \
 	src/pkeyctl/store_change.h \
 	src/session/bus_client.c \
@@ -65,14 +61,3 @@ pkeyctl_SOURCES = \
 	src/session/text_table.c \
 	src/session/text_table.h
 pkeyctl_LDADD = libpkeyd-shell.la $(SMARTCOLS_LIBS)
-
-# report/report.html as numbers, so that pkeyctl needs no file at run time.
-nodist_pkeyctl_SOURCES = src/pkeyctl/report_html.c
-src/pkeyctl/report_html.c: $(top_srcdir)/report/report.html
-	$(AM_V_at)$(MKDIR_P) src/pkeyctl
-	$(AM_V_GEN)od -A n -v -t u1 $(top_srcdir)/report/report.html >$@.od && \
-		{ echo '#include "pkeyctl/report.h"' && echo 'const char report_html[] = {' && \
-		sed 's/\([0-9][0-9]*\)/\1,/g' $@.od && echo '};' && echo 'const size_t report_html_size = sizeof(report_html);'; } >$@.new && \
-		rm $@.od && mv $@.new $@
-EXTRA_DIST += report/report.html
-CLEANFILES += src/pkeyctl/report_html.c src/pkeyctl/report_html.c.od src/pkeyctl/report_html.c.new

@@ -5,6 +5,7 @@
 #include "config.h"
 #include "pkeyctl/commands.h"
 #include "pkeyctl/completion.h"
+#include "report/report.h"
 #include "session/output.h"
 #include "shell/file.h"
 #include "util/nearest.h"

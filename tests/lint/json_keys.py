@@ -6,11 +6,12 @@ import re
 from lint import files, finish, problem, read
 
 MANUAL, FIELDS = "man/pkeyctl-json.5", "src/session/bus_client.c"
+FOLDERS = ("src/pkeyctl/", "src/report/", "src/session/")
 WORD = r"[a-z][a-z0-9_-]*"
 
 # what builds JSON has a document to build it in, or returns a value
 BUILDER = r"^(?:static )?(?:\w[^\n;]*\bstruct doc \*d\b|json_t \*)[^;{]*\n\{\n(.*?)^\}"
-used = {word: path for path in files("src/pkeyctl/", "src/session/", suffix=(".c",))
+used = {word: path for path in files(*FOLDERS, suffix=(".c",))
         for body in re.findall(BUILDER, read(path), re.M | re.S) for word in re.findall(r'"(%s)"' % WORD, body)}
 used.update({key: FIELDS for key in re.findall(r'FIELD\(\w+, "\w+", "(%s)"' % WORD, read(FIELDS))})
 
@@ -23,5 +24,5 @@ for word, path in sorted(used.items()):
 for key in sorted(keys - set(used)):
     problem(MANUAL, "pkeyctl writes no key '%s'" % key)
 if len(used) < 100:
-    problem("tests/lint/json_keys.py", "finds only %d keys and values in src/pkeyctl and src/session" % len(used))
+    problem("tests/lint/json_keys.py", "finds only %d keys and values in %s" % (len(used), ", ".join(FOLDERS)))
 finish("%d keys" % len(keys))

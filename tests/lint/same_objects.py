@@ -11,6 +11,7 @@ from lint import BUILD, files, finish, problem, program, sized_symbols, skip, sy
 DAEMON, SIMULATION = "pkeyd", "tests/fabsim/simulate"
 FUNCTION = "tT"
 CONTROL = ("src/control/", "src/events/", "src/generation/", "src/host/", "src/records/")
+OTHERS = ("src/shell/", "src/pkeyd/", "src/session/", "src/report/", "src/pkeyctl/")  # not in the core
 
 
 def built_object(source):
@@ -22,7 +23,7 @@ def built_object(source):
 
 def core_objects():
     for source in files("src/", suffix=(".c",)):
-        if not source.startswith(("src/shell/", "src/pkeyd/", "src/session/", "src/pkeyctl/")):
+        if not source.startswith(OTHERS):
             built = built_object(source)
             if not built:
                 skip("%s is not built" % source)

@@ -2,19 +2,29 @@
 #pragma once
 
 /*
- * `pkeyctl report`: the fabric on one page.
+ * report/: `pkeyctl report`, the fabric on one page for a web browser.
  *
  *     command_report   collects what is known: of the fabric, the store and the daemon
  *     report_json      as JSON, folded: its size grows with the names of the hosts, and with what differs between them
- *     report_page      the JSON in a page (report/report.html) that shows it
+ *     report_page      the JSON in a page (report/report.html beside src/) that shows it
  *
- * C knows no HTML, and the page knows only the JSON.
+ * The page has what other commands show one by one: it is kept, or sent to someone who has no access to the fabric. So it needs
+ * nothing but itself, and what could not be read is shown as not known, never as right. Nothing is written except the page.
+ *
+ * C knows no HTML, and the page knows only the JSON. This folder does not know the other commands: what it has in common with them
+ * is in session/.
  */
 
-#include "pkeyctl/commands.h"
+#include "reach/matrix.h"
+#include "session/bus_client.h"
 #include "session/group_matrix.h"
 #include "session/held_output.h"
 #include "session/partitions.h"
+#include "session/session.h"
+#include "verify/verify.h"
+
+/* The command: returns an exit status or a negative errno. */
+int command_report(struct context *ctx);
 
 /* The daemon's part of a report. */
 enum report_daemon {

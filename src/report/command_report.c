@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "pkeyctl/report.h"
 #include "reconcile.h"
+#include "report/report.h"
 #include "shell/file.h"
 #include "util/vector.h"
 #include "verify/explain.h"

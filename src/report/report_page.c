@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/report.h"
+#include "report/report.h"
 
 #include <assert.h>
 #include <errno.h>
