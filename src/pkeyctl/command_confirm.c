@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "pkeyctl/commands.h"
-#include "pkeyctl/store_change.h"
 #include "session/bus_client.h"
+#include "store_commands/store_change.h"
 
 #define POLL_MSEC 1000 /* how often the store is read while a change waits */
 

@@ -4,6 +4,7 @@
 
 #include "pins/claims.h"
 #include "pkeyctl/commands.h"
+#include "store_commands/store_commands.h"
 #include "verify/explain.h"
 
 #define MAX_PAIRS  UINT64_C(4000000) /* a few seconds */

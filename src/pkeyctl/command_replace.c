@@ -5,9 +5,10 @@
 #include "pins/pins.h"
 #include "pkeyctl/commands.h"
 #include "pkeyctl/policy_edit.h"
-#include "pkeyctl/store_change.h"
 #include "policy/policy_guids.h"
 #include "shell/file.h"
+#include "store_commands/store_change.h"
+#include "store_commands/store_commands.h"
 #include "util/vector.h"
 
 /* An adapter or a switch that took the place of another one. */

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The commands, each of which returns an exit status or a negative errno; and what one of them has for others. pkeyctl.c has
- * their table, with what is provided to each before it runs. */
+/*
+ * pkeyctl/: the commands of pkeyctl, without those of report/ and store_commands/; and what one of them has for others.
+ *
+ * pkeyctl.c has the table of all commands, with what is provided to each before it runs. The table is what --help, completion and
+ * the errors about options are made of, so a command needs nothing besides its row.
+ *
+ * This folder does not know how tables are read or written: session/ does that.
+ */
 
 #include "reach/reach.h"
 #include "session/bus_client.h"
@@ -11,16 +17,11 @@
 #include "verify/changes.h"
 #include "verify/verify.h"
 
-typedef int command_t(struct context *ctx);
 command_t command_check, command_check_fix, command_plan, command_apply, command_verify, command_verify_local;
-command_t command_show_ports, command_show_matrix, command_show_partitions, command_show_port, command_show_held;
-command_t command_show_vouches, command_forget, command_import, command_export, command_env, command_explain, command_doctor;
+command_t command_show_ports, command_show_matrix, command_show_partitions, command_show_port;
+command_t command_import, command_export, command_env, command_explain, command_doctor, command_replace;
 command_t command_confirm, command_undo;
-command_t command_pins, command_pin_accept, command_pin_drop, command_replace;
 command_t command_status, command_reload, command_watch, command_violations, command_violations_once;
-command_t command_history, command_history_show, command_history_diff, command_history_policy;
-
-#define MAX_FORGET 64 /* arguments */
 
 /* What the arguments of a command are, for completion. */
 enum argument {
@@ -47,30 +48,8 @@ struct command {
         enum argument argument;  /* what its arguments are */
 };
 
-/* The tables that these commands read (session.h). */
+/* The tables that `explain` reads (session.h). */
 int explain_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
-int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
-
-/* "0x" and up to 16 hex digits. */
-bool guid_argument(const char *text, struct guid *ret);
-/* The node with this GUID, or with this GUID of a port; SUBNET_NONE: there is none. */
-uint32_t find_node_of(const struct subnet *s, struct guid guid);
-
-/* Since which generation a port has been what it is now in a partition. */
-struct since {
-        uint64_t generation; /* 0: not known */
-        bool or_earlier;     /* the generations before it are not stored, or are too many */
-};
-
-struct explain_since {
-        uint64_t in_force;   /* the newest generation; 0: none is stored */
-        bool is_in_force;    /* its policy is the one at hand */
-        struct since *items; /* n_ports for each partition; NULL: not known */
-        uint32_t n_ports;
-};
-
-/* For n endports, from the stored generations and the present fabric; nothing without a store. Returns 0 or -ENOMEM. */
-int explain_find_since(struct context *ctx, const uint32_t *ports, uint32_t n, struct explain_since *ret);
 
 /* A plan (ctx->plan) as a person reads it. */
 struct plan_result {

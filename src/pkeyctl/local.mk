@@ -9,13 +9,9 @@ pkeyctl_SOURCES += \
 	src/pkeyctl/command_env.c \
 	src/pkeyctl/command_explain.c \
 	src/pkeyctl/command_export.c \
-	src/pkeyctl/command_forget.c \
-	src/pkeyctl/command_held.c \
-	src/pkeyctl/command_history.c \
 	src/pkeyctl/command_import.c \
 	src/pkeyctl/command_local.c \
 	src/pkeyctl/command_matrix.c \
-	src/pkeyctl/command_pins.c \
 	src/pkeyctl/command_plan.c \
 	src/pkeyctl/command_replace.c \
 	src/pkeyctl/command_show.c \
@@ -26,13 +22,10 @@ pkeyctl_SOURCES += \
 	src/pkeyctl/completion.h \
 	src/pkeyctl/completion_names.c \
 	src/pkeyctl/completion_names.h \
-	src/pkeyctl/explain_since.c \
 	src/pkeyctl/pkeyctl.c \
 	src/pkeyctl/plan_reach.c \
 	src/pkeyctl/policy_edit.c \
 	src/pkeyctl/policy_edit.h \
-	src/pkeyctl/store_change.c \
-	src/pkeyctl/store_change.h \
 	src/session/bus_client.c \
 	src/session/bus_client.h \
 	src/session/context.h \

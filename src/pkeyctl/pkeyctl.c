@@ -8,6 +8,7 @@
 #include "report/report.h"
 #include "session/output.h"
 #include "shell/file.h"
+#include "store_commands/store_commands.h"
 #include "util/nearest.h"
 
 static const struct command commands[] = {

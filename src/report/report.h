@@ -23,8 +23,7 @@
 #include "session/session.h"
 #include "verify/verify.h"
 
-/* The command: returns an exit status or a negative errno. */
-int command_report(struct context *ctx);
+command_t command_report;
 
 /* The daemon's part of a report. */
 enum report_daemon {

@@ -68,3 +68,6 @@ struct context {
         enum exit_status status;       /* of the result that is shown */
         int output_r;                  /* the first error of output; 0: none */
 };
+
+/* A command. Returns an exit status or a negative errno. */
+typedef int command_t(struct context *ctx);

@@ -37,8 +37,8 @@ FLOW["metrics"] = FLOW["violations"] | {"violations", "notices"}
 CORE = set(FLOW)
 FLOW["shell"] = CORE
 FLOW["pkeyd"] = FLOW["session"] = CORE | {"shell"}
-FLOW["report"] = FLOW["session"] | {"session"}
-FLOW["pkeyctl"] = FLOW["report"] | {"report"}
+FLOW["report"] = FLOW["store_commands"] = FLOW["session"] | {"session"}
+FLOW["pkeyctl"] = FLOW["report"] | {"report", "store_commands"}
 
 # The public headers of control/: events, actions, status, and the data in them. The others are internal.
 CONTROL_INTERFACE = {"control/" + name for name in ("action.h", "backoff.h", "control.h", "snapshot.h")}

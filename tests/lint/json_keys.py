@@ -6,7 +6,7 @@ import re
 from lint import files, finish, problem, read
 
 MANUAL, FIELDS = "man/pkeyctl-json.5", "src/session/bus_client.c"
-FOLDERS = ("src/pkeyctl/", "src/report/", "src/session/")
+FOLDERS = ("src/pkeyctl/", "src/report/", "src/session/", "src/store_commands/")
 WORD = r"[a-z][a-z0-9_-]*"
 
 # what builds JSON has a document to build it in, or returns a value

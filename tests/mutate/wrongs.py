@@ -1597,8 +1597,8 @@ GENERATIONS = "src/records/generation_records.c"
 LAYOUT_RECORDS = "src/records/layout_records.c"
 LAYOUT = "src/subnet/layout.c"
 TEXT_DIFF = "src/shell/text_diff.c"
-HISTORY = "src/pkeyctl/command_history.c"
-SINCE = "src/pkeyctl/explain_since.c"
+HISTORY = "src/store_commands/command_history.c"
+SINCE = "src/store_commands/explain_since.c"
 
 WRONGS += [
     # what is kept of each generation

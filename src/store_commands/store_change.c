@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "pkeyctl/store_change.h"
+#include "store_commands/store_change.h"
 
 #include <errno.h>
 #include <pwd.h>

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "pins/claims.h"
-#include "pkeyctl/commands.h"
-#include "pkeyctl/store_change.h"
+#include "store_commands/store_change.h"
+#include "store_commands/store_commands.h"
 #include "util/vector.h"
 
 /* --- pins ------------------------------------------------------------------------------------------------------------ */

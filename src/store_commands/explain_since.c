@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "pkeyctl/commands.h"
+#include "store_commands/store_commands.h"
 
 #define MAX_GENERATIONS 50 /* that are resolved: each as long as the policy at hand */
 

@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "pkeyctl/commands.h"
-#include "pkeyctl/store_change.h"
 #include "session/held_output.h"
+#include "store_commands/store_change.h"
+#include "store_commands/store_commands.h"
 #include "util/vector.h"
 
 /* A port for which a person vouches, or will. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 
-#include "pkeyctl/commands.h"
 #include "session/bus_client.h"
 #include "session/held_output.h"
+#include "store_commands/store_commands.h"
 
 struct held_result {
         const struct held_list *list;  /* what would wait if all ports that were read answer */

@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "pkeyctl/commands.h"
 #include "shell/file.h"
 #include "shell/text_diff.h"
+#include "store_commands/store_commands.h"
 #include "util/scan.h"
 #include "util/vector.h"
 #include "util/yaml_source.h"

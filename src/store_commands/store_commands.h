@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * store_commands/: the commands that show or change what pkeyd has stored.
+ *
+ *     command_history   the policies that came into force, and what each of them changed
+ *     command_pins      names bound to nodes: who has them, who claims them; accept and drop
+ *     command_forget    vouches for ports that do not answer
+ *     command_held      what waits because of what is known, and of what is not
+ *     explain_since     since when a membership has been what it is, from the stored generations
+ *     store_change      changes what is stored
+ *
+ * Reading takes no lock. A change is made under the lock, to what is stored then: pkeyd or another command may have stored
+ * something while a person was thinking. It is committed as one transaction or not at all, and a running pkeyd finds it when it
+ * locks the store. What cannot be read of a damaged store is shown as damaged; nothing is guessed.
+ *
+ * This folder writes no tables, and it does not know the other commands, what the records look like (records/), and where they are
+ * (shell/state.h).
+ */
+
+#include "session/output.h"
+#include "session/session.h"
+
+command_t command_history, command_history_show, command_history_diff, command_history_policy;
+command_t command_pins, command_pin_accept, command_pin_drop;
+command_t command_forget, command_show_vouches, command_show_held;
+
+#define MAX_FORGET 64 /* arguments */
+
+/* The tables that `forget` reads (session.h). */
+int forget_choose(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
+
+/* "0x" and up to 16 hex digits. */
+bool guid_argument(const char *text, struct guid *ret);
+/* The node with this GUID, or with this GUID of a port; SUBNET_NONE: there is none. */
+uint32_t find_node_of(const struct subnet *s, struct guid guid);
+
+/* Since which generation a port has been what it is now in a partition. */
+struct since {
+        uint64_t generation; /* 0: not known */
+        bool or_earlier;     /* the generations before it are not stored, or are too many */
+};
+
+struct explain_since {
+        uint64_t in_force;   /* the newest generation; 0: none is stored */
+        bool is_in_force;    /* its policy is the one at hand */
+        struct since *items; /* n_ports for each partition; NULL: not known */
+        uint32_t n_ports;
+};
+
+/* For n endports, from the stored generations and the present fabric; nothing without a store. Returns 0 or -ENOMEM. */
+int explain_find_since(struct context *ctx, const uint32_t *ports, uint32_t n, struct explain_since *ret);
