@@ -5,10 +5,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-DEFINE_WORDS(reload_outcome_to_string, enum reload_outcome, "",
-             [RELOAD_CARRIED_OUT] = "carried-out", [RELOAD_UNCHANGED] = "unchanged", [RELOAD_PARTIAL] = "partial",
-             [RELOAD_WAITS] = "waits", [RELOAD_REFUSED] = "refused")
-
 void control_do(struct control *c, const struct control_action *action)
 {
         assert(c->n_actions < MAX_ACTIONS);

@@ -28,6 +28,7 @@
 #include "discovery/discovery.h"
 #include "gate/gate.h"
 #include "host/sm_follow.h"
+#include "host/verbs_check.h"
 #include "watch/watch.h"
 
 #define MAX_ACTIONS  32 /* caused by one event; log entries wait in the log */

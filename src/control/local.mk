@@ -1,6 +1,5 @@
 # control/
 libpkeyd_core_la_SOURCES += \
-	src/control/action.h \
 	src/control/backoff.h \
 	src/control/confirm.c \
 	src/control/confirm.h \
@@ -18,8 +17,6 @@ libpkeyd_core_la_SOURCES += \
 	src/control/reload.h \
 	src/control/schedule.c \
 	src/control/schedule.h \
-	src/control/snapshot.c \
-	src/control/snapshot.h \
 	src/control/sweep.c \
 	src/control/sweep_decide.c \
 	src/control/sweep_steps.c \

@@ -32,8 +32,9 @@
  * The writer does not know where files are, or what follows in the sweep that it is part of.
  */
 
-#include "control/control.h"
+#include "actions/actions.h"
 #include "opensm/opensm_conf.h"
+#include "reconcile.h"
 
 struct opensm_writer;
 

@@ -30,7 +30,8 @@ FLOW["verify"] = FLOW["apply"] | {"apply"}
 FLOW["doctor"] = FLOW["watch"] = FLOW["verify"] | {"verify"}
 FLOW["events"] = FLOW["watch"] | {"watch", "generation"}
 FLOW["host"] = FLOW["events"] | {"events"}
-FLOW["control"] = FLOW["host"] | {"host", "records", "discovery", "gate", "opensm", "reach", "", "store"}
+FLOW["actions"] = FLOW["host"] | {"host", "records", "store"}
+FLOW["control"] = FLOW["actions"] | {"actions", "discovery", "gate", "opensm", "reach", ""}
 FLOW["notices"] = FLOW["subnet"] | {"subnet"}
 FLOW["violations"] = FLOW["policy"] | {"policy"}
 FLOW["metrics"] = FLOW["violations"] | {"violations", "notices"}
@@ -40,8 +41,8 @@ FLOW["pkeyd"] = FLOW["session"] = CORE | {"shell"}
 FLOW["report"] = FLOW["store_commands"] = FLOW["session"] | {"session"}
 FLOW["pkeyctl"] = FLOW["report"] | {"report", "store_commands"}
 
-# The public headers of control/: events, actions, status, and the data in them. The others are internal.
-CONTROL_INTERFACE = {"control/" + name for name in ("action.h", "backoff.h", "control.h", "snapshot.h")}
+# The public headers of control/. The others are internal.
+CONTROL_INTERFACE = {"control/" + name for name in ("backoff.h", "control.h")}
 
 # pkeyd/: the units that may handle more than one source of events; and those that use a source of the shell.
 ALL_SOURCES = {"daemon", "pkeyd"}

@@ -374,7 +374,7 @@ EVENT_TEXT = "src/events/event_text.c"
 VERBS = "src/host/verbs_check.c"
 CONTROL_INTERNAL = "src/control/control_internal.c"
 GENERATION = "src/generation/generation.c"
-CONTROL_SNAPSHOT = "src/control/snapshot.c"
+CONTROL_SNAPSHOT = "src/actions/snapshot.c"
 CONTROL_LOG = "src/events/log.c"
 QUERY = "src/host/port_query.c"
 

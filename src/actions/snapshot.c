@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "control/snapshot.h"
+#include "actions/snapshot.h"
 
 #include <assert.h>
 #include <errno.h>
