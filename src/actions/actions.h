@@ -10,7 +10,7 @@
  *
  * An action is data: a shell can carry it out on an event loop, blocking, or in virtual time, and a test can read it. Each action
  * that takes time is answered by one event, with its result or its error, so a shell has nothing to decide. A part of control that
- * gives actions of its own (the opensm_writer) knows no more of control than this folder.
+ * gives actions of its own (opensm_writer/) knows no more of control than this folder.
  *
  * This folder does not know when an event leads to an action, and how an action is carried out.
  */

@@ -108,7 +108,7 @@ enum control_state {
         CONTROL_READING_CONF,   /* opensm.conf */
         CONTROL_STORING,        /* the writes that the next phase of an apply may send */
         CONTROL_APPLYING,
-        CONTROL_WRITING_OPENSM, /* see opensm_writer.h */
+        CONTROL_WRITING_OPENSM, /* see opensm_writer/opensm_writer.h */
         CONTROL_MIRRORING,
         CONTROL_STORING_END,    /* what the sweep found out */
         CONTROL_LOCKING_FACTS,  /* between two sweeps: see confirm.h */

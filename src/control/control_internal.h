@@ -23,12 +23,12 @@
 #include "control/control.h"
 #include "control/freezer.h"
 #include "control/identity.h"
-#include "control/opensm_writer.h"
 #include "control/schedule.h"
 #include "discovery/discovery.h"
 #include "gate/gate.h"
 #include "host/sm_follow.h"
 #include "host/verbs_check.h"
+#include "opensm_writer/opensm_writer.h"
 #include "watch/watch.h"
 
 #define MAX_ACTIONS  32 /* caused by one event; log entries wait in the log */

@@ -11,8 +11,6 @@ libpkeyd_core_la_SOURCES += \
 	src/control/freezer.h \
 	src/control/identity.c \
 	src/control/identity.h \
-	src/control/opensm_writer.c \
-	src/control/opensm_writer.h \
 	src/control/reload.c \
 	src/control/reload.h \
 	src/control/schedule.c \

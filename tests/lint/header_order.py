@@ -31,7 +31,8 @@ FLOW["doctor"] = FLOW["watch"] = FLOW["verify"] | {"verify"}
 FLOW["events"] = FLOW["watch"] | {"watch", "generation"}
 FLOW["host"] = FLOW["events"] | {"events"}
 FLOW["actions"] = FLOW["host"] | {"host", "records", "store"}
-FLOW["control"] = FLOW["actions"] | {"actions", "discovery", "gate", "opensm", "reach", ""}
+FLOW["opensm_writer"] = FLOW["actions"] | {"actions", "opensm", ""}
+FLOW["control"] = FLOW["opensm_writer"] | {"opensm_writer", "discovery", "gate", "reach"}
 FLOW["notices"] = FLOW["subnet"] | {"subnet"}
 FLOW["violations"] = FLOW["policy"] | {"policy"}
 FLOW["metrics"] = FLOW["violations"] | {"violations", "notices"}

@@ -1,4 +1,4 @@
-# unit tests of src/control and src/actions
+# unit tests of src/control, src/actions and src/opensm_writer
 check_PROGRAMS += check_sm_follow
 TESTS += check_sm_follow
 check_sm_follow_SOURCES = tests/unit/check_sm_follow.c

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * OpenSM's partition file, written by pkeyd.
+ * opensm_writer/: OpenSM's partition file, written by pkeyd.
  *
  * writer: opensm  Each phase (opensm/phases.h) is a complete file, which replaces the one before at once. OpenSM is signalled to
  *                 read it, and the tables are read until they match the phase; then the next phase begins. No SubnSet is sent. A
@@ -29,7 +29,7 @@
  *                        |                              '------------ next phase ---------------|------- reached ----+
  *                        '--> end (nothing to write)                                            '- not yet: probing -'
  *
- * The writer does not know where files are, or what follows in the sweep that it is part of.
+ * This folder does not know where files are, or what follows in the sweep that it is part of.
  */
 
 #include "actions/actions.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "control/opensm_writer.h"
+#include "opensm_writer/opensm_writer.h"
 
 #include <assert.h>
 #include <errno.h>

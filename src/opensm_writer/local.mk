@@ -1,0 +1,4 @@
+# opensm_writer/: OpenSM's partition file, written by pkeyd
+libpkeyd_core_la_SOURCES += \
+	src/opensm_writer/opensm_writer.c \
+	src/opensm_writer/opensm_writer.h
