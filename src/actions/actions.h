@@ -12,7 +12,7 @@
  * that takes time is answered by one event, with its result or its error, so a shell has nothing to decide. A part of control that
  * gives actions of its own (opensm_writer/) knows no more of control than this folder.
  *
- * This folder does not know when an event leads to an action, and how an action is carried out.
+ * This folder does not know when an event leads to an action, or how an action is carried out.
  */
 
 #include "actions/action.h"
