@@ -116,10 +116,10 @@ static const struct example examples[] = {
         { MEMBER "full\n     5g: full\n", NULL },                                 /* or g */
         { "version: 1\npartitions:\n  p:\n    pkey: 0x001\n2    ipoib: true\n    members: {}\n", NULL }, /* 0x0012 */
         { HEAD "    members: {}\n#   index0: true\n     ipoib: true\n  \xc3\xa4\n", NULL },
-        /* node4, as above it, and no*e4; two wrong characters, where only a glob is accepted */
+        /* node4, as above it, and no*e4; more wrong characters, where only a glob is accepted */
         { HEAD "    members:\n      node[1-4]: full\n      node4: limited\n      no\"e4/*: none\n", NULL },
         { HEAD "    members:\n      node[1-4]: full\n      node4: limited\n      nod\"4/*: none\n", NULL },
-        { HEAD "    members:\n      node[1-4]: full\n      node4: limited\n      nox\"4/*: none\n", NULL },
+        { HEAD "    members:\n      node[1-4]: full\n      node4: limited\n      n\"4/*: none\n", NULL },
         /* several in a line, behind characters of several bytes, one that hides others, a byte order mark, CR LF */
         { "version: 1\ngroups: {\"g\": n1}\npartitions: {p: {pkye: 7f10, index0: on, members: {n1: ful, n2: BOTH}}} # \xc3\xa4\n",
           "version: 1\ngroups: {\"g\": n1}\npartitions: {p: {pkey: 0x7f10, index0: true, members: {n1: full, n2: both}}} # \xc3\xa4\n" },
