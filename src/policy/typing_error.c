@@ -134,31 +134,18 @@ static bool is_one_of(const char *word, const char *const *words, size_t n)
         return false;
 }
 
-/* Does the word stand anywhere in the file? */
-static bool is_in_file(const struct search *s, const char *word, size_t n)
-{
-        const char *p = s->bytes, *end = s->bytes + s->n;
-
-        while ((p = memmem(p, (size_t) (end - p), word, n))) {
-                if ((p == s->bytes || !is_word(p[-1])) && (p + n == end || !is_word(p[n])))
-                        return true;
-                p++;
-        }
-        return false;
-}
-
-static bool is_known(const struct search *s, const char *word, size_t n)
+static bool is_known(const char *word)
 {
         return is_one_of(word, values, ELEMENTS(values)) || is_one_of(word, policy_keys, ELEMENTS(policy_keys)) ||
                is_one_of(word, policy_partition_keys, ELEMENTS(policy_partition_keys)) ||
                is_one_of(word, policy_ipoib_keys, ELEMENTS(policy_ipoib_keys)) ||
-               is_one_of(word, policy_group_keys, ELEMENTS(policy_group_keys)) || is_in_file(s, word, n);
+               is_one_of(word, policy_group_keys, ELEMENTS(policy_group_keys));
 }
 
 /* Is the character within a known word after the edit? */
 static bool makes_word(const struct search *s, size_t at, size_t removed, char c)
 {
-        char word[32];
+        char word[16];
         size_t from = at, to = at + removed, n;
 
         while (from > 0 && is_word(s->bytes[from - 1]))
@@ -172,7 +159,7 @@ static bool makes_word(const struct search *s, size_t at, size_t removed, char c
         word[at - from] = c;
         memcpy(word + (at - from) + 1, s->bytes + at + removed, to - at - removed);
         word[n] = '\0';
-        return is_known(s, word, n);
+        return is_known(word);
 }
 
 /* A comment can have lost its '#' behind a value. That a whole line was meant as a comment is never supposed: who removed a '#'

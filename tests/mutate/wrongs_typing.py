@@ -21,8 +21,6 @@ WRONGS = [
     Wrong("typing-no-insertions", TYPING, "return r ?: try_characters(s, at, 0);", "return r;"),
     Wrong("typing-no-deletions", TYPING, "r = try_edit(s, &(struct edit) { .at = at, .removed = 1 });", ";"),
     Wrong("typing-no-words", TYPING, " || makes_word(s, at, removed, c);", ";"),
-    Wrong("typing-names-are-no-words", TYPING, " || is_in_file(s, word, n);", ";"),
-    Wrong("typing-parts-of-words", TYPING, "if ((p == s->bytes || !is_word(p[-1])) && (p + n == end || !is_word(p[n])))", "if (true)"),
     Wrong("typing-comments-whole-lines", TYPING, "return from > 0 && s->bytes[from - 1] != '\\n';", "return true;"),
     Wrong("typing-comments-anywhere", TYPING, "if (at == 0 || s->bytes[at - 1] != ' ' || at + removed >= s->n || s->bytes[at + removed] != ' ')\n                return false;", ""),
     Wrong("typing-not-the-line-before", TYPING, "        do\n                from = line_before(s, from);\n        while (from > 0 && is_empty_line(s, from));\n", ""),

@@ -94,6 +94,7 @@ static const struct example examples[] = {
         { MEMBER "full\n\tn2: full\n", NULL },
         { MEMBER "full\n\tn2: full\n    index0: true\n", NULL },
         { MEMBER "full\n      n\t2: full\n", NULL },
+        { MEMBER "full\n      n2: \toth\n", MEMBER "full\n      n2: both\n" },
         { MEMBER "full\n      n2: \tull\n", MEMBER "full\n      n2: full\n" },
         { "version: 1\npartitions: {p: {pkey: 0x0010,\n  members: {n1: full,\n \tn2: full}}}\n", NULL },
         /* one character: too many, missing, wrong, swapped */
@@ -116,9 +117,11 @@ static const struct example examples[] = {
         { MEMBER "full\n     5g: full\n", NULL },                                 /* or g */
         { "version: 1\npartitions:\n  p:\n    pkey: 0x001\n2    ipoib: true\n    members: {}\n", NULL }, /* 0x0012 */
         { HEAD "    members: {}\n#   index0: true\n     ipoib: true\n  \xc3\xa4\n", NULL },
-        /* node4, as above it, and no*e4; more wrong characters, where only a glob is accepted */
+        /* a line feed too many, or missing: a correction is within a line */
+        { HEAD "    index0: tr\nue\n    members: {}\n", NULL },
+        { "version: 1\ngroups: {}partitions: {}\n", NULL },
+        /* only a glob would be accepted */
         { HEAD "    members:\n      node[1-4]: full\n      node4: limited\n      no\"e4/*: none\n", NULL },
-        { HEAD "    members:\n      node[1-4]: full\n      node4: limited\n      nod\"4/*: none\n", NULL },
         { HEAD "    members:\n      node[1-4]: full\n      node4: limited\n      n\"4/*: none\n", NULL },
         /* several in a line, behind characters of several bytes, one that hides others, a byte order mark, CR LF */
         { "version: 1\ngroups: {\"g\": n1}\npartitions: {p: {pkye: 7f10, index0: on, members: {n1: ful, n2: BOTH}}} # \xc3\xa4\n",
