@@ -259,15 +259,12 @@ static void find_window(struct search *s, unsigned line, size_t *ret_from, size_
         *ret_from = from - (from > 0);
 }
 
-/* The place behind this one. What a line has that is empty, or only a comment, but for its end, does not matter. */
+/* The place behind this one, without the lines that are empty, or only a comment. */
 static size_t next_place(const struct search *s, size_t at)
 {
-        size_t end;
-
-        if (at >= s->n || s->bytes[at] != '\n' || !is_empty_line(s, at + 1))
-                return at + 1;
-        end = line_end(s, at + 1);
-        return end > at + 1 ? end - 1 : at + 1;
+        while (at < s->n && s->bytes[at] == '\n' && is_empty_line(s, at + 1))
+                at = line_end(s, at + 1);
+        return at + 1;
 }
 
 /* ---- the search --------------------------------------------------------------------------------------------------- */

@@ -120,6 +120,7 @@ static const struct example examples[] = {
         /* a line feed too many, or missing: a correction is within a line */
         { HEAD "    index0: tr\nue\n    members: {}\n", NULL },
         { "version: 1\ngroups: {}partitions: {}\n", NULL },
+        { "\xef\xbb\xbfversion:1\n\n\npartitions: {}\n", "\xef\xbb\xbfversion: 1\n\n\npartitions: {}\n" },
         /* only a glob would be accepted */
         { HEAD "    members:\n      node[1-4]: full\n      node4: limited\n      no\"e4/*: none\n", NULL },
         { HEAD "    members:\n      node[1-4]: full\n      node4: limited\n      n\"4/*: none\n", NULL },
@@ -175,12 +176,12 @@ START_TEST(behind_comments)
         _cleanup_text_ struct text t = {};
         unsigned n;
 
-        text_add(&t, "version: 1\npartitions:\n");
+        text_add(&t, MEMBER "full\n");
         for (unsigned i = 0; i < 200; i++)
-                text_add(&t, "  # partition %u of many others, which begin below, for all hosts of all tenants, and so on\n\n", i);
-        text_add(&t, "  p\n    pkey: 0x0010\n    members: {}\n");
+                text_add(&t, "      # host %u of many others, which are below, for all partitions of all tenants, and so on\n\n", i);
+        text_add(&t, "     \"@leaf1/2\": full\n      n3: both\n");
         ck_assert(!t.failed);
-        ck_assert_ptr_nonnull(strstr(fixed(t.bytes, &n), "  p:\n"));
+        ck_assert_ptr_nonnull(strstr(fixed(t.bytes, &n), "\n      \"@leaf1/2\": full\n"));
         ck_assert_uint_eq(n, 1);
 }
 END_TEST
