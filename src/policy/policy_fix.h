@@ -13,9 +13,9 @@
 int policy_fix_apply(struct arena *a, const char *file, const char *bytes, size_t n, const struct findings *findings,
                      const char **ret_bytes, size_t *ret_n);
 
-/* Parses the file and applies corrections until none is left: one error can hide others. A correction is taken back, with all
- * others of its round, if its place still has an error, or if the file has an error of its YAML form that it did not have before.
- * Errors that were hidden, and have no correction, stay. *ret_n_fixed: the number of corrections in *ret_bytes. *ret_refused:
- * corrections were taken back. Returns 0 or -ENOMEM. */
+/* Parses the file and applies corrections, with that of typing_error.h, until none is left: one error can hide others. A
+ * correction is taken back, with all others of its round, if its place still has an error, or if the file has an error of its YAML
+ * form that it did not have before. Errors that were hidden, and have no correction, stay. *ret_n_fixed: the number of corrections
+ * in *ret_bytes. *ret_refused: corrections were taken back. Returns 0 or -ENOMEM. */
 int policy_fix(struct arena *a, const char *file, const char *bytes, size_t n, const char **ret_bytes, size_t *ret_n,
                unsigned *ret_n_fixed, bool *ret_refused);
