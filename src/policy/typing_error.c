@@ -12,9 +12,10 @@
 /* The bytes that one search may parse. */
 #define MAX_PARSED (64u << 20)
 
-/* Characters that are tried at each place: those with a meaning in the file, and at a word digits and letters of the three kinds
- * that make a difference: hexadecimal, not hexadecimal, and the x of 0x. Other letters are tried where they make a known word. */
-static const char alphabet[] = " \n:-,[]{}\"'#/@*.1k", alphabet_at_word[] = "0123456789afkx";
+/* Characters that are tried at each place: those with a meaning in the file, two digits, so that none is certain, and a letter; and
+ * at a word all digits, and letters of the three kinds that make a difference: hexadecimal, not hexadecimal, and the x of 0x. Other
+ * letters are tried where they make a known word. */
+static const char alphabet[] = " \n:-,[]{}\"'#/@*.12k", alphabet_at_word[] = "0123456789afkx";
 
 static const char *const values[] = { "full", "limited", "both", "none", "true", "false", "all" };
 

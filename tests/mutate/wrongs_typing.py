@@ -16,6 +16,7 @@ WRONGS = [
     Wrong("typing-splits-lines", TYPING, " && !memchr(e->added, '\\n', e->n_added) &&", " &&"),
     Wrong("typing-last-edit", TYPING, "if (!s->arena || rank(s, e) < rank(s, &s->edit))", "if (true)"),
     Wrong("typing-first-edit", TYPING, "if (!s->arena || rank(s, e) < rank(s, &s->edit))", "if (!s->arena)"),
+    Wrong("typing-one-digit-is-certain", TYPING, "@*.12k", "@*.1k"),
     Wrong("typing-no-swaps", TYPING, " ?: try_swap(s, at);", ";"),
     Wrong("typing-no-replacements", TYPING, "try_characters(s, at, 1) ?: ", ""),
     Wrong("typing-no-insertions", TYPING, "return r ?: try_characters(s, at, 0);", "return r;"),

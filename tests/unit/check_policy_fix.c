@@ -111,6 +111,7 @@ static const struct example examples[] = {
         { MEMBER "full\n     node2: full\n      node3: both\n", NULL },            /* or ode2 */
         { MEMBER "full\n      node2 both\n", NULL },                              /* or node */
         { "version: 1\ngroups:\n  g: node[01-x4]\npartitions: {}\n", NULL },      /* or node[01-14] */
+        { "version: 1\ngroups:\n  g: node[,-12]\npartitions: {}\n", NULL },      /* another number */
         { "version: 1\ngroups:\n  g: node[1-4\npartitions: {}\n", NULL },         /* or node[1-40], with a wrong 0 */
         { "version: 1\ngroups:\n  g: [node1, node2\npartitions: {}\n", NULL },    /* or node */
         { HEAD "    members: {0x10g4: full}\n", NULL },                           /* or another digit */
