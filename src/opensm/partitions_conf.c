@@ -414,7 +414,7 @@ int partitions_conf_parse(struct arena *a, const char *file_name, const char *by
         r->by_base = by_base;
         r->next_comment = &c->comments;
         r->line_ends = line_ends_of(bytes, n);
-        r->has_byte_order_mark = n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0;
+        r->has_byte_order_mark = yaml_source_mark(bytes, n) > 0;
         report_init(&r->report, findings);
         e = read_all(r, bytes, n);
         finish = report_finish(&r->report);

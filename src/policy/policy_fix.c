@@ -8,9 +8,9 @@
 #include "policy/typing_error.h"
 #include "util/text.h"
 #include "util/vector.h"
+#include "util/yaml_source.h"
 
 #define MAX_ROUNDS 16
-#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 /* ---- applying ----------------------------------------------------------------------------------------------------- */
 
@@ -84,7 +84,7 @@ static int sort_fixes(struct arena *a, const char *file, const struct findings *
 int policy_fix_apply(struct arena *a, const char *file, const char *bytes, size_t n, const struct findings *findings,
                      const char **ret_bytes, size_t *ret_n)
 {
-        size_t mark = n >= 3 && memcmp(bytes, BYTE_ORDER_MARK, 3) == 0 ? 3 : 0; /* it has no column */
+        size_t mark = yaml_source_mark(bytes, n);
         struct cursor c = { .bytes = bytes, .n = n, .at = mark, .line = 1, .column = 1 };
         _cleanup_text_ struct text out = {};
         const struct finding_fix **fixes;

@@ -325,7 +325,7 @@ static int describe(const struct search *s, struct arena *a, struct finding_fix 
 
 int typing_error_find(const char *file, const char *bytes, size_t n, struct findings *findings)
 {
-        size_t mark = n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* the byte order mark */
+        size_t mark = yaml_source_mark(bytes, n);
         struct search s = { .file = file, .bytes = bytes + mark, .n = n - mark };
         struct finding *error = find_error(file, findings);
         size_t at, to;

@@ -211,15 +211,20 @@ int yaml_source_init(struct yaml_source *s, const char *file, const char *bytes,
                 report_hint(report, "save it as UTF-8, or run `iconv -f UTF-16 -t UTF-8`");
                 return -EBADMSG;
         }
-        if (n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0) {
-                s->bytes += 3;
-                s->n -= 3;
-        }
+        s->bytes += yaml_source_mark(bytes, n);
+        s->n -= yaml_source_mark(bytes, n);
         r = find_lines(s);
         if (r < 0)
                 return r;
         scan_characters(s);
         return report->n_errors > 0 ? -EBADMSG : 0;
+}
+
+size_t yaml_source_mark(const char *bytes, size_t n)
+{
+        static const char mark[] = { '\xef', '\xbb', '\xbf' };
+
+        return n >= sizeof(mark) && memcmp(bytes, mark, sizeof(mark)) == 0 ? sizeof(mark) : 0;
 }
 
 void yaml_source_done(struct yaml_source *s)

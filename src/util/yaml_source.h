@@ -22,6 +22,9 @@ struct yaml_source {
 int yaml_source_init(struct yaml_source *s, const char *file, const char *bytes, size_t n, struct report *report);
 void yaml_source_done(struct yaml_source *s);
 
+/* The length of the byte order mark that the bytes begin with; 0: they have none. It has no column. */
+size_t yaml_source_mark(const char *bytes, size_t n);
+
 /* The text of a line, counted from 1, for display: one character for each of the file, so that columns are kept. In the arena;
  * NULL: no such line, or out of memory. */
 const char *yaml_source_line(const struct yaml_source *s, struct arena *a, unsigned line);
