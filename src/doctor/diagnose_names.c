@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "util/text.h"
+
 /* "MT4123 ConnectX6   Mellanox Technologies": a model is followed by its number. */
 static bool is_model(const char *name)
 {
@@ -15,13 +17,10 @@ static bool is_no_name(const struct subnet_node *n)
         static const char *const names[] = {"localhost", "localhost.localdomain", "(none)", "unknown", "HCA"};
         static const char *const makes[] = {"Mellanox", "ConnectX", "NVIDIA", "InfiniHost"};
 
-        for (size_t i = 0; i < ELEMENTS(names); i++)
-                if (strcmp(n->name, names[i]) == 0)
-                        return true;
         for (size_t i = 0; i < ELEMENTS(makes); i++)
                 if (strncmp(n->name, makes[i], strlen(makes[i])) == 0)
                         return true;
-        return !*n->name || is_model(n->name) || strstr(n->description, "Mellanox Technologies");
+        return !*n->name || text_is_one_of(n->name, names, ELEMENTS(names)) || is_model(n->name) || strstr(n->description, "Mellanox Technologies");
 }
 
 /* The port that stands for a node in a list of places; of a switch that is port 0. */

@@ -7,6 +7,7 @@
 
 #include "policy/policy.h"
 #include "policy/policy_keys.h"
+#include "util/text.h"
 #include "util/yaml_tree.h"
 
 /* The bytes that one search may parse. */
@@ -127,20 +128,12 @@ static bool is_word(char c)
         return isalnum((unsigned char) c) || c == '_';
 }
 
-static bool is_one_of(const char *word, const char *const *words, size_t n)
-{
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(word, words[i]) == 0)
-                        return true;
-        return false;
-}
+#define IS_ONE_OF(word, words) text_is_one_of((word), (words), ELEMENTS(words))
 
 static bool is_known(const char *word)
 {
-        return is_one_of(word, values, ELEMENTS(values)) || is_one_of(word, policy_keys, ELEMENTS(policy_keys)) ||
-               is_one_of(word, policy_partition_keys, ELEMENTS(policy_partition_keys)) ||
-               is_one_of(word, policy_ipoib_keys, ELEMENTS(policy_ipoib_keys)) ||
-               is_one_of(word, policy_group_keys, ELEMENTS(policy_group_keys));
+        return IS_ONE_OF(word, values) || IS_ONE_OF(word, policy_keys) || IS_ONE_OF(word, policy_partition_keys) ||
+               IS_ONE_OF(word, policy_ipoib_keys) || IS_ONE_OF(word, policy_group_keys);
 }
 
 /* Is the character within a known word after the edit? */

@@ -45,6 +45,14 @@ void text_add(struct text *t, const char *format, ...)
         t->n += (size_t) n;
 }
 
+bool text_is_one_of(const char *text, const char *const *words, size_t n)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(text, words[i]) == 0)
+                        return true;
+        return false;
+}
+
 char *text_copy(struct arena *a, const struct text *t)
 {
         if (t->failed)

@@ -19,6 +19,8 @@ void text_done(struct text *t);
 
 void text_add_n(struct text *t, const char *bytes, size_t n);
 void text_add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Returns whether the text is one of n words. */
+bool text_is_one_of(const char *text, const char *const *words, size_t n);
 /* "s" unless n is 1. */
 static inline const char *text_plural(uint64_t n)
 {

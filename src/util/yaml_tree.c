@@ -7,6 +7,7 @@
 
 #include "util/cleanup.h"
 #include "util/nearest.h"
+#include "util/text.h"
 
 /* A list or map whose end was not reached yet. */
 struct frame {
@@ -481,12 +482,7 @@ bool yaml_tree_is_null(const struct yaml_tree_node *node)
 {
         static const char *const words[] = { "", "~", "null", "Null", "NULL" };
 
-        if (node->kind != YAML_TREE_SCALAR || !node->plain)
-                return false;
-        for (size_t i = 0; i < ELEMENTS(words); i++)
-                if (strcmp(node->text, words[i]) == 0)
-                        return true;
-        return false;
+        return node->kind == YAML_TREE_SCALAR && node->plain && text_is_one_of(node->text, words, ELEMENTS(words));
 }
 
 static bool same_text(const struct yaml_tree_node *a, const struct yaml_tree_node *b)
@@ -546,14 +542,11 @@ void yaml_tree_check_keys(struct yaml_tree *t, const struct yaml_tree_node *map,
                           const char *const *keys, size_t n_keys)
 {
         const char *accepted = NULL;
-        size_t i;
 
         for (const struct yaml_tree_node *c = map->children; c; c = c->next) {
                 const char *text = c->key->text, *near;
 
-                for (i = 0; i < n_keys && strcmp(text, keys[i]) != 0; i++)
-                        ;
-                if (i < n_keys)
+                if (text_is_one_of(text, keys, n_keys))
                         continue;
                 accepted = accepted ?: report_list(t->report, keys, n_keys);
                 yaml_tree_error(t, c->key, FINDING_KEY_UNKNOWN, "%s%sunknown key %s (accepted: %s)", path,
