@@ -116,7 +116,7 @@ static int check(struct arena *a, const char *file, const char *bytes, size_t n,
 
         findings_init(findings, a);
         r = policy_parse(a, file, bytes, n, findings, &policy);
-        return r == -EBADMSG ? typing_error_find(file, bytes, n, findings) : r;
+        return r == -EBADMSG ? 0 : r;
 }
 
 /* Errors of the YAML form that have no correction. */
@@ -167,6 +167,18 @@ static bool is_right(const struct findings *before, const struct findings *after
         return count_of_form(after) <= count_of_form(before);
 }
 
+/* Applies the corrections of the parser; if there are none, that of one typing error. Not before a round is judged: an error that a
+ * correction left at its place is not to be corrected further. Returns as policy_fix_apply(). */
+static int apply_next(struct arena *a, const char *file, const char *bytes, size_t n, struct findings *findings,
+                      const char **ret_bytes, size_t *ret_n)
+{
+        int count = policy_fix_apply(a, file, bytes, n, findings, ret_bytes, ret_n);
+
+        if (count != 0)
+                return count;
+        return typing_error_find(file, bytes, n, findings) ?: policy_fix_apply(a, file, bytes, n, findings, ret_bytes, ret_n);
+}
+
 int policy_fix(struct arena *a, const char *file, const char *bytes, size_t n, const char **ret_bytes, size_t *ret_n,
                unsigned *ret_n_fixed, bool *ret_refused)
 {
@@ -180,7 +192,7 @@ int policy_fix(struct arena *a, const char *file, const char *bytes, size_t n, c
                 size_t n_next;
                 int count;
 
-                count = r = policy_fix_apply(a, file, bytes, n, &before, &next, &n_next);
+                count = r = apply_next(a, file, bytes, n, &before, &next, &n_next);
                 if (count == 0)
                         break;
                 if (count > 0)
