@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/duration.h"
 #include "util/nearest.h"
 #include "util/yaml_tree.h"
 
@@ -117,31 +118,19 @@ static void read_number(struct reader *r, const struct settings_key *key, const 
 
 static void read_duration(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
-        static const struct {
-                const char *name;
-                usec_t usec;
-        } units[] = {
-                { "ms", USEC_PER_MSEC }, { "s", USEC_PER_SEC }, { "m", 60 * USEC_PER_SEC }, { "h", 3600 * USEC_PER_SEC },
-        };
-        const char *unit = "", *problem = NULL;
-        uint64_t v = 0;
-        size_t i = 0;
+        const char *problem;
+        uint64_t v;
 
         if (key->max == USEC_INFINITY && strcmp(node->text, "forever") == 0) {
                 memcpy(member(r, key), &key->max, sizeof(key->max));
                 return;
         }
-        if (!parse_number(node->text, &v, &unit))
-                problem = "is not a duration";
-        while (!problem && strcmp(unit, units[i].name) != 0)
-                if (++i == ELEMENTS(units))
-                        problem = *unit ? "has an unknown unit" : "has no unit";
+        problem = duration_problem(node->text, &v);
         if (problem) {
                 refuse(r, node, key, problem);
-                report_hint(&r->report, "write a whole number and a unit, as in 500ms, 60s, 5m, 1h");
+                report_hint(&r->report, DURATION_HINT);
                 return;
         }
-        v = v > key->max / units[i].usec ? UINT64_MAX : v * units[i].usec;
         if (v < key->min || v > key->max)
                 refuse(r, node, key, "is out of range");
         else

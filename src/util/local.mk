@@ -3,6 +3,8 @@ libpkeyd_core_la_SOURCES += \
 	src/util/arena.c \
 	src/util/arena.h \
 	src/util/cleanup.h \
+	src/util/duration.c \
+	src/util/duration.h \
 	src/util/file_report.c \
 	src/util/file_report.h \
 	src/util/finding-codes.def \
