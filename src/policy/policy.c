@@ -18,7 +18,7 @@ bool policy_owns(const struct policy *p, uint16_t base)
 
 bool policy_manages(const struct policy *p, bool keeps_unmanaged, uint16_t base)
 {
-        return policy_owns(p, base) && (!keeps_unmanaged || policy_find_base(p, base) >= 0);
+        return policy_owns(p, base) && (!keeps_unmanaged || policy_find_base(p, base) >= 0 || policy_pool_of_base(p, base));
 }
 
 int policy_find_base(const struct policy *p, uint16_t base)
@@ -60,6 +60,9 @@ int policy_named_guids(struct arena *a, const struct policy *p, const struct gui
         uint32_t kept = 0;
         int r = 0;
 
+        for (uint32_t i = 0; i < p->n_pools; i++)
+                for (uint32_t k = 0; k < p->pools[i].n_ports && r == 0; k++)
+                        r = add_guid(a, &list, p->pools[i].ports[k]);
         for (uint32_t i = 0; i < p->n_groups; i++)
                 for (uint32_t k = 0; k < p->groups[i].n_selectors && r == 0; k++)
                         r = add_guid(a, &list, p->groups[i].selectors[k]);

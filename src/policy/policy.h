@@ -81,6 +81,25 @@ struct base_range {
         uint16_t first, last;
 };
 
+#define POLICY_UNLIMITED UINT64_MAX
+
+/* P_Keys that may be handed out at run time (leases/leases.h), and to whom. */
+struct policy_pool {
+        const char *name;
+        struct location where;
+        struct base_range *ranges;     /* of its P_Keys; ascending, without overlaps */
+        uint32_t n_ranges;
+        const char *ports_text;        /* the selectors as written */
+        struct selector **ports;       /* only endports that these select */
+        uint32_t n_ports;
+        enum membership membership;    /* LIMITED or FULL: of a member, unless a lease says otherwise */
+        uint64_t longest;              /* seconds that a lease may last; POLICY_UNLIMITED: until it is released */
+        uint64_t rest;                 /* seconds for which a P_Key is not handed out again */
+        bool index0;                   /* members may ask for index 0 */
+        const char *const *allow;      /* names of users and groups */
+        uint32_t n_allow;
+};
+
 struct policy {
         const char *file;
         bool strict;
@@ -91,14 +110,21 @@ struct policy {
         uint32_t n_partitions;
         struct policy_group *groups;         /* ascending name */
         uint32_t n_groups;
+        struct policy_pool *pools;           /* in the order of the file; their P_Keys are in `owns`, and of no partition or other
+                                                pool */
+        uint32_t n_pools;
 };
 
 /* Returns whether the base is in `owns`. */
 bool policy_owns(const struct policy *p, uint16_t base);
-/* Returns whether pkeyd may write entries of this base: the policy owns it and, with `unmanaged: keep`, has a partition with it. */
+/* Returns whether pkeyd may write entries of this base: the policy owns it and, with `unmanaged: keep`, has a partition or a pool
+ * with it. */
 bool policy_manages(const struct policy *p, bool keeps_unmanaged, uint16_t base);
 /* The index of the partition with this base, or -1. */
 int policy_find_base(const struct policy *p, uint16_t base);
+/* NULL: there is none of this name; the base is in none. */
+const struct policy_pool *policy_find_pool(const struct policy *p, const char *name);
+const struct policy_pool *policy_pool_of_base(const struct policy *p, uint16_t base);
 /* The GUIDs of ports and nodes that lines and groups name, ascending, each once. Returns 0 or -ENOMEM; *ret lives in the arena. */
 int policy_named_guids(struct arena *a, const struct policy *p, const struct guid **ret, uint32_t *ret_n);
 /* The index of the partition whose entry belongs at index 0 of each table: the one with `index0: true`, else the default

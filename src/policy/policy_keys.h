@@ -4,7 +4,9 @@
 /* The keys of a policy file, for the parser and for the check of the manual page. */
 
 /* top of the file */
-static const char *const policy_keys[] = { "version", "strict", "owns", "groups", "partitions" };
+static const char *const policy_keys[] = { "version", "strict", "owns", "groups", "pools", "partitions" };
+/* pools.NAME */
+static const char *const policy_pool_keys[] = { "pkeys", "ports", "membership", "lease", "rest", "index0", "allow" };
 /* partitions.NAME */
 static const char *const policy_partition_keys[] = { "pkey", "index0", "ipoib", "members" };
 /* partitions.NAME.ipoib */

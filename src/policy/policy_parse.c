@@ -23,41 +23,48 @@ static void read_version(struct policy_reader *r, const struct yaml_tree_node *n
 
 /* ---- owns ----------------------------------------------------------------------------------------------------- */
 
+/* A list of P_Keys and ranges, and how to report errors in it. */
+struct range_list {
+        const char *path;
+        enum finding_code code;
+};
+
 /* The base at this offset of the node's text. */
-static int read_owned_base(struct policy_reader *r, const struct yaml_tree_node *node, size_t offset, const char *text,
-                           uint16_t *ret)
+static int read_listed_base(struct policy_reader *r, const struct range_list *list, const struct yaml_tree_node *node,
+                            size_t offset, const char *text, uint16_t *ret)
 {
         uint16_t meant;
         const char *problem = policy_base_problem(text, ret, &meant);
 
         if (!problem)
                 return 0;
-        yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS, "owns: %s %s", report_quote(&r->report, text), problem);
+        yaml_tree_error(&r->tree, node, list->code, "%s: %s %s", list->path, report_quote(&r->report, text), problem);
         if (meant > 0)
                 report_hint(&r->report, "write 0x%04x", meant);
         policy_fix_base(r, node, offset, text, meant);
         return -EBADMSG;
 }
 
-static int read_range(struct policy_reader *r, const struct yaml_tree_node *node, struct base_range *ret)
+static int read_range(struct policy_reader *r, const struct range_list *list, const struct yaml_tree_node *node,
+                      struct base_range *ret)
 {
         struct base_range range = {};
         const char *dash;
         size_t length;
         char *first;
 
-        if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, "owns"))
+        if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, list->path))
                 return -EBADMSG;
         dash = strchr(node->text, '-');
         length = dash ? (size_t) (dash - node->text) : strlen(node->text);
         first = arena_strndup(r->arena, node->text, length);
         if (!first)
                 return -ENOMEM;
-        if (read_owned_base(r, node, 0, first, &range.first) < 0 ||
-            read_owned_base(r, node, dash ? length + 1 : 0, dash ? dash + 1 : first, &range.last) < 0)
+        if (read_listed_base(r, list, node, 0, first, &range.first) < 0 ||
+            read_listed_base(r, list, node, dash ? length + 1 : 0, dash ? dash + 1 : first, &range.last) < 0)
                 return -EBADMSG;
         if (range.first > range.last) {
-                yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS, "owns: the range %s runs backwards",
+                yaml_tree_error(&r->tree, node, list->code, "%s: the range %s runs backwards", list->path,
                                 report_quote(&r->report, node->text));
                 report_hint(&r->report, "write 0x%04x-0x%04x", range.last, range.first);
                 return -EBADMSG;
@@ -68,50 +75,63 @@ static int read_range(struct policy_reader *r, const struct yaml_tree_node *node
 
 DEFINE_COMPARE(compare_ranges, struct base_range, ORDER(a->first, b->first))
 
-/* Sorts the owned ranges, and merges those that overlap or touch. */
-static void sort_owns(struct policy *p)
+/* Sorts ranges, and merges those that overlap or touch. Returns their number. */
+static uint32_t sort_ranges(struct base_range *ranges, uint32_t n)
 {
         uint32_t used = 0;
 
-        if (p->n_owns == 0)
-                return;
-        qsort(p->owns, p->n_owns, sizeof(*p->owns), compare_ranges);
-        for (uint32_t i = 1; i < p->n_owns; i++) {
-                if (p->owns[i].first <= p->owns[used].last + 1)
-                        p->owns[used].last = MAX(p->owns[used].last, p->owns[i].last);
+        if (n == 0)
+                return 0;
+        SORT(ranges, n, compare_ranges);
+        for (uint32_t i = 1; i < n; i++) {
+                if (ranges[i].first <= ranges[used].last + 1)
+                        ranges[used].last = MAX(ranges[used].last, ranges[i].last);
                 else
-                        p->owns[++used] = p->owns[i];
+                        ranges[++used] = ranges[i];
         }
-        p->n_owns = used + 1;
+        return used + 1;
+}
+
+int policy_read_ranges(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, enum finding_code code,
+                       struct base_range **ret, uint32_t *ret_n)
+{
+        const struct range_list of = { path, code };
+        bool list = node->kind == YAML_TREE_LIST;
+        const struct yaml_tree_node *items = list ? node->children : node;
+        uint32_t n = 0;
+
+        *ret_n = 0;
+        if (node->broken)
+                return 0;
+        if (!items || node->kind == YAML_TREE_MAP || yaml_tree_is_null(node)) {
+                yaml_tree_error(&r->tree, node, code, "%s: is %s (accepted: a list of P_Keys and ranges, as in [0x7fff, 0x0001-0x0fff])",
+                                path, node->kind == YAML_TREE_MAP ? "a map" : "empty");
+                return 0;
+        }
+        *ret = arena_new_array(r->arena, struct base_range, list ? node->n_children : 1);
+        if (!*ret)
+                return -ENOMEM;
+        for (const struct yaml_tree_node *c = items; c; c = list ? c->next : NULL) {
+                int e = read_range(r, &of, c, &(*ret)[n]);
+
+                if (e == -ENOMEM)
+                        return e;
+                n += e == 0;
+        }
+        *ret_n = sort_ranges(*ret, n);
+        return 0;
 }
 
 static int read_owns(struct policy_reader *r, const struct yaml_tree_node *node)
 {
         struct policy *p = r->policy;
-        bool list = node && node->kind == YAML_TREE_LIST;
-        const struct yaml_tree_node *items = list ? node->children : node;
 
-        if (node && node->broken)
-                return 0;
-        if (node && (!items || node->kind == YAML_TREE_MAP || yaml_tree_is_null(node))) {
-                yaml_tree_error(&r->tree, node, FINDING_POLICY_OWNS,
-                                "owns: is %s (accepted: a list of P_Keys and ranges, as in [0x7fff, 0x0001-0x0fff])",
-                                node->kind == YAML_TREE_MAP ? "a map" : "empty");
-                return 0;
-        }
-        p->owns = arena_new_array(r->arena, struct base_range, list ? node->n_children : 1);
+        if (node)
+                return policy_read_ranges(r, node, "owns", FINDING_POLICY_OWNS, &p->owns, &p->n_owns);
+        p->owns = arena_new_object(r->arena, struct base_range);
         if (!p->owns)
                 return -ENOMEM;
-        if (!node)
-                p->owns[p->n_owns++] = (struct base_range) { 1, P_KEY_BASE_MASK };
-        for (const struct yaml_tree_node *c = items; c; c = list ? c->next : NULL) {
-                int e = read_range(r, c, &p->owns[p->n_owns]);
-
-                if (e == -ENOMEM)
-                        return e;
-                p->n_owns += e == 0;
-        }
-        sort_owns(p);
+        p->owns[p->n_owns++] = (struct base_range) { 1, P_KEY_BASE_MASK };
         return 0;
 }
 
@@ -141,7 +161,8 @@ static int read_policy(struct policy_reader *r)
                 yaml_tree_error(&r->tree, root, FINDING_KEY_MISSING, "the key 'partitions' is missing");
                 report_hint(&r->report, "for the default partition only, write `partitions: {}`");
         }
-        return policy_read_partitions(r, node) ?: policy_check_partitions(r) ?: policy_check_contradictions(r);
+        return policy_read_partitions(r, node) ?: policy_check_partitions(r) ?:
+               policy_read_pools(r, yaml_tree_get(root, "pools")) ?: policy_check_contradictions(r);
 }
 
 /* Recognizes a line of OpenSM's partitions.conf: `Default=0x7fff, ipoib: ALL=full;` */

@@ -224,6 +224,17 @@ static int resolve_groups(struct resolver *r)
         return e;
 }
 
+/* The same for the ports of pools. */
+static int resolve_pools(struct resolver *r)
+{
+        struct port_list list;
+        int e = 0;
+
+        for (uint32_t i = 0; i < r->policy->n_pools && e == 0; i++)
+                e = matcher_match_list(&r->matcher, r->policy->pools[i].ports, r->policy->pools[i].n_ports, &list);
+        return e;
+}
+
 /* Sorts the grants, which are ordered by partition, by port. */
 static int sort_grants(const struct resolver *r, struct arena *a, struct memberships **ret)
 {
@@ -292,7 +303,7 @@ int policy_resolve_known(struct arena *a, const struct policy *policy, const str
         report_init(&r.report, findings);
         e = resolver_init(&r, a, memory);
         r.matcher.in_force = in_force;
-        e = e ?: resolve_groups(&r);
+        e = e ?: resolve_groups(&r) ?: resolve_pools(&r);
         for (uint32_t i = 0; i < policy->n_partitions && e == 0; i++)
                 e = resolve_partition(&r, i);
         if (e < 0)

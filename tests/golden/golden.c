@@ -187,6 +187,8 @@ static void list_keys(enum kind kind)
                 printf("%s\n", settings_schema[i].name);
         for (i = 0; kind != SETTINGS && i < ELEMENTS(policy_keys); i++)
                 printf("%s\n", policy_keys[i]);
+        for (i = 0; kind != SETTINGS && i < ELEMENTS(policy_pool_keys); i++)
+                printf("%s\n", policy_pool_keys[i]);
         for (i = 0; kind != SETTINGS && i < ELEMENTS(policy_partition_keys); i++)
                 printf("%s\n", policy_partition_keys[i]);
         for (i = 0; kind != SETTINGS && i < ELEMENTS(policy_ipoib_keys); i++)

@@ -55,6 +55,43 @@ static bool make_line(struct arena *a, struct selector *const *selectors, uint32
         return ret->text;
 }
 
+static void print_ranges(struct text *t, const struct base_range *ranges, uint32_t n)
+{
+        for (uint32_t i = 0; i < n; i++) {
+                text_add(t, "%s0x%04x", i > 0 ? ", " : "", ranges[i].first);
+                if (ranges[i].last > ranges[i].first)
+                        text_add(t, "-0x%04x", ranges[i].last);
+        }
+}
+
+static void print_pool(struct text *t, const struct policy_pool *p)
+{
+        text_add(t, "  %s:\n    pkeys: [", p->name);
+        print_ranges(t, p->ranges, p->n_ranges);
+        text_add(t, "]\n    ports: \"");
+        for (uint32_t i = 0; i < p->n_ports; i++) {
+                text_add(t, "%s", i > 0 ? "," : "");
+                selector_print(t, p->ports[i]);
+        }
+        text_add(t, "\"\n    membership: %s\n", membership_to_string(p->membership));
+        if (p->longest == POLICY_UNLIMITED)
+                text_add(t, "    lease: unlimited\n");
+        else
+                text_add(t, "    lease: %" PRIu64 "s\n", p->longest);
+        text_add(t, "    rest: %" PRIu64 "s\n    index0: %s\n    allow: [", p->rest, p->index0 ? "true" : "false");
+        for (uint32_t i = 0; i < p->n_allow; i++)
+                text_add(t, "%s\"%s\"", i > 0 ? ", " : "", p->allow[i]);
+        text_add(t, "]\n");
+}
+
+static void print_pools(struct text *t, const struct policy *p)
+{
+        if (p->n_pools > 0)
+                text_add(t, "pools:\n");
+        for (uint32_t i = 0; i < p->n_pools; i++)
+                print_pool(t, &p->pools[i]);
+}
+
 static void print_owns(struct text *t, const struct policy *p)
 {
         if (p->n_owns == 1 && p->owns[0].first == 1 && p->owns[0].last == P_KEY_BASE_MASK)
@@ -171,6 +208,7 @@ const char *policy_print(struct arena *a, const struct policy *p)
                 return NULL;
         text_add(&t, "version: 1\n%s", p->strict ? "strict: true\n" : "");
         print_owns(&t, p);
+        print_pools(&t, p);
         if (!print_groups(&t, scratch, p) || !print_partitions(&t, scratch, p))
                 return NULL;
         return text_copy(a, &t);

@@ -369,6 +369,15 @@ static void compare_policies(const struct policy *a, const struct policy *b)
                 ck_assert_str_eq(a->groups[i].name, b->groups[i].name);
                 ck_assert_uint_eq(a->groups[i].n_selectors, b->groups[i].n_selectors);
         }
+        ck_assert_uint_eq(a->n_pools, b->n_pools);
+        for (i = 0; i < a->n_pools; i++) {
+                ck_assert_str_eq(a->pools[i].name, b->pools[i].name);
+                ck_assert_uint_eq(a->pools[i].longest, b->pools[i].longest);
+                ck_assert_uint_eq(a->pools[i].rest, b->pools[i].rest);
+                ck_assert_uint_eq(a->pools[i].n_ranges, b->pools[i].n_ranges);
+                ck_assert_uint_eq(a->pools[i].n_ports, b->pools[i].n_ports);
+                ck_assert_uint_eq(a->pools[i].n_allow, b->pools[i].n_allow);
+        }
         ck_assert_uint_eq(a->n_partitions, b->n_partitions);
         for (i = 0; i < a->n_partitions; i++) {
                 const struct policy_partition *p = &a->partitions[i], *q;
@@ -391,6 +400,8 @@ static const char *const round_trips[] = {
         example,
         "version: 1\npartitions: {}\n",
         "version: 1\nowns: 0x0001-0x000f\npartitions: {}\n",
+        "version: 1\npools: {a: {pkeys: 0x10, ports: n1}, b: {pkeys: [0x20-0x2f, 0x40], ports: \"n[1-3],0x1\", lease: unlimited,\n"
+        "    rest: 0s, index0: true, membership: limited, allow: [x, y]}}\npartitions: {}\n",
         "version: 1\ngroups: {e: [], n: [\"null\", \"*x\", \"?\", \"@a\"]}\npartitions:\n  p:\n    pkey: 0x1\n    members:\n"
         "      \"null\": full\n      \"*\": none\n      \"0x1,@0x2/3,4,a\": both\n      \"1,2\": limited\n",
         "version: 1\npartitions:\n  mgmt:\n    pkey: 0x7fff\n    index0: true\n    members: {ALL: both}\n",
