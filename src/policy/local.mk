@@ -18,6 +18,8 @@ libpkeyd_core_la_SOURCES += \
 	src/policy/policy_reader.h \
 	src/policy/policy_pools.c \
 	src/policy/policy_resolve.c \
+	src/policy/policy_select.c \
+	src/policy/policy_select.h \
 	src/policy/selector.c \
 	src/policy/selector.h \
 	src/policy/selector_hint.c \

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "policy/selector_match.h"
+#include "policy/policy_select.h"
 #include "util/vector.h"
 
 /* Two lines that are equally specific and disagree. */
@@ -261,18 +261,6 @@ static int sort_grants(const struct resolver *r, struct arena *a, struct members
         return 0;
 }
 
-/* With the names by which the policy knows the nodes of the subnet. Ports have the same indexes. */
-static int matcher_init_by_pins(struct matcher *m, struct arena *a, const struct policy *policy, const struct subnet *subnet,
-                                const struct policy_memory *memory, struct report *report)
-{
-        const struct subnet *view;
-        int e = pins_view(a, memory->pins, subnet, &view) ?: matcher_init(m, a, policy, view, report);
-
-        m->known = memory->known;
-        m->pins = memory->pins;
-        return e;
-}
-
 static int resolver_init(struct resolver *r, struct arena *a, const struct policy_memory *memory)
 {
         r->decisions = arena_new_array(r->scratch, struct decision, r->subnet->n_ports);
@@ -373,29 +361,4 @@ int policy_find_lines(struct arena *a, const struct policy *policy, const struct
         for (uint32_t i = 0; i < policy->n_partitions && e == 0; i++)
                 e = find_lines(&matcher, &policy->partitions[i], ports, n, *ret + (size_t) i * n);
         return e;
-}
-
-int policy_select(struct arena *a, const struct policy *policy, const struct subnet *subnet, const struct policy_memory *memory,
-                  const char *text, struct findings *findings, uint32_t **ret_ports, uint32_t *ret_n)
-{
-        struct selector_source source = { .text = text };
-        struct report report;
-        struct selector_reader reader = { .arena = a, .policy = policy, .report = &report };
-        struct selector **selectors;
-        struct matcher matcher;
-        struct port_list list;
-        uint32_t n;
-        int e;
-
-        report_init(&report, findings);
-        e = selector_parse_list(&reader, &source, &selectors, &n) ?:
-            matcher_init_by_pins(&matcher, a, policy, subnet, memory, &report);
-        if (e < 0)
-                return e;
-        e = matcher_match_list(&matcher, selectors, n, &list) ?: report_finish(&report);
-        if (e < 0)
-                return e;
-        *ret_ports = list.ports;
-        *ret_n = list.n;
-        return 0;
 }
