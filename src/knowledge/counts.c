@@ -149,6 +149,46 @@ int knowledge_counts_rebuild(struct knowledge *k)
         return c->valid ? 0 : -ENOMEM;
 }
 
+/* --- holders ------------------------------------------------------------------------------------------------------------ */
+
+static bool may_hold(const struct knowledge *k, uint32_t port, uint16_t base)
+{
+        for (enum filter_model m = 0; m < N_FILTER_MODELS; m++)
+                for (enum direction d = 0; d < N_DIRECTIONS; d++)
+                        if (knowledge_class_of(k, port, base, (struct knowledge_view) { m, d }).bounds.may > LEVEL_NONE)
+                                return true;
+        return false;
+}
+
+static void list_keys(const struct knowledge *k, uint32_t port, const struct p_key *keys, size_t n, uint32_t *ret)
+{
+        for (size_t i = 0; i < n; i++)
+                if (p_key_is_used(keys[i]) && ret[p_key_base(keys[i])] == KNOWLEDGE_NONE && may_hold(k, port, p_key_base(keys[i])))
+                        ret[p_key_base(keys[i])] = port;
+}
+
+void knowledge_list_holders(const struct knowledge *k, uint32_t *ret)
+{
+        for (uint32_t base = 0; base <= P_KEY_BASE_MASK; base++)
+                ret[base] = KNOWLEDGE_NONE;
+        for (uint32_t i = 0; i < k->n; i++) {
+                const struct knowledge_record *r = &k->records[i];
+
+                if (r->name.kind == KNOWLEDGE_LEAF || r->expired)
+                        continue;
+                if (knowledge_counts_is_wild(k, i, SENDS) || knowledge_counts_is_wild(k, i, RECEIVES)) {
+                        for (uint32_t base = 0; base <= P_KEY_BASE_MASK; base++)
+                                ret[base] = i;
+                        return;
+                }
+                if (r->entries)
+                        list_keys(k, i, r->entries, r->capacity, ret);
+                for (size_t w = 0; w < r->n_writes; w++)
+                        if (r->writes[w].is_sent)
+                                list_keys(k, i, r->writes[w].entries, P_KEY_BLOCK_ENTRIES, ret);
+        }
+}
+
 /* --- the rule ---------------------------------------------------------------------------------------------------------- */
 
 /* Counts all ports but this one (KNOWLEDGE_NONE: all ports). */

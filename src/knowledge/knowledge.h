@@ -236,6 +236,10 @@ void knowledge_recall_used(const struct knowledge *k, struct observed *to);
 /* True if a write is announced, or sent and not confirmed. */
 bool knowledge_has_open_writes(const struct knowledge *k);
 
+/* For each base from 0 to P_KEY_BASE_MASK: a record of a port that may hold it, or KNOWLEDGE_NONE. A port that may hold anything
+ * may hold each base. */
+void knowledge_list_holders(const struct knowledge *k, uint32_t *ret);
+
 /* --- the policy ---------------------------------------------------------------------------------------------------------- */
 
 /* Sets what the policy gives each port. `desired` may be of a subnet that contains absent ports, too; it is borrowed until the next
