@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "leases/leases_internal.h"
+#include "util/text.h"
+#include "util/vector.h"
+
+#define MAX_NAMED    8 /* ports in a sentence */
+#define RELEASE_WAIT (30 * USEC_PER_SEC) /* how long a caller waits for the sweep that revokes */
+
+/* --- changes -------------------------------------------------------------------------------------------------------- */
+
+void lease_unstored(struct lease *lease)
+{
+        lease->is_stored = lease->is_storing = false;
+}
+
+void lease_changed(struct leases *l, struct lease *lease)
+{
+        lease_unstored(lease);
+        lease->is_planned = lease->was_tried = false;
+        l->need_plan = true;
+}
+
+void lease_begin_release(struct leases *l, struct lease *lease, usec_t now, const char *why)
+{
+        assert(lease->state == LEASE_GRANTING || lease->state == LEASE_ACTIVE);
+        lease->why = arena_strdup(lease->arena, why) ?: "out of memory";
+        if (lease->was_in_plan) {
+                lease->state = LEASE_RELEASING;
+                lease->due = now + RELEASE_WAIT;
+                lease_changed(l, lease);
+        } else {
+                lease->state = LEASE_ENDED;
+                lease->due = USEC_INFINITY;
+                lease_unstored(lease);
+        }
+}
+
+static bool is_unconfirmed(const struct lease_member *m)
+{
+        return !m->confirmed && !m->left_out;
+}
+
+/* Adds the names of members that are not confirmed, at most a few. Returns their number. */
+static uint32_t name_unconfirmed(const struct lease *lease, struct text *t)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < lease->n_members; i++) {
+                if (!is_unconfirmed(&lease->members[i]) || n++ >= MAX_NAMED)
+                        continue;
+                text_add(t, "%s%s", n > 1 ? ", " : "", lease->members[i].name);
+        }
+        if (n > MAX_NAMED)
+                text_add(t, " and %u more", n - MAX_NAMED);
+        return n;
+}
+
+/* --- time ----------------------------------------------------------------------------------------------------------- */
+
+void lease_set_due(struct lease *lease, usec_t now, uint64_t wall)
+{
+        uint64_t until = lease->state == LEASE_GRANTING ? lease->confirm_by : lease->ends;
+        uint64_t most = lease->state == LEASE_GRANTING ? lease->timeout : lease->seconds;
+
+        lease->due = USEC_INFINITY;
+        if ((lease->state == LEASE_GRANTING || lease->state == LEASE_ACTIVE) && until > 0)
+                /* a wall clock that was set back does not make the time longer */
+                lease->due = now + MIN(until > wall ? until - wall : 0, most) * USEC_PER_SEC;
+}
+
+void leases_start(struct leases *l, usec_t now, uint64_t wall)
+{
+        for (size_t i = 0; i < l->n; i++)
+                lease_set_due(l->items[i], now, wall);
+        for (size_t i = 0; i < l->n_rests; i++) {
+                struct lease_rest *rest = &l->rests[i];
+
+                rest->due = now + MIN(rest->until > wall ? rest->until - wall : 0, rest->seconds) * USEC_PER_SEC;
+        }
+}
+
+static void grant(struct lease *lease, usec_t now, uint64_t wall, struct log *log)
+{
+        uint32_t n = lease_n_in_force(lease);
+
+        lease->state = LEASE_ACTIVE;
+        lease_unstored(lease);
+        lease_set_due(lease, now, wall);
+        log_add(log, LOG_EVENT_LEASE_GRANTED, NULL, "lease %s is granted: P_Key 0x%04x of pool %s, %u port%s", lease->id, lease->base,
+                lease->wish.pool, n, text_plural(n));
+}
+
+/* What could be confirmed stays, if the caller wanted that. */
+static bool leave_out(struct leases *l, struct lease *lease)
+{
+        bool any = false;
+
+        for (uint32_t i = 0; i < lease->n_members; i++)
+                any |= lease->members[i].confirmed;
+        if (!lease->wish.partial || !any)
+                return false;
+        for (uint32_t i = 0; i < lease->n_members; i++)
+                lease->members[i].left_out |= !lease->members[i].confirmed;
+        lease_changed(l, lease);
+        return true;
+}
+
+static void time_out(struct leases *l, struct lease *lease, usec_t now, uint64_t wall, struct log *log)
+{
+        _cleanup_text_ struct text names = {}, why = {};
+        uint32_t n = name_unconfirmed(lease, &names);
+
+        text_add(&why, "%u of %u ports could not be confirmed in %" PRIu64 " s: %s", n, lease->n_members, lease->timeout,
+                 names.bytes ?: "?");
+        log_add(log, LOG_EVENT_LEASE_FAILED, NULL, "lease %s: %s", lease->id, why.bytes ?: "?");
+        if (leave_out(l, lease)) {
+                grant(lease, now, wall, log);
+                lease->is_planned = true; /* it is in force already; the ports that are left out need a plan */
+        } else {
+                lease_begin_release(l, lease, now, why.bytes ?: "some ports could not be confirmed in time");
+        }
+}
+
+void leases_tick(struct leases *l, usec_t now, uint64_t wall, struct log *log)
+{
+        for (size_t i = 0; i < l->n; i++) {
+                struct lease *lease = l->items[i];
+
+                if (now < lease->due)
+                        continue;
+                if (lease->state == LEASE_GRANTING) {
+                        time_out(l, lease, now, wall, log);
+                } else if (lease->state == LEASE_ACTIVE) {
+                        log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s: its time is over; P_Key 0x%04x is revoked", lease->id,
+                                lease->base);
+                        lease_begin_release(l, lease, now, "its time is over");
+                } else {
+                        lease->was_tried = true;
+                        lease->due = USEC_INFINITY;
+                }
+        }
+        for (size_t i = 0; i < l->n_rests; i++)
+                if (now >= l->rests[i].due && !l->rests[i].is_over) {
+                        l->rests[i].is_over = true;
+                        l->rests[i].is_stored = l->rests[i].is_storing = false;
+                }
+}
+
+usec_t leases_due(const struct leases *l)
+{
+        usec_t due = USEC_INFINITY;
+
+        for (size_t i = 0; i < l->n; i++)
+                due = MIN(due, l->items[i]->due);
+        for (size_t i = 0; i < l->n_rests; i++)
+                if (!l->rests[i].is_over)
+                        due = MIN(due, l->rests[i].due);
+        return due;
+}
+
+/* --- what was read -------------------------------------------------------------------------------------------------- */
+
+static struct p_key key_of(const struct lease *lease)
+{
+        return (struct p_key) { (uint16_t) (lease->base | (lease->membership == MEMBERSHIP_FULL ? P_KEY_FULL_BIT : 0)) };
+}
+
+static bool find_entry(const struct observed_table *t, struct p_key key, uint16_t *ret)
+{
+        for (uint32_t i = 0; t->source == TABLE_READ && i < t->capacity; i++)
+                if (t->entries[i].v == key.v) {
+                        *ret = (uint16_t) i;
+                        return true;
+                }
+        return false;
+}
+
+/* The entry is in the table of the port and, if its leaf port filters, in that one, too. */
+static bool confirm(const struct observed *o, const struct lease *lease, const struct lease_member *m, uint16_t *ret)
+{
+        const struct subnet *s = o->subnet;
+        uint32_t port = subnet_find_endport(s, m->port), leaf = port == SUBNET_NONE ? SUBNET_NONE : subnet_leaf_port(s, port);
+        uint16_t at;
+
+        if (port == SUBNET_NONE || !find_entry(&o->tables[port], key_of(lease), ret))
+                return false;
+        return leaf == SUBNET_NONE || !subnet_port_is_managed(s, &s->ports[leaf]) ||
+               !(o->tables[leaf].enforce_inbound || o->tables[leaf].enforce_outbound) ||
+               find_entry(&o->tables[leaf], key_of(lease), &at);
+}
+
+/* Returns whether all members that count are confirmed. */
+static bool see_members(struct lease *lease, const struct observed *o)
+{
+        bool all = true;
+
+        for (uint32_t i = 0; i < lease->n_members; i++) {
+                struct lease_member *m = &lease->members[i];
+                uint16_t index = m->index;
+                bool confirmed;
+
+                if (m->left_out)
+                        continue;
+                confirmed = confirm(o, lease, m, &index);
+                m->confirmed = confirmed;
+                m->index = index;
+                all &= confirmed;
+        }
+        return all;
+}
+
+static int rest(struct leases *l, const struct lease *lease, usec_t now, uint64_t wall)
+{
+        struct lease_rest rest = {
+                .base = lease->base, .seconds = lease->rest, .until = wall + lease->rest, .due = now + lease->rest * USEC_PER_SEC,
+        };
+
+        return lease->rest > 0 ? leases_restore_rest(l, &rest) : 0;
+}
+
+static const char *holder_label(struct arena *a, const struct subnet *s, const struct knowledge_record *r)
+{
+        uint32_t port = s ? subnet_find_port_of(s, r->name.node, r->name.number) : SUBNET_NONE;
+
+        if (port != SUBNET_NONE)
+                return subnet_port_label(a, s, port) ?: "?";
+        return arena_printf(a, "port %u of node 0x%016" PRIx64, r->name.number, r->name.node.v) ?: "?";
+}
+
+/* A lease that is releasing, after a plan without it was carried out as far as possible. holder: a record that may hold its P_Key;
+ * KNOWLEDGE_NONE: none does. */
+static int see_released(struct leases *l, struct lease *lease, const struct knowledge_record *holder, const struct observed *o,
+                        usec_t now, uint64_t wall, struct log *log)
+{
+        int r;
+
+        if (holder) {
+                const char *label = holder_label(lease->arena, o ? o->subnet : NULL, holder);
+
+                if (!lease->was_tried)
+                        log_add(log, LOG_EVENT_LEASE_HELD, NULL, "lease %s is not in force any more, but %s may still hold 0x%04x: that "
+                                "P_Key is not handed out until it is gone", lease->id, label, lease->base);
+                lease->was_tried = true;
+                lease->due = USEC_INFINITY;
+                return 0;
+        }
+        r = rest(l, lease, now, wall);
+        if (r < 0)
+                return r;
+        lease->state = LEASE_ENDED;
+        lease->due = USEC_INFINITY;
+        lease_unstored(lease);
+        log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s has ended (%s): no port holds 0x%04x any more", lease->id, lease->why,
+                lease->base);
+        return 0;
+}
+
+static bool has_releasing(const struct leases *l)
+{
+        for (size_t i = 0; i < l->n; i++)
+                if (l->items[i]->state == LEASE_RELEASING && l->items[i]->is_planned)
+                        return true;
+        return false;
+}
+
+int leases_see(struct leases *l, const struct observed *observed, const struct knowledge *k, usec_t now, uint64_t wall,
+               struct log *log)
+{
+        _cleanup_free_ uint32_t *holders = NULL;
+        int r = 0;
+
+        if (has_releasing(l)) {
+                holders = calloc(P_KEY_BASE_MASK + 1, sizeof(*holders));
+                if (!holders)
+                        return -ENOMEM;
+                knowledge_list_holders(k, holders);
+        }
+        for (size_t i = 0; r == 0 && i < l->n; i++) {
+                struct lease *lease = l->items[i];
+
+                if (!lease->is_planned)
+                        continue;
+                if (lease->state == LEASE_RELEASING)
+                        r = see_released(l, lease, knowledge_get(k, holders[lease->base]), observed, now, wall, log);
+                else if (observed && lease->state != LEASE_ENDED && see_members(lease, observed) && lease->state == LEASE_GRANTING)
+                        grant(lease, now, wall, log);
+        }
+        return r;
+}
+
+/* --- frozen members ------------------------------------------------------------------------------------------------- */
+
+static bool give_up(struct leases *l, struct lease *lease, const struct subnet *s, const enum freeze *frozen, usec_t now,
+                    struct log *log)
+{
+        _cleanup_text_ struct text why = {};
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < lease->n_members; i++) {
+                struct lease_member *m = &lease->members[i];
+                uint32_t port = subnet_find_endport(s, m->port);
+
+                if (port == SUBNET_NONE || frozen[port] == FREEZE_NONE || m->left_out)
+                        continue;
+                m->left_out = lease->wish.partial;
+                if (n++ == 0)
+                        text_add(&why, "%s is frozen: %s", m->name, freeze_reason(frozen[port]));
+        }
+        if (n == 0)
+                return false;
+        log_add(log, LOG_EVENT_LEASE_FAILED, NULL, "lease %s: %s%s", lease->id, why.bytes ?: "?",
+                n > 1 ? "; so are others of its ports" : "");
+        if (lease->wish.partial && lease_n_in_force(lease) > 0)
+                lease_changed(l, lease);
+        else
+                lease_begin_release(l, lease, now, why.bytes ?: "a port is frozen");
+        return true;
+}
+
+bool leases_give_up_frozen(struct leases *l, const struct subnet *s, const enum freeze *frozen, usec_t now, struct log *log)
+{
+        bool any = false;
+
+        for (size_t i = 0; i < l->n; i++)
+                if (l->items[i]->state == LEASE_GRANTING)
+                        any |= give_up(l, l->items[i], s, frozen, now, log);
+        return any;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "leases/leases_internal.h"
+#include "policy/policy_select.h"
+#include "policy/selector.h"
+#include "util/text.h"
+
+#define MAX_STRANDED 32 /* findings */
+
+/* --- partitions -------------------------------------------------------------------------------------------------------- */
+
+static bool is_in_policy(const struct lease *lease)
+{
+        return (lease->state == LEASE_GRANTING || lease->state == LEASE_ACTIVE) && !lease->is_stranded;
+}
+
+static size_t count_in_policy(const struct leases *l)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < l->n; i++)
+                n += is_in_policy(l->items[i]);
+        return n;
+}
+
+/* One line that names the members by their port GUIDs, which no name of a host can change. */
+static int fill_rule(struct arena *a, const struct lease *lease, struct policy_rule *rule)
+{
+        struct selector *selectors = arena_new_array(a, struct selector, lease->n_members);
+
+        *rule = (struct policy_rule) {
+                .text = lease->id, .source_line = NULL, .membership = lease->membership, .where = { .file = "(leases)" },
+                .selectors = arena_new_array(a, struct selector *, lease->n_members),
+        };
+        if (!selectors || !rule->selectors)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < lease->n_members; i++) {
+                if (lease->members[i].left_out)
+                        continue;
+                selectors[i] = (struct selector) {
+                        .kind = SELECTOR_GUID, .specificity = SPECIFICITY_GUID, .guid = lease->members[i].port,
+                        .text = lease->members[i].name, .place = { .where = rule->where },
+                };
+                rule->selectors[rule->n_selectors++] = &selectors[i];
+        }
+        return 0;
+}
+
+static int fill_partition(struct arena *a, const struct lease *lease, struct policy_partition *p)
+{
+        *p = (struct policy_partition) {
+                .name = arena_printf(a, "lease-0x%04x", lease->base), .where = { .file = "(leases)" }, .base = lease->base,
+                .rules = arena_new_object(a, struct policy_rule), .n_rules = 1,
+        };
+        if (!p->name || !p->rules || fill_rule(a, lease, p->rules) < 0)
+                return -ENOMEM;
+        p->n_candidates = p->rules->n_selectors;
+        p->candidates = arena_new_array(a, struct policy_candidate, p->n_candidates);
+        if (!p->candidates)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < p->n_candidates; i++)
+                p->candidates[i] = (struct policy_candidate) { .selector = p->rules->selectors[i], .rule = 0 };
+        return 0;
+}
+
+int leases_extend(struct arena *a, const struct leases *l, const struct policy *policy, const struct policy **ret)
+{
+        size_t n = count_in_policy(l);
+        struct policy *p;
+
+        *ret = policy;
+        if (n == 0)
+                return 0;
+        p = arena_new_object(a, struct policy);
+        if (!p)
+                return -ENOMEM;
+        *p = *policy;
+        p->partitions = arena_new_array(a, struct policy_partition, policy->n_partitions + n);
+        if (!p->partitions)
+                return -ENOMEM;
+        memcpy(p->partitions, policy->partitions, policy->n_partitions * sizeof(*p->partitions));
+        for (size_t i = 0; i < l->n; i++)
+                if (is_in_policy(l->items[i]) && fill_partition(a, l->items[i], &p->partitions[p->n_partitions++]) < 0)
+                        return -ENOMEM;
+        *ret = p;
+        return 0;
+}
+
+/* --- a candidate of the policy ------------------------------------------------------------------------------------------- */
+
+/* The first member that is in the fabric, and not among these ports; NULL: there is none. */
+static const struct lease_member *find_outside(const struct lease *lease, const struct subnet *s, const struct port_list *ports)
+{
+        for (uint32_t i = 0; i < lease->n_members; i++) {
+                uint32_t port = subnet_find_endport(s, lease->members[i].port);
+
+                if (port != SUBNET_NONE && !lease->members[i].left_out &&
+                    (ports->n == 0 || !bsearch(&port, ports->ports, ports->n, sizeof(port), uint32_compare)))
+                        return &lease->members[i];
+        }
+        return NULL;
+}
+
+/* The ports of each pool of a candidate. */
+static int select_pools(struct arena *a, const struct policy *candidate, const struct lease_view *view, struct port_list **ret)
+{
+        int r = 0;
+
+        *ret = arena_new_array(a, struct port_list, candidate->n_pools);
+        if (!*ret)
+                return -ENOMEM;
+        for (uint32_t i = 0; r == 0 && view->subnet && i < candidate->n_pools; i++)
+                r = policy_select_pool(a, candidate, &candidate->pools[i], view->subnet, &view->memory, &(*ret)[i]);
+        return r;
+}
+
+/* Why the candidate has no place for the lease; NULL: it has. */
+static const char *describe_stranded(struct arena *a, const struct lease *lease, const struct policy *candidate,
+                                     const struct lease_view *view, const struct port_list *ports)
+{
+        const struct policy_pool *pool = policy_find_pool(candidate, lease->wish.pool);
+        const struct lease_member *outside;
+
+        if (!pool)
+                return arena_printf(a, "there is no pool '%s'", lease->wish.pool) ?: "?";
+        if (policy_pool_of_base(candidate, lease->base) != pool)
+                return arena_printf(a, "pool %s does not have P_Key 0x%04x", pool->name, lease->base) ?: "?";
+        outside = view->subnet ? find_outside(lease, view->subnet, &ports[pool - candidate->pools]) : NULL;
+        return outside ? arena_printf(a, "%s is not among the ports of pool %s", outside->name, pool->name) ?: "?" : NULL;
+}
+
+static void report_stranded(const struct lease *lease, const char *why, bool release, struct findings *findings)
+{
+        struct finding *item = findings_add(findings, release ? FINDING_WARNING : FINDING_ERROR, FINDING_LEASE_STRANDED, NULL,
+                                            "lease %s %s: %s", lease->id, release ? "is released" : "has no place in this policy", why);
+
+        if (!release)
+                finding_set_hint(findings, item, "release it first (pkeyctl lease release %s), or reload with --release-stranded", lease->id);
+}
+
+int leases_check(struct leases *l, const struct policy *candidate, const struct lease_view *view, bool release,
+                 struct findings *findings)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        struct port_list *ports;
+        size_t n = 0;
+        int r = scratch ? select_pools(scratch, candidate, view, &ports) : -ENOMEM;
+
+        for (size_t i = 0; r == 0 && i < l->n; i++) {
+                struct lease *lease = l->items[i];
+                const char *why = NULL;
+
+                lease->is_stranded = false;
+                if (is_in_policy(lease))
+                        why = describe_stranded(scratch, lease, candidate, view, ports);
+                lease->is_stranded = why;
+                if (why && n++ < MAX_STRANDED)
+                        report_stranded(lease, why, release, findings);
+        }
+        if (r == 0 && n > MAX_STRANDED)
+                (void) findings_add(findings, release ? FINDING_WARNING : FINDING_ERROR, FINDING_LEASE_STRANDED, NULL,
+                                    "%zu more leases like this, %zu in total", n - MAX_STRANDED, n);
+        return r < 0 ? r : n > 0 && !release ? -EBADMSG : 0;
+}
+
+void leases_release_stranded(struct leases *l, usec_t now, struct log *log)
+{
+        for (size_t i = 0; i < l->n; i++) {
+                struct lease *lease = l->items[i];
+
+                if (!lease->is_stranded)
+                        continue;
+                lease->is_stranded = false;
+                log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s is released: the policy in force has no place for it; P_Key 0x%04x is "
+                        "revoked", lease->id, lease->base);
+                lease_begin_release(l, lease, now, "the policy has no place for it any more");
+                lease->is_planned = true; /* the plan that is being made is without it */
+        }
+}
+
+void leases_keep_stranded(struct leases *l)
+{
+        for (size_t i = 0; i < l->n; i++)
+                l->items[i]->is_stranded = false;
+}

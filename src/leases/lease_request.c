@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "leases/leases_internal.h"
+#include "policy/policy_select.h"
+#include "util/text.h"
+
+/* --- who may ---------------------------------------------------------------------------------------------------------- */
+
+static const char *list_allowed(struct arena *a, const struct policy_pool *pool)
+{
+        _cleanup_text_ struct text t = {};
+
+        for (uint32_t i = 0; i < pool->n_allow; i++)
+                text_add(&t, "%s%s", i > 0 ? ", " : "", pool->allow[i]);
+        return text_copy(a, &t) ?: "?";
+}
+
+static const char *caller_name(const struct lease_caller *by)
+{
+        return by->origin.user[0] ? by->origin.user : "?";
+}
+
+static int check_caller(const struct policy_pool *pool, const struct lease_caller *by, struct findings *findings)
+{
+        for (size_t i = 0; i < by->n_names; i++)
+                if (text_is_one_of(by->names[i], pool->allow, pool->n_allow))
+                        return 0;
+        return findings_error(findings, FINDING_LEASE_ACCESS, "an admin can add the user or one of its groups to `allow`, and reload",
+                              "user %s (uid %u) may not use pool %s (allowed: %s)", caller_name(by), by->origin.uid, pool->name,
+                              list_allowed(findings->arena, pool));
+}
+
+static int check_obstacle(const struct lease_view *view, struct findings *findings)
+{
+        if (!view->policy)
+                return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL, "no policy is in force");
+        if (view->obstacle)
+                return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL, "pkeyd cannot change leases now: %s", view->obstacle);
+        return 0;
+}
+
+/* --- the wish --------------------------------------------------------------------------------------------------------- */
+
+static const char *list_pools(struct arena *a, const struct policy *p)
+{
+        _cleanup_text_ struct text t = {};
+
+        for (uint32_t i = 0; i < p->n_pools; i++)
+                text_add(&t, "%s%s", i > 0 ? ", " : "", p->pools[i].name);
+        return p->n_pools > 0 ? text_copy(a, &t) ?: "?" : "none; partitions.yaml in force has no `pools`";
+}
+
+static int find_pool(const struct lease_view *view, const char *name, struct findings *findings, const struct policy_pool **ret)
+{
+        *ret = policy_find_pool(view->policy, name);
+        if (*ret)
+                return 0;
+        return findings_error(findings, FINDING_LEASE_POOL, NULL, "there is no pool '%s' (pools: %s)",
+                              arena_printable(findings->arena, name, strlen(name)) ?: "?", list_pools(findings->arena, view->policy));
+}
+
+static int check_duration(const struct policy_pool *pool, uint64_t seconds, struct findings *findings)
+{
+        if (seconds <= pool->longest)
+                return 0;
+        return findings_error(findings, FINDING_LEASE_DURATION, NULL, "pool %s has leases of up to %" PRIu64 " s, not longer", pool->name,
+                              pool->longest);
+}
+
+static int check_wish(const struct lease_view *view, const struct policy_pool *pool, const struct lease_wish *wish,
+                      struct findings *findings)
+{
+        int r = check_duration(pool, wish->seconds, findings);
+
+        if (wish->membership == MEMBERSHIP_BOTH)
+                r = findings_error(findings, FINDING_LEASE_MEMBERSHIP, NULL, "members of a lease cannot be `both` (accepted: full, limited)");
+        if (wish->base > 0 && policy_pool_of_base(view->policy, wish->base) != pool)
+                r = findings_error(findings, FINDING_LEASE_P_KEY, NULL, "P_Key 0x%04x is not in pool %s", wish->base, pool->name);
+        return r;
+}
+
+static bool same_text(const char *x, const char *y)
+{
+        return strcmp(x, y) == 0;
+}
+
+static bool same_wish(const struct lease_wish *x, const struct lease_wish *y)
+{
+        return same_text(x->pool, y->pool) && same_text(x->members, y->members) && x->base == y->base &&
+               x->membership == y->membership && x->seconds == y->seconds && x->partial == y->partial;
+}
+
+/* --- members ---------------------------------------------------------------------------------------------------------- */
+
+DEFINE_COMPARE(compare_members, struct lease_member, ORDER(a->port.v, b->port.v))
+
+static bool contains(const struct port_list *list, uint32_t port)
+{
+        return list->n > 0 && bsearch(&port, list->ports, list->n, sizeof(port), uint32_compare);
+}
+
+/* Members that the pool does not have. */
+static int check_ports(struct arena *scratch, const struct lease_view *view, const struct policy_pool *pool,
+                       const struct port_list *members, struct findings *findings)
+{
+        struct port_list all = {};
+        const char *first = NULL;
+        uint32_t n = 0;
+        int r = policy_select_pool(scratch, view->policy, pool, view->subnet, &view->memory, &all);
+
+        if (r < 0)
+                return r;
+        for (uint32_t i = 0; i < members->n; i++)
+                if (!contains(&all, members->ports[i]) && n++ == 0)
+                        first = subnet_port_label(findings->arena, view->subnet, members->ports[i]);
+        if (n == 0)
+                return 0;
+        return findings_error(findings, FINDING_LEASE_PORTS, NULL, "%s%s not among the ports of pool %s (ports: %s)", first ?: "?",
+                              n > 1 ? arena_printf(findings->arena, " and %u other%s are", n - 1, text_plural(n - 1)) ?: "" : " is",
+                              pool->name, pool->ports_text);
+}
+
+static int find_members(struct arena *scratch, const struct lease_view *view, const struct policy_pool *pool, const char *text,
+                        struct findings *findings, struct port_list *ret)
+{
+        int r;
+
+        if (strlen(text) > LEASE_MAX_TEXT)
+                return findings_error(findings, FINDING_LEASE_PORTS, "name a group of the policy instead", "the list of members is longer "
+                                      "than %d bytes", LEASE_MAX_TEXT);
+        if (!view->subnet)
+                return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL, "pkeyd has not seen the fabric yet; try again later");
+        r = policy_select_exactly(scratch, view->policy, view->subnet, &view->memory, text, findings, ret);
+        if (r < 0)
+                return r;
+        if (ret->n > LEASE_MAX_MEMBERS)
+                return findings_error(findings, FINDING_LEASE_PORTS, NULL, "a lease can have up to %u ports, not %u", LEASE_MAX_MEMBERS, ret->n);
+        return check_ports(scratch, view, pool, ret, findings);
+}
+
+static int copy_members(struct lease *lease, const struct subnet *s, const struct port_list *ports)
+{
+        lease->members = arena_new_array(lease->arena, struct lease_member, ports->n);
+        if (!lease->members)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < ports->n; i++) {
+                const struct subnet_port *p = &s->ports[ports->ports[i]];
+                const char *name = subnet_port_label(lease->arena, s, ports->ports[i]);
+
+                if (!name)
+                        return -ENOMEM;
+                lease->members[lease->n_members++] = (struct lease_member) {
+                        .node = s->nodes[p->node].guid, .port = p->guid, .number = p->number, .name = name,
+                };
+        }
+        SORT(lease->members, lease->n_members, compare_members);
+        return 0;
+}
+
+/* --- the P_Key -------------------------------------------------------------------------------------------------------- */
+
+/* Why this base cannot be handed out; NULL: it can. */
+static const char *describe_taken(struct arena *a, const struct leases *l, const uint32_t *holders, uint16_t base)
+{
+        const struct lease *other = leases_find_base(l, base);
+
+        if (other)
+                return arena_printf(a, "lease %s has it (%s)", other->id, lease_state_to_string(other->state)) ?: "?";
+        if (leases_base_rests(l, base))
+                return "it rests after its last lease";
+        return holders[base] == KNOWLEDGE_NONE ? NULL : "a port may still hold it (pkeyctl explain, pkeyctl forget)";
+}
+
+static bool is_free(const struct leases *l, const uint32_t *holders, uint16_t base)
+{
+        return !leases_find_base(l, base) && !leases_base_rests(l, base) && holders[base] == KNOWLEDGE_NONE;
+}
+
+static int choose_base(const struct leases *l, const struct policy_pool *pool, const uint32_t *holders, struct findings *findings,
+                       uint16_t *ret)
+{
+        uint32_t n_leased = 0, n_resting = 0, n = 0;
+
+        for (uint32_t i = 0; i < pool->n_ranges; i++)
+                for (uint32_t base = pool->ranges[i].first; base <= pool->ranges[i].last; base++) {
+                        if (is_free(l, holders, (uint16_t) base)) {
+                                *ret = (uint16_t) base;
+                                return 0;
+                        }
+                        n++;
+                        n_leased += leases_find_base(l, (uint16_t) base) != NULL;
+                        n_resting += leases_base_rests(l, (uint16_t) base);
+                }
+        return findings_error(findings, FINDING_LEASE_P_KEY, "a larger range in `pkeys` of the pool, or a shorter `rest`, gives more",
+                              "pool %s has no free P_Key: of %u, %u are in leases, %u rest, and ports may still hold the others", pool->name, n,
+                              n_leased, n_resting);
+}
+
+static int take_base(const struct leases *l, const struct lease_view *view, const struct policy_pool *pool, uint16_t wanted,
+                     struct findings *findings, uint16_t *ret)
+{
+        _cleanup_free_ uint32_t *holders = calloc(P_KEY_BASE_MASK + 1, sizeof(*holders));
+        const char *why;
+
+        if (!holders)
+                return -ENOMEM;
+        knowledge_list_holders(view->knowledge, holders);
+        if (wanted == 0)
+                return choose_base(l, pool, holders, findings, ret);
+        why = describe_taken(findings->arena, l, holders, wanted);
+        if (why)
+                return findings_error(findings, FINDING_LEASE_P_KEY, NULL, "P_Key 0x%04x cannot be handed out now: %s", wanted, why);
+        *ret = wanted;
+        return 0;
+}
+
+/* --- create ----------------------------------------------------------------------------------------------------------- */
+
+static int check_id(struct findings *findings, const char *id)
+{
+        const char *problem = lease_id_problem(id);
+
+        if (!problem)
+                return 0;
+        return findings_error(findings, FINDING_LEASE_ID, NULL, "'%s' is not the ID of a lease: it %s (accepted: up to %d letters, digits and "
+                              "._:@+-)", arena_printable(findings->arena, id, strlen(id)) ?: "?", problem, LEASE_ID_MAX);
+}
+
+static int copy_wish(struct lease *lease, const char *id, const struct lease_wish *wish)
+{
+        lease->wish = *wish;
+        lease->id = arena_strdup(lease->arena, id);
+        lease->wish.pool = arena_strdup(lease->arena, wish->pool);
+        lease->wish.members = arena_strdup(lease->arena, wish->members);
+        return lease->id && lease->wish.pool && lease->wish.members ? 0 : -ENOMEM;
+}
+
+static void set_times(struct lease *lease, const struct policy_pool *pool, const struct lease_view *view, uint64_t timeout)
+{
+        uint64_t seconds = lease->wish.seconds ?: pool->longest;
+
+        lease->created = view->wall;
+        lease->timeout = timeout;
+        lease->confirm_by = view->wall + timeout;
+        lease->rest = pool->rest;
+        lease->seconds = seconds == POLICY_UNLIMITED ? 0 : seconds;
+        lease->ends = seconds == POLICY_UNLIMITED ? 0 : view->wall + seconds;
+        lease_set_due(lease, view->now, view->wall);
+}
+
+static int wait_for(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings)
+{
+        int r = leases_add_waiter(l, lease, waiter);
+
+        if (r == -EBUSY)
+                return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL, "%d callers already wait for lease %s; try again later",
+                                      LEASE_MAX_WAITERS, lease->id);
+        return r;
+}
+
+/* The lease exists. Its caller may have lost the answer. */
+static int join(struct leases *l, struct lease *lease, const struct lease_caller *by, const struct lease_wish *wish,
+                struct findings *findings)
+{
+        if (!same_wish(&lease->wish, wish))
+                return findings_error(findings, FINDING_LEASE_EXISTS, "pkeyctl lease show has it; choose another ID, or release it first",
+                                      "lease %s exists already with other arguments", lease->id);
+        if (lease->state == LEASE_RELEASING)
+                return findings_error(findings, FINDING_LEASE_EXISTS, "try again when it has ended, or choose another ID",
+                                      "lease %s is being released (%s)", lease->id, lease->why);
+        return wait_for(l, lease, &(struct lease_waiter) { .request = by->request }, findings);
+}
+
+/* A new lease that is not in the list yet. */
+static int make(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
+                const struct lease_wish *wish, uint64_t timeout, const struct policy_pool *pool, struct findings *findings,
+                struct lease **ret)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        _cleanup_(lease_free_p) struct lease *lease = lease_new();
+        struct port_list members = {};
+        int r = scratch && lease ? copy_wish(lease, id, wish) : -ENOMEM;
+
+        r = r ?: check_wish(view, pool, wish, findings) ?: find_members(scratch, view, pool, wish->members, findings, &members) ?:
+            take_base(l, view, pool, wish->base, findings, &lease->base) ?: copy_members(lease, view->subnet, &members);
+        if (r < 0)
+                return r;
+        lease->membership = wish->membership == MEMBERSHIP_NONE ? pool->membership : wish->membership;
+        lease->owner = by->origin;
+        set_times(lease, pool, view, timeout);
+        *ret = STEAL(lease);
+        return 0;
+}
+
+static int add(struct leases *l, struct lease *lease, const struct lease_caller *by, struct findings *findings)
+{
+        int r;
+
+        if (l->n >= LEASE_MAX)
+                return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL, "there are %d leases already", LEASE_MAX);
+        r = wait_for(l, lease, &(struct lease_waiter) { .request = by->request }, findings) ?: leases_insert(l, lease);
+        if (r < 0)
+                return r;
+        lease_changed(l, lease);
+        return 0;
+}
+
+int leases_create(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
+                  const struct lease_wish *wish, uint64_t timeout, struct log *log, struct findings *findings)
+{
+        struct lease *lease = (struct lease *) leases_find(l, id);
+        const struct policy_pool *pool = NULL;
+        int r = check_id(findings, id) ?: check_obstacle(view, findings) ?: find_pool(view, wish->pool, findings, &pool) ?:
+                check_caller(pool, by, findings);
+
+        if (r < 0)
+                return r;
+        if (lease)
+                return join(l, lease, by, wish, findings);
+        if (timeout > LEASE_TIMEOUT_MAX)
+                return findings_error(findings, FINDING_LEASE_DURATION, NULL, "the timeout must be at most %d s", LEASE_TIMEOUT_MAX);
+        r = make(l, view, by, id, wish, timeout ?: LEASE_TIMEOUT, pool, findings, &lease);
+        if (r < 0)
+                return r;
+        r = add(l, lease, by, findings);
+        if (r < 0) {
+                l->n_waiting -= lease->n_waiters;
+                lease_free(lease);
+                return r;
+        }
+        log_add(log, LOG_EVENT_LEASE_CREATED, NULL, "lease %s of %s: P_Key 0x%04x of pool %s for %u port%s", lease->id, caller_name(by),
+                lease->base, pool->name, lease->n_members, text_plural(lease->n_members));
+        return 0;
+}
+
+/* --- renew, release --------------------------------------------------------------------------------------------------- */
+
+/* The lease, if the caller may use its pool. */
+static int find_own(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
+                    struct findings *findings, struct lease **ret, const struct policy_pool **ret_pool)
+{
+        int r = check_id(findings, id);
+
+        if (r < 0)
+                return r;
+        *ret = (struct lease *) leases_find(l, id);
+        if (!*ret)
+                return findings_error(findings, FINDING_LEASE_NONE, "pkeyctl lease list shows all", "there is no lease %s", id);
+        if (!view->policy)
+                return check_obstacle(view, findings);
+        r = find_pool(view, (*ret)->wish.pool, findings, ret_pool);
+        return r ?: check_caller(*ret_pool, by, findings);
+}
+
+int leases_renew(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id, uint64_t seconds,
+                 struct log *log, struct findings *findings)
+{
+        const struct policy_pool *pool = NULL;
+        struct lease *lease = NULL;
+        int r = find_own(l, view, by, id, findings, &lease, &pool) ?: check_duration(pool, seconds, findings);
+
+        if (r < 0)
+                return r;
+        if (lease->state == LEASE_RELEASING)
+                return findings_error(findings, FINDING_LEASE_NONE, NULL, "lease %s is being released (%s)", id, lease->why);
+        r = wait_for(l, lease, &(struct lease_waiter) { .request = by->request, .renews = true }, findings);
+        if (r < 0)
+                return r;
+        seconds = seconds ?: pool->longest;
+        lease->seconds = seconds == POLICY_UNLIMITED ? 0 : seconds;
+        lease->ends = seconds == POLICY_UNLIMITED ? 0 : view->wall + seconds;
+        lease_unstored(lease);
+        if (lease->state == LEASE_ACTIVE)
+                lease_set_due(lease, view->now, view->wall);
+        log_add(log, LOG_EVENT_LEASE_RENEWED, NULL, "lease %s is renewed by %s, for %" PRIu64 " s", id, caller_name(by), lease->seconds);
+        return 0;
+}
+
+int leases_release(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
+                   struct log *log, struct findings *findings)
+{
+        const struct policy_pool *pool = NULL;
+        struct lease *lease = NULL;
+        char why[96];
+        int r = find_own(l, view, by, id, findings, &lease, &pool) ?:
+                wait_for(l, lease, &(struct lease_waiter) { .request = by->request, .releases = true }, findings);
+
+        if (r < 0)
+                return r;
+        if (lease->state == LEASE_RELEASING)
+                return 0;
+        (void) snprintf(why, sizeof(why), "released by %s", caller_name(by));
+        log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s: %s; P_Key 0x%04x is revoked", id, why, lease->base);
+        lease_begin_release(l, lease, view->now, why);
+        return 0;
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "leases/leases_internal.h"
+#include "util/text.h"
+#include "util/vector.h"
+
+/* --- words --------------------------------------------------------------------------------------------------------- */
+
+static const char *const states[LEASE_N_STATES] = {
+        [LEASE_GRANTING] = "granting", [LEASE_ACTIVE] = "active", [LEASE_RELEASING] = "releasing", [LEASE_ENDED] = "ended",
+};
+
+const char *lease_state_to_string(enum lease_state s)
+{
+        return WORD(states, s, "?");
+}
+
+bool lease_state_from_string(const char *word, enum lease_state *ret)
+{
+        for (size_t i = 0; i < ELEMENTS(states); i++)
+                if (strcmp(word, states[i]) == 0) {
+                        *ret = (enum lease_state) i;
+                        return true;
+                }
+        return false;
+}
+
+DEFINE_WORDS(lease_outcome_to_string, enum lease_outcome, "?",
+             [LEASE_GRANTED] = "granted", [LEASE_GRANTED_PARTLY] = "partial", [LEASE_RENEWED] = "renewed",
+             [LEASE_RELEASED] = "released", [LEASE_IS_RELEASING] = "releasing", [LEASE_FAILED] = "failed",
+             [LEASE_REFUSED] = "refused")
+
+/* --- one lease ------------------------------------------------------------------------------------------------------ */
+
+struct lease *lease_new(void)
+{
+        struct arena *a = arena_new();
+        struct lease *lease = a ? arena_new_object(a, struct lease) : NULL;
+
+        if (!lease) {
+                arena_free(a);
+                return NULL;
+        }
+        lease->arena = a;
+        lease->due = USEC_INFINITY;
+        return lease;
+}
+
+struct lease *lease_free(struct lease *lease)
+{
+        if (lease)
+                arena_free(lease->arena); /* it is in there itself */
+        return NULL;
+}
+
+const char *lease_id_problem(const char *id)
+{
+        size_t n = strlen(id);
+
+        if (n == 0)
+                return "is empty";
+        if (n > LEASE_ID_MAX)
+                return "is longer than 128 characters";
+        for (size_t i = 0; i < n; i++)
+                if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:@+-", id[i]))
+                        return "has a character that is none of letters, digits and ._:@+-";
+        return id[0] == '-' ? "begins with '-'" : NULL;
+}
+
+uint32_t lease_n_in_force(const struct lease *lease)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < lease->n_members; i++)
+                n += !lease->members[i].left_out;
+        return n;
+}
+
+/* --- the list ------------------------------------------------------------------------------------------------------- */
+
+struct leases *leases_new(void)
+{
+        return calloc(1, sizeof(struct leases));
+}
+
+struct leases *leases_free(struct leases *l)
+{
+        if (!l)
+                return NULL;
+        for (size_t i = 0; i < l->n; i++)
+                lease_free(l->items[i]);
+        free(l->items);
+        free(l->rests);
+        free(l->ready);
+        free(l);
+        return NULL;
+}
+
+size_t leases_lower_bound(const struct leases *l, const char *id)
+{
+        return LOWER_BOUND(item, l->items, l->n, strcmp((*item)->id, id) < 0);
+}
+
+const struct lease *leases_find(const struct leases *l, const char *id)
+{
+        for (size_t i = leases_lower_bound(l, id); i < l->n && strcmp(l->items[i]->id, id) == 0; i++)
+                if (l->items[i]->state != LEASE_ENDED)
+                        return l->items[i];
+        return NULL;
+}
+
+const struct lease *leases_find_base(const struct leases *l, uint16_t base)
+{
+        for (size_t i = 0; i < l->n; i++)
+                if (l->items[i]->base == base && l->items[i]->state != LEASE_ENDED)
+                        return l->items[i];
+        return NULL;
+}
+
+bool leases_base_rests(const struct leases *l, uint16_t base)
+{
+        for (size_t i = 0; i < l->n_rests; i++)
+                if (l->rests[i].base == base && !l->rests[i].is_over)
+                        return true;
+        return false;
+}
+
+int leases_insert(struct leases *l, struct lease *lease)
+{
+        size_t at = leases_lower_bound(l, lease->id);
+
+        while (at < l->n && strcmp(l->items[at]->id, lease->id) == 0)
+                at++;
+        if (VECTOR_GROW(NULL, l->items, l->n, l->allocated) < 0)
+                return -ENOMEM;
+        memmove(&l->items[at + 1], &l->items[at], (l->n - at) * sizeof(struct lease *));
+        l->items[at] = lease;
+        l->n++;
+        return 0;
+}
+
+const struct lease *const *leases_list(const struct leases *l, size_t *ret_n)
+{
+        *ret_n = l->n;
+        return (const struct lease *const *) l->items;
+}
+
+const struct lease_rest *leases_rests(const struct leases *l, size_t *ret_n)
+{
+        *ret_n = l->n_rests;
+        return l->rests;
+}
+
+/* --- answers -------------------------------------------------------------------------------------------------------- */
+
+int leases_add_waiter(struct leases *l, struct lease *lease, const struct lease_waiter *waiter)
+{
+        if (lease->n_waiters == LEASE_MAX_WAITERS)
+                return -EBUSY;
+        if (VECTOR_EXTEND(NULL, l->ready, l->n_ready, l->allocated_ready, l->n_waiting + 1) < 0)
+                return -ENOMEM;
+        lease->waiters[lease->n_waiters++] = *waiter;
+        l->n_waiting++;
+        return 0;
+}
+
+static uint32_t n_confirmed(const struct lease *lease)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < lease->n_members; i++)
+                n += lease->members[i].confirmed && !lease->members[i].left_out;
+        return n;
+}
+
+static void print_answer(struct lease_answer *a, const struct lease *lease)
+{
+        const char *why = lease->why ?: "";
+
+        switch (a->outcome) {
+        case LEASE_GRANTED:
+                (void) snprintf(a->text, sizeof(a->text), "lease %s is granted: P_Key 0x%04x, %u port%s", lease->id, lease->base,
+                                lease->n_members, text_plural(lease->n_members));
+                return;
+        case LEASE_GRANTED_PARTLY:
+                (void) snprintf(a->text, sizeof(a->text), "lease %s is in force at %u of %u ports: P_Key 0x%04x; the others could not "
+                                "be confirmed", lease->id, n_confirmed(lease), lease->n_members, lease->base);
+                return;
+        case LEASE_RENEWED:
+                (void) snprintf(a->text, sizeof(a->text), "lease %s is renewed", lease->id);
+                return;
+        case LEASE_RELEASED:
+                (void) snprintf(a->text, sizeof(a->text), "lease %s is released: no port holds 0x%04x any more", lease->id,
+                                lease->base);
+                return;
+        case LEASE_IS_RELEASING:
+                (void) snprintf(a->text, sizeof(a->text), "lease %s is not in force any more, but a port may still hold 0x%04x: that "
+                                "P_Key is not handed out until it is gone (pkeyctl lease show %s)", lease->id, lease->base, lease->id);
+                return;
+        case LEASE_FAILED:
+                (void) snprintf(a->text, sizeof(a->text), "lease %s is not granted: %s; %s", lease->id, why,
+                                lease->state == LEASE_ENDED ? "everything was taken back" : "it is being taken back");
+                return;
+        case LEASE_REFUSED:
+                break;
+        }
+}
+
+static void push_answer(struct leases *l, const struct lease *lease, const struct lease_waiter *waiter, enum lease_outcome outcome)
+{
+        struct lease_answer *a = &l->ready[l->n_ready];
+
+        assert(l->n_ready < l->allocated_ready && l->n_waiting > 0);
+        *a = (struct lease_answer) {
+                .request = waiter->request, .outcome = outcome, .lease = lease->state == LEASE_ENDED ? NULL : lease,
+        };
+        print_answer(a, lease);
+        l->n_ready++;
+        l->n_waiting--;
+}
+
+/* Returns false: the waiter waits on. */
+static bool find_outcome(const struct lease *lease, const struct lease_waiter *waiter, enum lease_outcome *ret)
+{
+        switch (lease->state) {
+        case LEASE_ACTIVE:
+                *ret = waiter->renews ? LEASE_RENEWED : n_confirmed(lease) < lease->n_members ? LEASE_GRANTED_PARTLY : LEASE_GRANTED;
+                return true;
+        case LEASE_RELEASING:
+                *ret = waiter->releases ? LEASE_IS_RELEASING : LEASE_FAILED;
+                return lease->was_tried;
+        case LEASE_ENDED:
+                *ret = waiter->releases ? LEASE_RELEASED : LEASE_FAILED;
+                return true;
+        case LEASE_GRANTING:
+        case LEASE_N_STATES:
+                break;
+        }
+        return false;
+}
+
+static void answer_waiters(struct leases *l, struct lease *lease)
+{
+        enum lease_outcome outcome;
+        size_t kept = 0;
+
+        for (size_t i = 0; i < lease->n_waiters; i++) {
+                if (find_outcome(lease, &lease->waiters[i], &outcome))
+                        push_answer(l, lease, &lease->waiters[i], outcome);
+                else
+                        lease->waiters[kept++] = lease->waiters[i];
+        }
+        lease->n_waiters = kept;
+}
+
+bool leases_next_answer(struct leases *l, struct lease_answer *ret)
+{
+        if (l->n_ready == 0)
+                return false;
+        *ret = l->ready[0];
+        l->n_ready--;
+        memmove(l->ready, l->ready + 1, l->n_ready * sizeof(*l->ready));
+        return true;
+}
+
+/* --- the store ------------------------------------------------------------------------------------------------------ */
+
+bool leases_are_stored(const struct leases *l)
+{
+        for (size_t i = 0; i < l->n; i++)
+                if (!l->items[i]->is_stored)
+                        return false;
+        for (size_t i = 0; i < l->n_rests; i++)
+                if (!l->rests[i].is_stored)
+                        return false;
+        return true;
+}
+
+void leases_storing(struct leases *l)
+{
+        for (size_t i = 0; i < l->n; i++)
+                l->items[i]->is_storing = true;
+        for (size_t i = 0; i < l->n_rests; i++)
+                l->rests[i].is_storing = true;
+}
+
+void leases_answer(struct leases *l)
+{
+        for (size_t i = 0; i < l->n && l->n_waiting > 0; i++)
+                if (l->items[i]->is_stored)
+                        answer_waiters(l, l->items[i]);
+}
+
+static void drop_ended(struct leases *l)
+{
+        size_t n = 0, n_rests = 0;
+
+        for (size_t i = 0; i < l->n; i++) {
+                if (l->items[i]->state == LEASE_ENDED && l->items[i]->is_stored)
+                        lease_free(l->items[i]);
+                else
+                        l->items[n++] = l->items[i];
+        }
+        l->n = n;
+        for (size_t i = 0; i < l->n_rests; i++)
+                if (!l->rests[i].is_over || !l->rests[i].is_stored)
+                        l->rests[n_rests++] = l->rests[i];
+        l->n_rests = n_rests;
+}
+
+void leases_stored(struct leases *l)
+{
+        for (size_t i = 0; i < l->n; i++)
+                l->items[i]->is_stored |= l->items[i]->is_storing;
+        for (size_t i = 0; i < l->n_rests; i++)
+                l->rests[i].is_stored |= l->rests[i].is_storing;
+        leases_answer(l);
+        drop_ended(l);
+}
+
+void leases_unstore(struct leases *l)
+{
+        for (size_t i = 0; i < l->n; i++)
+                lease_unstored(l->items[i]);
+        for (size_t i = 0; i < l->n_rests; i++)
+                l->rests[i].is_stored = l->rests[i].is_storing = false;
+}
+
+int leases_restore(struct leases *l, struct lease *lease)
+{
+        int r;
+
+        if (leases_find(l, lease->id) || leases_find_base(l, lease->base))
+                return -EBADMSG;
+        lease->was_in_plan = true;
+        r = leases_insert(l, lease);
+        if (r == 0)
+                l->need_plan = true;
+        return r;
+}
+
+int leases_restore_rest(struct leases *l, const struct lease_rest *rest)
+{
+        if (leases_base_rests(l, rest->base))
+                return -EBADMSG;
+        if (VECTOR_GROW(NULL, l->rests, l->n_rests, l->allocated_rests) < 0)
+                return -ENOMEM;
+        l->rests[l->n_rests++] = *rest;
+        return 0;
+}
+
+/* --- the plan ------------------------------------------------------------------------------------------------------- */
+
+bool leases_need_plan(const struct leases *l)
+{
+        return l->need_plan;
+}
+
+void leases_planned(struct leases *l)
+{
+        l->need_plan = false;
+        for (size_t i = 0; i < l->n; i++) {
+                l->items[i]->is_planned = true;
+                l->items[i]->was_in_plan |= l->items[i]->state != LEASE_ENDED;
+        }
+}

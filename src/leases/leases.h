@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * leases/: membership at run time.
+ *
+ * The policy says what may be handed out (its pools); a lease gives one P_Key of a pool to some ports, for an owner, until an end.
+ * A lease in force is one more partition of the policy: everything behind the policy (memberships, plan, rule, gate) treats it so.
+ *
+ *     request --> granting --all tables read back--> active --released, or its time is over--> releasing --no port may hold it--> ended
+ *                    '----- not in time ------------------------------------------------------------^
+ *
+ *     granting    the policy has it; the caller waits. If a table cannot be confirmed in time, everything is taken back
+ *     active      it was read back everywhere, and the answer was given
+ *     releasing   the policy does not have it any more, but a port may still hold the P_Key (knowledge/knowledge.h)
+ *     ended       no port may hold it. The P_Key rests for a while (`rest` of the pool), and is then free again
+ *
+ * A lease is an answer to a caller, so each change is in the store before the answer is given, and before the writes that it
+ * causes: the caller of these functions puts all leases in a transaction, and reports that it was committed.
+ *
+ *     leases_create, _renew, _release, _tick --> leases_extend: a policy --> plan, apply --> leases_see
+ *               `--> store --> leases_stored --> leases_next_answer
+ *
+ * Invariants: two leases never have the same P_Key; a P_Key that a port may hold, or that rests, is not handed out; the ID of a
+ * lease is unique among those that did not end; a lease has at least one member.
+ *
+ * Times are wall-clock seconds in records, because a lease survives a restart. While pkeyd runs they are counted by the monotonic
+ * clock: setting the wall clock makes no lease longer or shorter.
+ *
+ * This folder knows nothing about D-Bus, users and groups of the system, sweeps, nor how tables are written.
+ */
+
+#include "events/log.h"
+#include "generation/generation.h"
+#include "knowledge/knowledge.h"
+#include "policy/policy.h"
+
+#define LEASE_ID_MAX       128
+#define LEASE_MAX_MEMBERS  20000 /* so that a record is not too large */
+#define LEASE_MAX_TEXT     200000 /* bytes of `members` */
+#define LEASE_MAX          16384 /* leases that did not end; a pool cannot have more P_Keys than there are */
+#define LEASE_MAX_WAITERS  16    /* callers that wait for the same lease */
+#define LEASE_TIMEOUT      60    /* seconds; how long a caller waits if it does not say it */
+#define LEASE_TIMEOUT_MAX  3600
+
+struct leases;
+
+enum lease_state {
+        LEASE_GRANTING,
+        LEASE_ACTIVE,
+        LEASE_RELEASING,
+        LEASE_ENDED,
+        LEASE_N_STATES,
+};
+
+/* "granting", "active", "releasing", "ended": static, also on the bus, in records and JSON; and back, false: no such word. */
+const char *lease_state_to_string(enum lease_state s);
+bool lease_state_from_string(const char *word, enum lease_state *ret);
+
+/* What a caller asked for. Two requests to create a lease ask for the same if these are equal. */
+struct lease_wish {
+        const char *pool;
+        const char *members;        /* selectors, as in a line of the policy */
+        uint16_t base;              /* 0: any of the pool */
+        enum membership membership; /* MEMBERSHIP_NONE: that of the pool */
+        uint64_t seconds;           /* how long; 0: as long as the pool allows; POLICY_UNLIMITED: until it is released */
+        bool partial;               /* members that cannot be confirmed are left out */
+};
+
+struct lease_member {
+        struct guid node, port;     /* the port's GUID; its members are ports, whatever their names become */
+        uint8_t number;
+        const char *name;           /* label of the port when the lease was made */
+        bool confirmed;             /* its table was read back with the entry */
+        uint16_t index;             /* of the entry; only if it is confirmed */
+        bool left_out;              /* it could not be confirmed in time (partial) */
+};
+
+/* A caller that has no answer yet. */
+struct lease_waiter {
+        uint64_t request;
+        bool releases;              /* it asked to release the lease; false: to create or to renew it */
+        bool renews;
+};
+
+struct lease {
+        struct arena *arena;        /* owns the lease */
+        const char *id;
+        struct lease_wish wish;
+        enum lease_state state;
+        uint16_t base;
+        enum membership membership; /* LIMITED or FULL */
+        struct lease_member *members; /* ascending port GUID */
+        uint32_t n_members;
+        struct origin owner;
+        uint64_t created, ends;     /* wall; ends 0: it has no end */
+        uint64_t seconds;           /* of `ends`, since it was created or renewed last */
+        uint64_t confirm_by;        /* wall; of LEASE_GRANTING */
+        uint64_t timeout;           /* seconds; of LEASE_GRANTING */
+        uint64_t rest;              /* seconds; as its pool had it when the lease was made */
+        const char *why;            /* why it is released; NULL: it is not */
+        struct lease_waiter waiters[LEASE_MAX_WAITERS];
+        size_t n_waiters;
+
+        usec_t due;                 /* monotonic; of `ends`, of `confirm_by`, or when callers do not wait for the end any more */
+        bool is_planned;            /* a decision was made since the last change of its state */
+        bool was_tried;             /* and the sweep that carried it out has ended */
+        bool is_stored, is_storing; /* the store has it as it is here; that is being committed */
+        bool was_in_plan;           /* a decision ever gave it to its members, so that they may hold the P_Key */
+        bool is_stranded;           /* a candidate of the policy has no place for it */
+};
+
+/* What requests are judged by. */
+struct lease_view {
+        const struct policy *policy;      /* in force; NULL: none */
+        const char *obstacle;             /* why no lease can be made now, a clause; NULL: it can */
+        const struct subnet *subnet;      /* the snapshot; NULL: none */
+        struct policy_memory memory;
+        const struct knowledge *knowledge;
+        usec_t now;
+        uint64_t wall;                    /* seconds since 1970 */
+};
+
+struct lease_caller {
+        struct origin origin;
+        const char *const *names;         /* its user name, and the names of its groups */
+        size_t n_names;
+        uint64_t request;                 /* to be named in the answer */
+};
+
+/* --- requests -------------------------------------------------------------------------------------------------------- */
+
+/* Each returns 0: the answer comes later; -EBADMSG: refused, the findings say why, and nothing changed; -ENOMEM: nothing changed. */
+
+/* Makes a lease, or waits for the one that exists with the same ID and wish. timeout: seconds, 0: LEASE_TIMEOUT. */
+int leases_create(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
+                  const struct lease_wish *wish, uint64_t timeout, struct log *log, struct findings *findings);
+/* Its time is `seconds` from now; 0: as long as its pool allows. */
+int leases_renew(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id, uint64_t seconds,
+                 struct log *log, struct findings *findings);
+int leases_release(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
+                   struct log *log, struct findings *findings);
+
+/* --- answers --------------------------------------------------------------------------------------------------------- */
+
+enum lease_outcome {
+        LEASE_GRANTED,
+        LEASE_GRANTED_PARTLY, /* some members were left out */
+        LEASE_RENEWED,
+        LEASE_RELEASED,
+        LEASE_IS_RELEASING,   /* a port may still hold the P_Key */
+        LEASE_FAILED,         /* it could not be granted in time, and was taken back */
+        LEASE_REFUSED,        /* for the shell: of a request that was refused */
+};
+
+/* "granted", "partial", "renewed", "released", "releasing", "failed", "refused": static, also on the bus and in JSON. */
+const char *lease_outcome_to_string(enum lease_outcome o);
+
+struct lease_answer {
+        uint64_t request;
+        enum lease_outcome outcome;
+        const struct lease *lease;        /* NULL: it has ended; valid until leases are changed */
+        char text[512];                   /* one sentence */
+};
+
+/* Takes the next answer. */
+bool leases_next_answer(struct leases *l, struct lease_answer *ret);
+
+/* --- time ------------------------------------------------------------------------------------------------------------ */
+
+/* After all were restored, before anything else: the times count from now on. */
+void leases_start(struct leases *l, usec_t now, uint64_t wall);
+/* Leases whose time is over, and P_Keys that have rested. */
+void leases_tick(struct leases *l, usec_t now, uint64_t wall, struct log *log);
+/* When to call leases_tick(); USEC_INFINITY: there is nothing to wait for. */
+usec_t leases_due(const struct leases *l);
+
+/* --- the policy ------------------------------------------------------------------------------------------------------ */
+
+/* True: the policy that leases_extend() returns has changed since leases_planned(). */
+bool leases_need_plan(const struct leases *l);
+/* A plan is made now, by leases_extend(). */
+void leases_planned(struct leases *l);
+
+/* The policy with a partition for each lease that is granting or active, but for stranded ones. Returns 0 or -ENOMEM. *ret lives
+ * in the arena, and borrows policy and leases: it is valid until they change; without such leases it is `policy` itself. */
+int leases_extend(struct arena *a, const struct leases *l, const struct policy *policy, const struct policy **ret);
+
+/* Marks the leases for which a candidate has no place: its pool, P_Key or a port of it is not there any more. With `release` that
+ * is a warning, else an error for each. Returns 0, -EBADMSG, -ENOMEM. */
+int leases_check(struct leases *l, const struct policy *candidate, const struct lease_view *view, bool release,
+                 struct findings *findings);
+/* The candidate is in force: releases stranded leases. */
+void leases_release_stranded(struct leases *l, usec_t now, struct log *log);
+/* The candidate was refused. */
+void leases_keep_stranded(struct leases *l);
+
+/* --- what was read --------------------------------------------------------------------------------------------------- */
+
+/* Members that a plan cannot give the entry, because their table is frozen (frozen: of each port of the subnet): they are left out,
+ * or the lease is released. Returns whether any was. */
+bool leases_give_up_frozen(struct leases *l, const struct subnet *s, const enum freeze *frozen, usec_t now, struct log *log);
+/* A sweep has ended. observed: tables as they were read or confirmed; NULL: nothing was compared. Returns 0 or -ENOMEM. */
+int leases_see(struct leases *l, const struct observed *observed, const struct knowledge *k, usec_t now, uint64_t wall,
+               struct log *log);
+
+/* --- the store ------------------------------------------------------------------------------------------------------- */
+
+/* A P_Key that is not handed out yet. */
+struct lease_rest {
+        uint16_t base;
+        uint64_t seconds, until;          /* wall */
+        usec_t due;
+        bool is_stored, is_storing;
+        bool is_over;                     /* its record is to be deleted */
+};
+
+/* True if everything is in the store as it is here. */
+bool leases_are_stored(const struct leases *l);
+/* Everything that is not stored was put in a transaction; that was committed. */
+void leases_storing(struct leases *l);
+void leases_stored(struct leases *l);
+/* Makes the answers that are due: of leases that are stored, and settled. */
+void leases_answer(struct leases *l);
+/* The store was lost: everything must be stored again. */
+void leases_unstore(struct leases *l);
+/* Adds a lease or a rest that the store has. Takes the lease's arena. Returns 0, -EBADMSG (another one has the ID or the P_Key),
+ * -ENOMEM: then nothing was taken. */
+int leases_restore(struct leases *l, struct lease *lease);
+int leases_restore_rest(struct leases *l, const struct lease_rest *rest);
+
+/* --- all leases ------------------------------------------------------------------------------------------------------ */
+
+/* Returns owned, or NULL when memory is out. */
+struct leases *leases_new(void);
+struct leases *leases_free(struct leases *l);
+DEFINE_CLEANUP(struct leases *, leases_free)
+
+/* Ascending ID; ended ones that are not stored yet, too. Valid until leases are changed. */
+const struct lease *const *leases_list(const struct leases *l, size_t *ret_n);
+const struct lease_rest *leases_rests(const struct leases *l, size_t *ret_n);
+/* NULL: there is none that did not end. */
+const struct lease *leases_find(const struct leases *l, const char *id);
+
+/* An empty lease with an arena of its own; NULL: memory is out. */
+struct lease *lease_new(void);
+struct lease *lease_free(struct lease *lease);
+DEFINE_CLEANUP(struct lease *, lease_free)
+/* What is wrong with this ID, a clause; NULL: it is one. */
+const char *lease_id_problem(const char *id);
+/* Members that are in force: not left out. */
+uint32_t lease_n_in_force(const struct lease *lease);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Private to leases/. Each file uses only those above it:
+ *
+ *     leases.c         the list of leases and of resting P_Keys, answers, the store
+ *     lease_life.c     how a lease changes its state: time, what was read, stranded and frozen members
+ *     lease_request.c  what callers ask for
+ *     lease_policy.c   leases as partitions of a policy
+ */
+
+#include "leases/leases.h"
+
+struct leases {
+        struct lease **items;       /* malloc'ed, and the leases owned; ascending ID, an ended one before another with its ID */
+        size_t n, allocated;
+        struct lease_rest *rests;   /* malloc'ed */
+        size_t n_rests, allocated_rests;
+        struct lease_answer *ready; /* malloc'ed; a queue, with room for an answer to each waiter */
+        size_t n_ready, allocated_ready, n_waiting;
+        bool need_plan;
+};
+
+/* The index of the first item with an ID that is not before this one. */
+size_t leases_lower_bound(const struct leases *l, const char *id);
+/* Adds it at its place. Takes it on 0; -ENOMEM. */
+int leases_insert(struct leases *l, struct lease *lease);
+/* The lease that has this base, in any state but ended; NULL: none. */
+const struct lease *leases_find_base(const struct leases *l, uint16_t base);
+bool leases_base_rests(const struct leases *l, uint16_t base);
+
+/* Makes room for the answer. Returns 0, -EBUSY: too many callers wait for this lease; -ENOMEM. */
+int leases_add_waiter(struct leases *l, struct lease *lease, const struct lease_waiter *waiter);
+
+/* It has to be stored. */
+void lease_unstored(struct lease *lease);
+/* The state of the lease changes, or its members: it has to be stored, and another plan is needed. */
+void lease_changed(struct leases *l, struct lease *lease);
+/* From granting or active to releasing; to ended, if no plan ever had it. why: a clause; copied. If memory is out it is shorter. */
+void lease_begin_release(struct leases *l, struct lease *lease, usec_t now, const char *why);
+/* Sets the time at which it ends, or by which it must be confirmed. */
+void lease_set_due(struct lease *lease, usec_t now, uint64_t wall);
