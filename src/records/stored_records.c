@@ -302,7 +302,8 @@ struct remembered *remembered_new(const char *boot)
         r->boot = r->arena ? arena_strdup(r->arena, boot) : NULL;
         r->knowledge = knowledge_new();
         r->indexes = index_memory_new();
-        return r->boot && r->knowledge && r->indexes ? STEAL(r) : NULL;
+        r->leases = leases_new();
+        return r->boot && r->knowledge && r->indexes && r->leases ? STEAL(r) : NULL;
 }
 
 struct remembered *remembered_free(struct remembered *r)
@@ -314,6 +315,7 @@ struct remembered *remembered_free(struct remembered *r)
         before_records_done(&r->before);
         known_done(&r->known);
         pins_done(&r->pins);
+        (void) leases_free(r->leases);
         (void) index_memory_free(r->indexes);
         (void) knowledge_free(r->knowledge);
         (void) arena_free(r->arena);
@@ -354,6 +356,8 @@ int remembered_restore(struct remembered *r, const char *key, const void *value,
                 e = restore_generation(r, key, value, n);
         else if (begins_with(key, RECORDS_BEFORE))
                 e = before_records_restore(&r->before, key);
+        else if (begins_with(key, RECORDS_LEASE) || begins_with(key, RECORDS_REST))
+                e = lease_record_restore(r->leases, &r->known, key, value, n);
         else
                 e = restore_object(r, key, value, n);
         if (e == -ENOMEM)

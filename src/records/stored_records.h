@@ -15,6 +15,7 @@
  *                                    how many seconds, rounded to hours, counting only the time in which pkeyd ran and swept
  *     pin/0xNODE                     a name that is bound to a node (pins/pins.h), {"node", "type", "description", "name", "device",
  *                                    "since"}. If one is damaged, the name of that node counts as new
+ *     lease/..., rest/...            leases, and P_Keys that rest (records/lease_records.h)
  *     generation/...                 policies that came into force (records/generation_records.h)
  *     before/...                     tables as they were before a generation wrote them (records/layout_records.h)
  *
@@ -34,6 +35,7 @@
 #include "plan/index_memory.h"
 #include "records/generation_records.h"
 #include "records/layout_records.h"
+#include "records/lease_records.h"
 #include "store/store.h"
 #include "subnet/known.h"
 
@@ -59,6 +61,7 @@ struct remembered {
         struct index_memory *indexes;       /* owned, never NULL */
         struct known known;                 /* owned */
         struct pins pins;                   /* owned */
+        struct leases *leases;              /* owned, never NULL */
         struct generation_history history;  /* owned */
         struct before_records before;       /* owned */
         uint64_t generation;                /* the highest number that ever was in force; 0: none */

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Leases as records of a store:
+ *
+ *     lease/ID        a lease that did not end, {"pool", "asked": {"members", "pkey", "membership", "seconds", "partial"}, "state",
+ *                     "pkey", "membership", "members": [...], "via", "uid", "user", "created", "ends", "seconds", "confirm_by",
+ *                     "timeout", "rest", "why"}. A member is a text, "NODE PORT NUMBER": both GUIDs and the number in hex; a '-'
+ *                     behind it: it is left out. Times are seconds since 1970, or seconds; numbers that are not known are 0
+ *     rest/0xBASE     a P_Key that is not handed out yet, {"seconds", "until"}
+ */
+
+#include "leases/leases.h"
+#include "store/store.h"
+#include "subnet/known.h"
+
+#define RECORDS_LEASE "lease/"
+#define RECORDS_REST  "rest/"
+
+/* Put the leases and rests that are not stored as they are, and delete those that ended. Errors stay in the transaction. */
+void records_put_leases(struct store_transaction *t, const struct leases *l);
+
+/* Adds the lease or rest of a record. known: names members. Returns 0, -EBADMSG or -ENOMEM. */
+int lease_record_restore(struct leases *l, const struct known *known, const char *key, const void *value, size_t n);
