@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The actions that a shell carries out for control. Each but the last seven is answered by one event (event.h); the next action of
+ * The actions that a shell carries out for control. Each but the last eight is answered by one event (event.h); the next action of
  * that kind comes only after the answer.
  *
  * Pointers are valid until the shell calls control again, with these exceptions: a stage, a transaction and the bytes of a file
@@ -11,6 +11,7 @@
 
 #include "events/log.h"
 #include "generation/generation.h"
+#include "leases/leases.h"
 #include "mad_engine/stage.h"
 #include "store/store.h"
 
@@ -32,6 +33,7 @@ enum control_action_kind {
         CONTROL_UNLOCK,
         CONTROL_LOG,
         CONTROL_ANSWER,            /* a reload ended: answer its requests, and signal it on the bus */
+        CONTROL_ANSWER_LEASE,      /* a request about a lease has ended */
         CONTROL_EXIT,              /* the last action */
 };
 #define CONTROL_N_ACTIONS (CONTROL_EXIT + 1)
@@ -61,6 +63,11 @@ struct reload_end {
         bool is_quiet;                   /* only for those who asked; not signalled on the bus */
 };
 
+struct lease_reply {
+        struct lease_answer answer;
+        const struct findings *findings; /* why it was refused; NULL: it was not */
+};
+
 /* The generation to make: the files of `number`, to undo `undoes`. */
 struct control_undo {
         uint64_t number, undoes;
@@ -87,6 +94,7 @@ struct control_action {
                 const struct log_entry *entry;              /* LOG */
                 const struct reload_end *end;               /* ANSWER */
                 const struct control_undo *undo;            /* LOAD_UNDO */
+                const struct lease_reply *lease;            /* ANSWER_LEASE */
                 int r;                                      /* EXIT: 0 or negative errno */
         };
         int signal;                                         /* SIGNAL_OPENSM; 0: none is sent */

@@ -14,6 +14,7 @@ enum control_event_kind {
         CONTROL_EVENT_CANDIDATE,     /* both files were loaded again, with or without success */
         CONTROL_EVENT_CONFIRM,       /* somebody confirms the change that waits */
         CONTROL_EVENT_UNDO,          /* somebody undoes the generation in force */
+        CONTROL_EVENT_LEASE,         /* somebody creates, renews or releases a lease */
         CONTROL_EVENT_VERBS,
         CONTROL_EVENT_LOCAL_TABLES,
         CONTROL_EVENT_STOP,
@@ -79,6 +80,18 @@ struct verbs_event {
         unsigned number;
 };
 
+enum lease_request_kind { LEASE_CREATE, LEASE_RENEW, LEASE_RELEASE };
+
+/* Answered by a CONTROL_ANSWER_LEASE, which may come later. */
+struct lease_request {
+        enum lease_request_kind kind;
+        struct lease_caller by;
+        const char *id;
+        struct lease_wish wish;        /* of LEASE_CREATE */
+        uint64_t timeout;              /* of LEASE_CREATE; seconds; 0: LEASE_TIMEOUT */
+        uint64_t seconds;              /* of LEASE_RENEW; 0: as long as its pool allows */
+};
+
 struct control_event {
         enum control_event_kind kind;
         usec_t wall;                               /* CLOCK_REALTIME of this moment */
@@ -86,6 +99,7 @@ struct control_event {
                 struct control_start start;
                 struct control_candidate candidate;
                 struct { struct origin by; uint64_t request; } asked; /* CONFIRM, UNDO; request: as of a candidate */
+                struct lease_request lease;
                 struct verbs_event verbs;
                 struct { const struct local_table *tables; size_t n; } local; /* LOCAL_TABLES */
                 struct control_port port;

@@ -322,7 +322,10 @@ void confirm_locked(struct control *c, const struct control_event *event)
         }
         c->confirm.storing = arena_new();
         store_transaction_init(&c->confirm.transaction, c->confirm.storing);
-        records_put_facts(&c->confirm.transaction, c->in_force);
+        if (!confirm_facts_are_stored(c))
+                records_put_facts(&c->confirm.transaction, c->in_force);
+        records_put_leases(&c->confirm.transaction, c->leases);
+        leases_storing(c->leases);
         if (c->confirm.transaction.error < 0) {
                 end_storing(c);
                 fail_to_store(c, -ENOMEM);
@@ -340,15 +343,20 @@ void confirm_stored(struct control *c, const struct control_event *event)
                 control_unstore(c);
         if (event->r < 0)
                 fail_to_store(c, event->r);
-        else
+        else {
                 confirm_facts_stored(c);
+                leases_stored(c->leases);
+        }
 }
 
 /* --- what is due ---------------------------------------------------------------------------------------------------- */
 
 static bool has_to_store(const struct control *c)
 {
-        return c->state == CONTROL_IDLE && !c->unstored && !confirm_facts_are_stored(c);
+        if (c->state != CONTROL_IDLE || c->unstored)
+                return false;
+        /* a sweep that is due now stores leases */
+        return !confirm_facts_are_stored(c) || (!leases_are_stored(c->leases) && c->now < schedule_due(&c->schedule));
 }
 
 static void warn(struct control *c)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "control/confirm.h"
+#include "control/leasing.h"
 #include "control/reload.h"
 #include "control/sweep.h"
 #include "events/event_text.h"
@@ -391,6 +392,7 @@ static const handler notices[CONTROL_N_EVENTS] = {
         [CONTROL_EVENT_CANDIDATE] = on_candidate,
         [CONTROL_EVENT_CONFIRM] = on_confirm,
         [CONTROL_EVENT_UNDO] = on_undo,
+        [CONTROL_EVENT_LEASE] = leasing_request,
         [CONTROL_EVENT_VERBS] = on_verbs,
         [CONTROL_EVENT_LOCAL_TABLES] = on_local_tables,
         [CONTROL_EVENT_STOP] = on_stop,
@@ -457,6 +459,7 @@ static void update_status(struct control *c)
         s->snapshot = c->snapshot;
         s->knowledge = c->knowledge;
         s->known = &c->known;
+        s->leases = c->leases;
         s->frozen = freezer_ports(c->freezer, &s->n_frozen);
         s->claims = identity_claims(c->identity, &s->n_claims);
         s->pins = NULL;
@@ -482,7 +485,7 @@ static usec_t interruption_due(const struct control *c)
         bool reads = c->state == CONTROL_DISCOVERING || c->state == CONTROL_SURVEYING;
         usec_t overdue_at;
 
-        if (!reads || !c->schedule.reload_due || c->sweep.abandoned || c->sweep.kind == SWEEP_KNOWN || next_kind(c) != SWEEP_KNOWN)
+        if (!reads || !(c->schedule.reload_due || c->schedule.lease_due) || c->sweep.abandoned || c->sweep.kind == SWEEP_KNOWN || next_kind(c) != SWEEP_KNOWN)
                 return USEC_INFINITY;
         overdue_at = c->swept + 2 * control_wanted(c)->settings->sweep_interval;
         return c->now < overdue_at ? c->now : MAX(c->now, c->sweep.began + OVERDUE_READING);
@@ -507,10 +510,13 @@ int control_event(struct control *c, usec_t now, const struct control_event *eve
         c->now = MAX(c->now, now);
         c->wall = event->wall;
         handle(c, event);
-        if (c->sweep.ended && c->state != CONTROL_STORING_END)
+        if (c->sweep.ended && c->state != CONTROL_STORING_END) {
                 reload_note_outcome(c, c->sweep.result);
+                leasing_swept(c);
+        }
         if (c->sweep.ended && c->state != CONTROL_ENDED && !stores_at_end(c, event))
                 sweep_ended(c);
+        leasing_tick(c);
         confirm_tick(c);
         interrupt_reading(c);
         update_status(c);
@@ -523,6 +529,10 @@ bool control_next_action(struct control *c, struct control_action *ret)
 
         if (entry) {
                 *ret = (struct control_action) { .kind = CONTROL_LOG, .entry = entry };
+                return true;
+        }
+        if (leases_next_answer(c->leases, &c->lease_reply.answer)) {
+                *ret = (struct control_action) { .kind = CONTROL_ANSWER_LEASE, .lease = &c->lease_reply };
                 return true;
         }
         if (c->n_actions == 0)
@@ -562,7 +572,7 @@ usec_t control_due(const struct control *c)
                 due = MIN(schedule_due(&c->schedule), c->reading_local ? USEC_INFINITY : verbs_check_due(c->verbs));
         else
                 due = MIN(sweep_due(c), interruption_due(c));
-        return MIN(due, confirm_due(c));
+        return MIN(due, MIN(confirm_due(c), leasing_due(c)));
 }
 
 /* --- status --------------------------------------------------------------------------------------------------------- */
@@ -630,9 +640,10 @@ struct control *control_new(const struct control_config *config)
         c->freezer = freezer_new();
         c->identity = identity_new();
         c->gate = gate_new();
+        c->leases = leases_new();
         c->writer = c->log ? opensm_writer_new(c->log) : NULL;
         if (!c->log || !c->watch || !c->verbs || !c->links || !c->knowledge || !c->freezer || !c->identity || !c->gate ||
-            !c->writer)
+            !c->leases || !c->writer)
                 return NULL;
         update_status(c);
         return STEAL(c);
@@ -660,6 +671,9 @@ struct control *control_free(struct control *c)
         (void) index_memory_free(c->indexes);
         known_done(&c->known);
         pins_done(&c->pins);
+        (void) leases_free(c->leases);
+        arena_free(c->lease_refusal.arena);
+        findings_done(&c->lease_refusal.findings);
         generation_history_done(&c->history);
         before_records_done(&c->before);
         confirm_done(c);

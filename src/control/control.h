@@ -35,6 +35,7 @@
  *                   an apply between two writes, and a sweep while it reads; a sweep that is overdue only three seconds after its
  *                   begin.
  *     confirm, undo a change that was made with --confirm stays only if it is confirmed in time (control/confirm.h)
+ *     leases        somebody asks for one, or its time is over (control/leasing.h)
  *     verbs events  a local port changed: its table is read again, or a sweep is due soon
  *     time          of sweeps, retries, the lock, OpenSM, and of the verbs check, which runs between sweeps
  *
@@ -174,6 +175,7 @@ struct control_status {
         const struct known *known;           /* endports that were seen once */
         const struct pins *pins;             /* the names that count for the policy in force, in pkeyctl for that of the files;
                                               * NULL: those that nodes give themselves */
+        const struct leases *leases;
         const struct held_list *held;        /* of the last sweep with a plan; NULL: there was none */
         uint64_t sm_changes;                 /* events: the SM changed, or asked all clients to register again */
 };

@@ -17,6 +17,12 @@ void control_take_remembered(struct control *c, struct remembered *m)
         (void) index_memory_free(c->indexes);
         known_done(&c->known);
         pins_done(&c->pins);
+        if (!control_serves(c) || !c->leases_taken) {
+                (void) leases_free(c->leases);
+                c->leases = STEAL(m->leases);
+                leases_start(c->leases, c->now, c->wall / USEC_PER_SEC);
+        }
+        c->leases_taken = true;
         generation_history_done(&c->history);
         before_records_done(&c->before);
         c->knowledge = STEAL(m->knowledge);
@@ -40,6 +46,7 @@ void control_unstore(struct control *c)
         (void) index_memory_unstore(c->indexes); /* where memory is out, some freed indexes are not stored */
         known_unstore(&c->known);
         pins_unstore(&c->pins);
+        leases_unstore(c->leases);
         generation_history_done(&c->history);
         before_records_done(&c->before);
         if (c->in_force && c->in_force->number > 0 && !c->in_force->audits)

@@ -10,6 +10,7 @@
  *     sweep_write.c       apply, or writing through OpenSM; comparing and reporting; the end
  *     sweep_steps.c       functions that several steps use
  *     reload.c            candidates, and requests that wait for the end of a reload
+ *     leasing.c           requests for leases, and what sweeps do for them
  *     confirm.c           changes that wait to be confirmed, undo, and the facts of the generation in force
  *     freezer.c           frozen ports from one sweep to the next
  *     identity.c          nodes that call themselves what is not pinned to them, from one sweep to the next
@@ -76,6 +77,13 @@ struct confirm {
         struct reload_answer answer;  /* of the CONTROL_ANSWER in the ring */
 };
 
+/* The data of CONTROL_ANSWER_LEASE. */
+struct lease_refusal {
+        struct lease_reply reply;
+        struct arena *arena;
+        struct findings findings;
+};
+
 /* What is kept of a full sweep that a reload interrupted, to know which ports did not answer it. */
 struct interrupted {
         struct discovery *discovery;
@@ -110,6 +118,7 @@ struct sweep {
         const struct plan *confirmed; /* by a person; NULL: none */
 
         struct generation *generation; /* by which the sweep decided; holds a reference */
+        const struct policy *policy;  /* of it, with the leases */
         struct plan_options options;
         struct reconciled decision;
         struct opensm_conf conf;
@@ -151,6 +160,11 @@ struct control {
         struct generation_history history;
         struct before_records before;
         struct confirm confirm;
+        struct leases *leases;
+        bool leases_taken;               /* from the store; pkeyd takes them once, because nobody else changes them */
+        bool lease_sweep_asked;          /* for what leases need now */
+        struct lease_reply lease_reply;  /* of the CONTROL_ANSWER_LEASE that was taken last */
+        struct lease_refusal lease_refusal;
         struct generation *unstored;     /* in force, but not in the store yet; referenced */
         struct generation *unstored_before; /* the same for the one before it */
         bool unannounced;                /* the generation in force is not in the journal yet */

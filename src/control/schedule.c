@@ -17,21 +17,21 @@ void schedule_init(struct schedule *s)
 
 usec_t schedule_due(const struct schedule *s)
 {
-        return s->reload_due ? 0 : MIN(s->sweep_at, s->retry_at);
+        return s->reload_due || s->lease_due ? 0 : MIN(s->sweep_at, s->retry_at);
 }
 
 enum sweep_kind schedule_kind(const struct schedule *s, usec_t now, bool known)
 {
         if (!known || s->is_stale)
                 return SWEEP_FULL;
-        if (s->reload_due)
+        if (s->reload_due || s->lease_due)
                 return SWEEP_KNOWN;
         return now >= s->sweep_at ? SWEEP_FULL : SWEEP_RETRY;
 }
 
 void schedule_begin(struct schedule *s, usec_t now, enum sweep_kind kind, usec_t interval)
 {
-        s->reload_due = false;
+        s->reload_due = s->lease_due = false;
         if (kind == SWEEP_FULL)
                 s->sweep_at = now + interval;
 }
@@ -86,6 +86,11 @@ void schedule_reload(struct schedule *s)
 {
         s->reload_due = true;
         s->sweep_soon = true;
+}
+
+void schedule_lease(struct schedule *s)
+{
+        s->lease_due = true;
 }
 
 void schedule_full_sweep(struct schedule *s)

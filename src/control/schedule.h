@@ -20,6 +20,7 @@ struct schedule {
         usec_t retry_delay, trouble_delay;
         bool sweep_soon;             /* after a reload: the next sweep of the known fabric is followed by a full one */
         bool reload_due;             /* a candidate waits for a sweep of the known fabric */
+        bool lease_due;              /* leases wait for a sweep of the known fabric */
         bool is_stale;               /* the last sweep was stale: a candidate waits for a full sweep, too */
 };
 
@@ -36,6 +37,8 @@ void schedule_ended(struct schedule *s, usec_t now, enum sweep_result result, us
 
 /* There is another candidate. */
 void schedule_reload(struct schedule *s);
+/* Leases changed. */
+void schedule_lease(struct schedule *s);
 /* A full sweep is due now: both files are unchanged, or a full sweep was interrupted. */
 void schedule_full_sweep(struct schedule *s);
 /* There is no candidate any more. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "control/confirm.h"
+#include "control/leasing.h"
 #include "control/reload.h"
 #include "control/sweep_steps.h"
 #include "events/event_text.h"
@@ -110,7 +111,8 @@ static int plan_as(struct control *c, bool in_force, struct findings *findings)
         s->options.in_force = in_force;
         for (size_t i = 0; i < s->conf_findings.n; i++)
                 findings_append(findings, &s->conf_findings.items[i]);
-        r = reconcile(s->arena, s->generation->policy, c->snapshot->observed, c->indexes, &s->options, findings, &s->decision);
+        r = leasing_extend(c, s->generation, &s->policy) ?:
+            reconcile(s->arena, s->policy, c->snapshot->observed, c->indexes, &s->options, findings, &s->decision);
         if (r == 0 && control_serves(c) && !s->generation->audits)
                 r = opensm_writer_check(s->generation, &s->conf, &s->decision, findings);
         if (r == -ENOMEM || findings->out_of_memory)
@@ -162,6 +164,7 @@ static int plan_like_in_force(struct control *c, struct findings *findings)
         _cleanup_findings_ struct findings others = { .arena = s->arena };
         const struct generation *g = c->in_force;
         struct plan_options options = s->options;
+        const struct policy *policy;
         struct reconciled decision;
         int r = plan_as(c, true, findings);
 
@@ -173,7 +176,8 @@ static int plan_like_in_force(struct control *c, struct findings *findings)
         }
         options.in_force = true;
         options.known = &c->known;
-        r = reconcile(s->arena, g->policy, c->snapshot->observed, c->indexes, &options, &others, &decision);
+        r = leasing_extend(c, g, &policy) ?:
+            reconcile(s->arena, policy, c->snapshot->observed, c->indexes, &options, &others, &decision);
         if (r < 0)
                 return r;
         return has_new_frozen(s->decision.plan, decision.plan) || has_new_errors(findings, &others) ? -EBADMSG : 0;
@@ -230,6 +234,22 @@ static int bind_names(struct control *c)
         return r < 0 ? r : 0;
 }
 
+/* Ports that a lease would freeze are given up by the lease; what the first plan found about them is not reported. */
+static int plan_with_leases(struct control *c, struct findings *findings)
+{
+        const struct generation *g = c->sweep.generation;
+        size_t n = findings->n, n_errors = findings->n_errors, n_warnings = findings->n_warnings;
+        int r;
+
+        do {
+                findings->n = n;
+                findings->n_errors = n_errors;
+                findings->n_warnings = n_warnings;
+                r = is_in_force(c, g) ? plan_as(c, true, findings) : plan_new(c, findings);
+        } while (r == 0 && control_serves(c) && !leasing_planned(c));
+        return r;
+}
+
 static int make_plan(struct control *c, struct findings *findings)
 {
         struct sweep *s = &c->sweep;
@@ -241,8 +261,10 @@ static int make_plan(struct control *c, struct findings *findings)
         check_beside_sm(c);
         c->status.numbers.n_plans++;
         r = bind_names(c);
+        if (r == 0 && s->generation != c->in_force)
+                r = leasing_check(c, s->generation, findings);
         if (r == 0)
-                r = is_in_force(c, s->generation) ? plan_as(c, true, findings) : plan_new(c, findings);
+                r = plan_with_leases(c, findings);
         if (r == 0)
                 r = set_policy(c);
         (r == 0 && c->config.goal != CONTROL_PLAN ? pins_keep : pins_take_back)(&c->pins);
@@ -308,7 +330,10 @@ static int decide_by(struct control *c, struct generation *g, struct findings *f
         if (r == 0 && is_candidate) {
                 note_reach(c, findings);
                 reload_accept(c);
+                leasing_accepted(c);
         }
+        if (r < 0)
+                leasing_refused(c);
         if (r < 0 && is_candidate && c->in_force) {
                 reload_refuse(c, findings);
                 return -EAGAIN;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "control/confirm.h"
+#include "control/leasing.h"
 
 static void note_error(struct control *c, int error)
 {
@@ -52,7 +53,9 @@ int sweep_resolve(struct control *c, const struct generation *g, const struct su
 {
         _cleanup_findings_ struct findings ignored = { .arena = c->sweep.arena };
         const struct policy_memory names = { .pins = control_pins(c, g) };
-        int r = policy_resolve_known(c->sweep.arena, g->policy, subnet, &names, true, &ignored, ret_memberships);
+        const struct policy *policy;
+        int r = leasing_extend(c, g, &policy) ?:
+                policy_resolve_known(c->sweep.arena, policy, subnet, &names, true, &ignored, ret_memberships);
 
         return r < 0 ? r : desired_compute(c->sweep.arena, *ret_memberships, ret);
 }
@@ -125,6 +128,8 @@ static void put_all(struct control *c, struct store_transaction *t)
         records_put_indexes(t, c->indexes);
         records_put_known(t, &c->known);
         records_put_pins(t, &c->pins);
+        records_put_leases(t, c->leases);
+        leases_storing(c->leases);
         if (c->unstored_before)
                 records_put_generation(t, &c->history, c->unstored_before, &limits);
         if (c->unstored)
@@ -168,6 +173,7 @@ int sweep_take_stored(struct control *c, const struct control_event *event)
         index_memory_stored(c->indexes);
         known_stored(&c->known);
         pins_stored(&c->pins);
+        leases_stored(c->leases);
         limits = history_limits(c);
         if (c->unstored_before)
                 generation_history_stored(&c->history, c->unstored_before, &limits);

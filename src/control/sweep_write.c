@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "control/leasing.h"
 #include "control/reload.h"
 #include "control/sweep_steps.h"
 #include "events/event_text.h"
@@ -134,6 +135,7 @@ static void bring_into_force(struct control *c, struct generation *g)
         g->facts.time = c->wall / USEC_PER_SEC;
         g->facts.confirm_until = g->facts.confirm_for > 0 ? g->facts.time + g->facts.confirm_for : 0;
         control_will_store(c, g);
+        leasing_accepted(c);
 }
 
 /* A policy is stored as in force only after it was carried out completely, if nothing waits for it. */
@@ -402,7 +404,7 @@ static void run_phase(struct control *c)
         bool is_guarded = control_serves(c) && s->generation->settings->role == ROLE_FOLLOW_SM;
 
         reload_announce(c);
-        gate_open(c->gate, c->knowledge, s->generation->policy);
+        gate_open(c->gate, c->knowledge, s->policy);
         sweep_run_stage(c, CONTROL_APPLYING, is_guarded ? sm_guard_stage(&s->guard) : apply_stage(s->apply));
 }
 

@@ -48,6 +48,7 @@ struct generation_facts {
         uint64_t time;                 /* when it came into force */
         struct origin origin;
         uint64_t undoes, restores;     /* the generation that it undoes, and the one whose files it has again; 0: it is no undo */
+        bool releases_stranded;        /* not stored: leases that have no place in it are released; false: they refuse it */
         uint64_t confirm_for;          /* seconds after which it is undone, unless somebody confirms it; 0: it stays */
         uint64_t confirm_until;        /* the time at which they end */
         uint64_t confirmed;

@@ -327,6 +327,12 @@ static void report_damaged_file(struct opensm_writer *w, const char *what)
 
 /* --- files of phases ---------------------------------------------------------------------------------------------- */
 
+/* With the leases. */
+static const struct policy *policy_of(const struct opensm_writer *w)
+{
+        return w->job.decision->memberships->policy;
+}
+
 /* No later phase changes anything, so that the file of this one is that of the policy. */
 static bool is_last(const struct opensm_writer *w, enum opensm_phase phase)
 {
@@ -342,7 +348,7 @@ static int render(struct opensm_writer *w, enum opensm_phase phase, struct file_
         struct partitions_file file;
         int r;
 
-        r = partitions_file_from_ports(w->arena, w->job.generation->policy, w->conf_in_place, w->phases.tables[phase],
+        r = partitions_file_from_ports(w->arena, policy_of(w), w->conf_in_place, w->phases.tables[phase],
                                        w->phases.n_ports, &file);
         if (r < 0)
                 return r;
@@ -467,7 +473,7 @@ static int report_put_back(struct opensm_writer *w, bool signalled)
 
 static struct opensm_manager manager_of(const struct opensm_writer *w)
 {
-        return (struct opensm_manager) { w->job.generation->policy, w->job.generation->settings->unmanaged == UNMANAGED_KEEP };
+        return (struct opensm_manager) { policy_of(w), w->job.generation->settings->unmanaged == UNMANAGED_KEEP };
 }
 
 /* Endports that are not in the snapshot: those that are down, by the names and places that they had, and those that the policy, or
@@ -786,7 +792,7 @@ static void report_handover(struct opensm_writer *w)
 
 static bool loses_group(const struct opensm_writer *w, const struct partitions_conf_partition *p)
 {
-        const struct policy *policy = w->job.generation->policy;
+        const struct policy *policy = policy_of(w);
         int i = policy_find_base(policy, p->base);
 
         return p->has_broadcast && i >= 0 && policy_owns(policy, p->base) && !policy->partitions[i].ipoib;
@@ -796,7 +802,7 @@ static bool loses_group(const struct opensm_writer *w, const struct partitions_c
  * hosts would lose IPoIB weeks later, without any change. */
 static void report_lost_groups(struct opensm_writer *w)
 {
-        const struct policy *policy = w->job.generation->policy;
+        const struct policy *policy = policy_of(w);
         const struct partitions_conf *before = w->conf_before_pkeyd;
         _cleanup_text_ struct text names = {};
         const char *line = "";

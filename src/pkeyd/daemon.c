@@ -208,6 +208,8 @@ static bool run_action(struct daemon *d, struct arena *a, const struct control_a
         case CONTROL_ANSWER:
                 bus_answer(d->bus, action->end);
                 return false;
+        case CONTROL_ANSWER_LEASE: /* nobody can ask yet */
+                return false;
         case CONTROL_EXIT:
                 d->r = action->r;
                 (void) sd_event_exit(d->event, 0);

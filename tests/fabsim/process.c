@@ -341,6 +341,7 @@ static void carry_out(struct sim *s, struct process *p, struct sim_answer *a)
         case CONTROL_UNLOCK:
         case CONTROL_LOG:
         case CONTROL_ANSWER:
+        case CONTROL_ANSWER_LEASE:
         case CONTROL_EXIT:
                 sim_fail(s, "action %d has no answer", (int) a->action.kind);
                 break;
@@ -439,6 +440,8 @@ static void act(struct sim *s, struct process *p, const struct control_action *a
                 return;
         case CONTROL_ANSWER:
                 answer_requests(s, p, action->end);
+                return;
+        case CONTROL_ANSWER_LEASE:
                 return;
         case CONTROL_EXIT:
                 exit_process(s, p, action->r);

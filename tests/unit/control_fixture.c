@@ -284,6 +284,8 @@ static void note(const struct control_action *action)
         case CONTROL_ANSWER:
                 note_answer(action->end);
                 return;
+        case CONTROL_ANSWER_LEASE:
+                return;
         case CONTROL_ABANDON_STAGE:
                 ck_assert_uint_eq(n_waiting, 1);
                 ck_assert_int_eq(waiting[0].kind, CONTROL_RUN_STAGE);
@@ -656,6 +658,7 @@ void answer(void)
         case CONTROL_UNLOCK:
         case CONTROL_LOG:
         case CONTROL_ANSWER:
+        case CONTROL_ANSWER_LEASE:
         case CONTROL_EXIT:
                 ck_abort_msg("action %d has no answer", (int) action->kind);
         }

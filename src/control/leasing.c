@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "control/leasing.h"
+
+#include <errno.h>
+
+#include "control/confirm.h"
+
+/* --- requests -------------------------------------------------------------------------------------------------------- */
+
+/* Why no lease can change now, a clause; NULL: it can. */
+static const char *describe_obstacle(const struct control *c)
+{
+        const struct generation *g = c->in_force;
+
+        if (c->status.stopping)
+                return "it is stopping";
+        if (!g)
+                return "no policy is in force yet";
+        if (g->audits)
+                return "it is in audit mode, and writes no table";
+        if (!control_may_write(c, g))
+                return "this host stands by, and the other head node writes";
+        if (!c->snapshot)
+                return "it has not seen the fabric yet";
+        return NULL;
+}
+
+static struct lease_view view_of(const struct control *c, const struct generation *g)
+{
+        return (struct lease_view) {
+                .policy = g ? g->policy : NULL, .obstacle = describe_obstacle(c),
+                .subnet = c->snapshot ? c->snapshot->subnet : NULL,
+                .memory = { .known = &c->known, .pins = g ? control_pins(c, g) : NULL },
+                .knowledge = c->knowledge, .now = c->now, .wall = c->wall / USEC_PER_SEC,
+        };
+}
+
+static int carry_out(struct control *c, const struct lease_request *q, struct findings *findings)
+{
+        const struct lease_view view = view_of(c, c->in_force);
+
+        switch (q->kind) {
+        case LEASE_CREATE:
+                return leases_create(c->leases, &view, &q->by, q->id, &q->wish, q->timeout, c->log, findings);
+        case LEASE_RENEW:
+                return leases_renew(c->leases, &view, &q->by, q->id, q->seconds, c->log, findings);
+        case LEASE_RELEASE:
+                return leases_release(c->leases, &view, &q->by, q->id, c->log, findings);
+        }
+        return -EINVAL;
+}
+
+void leasing_request(struct control *c, const struct control_event *event)
+{
+        struct lease_refusal *refusal = &c->lease_refusal;
+        int r;
+
+        arena_free(refusal->arena);
+        findings_done(&refusal->findings);
+        refusal->arena = arena_new();
+        findings_init(&refusal->findings, refusal->arena);
+        r = refusal->arena ? carry_out(c, &event->lease, &refusal->findings) : -ENOMEM;
+        if (r == 0)
+                return;
+        refusal->findings.out_of_memory |= r == -ENOMEM;
+        refusal->reply = (struct lease_reply) {
+                .answer = { .request = event->lease.by.request, .outcome = LEASE_REFUSED }, .findings = &refusal->findings,
+        };
+        (void) snprintf(refusal->reply.answer.text, sizeof(refusal->reply.answer.text), "refused; nothing was changed");
+        control_do(c, &(struct control_action) { .kind = CONTROL_ANSWER_LEASE, .lease = &refusal->reply });
+}
+
+/* --- of a sweep ------------------------------------------------------------------------------------------------------ */
+
+int leasing_extend(struct control *c, const struct generation *g, const struct policy **ret)
+{
+        return leases_extend(c->sweep.arena, c->leases, g->policy, ret);
+}
+
+/* An undo is not refused because of leases that were made since. */
+int leasing_check(struct control *c, const struct generation *g, struct findings *findings)
+{
+        const struct lease_view view = view_of(c, g);
+
+        return leases_check(c->leases, g->policy, &view, g->facts.releases_stranded || g->facts.undoes > 0, findings);
+}
+
+bool leasing_planned(struct control *c)
+{
+        const struct plan *plan = c->sweep.decision.plan;
+
+        leases_planned(c->leases);
+        return !leases_give_up_frozen(c->leases, plan->subnet, plan->frozen, c->now, c->log);
+}
+
+void leasing_accepted(struct control *c)
+{
+        leases_release_stranded(c->leases, c->now, c->log);
+}
+
+void leasing_refused(struct control *c)
+{
+        leases_keep_stranded(c->leases);
+}
+
+/* A sweep that was stopped, or found its snapshot stale, is followed by another one at once. */
+void leasing_swept(struct control *c)
+{
+        enum sweep_result result = c->sweep.result;
+        bool decided = c->sweep.generation && c->snapshot && result != SWEEP_STOPPED && result != SWEEP_STALE && result != SWEEP_WAITS;
+
+        if (control_serves(c) && decided && control_writes(c, c->sweep.generation) &&
+            leases_see(c->leases, c->snapshot->observed, c->knowledge, c->now, c->wall / USEC_PER_SEC, c->log) < 0)
+                log_debug(c->log, "leases: out of memory; they are looked at after the next sweep");
+}
+
+/* --- time ------------------------------------------------------------------------------------------------------------ */
+
+void leasing_tick(struct control *c)
+{
+        if (!control_serves(c) || c->state == CONTROL_ENDED || c->status.stopping)
+                return;
+        if (c->now >= leases_due(c->leases))
+                leases_tick(c->leases, c->now, c->wall / USEC_PER_SEC, c->log);
+        leases_answer(c->leases);
+        if (!leases_need_plan(c->leases))
+                c->lease_sweep_asked = false;
+        else if (!c->lease_sweep_asked && c->in_force && c->snapshot) {
+                c->lease_sweep_asked = true; /* once: a sweep that fails is repeated later, each time later */
+                schedule_lease(&c->schedule);
+        }
+}
+
+usec_t leasing_due(const struct control *c)
+{
+        return control_serves(c) && !c->status.stopping ? leases_due(c->leases) : USEC_INFINITY;
+}
