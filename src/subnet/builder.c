@@ -309,3 +309,46 @@ int subnet_with_names(struct arena *a, const struct subnet *s, const struct subn
         *ret = copy;
         return index_names(a, copy);
 }
+
+/* --- parts ---------------------------------------------------------------------------------------------------------- */
+
+/* The index in the part of the port with this index; SUBNET_NONE: it is not in the part. */
+static uint32_t find_in_part(const uint32_t *ports, uint32_t n, uint32_t port)
+{
+        uint32_t i = port == SUBNET_NONE ? n : LOWER_BOUND(item, ports, n, *item < port);
+
+        return i < n && ports[i] == port ? i : SUBNET_NONE;
+}
+
+/* Ports are in the order of their nodes. */
+static void copy_ports(const struct subnet *s, const uint32_t *ports, uint32_t n, struct subnet *part)
+{
+        for (uint32_t i = 0; i < n; i++) {
+                struct subnet_port *p = &part->ports[i];
+
+                *p = s->ports[ports[i]];
+                if (i == 0 || p->node != s->ports[ports[i - 1]].node)
+                        part->nodes[part->n_nodes++] = s->nodes[p->node];
+                p->destination = i == 0 ? 0 : p[-1].destination + (p->destination != s->ports[ports[i - 1]].destination);
+                p->node = part->n_nodes - 1;
+                p->peer = find_in_part(ports, n, p->peer);
+        }
+        part->n_ports = n;
+}
+
+int subnet_part(struct arena *a, const struct subnet *s, const uint32_t *ports, uint32_t n, struct subnet **ret)
+{
+        struct subnet *part = arena_new_object(a, struct subnet);
+
+        if (!part)
+                return -ENOMEM;
+        *part = (struct subnet) {
+                .nodes = arena_new_array(a, struct subnet_node, n), .ports = arena_new_array(a, struct subnet_port, n),
+                .self = find_in_part(ports, n, s->self), .sm = find_in_part(ports, n, s->sm), .sm_lid = s->sm_lid,
+        };
+        if (!part->nodes || !part->ports)
+                return -ENOMEM;
+        copy_ports(s, ports, n, part);
+        *ret = part;
+        return index_port_guids(a, part);
+}
