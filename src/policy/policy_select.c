@@ -51,6 +51,48 @@ int policy_select(struct arena *a, const struct policy *policy, const struct sub
         return 0;
 }
 
+/* ---- many selections ------------------------------------------------------------------------------------------ */
+
+struct policy_selection {
+        struct arena *arena;
+        struct matcher matcher;
+        struct findings ignored;
+        struct report report;        /* of what is ignored */
+        struct port_list *pools;     /* of each pool; ports NULL: not matched so far */
+};
+
+struct policy_selection *policy_selection_new(const struct policy *policy, const struct subnet *subnet,
+                                              const struct policy_memory *memory)
+{
+        struct arena *a = arena_new();
+        struct policy_selection *s = a ? arena_new_object(a, struct policy_selection) : NULL;
+
+        if (s) {
+                s->arena = a;
+                s->pools = arena_new_array(a, struct port_list, policy->n_pools);
+                findings_init(&s->ignored, a);
+                report_init(&s->report, &s->ignored);
+        }
+        if (s && s->pools && matcher_init_by_pins(&s->matcher, a, policy, subnet, memory, &s->report) == 0)
+                return s;
+        arena_free(a);
+        return NULL;
+}
+
+struct policy_selection *policy_selection_free(struct policy_selection *s)
+{
+        if (!s)
+                return NULL;
+        findings_done(&s->ignored);
+        arena_free(s->arena); /* it is in there itself */
+        return NULL;
+}
+
+size_t policy_selection_size(const struct policy_selection *s)
+{
+        return arena_size(s->arena);
+}
+
 /* Ports of which it is not certain that the text means them. */
 static int refuse_contested(const struct subnet *s, const struct port_list *list, struct findings *findings)
 {
@@ -65,15 +107,31 @@ static int refuse_contested(const struct subnet *s, const struct port_list *list
         return e;
 }
 
-int policy_select_exactly(struct arena *a, const struct policy *policy, const struct subnet *subnet,
-                          const struct policy_memory *memory, const char *text, struct findings *findings, struct port_list *ret)
+static int select_exactly(struct policy_selection *s, const char *text, struct report *report, struct port_list *ret)
+{
+        struct selector_source source = { .text = text };
+        struct selector_reader reader = { .arena = s->arena, .policy = s->matcher.policy, .report = report };
+        struct selector **selectors;
+        uint32_t n;
+        int e = selector_parse_list(&reader, &source, &selectors, &n);
+
+        if (e < 0)
+                return e;
+        s->matcher.report = report;
+        s->matcher.hints = MATCHER_HINTS;
+        e = match(&s->matcher, selectors, n, ret);
+        s->matcher.report = &s->report;
+        return e;
+}
+
+int policy_selection_exactly(struct policy_selection *s, const char *text, struct findings *findings, struct port_list *ret)
 {
         _cleanup_findings_ struct findings found = { .arena = findings->arena };
         struct report report;
         int e;
 
         report_init(&report, &found);
-        e = match_text(a, policy, subnet, memory, text, &report, ret);
+        e = select_exactly(s, text, &report, ret);
         if (e < 0 && e != -EBADMSG)
                 return e;
         for (size_t i = 0; i < found.n; i++) {
@@ -86,26 +144,30 @@ int policy_select_exactly(struct arena *a, const struct policy *policy, const st
         if (e == 0 && found.n == 0 && ret->n == 0)
                 return findings_error(findings, FINDING_SELECTOR_NO_MATCH, NULL, "'%s' matches nothing in the fabric",
                                       arena_printable(findings->arena, text, strlen(text)) ?: "?");
-        return found.n > 0 ? -EBADMSG : refuse_contested(subnet, ret, findings);
+        return found.n > 0 ? -EBADMSG : refuse_contested(s->matcher.subnet, ret, findings);
 }
 
-int policy_select_pool(struct arena *a, const struct policy *policy, const struct policy_pool *pool, const struct subnet *subnet,
-                       const struct policy_memory *memory, struct port_list *ret)
+/* Drops the ports that are contested. */
+static void keep_certain(struct port_list *list)
 {
-        _cleanup_findings_ struct findings ignored = { .arena = a };
-        struct matcher matcher;
-        struct report report;
         uint32_t n = 0;
-        int e;
 
-        report_init(&report, &ignored);
-        e = matcher_init_by_pins(&matcher, a, policy, subnet, memory, &report) ?:
-            matcher_match_list(&matcher, pool->ports, pool->n_ports, ret);
-        for (uint32_t i = 0; e == 0 && i < ret->n; i++)
-                if (ret->contested[i] == FREEZE_NONE) {
-                        ret->ports[n] = ret->ports[i];
-                        ret->contested[n++] = FREEZE_NONE;
+        for (uint32_t i = 0; i < list->n; i++)
+                if (list->contested[i] == FREEZE_NONE) {
+                        list->ports[n] = list->ports[i];
+                        list->contested[n++] = FREEZE_NONE;
                 }
-        ret->n = e == 0 ? n : 0;
-        return e;
+        list->n = n;
+}
+
+int policy_selection_pool(struct policy_selection *s, const struct policy_pool *pool, struct port_list *ret)
+{
+        struct port_list *list = &s->pools[pool - s->matcher.policy->pools];
+        int e = list->ports ? 0 : matcher_match_list(&s->matcher, pool->ports, pool->n_ports, list);
+
+        if (e < 0)
+                return e;
+        keep_certain(list);
+        *ret = *list;
+        return 0;
 }

@@ -1,19 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Which endports a text, or a pool, means in a fabric. Also here: policy_select(). */
+/*
+ * Which endports a text, or a pool, means in a fabric. Also here: policy_select().
+ *
+ * A selection answers many such questions about one policy and one snapshot: it is made once, at the cost of the fabric. It borrows
+ * policy, subnet and memory.
+ */
 
 #include "policy/selector_match.h"
+
+struct policy_selection;
 
 /* A matcher with the names by which the policy knows the nodes of the subnet. Ports have the same indexes. Returns 0 or -ENOMEM. */
 int matcher_init_by_pins(struct matcher *m, struct arena *a, const struct policy *policy, const struct subnet *subnet,
                          const struct policy_memory *memory, struct report *report);
 
-/* As policy_select(), but whatever is not certain is an error: a name without a port, a name that several adapters have. The list
- * is not empty. Returns 0, -EBADMSG (findings say why) or -ENOMEM; *ret in the arena. */
-int policy_select_exactly(struct arena *a, const struct policy *policy, const struct subnet *subnet,
-                          const struct policy_memory *memory, const char *text, struct findings *findings, struct port_list *ret);
+/* Returns owned, or NULL when memory is out. */
+struct policy_selection *policy_selection_new(const struct policy *policy, const struct subnet *subnet,
+                                              const struct policy_memory *memory);
+struct policy_selection *policy_selection_free(struct policy_selection *s);
+DEFINE_CLEANUP(struct policy_selection *, policy_selection_free)
+/* Bytes: each question needs some. */
+size_t policy_selection_size(const struct policy_selection *s);
 
-/* The endports that certainly belong to a pool of this policy. Returns 0 or -ENOMEM; *ret in the arena. */
-int policy_select_pool(struct arena *a, const struct policy *policy, const struct policy_pool *pool, const struct subnet *subnet,
-                       const struct policy_memory *memory, struct port_list *ret);
+/* As policy_select(), but whatever is not certain is an error: a name without a port, a name that several adapters have. The list
+ * is not empty. Returns 0, -EBADMSG (findings say why) or -ENOMEM; *ret lives as long as the selection. */
+int policy_selection_exactly(struct policy_selection *s, const char *text, struct findings *findings, struct port_list *ret);
+
+/* The endports that certainly belong to a pool of its policy. Returns 0 or -ENOMEM; *ret lives as long as the selection. */
+int policy_selection_pool(struct policy_selection *s, const struct policy_pool *pool, struct port_list *ret);

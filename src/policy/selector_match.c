@@ -6,8 +6,6 @@
 
 #include "policy/selector_hint.h"
 
-#define MAX_HINTS 50
-
 /* How many nodes of one name are compared with each other. */
 #define MAX_NAMESAKES 256
 
@@ -43,7 +41,7 @@ int matcher_init(struct matcher *m, struct arena *arena, const struct policy *po
                  struct report *report)
 {
         *m = (struct matcher) {
-                .arena = arena, .report = report, .policy = policy, .subnet = subnet, .hints = MAX_HINTS,
+                .arena = arena, .report = report, .policy = policy, .subnet = subnet, .hints = MATCHER_HINTS,
                 .twin = arena_new_array(arena, uint32_t, subnet->n_nodes),
                 .has_twin = arena_new_array(arena, bool, subnet->n_nodes),
                 .groups = arena_new_array(arena, struct port_list, policy ? policy->n_groups : 0),

@@ -10,6 +10,8 @@
 #include "policy/selector.h"
 #include "subnet/known.h"
 
+#define MATCHER_HINTS 50 /* searches for similar names, which take time */
+
 /* Endports, ascending, each once. */
 struct port_list {
         uint32_t *ports;
