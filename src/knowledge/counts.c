@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 #include "knowledge/knowledge_internal.h"
 
@@ -242,6 +243,22 @@ static enum rule_verdict judge(const struct knowledge *k, uint16_t base, const s
                 for (enum direction d = 0; verdict == RULE_ADMITS && d < N_DIRECTIONS; d++)
                         verdict = judge_view(k, base, change, (struct knowledge_view) { m, d });
         return verdict;
+}
+
+bool knowledge_may_hold(const struct knowledge *k, uint16_t base)
+{
+        static const struct rule_counts none;
+
+        assert(base != 0 && k->counts.valid);
+        for (enum filter_model m = 0; m < N_FILTER_MODELS; m++)
+                for (enum direction d = 0; d < N_DIRECTIONS; d++) {
+                        struct rule_counts all;
+
+                        count_others(k, KNOWLEDGE_NONE, base, (struct knowledge_view) { m, d }, &all);
+                        if (memcmp(&all, &none, sizeof(all)) != 0)
+                                return true;
+                }
+        return k->counts.out_of_memory;
 }
 
 enum rule_verdict knowledge_judge_block(const struct knowledge *k, uint32_t record, uint16_t block,

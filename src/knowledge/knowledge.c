@@ -169,3 +169,49 @@ int knowledge_set_policy(struct knowledge *k, const struct desired *desired)
         }
         return knowledge_counts_rebuild(k);
 }
+
+static const struct desired_port *copy_policy(struct arena *a, const struct desired_port *from)
+{
+        struct desired_port *copy = arena_new_object(a, struct desired_port);
+        struct p_key *wanted = arena_new_array(a, struct p_key, from->n_wanted);
+
+        if (!copy || !wanted)
+                return NULL;
+        if (from->n_wanted > 0)
+                memcpy(wanted, from->wanted, from->n_wanted * sizeof(*wanted));
+        *copy = (struct desired_port) { .wanted = wanted, .n_wanted = from->n_wanted, .most_is_held = from->most_is_held };
+        if (from->most && !(copy->most = copy_policy(a, from->most)))
+                return NULL;
+        return copy;
+}
+
+int knowledge_keep_policy(struct knowledge *k, struct arena *a)
+{
+        for (size_t i = 0; i < k->n; i++) {
+                struct knowledge_record *r = &k->records[i];
+
+                if (r->policy && !(r->policy = copy_policy(a, r->policy))) {
+                        knowledge_drop_policy(k);
+                        return -ENOMEM;
+                }
+        }
+        knowledge_doubt_absence(k);
+        return knowledge_counts_rebuild(k);
+}
+
+bool knowledge_is_counted(const struct knowledge *k)
+{
+        return k->counts.valid;
+}
+
+void knowledge_change_policy(struct knowledge *k, uint32_t record, const struct desired_port *policy)
+{
+        uint32_t port = knowledge_port_of(k, record);
+
+        assert(k->counts.valid && record < k->n);
+        if (port != KNOWLEDGE_NONE)
+                knowledge_counts_change_all(k, record, -1);
+        k->records[record].policy = policy;
+        if (port != KNOWLEDGE_NONE)
+                knowledge_counts_change_all(k, record, 1);
+}

@@ -236,6 +236,8 @@ void knowledge_recall_used(const struct knowledge *k, struct observed *to);
 /* True if a write is announced, or sent and not confirmed. */
 bool knowledge_has_open_writes(const struct knowledge *k);
 
+/* Whether a port may hold this base, by the counts: they must be valid (knowledge_is_counted). */
+bool knowledge_may_hold(const struct knowledge *k, uint16_t base);
 /* For each base from 0 to P_KEY_BASE_MASK: a record of a port that may hold it, or KNOWLEDGE_NONE. A port that may hold anything
  * may hold each base. */
 void knowledge_list_holders(const struct knowledge *k, uint32_t *ret);
@@ -248,6 +250,15 @@ int knowledge_set_policy(struct knowledge *k, const struct desired *desired);
 
 /* Returns the borrowed policy: nothing can be judged until the next knowledge_set_policy(). */
 void knowledge_drop_policy(struct knowledge *k);
+
+/* Copies what the policy gives each port into the arena, from which it is borrowed from now on, so that the policy stays set when
+ * the memory of knowledge_set_policy() ends; every absent port may be back (knowledge_doubt_absence). Returns 0, or -ENOMEM, and then
+ * the policy is dropped. */
+int knowledge_keep_policy(struct knowledge *k, struct arena *a);
+/* True as long as a policy is set, and every change since was counted. */
+bool knowledge_is_counted(const struct knowledge *k);
+/* The policy gives one port something else now. Borrowed as by knowledge_set_policy(). knowledge_is_counted() must be true. */
+void knowledge_change_policy(struct knowledge *k, uint32_t record, const struct desired_port *policy);
 
 /* --- the rule -------------------------------------------------------------------------------------------------------------- */
 
