@@ -27,7 +27,7 @@ int desired_certain(struct arena *a, const struct memberships *memberships, uint
 
 /* The entries of the peer. Where it has two of one base, only the full one, because that also lets through what the limited one
  * does. */
-static int list_filter_entries(struct arena *a, const struct desired_port *peer, struct desired_port *ret)
+int desired_of_leaf(struct arena *a, const struct desired_port *peer, struct desired_port *ret)
 {
         struct p_key *wanted = arena_new_array(a, struct p_key, peer->n_wanted);
         uint32_t k = 0;
@@ -66,7 +66,7 @@ int desired_compute(struct arena *a, const struct memberships *memberships, stru
         for (uint32_t i = 0; i < s->n_ports && r == 0; i++) {
                 p = &s->ports[i];
                 if (p->role == PORT_SWITCH_EXTERNAL && subnet_port_can_enforce(s, p) && p->peer != SUBNET_NONE)
-                        r = list_filter_entries(a, &d->ports[p->peer], &d->ports[i]);
+                        r = desired_of_leaf(a, &d->ports[p->peer], &d->ports[i]);
         }
         if (r == 0)
                 *ret = d;

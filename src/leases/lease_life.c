@@ -120,7 +120,6 @@ static void time_out(struct leases *l, struct lease *lease, usec_t now, uint64_t
         log_add(log, LOG_EVENT_LEASE_FAILED, NULL, "lease %s: %s", lease->id, why.bytes ?: "?");
         if (leave_out(l, lease)) {
                 grant(lease, now, wall, log);
-                lease->is_planned = true; /* it is in force already; the ports that are left out need a plan */
         } else {
                 lease_begin_release(l, lease, now, why.bytes ?: "some ports could not be confirmed in time");
         }
@@ -225,7 +224,7 @@ static int rest(struct leases *l, const struct lease *lease, usec_t now, uint64_
 
 static const char *holder_label(struct arena *a, const struct subnet *s, const struct knowledge_record *r)
 {
-        uint32_t port = s ? subnet_find_port_of(s, r->name.node, r->name.number) : SUBNET_NONE;
+        uint32_t port = subnet_find_port_of(s, r->name.node, r->name.number);
 
         if (port != SUBNET_NONE)
                 return subnet_port_label(a, s, port) ?: "?";
@@ -240,7 +239,7 @@ static int see_released(struct leases *l, struct lease *lease, const struct know
         int r;
 
         if (holder) {
-                const char *label = holder_label(lease->arena, o ? o->subnet : NULL, holder);
+                const char *label = holder_label(lease->arena, o->subnet, holder);
 
                 if (!lease->was_tried)
                         log_add(log, LOG_EVENT_LEASE_HELD, NULL, "lease %s is not in force any more, but %s may still hold 0x%04x: that "
@@ -268,27 +267,45 @@ static bool has_releasing(const struct leases *l)
         return false;
 }
 
-int leases_see(struct leases *l, const struct observed *observed, const struct knowledge *k, usec_t now, uint64_t wall,
-               struct log *log)
+static bool is_held(const struct leases *l, const struct knowledge *k)
+{
+        for (size_t i = 0; i < l->n; i++)
+                if (l->items[i]->state == LEASE_RELEASING && l->items[i]->is_planned && knowledge_may_hold(k, l->items[i]->base))
+                        return true;
+        return false;
+}
+
+/* A holder of each base; NULL: no base of a lease that is releasing has one. */
+static int find_holders(const struct leases *l, const struct knowledge *k, uint32_t **ret)
+{
+        *ret = NULL;
+        if (!has_releasing(l) || (knowledge_is_counted(k) && !is_held(l, k)))
+                return 0;
+        *ret = calloc(P_KEY_BASE_MASK + 1, sizeof(**ret));
+        if (!*ret)
+                return -ENOMEM;
+        knowledge_list_holders(k, *ret);
+        return 0;
+}
+
+int leases_see(struct leases *l, const struct observed *observed, const struct knowledge *k, bool only_changed, usec_t now,
+               uint64_t wall, struct log *log)
 {
         _cleanup_free_ uint32_t *holders = NULL;
-        int r = 0;
+        int r = find_holders(l, k, &holders);
 
-        if (has_releasing(l)) {
-                holders = calloc(P_KEY_BASE_MASK + 1, sizeof(*holders));
-                if (!holders)
-                        return -ENOMEM;
-                knowledge_list_holders(k, holders);
-        }
         for (size_t i = 0; r == 0 && i < l->n; i++) {
                 struct lease *lease = l->items[i];
+                const struct knowledge_record *holder = holders ? knowledge_get(k, holders[lease->base]) : NULL;
 
                 if (!lease->is_planned)
                         continue;
                 if (lease->state == LEASE_RELEASING)
-                        r = see_released(l, lease, knowledge_get(k, holders[lease->base]), observed, now, wall, log);
-                else if (observed && lease->state != LEASE_ENDED && see_members(lease, observed) && lease->state == LEASE_GRANTING)
+                        r = see_released(l, lease, holder, observed, now, wall, log);
+                else if (lease->state == LEASE_GRANTING && see_members(lease, observed))
                         grant(lease, now, wall, log);
+                else if (lease->state == LEASE_ACTIVE && !only_changed)
+                        (void) see_members(lease, observed);
         }
         return r;
 }

@@ -88,6 +88,33 @@ int leases_extend(struct arena *a, const struct leases *l, const struct policy *
         return 0;
 }
 
+static bool is_changed(const struct lease *lease)
+{
+        return !lease->is_planned && lease->state != LEASE_ENDED;
+}
+
+int leases_list_changes(struct arena *a, const struct leases *l, struct lease_change **ret, size_t *ret_n)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < l->n; i++)
+                n += is_changed(l->items[i]) ? l->items[i]->n_members : 0;
+        *ret = arena_new_array(a, struct lease_change, n);
+        *ret_n = 0;
+        if (!*ret)
+                return -ENOMEM;
+        for (size_t i = 0; i < l->n; i++) {
+                const struct lease *lease = l->items[i];
+
+                for (uint32_t k = 0; is_changed(lease) && k < lease->n_members; k++)
+                        (*ret)[(*ret_n)++] = (struct lease_change) {
+                                .port = lease->members[k].port, .base = lease->base,
+                                .membership = is_in_policy(lease) && !lease->members[k].left_out ? lease->membership : MEMBERSHIP_NONE,
+                        };
+        }
+        return 0;
+}
+
 /* --- a candidate of the policy ------------------------------------------------------------------------------------------- */
 
 /* The first member that is in the fabric, and not among these ports; NULL: there is none. */
@@ -103,32 +130,28 @@ static const struct lease_member *find_outside(const struct lease *lease, const 
         return NULL;
 }
 
-/* The ports of each pool of a candidate. */
-static int select_pools(struct arena *a, const struct policy *candidate, const struct lease_view *view, struct port_list **ret)
+/* Why the candidate, which is the policy of the view, has no place for the lease; *ret NULL: it has. */
+static int describe_stranded(struct arena *a, const struct lease *lease, const struct lease_view *view, const char **ret)
 {
-        int r = 0;
-
-        *ret = arena_new_array(a, struct port_list, candidate->n_pools);
-        if (!*ret)
-                return -ENOMEM;
-        for (uint32_t i = 0; r == 0 && view->subnet && i < candidate->n_pools; i++)
-                r = policy_select_pool(a, candidate, &candidate->pools[i], view->subnet, &view->memory, &(*ret)[i]);
-        return r;
-}
-
-/* Why the candidate has no place for the lease; NULL: it has. */
-static const char *describe_stranded(struct arena *a, const struct lease *lease, const struct policy *candidate,
-                                     const struct lease_view *view, const struct port_list *ports)
-{
-        const struct policy_pool *pool = policy_find_pool(candidate, lease->wish.pool);
+        const struct policy_pool *pool = policy_find_pool(view->policy, lease->wish.pool);
         const struct lease_member *outside;
+        struct port_list ports;
+        int r;
 
+        *ret = NULL;
         if (!pool)
-                return arena_printf(a, "there is no pool '%s'", lease->wish.pool) ?: "?";
-        if (policy_pool_of_base(candidate, lease->base) != pool)
-                return arena_printf(a, "pool %s does not have P_Key 0x%04x", pool->name, lease->base) ?: "?";
-        outside = view->subnet ? find_outside(lease, view->subnet, &ports[pool - candidate->pools]) : NULL;
-        return outside ? arena_printf(a, "%s is not among the ports of pool %s", outside->name, pool->name) ?: "?" : NULL;
+                *ret = arena_printf(a, "there is no pool '%s'", lease->wish.pool) ?: "?";
+        else if (policy_pool_of_base(view->policy, lease->base) != pool)
+                *ret = arena_printf(a, "pool %s does not have P_Key 0x%04x", pool->name, lease->base) ?: "?";
+        if (*ret || !view->subnet)
+                return 0;
+        r = view->selection ? policy_selection_pool(view->selection, pool, &ports) : -ENOMEM;
+        if (r < 0)
+                return r;
+        outside = find_outside(lease, view->subnet, &ports);
+        if (outside)
+                *ret = arena_printf(a, "%s is not among the ports of pool %s", outside->name, pool->name) ?: "?";
+        return 0;
 }
 
 static void report_stranded(const struct lease *lease, const char *why, bool release, struct findings *findings)
@@ -140,13 +163,10 @@ static void report_stranded(const struct lease *lease, const char *why, bool rel
                 finding_set_hint(findings, item, "release it first (pkeyctl lease release %s), or reload with --release-stranded", lease->id);
 }
 
-int leases_check(struct leases *l, const struct policy *candidate, const struct lease_view *view, bool release,
-                 struct findings *findings)
+int leases_check(struct leases *l, const struct lease_view *view, bool release, struct findings *findings)
 {
-        _cleanup_arena_ struct arena *scratch = arena_new();
-        struct port_list *ports;
         size_t n = 0;
-        int r = scratch ? select_pools(scratch, candidate, view, &ports) : -ENOMEM;
+        int r = 0;
 
         for (size_t i = 0; r == 0 && i < l->n; i++) {
                 struct lease *lease = l->items[i];
@@ -154,8 +174,8 @@ int leases_check(struct leases *l, const struct policy *candidate, const struct 
 
                 lease->is_stranded = false;
                 if (is_in_policy(lease))
-                        why = describe_stranded(scratch, lease, candidate, view, ports);
-                lease->is_stranded = why;
+                        r = describe_stranded(findings->arena, lease, view, &why);
+                lease->is_stranded = r == 0 && why;
                 if (why && n++ < MAX_STRANDED)
                         report_stranded(lease, why, release, findings);
         }

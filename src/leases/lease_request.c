@@ -103,13 +103,13 @@ static bool contains(const struct port_list *list, uint32_t port)
 }
 
 /* Members that the pool does not have. */
-static int check_ports(struct arena *scratch, const struct lease_view *view, const struct policy_pool *pool,
-                       const struct port_list *members, struct findings *findings)
+static int check_ports(const struct lease_view *view, const struct policy_pool *pool, const struct port_list *members,
+                       struct findings *findings)
 {
         struct port_list all = {};
         const char *first = NULL;
         uint32_t n = 0;
-        int r = policy_select_pool(scratch, view->policy, pool, view->subnet, &view->memory, &all);
+        int r = policy_selection_pool(view->selection, pool, &all);
 
         if (r < 0)
                 return r;
@@ -123,8 +123,8 @@ static int check_ports(struct arena *scratch, const struct lease_view *view, con
                               pool->name, pool->ports_text);
 }
 
-static int find_members(struct arena *scratch, const struct lease_view *view, const struct policy_pool *pool, const char *text,
-                        struct findings *findings, struct port_list *ret)
+static int find_members(const struct lease_view *view, const struct policy_pool *pool, const char *text, struct findings *findings,
+                        struct port_list *ret)
 {
         int r;
 
@@ -133,12 +133,14 @@ static int find_members(struct arena *scratch, const struct lease_view *view, co
                                       "than %d bytes", LEASE_MAX_TEXT);
         if (!view->subnet)
                 return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL, "pkeyd has not seen the fabric yet; try again later");
-        r = policy_select_exactly(scratch, view->policy, view->subnet, &view->memory, text, findings, ret);
+        if (!view->selection)
+                return -ENOMEM;
+        r = policy_selection_exactly(view->selection, text, findings, ret);
         if (r < 0)
                 return r;
         if (ret->n > LEASE_MAX_MEMBERS)
                 return findings_error(findings, FINDING_LEASE_PORTS, NULL, "a lease can have up to %u ports, not %u", LEASE_MAX_MEMBERS, ret->n);
-        return check_ports(scratch, view, pool, ret, findings);
+        return check_ports(view, pool, ret, findings);
 }
 
 static int copy_members(struct lease *lease, const struct subnet *s, const struct port_list *ports)
@@ -162,55 +164,83 @@ static int copy_members(struct lease *lease, const struct subnet *s, const struc
 
 /* --- the P_Key -------------------------------------------------------------------------------------------------------- */
 
-/* Why this base cannot be handed out; NULL: it can. */
-static const char *describe_taken(struct arena *a, const struct leases *l, const uint32_t *holders, uint16_t base)
-{
-        const struct lease *other = leases_find_base(l, base);
+/* Why bases cannot be handed out. */
+struct taken {
+        bool leased[P_KEY_BASE_MASK + 1], rests[P_KEY_BASE_MASK + 1];
+        uint32_t holders[P_KEY_BASE_MASK + 1]; /* only if the knowledge is not counted */
+        const struct knowledge *knowledge;
+        bool is_counted;
+};
 
-        if (other)
-                return arena_printf(a, "lease %s has it (%s)", other->id, lease_state_to_string(other->state)) ?: "?";
-        if (leases_base_rests(l, base))
-                return "it rests after its last lease";
-        return holders[base] == KNOWLEDGE_NONE ? NULL : "a port may still hold it (pkeyctl explain, pkeyctl forget)";
+static struct taken *find_taken(const struct leases *l, const struct knowledge *k)
+{
+        struct taken *t = calloc(1, sizeof(*t));
+
+        if (!t)
+                return NULL;
+        t->knowledge = k;
+        t->is_counted = knowledge_is_counted(k);
+        if (!t->is_counted)
+                knowledge_list_holders(k, t->holders);
+        for (size_t i = 0; i < l->n; i++)
+                t->leased[l->items[i]->base] |= l->items[i]->state != LEASE_ENDED;
+        for (size_t i = 0; i < l->n_rests; i++)
+                t->rests[l->rests[i].base] |= !l->rests[i].is_over;
+        return t;
 }
 
-static bool is_free(const struct leases *l, const uint32_t *holders, uint16_t base)
+static bool is_held(const struct taken *t, uint16_t base)
 {
-        return !leases_find_base(l, base) && !leases_base_rests(l, base) && holders[base] == KNOWLEDGE_NONE;
+        return t->is_counted ? knowledge_may_hold(t->knowledge, base) : t->holders[base] != KNOWLEDGE_NONE;
 }
 
-static int choose_base(const struct leases *l, const struct policy_pool *pool, const uint32_t *holders, struct findings *findings,
-                       uint16_t *ret)
+static bool is_free(const struct taken *t, uint16_t base)
+{
+        return !t->leased[base] && !t->rests[base] && !is_held(t, base);
+}
+
+static int choose_base(const struct taken *t, const struct policy_pool *pool, struct findings *findings, uint16_t *ret)
 {
         uint32_t n_leased = 0, n_resting = 0, n = 0;
 
         for (uint32_t i = 0; i < pool->n_ranges; i++)
                 for (uint32_t base = pool->ranges[i].first; base <= pool->ranges[i].last; base++) {
-                        if (is_free(l, holders, (uint16_t) base)) {
+                        if (is_free(t, (uint16_t) base)) {
                                 *ret = (uint16_t) base;
                                 return 0;
                         }
                         n++;
-                        n_leased += leases_find_base(l, (uint16_t) base) != NULL;
-                        n_resting += leases_base_rests(l, (uint16_t) base);
+                        n_leased += t->leased[base];
+                        n_resting += t->rests[base];
                 }
         return findings_error(findings, FINDING_LEASE_P_KEY, "a larger range in `pkeys` of the pool, or a shorter `rest`, gives more",
                               "pool %s has no free P_Key: of %u, %u are in leases, %u rest, and ports may still hold the others", pool->name, n,
                               n_leased, n_resting);
 }
 
+/* Why this base cannot be handed out; NULL: it can. */
+static const char *describe_taken(struct arena *a, const struct leases *l, const struct taken *t, uint16_t base)
+{
+        const struct lease *other = leases_find_base(l, base);
+
+        if (other)
+                return arena_printf(a, "lease %s has it (%s)", other->id, lease_state_to_string(other->state)) ?: "?";
+        if (t->rests[base])
+                return "it rests after its last lease";
+        return is_held(t, base) ? "a port may still hold it (pkeyctl show ports, pkeyctl forget)" : NULL;
+}
+
 static int take_base(const struct leases *l, const struct lease_view *view, const struct policy_pool *pool, uint16_t wanted,
                      struct findings *findings, uint16_t *ret)
 {
-        _cleanup_free_ uint32_t *holders = calloc(P_KEY_BASE_MASK + 1, sizeof(*holders));
+        _cleanup_free_ struct taken *t = find_taken(l, view->knowledge);
         const char *why;
 
-        if (!holders)
+        if (!t)
                 return -ENOMEM;
-        knowledge_list_holders(view->knowledge, holders);
         if (wanted == 0)
-                return choose_base(l, pool, holders, findings, ret);
-        why = describe_taken(findings->arena, l, holders, wanted);
+                return choose_base(t, pool, findings, ret);
+        why = describe_taken(findings->arena, l, t, wanted);
         if (why)
                 return findings_error(findings, FINDING_LEASE_P_KEY, NULL, "P_Key 0x%04x cannot be handed out now: %s", wanted, why);
         *ret = wanted;
@@ -279,12 +309,11 @@ static int make(struct leases *l, const struct lease_view *view, const struct le
                 const struct lease_wish *wish, uint64_t timeout, const struct policy_pool *pool, struct findings *findings,
                 struct lease **ret)
 {
-        _cleanup_arena_ struct arena *scratch = arena_new();
         _cleanup_(lease_free_p) struct lease *lease = lease_new();
         struct port_list members = {};
-        int r = scratch && lease ? copy_wish(lease, id, wish) : -ENOMEM;
+        int r = lease ? copy_wish(lease, id, wish) : -ENOMEM;
 
-        r = r ?: check_wish(view, pool, wish, findings) ?: find_members(scratch, view, pool, wish->members, findings, &members) ?:
+        r = r ?: check_wish(view, pool, wish, findings) ?: find_members(view, pool, wish->members, findings, &members) ?:
             take_base(l, view, pool, wish->base, findings, &lease->base) ?: copy_members(lease, view->subnet, &members);
         if (r < 0)
                 return r;

@@ -44,6 +44,7 @@
 #define LEASE_TIMEOUT_MAX  3600
 
 struct leases;
+struct policy_selection; /* policy/policy_select.h */
 
 enum lease_state {
         LEASE_GRANTING,
@@ -116,6 +117,7 @@ struct lease_view {
         const char *obstacle;             /* why no lease can be made now, a clause; NULL: it can */
         const struct subnet *subnet;      /* the snapshot; NULL: none */
         struct policy_memory memory;
+        struct policy_selection *selection; /* of policy and subnet; NULL without a subnet, or where memory is out */
         const struct knowledge *knowledge;
         usec_t now;
         uint64_t wall;                    /* seconds since 1970 */
@@ -186,10 +188,19 @@ void leases_planned(struct leases *l);
  * in the arena, and borrows policy and leases: it is valid until they change; without such leases it is `policy` itself. */
 int leases_extend(struct arena *a, const struct leases *l, const struct policy *policy, const struct policy **ret);
 
-/* Marks the leases for which a candidate has no place: its pool, P_Key or a port of it is not there any more. With `release` that
+/* What changes at one port, from the last plan to the next. */
+struct lease_change {
+        struct guid port;
+        uint16_t base;
+        enum membership membership;       /* MEMBERSHIP_NONE: the entry is revoked */
+};
+
+/* The difference between the policy of the last plan and that of the next. Returns 0 or -ENOMEM; *ret in the arena. */
+int leases_list_changes(struct arena *a, const struct leases *l, struct lease_change **ret, size_t *ret_n);
+
+/* Marks the leases for which a candidate, the policy of the view, has no place: its pool, P_Key or a port of it is not there any more. With `release` that
  * is a warning, else an error for each. Returns 0, -EBADMSG, -ENOMEM. */
-int leases_check(struct leases *l, const struct policy *candidate, const struct lease_view *view, bool release,
-                 struct findings *findings);
+int leases_check(struct leases *l, const struct lease_view *view, bool release, struct findings *findings);
 /* The candidate is in force: releases stranded leases. */
 void leases_release_stranded(struct leases *l, usec_t now, struct log *log);
 /* The candidate was refused. */
@@ -200,9 +211,10 @@ void leases_keep_stranded(struct leases *l);
 /* Members that a plan cannot give the entry, because their table is frozen (frozen: of each port of the subnet): they are left out,
  * or the lease is released. Returns whether any was. */
 bool leases_give_up_frozen(struct leases *l, const struct subnet *s, const enum freeze *frozen, usec_t now, struct log *log);
-/* A sweep has ended. observed: tables as they were read or confirmed; NULL: nothing was compared. Returns 0 or -ENOMEM. */
-int leases_see(struct leases *l, const struct observed *observed, const struct knowledge *k, usec_t now, uint64_t wall,
-               struct log *log);
+/* A sweep has ended. observed: tables as they were read or confirmed. only_changed: leases that are active are as they were. Returns
+ * 0 or -ENOMEM. */
+int leases_see(struct leases *l, const struct observed *observed, const struct knowledge *k, bool only_changed, usec_t now,
+               uint64_t wall, struct log *log);
 
 /* --- the store ------------------------------------------------------------------------------------------------------- */
 
