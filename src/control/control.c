@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "control/confirm.h"
+#include "control/lease_sweep.h"
 #include "control/leasing.h"
 #include "control/reload.h"
 #include "control/sweep.h"
@@ -79,10 +80,12 @@ static bool snapshot_is_of_wanted_port(const struct control *c)
  * absent_hold than that by which the last discovery judged which ports are absent. */
 static enum sweep_kind next_kind(const struct control *c)
 {
+        enum sweep_kind kind;
         bool known = snapshot_is_of_wanted_port(c) && !c->status.waiting && !c->discovery_failed &&
                      control_wanted(c)->settings->absent_hold <= c->discovered_hold;
 
-        return schedule_kind(&c->schedule, c->now, known);
+        kind = schedule_kind(&c->schedule, c->now, known);
+        return kind == SWEEP_KNOWN && !c->schedule.reload_due && lease_sweep_is_possible(c) ? SWEEP_LEASE : kind;
 }
 
 /* May the other head node have written by a policy that this one never planned with? */
@@ -101,6 +104,8 @@ static void begin_sweep(struct control *c)
         if (missed_policy(c, interval))
                 knowledge_stop_following(c->knowledge);
         c->passed_over = false;
+        if (kind != SWEEP_LEASE)
+                control_drop_standing(c);
         schedule_begin(&c->schedule, c->now, kind, interval);
         sweep_begin(c, kind);
 }
@@ -125,7 +130,7 @@ static void count_sweep(struct control *c, enum sweep_result result)
         n->sweeps[result]++;
         if (whole)
                 n->last_sweep = c->wall;
-        if (result == SWEEP_DONE && is_right(&c->status.ports))
+        if (result == SWEEP_DONE && c->sweep.kind != SWEEP_LEASE && is_right(&c->status.ports))
                 n->last_success = c->wall;
         if (whole && c->sweep.kind == SWEEP_FULL)
                 n->sweep_duration = c->now - c->sweep.began;
@@ -155,7 +160,7 @@ static void sweep_ended(struct control *c)
                 stopped(c);
                 return;
         }
-        if (is_settled(result) && !c->schedule.reload_due) {
+        if (is_settled(result) && !c->schedule.reload_due && c->sweep.kind != SWEEP_LEASE) {
                 reload_sweep_ended(c, result);
                 c->status.ready = true;
         }
@@ -485,7 +490,8 @@ static usec_t interruption_due(const struct control *c)
         bool reads = c->state == CONTROL_DISCOVERING || c->state == CONTROL_SURVEYING;
         usec_t overdue_at;
 
-        if (!reads || !(c->schedule.reload_due || c->schedule.lease_due) || c->sweep.abandoned || c->sweep.kind == SWEEP_KNOWN || next_kind(c) != SWEEP_KNOWN)
+        if (!reads || !(c->schedule.reload_due || c->schedule.lease_due) || c->sweep.abandoned || c->sweep.kind == SWEEP_KNOWN || c->sweep.kind == SWEEP_LEASE ||
+            (next_kind(c) != SWEEP_KNOWN && next_kind(c) != SWEEP_LEASE))
                 return USEC_INFINITY;
         overdue_at = c->swept + 2 * control_wanted(c)->settings->sweep_interval;
         return c->now < overdue_at ? c->now : MAX(c->now, c->sweep.began + OVERDUE_READING);
@@ -511,7 +517,8 @@ int control_event(struct control *c, usec_t now, const struct control_event *eve
         c->wall = event->wall;
         handle(c, event);
         if (c->sweep.ended && c->state != CONTROL_STORING_END) {
-                reload_note_outcome(c, c->sweep.result);
+                if (c->sweep.kind != SWEEP_LEASE)
+                        reload_note_outcome(c, c->sweep.result);
                 leasing_swept(c);
         }
         if (c->sweep.ended && c->state != CONTROL_ENDED && !stores_at_end(c, event))
@@ -661,6 +668,8 @@ struct control *control_free(struct control *c)
         watch_free(c->watch);
         discovery_links_free(c->links);
         (void) gate_free(c->gate);
+        if (c->knowledge)
+                control_drop_standing(c);
         arena_free(c->held_arena);
         (void) freezer_free(c->freezer);
         (void) identity_free(c->identity);

@@ -5,14 +5,25 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "policy/policy_select.h"
+
 void control_do(struct control *c, const struct control_action *action)
 {
         assert(c->n_actions < MAX_ACTIONS);
         c->actions[(c->first_action + c->n_actions++) % MAX_ACTIONS] = *action;
 }
 
+void control_drop_standing(struct control *c)
+{
+        knowledge_drop_policy(c->knowledge);
+        (void) policy_selection_free(c->standing.selection);
+        arena_free(c->standing.arena);
+        c->standing = (struct standing) {};
+}
+
 void control_take_remembered(struct control *c, struct remembered *m)
 {
+        control_drop_standing(c);
         (void) knowledge_free(c->knowledge);
         (void) index_memory_free(c->indexes);
         known_done(&c->known);

@@ -10,6 +10,7 @@
  *     sweep_write.c       apply, or writing through OpenSM; comparing and reporting; the end
  *     sweep_steps.c       functions that several steps use
  *     reload.c            candidates, and requests that wait for the end of a reload
+ *     lease_sweep.c       sweeps for leases, on a part of the fabric
  *     leasing.c           requests for leases, and what sweeps do for them
  *     confirm.c           changes that wait to be confirmed, undo, and the facts of the generation in force
  *     freezer.c           frozen ports from one sweep to the next
@@ -92,6 +93,23 @@ struct interrupted {
         struct survey *survey;
 };
 
+/* Of SWEEP_LEASE: the ports that it is about, as a fabric of their own. */
+struct lease_part {
+        uint32_t *ports, n;           /* indexes into the snapshot, ascending; of port i of the part */
+        struct subnet *subnet;        /* NULL: this is no such sweep */
+        struct observed *observed;
+};
+
+/* What the policy gives each port, kept for sweeps for leases. */
+struct standing {
+        struct arena *arena;          /* from which the knowledge borrows it; NULL: nothing is kept */
+        struct policy_selection *selection; /* owned; for requests; NULL: not made yet */
+        const struct snapshot *snapshot;
+        uint64_t generation;
+};
+
+#define STANDING_MAX ((size_t) 64 << 20) /* bytes; a sweep of the fabric makes it small again */
+
 /* One sweep. */
 struct sweep {
         enum sweep_kind kind;
@@ -123,6 +141,8 @@ struct sweep {
         struct reconciled decision;
         struct opensm_conf conf;
         struct findings conf_findings; /* about `conf` */
+        struct lease_part part;
+        bool leases_changed;          /* since the plan before: what differs now is no drift */
         struct apply *apply;
         struct layout before;         /* tables that the apply is the first of its generation to write, not stored yet */
         struct sm_guard guard;
@@ -198,6 +218,7 @@ struct control {
         struct schedule schedule;
         struct sweep sweep;              /* while state is not IDLE or ENDED */
         struct interrupted interrupted;
+        struct standing standing;
         bool started;
         bool discovery_failed;           /* the last discovery; it was logged */
         usec_t discovered;               /* when the last successful discovery ended; 0: there was none */
@@ -210,6 +231,8 @@ struct control {
 void control_do(struct control *c, const struct control_action *action);
 /* Sets the status line. */
 void control_set_status(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Nothing stands for sweeps for leases any more. */
+void control_drop_standing(struct control *c);
 /* Takes the contents of m, which replace what is known. */
 void control_take_remembered(struct control *c, struct remembered *m);
 /* The store was lost: everything must be stored again. */

@@ -3,7 +3,8 @@
 
 #include <errno.h>
 
-#include "control/confirm.h"
+#include "control/lease_sweep.h"
+#include "policy/policy_select.h"
 
 /* --- requests -------------------------------------------------------------------------------------------------------- */
 
@@ -25,23 +26,54 @@ static const char *describe_obstacle(const struct control *c)
         return NULL;
 }
 
-static struct lease_view view_of(const struct control *c, const struct generation *g)
+/* selection: owned by the caller. */
+static struct lease_view view_of(const struct control *c, const struct generation *g, struct policy_selection *selection)
 {
         return (struct lease_view) {
-                .policy = g ? g->policy : NULL, .obstacle = describe_obstacle(c),
+                .policy = g ? g->policy : NULL, .selection = selection, .obstacle = describe_obstacle(c),
                 .subnet = c->snapshot ? c->snapshot->subnet : NULL,
                 .memory = { .known = &c->known, .pins = g ? control_pins(c, g) : NULL },
                 .knowledge = c->knowledge, .now = c->now, .wall = c->wall / USEC_PER_SEC,
         };
 }
 
+static struct policy_selection *make_selection(const struct control *c, const struct generation *g)
+{
+        const struct policy_memory memory = { .known = &c->known, .pins = control_pins(c, g) };
+
+        return c->snapshot ? policy_selection_new(g->policy, c->snapshot->subnet, &memory) : NULL;
+}
+
+/* As long as sweeps for leases are possible, the fabric, the policy and the names stay as they are. */
+static struct policy_selection *get_selection(struct control *c)
+{
+        struct standing *s = &c->standing;
+
+        if (s->selection && policy_selection_size(s->selection) > STANDING_MAX)
+                s->selection = policy_selection_free(s->selection);
+        if (!s->selection)
+                s->selection = make_selection(c, c->in_force);
+        return s->selection;
+}
+
+static int create(struct control *c, const struct lease_request *q, struct findings *findings)
+{
+        _cleanup_(policy_selection_free_p) struct policy_selection *own = NULL;
+        struct lease_view view;
+
+        if (c->in_force && !lease_sweep_is_possible(c))
+                own = make_selection(c, c->in_force);
+        view = view_of(c, c->in_force, own || !c->in_force ? own : get_selection(c));
+        return leases_create(c->leases, &view, &q->by, q->id, &q->wish, q->timeout, c->log, findings);
+}
+
 static int carry_out(struct control *c, const struct lease_request *q, struct findings *findings)
 {
-        const struct lease_view view = view_of(c, c->in_force);
+        const struct lease_view view = view_of(c, c->in_force, NULL);
 
         switch (q->kind) {
         case LEASE_CREATE:
-                return leases_create(c->leases, &view, &q->by, q->id, &q->wish, q->timeout, c->log, findings);
+                return create(c, q, findings);
         case LEASE_RENEW:
                 return leases_renew(c->leases, &view, &q->by, q->id, q->seconds, c->log, findings);
         case LEASE_RELEASE:
@@ -80,9 +112,10 @@ int leasing_extend(struct control *c, const struct generation *g, const struct p
 /* An undo is not refused because of leases that were made since. */
 int leasing_check(struct control *c, const struct generation *g, struct findings *findings)
 {
-        const struct lease_view view = view_of(c, g);
+        _cleanup_(policy_selection_free_p) struct policy_selection *selection = make_selection(c, g);
+        const struct lease_view view = view_of(c, g, selection);
 
-        return leases_check(c->leases, g->policy, &view, g->facts.releases_stranded || g->facts.undoes > 0, findings);
+        return leases_check(c->leases, &view, g->facts.releases_stranded || g->facts.undoes > 0, findings);
 }
 
 bool leasing_planned(struct control *c)
@@ -110,7 +143,7 @@ void leasing_swept(struct control *c)
         bool decided = c->sweep.generation && c->snapshot && result != SWEEP_STOPPED && result != SWEEP_STALE && result != SWEEP_WAITS;
 
         if (control_serves(c) && decided && control_writes(c, c->sweep.generation) &&
-            leases_see(c->leases, c->snapshot->observed, c->knowledge, c->now, c->wall / USEC_PER_SEC, c->log) < 0)
+            leases_see(c->leases, c->snapshot->observed, c->knowledge, c->sweep.kind == SWEEP_LEASE, c->now, c->wall / USEC_PER_SEC, c->log) < 0)
                 log_debug(c->log, "leases: out of memory; they are looked at after the next sweep");
 }
 

@@ -11,6 +11,8 @@ libpkeyd_core_la_SOURCES += \
 	src/control/freezer.h \
 	src/control/identity.c \
 	src/control/identity.h \
+	src/control/lease_sweep.c \
+	src/control/lease_sweep.h \
 	src/control/leasing.c \
 	src/control/leasing.h \
 	src/control/reload.c \

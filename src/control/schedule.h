@@ -12,6 +12,7 @@ enum sweep_kind {
         SWEEP_FULL,  /* discover, and read every table */
         SWEEP_KNOWN, /* carry out a new policy at once, on the known fabric; apply reads before it writes */
         SWEEP_RETRY, /* only ports that failed are read again */
+        SWEEP_LEASE, /* only for leases, and only their ports: see lease_sweep.h */
 };
 
 struct schedule {

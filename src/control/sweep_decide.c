@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "control/confirm.h"
+#include "control/lease_sweep.h"
 #include "control/leasing.h"
 #include "control/reload.h"
 #include "control/sweep_steps.h"
@@ -241,6 +242,7 @@ static int plan_with_leases(struct control *c, struct findings *findings)
         size_t n = findings->n, n_errors = findings->n_errors, n_warnings = findings->n_warnings;
         int r;
 
+        c->sweep.leases_changed = leases_need_plan(c->leases);
         do {
                 findings->n = n;
                 findings->n_errors = n_errors;
@@ -466,8 +468,31 @@ static void decide_to_serve(struct control *c)
                 sweep_fail(c, "no plan could be made", r);
 }
 
+/* Returns false: the whole fabric is to be decided about. */
+static bool decide_for_leases(struct control *c)
+{
+        int r = lease_sweep_decide(c);
+
+        if (r == -EAGAIN) {
+                c->sweep.kind = SWEEP_KNOWN;
+                control_drop_standing(c);
+                return false;
+        }
+        if (r < 0)
+                sweep_fail(c, "no plan could be made", r);
+        else if (!c->sweep.locked)
+                sweep_fail(c, "nothing is written, because the state directory cannot be used", c->sweep.lock_r ?: -ENOLCK);
+        else if (plan_is_empty(c->sweep.decision.plan))
+                sweep_verify(c);
+        else
+                sweep_apply(c);
+        return true;
+}
+
 static void decide(struct control *c)
 {
+        if (c->sweep.kind == SWEEP_LEASE && decide_for_leases(c))
+                return;
         snapshot_reset_failed(c->snapshot);
         c->sweep.decided_serial = c->reloads.last_serial + 1;
         if (control_serves(c))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "control/confirm.h"
+#include "control/lease_sweep.h"
 #include "control/leasing.h"
 
 static void note_error(struct control *c, int error)
@@ -60,15 +61,25 @@ int sweep_resolve(struct control *c, const struct generation *g, const struct su
         return r < 0 ? r : desired_compute(c->sweep.arena, *ret_memberships, ret);
 }
 
+const struct subnet *sweep_subnet(const struct control *c)
+{
+        return c->sweep.part.subnet ?: c->snapshot->subnet;
+}
+
+struct observed *sweep_observed(const struct control *c)
+{
+        return c->sweep.part.subnet ? c->sweep.part.observed : c->snapshot->observed;
+}
+
 /* --- the store ----------------------------------------------------------------------------------------------------- */
 
 int sweep_learn_freed(struct control *c)
 {
-        const struct subnet *s = c->snapshot ? c->snapshot->subnet : NULL;
+        const struct subnet *s = c->snapshot ? sweep_subnet(c) : NULL;
         int r = 0;
 
         for (uint32_t p = 0; s && r == 0 && p < s->n_ports; p++) {
-                const struct observed_table *was = &c->snapshot->observed->tables[p];
+                const struct observed_table *was = &sweep_observed(c)->tables[p];
                 const struct knowledge_record *is = knowledge_get(c->knowledge, knowledge_find_port(c->knowledge, s, p));
 
                 for (uint16_t i = 0; r == 0 && was->entries && is && is->entries && i < MIN(was->capacity, is->capacity); i++)
@@ -97,7 +108,7 @@ static uint64_t sweep_number(const struct control *c)
 int sweep_note_before(struct control *c)
 {
         struct sweep *s = &c->sweep;
-        const struct subnet *subnet = c->snapshot->subnet;
+        const struct subnet *subnet = sweep_subnet(c);
         bool *done = arena_new_array(s->arena, bool, subnet->n_ports);
 
         if (!done)
@@ -107,7 +118,7 @@ int sweep_note_before(struct control *c)
         for (const struct plan_step *step = s->decision.plan->steps; step < s->decision.plan->steps + PLAN_N_PHASES; step++)
                 for (uint32_t i = 0; i < step->n_writes; i++) {
                         uint32_t port = step->writes[i].port;
-                        const struct observed_table *t = &c->snapshot->observed->tables[port];
+                        const struct observed_table *t = &sweep_observed(c)->tables[port];
                         const struct subnet_port *p = &subnet->ports[port];
 
                         if (done[port] || t->source == TABLE_UNKNOWN)
@@ -196,7 +207,7 @@ void sweep_free(struct control *c)
 
         sweep_unlock(c);
         gate_close(c->gate);
-        knowledge_drop_policy(c->knowledge); /* borrowed from the arena */
+        lease_sweep_keep(c); /* else it is borrowed from the arena */
         opensm_writer_drop(c->writer);
         findings_done(&s->conf_findings);
         s->discovery = discovery_free(s->discovery);

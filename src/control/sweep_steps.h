@@ -61,5 +61,8 @@ void sweep_carry_out(struct control *c);
 void sweep_apply(struct control *c);
 /* Compares the tables with the decision; then the sweep ends, or writes the mirror. */
 void sweep_verify(struct control *c);
+/* The ports that a plan of this sweep is about, and their tables: of the fabric, or of a part of it. */
+const struct subnet *sweep_subnet(const struct control *c);
+struct observed *sweep_observed(const struct control *c);
 /* Continues after each step of the OpenSM writer. */
 void sweep_follow_writer(struct control *c);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "control/lease_sweep.h"
 #include "control/leasing.h"
 #include "control/reload.h"
 #include "control/sweep_steps.h"
@@ -39,7 +40,7 @@ static void report_standby(struct control *c, const struct verification *v)
 int sweep_watch(struct control *c, bool compare, struct watch_report *ret)
 {
         struct sweep *s = &c->sweep;
-        bool same_policy = s->generation && c->watched_generation == s->generation->number;
+        bool same_policy = s->generation && c->watched_generation == s->generation->number && !s->leases_changed;
         struct verification *v = NULL;
         int r;
 
@@ -292,6 +293,10 @@ static bool mirrors(const struct control *c)
 
 void sweep_verify(struct control *c)
 {
+        if (c->sweep.part.subnet) {
+                lease_sweep_verify(c);
+                return;
+        }
         if (!compare_and_report(c))
                 return;
         if (mirrors(c))
@@ -302,6 +307,11 @@ void sweep_verify(struct control *c)
 
 /* --- apply --------------------------------------------------------------------------------------------------------- */
 
+static uint32_t index_in_snapshot(const struct control *c, uint32_t port)
+{
+        return c->sweep.part.subnet ? c->sweep.part.ports[port] : port;
+}
+
 static void mark_failed_ports(struct control *c)
 {
         const struct plan *plan = c->sweep.decision.plan;
@@ -309,7 +319,7 @@ static void mark_failed_ports(struct control *c)
         for (int phase = 0; phase < PLAN_N_PHASES; phase++)
                 for (uint32_t i = 0; i < plan->steps[phase].n_writes; i++)
                         if (apply_outcome(c->sweep.apply, (enum plan_phase) phase, i)->state == APPLY_FAILED)
-                                c->snapshot->failed[plan->steps[phase].writes[i].port] = true;
+                                c->snapshot->failed[index_in_snapshot(c, plan->steps[phase].writes[i].port)] = true;
 }
 
 static void count_writes(struct control *c, const struct apply_summary *summary)
@@ -363,8 +373,9 @@ static void applied(struct control *c, int r, const char *why)
                 sweep_end(c, SWEEP_STALE);
         } else {
                 mark_failed_ports(c);
-                sweep_set_held(c, s->apply);
-                event_text_apply(c->log, s->generation, s->decision.plan, c->snapshot->observed, s->apply,
+                if (!s->part.subnet || summary.n_held_bases > 0)
+                        sweep_set_held(c, s->apply);
+                event_text_apply(c->log, s->generation, s->decision.plan, sweep_observed(c), s->apply,
                                  c->now - s->apply_began, &c->apply_failures);
                 sweep_verify(c);
         }
@@ -452,7 +463,7 @@ void sweep_apply(struct control *c)
 
         s->apply_began = c->now;
         store_before_writing(c);
-        r = sweep_note_before(c) ?: apply_new(s->arena, s->decision.plan, c->snapshot->observed, c->indexes, &options, &s->apply);
+        r = sweep_note_before(c) ?: apply_new(s->arena, s->decision.plan, sweep_observed(c), c->indexes, &options, &s->apply);
         if (r < 0) {
                 fail_to_write(c, "the plan could not be carried out", r);
                 return;
@@ -467,7 +478,7 @@ void sweep_carry_out(struct control *c)
 {
         struct sweep *s = &c->sweep;
         const struct settings *settings = s->generation->settings;
-        bool compared_before = c->watched_generation == s->generation->number, may_write, by_itself;
+        bool compared_before = c->watched_generation == s->generation->number && !s->leases_changed, may_write, by_itself;
         struct watch_report report;
         int r = 0;
 

@@ -237,6 +237,8 @@ static void take_results(struct context *ctx)
         ctx->observed = results->observed;
         ctx->known = control_get_status(ctx->control)->known;
         ctx->pins = control_get_status(ctx->control)->pins;
+        if (ctx->policy && leases_extend(ctx->arena, control_get_status(ctx->control)->leases, ctx->files->policy, &ctx->policy) < 0)
+                ctx->policy = ctx->files->policy; /* leases are missing, where memory is out */
         if (!results->decision)
                 return;
         ctx->memberships = results->decision->memberships;
@@ -295,7 +297,6 @@ static bool carry_out(struct session *s, const struct control_action *action, st
         case CONTROL_CLOSE_PORT:
         case CONTROL_LOAD_UNDO:
         case CONTROL_ANSWER:
-        case CONTROL_ANSWER_LEASE:
                 return false;
         }
         return false;

@@ -243,8 +243,54 @@ static bool has_prefix(const struct store_transaction *t, const char *prefix)
         return false;
 }
 
+/* Records of leases, as a store keeps them. */
+static struct kept_record {
+        char *key, *value;
+        size_t n;
+} kept[64];
+static size_t n_kept;
+
+static void keep_record(const struct store_op *op)
+{
+        size_t i = 0;
+
+        while (i < n_kept && strcmp(kept[i].key, op->key) != 0)
+                i++;
+        ck_assert_uint_lt(i, ELEMENTS(kept));
+        if (i < n_kept) {
+                free(kept[i].key);
+                free(kept[i].value);
+                kept[i] = kept[--n_kept];
+        }
+        if (op->value)
+                kept[n_kept++] = (struct kept_record) { strdup(op->key), strndup(op->value, op->n), op->n };
+}
+
+static void keep_leases(const struct store_transaction *t)
+{
+        for (size_t i = 0; i < t->n; i++)
+                if (strncmp(t->ops[i].key, RECORDS_LEASE, strlen(RECORDS_LEASE)) == 0 ||
+                    strncmp(t->ops[i].key, RECORDS_REST, strlen(RECORDS_REST)) == 0)
+                        keep_record(&t->ops[i]);
+        noted.n_leases += has_prefix(t, RECORDS_LEASE);
+}
+
+static void restore_leases(struct remembered *m)
+{
+        for (size_t i = 0; i < n_kept; i++)
+                ck_assert_int_eq(remembered_restore(m, kept[i].key, kept[i].value, kept[i].n), 0);
+        ck_assert_uint_eq(m->n_damaged, 0);
+}
+
+size_t n_kept_records(void)
+{
+        return n_kept;
+}
+
 static void note_transaction(const struct store_transaction *t)
 {
+        if (store_r == 0)
+                keep_leases(t);
         noted.n_stored++;
         noted.n_ops = t->n;
         noted.n_indexes += has_prefix(t, RECORDS_INDEX);
@@ -274,6 +320,20 @@ static void add_waiting(const struct control_action *action)
         }
 }
 
+static void note_lease(const struct lease_reply *reply)
+{
+        const struct lease_answer *a = &reply->answer;
+        size_t n = reply->findings ? reply->findings->n : 0;
+
+        noted.n_lease_answers++;
+        noted.lease_request = a->request;
+        noted.lease_outcome = a->outcome;
+        noted.leased_base = a->lease ? a->lease->base : 0;
+        (void) snprintf(noted.lease_text, sizeof(noted.lease_text), "%s", n > 0 ? reply->findings->items[n - 1].text : a->text);
+        if (n > 0)
+                noted.code = reply->findings->items[n - 1].code;
+}
+
 static void note(const struct control_action *action)
 {
         ck_assert_msg(!noted.exited, "an action after the end");
@@ -285,6 +345,7 @@ static void note(const struct control_action *action)
                 note_answer(action->end);
                 return;
         case CONTROL_ANSWER_LEASE:
+                note_lease(action->lease);
                 return;
         case CONTROL_ABANDON_STAGE:
                 ck_assert_uint_eq(n_waiting, 1);
@@ -368,6 +429,12 @@ int give(struct control_event *event)
                 ck_assert_int_eq(give_stored(store_r), 0);
         }
         return r;
+}
+
+void drop_actions(void)
+{
+        n_waiting = 0;
+        must_store = false;
 }
 
 int give_kind(enum control_event_kind kind)
@@ -489,6 +556,7 @@ void start_generation(enum control_goal goal, struct generation *candidate, stru
         };
 
         event.start.remembered->generation = in_force ? in_force->number : 0;
+        restore_leases(event.start.remembered);
 
         findings_init(&loaded, arena);
         if (!candidate)
@@ -725,6 +793,11 @@ void teardown(void)
         arena_free(arena);
         for (unsigned i = 0; i < MAX_FILES; i++)
                 free(files[i].bytes);
+        for (size_t i = 0; i < n_kept; i++) {
+                free(kept[i].key);
+                free(kept[i].value);
+        }
+        n_kept = 0;
 }
 
 int run_suite(const char *name, const TTest *const *tests, size_t n)

@@ -102,6 +102,12 @@ struct noted {
         uint64_t requests[8];
         size_t n_requests, n_findings;
         enum finding_code code;                     /* of its last finding */
+        unsigned n_lease_answers;                   /* and of the last of them: */
+        uint64_t lease_request;
+        enum lease_outcome lease_outcome;
+        uint16_t leased_base;
+        char lease_text[512];                       /* the last finding, or the sentence */
+        unsigned n_leases;                          /* transactions with records of leases */
 };
 extern struct noted noted;
 /* Transactions are committed at once with this result, or wait like other actions. */
@@ -111,6 +117,8 @@ extern bool is_inside; /* in the code under test, not in the fixture */
 
 void setup(void);
 void teardown(void);
+/* Records of leases and rests that were stored; every start restores them. */
+size_t n_kept_records(void);
 
 /* Returns owned. */
 struct generation *make_generation(const char *settings, const char *policy);
@@ -122,6 +130,8 @@ void start_generation(enum control_goal goal, struct generation *candidate, stru
 
 /* Gives an event at `now`. Returns the result of control_event. */
 int give(struct control_event *event);
+/* The process has ended: nothing answers its actions. */
+void drop_actions(void);
 int give_kind(enum control_event_kind kind);
 int give_port(int r);
 int give_stage_end(int r);

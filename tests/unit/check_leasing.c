@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Leases: requests, their time, what is read back, restarts, and reloads that would strand them. */
+
+#include "control_fixture.h"
+
+#define S        USEC_PER_SEC
+#define SETTINGS "beside_opensm: true\nsweep_interval: 1h\n"
+#define POOL(pkeys, ports)                                                                                             \
+        "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      node1: full\n"                           \
+        "pools:\n  jobs:\n    pkeys: " pkeys "\n    ports: " ports "\n    lease: 1h\n    rest: 1m\n    allow: [alice, staff]\n"
+#define POLICY POOL("0x1000-0x1002", "node[1-3]")
+
+static const char *const names[] = { "alice", "users" };
+static const struct lease_caller alice = {
+        .origin = { .kind = ORIGIN_BUS, .uid = 1000, .user = "alice" }, .names = names, .n_names = 2,
+};
+static const struct lease_wish two_nodes = { .pool = "jobs", .members = "node[1-2]" };
+
+static uint64_t last_request;
+
+static void next_sweep(void)
+{
+        until(CONTROL_OPENING_PORT);
+        sweep();
+}
+
+static void serve(const char *policy)
+{
+        start(SETTINGS, policy);
+        sweep();
+        forget_log();
+        last_request = 0;
+}
+
+static int ask(struct lease_request q)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_LEASE, .lease = q };
+
+        if (!event.lease.by.names)
+                event.lease.by = alice;
+        event.lease.by.request = ++last_request;
+        return give(&event);
+}
+
+static void create(const char *id, const struct lease_wish *wish)
+{
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_CREATE, .id = id, .wish = *wish }), 0);
+}
+
+static void release(const char *id)
+{
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_RELEASE, .id = id }), 0);
+}
+
+static void renew(const char *id, uint64_t seconds)
+{
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_RENEW, .id = id, .seconds = seconds }), 0);
+}
+
+static void expect_answer(enum lease_outcome outcome)
+{
+        ck_assert_msg(noted.lease_request == last_request, "request %" PRIu64 " has no answer", last_request);
+        ck_assert_msg(noted.lease_outcome == outcome, "%s: %s", lease_outcome_to_string(noted.lease_outcome), noted.lease_text);
+}
+
+static void expect_no_answer(void)
+{
+        ck_assert_uint_ne(noted.lease_request, last_request);
+}
+
+static void expect_refused(enum finding_code code)
+{
+        expect_answer(LEASE_REFUSED);
+        ck_assert_msg(noted.code == code, "%s: %s", finding_code_to_string(noted.code), noted.lease_text);
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+}
+
+static const struct lease *find(const char *id)
+{
+        return leases_find(status()->leases, id);
+}
+
+/* Carries out what is due until `when`. */
+static void live_until(usec_t when)
+{
+        for (unsigned n = 0; n < 1000; n++) {
+                if (waits()) {
+                        answer();
+                        continue;
+                }
+                if (control_due(c) > when)
+                        break;
+                wait_until_due();
+        }
+        ck_assert(!waits());
+        now = MAX(now, when);
+}
+
+static void grant(const char *id, const struct lease_wish *wish)
+{
+        create(id, wish);
+        live_until(now);
+        expect_answer(LEASE_GRANTED);
+}
+
+/* --- create ---------------------------------------------------------------------------------------------------------- */
+
+static unsigned stored_before_set;
+
+static void note_stored(const struct mad_request *request)
+{
+        if (request->method == MAD_SET && stored_before_set == 0)
+                stored_before_set = 1 + noted.n_leases;
+}
+
+START_TEST(is_granted)
+{
+        serve(POLICY);
+        noted.n_leases = stored_before_set = 0;
+        before_request = note_stored;
+        create("a", &two_nodes);
+        expect_no_answer();
+        live_until(now);
+        expect_answer(LEASE_GRANTED);
+        ck_assert_str_eq(noted.lease_text, "lease a is granted: P_Key 0x1000, 2 ports");
+        ck_assert_uint_eq(noted.leased_base, 0x1000);
+        ck_assert_uint_eq(stored_before_set, 2); /* one transaction with it came before the first Set */
+        ck_assert(holds(hosts[0], 0x9000));
+        ck_assert(holds(hosts[1], 0x9000));
+        ck_assert(!holds(hosts[2], 0x9000));
+        ck_assert_int_eq(find("a")->state, LEASE_ACTIVE);
+        ck_assert_uint_eq(find("a")->members[0].index, 2); /* node1 is in p, too */
+        ck_assert_uint_eq(find("a")->members[1].index, 1);
+        ck_assert(find("a")->members[0].confirmed);
+        expect_logged(LOG_EVENT_LEASE_GRANTED, "lease a is granted");
+        ck_assert_uint_eq(count_logged(LOG_EVENT_DRIFT_FOUND), 0);
+}
+END_TEST
+
+START_TEST(is_answered_when_stored)
+{
+        serve(POLICY);
+        create("a", &two_nodes);
+        until(CONTROL_APPLYING);
+        store_waits = true;
+        while (state() != CONTROL_STORING_END)
+                answer();
+        ck_assert(holds(hosts[0], 0x9000));
+        expect_no_answer();
+        (void) take(CONTROL_STORE);
+        ck_assert_int_eq(give_stored(-ENOSPC), 0);
+        expect_no_answer();
+        store_waits = false;
+        live_until(now + 10 * S);
+        expect_answer(LEASE_GRANTED);
+}
+END_TEST
+
+START_TEST(is_made_once)
+{
+        const struct lease_wish other = { .pool = "jobs", .members = "node[1-3]" };
+
+        serve(POLICY);
+        grant("a", &two_nodes);
+        n_sets = 0;
+        create("a", &two_nodes);
+        expect_answer(LEASE_GRANTED); /* at once */
+        create("a", &other);
+        expect_refused(FINDING_LEASE_EXISTS);
+        ck_assert_uint_eq(n_sets, 0);
+        /* two callers wait for the same lease */
+        create("b", &two_nodes);
+        until(CONTROL_APPLYING);
+        noted.n_lease_answers = 0;
+        create("b", &two_nodes);
+        expect_no_answer();
+        live_until(now);
+        ck_assert_uint_eq(noted.n_lease_answers, 2);
+        expect_answer(LEASE_GRANTED);
+        ck_assert_uint_eq(find("b")->base, 0x1001);
+}
+END_TEST
+
+START_TEST(limited_and_wanted_key)
+{
+        const struct lease_wish wish = { .pool = "jobs", .members = "node2", .base = 0x1002, .membership = MEMBERSHIP_LIMITED };
+
+        serve(POLICY);
+        grant("a", &wish);
+        ck_assert(holds(hosts[1], 0x1002));
+        ck_assert(!holds(hosts[1], 0x9002));
+}
+END_TEST
+
+/* Each is refused at once, and nothing changes. */
+START_TEST(is_refused)
+{
+        static const char *const strangers[] = { "bob", "wheel" };
+        const struct {
+                struct lease_wish wish;
+                const char *id;
+                enum finding_code code;
+        } cases[] = {
+                { { .pool = "jobs", .members = "node1" }, "a b", FINDING_LEASE_ID },
+                { { .pool = "jobs", .members = "node1" }, "", FINDING_LEASE_ID },
+                { { .pool = "jobs", .members = "node1" }, "-x", FINDING_LEASE_ID },
+                { { .pool = "job", .members = "node1" }, "a", FINDING_LEASE_POOL },
+                { { .pool = "jobs", .members = "head1" }, "a", FINDING_LEASE_PORTS },
+                { { .pool = "jobs", .members = "node1,node9" }, "a", FINDING_SELECTOR_NO_MATCH },
+                { { .pool = "jobs", .members = "node[1-9]" }, "a", FINDING_SELECTOR_PARTIAL },
+                { { .pool = "jobs", .members = "node1", .base = 0x1003 }, "a", FINDING_LEASE_P_KEY },
+                { { .pool = "jobs", .members = "node1", .base = 0x0010 }, "a", FINDING_LEASE_P_KEY },
+                { { .pool = "jobs", .members = "node1", .seconds = 3601 }, "a", FINDING_LEASE_DURATION },
+                { { .pool = "jobs", .members = "node1", .seconds = POLICY_UNLIMITED }, "a", FINDING_LEASE_DURATION },
+                { { .pool = "jobs", .members = "node1", .membership = MEMBERSHIP_BOTH }, "a", FINDING_LEASE_MEMBERSHIP },
+        };
+        struct lease_request q = { .kind = LEASE_CREATE, .id = "a", .wish = two_nodes };
+
+        serve(POLICY);
+        n_sets = 0;
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                create(cases[i].id, &cases[i].wish);
+                expect_refused(cases[i].code);
+        }
+        q.by = alice;
+        q.by.names = strangers;
+        ck_assert_int_eq(ask(q), 0);
+        expect_refused(FINDING_LEASE_ACCESS);
+        release("a");
+        expect_refused(FINDING_LEASE_NONE);
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert_uint_eq(n_kept_records(), 0);
+}
+END_TEST
+
+START_TEST(a_group_may)
+{
+        static const char *const staff[] = { "bob", "staff" };
+        struct lease_request q = { .kind = LEASE_CREATE, .id = "a", .wish = two_nodes, .by = { .names = staff, .n_names = 2 } };
+
+        serve(POLICY);
+        ck_assert_int_eq(ask(q), 0);
+        live_until(now);
+        expect_answer(LEASE_GRANTED);
+}
+END_TEST
+
+START_TEST(audit_has_no_leases)
+{
+        start("mode: audit\nbeside_opensm: true\nsweep_interval: 1h\n", POLICY);
+        sweep();
+        create("a", &two_nodes);
+        expect_refused(FINDING_LEASE_NOT_NOW);
+}
+END_TEST
+
+START_TEST(no_free_key)
+{
+        serve(POLICY);
+        grant("a", &two_nodes);
+        grant("b", &two_nodes);
+        grant("c", &two_nodes);
+        create("d", &two_nodes);
+        expect_refused(FINDING_LEASE_P_KEY);
+        ck_assert_uint_eq(find("c")->base, 0x1002);
+}
+END_TEST
+
+/* An entry of unknown origin: the P_Key is handed out when pkeyd has removed it. */
+START_TEST(a_key_that_is_held)
+{
+        put_key(hosts[2], 5, 0x9000);
+        serve(POOL("0x1000", "node[1-3]"));
+        ck_assert(!holds(hosts[2], 0x9000));
+        grant("a", &two_nodes);
+}
+END_TEST
+
+/* --- the end --------------------------------------------------------------------------------------------------------- */
+
+START_TEST(is_released)
+{
+        serve(POLICY);
+        grant("a", &two_nodes);
+        release("a");
+        expect_no_answer();
+        live_until(now);
+        expect_answer(LEASE_RELEASED);
+        ck_assert(!holds(hosts[0], 0x9000));
+        ck_assert(!holds(hosts[1], 0x9000));
+        ck_assert_ptr_null(find("a"));
+        ck_assert_uint_eq(n_kept_records(), 1); /* it rests */
+        grant("a", &two_nodes);
+        ck_assert_uint_eq(find("a")->base, 0x1001);
+        live_until(now + 61 * S);
+        grant("b", &two_nodes);
+        ck_assert_uint_eq(find("b")->base, 0x1000);
+        ck_assert_uint_eq(n_kept_records(), 2);
+}
+END_TEST
+
+START_TEST(ends_in_time)
+{
+        const struct lease_wish wish = { .pool = "jobs", .members = "node1", .seconds = 100 };
+        usec_t began;
+
+        serve(POLICY);
+        began = now;
+        grant("a", &wish);
+        ck_assert_uint_eq(find("a")->ends, find("a")->created + 100);
+        live_until(began + 99 * S);
+        ck_assert(holds(hosts[0], 0x9000));
+        live_until(began + 101 * S);
+        ck_assert(!holds(hosts[0], 0x9000));
+        ck_assert_ptr_null(find("a"));
+}
+END_TEST
+
+START_TEST(is_renewed)
+{
+        const struct lease_wish wish = { .pool = "jobs", .members = "node1", .seconds = 100 };
+        usec_t began;
+
+        serve(POLICY);
+        began = now;
+        grant("a", &wish);
+        live_until(began + 50 * S);
+        renew("a", 3601);
+        expect_refused(FINDING_LEASE_DURATION);
+        n_sets = n_gets = 0;
+        renew("a", 200);
+        live_until(now);
+        expect_answer(LEASE_RENEWED);
+        ck_assert_uint_eq(n_sets + n_gets, 0); /* nothing but the store */
+        live_until(began + 249 * S);
+        ck_assert(holds(hosts[0], 0x9000));
+        live_until(began + 251 * S);
+        ck_assert(!holds(hosts[0], 0x9000));
+        renew("a", 10);
+        expect_refused(FINDING_LEASE_NONE);
+}
+END_TEST
+
+/* --- ports that do not answer ---------------------------------------------------------------------------------------- */
+
+static unsigned lost_node;
+
+static bool lose_tables(const struct mad_request *request, struct fabsim_place at)
+{
+        return at.node == lost_node && request->attribute == SMP_ATTR_P_KEY_TABLE;
+}
+
+static void mute(unsigned node)
+{
+        lost_node = node;
+        lose = lose_tables;
+}
+
+START_TEST(is_taken_back)
+{
+        serve(POLICY);
+        mute(hosts[1]);
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_CREATE, .id = "a", .wish = two_nodes, .timeout = 30 }), 0);
+        live_until(now + 20 * S);
+        expect_no_answer();
+        ck_assert_int_eq(find("a")->state, LEASE_GRANTING);
+        live_until(now + 20 * S);
+        expect_answer(LEASE_FAILED);
+        ck_assert_ptr_nonnull(strstr(noted.lease_text, "1 of 2 ports could not be confirmed in 30 s: node2"));
+        ck_assert(!holds(hosts[0], 0x9000));
+        ck_assert(!holds(hosts[1], 0x9000));
+        ck_assert_uint_eq(count_logged(LOG_EVENT_DRIFT_FOUND), 0);
+}
+END_TEST
+
+START_TEST(is_granted_partly)
+{
+        const struct lease_wish wish = { .pool = "jobs", .members = "node[1-2]", .partial = true };
+
+        serve(POLICY);
+        mute(hosts[1]);
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_CREATE, .id = "a", .wish = wish, .timeout = 30 }), 0);
+        live_until(now + 40 * S);
+        expect_answer(LEASE_GRANTED_PARTLY);
+        ck_assert(holds(hosts[0], 0x9000));
+        ck_assert(find("a")->members[1].left_out);
+        lose = NULL;
+        live_until(now + 3700 * S);
+        ck_assert(!holds(hosts[1], 0x9000));
+}
+END_TEST
+
+/* A lease is released while a port of it is mute: its P_Key is not handed out. */
+START_TEST(is_releasing)
+{
+        start(SETTINGS "enforcement: off\n", POOL("0x1000", "node[1-3]"));
+        sweep();
+        grant("a", &two_nodes);
+        mute(hosts[1]);
+        release("a");
+        live_until(now + 5 * S);
+        expect_answer(LEASE_IS_RELEASING);
+        ck_assert(!holds(hosts[0], 0x9000));
+        ck_assert(holds(hosts[1], 0x9000));
+        ck_assert_int_eq(find("a")->state, LEASE_RELEASING);
+        expect_logged(LOG_EVENT_LEASE_HELD, "node2");
+        create("b", &two_nodes);
+        expect_refused(FINDING_LEASE_P_KEY);
+        create("a", &two_nodes);
+        expect_refused(FINDING_LEASE_EXISTS);
+        lose = NULL;
+        live_until(now + 300 * S);
+        ck_assert(!holds(hosts[1], 0x9000));
+        ck_assert_ptr_null(find("a"));
+        live_until(now + 61 * S);
+        grant("b", &two_nodes);
+}
+END_TEST
+
+/* Behind a filter that is closed it has no effect what the mute port holds. */
+START_TEST(is_closed_at_the_switch)
+{
+        serve(POLICY);
+        grant("a", &two_nodes);
+        mute(hosts[1]);
+        release("a");
+        live_until(now + 5 * S);
+        expect_answer(LEASE_RELEASED);
+        ck_assert(holds(hosts[1], 0x9000));
+        ck_assert(!holds(hosts[0], 0x9000));
+}
+END_TEST
+
+/* --- restarts -------------------------------------------------------------------------------------------------------- */
+
+/* Another process with what was stored. The pins, the knowledge and the policy are as new. */
+static void restart(const char *policy)
+{
+        struct generation *g = make_generation(SETTINGS, POLICY);
+
+        g->number = 1;
+        c = control_free(c);
+        drop_actions();
+        noted = (struct noted) {};
+        start_generation(CONTROL_SERVE, make_generation(SETTINGS, policy), g);
+}
+
+START_TEST(survives_a_restart)
+{
+        usec_t began;
+
+        serve(POLICY);
+        began = now;
+        grant("a", &two_nodes);
+        release("a");
+        live_until(now);
+        grant("b", &two_nodes);
+        now = began + 1800 * S;
+        n_sets = 0;
+        restart(POLICY);
+        sweep();
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert(holds(hosts[0], 0x9001));
+        ck_assert_int_eq(find("b")->state, LEASE_ACTIVE);
+        ck_assert_str_eq(find("b")->owner.user, "alice");
+        live_until(began + 3599 * S);
+        ck_assert(holds(hosts[0], 0x9001));
+        live_until(began + 3700 * S);
+        ck_assert(!holds(hosts[0], 0x9001));
+        ck_assert_uint_eq(noted.n_lease_answers, 0);
+}
+END_TEST
+
+/* The caller is gone with the process, and may ask again. */
+START_TEST(a_restart_while_it_is_granted)
+{
+        serve(POLICY);
+        create("a", &two_nodes);
+        until(CONTROL_APPLYING);
+        restart(POLICY);
+        sweep();
+        create("a", &two_nodes);
+        live_until(now);
+        expect_answer(LEASE_GRANTED);
+        ck_assert(holds(hosts[1], 0x9000));
+}
+END_TEST
+
+/* --- reloads --------------------------------------------------------------------------------------------------------- */
+
+static void reload(const char *policy, bool releases)
+{
+        struct generation *g = make_generation(SETTINGS, policy);
+
+        g->facts.releases_stranded = releases;
+        ck_assert_int_eq(give_generation(g, 7), 0);
+        next_sweep();
+}
+
+START_TEST(a_reload_would_strand_it)
+{
+        static const char *const policies[] = {
+                POLICY_1, POOL("0x1001-0x1002", "node[1-3]"), POOL("0x1000-0x1002", "node[2-3]"),
+        };
+
+        serve(POLICY);
+        grant("a", &two_nodes);
+        for (size_t i = 0; i < ELEMENTS(policies); i++) {
+                reload(policies[i], false);
+                ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+                ck_assert_int_eq(noted.code, FINDING_LEASE_STRANDED);
+                ck_assert_uint_eq(status()->in_force->number, 1);
+                ck_assert(holds(hosts[0], 0x9000));
+        }
+        reload(POOL("0x1000-0x1001", "node[1-3]"), false);
+        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
+        ck_assert(holds(hosts[0], 0x9000));
+        reload(POOL("0x1000-0x1002", "node[2-3]"), true);
+        ck_assert(!holds(hosts[0], 0x9000));
+        ck_assert(!holds(hosts[1], 0x9000));
+        live_until(now + 10 * S);
+        ck_assert_ptr_null(find("a"));
+}
+END_TEST
+
+/* --- */
+
+int main(void)
+{
+        const TTest *const tests[] = {
+                is_granted, is_answered_when_stored, is_made_once, limited_and_wanted_key, is_refused, a_group_may,
+                audit_has_no_leases, no_free_key, a_key_that_is_held, is_released, ends_in_time, is_renewed, is_taken_back,
+                is_granted_partly, is_releasing, is_closed_at_the_switch, survives_a_restart, a_restart_while_it_is_granted, a_reload_would_strand_it,
+        };
+
+        return run_suite("leasing", tests, ELEMENTS(tests));
+}
