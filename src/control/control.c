@@ -148,6 +148,7 @@ static enum sweep_result get_result_to_schedule(const struct sweep *s)
 static void sweep_ended(struct control *c)
 {
         enum sweep_result result = c->sweep.result, to_schedule = get_result_to_schedule(&c->sweep);
+        enum sweep_kind kind = c->sweep.kind;
 
         count_sweep(c, result);
         if (c->sweep.kind == SWEEP_FULL && result != SWEEP_STOPPED)
@@ -170,7 +171,7 @@ static void sweep_ended(struct control *c)
                 schedule_full_sweep(&c->schedule);
         sweep_free(c);
         c->state = CONTROL_IDLE;
-        schedule_ended(&c->schedule, c->now, to_schedule, control_wanted(c)->settings->sweep_interval);
+        schedule_ended(&c->schedule, c->now, kind, to_schedule, control_wanted(c)->settings->sweep_interval);
         if (result == SWEEP_WAITS) /* the next sweep may find another port */
                 control_do(c, &(struct control_action) { .kind = CONTROL_CLOSE_PORT });
 }

@@ -9,6 +9,7 @@
 #define EVENT_GAP     (5 * USEC_PER_SEC)    /* between two such sweeps */
 #define SOON          (5 * USEC_PER_SEC)    /* the full sweep after a reload */
 #define MAX_TROUBLE   (60 * USEC_PER_SEC)   /* the longest wait after a sweep that failed */
+#define LEASES_FIRST  (10 * USEC_PER_SEC)   /* how long leases may delay another sweep that is due */
 
 void schedule_init(struct schedule *s)
 {
@@ -24,7 +25,7 @@ enum sweep_kind schedule_kind(const struct schedule *s, usec_t now, bool known)
 {
         if (!known || s->is_stale)
                 return SWEEP_FULL;
-        if (s->reload_due || s->lease_due)
+        if (s->reload_due || (s->lease_due && now < MIN(s->sweep_at, s->retry_at) + LEASES_FIRST))
                 return SWEEP_KNOWN;
         return now >= s->sweep_at ? SWEEP_FULL : SWEEP_RETRY;
 }
@@ -46,8 +47,10 @@ static void sweep_settled(struct schedule *s, usec_t now)
         s->sweep_soon = false;
 }
 
-void schedule_ended(struct schedule *s, usec_t now, enum sweep_result result, usec_t interval)
+void schedule_ended(struct schedule *s, usec_t now, enum sweep_kind kind, enum sweep_result result, usec_t interval)
 {
+        if (kind == SWEEP_LEASE && result == SWEEP_DONE)
+                return; /* it was about few ports: what is due for others still is */
         s->retry_at = USEC_INFINITY;
         if (result != SWEEP_FAILED)
                 s->trouble_delay = 0;

@@ -28,13 +28,14 @@ struct schedule {
 void schedule_init(struct schedule *s);
 
 usec_t schedule_due(const struct schedule *s);
-/* The kind of sweep that is due now; after a stale one always a full one. known: there is a snapshot through the port that the
+/* The kind of sweep that is due now; after a stale one always a full one. Leases go before the sweeps that are due by time, but for
+ * a while only. known: there is a snapshot through the port that the
  * settings name, and the port works. */
 enum sweep_kind schedule_kind(const struct schedule *s, usec_t now, bool known);
 void schedule_begin(struct schedule *s, usec_t now, enum sweep_kind kind, usec_t interval);
 
 /* A sweep ended. interval: of full sweeps. */
-void schedule_ended(struct schedule *s, usec_t now, enum sweep_result result, usec_t interval);
+void schedule_ended(struct schedule *s, usec_t now, enum sweep_kind kind, enum sweep_result result, usec_t interval);
 
 /* There is another candidate. */
 void schedule_reload(struct schedule *s);

@@ -36,7 +36,7 @@ static struct schedule scheduled(void)
 
         schedule_init(&s);
         schedule_begin(&s, T0, SWEEP_FULL, 60 * S);
-        schedule_ended(&s, T0, SWEEP_DONE, 60 * S);
+        schedule_ended(&s, T0, SWEEP_FULL, SWEEP_DONE, 60 * S);
         return s;
 }
 
@@ -66,12 +66,12 @@ START_TEST(schedule_after_a_stale_sweep)
         ck_assert_int_eq(schedule_kind(&s, T0, true), SWEEP_KNOWN);
         for (unsigned i = 0; i < ELEMENTS(failures); i++) {
                 schedule_begin(&s, T0, SWEEP_FULL, 60 * S);
-                schedule_ended(&s, T0, failures[i], 60 * S);
+                schedule_ended(&s, T0, SWEEP_FULL, failures[i], 60 * S);
                 schedule_reload(&s);
                 ck_assert_int_eq(schedule_kind(&s, T0, true), SWEEP_FULL);
         }
         schedule_begin(&s, T0, SWEEP_FULL, 60 * S);
-        schedule_ended(&s, T0, SWEEP_REFUSED, 60 * S);
+        schedule_ended(&s, T0, SWEEP_FULL, SWEEP_REFUSED, 60 * S);
         schedule_reload(&s);
         ck_assert_int_eq(schedule_kind(&s, T0, true), SWEEP_KNOWN);
 }
@@ -81,15 +81,15 @@ START_TEST(schedule_of_short_sweeps)
 {
         struct schedule s = scheduled();
 
-        schedule_ended(&s, T0, SWEEP_PARTIAL, 60 * S);
+        schedule_ended(&s, T0, SWEEP_FULL, SWEEP_PARTIAL, 60 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 5 * S);
         schedule_begin(&s, T0 + 5 * S, SWEEP_RETRY, 60 * S);
-        schedule_ended(&s, T0 + 5 * S, SWEEP_PARTIAL, 60 * S);
+        schedule_ended(&s, T0 + 5 * S, SWEEP_FULL, SWEEP_PARTIAL, 60 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 15 * S);
         schedule_begin(&s, T0 + 15 * S, SWEEP_RETRY, 60 * S);
-        schedule_ended(&s, T0, SWEEP_DONE, 60 * S);
+        schedule_ended(&s, T0, SWEEP_FULL, SWEEP_DONE, 60 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 60 * S);
-        schedule_ended(&s, T0 + 20 * S, SWEEP_PARTIAL, 60 * S);
+        schedule_ended(&s, T0 + 20 * S, SWEEP_FULL, SWEEP_PARTIAL, 60 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 25 * S); /* from the beginning */
 }
 END_TEST
@@ -104,14 +104,14 @@ START_TEST(schedule_of_a_reload)
         ck_assert_int_eq(schedule_kind(&s, T0 + S, false), SWEEP_FULL);
         schedule_begin(&s, T0 + S, SWEEP_KNOWN, 60 * S);
         ck_assert(!s.reload_due);
-        schedule_ended(&s, T0 + S, SWEEP_STALE, 60 * S); /* what was stopped or is stale is not the end of it */
+        schedule_ended(&s, T0 + S, SWEEP_FULL, SWEEP_STALE, 60 * S); /* what was stopped or is stale is not the end of it */
         schedule_begin(&s, T0 + S, SWEEP_FULL, 60 * S);
-        schedule_ended(&s, T0 + S, SWEEP_STOPPED, 60 * S);
+        schedule_ended(&s, T0 + S, SWEEP_FULL, SWEEP_STOPPED, 60 * S);
         schedule_begin(&s, T0 + S, SWEEP_KNOWN, 60 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 61 * S);
-        schedule_ended(&s, T0 + 2 * S, SWEEP_DONE, 60 * S);
+        schedule_ended(&s, T0 + 2 * S, SWEEP_FULL, SWEEP_DONE, 60 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 7 * S);
-        schedule_ended(&s, T0 + 20 * S, SWEEP_DONE, 60 * S); /* once */
+        schedule_ended(&s, T0 + 20 * S, SWEEP_FULL, SWEEP_DONE, 60 * S); /* once */
         ck_assert_uint_eq(schedule_due(&s), T0 + 7 * S);
 }
 END_TEST
@@ -131,20 +131,20 @@ START_TEST(schedule_after_each_result)
 {
         struct schedule s = scheduled();
 
-        schedule_ended(&s, T0, SWEEP_PARTIAL, 60 * S);
-        schedule_ended(&s, T0, SWEEP_REFUSED, 60 * S);
+        schedule_ended(&s, T0, SWEEP_FULL, SWEEP_PARTIAL, 60 * S);
+        schedule_ended(&s, T0, SWEEP_FULL, SWEEP_REFUSED, 60 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 60 * S);
-        schedule_ended(&s, T0, SWEEP_PARTIAL, 60 * S);
-        schedule_ended(&s, T0, SWEEP_WAITS, 60 * S);
+        schedule_ended(&s, T0, SWEEP_FULL, SWEEP_PARTIAL, 60 * S);
+        schedule_ended(&s, T0, SWEEP_FULL, SWEEP_WAITS, 60 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 3 * S);
         s = scheduled();
-        schedule_ended(&s, T0, SWEEP_PARTIAL, 60 * S);
-        schedule_ended(&s, T0, SWEEP_STOPPED, 60 * S);
+        schedule_ended(&s, T0, SWEEP_FULL, SWEEP_PARTIAL, 60 * S);
+        schedule_ended(&s, T0, SWEEP_FULL, SWEEP_STOPPED, 60 * S);
         ck_assert_uint_eq(s.retry_at, USEC_INFINITY);
         ck_assert_int_eq(schedule_kind(&s, T0, true), SWEEP_KNOWN);
         s = scheduled();
-        schedule_ended(&s, T0, SWEEP_PARTIAL, 60 * S);
-        schedule_ended(&s, T0, SWEEP_STALE, 60 * S);
+        schedule_ended(&s, T0, SWEEP_FULL, SWEEP_PARTIAL, 60 * S);
+        schedule_ended(&s, T0, SWEEP_FULL, SWEEP_STALE, 60 * S);
         ck_assert_uint_eq(s.retry_at, USEC_INFINITY);
         ck_assert_int_eq(schedule_kind(&s, T0, true), SWEEP_FULL);
 }
@@ -157,13 +157,13 @@ START_TEST(schedule_of_failures)
 
         schedule_port(&s, T0 + S);
         for (size_t i = 0; i < ELEMENTS(waits_for); i++) {
-                schedule_ended(&s, T0, SWEEP_FAILED, 3600 * S);
+                schedule_ended(&s, T0, SWEEP_FULL, SWEEP_FAILED, 3600 * S);
                 ck_assert_uint_eq(schedule_due(&s), T0 + waits_for[i] * S);
         }
-        schedule_ended(&s, T0, SWEEP_DONE, 60 * S);
-        schedule_ended(&s, T0, SWEEP_FAILED, 3600 * S);
+        schedule_ended(&s, T0, SWEEP_FULL, SWEEP_DONE, 60 * S);
+        schedule_ended(&s, T0, SWEEP_FULL, SWEEP_FAILED, 3600 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 5 * S);
-        schedule_ended(&s, T0, SWEEP_FAILED, 7 * S);
+        schedule_ended(&s, T0, SWEEP_FULL, SWEEP_FAILED, 7 * S);
         ck_assert_uint_eq(schedule_due(&s), T0 + 7 * S);
 }
 END_TEST
@@ -601,6 +601,30 @@ START_TEST(query_problems)
 }
 END_TEST
 
+/* Leases delay a sweep that is due for a while only, and a sweep for them does not take the place of another one. */
+START_TEST(leases_and_other_sweeps)
+{
+        struct schedule s;
+
+        schedule_init(&s);
+        schedule_begin(&s, T0, SWEEP_FULL, 60 * S);
+        schedule_ended(&s, T0, SWEEP_FULL, SWEEP_PARTIAL, 60 * S);
+        ck_assert_uint_eq(schedule_due(&s), T0 + S);
+        schedule_lease(&s);
+        ck_assert_uint_eq(schedule_due(&s), 0);
+        ck_assert_int_eq(schedule_kind(&s, T0, true), SWEEP_KNOWN);
+        schedule_begin(&s, T0, SWEEP_LEASE, 60 * S);
+        schedule_ended(&s, T0, SWEEP_LEASE, SWEEP_DONE, 60 * S);
+        ck_assert_uint_eq(schedule_due(&s), T0 + S);
+        schedule_lease(&s);
+        ck_assert_int_eq(schedule_kind(&s, T0 + 10 * S, true), SWEEP_KNOWN);
+        ck_assert_int_eq(schedule_kind(&s, T0 + 11 * S, true), SWEEP_RETRY);
+        ck_assert_int_eq(schedule_kind(&s, T0 + 70 * S, true), SWEEP_FULL);
+        schedule_begin(&s, T0 + 70 * S, SWEEP_FULL, 60 * S); /* it decides about leases, too */
+        ck_assert_uint_gt(schedule_due(&s), 0);
+}
+END_TEST
+
 int main(void)
 {
         const TTest *const tests[] = {
@@ -614,6 +638,7 @@ int main(void)
                         schedule_of_failures,
                         schedule_of_events,
                         schedule_of_a_port,
+                        leases_and_other_sweeps,
                         log_copies,
                         log_by_turns,
                         log_of_a_finding,
