@@ -26,3 +26,4 @@ libpkeyd_shell_la_SOURCES += src/shell/opensm_process.c src/shell/opensm_process
 libpkeyd_shell_la_SOURCES += src/shell/sqlite_files.c src/shell/sqlite_files.h src/shell/sqlite_store.c src/shell/sqlite_store.h
 libpkeyd_shell_la_SOURCES += src/shell/sqlite_peek.c src/shell/sqlite_peek.h
 libpkeyd_shell_la_SOURCES += src/shell/text_diff.c src/shell/text_diff.h
+libpkeyd_shell_la_SOURCES += src/shell/user.c src/shell/user.h

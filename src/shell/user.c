@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "shell/user.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "util/cleanup.h"
+
+#define MAX_BUFFER (4u << 20) /* for an entry: a group may have many thousand members */
+#define MAX_GROUPS 65536      /* of one user: what Linux allows */
+
+/* Makes a call that has `buffer` and `size`, again with more room as long as there is too little. Returns 0 or -ENOMEM. */
+#define LOOK_UP(a, call)                                                                                               \
+        ({                                                                                                             \
+                int _r = ERANGE;                                                                                       \
+                for (size_t size = 4096; _r == ERANGE && size <= MAX_BUFFER; size *= 4) {                              \
+                        char *buffer = arena_new_array((a), char, size);                                               \
+                        _r = buffer ? (call) : ENOMEM;                                                                 \
+                }                                                                                                      \
+                _r == ENOMEM ? -ENOMEM : 0;                                                                            \
+        })
+
+static int find_user(struct arena *a, uid_t uid, struct passwd *ret, bool *ret_found)
+{
+        struct passwd *found = NULL;
+        int r = LOOK_UP(a, getpwuid_r(uid, ret, buffer, size, &found));
+
+        *ret_found = found;
+        return r;
+}
+
+static int find_groups(struct arena *a, const struct passwd *user, gid_t **ret, int *ret_n)
+{
+        int n = 64, room;
+
+        do {
+                room = n;
+                *ret = arena_new_array(a, gid_t, (size_t) n);
+                if (!*ret)
+                        return -ENOMEM;
+                if (getgrouplist(user->pw_name, user->pw_gid, *ret, &n) >= 0) {
+                        *ret_n = n;
+                        return 0;
+                }
+                n = n > room ? n : 2 * room;
+        } while (n <= MAX_GROUPS);
+        *ret_n = 0; /* more than there can be: something is wrong with where they come from */
+        return 0;
+}
+
+/* Adds the name of a group, if it has one. */
+static int add_group(struct arena *a, gid_t gid, const char **names, size_t *n)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        struct group group, *found = NULL;
+        int r = scratch ? LOOK_UP(scratch, getgrgid_r(gid, &group, buffer, size, &found)) : -ENOMEM;
+
+        if (r < 0 || !found)
+                return r;
+        names[*n] = arena_strdup(a, group.gr_name);
+        return names[(*n)++] ? 0 : -ENOMEM;
+}
+
+int user_list_names(struct arena *a, uid_t uid, const char *const **ret, size_t *ret_n)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        gid_t *groups = NULL;
+        const char **names;
+        int n_groups = 0, r;
+        struct passwd user;
+        bool found = false;
+        size_t n = 0;
+
+        r = scratch ? find_user(scratch, uid, &user, &found) : -ENOMEM;
+        if (r == 0 && found)
+                r = find_groups(scratch, &user, &groups, &n_groups);
+        if (r < 0)
+                return r;
+        names = arena_new_array(a, const char *, (size_t) n_groups + 1);
+        if (!names)
+                return -ENOMEM;
+        names[n] = found ? arena_strdup(a, user.pw_name) : arena_printf(a, "%u", (unsigned) uid);
+        if (!names[n++])
+                return -ENOMEM;
+        for (int i = 0; r == 0 && i < n_groups; i++)
+                r = add_group(a, groups[i], names, &n);
+        *ret = names;
+        *ret_n = n;
+        return r;
+}
