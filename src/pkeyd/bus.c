@@ -18,8 +18,7 @@
 
 #define ERROR_STOPPING "org.pkeyd1.Error.Stopping"
 
-#define MAX_RETRY  (60 * USEC_PER_SEC) /* the longest wait before connecting again */
-#define MAX_QUEUED 64                  /* messages that the bus has not taken yet */
+#define MAX_RETRY (60 * USEC_PER_SEC) /* the longest wait before connecting again */
 
 /* Replies to RequestName, from the D-Bus specification. */
 #define NAME_PRIMARY_OWNER 1u
@@ -51,13 +50,6 @@ struct bus {
         uint64_t last_request;
         struct bus_violations *calls;      /* owned */
 };
-
-static bool queue_is_full(struct bus *b)
-{
-        uint64_t n = 0;
-
-        return !b->bus || sd_bus_get_n_queued_write(b->bus, &n) < 0 || n > MAX_QUEUED;
-}
 
 /* --- callers that wait for a reload ----------------------------------------------------------------------------- */
 
@@ -131,7 +123,7 @@ static sd_bus_message *new_signal(struct bus *b, const char *name)
 {
         sd_bus_message *m = NULL;
 
-        if (b->owns_name && !queue_is_full(b))
+        if (b->owns_name && !bus_queue_is_full(b->bus))
                 (void) sd_bus_message_new_signal(b->bus, &m, BUS_PATH, BUS_INTERFACE, name);
         return m;
 }
@@ -173,7 +165,7 @@ static int on_post(sd_event_source *source, void *userdata)
 
         (void) source;
         b->unreported |= bus_status_update(&b->status, control_get_status(b->control), b->violations, b->policy_file);
-        if (b->unreported == 0 || !b->owns_name || queue_is_full(b))
+        if (b->unreported == 0 || !b->owns_name || bus_queue_is_full(b->bus))
                 return 0;
         bus_status_names(b->unreported, names);
         r = sd_bus_emit_properties_changed_strv(b->bus, BUS_PATH, BUS_INTERFACE, (char **) names);
@@ -185,20 +177,11 @@ static int on_post(sd_event_source *source, void *userdata)
 
 /* --- methods ---------------------------------------------------------------------------------------------------- */
 
-/* 0, or a negative errno with the error set: the bus did not take earlier messages yet. */
-static int check_queue(struct bus *b, sd_bus_error *error)
-{
-        if (!queue_is_full(b))
-                return 0;
-        return sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
-                                "earlier answers of pkeyd are still queued for the bus; call again later");
-}
-
 static int method_status(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
         struct bus *b = userdata;
-        int r = check_queue(b, error);
+        int r = bus_check_queue(call, error);
 
         if (r == 0)
                 r = sd_bus_message_new_method_return(call, &reply);
@@ -287,7 +270,7 @@ static int method_undo(sd_bus_message *call, void *userdata, sd_bus_error *error
 static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         struct bus *b = userdata;
-        int r = check_queue(b, error);
+        int r = bus_check_queue(call, error);
 
         return r < 0 ? r : bus_violations_take(b->calls, call, error);
 }

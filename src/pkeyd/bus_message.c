@@ -7,6 +7,23 @@
 #include <stddef.h>
 #include <string.h>
 
+#define MAX_QUEUED 64 /* messages that the bus has not taken yet */
+
+bool bus_queue_is_full(sd_bus *bus)
+{
+        uint64_t n = 0;
+
+        return !bus || sd_bus_get_n_queued_write(bus, &n) < 0 || n > MAX_QUEUED;
+}
+
+int bus_check_queue(sd_bus_message *call, sd_bus_error *error)
+{
+        if (!bus_queue_is_full(sd_bus_message_get_bus(call)))
+                return 0;
+        return sd_bus_error_set(error, SD_BUS_ERROR_LIMITS_EXCEEDED,
+                                "earlier answers of pkeyd are still queued for the bus; call again later");
+}
+
 static bool is_utf8(const char *text)
 {
         json_t *value = json_string(text);

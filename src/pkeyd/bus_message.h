@@ -15,6 +15,11 @@
 
 #define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
 
+/* The bus has not taken earlier messages yet. */
+bool bus_queue_is_full(sd_bus *bus);
+/* Of the bus of a call: 0, or a negative errno with the error set, which sd-bus answers. */
+int bus_check_queue(sd_bus_message *call, sd_bus_error *error);
+
 /* These append to m, and return 0 or negative errno. */
 int bus_append_text(sd_bus_message *m, const char *text);
 /* A dict entry. `signature` is one basic type, `member` the address of the value: a pointer for a text, an int for a boolean. */
