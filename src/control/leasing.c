@@ -140,7 +140,8 @@ void leasing_refused(struct control *c)
 void leasing_swept(struct control *c)
 {
         enum sweep_result result = c->sweep.result;
-        bool decided = c->sweep.generation && c->snapshot && result != SWEEP_STOPPED && result != SWEEP_STALE && result != SWEEP_WAITS;
+        bool decided = c->sweep.generation && c->snapshot && result != SWEEP_STOPPED && result != SWEEP_STALE &&
+                       result != SWEEP_WAITS;
 
         if (control_serves(c) && decided && control_writes(c, c->sweep.generation) &&
             leases_see(c->leases, c->snapshot->observed, c->knowledge, c->sweep.kind == SWEEP_LEASE, c->now, c->wall / USEC_PER_SEC, c->log) < 0)

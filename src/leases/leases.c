@@ -227,7 +227,8 @@ static bool find_outcome(const struct lease *lease, const struct lease_waiter *w
 {
         switch (lease->state) {
         case LEASE_ACTIVE:
-                *ret = waiter->renews ? LEASE_RENEWED : n_confirmed(lease) < lease->n_members ? LEASE_GRANTED_PARTLY : LEASE_GRANTED;
+                *ret = waiter->renews ? LEASE_RENEWED :
+                       n_confirmed(lease) < lease->n_members ? LEASE_GRANTED_PARTLY : LEASE_GRANTED;
                 return true;
         case LEASE_RELEASING:
                 *ret = waiter->releases ? LEASE_IS_RELEASING : LEASE_FAILED;

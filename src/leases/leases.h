@@ -7,7 +7,7 @@
  * The policy says what may be handed out (its pools); a lease gives one P_Key of a pool to some ports, for an owner, until an end.
  * A lease in force is one more partition of the policy: everything behind the policy (memberships, plan, rule, gate) treats it so.
  *
- *     request --> granting --all tables read back--> active --released, or its time is over--> releasing --no port may hold it--> ended
+ *     request --> granting --all tables read back--> active --released, or its time is over--> releasing --no holder--> ended
  *                    '----- not in time ------------------------------------------------------------^
  *
  *     granting    the policy has it; the caller waits. If a table cannot be confirmed in time, everything is taken back
@@ -132,7 +132,7 @@ struct lease_caller {
 
 /* --- requests -------------------------------------------------------------------------------------------------------- */
 
-/* Each returns 0: the answer comes later; -EBADMSG: refused, the findings say why, and nothing changed; -ENOMEM: nothing changed. */
+/* Each returns 0: the answer comes later; -EBADMSG: refused, the findings say why, nothing changed; -ENOMEM: nothing changed. */
 
 /* Makes a lease, or waits for the one that exists with the same ID and wish. timeout: seconds, 0: LEASE_TIMEOUT. */
 int leases_create(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
