@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "control/backoff.h"
+#include "pkeyd/bus_leases.h"
 #include "pkeyd/bus_message.h"
 #include "pkeyd/bus_status.h"
 #include "pkeyd/bus_violations.h"
@@ -15,8 +16,6 @@
 #define BUS_NAME      "org.pkeyd1"
 #define BUS_PATH      "/org/pkeyd1"
 #define BUS_INTERFACE "org.pkeyd1"
-
-#define ERROR_STOPPING "org.pkeyd1.Error.Stopping"
 
 #define MAX_RETRY (60 * USEC_PER_SEC) /* the longest wait before connecting again */
 
@@ -49,6 +48,7 @@ struct bus {
         size_t n_waiters;
         uint64_t last_request;
         struct bus_violations *calls;      /* owned */
+        struct bus_leases *leases;         /* owned */
 };
 
 /* --- callers that wait for a reload ----------------------------------------------------------------------------- */
@@ -148,6 +148,11 @@ void bus_answer(struct bus *b, const struct reload_end *end)
                         answer(b->waiters[i - 1], end);
 }
 
+void bus_answer_lease(struct bus *b, const struct lease_reply *reply)
+{
+        bus_leases_answer(b->leases, reply);
+}
+
 void bus_emit_violation(struct bus *b, const struct violation_item *item)
 {
         _cleanup_message_ sd_bus_message *m = new_signal(b, "Violation");
@@ -204,7 +209,7 @@ static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *e
             (user != 0 && user != geteuid())) {
                 waiter_refuse(w, SD_BUS_ERROR_ACCESS_DENIED, "permission denied: only root may do this");
         } else if (control_get_status(b->control)->stopping) {
-                waiter_refuse(w, ERROR_STOPPING, "pkeyd is stopping");
+                waiter_refuse(w, BUS_ERROR_STOPPING, "pkeyd is stopping");
         } else {
                 struct bus_request request = w->request; /* a copy: the answer frees the waiter */
 
@@ -301,6 +306,7 @@ static void disconnect(struct bus *b)
         while (b->n_waiters > 0)
                 waiter_remove(b, b->waiters[0]);
         bus_violations_drop(b->calls);
+        bus_leases_drop(b->leases);
         b->owns_name = false;
         if (!b->bus)
                 return;
@@ -319,8 +325,8 @@ static void retry_later(struct bus *b, const char *why)
         b->owns_name = false;
         if (!b->logged_absent)
                 journal_event(b->journal, LOG_EVENT_BUS_ABSENT, NULL,
-                              "not on the system bus: %s; pkeyctl status, reload, watch and violations cannot reach pkeyd; "
-                              "pkeyd tries again", why);
+                              "not on the system bus: %s; pkeyctl status, reload, lease, watch and violations cannot reach "
+                              "pkeyd; pkeyd tries again", why);
         b->logged_absent = true;
         b->retry_delay = backoff_next(b->retry_delay, MAX_RETRY);
         (void) timer_set(b->retry, clock_now() + b->retry_delay);
@@ -369,6 +375,8 @@ static int connect_to_bus(struct bus *b)
         if (r >= 0)
                 r = sd_bus_add_object_vtable(b->bus, NULL, BUS_PATH, BUS_INTERFACE, vtable, b);
         if (r >= 0)
+                r = bus_leases_connect(b->leases, b->bus, BUS_PATH);
+        if (r >= 0)
                 r = sd_bus_request_name_async(b->bus, NULL, BUS_NAME, 0, on_name, b);
         return r < 0 ? r : 0;
 }
@@ -406,6 +414,8 @@ int bus_new(sd_event *event, const struct control *control, const struct violati
                 r = sd_event_add_post(event, &b->post, on_post, b);
         if (r >= 0)
                 r = bus_violations_new(event, control_get_status(control), violations, &b->calls);
+        if (r >= 0)
+                r = bus_leases_new(control_get_status(control), handlers->asked_lease, handlers->userdata, &b->leases);
         if (r < 0)
                 return r;
         (void) bus_status_update(&b->status, control_get_status(control), violations, b->policy_file);
@@ -419,6 +429,7 @@ struct bus *bus_free(struct bus *b)
                 return NULL;
         disconnect(b);
         (void) bus_violations_free(b->calls);
+        (void) bus_leases_free(b->leases);
         sd_event_source_disable_unref(b->retry);
         sd_event_source_disable_unref(b->post);
         free(b->policy_file);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The daemon on D-Bus: the name org.pkeyd1 on the system bus, with one object, /org/pkeyd1, of one interface,
- * org.pkeyd1.
+ * The daemon on D-Bus: the name org.pkeyd1 on the system bus, with one object, /org/pkeyd1, of the interface org.pkeyd1, which is
+ * described here, and of org.pkeyd1.Leases (bus_leases.h).
  *
  *     properties      what the daemon does and knows, with PropertiesChanged
  *     Status          method: all properties at once
@@ -30,8 +30,7 @@
 #include "pkeyd/journal.h"
 #include "pkeyd/violation_list.h"
 
-#define BUS_MAX_WAITERS  16
-#define BUS_MAX_FINDINGS 256
+#define BUS_MAX_WAITERS 16
 
 struct bus;
 
@@ -47,6 +46,7 @@ struct bus_request {
 
 struct bus_handlers {
         void (*asked)(const struct bus_request *q, void *userdata);
+        void (*asked_lease)(const struct lease_request *q, void *userdata); /* bus_answer_lease() answers it */
         void *userdata;
 };
 
@@ -59,5 +59,7 @@ DEFINE_CLEANUP(struct bus *, bus_free)
 
 /* A reload has ended: sends the signal, and answers the callers whose requests it fulfils. */
 void bus_answer(struct bus *b, const struct reload_end *end);
+/* Answers the caller of a request about a lease. */
+void bus_answer_lease(struct bus *b, const struct lease_reply *reply);
 /* Sends the signal. */
 void bus_emit_violation(struct bus *b, const struct violation_item *item);

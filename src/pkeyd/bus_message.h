@@ -11,7 +11,10 @@
 
 #define BUS_FINDING "(suusssss)" /* file, line, column, severity, code, text, hint, source line */
 
+#define BUS_MAX_FINDINGS 256 /* of one answer */
+
 #define BUS_ERROR_TOO_MANY "org.pkeyd1.Error.TooManyCallers"
+#define BUS_ERROR_STOPPING "org.pkeyd1.Error.Stopping"
 
 #define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
 

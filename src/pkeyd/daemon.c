@@ -208,7 +208,8 @@ static bool run_action(struct daemon *d, struct arena *a, const struct control_a
         case CONTROL_ANSWER:
                 bus_answer(d->bus, action->end);
                 return false;
-        case CONTROL_ANSWER_LEASE: /* nobody can ask yet */
+        case CONTROL_ANSWER_LEASE:
+                bus_answer_lease(d->bus, action->lease);
                 return false;
         case CONTROL_EXIT:
                 d->r = action->r;
@@ -333,6 +334,11 @@ static void on_asked(const struct bus_request *q, void *userdata)
         feed(d, &event);
 }
 
+static void on_asked_lease(const struct lease_request *q, void *userdata)
+{
+        feed(userdata, &(struct control_event) { .kind = CONTROL_EVENT_LEASE, .lease = *q });
+}
+
 static void on_reported(const struct violation_item *item, void *userdata)
 {
         struct daemon *d = userdata;
@@ -379,7 +385,7 @@ static int add_sources(struct daemon *d)
 static int add_parts(struct daemon *d)
 {
         const struct monitor_handlers of_monitor = { .reported = on_reported, .counted = on_counted, .userdata = d };
-        const struct bus_handlers of_bus = { .asked = on_asked, .userdata = d };
+        const struct bus_handlers of_bus = { .asked = on_asked, .asked_lease = on_asked_lease, .userdata = d };
         int r = verbs_host_new(d->event, on_verbs, d, &d->verbs) ?: notify_new(d->event, d->control, &d->notify) ?:
                 metrics_file_new(d->event, d->control, &d->journal, collect_metrics, d, &d->metrics) ?:
                 monitor_new(d->event, d->control, d->verbs, &d->journal, &of_monitor, &d->monitor);

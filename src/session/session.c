@@ -297,6 +297,7 @@ static bool carry_out(struct session *s, const struct control_action *action, st
         case CONTROL_CLOSE_PORT:
         case CONTROL_LOAD_UNDO:
         case CONTROL_ANSWER:
+        case CONTROL_ANSWER_LEASE:
                 return false;
         }
         return false;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""org.pkeyd1(5) documents exactly the methods, signals, properties, errors and keys of a violation that src/pkeyd has on the bus,
-with their signatures."""
+"""org.pkeyd1(5) documents exactly the methods, signals, properties, errors, keys of a violation and of a lease
+that src/pkeyd has on the bus, with their signatures."""
 
 import re
 
@@ -54,13 +54,18 @@ methods = {n: (i, signature(o)) for n, i, o in re.findall(r'SD_BUS_METHOD\("(\w+
 signals = {n: (s, "") for n, s in re.findall(r'SD_BUS_SIGNAL\("(\w+)", "([^"]*)"', sources)}
 properties = dict(re.findall(r'^ +X\((\w+), "(\w+)", \w+\)', read("src/pkeyd/bus_status.h"), re.M))
 keys = dict(re.findall(r'^ +(?:KNOWN(?:_BY)?|ALWAYS)\((?:[\w.]+, )?"(\w+)", "(\w+)", [\w.]+\),', read("src/pkeyd/bus_message.c"), re.M))
+leases = read("src/pkeyd/bus_leases.c")
+lease_keys = dict(re.findall(r'"([A-Z]\w+)", "(\w)", &', leases))
+lease_keys.update((k, "a" + re.search(r'#define LEASE_MEMBER\s+"(.*)"', leases).group(1))
+                  for k in re.findall(r"append_basic\(m, 's', \"([A-Z]\w+)\"\)", leases))
 compare("method", methods, called("METHODS"))
 compare("signal", signals, called("SIGNALS"))
 compare("property", properties, typed("PROPERTIES"))
 compare("key of a violation", keys, typed("VIOLATIONS"))
+compare("key of a lease", lease_keys, typed("LEASES"))
 errors = {e for e in defined.values() if e.startswith("org.pkeyd1.Error.")}
 errors |= {"org.freedesktop.DBus.Error." + "".join(w.capitalize() for w in e.split("_"))
            for e in re.findall(r"\bSD_BUS_ERROR_(?!NULL\b)([A-Z_]+)", sources)}
 compare("error", dict.fromkeys(errors), dict.fromkeys(sections["ERROR NAMES"]))
-finish("%d methods, %d signals, %d properties, %d keys, %d errors" % (len(methods), len(signals), len(properties), len(keys),
-                                                                    len(errors)))
+finish("%d methods, %d signals, %d properties, %d keys, %d errors" %
+       (len(methods), len(signals), len(properties), len(keys) + len(lease_keys), len(errors)))

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The interface org.pkeyd1.Leases of the object of bus.h.
+ *
+ *     Create, Renew, Release    they answer when that has ended, which may take as long as the caller's timeout
+ *     List, Show                answered at once
+ *
+ * All users may call all of it: who may use a pool is written in the policy (`allow`), and leases/ compares that with the names of
+ * the caller, which are looked up here. The names of groups come from nsswitch, which may block; everything else does not.
+ *
+ * Bounds: at most BUS_MAX_LEASE_CALLS callers wait. A text that is longer than a record may be is refused before it is kept, and
+ * List has neither members nor selectors. The answer to a caller that has left the bus goes nowhere.
+ */
+
+#include <systemd/sd-bus.h>
+
+#include "actions/event.h"
+#include "control/control.h"
+
+/* More than callers of a reload: a scheduler begins many jobs at once, and each waits for its lease. */
+#define BUS_MAX_LEASE_CALLS 64
+
+struct bus_leases;
+
+/* Gets each request of a caller; by.request is for bus_leases_answer(). */
+typedef void bus_leases_asked_t(const struct lease_request *request, void *userdata);
+
+/* Borrows status and userdata. Returns 0 or -ENOMEM; *ret owned. */
+int bus_leases_new(const struct control_status *status, bus_leases_asked_t *asked, void *userdata, struct bus_leases **ret);
+struct bus_leases *bus_leases_free(struct bus_leases *l);
+DEFINE_CLEANUP(struct bus_leases *, bus_leases_free)
+
+/* Adds the interface to the object at `path` of a new connection. Returns 0 or negative errno. */
+int bus_leases_connect(struct bus_leases *l, sd_bus *bus, const char *path);
+/* Forgets the callers, after the connection was lost. l may be NULL. */
+void bus_leases_drop(struct bus_leases *l);
+
+/* Answers the caller. */
+void bus_leases_answer(struct bus_leases *l, const struct lease_reply *reply);
