@@ -70,15 +70,14 @@ static void waiter_refuse(struct waiter *w, const char *error, const char *text)
         waiter_remove(w->bus, w);
 }
 
-static int waiter_new(struct bus *b, sd_bus_message *call, enum bus_request_kind kind, struct waiter **ret)
+static int waiter_new(struct bus *b, sd_bus_message *call, const struct bus_request *request, struct waiter **ret)
 {
         struct waiter *w = calloc(1, sizeof(*w));
 
         if (!w)
                 return -ENOMEM;
-        *w = (struct waiter) {
-                .bus = b, .call = sd_bus_message_ref(call), .request = { .kind = kind, .number = ++b->last_request },
-        };
+        *w = (struct waiter) { .bus = b, .call = sd_bus_message_ref(call), .request = *request };
+        w->request.number = ++b->last_request;
         b->waiters[b->n_waiters++] = w;
         *ret = w;
         return 0;
@@ -221,7 +220,7 @@ static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *e
 }
 
 /* Looks up who calls; an authorized caller waits until bus_answer(). */
-static int take_call(struct bus *b, sd_bus_message *call, enum bus_request_kind kind, uint64_t confirm_for, sd_bus_error *error)
+static int take_call(struct bus *b, sd_bus_message *call, const struct bus_request *request, sd_bus_error *error)
 {
         const char *sender = sd_bus_message_get_sender(call);
         struct waiter *w;
@@ -232,10 +231,9 @@ static int take_call(struct bus *b, sd_bus_message *call, enum bus_request_kind 
                                          BUS_MAX_WAITERS);
         if (!sender)
                 return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "the bus does not name the sender of this call");
-        r = waiter_new(b, call, kind, &w);
+        r = waiter_new(b, call, request, &w);
         if (r < 0)
                 return r;
-        w->request.confirm_for = confirm_for;
         r = sd_bus_call_method_async(b->bus, NULL, "org.freedesktop.DBus", "/org/freedesktop/DBus",
                                      "org.freedesktop.DBus", "GetConnectionUnixUser", on_sender_user, w, "s", sender);
         if (r < 0) {
@@ -247,29 +245,67 @@ static int take_call(struct bus *b, sd_bus_message *call, enum bus_request_kind 
 
 static int method_reload(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return take_call(userdata, call, BUS_RELOAD, 0, error);
+        return take_call(userdata, call, &(struct bus_request) { .kind = BUS_RELOAD }, error);
+}
+
+static int check_confirm_for(uint64_t seconds, sd_bus_error *error)
+{
+        if (seconds > 0 && seconds <= CONFIRM_MAX)
+                return 0;
+        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "the time to confirm must be 1 to %d seconds", CONFIRM_MAX);
 }
 
 static int method_reload_confirm(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        uint64_t seconds;
-        int r = sd_bus_message_read(call, "t", &seconds);
+        struct bus_request q = { .kind = BUS_RELOAD };
+        int r = sd_bus_message_read(call, "t", &q.confirm_for);
+
+        if (r >= 0)
+                r = check_confirm_for(q.confirm_for, error);
+        return r < 0 ? r : take_call(userdata, call, &q, error);
+}
+
+/* One entry of the options of ReloadWith. */
+static int read_option(sd_bus_message *call, struct bus_request *q, sd_bus_error *error)
+{
+        const char *key;
+        int r = sd_bus_message_read(call, "s", &key), yes = 0;
 
         if (r < 0)
                 return r;
-        if (seconds == 0 || seconds > CONFIRM_MAX)
-                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "the time to confirm must be 1 to %d seconds", CONFIRM_MAX);
-        return take_call(userdata, call, BUS_RELOAD, seconds, error);
+        if (strcmp(key, "Confirm") == 0) {
+                r = sd_bus_message_read(call, "v", "t", &q->confirm_for);
+                return r < 0 ? r : check_confirm_for(q->confirm_for, error);
+        }
+        if (strcmp(key, "ReleaseStranded") == 0) {
+                r = sd_bus_message_read(call, "v", "b", &yes);
+                q->releases_stranded = yes;
+                return r < 0 ? r : 0;
+        }
+        return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "an option is unknown (accepted: Confirm, ReleaseStranded)");
+}
+
+static int method_reload_with(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        struct bus_request q = { .kind = BUS_RELOAD };
+        int r = sd_bus_message_enter_container(call, 'a', "{sv}");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
+                r = read_option(call, &q, error);
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(call);
+        }
+        return r < 0 ? r : take_call(userdata, call, &q, error);
 }
 
 static int method_confirm(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return take_call(userdata, call, BUS_CONFIRM, 0, error);
+        return take_call(userdata, call, &(struct bus_request) { .kind = BUS_CONFIRM }, error);
 }
 
 static int method_undo(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return take_call(userdata, call, BUS_UNDO, 0, error);
+        return take_call(userdata, call, &(struct bus_request) { .kind = BUS_UNDO }, error);
 }
 
 static int method_violations(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -286,6 +322,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD("Status", "", "a{sv}", method_status, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Reload", "", "stsa" BUS_FINDING, method_reload, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("ReloadConfirm", "t", "stsa" BUS_FINDING, method_reload_confirm, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("ReloadWith", "a{sv}", "stsa" BUS_FINDING, method_reload_with, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Confirm", "", "stsa" BUS_FINDING, method_confirm, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Undo", "", "stsa" BUS_FINDING, method_undo, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Violations", "ts", "tuaa{sv}", method_violations, SD_BUS_VTABLE_UNPRIVILEGED),

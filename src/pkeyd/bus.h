@@ -9,6 +9,7 @@
  *     Status          method: all properties at once
  *     Reload          method: as SIGHUP; answers with the outcome and the findings when the reload has ended; root only
  *     ReloadConfirm   method: the same, and the change is undone after so many seconds, unless it is confirmed
+ *     ReloadWith      method: the same, with options by name
  *     Confirm         method: it stays; answers when that is stored; root only
  *     Undo            method: back to the generation before; answers as Reload; root only
  *     Violations      method: the records of the violation table
@@ -40,7 +41,8 @@ enum bus_request_kind { BUS_RELOAD, BUS_CONFIRM, BUS_UNDO };
 struct bus_request {
         enum bus_request_kind kind;
         uint64_t number;
-        uint64_t confirm_for; /* of BUS_RELOAD: seconds; 0: the change stays */
+        uint64_t confirm_for;   /* of BUS_RELOAD: seconds; 0: the change stays */
+        bool releases_stranded; /* of BUS_RELOAD: leases that have no place in the new policy; false: they refuse it */
         struct origin by;
 };
 

@@ -268,7 +268,7 @@ static void on_verbs(const struct verbs_event *event, void *userdata)
         feed(userdata, &(struct control_event) { .kind = CONTROL_EVENT_VERBS, .verbs = *event });
 }
 
-static void reload(struct daemon *d, const struct origin *by, uint64_t confirm_for, uint64_t request)
+static void reload(struct daemon *d, const struct bus_request *q)
 {
         _cleanup_arena_ struct arena *a = arena_new();
         _cleanup_findings_ struct findings findings = {};
@@ -285,10 +285,11 @@ static void reload(struct daemon *d, const struct origin *by, uint64_t confirm_f
         if (r == 0)
                 r = check_port(d, g, &findings);
         if (r == 0) {
-                g->facts.origin = *by;
-                g->facts.confirm_for = confirm_for;
+                g->facts.origin = q->by;
+                g->facts.confirm_for = q->confirm_for;
+                g->facts.releases_stranded = q->releases_stranded;
         }
-        make_candidate(r, g, &findings, request, &event);
+        make_candidate(r, g, &findings, q->number, &event);
         feed(d, &event);
 }
 
@@ -296,7 +297,7 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si,
 {
         (void) source;
         (void) si;
-        reload(userdata, &(struct origin) { .kind = ORIGIN_SIGNAL }, 0, 0);
+        reload(userdata, &(struct bus_request) { .by.kind = ORIGIN_SIGNAL });
         return 0;
 }
 
@@ -322,7 +323,7 @@ static void on_asked(const struct bus_request *q, void *userdata)
 
         switch (q->kind) {
         case BUS_RELOAD:
-                reload(d, &q->by, q->confirm_for, q->number);
+                reload(d, q);
                 return;
         case BUS_CONFIRM:
                 event.kind = CONTROL_EVENT_CONFIRM;
