@@ -15,7 +15,7 @@ struct line {
         int n, cursor;                             /* cursor: at most n, a new word at the end */
         bool after_dashes;                         /* "--" stands in front of the cursor */
         const struct command_line_option *value_of; /* the cursor is in the value of this option */
-        uint32_t given;                            /* bit i: option i of options_line */
+        uint64_t given;                            /* bit i: option i of options_line */
         const char *values[COMMAND_LINE_MAX_OPTIONS];
         const char *arguments[2];                  /* the first of those that belong to no option, without the cursor's word */
         unsigned n_arguments, n_before;            /* how many; in front of the cursor */
@@ -61,7 +61,7 @@ static const struct command_line_option *take_long(struct line *l, const char *n
 
         if (!o)
                 return NULL;
-        l->given |= UINT32_C(1) << (o - options_line.options);
+        l->given |= UINT64_C(1) << (o - options_line.options);
         if (o->kind == COMMAND_LINE_FLAG)
                 return NULL;
         if (!name[n])
@@ -78,7 +78,7 @@ static const struct command_line_option *take_letters(struct line *l, const char
 
                 if (!o)
                         return NULL;
-                l->given |= UINT32_C(1) << (o - options_line.options);
+                l->given |= UINT64_C(1) << (o - options_line.options);
                 if (o->kind != COMMAND_LINE_FLAG)
                         return letters[1] ? NULL : o;
         }
@@ -126,7 +126,7 @@ static bool is_given(const struct line *l, const char *option)
 {
         const struct command_line_option *o = find_option(option, strlen(option));
 
-        return o && l->given & UINT32_C(1) << (o - options_line.options);
+        return o && l->given & UINT64_C(1) << (o - options_line.options);
 }
 
 static const char *value_of(const struct line *l, const char *option)
@@ -203,7 +203,7 @@ static void add_options(struct candidates *c, const struct line *l)
         for (size_t i = 0; i < options_line.n; i++) {
                 const struct command_line_option *o = &options_line.options[i];
 
-                if (!(l->given & UINT32_C(1) << i) && (!command || l->table->takes(command, o->name)))
+                if (!(l->given & UINT64_C(1) << i) && (!command || l->table->takes(command, o->name)))
                         candidates_add(c, arena_printf(c->arena, "--%s", o->name) ?: "", o->help, false);
         }
 }

@@ -146,7 +146,7 @@ bool options_are_given(const struct options *o, const char *name)
 {
         for (size_t i = 0; i < ELEMENTS(known_options); i++)
                 if (strcmp(known_options[i].name, name) == 0)
-                        return o->given & UINT32_C(1) << i;
+                        return o->given & UINT64_C(1) << i;
         return false;
 }
 

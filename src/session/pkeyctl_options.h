@@ -25,7 +25,7 @@ struct options {
         usec_t interval;       /* 0: not given */
         char **arguments;      /* the command and its positional arguments, NULL at the end */
         unsigned n_arguments;
-        uint32_t given;        /* bit i: option i of options_line */
+        uint64_t given;        /* bit i: option i of options_line */
 };
 
 extern const struct command_line options_line;

@@ -71,7 +71,7 @@ static void refuse_unknown(const struct command_line *line, struct findings *fin
 
 /* Handles the return value c of getopt_long(). `word` is the argument that it comes from. */
 static void handle_option(const struct command_line *line, struct findings *findings, int c, const char *word, void *options,
-                          uint32_t *given)
+                          uint64_t *given)
 {
         const struct command_line_option *o = line->options;
 
@@ -87,7 +87,7 @@ static void handle_option(const struct command_line *line, struct findings *find
                 o++;
         take_value(findings, o, optarg, options);
         if (given)
-                *given |= UINT32_C(1) << (o - line->options);
+                *given |= UINT64_C(1) << (o - line->options);
 }
 
 /* The argument to name in an error. A short option may be part of a cluster ("-vx"); then it is its letter, which is in optopt. */
@@ -121,7 +121,7 @@ static void make_tables(const struct command_line *line, struct option *long_opt
 }
 
 int command_line_read(const struct command_line *line, int argc, char **argv, struct findings *findings, void *options,
-                      uint32_t *given)
+                      uint64_t *given)
 {
         struct option long_options[COMMAND_LINE_MAX_OPTIONS + 1] = {};
         char letters[1 + 2 * COMMAND_LINE_MAX_OPTIONS + 1] = "", letter[3];

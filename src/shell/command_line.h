@@ -29,7 +29,7 @@ struct command_line_option {
 #define COMMAND_LINE_OPTION(name, letter, kind, member, argument, help)                                                \
         { name, letter, COMMAND_LINE_##kind, offsetof(struct options, member), NULL, argument, help }
 
-#define COMMAND_LINE_MAX_OPTIONS 32
+#define COMMAND_LINE_MAX_OPTIONS 64
 
 struct command_line {
         const char *program; /* for hints: "PROGRAM --help lists the options" */
@@ -40,7 +40,7 @@ struct command_line {
 /* Reads argv into `options`, and moves the arguments that belong to no option to the end of argv. Returns the index of the first
  * of these, or -EBADMSG with the reasons in the findings. given: gets bit i for option i; may be NULL. */
 int command_line_read(const struct command_line *line, int argc, char **argv, struct findings *findings, void *options,
-                      uint32_t *given);
+                      uint64_t *given);
 
 /* Prints an option as a line of --help, with in_front in front of its help text. */
 void command_line_print_help(const struct command_line_option *o, const char *in_front);

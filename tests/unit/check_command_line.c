@@ -19,7 +19,7 @@ struct options {
 static struct arena *arena;
 static struct findings findings;
 static struct options options;
-static uint32_t given;
+static uint64_t given;
 static char *arguments[16];
 static int n_arguments;
 
