@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/vector.h"
+
 #define MAX_FINDINGS 4096
 
 #define FIELD(type, bus, json, kind, member) { bus, json, kind, offsetof(struct type, member) }
@@ -60,6 +62,23 @@ static const struct bus_field seen_violation_fields[] = {
         FIELD(seen_violation, "Text", "text", FIELD_TEXT, text),
 };
 
+static const struct bus_field lease_fields[] = {
+        FIELD(seen_lease, "Id", "id", FIELD_TEXT, id),
+        FIELD(seen_lease, "Pool", "pool", FIELD_TEXT, pool),
+        FIELD(seen_lease, "State", "state", FIELD_TEXT, state),
+        FIELD(seen_lease, "PKey", "pkey", FIELD_P_KEY, p_key),
+        FIELD(seen_lease, "Membership", "membership", FIELD_TEXT, membership),
+        FIELD(seen_lease, "Owner", "owner", FIELD_TEXT, owner),
+        FIELD(seen_lease, "Created", "created", FIELD_TIME, created),
+        FIELD(seen_lease, "Ends", "ends", FIELD_TIME, ends),
+        FIELD(seen_lease, "Why", "why", FIELD_TEXT, why),
+        FIELD(seen_lease, "NMembers", "members_total", FIELD_NUMBER, n_members),
+        FIELD(seen_lease, "NConfirmed", "members_confirmed", FIELD_NUMBER, n_confirmed),
+        FIELD(seen_lease, "Selectors", "selectors", FIELD_TEXT, selectors),
+        FIELD(seen_lease, "Members", "members", FIELD_MEMBERS, members),
+};
+#define N_LISTED_LEASE_FIELDS 11
+
 bool daemon_is(const struct daemon_status *s, const char *state)
 {
         return s->state && strcmp(s->state, state) == 0;
@@ -114,6 +133,8 @@ static int complain_error(struct context *ctx, const sd_bus_error *e, int r)
                 return findings_error(f, FINDING_USAGE,
                                       "one name, as the tables show it: node0007, 'node0007 mlx5_0/1', leaf07, leaf07/12",
                                       "%s", e->message ?: e->name);
+        if (sd_bus_error_has_name(e, "org.pkeyd1.Error.NoSuchLease"))
+                return findings_error(f, FINDING_LEASE_NONE, "pkeyctl lease list shows all", "%s", e->message ?: e->name);
         if (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || r == -ECONNRESET || r == -ENOTCONN)
                 return findings_error(f, FINDING_DAEMON_FAILED, "see systemctl status pkeyd",
                                       "pkeyd or the bus ended before pkeyd answered");
@@ -122,20 +143,18 @@ static int complain_error(struct context *ctx, const sd_bus_error *e, int r)
         return bus_client_complain(ctx, r);
 }
 
-int bus_client_call(struct context *ctx, const char *member, uint64_t timeout, sd_bus_message **ret, const char *types, ...)
+static int call_with(struct context *ctx, const char *interface, const char *member, uint64_t timeout, sd_bus_message **ret,
+                     const char *types, va_list ap)
 {
         _cleanup_message_ sd_bus_message *call = NULL;
         sd_bus_error error = SD_BUS_ERROR_NULL;
-        va_list ap;
         int r = bus_client_open(ctx);
 
         if (r < 0)
                 return r;
-        r = sd_bus_message_new_method_call(ctx->bus, &call, BUS_NAME, BUS_PATH, BUS_INTERFACE, member);
-        va_start(ap, types);
+        r = sd_bus_message_new_method_call(ctx->bus, &call, BUS_NAME, BUS_PATH, interface, member);
         if (r >= 0)
                 r = sd_bus_message_appendv(call, types, ap);
-        va_end(ap);
         if (r >= 0)
                 r = sd_bus_call(ctx->bus, call, timeout, &error, ret);
         if (r < 0)
@@ -144,7 +163,51 @@ int bus_client_call(struct context *ctx, const char *member, uint64_t timeout, s
         return r < 0 ? r : 0;
 }
 
+int bus_client_call(struct context *ctx, const char *member, uint64_t timeout, sd_bus_message **ret, const char *types, ...)
+{
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = call_with(ctx, BUS_INTERFACE, member, timeout, ret, types, ap);
+        va_end(ap);
+        return r;
+}
+
+int bus_client_call_leases(struct context *ctx, const char *member, sd_bus_message **ret, const char *types, ...)
+{
+        va_list ap;
+        int r;
+
+        va_start(ap, types);
+        r = call_with(ctx, BUS_LEASES, member, UINT64_MAX, ret, types, ap);
+        va_end(ap);
+        return r;
+}
+
 /* --- dictionaries ---------------------------------------------------------------------------------------------------- */
+
+#define MEMBER "(ttysqqs)"
+
+static int read_members(struct context *ctx, sd_bus_message *m, struct seen_members *ret)
+{
+        struct seen_member item = {};
+        int r = sd_bus_message_enter_container(m, 'v', "a" MEMBER);
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', MEMBER);
+        while (r >= 0 && (r = sd_bus_message_read(m, MEMBER, &item.port.v, &item.node.v, &item.number, &item.name, &item.index,
+                                                  &item.key.v, &item.state)) > 0) {
+                item.name = arena_strdup(ctx->arena, item.name);
+                item.state = arena_strdup(ctx->arena, item.state);
+                if (!item.name || !item.state || VECTOR_GROW(ctx->arena, ret->items, ret->n, ret->allocated) < 0)
+                        return -ENOMEM;
+                ret->items[ret->n++] = item;
+        }
+        for (size_t depth = 0; r >= 0 && depth < 2; depth++)
+                r = sd_bus_message_exit_container(m);
+        return r;
+}
 
 /* The value of one key; one of an unexpected type is skipped. */
 static int read_value(struct context *ctx, sd_bus_message *m, const struct bus_field *f, void *object)
@@ -163,7 +226,9 @@ static int read_value(struct context *ctx, sd_bus_message *m, const struct bus_f
 
         if (r < 0)
                 return r;
-        if (strlen(type) != 1 || !strchr(f->kind == FIELD_TEXT ? "s" : "yqutb", *type))
+        if (f->kind == FIELD_MEMBERS && strcmp(type, "a" MEMBER) == 0)
+                return read_members(ctx, m, member);
+        if (f->kind == FIELD_MEMBERS || strlen(type) != 1 || !strchr(f->kind == FIELD_TEXT ? "s" : "yqutb", *type))
                 return sd_bus_message_skip(m, "v");
         r = sd_bus_message_read(m, "v", type, &v);
         if (r < 0)
@@ -223,6 +288,13 @@ int bus_client_read_violation(struct context *ctx, sd_bus_message *m, struct see
         return read_fields(ctx, m, seen_violation_fields, ELEMENTS(seen_violation_fields), ret, &seen);
 }
 
+int bus_client_read_lease(struct context *ctx, sd_bus_message *m, struct seen_lease *ret)
+{
+        uint64_t seen;
+
+        return read_fields(ctx, m, lease_fields, ELEMENTS(lease_fields), ret, &seen);
+}
+
 int bus_client_find(struct context *ctx, struct daemon_status *ret)
 {
         _cleanup_message_ sd_bus_message *call = NULL, *reply = NULL;
@@ -243,9 +315,22 @@ int bus_client_find(struct context *ctx, struct daemon_status *ret)
 
 /* --- dictionaries as JSON --------------------------------------------------------------------------------------------- */
 
-static json_t *field_value(const struct bus_field *f, const void *object)
+static json_t *json_member(struct doc *d, const struct seen_member *m)
 {
-        uint64_t number = f->kind == FIELD_TEXT ? 0 : bus_field_number(f, object);
+        json_t *index = strcmp(m->state, "confirmed") == 0 ? json_integer(m->index) : json_null();
+
+        return json_pack("{s:o, s:o, s:o, s:i, s:o, s:o, s:o}", "name", doc_text(m->name), "node_guid", doc_guid(m->node), "port_guid",
+                         doc_guid(m->port), "port", m->number, "index", index, "key", doc_p_key(d, m->key), "state", doc_text(m->state));
+}
+
+static json_t *json_members(struct doc *d, const struct seen_members *members)
+{
+        return DOC_ARRAY(d, i, members->n, json_member(d, &members->items[i]));
+}
+
+static json_t *field_value(struct doc *d, const struct bus_field *f, const void *object)
+{
+        uint64_t number = f->kind == FIELD_TEXT || f->kind == FIELD_MEMBERS ? 0 : bus_field_number(f, object);
 
         switch (f->kind) {
         case FIELD_TEXT:
@@ -260,6 +345,8 @@ static json_t *field_value(const struct bus_field *f, const void *object)
                 return number ? json_sprintf("0x%04x", (unsigned) number) : json_null();
         case FIELD_TIME:
                 return doc_time(number);
+        case FIELD_MEMBERS:
+                return json_members(d, (const struct seen_members *) ((const char *) object + f->offset));
         }
         return NULL;
 }
@@ -271,7 +358,7 @@ static json_t *fields_object(struct doc *d, const struct bus_field *fields, size
 
         for (size_t i = 0; i < n; i++)
                 if (which & UINT64_C(1) << i)
-                        doc_add(d, o, "{s:o}", fields[i].json_key, field_value(&fields[i], object));
+                        doc_add(d, o, "{s:o}", fields[i].json_key, field_value(d, &fields[i], object));
         return o;
 }
 
@@ -287,6 +374,11 @@ json_t *json_violation(struct doc *d, const struct seen_violation *v)
         if (!v->kind && json_object_del(o, "kind") + json_object_del(o, "count") + json_object_del(o, "ports") != 0)
                 d->failed = true;
         return o;
+}
+
+json_t *json_lease(struct doc *d, const struct seen_lease *lease, bool is_listed)
+{
+        return fields_object(d, lease_fields, is_listed ? N_LISTED_LEASE_FIELDS : ELEMENTS(lease_fields), lease, UINT64_MAX);
 }
 
 void json_violations(struct doc *d, const void *result)

@@ -13,14 +13,16 @@
 #define BUS_NAME      "org.pkeyd1"
 #define BUS_PATH      "/org/pkeyd1"
 #define BUS_INTERFACE "org.pkeyd1"
+#define BUS_LEASES    "org.pkeyd1.Leases"
 
 enum bus_field_kind {
-        FIELD_TEXT,   /* const char *, NULL: not sent; all others are uint64_t */
+        FIELD_TEXT,   /* const char *, NULL: not sent; all others but the last are uint64_t */
         FIELD_NUMBER,
         FIELD_BOOL,
         FIELD_GUID,
         FIELD_P_KEY,
         FIELD_TIME,   /* CLOCK_REALTIME, microseconds; 0: never */
+        FIELD_MEMBERS, /* struct seen_members */
 };
 
 struct bus_field {
@@ -48,6 +50,27 @@ extern const size_t n_daemon_status_fields;
 struct seen_violation {
         const char *kind, *source, *node, *switch_name, *partition, *text;
         uint64_t port_guid, lid, port, p_key, count, total, n_ports, first, last, names_sender, saturated;
+};
+
+/* A member of a lease. */
+struct seen_member {
+        struct guid port, node;
+        uint8_t number;
+        const char *name, *state; /* "confirmed", "waits", "left-out" */
+        uint16_t index;           /* of its entry; only if it is confirmed */
+        struct p_key key;
+};
+
+struct seen_members {
+        struct seen_member *items;
+        size_t n, allocated;
+};
+
+/* A lease; without an ID: none was sent. */
+struct seen_lease {
+        const char *id, *pool, *state, *membership, *owner, *why, *selectors;
+        uint64_t p_key, created, ends, n_members, n_confirmed;
+        struct seen_members members; /* without those in a list of leases */
 };
 
 /* What `pkeyctl violations` shows. */
@@ -84,6 +107,8 @@ const char *bus_next_line(const char **rest, int *length);
 json_t *json_daemon_status(struct doc *d, const struct daemon_status *status, uint64_t which);
 /* Only reports have a kind and a count of their own. */
 json_t *json_violation(struct doc *d, const struct seen_violation *v);
+/* is_listed: without its members and selectors. */
+json_t *json_lease(struct doc *d, const struct seen_lease *lease, bool is_listed);
 /* Adds a struct violations_result to the JSON of a command. */
 void json_violations(struct doc *d, const void *result);
 
@@ -94,14 +119,18 @@ void json_violations(struct doc *d, const void *result);
 int bus_client_find(struct context *ctx, struct daemon_status *ret);
 /* Connects to the bus (ctx->bus), once; the daemon need not run. */
 int bus_client_open(struct context *ctx);
-/* Connects and calls a method with arguments of these D-Bus types. timeout 0: the bus's own; UINT64_MAX: none. *ret owned. */
+/* Connects and calls a method with arguments of these D-Bus types. timeout 0: the bus's own; UINT64_MAX: none. *ret owned. The
+ * second one: a method of BUS_LEASES, which may take as long as it needs. */
 int bus_client_call(struct context *ctx, const char *member, uint64_t timeout, sd_bus_message **ret, const char *types, ...);
+int bus_client_call_leases(struct context *ctx, const char *member, sd_bus_message **ret, const char *types, ...);
 /* Adds a finding for a negative errno of sd-bus. */
 int bus_client_complain(struct context *ctx, int r);
 
 /* Reads a{sv}. *ret_seen has bit i for each field i of daemon_status_fields that was there. */
 int bus_client_read_status(struct context *ctx, sd_bus_message *m, struct daemon_status *ret, uint64_t *ret_seen);
 int bus_client_read_violation(struct context *ctx, sd_bus_message *m, struct seen_violation *ret);
+/* Reads a{sv} of a lease, which is empty if there is none. */
+int bus_client_read_lease(struct context *ctx, sd_bus_message *m, struct seen_lease *ret);
 /* What the daemon counted, of `node` and after `since` of *result, into the rest of it. Returns as bus_client_call(). */
 int violations_request(struct context *ctx, struct violations_result *result);
 /* Adds the daemon's findings to those of the context. */
