@@ -208,14 +208,25 @@ static int show_reply(struct context *ctx, const struct printer *printer, sd_bus
 
 static const struct printer reload_printer = { text_reload, json_reload, OK_IF_DONE };
 
+/* An older pkeyd does not know ReloadWith. */
+static int call_reload(struct context *ctx, sd_bus_message **ret)
+{
+        uint64_t seconds = ctx->options->confirm / USEC_PER_SEC;
+
+        if (ctx->options->release_stranded && seconds > 0)
+                return bus_client_call(ctx, "ReloadWith", UINT64_MAX, ret, "a{sv}", 2, "ReleaseStranded", "b", true, "Confirm", "t",
+                                       seconds);
+        if (ctx->options->release_stranded)
+                return bus_client_call(ctx, "ReloadWith", UINT64_MAX, ret, "a{sv}", 1, "ReleaseStranded", "b", true);
+        return seconds > 0 ? bus_client_call(ctx, "ReloadConfirm", UINT64_MAX, ret, "t", seconds)
+                           : bus_client_call(ctx, "Reload", UINT64_MAX, ret, "");
+}
+
 int command_reload(struct context *ctx)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
-        uint64_t seconds = ctx->options->confirm / USEC_PER_SEC;
-        int r = seconds > 0 ? bus_client_call(ctx, "ReloadConfirm", UINT64_MAX, &reply, "t", seconds)
-                            : bus_client_call(ctx, "Reload", UINT64_MAX, &reply, "");
 
-        return r < 0 ? r : show_reply(ctx, &reload_printer, reply);
+        return call_reload(ctx, &reply) ?: show_reply(ctx, &reload_printer, reply);
 }
 
 int daemon_undo(struct context *ctx)

@@ -64,7 +64,7 @@ static const struct command commands[] = {
           NEED_SETTINGS | NEED_POLICY_IF_ANY, NULL, { "output" } },
         { "status", NULL, "", "show what the daemon does and knows", 0, 0, command_status, 0, NULL, {} },
         { "reload", NULL, "", "make the daemon load both files again; waits for the result", 0, 0, command_reload, 0, NULL,
-          { "confirm" } },
+          { "confirm", "release-stranded" } },
         { "confirm", NULL, "", "keep a change that was made with --confirm", 0, 0, command_confirm, 0, NULL, {} },
         { "undo", NULL, "", "go back to the generation before the one in force", 0, 0, command_undo, NEED_CONFIRMATION, NULL,
           { "yes", "beside-opensm" } },

@@ -134,6 +134,7 @@ static const struct command_line_option known_options[] = {
         { "node", 0, COMMAND_LINE_READ, 0, read_node, "NAME", "of this host or switch only" },
         COMMAND_LINE_OPTION("once", 0, FLAG, once, NULL, "without a daemon; reads all counters twice"),
         { "interval", 0, COMMAND_LINE_READ, 0, read_interval, "TIME", "time between the two readings (10s)" },
+        COMMAND_LINE_OPTION("release-stranded", 0, FLAG, release_stranded, NULL, "release leases that have no place in the new policy"),
         COMMAND_LINE_OPTION("quiet", 'q', FLAG, quiet, NULL, "errors and the exit status only"),
         COMMAND_LINE_OPTION("verbose", 'v', FLAG, verbose, NULL, "more: every write, every port"),
         COMMAND_LINE_OPTION("help", 'h', FLAG, help, NULL, "this text"),

@@ -23,6 +23,7 @@ struct options {
         const char *node;
         bool once;
         usec_t interval;       /* 0: not given */
+        bool release_stranded;
         char **arguments;      /* the command and its positional arguments, NULL at the end */
         unsigned n_arguments;
         uint64_t given;        /* bit i: option i of options_line */
