@@ -21,6 +21,7 @@ command_t command_check, command_check_fix, command_plan, command_apply, command
 command_t command_show_ports, command_show_matrix, command_show_partitions, command_show_port;
 command_t command_import, command_export, command_env, command_explain, command_doctor, command_replace;
 command_t command_confirm, command_undo;
+command_t command_lease_create, command_lease_renew, command_lease_release, command_lease_list, command_lease_show;
 command_t command_status, command_reload, command_watch, command_violations, command_violations_once;
 
 /* What the arguments of a command are, for completion. */
@@ -30,6 +31,7 @@ enum argument {
         ARGUMENT_PARTITION,
         ARGUMENT_SELECTOR, /* hosts, @switches, groups of the policy, GUIDs */
         ARGUMENT_NAME,     /* hosts and switches */
+        ARGUMENT_LEASE,
         ARGUMENT_GENERATION, /* behind the first one `file`, too */
 };
 
@@ -43,9 +45,10 @@ struct command {
         int (*run)(struct context *ctx); /* returns an exit status or a negative errno; NULL: a word is needed */
         unsigned needs;
         session_choose_t choose; /* the tables that NEED_TABLES reads; NULL: all */
-        const char *options[4];  /* those that it takes of the options for some commands only */
+        const char *options[8];  /* those that it takes of the options for some commands only */
         const char *format;      /* what --format takes, besides json */
         enum argument argument;  /* what its arguments are */
+        bool waits;              /* --timeout is how long it waits, like 90s; else it is that of a MAD, in milliseconds */
 };
 
 /* The tables that `explain` reads (session.h). */

@@ -252,6 +252,16 @@ static const char *add_value(struct candidates *c, const struct line *l, const s
                 return ":directories";
         if (strcmp(argument, "NAME") == 0)
                 add_names(c, l, NAMES_PLAIN);
+        if (strcmp(argument, "POOL") == 0)
+                add_names(c, l, NAMES_POOL);
+        if (strcmp(argument, "SELECTORS") == 0) {
+                skip_list(c);
+                add_names(c, l, NAMES_SELECTOR);
+        }
+        if (strcmp(argument, "MEMBERSHIP") == 0) {
+                candidates_add(c, "full", NULL, false);
+                candidates_add(c, "limited", NULL, false);
+        }
         if (strcmp(argument, "FORMAT") == 0)
                 add_formats(c, l);
         return NULL;
@@ -275,6 +285,9 @@ static const char *add_argument_of(struct candidates *c, const struct line *l, c
         case ARGUMENT_SELECTOR:
                 skip_list(c);
                 add_names(c, l, NAMES_SELECTOR);
+                return NULL;
+        case ARGUMENT_LEASE:
+                completion_add_leases(c, value_of(l, "state-dir"));
                 return NULL;
         case ARGUMENT_GENERATION:
                 completion_add_generations(c, value_of(l, "state-dir"));

@@ -68,6 +68,12 @@ static void add_partitions(struct names *names, const struct policy *p)
                 candidates_add(c, p->partitions[i].name, arena_printf(c->arena, "0x%04x", p->partitions[i].base), false);
 }
 
+static void add_pools(struct names *names, const struct policy *p)
+{
+        for (uint32_t i = 0; i < p->n_pools; i++)
+                candidates_add(names->candidates, p->pools[i].name, NULL, false);
+}
+
 static void add_hosts(struct names *names, const struct policy *p)
 {
         for (uint32_t i = 0; i < p->n_groups; i++) {
@@ -88,6 +94,22 @@ static const char *expand_home(struct arena *a, const char *path)
         return strncmp(path, "~/", 2) == 0 && home ? arena_printf(a, "%s%s", home, path + 1) ?: "" : path;
 }
 
+static void add_names(struct names *names, const struct policy *p)
+{
+        switch (names->kind) {
+        case NAMES_PARTITION:
+                add_partitions(names, p);
+                break;
+        case NAMES_POOL:
+                add_pools(names, p);
+                break;
+        case NAMES_PLAIN:
+        case NAMES_SELECTOR:
+                add_hosts(names, p);
+                break;
+        }
+}
+
 static void read_policy(struct names *names, const char *path)
 {
         struct arena *a = names->candidates->arena;
@@ -100,7 +122,7 @@ static void read_policy(struct names *names, const char *path)
         /* standard input is the shell's */
         if (strcmp(path, "-") != 0 && file_read(a, path, MAX_POLICY_SIZE, &bytes, &n) == 0 &&
             policy_parse(a, path, bytes, n, &ignored, &policy) == 0)
-                (names->kind == NAMES_PARTITION ? add_partitions : add_hosts)(names, policy);
+                add_names(names, policy);
 }
 
 /* --- the store ------------------------------------------------------------------------------------------------------- */
@@ -133,9 +155,24 @@ void completion_add_names(struct candidates *c, enum names_kind kind, const char
 {
         struct names names = { .candidates = c, .kind = kind };
 
-        if (kind != NAMES_PARTITION)
+        if (kind != NAMES_PARTITION && kind != NAMES_POOL)
                 (void) sqlite_peek(expand_home(c->arena, state_dir ?: STATE_DIR_DEFAULT), RECORDS_KNOWN, add_known, &names);
         read_policy(&names, expand_home(c->arena, policy ?: DEFAULT_POLICY_FILE));
+}
+
+/* --- leases ---------------------------------------------------------------------------------------------------------- */
+
+static int add_lease(void *userdata, const char *key, const void *value, size_t n)
+{
+        (void) n;
+        if (key && value && !lease_id_problem(key + strlen(RECORDS_LEASE)))
+                candidates_add(userdata, key + strlen(RECORDS_LEASE), NULL, true);
+        return 0;
+}
+
+void completion_add_leases(struct candidates *c, const char *state_dir)
+{
+        (void) sqlite_peek(expand_home(c->arena, state_dir ?: STATE_DIR_DEFAULT), RECORDS_LEASE, add_lease, c);
 }
 
 /* --- generations ----------------------------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The candidates of completion, and those among them that are names: of the policy, and of ports that were seen once; or numbers of
- * stored generations. */
+ * stored generations; or IDs of leases. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,12 +26,16 @@ void candidates_add(struct candidates *c, const char *word, const char *about, b
 enum names_kind {
         NAMES_PLAIN,    /* of hosts and switches */
         NAMES_PARTITION,
+        NAMES_POOL,
         NAMES_SELECTOR, /* hosts, @SWITCH, groups; GUIDs if the prefix begins like one */
 };
 
 /* Adds names from the policy and from the store, as far as both can be read. NULL: the default ones. Only names that a group could
  * have (selector_name_problem()), because names from the fabric may be hostile to a shell. */
 void completion_add_names(struct candidates *c, enum names_kind kind, const char *policy, const char *state_dir);
+
+/* Adds the IDs of the stored leases. NULL: the default directory. */
+void completion_add_leases(struct candidates *c, const char *state_dir);
 
 /* Adds the numbers of the stored generations, each with the time at which it came into force. NULL: the default directory. */
 void completion_add_generations(struct candidates *c, const char *state_dir);

@@ -10,6 +10,7 @@ pkeyctl_SOURCES += \
 	src/pkeyctl/command_explain.c \
 	src/pkeyctl/command_export.c \
 	src/pkeyctl/command_import.c \
+	src/pkeyctl/command_lease.c \
 	src/pkeyctl/command_local.c \
 	src/pkeyctl/command_matrix.c \
 	src/pkeyctl/command_plan.c \

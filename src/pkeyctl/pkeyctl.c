@@ -76,6 +76,16 @@ static const struct command commands[] = {
           command_history_diff, NEED_STORE, NULL, {}, .argument = ARGUMENT_GENERATION },
         { "history", "policy", "N", "its partitions.yaml", 1, 1,
           command_history_policy, NEED_STORE, NULL, { "output" }, .argument = ARGUMENT_GENERATION },
+        { "lease", NULL, "create|renew ID|release ID|list|show ID", "P_Keys of a pool for some ports, for a time", 1, 2, NULL, 0, NULL,
+          {} },
+        { "lease", "create", "--pool POOL --id ID --members SELECTORS", "waits until every member has the P_Key", 0, 0,
+          command_lease_create, 0, NULL, { "pool", "id", "members", "pkey", "membership", "for", "partial" }, .waits = true },
+        { "lease", "renew", "ID --for TIME", "it lasts so long from now", 1, 1, command_lease_renew, 0, NULL, { "for" },
+          .argument = ARGUMENT_LEASE },
+        { "lease", "release", "ID", "take its P_Key from all its members", 1, 1, command_lease_release, 0, NULL, {},
+          .argument = ARGUMENT_LEASE },
+        { "lease", "list", "", "all leases", 0, 0, command_lease_list, 0, NULL, {} },
+        { "lease", "show", "ID", "one lease, with its members", 1, 1, command_lease_show, 0, NULL, {}, .argument = ARGUMENT_LEASE },
         { "watch", NULL, "", "follow the daemon's events, until ^C", 0, 0, command_watch, 0, NULL, {} },
         { "violations", NULL, "", "list P_Key violations, by sender", 0, 0,
           command_violations, 0, NULL, { "since", "node", "once" } },
@@ -141,6 +151,12 @@ static void check_options(struct context *ctx, const struct command *c)
         if (o->format && c->format && strcmp(o->format, "json") != 0 && strcmp(o->format, c->format) != 0)
                 (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--format: '%s' is not a format (accepted: %s, json)", o->format,
                                       c->format);
+        if (c->waits && o->timeout)
+                (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--timeout: this command waits for seconds or longer (as in 90s, "
+                                      "10m)");
+        if (!c->waits && o->wait)
+                (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--timeout: this command takes the time to wait for one MAD, in "
+                                      "milliseconds, from 1 to 60000, without a unit");
         if (o->since && o->once)
                 (void) findings_error(&ctx->findings, FINDING_USAGE, NULL, "--since and --once exclude each other");
 }

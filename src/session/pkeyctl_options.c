@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "shell/state.h"
+#include "util/scan.h"
 
 #define MAX_SPAN     1000000 /* of any unit */
 #define MAX_INTERVAL (86400 * USEC_PER_SEC)
@@ -101,6 +102,51 @@ static void read_confirm(struct findings *findings, const char *text, void *opti
                                       text);
 }
 
+/* With a unit it is the time to wait of a command, without one that of a MAD; pkeyctl.c knows which of them a command has. */
+static void read_timeout(struct findings *findings, const char *text, void *options)
+{
+        struct options *o = options;
+
+        o->wait = span_from_string(text);
+        if (o->wait == 0)
+                command_line_read_timeout(findings, "timeout", text, &o->timeout);
+}
+
+static void read_for(struct findings *findings, const char *text, void *options)
+{
+        struct options *o = options;
+
+        o->lease.seconds = strcmp(text, "unlimited") == 0 ? UINT64_MAX : span_from_string(text) / USEC_PER_SEC;
+        if (o->lease.seconds == 0)
+                (void) findings_error(findings, FINDING_USAGE, NULL, "--for: '%s' is not a time (accepted: like 90s, 10m, 2h, 3d; or "
+                                      "unlimited)", text);
+}
+
+static void read_p_key(struct findings *findings, const char *text, void *options)
+{
+        struct scan s = { text, text + strlen(text) };
+        struct options *o = options;
+        uint64_t value = 0;
+        bool is_number = scan_word(&s, "0x") && scan_number(&s, 16, UINT16_MAX, &value) && s.p == s.end;
+
+        o->lease.base = (uint16_t) (value & P_KEY_BASE_MASK);
+        if (is_number && value > P_KEY_BASE_MASK)
+                (void) findings_error(findings, FINDING_USAGE, "whether members are full or limited is chosen with --membership",
+                                      "--pkey: '%s' has the high bit set (accepted: 0x%04x)", text, o->lease.base);
+        else if (!is_number || value == 0)
+                (void) findings_error(findings, FINDING_USAGE, NULL, "--pkey: '%s' is not a P_Key (accepted: 0x0001 to 0x%04x, in hex)",
+                                      text, P_KEY_BASE_MASK);
+}
+
+static void read_membership(struct findings *findings, const char *text, void *options)
+{
+        struct options *o = options;
+
+        o->lease.membership = text;
+        if (strcmp(text, "full") != 0 && strcmp(text, "limited") != 0)
+                (void) findings_error(findings, FINDING_USAGE, NULL, "--membership: '%s' is not a membership (accepted: full, limited)", text);
+}
+
 /* Which other format a command has is in the table of commands. */
 static void read_format(struct findings *findings, const char *text, void *options)
 {
@@ -114,7 +160,7 @@ static void read_format(struct findings *findings, const char *text, void *optio
 static const struct command_line_option known_options[] = {
         COMMAND_LINE_OPTION("Ca", 'C', TEXT, ca, "CA", "work through this device of this host"),
         COMMAND_LINE_OPTION("Port", 'P', PORT, port, "PORT", "and this port of it"),
-        COMMAND_LINE_OPTION("timeout", 't', TIMEOUT, timeout, "MS", "wait this long for the answer to one MAD"),
+        { "timeout", 't', COMMAND_LINE_READ, 0, read_timeout, "MS", "wait this long for one MAD; lease create: like 90s, for its members" },
         COMMAND_LINE_OPTION("config", 0, TEXT, config, "FILE", "this host's settings (" DEFAULT_CONFIG_FILE ")"),
         COMMAND_LINE_OPTION("policy", 0, TEXT, policy, "FILE", "the policy, for show and explain"),
         COMMAND_LINE_OPTION("state-dir", 0, TEXT, state_dir, "DIR", "what is kept between runs (" STATE_DIR_DEFAULT ")"),
@@ -134,6 +180,13 @@ static const struct command_line_option known_options[] = {
         { "node", 0, COMMAND_LINE_READ, 0, read_node, "NAME", "of this host or switch only" },
         COMMAND_LINE_OPTION("once", 0, FLAG, once, NULL, "without a daemon; reads all counters twice"),
         { "interval", 0, COMMAND_LINE_READ, 0, read_interval, "TIME", "time between the two readings (10s)" },
+        COMMAND_LINE_OPTION("pool", 0, TEXT, lease.pool, "POOL", "the pool of the policy to lease from"),
+        COMMAND_LINE_OPTION("id", 0, TEXT, lease.id, "ID", "of the lease; the same one again is the same lease"),
+        COMMAND_LINE_OPTION("members", 0, TEXT, lease.members, "SELECTORS", "its ports, as in a line of the policy"),
+        { "pkey", 0, COMMAND_LINE_READ, 0, read_p_key, "KEY", "this P_Key of the pool, like 0x1003 (any)" },
+        { "membership", 0, COMMAND_LINE_READ, 0, read_membership, "MEMBERSHIP", "full or limited (that of the pool)" },
+        { "for", 0, COMMAND_LINE_READ, 0, read_for, "TIME", "how long, like 2h; or unlimited (as long as the pool allows)" },
+        COMMAND_LINE_OPTION("partial", 0, FLAG, lease.partial, NULL, "leave out members that cannot be confirmed in time"),
         COMMAND_LINE_OPTION("release-stranded", 0, FLAG, release_stranded, NULL, "release leases that have no place in the new policy"),
         COMMAND_LINE_OPTION("quiet", 'q', FLAG, quiet, NULL, "errors and the exit status only"),
         COMMAND_LINE_OPTION("verbose", 'v', FLAG, verbose, NULL, "more: every write, every port"),

@@ -9,7 +9,8 @@
 struct options {
         const char *ca;        /* NULL: as the settings say */
         unsigned port;         /* 0: as the settings say */
-        usec_t timeout;        /* 0: as the settings say */
+        usec_t timeout;        /* of one MAD: --timeout without a unit; 0: as the settings say */
+        usec_t wait;           /* of a command: --timeout with a unit, like 90s; 0: not given */
         const char *config;    /* NULL: the default file, if there is one */
         const char *policy;    /* NULL: not named as an option */
         const char *state_dir; /* NULL: the default directory */
@@ -23,6 +24,12 @@ struct options {
         const char *node;
         bool once;
         usec_t interval;       /* 0: not given */
+        struct {
+                const char *pool, *id, *members, *membership;
+                uint16_t base;     /* 0: not given */
+                uint64_t seconds;  /* of --for; 0: not given; UINT64_MAX: until it is released */
+                bool partial;
+        } lease;
         bool release_stranded;
         char **arguments;      /* the command and its positional arguments, NULL at the end */
         unsigned n_arguments;

@@ -32,10 +32,17 @@ static bool read_number(struct findings *findings, const char *name, const char 
         return true;
 }
 
+void command_line_read_timeout(struct findings *findings, const char *name, const char *text, usec_t *ret)
+{
+        unsigned number;
+
+        if (read_number(findings, name, text, MAX_TIMEOUT_MSEC, &number))
+                *ret = number * USEC_PER_MSEC;
+}
+
 static void take_value(struct findings *findings, const struct command_line_option *o, const char *text, void *options)
 {
         void *member = (char *) options + o->offset;
-        unsigned number;
 
         switch (o->kind) {
         case COMMAND_LINE_TEXT:
@@ -48,8 +55,7 @@ static void take_value(struct findings *findings, const struct command_line_opti
                 (void) read_number(findings, o->name, text, MAX_PORT, member);
                 break;
         case COMMAND_LINE_TIMEOUT:
-                if (read_number(findings, o->name, text, MAX_TIMEOUT_MSEC, &number))
-                        *(usec_t *) member = number * USEC_PER_MSEC;
+                command_line_read_timeout(findings, o->name, text, member);
                 break;
         case COMMAND_LINE_READ:
                 o->read(findings, text, options);

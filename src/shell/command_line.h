@@ -6,6 +6,7 @@
  * errors of the command line become findings.
  */
 
+#include "ib/types.h"
 #include "util/findings.h"
 
 enum command_line_kind {
@@ -41,6 +42,9 @@ struct command_line {
  * of these, or -EBADMSG with the reasons in the findings. given: gets bit i for option i; may be NULL. */
 int command_line_read(const struct command_line *line, int argc, char **argv, struct findings *findings, void *options,
                       uint64_t *given);
+
+/* Reads the text of COMMAND_LINE_TIMEOUT. */
+void command_line_read_timeout(struct findings *findings, const char *name, const char *text, usec_t *ret);
 
 /* Prints an option as a line of --help, with in_front in front of its help text. */
 void command_line_print_help(const struct command_line_option *o, const char *in_front);
