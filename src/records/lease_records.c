@@ -210,6 +210,8 @@ static bool read_lease(const json_t *o, const struct known *known, struct lease 
             !read_wish(lease->arena, json_object_get(o, "asked"), &lease->wish) || !read_base(o, &lease->base) || lease->base == 0 ||
             !read_membership(o, &lease->membership) || !read_owner(o, &lease->owner) || !read_times(o, lease))
                 return false;
+        if (*lease->why == '\0')
+                lease->why = NULL;
         if (lease->membership != MEMBERSHIP_LIMITED && lease->membership != MEMBERSHIP_FULL)
                 return false;
         return read_members(json_object_get(o, "members"), known, lease);
