@@ -70,7 +70,7 @@ void lease_set_due(struct lease *lease, usec_t now, uint64_t wall)
         lease->due = USEC_INFINITY;
         if ((lease->state == LEASE_GRANTING || lease->state == LEASE_ACTIVE) && until > 0)
                 /* a wall clock that was set back does not make the time longer */
-                lease->due = now + MIN(until > wall ? until - wall : 0, most) * USEC_PER_SEC;
+                lease->due = lease_time_after(now, MIN(until > wall ? until - wall : 0, most));
 }
 
 void leases_start(struct leases *l, usec_t now, uint64_t wall)
@@ -80,7 +80,7 @@ void leases_start(struct leases *l, usec_t now, uint64_t wall)
         for (size_t i = 0; i < l->n_rests; i++) {
                 struct lease_rest *rest = &l->rests[i];
 
-                rest->due = now + MIN(rest->until > wall ? rest->until - wall : 0, rest->seconds) * USEC_PER_SEC;
+                rest->due = lease_time_after(now, MIN(rest->until > wall ? rest->until - wall : 0, rest->seconds));
         }
 }
 
@@ -216,7 +216,7 @@ static bool see_members(struct lease *lease, const struct observed *o)
 static int rest(struct leases *l, const struct lease *lease, usec_t now, uint64_t wall)
 {
         struct lease_rest rest = {
-                .base = lease->base, .seconds = lease->rest, .until = wall + lease->rest, .due = now + lease->rest * USEC_PER_SEC,
+                .base = lease->base, .seconds = lease->rest, .until = wall + lease->rest, .due = lease_time_after(now, lease->rest),
         };
 
         return lease->rest > 0 ? leases_restore_rest(l, &rest) : 0;

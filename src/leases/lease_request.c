@@ -64,10 +64,21 @@ static int find_pool(const struct lease_view *view, const char *name, struct fin
 
 static int check_duration(const struct policy_pool *pool, uint64_t seconds, struct findings *findings)
 {
+        if (seconds > LEASE_LONGEST && seconds < POLICY_UNLIMITED)
+                return findings_error(findings, FINDING_LEASE_DURATION, NULL, "a lease has up to %" PRIu64 " s, or lasts until it is "
+                                      "released", LEASE_LONGEST);
         if (seconds <= pool->longest)
                 return 0;
         return findings_error(findings, FINDING_LEASE_DURATION, NULL, "pool %s has leases of up to %" PRIu64 " s, not longer", pool->name,
                               pool->longest);
+}
+
+/* How long a lease lasts; 0: until it is released. wanted: seconds, 0: as long as the pool allows. */
+static uint64_t duration_of(const struct policy_pool *pool, uint64_t wanted)
+{
+        uint64_t seconds = wanted ?: pool->longest;
+
+        return seconds == POLICY_UNLIMITED ? 0 : MIN(seconds, LEASE_LONGEST);
 }
 
 static int check_wish(const struct lease_view *view, const struct policy_pool *pool, const struct lease_wish *wish,
@@ -270,14 +281,12 @@ static int copy_wish(struct lease *lease, const char *id, const struct lease_wis
 
 static void set_times(struct lease *lease, const struct policy_pool *pool, const struct lease_view *view, uint64_t timeout)
 {
-        uint64_t seconds = lease->wish.seconds ?: pool->longest;
-
         lease->created = view->wall;
         lease->timeout = timeout;
         lease->confirm_by = view->wall + timeout;
-        lease->rest = pool->rest;
-        lease->seconds = seconds == POLICY_UNLIMITED ? 0 : seconds;
-        lease->ends = seconds == POLICY_UNLIMITED ? 0 : view->wall + seconds;
+        lease->rest = MIN(pool->rest, LEASE_LONGEST);
+        lease->seconds = duration_of(pool, lease->wish.seconds);
+        lease->ends = lease->seconds > 0 ? view->wall + lease->seconds : 0;
         lease_set_due(lease, view->now, view->wall);
 }
 
@@ -398,9 +407,8 @@ int leases_renew(struct leases *l, const struct lease_view *view, const struct l
         r = wait_for(l, lease, &(struct lease_waiter) { .request = by->request, .renews = true }, findings);
         if (r < 0)
                 return r;
-        seconds = seconds ?: pool->longest;
-        lease->seconds = seconds == POLICY_UNLIMITED ? 0 : seconds;
-        lease->ends = seconds == POLICY_UNLIMITED ? 0 : view->wall + seconds;
+        lease->seconds = duration_of(pool, seconds);
+        lease->ends = lease->seconds > 0 ? view->wall + lease->seconds : 0;
         lease_unstored(lease);
         if (lease->state == LEASE_ACTIVE)
                 lease_set_due(lease, view->now, view->wall);

@@ -42,6 +42,7 @@
 #define LEASE_MAX_WAITERS  16    /* callers that wait for the same lease */
 #define LEASE_TIMEOUT      60    /* seconds; how long a caller waits if it does not say it */
 #define LEASE_TIMEOUT_MAX  3600
+#define LEASE_LONGEST      (UINT64_C(100) * 365 * 86400) /* seconds; what is longer counts as this, so that no time overflows */
 
 struct leases;
 struct policy_selection; /* policy/policy_select.h */

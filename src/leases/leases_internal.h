@@ -39,5 +39,10 @@ void lease_unstored(struct lease *lease);
 void lease_changed(struct leases *l, struct lease *lease);
 /* From granting or active to releasing; to ended, if no plan ever had it. why: a clause; copied. If memory is out it is shorter. */
 void lease_begin_release(struct leases *l, struct lease *lease, usec_t now, const char *why);
+/* The time after so many seconds. */
+static inline usec_t lease_time_after(usec_t now, uint64_t seconds)
+{
+        return now + MIN(seconds, LEASE_LONGEST) * USEC_PER_SEC;
+}
 /* Sets the time at which it ends, or by which it must be confirmed. */
 void lease_set_due(struct lease *lease, usec_t now, uint64_t wall);
