@@ -8,8 +8,8 @@
 #include "util/text.h"
 #include "util/vector.h"
 
-#define MAX_NAMED    8 /* ports in a sentence */
-#define RELEASE_WAIT (30 * USEC_PER_SEC) /* how long a caller waits for the sweep that revokes */
+#define MAX_NAMED  8 /* ports in a sentence */
+#define SWEEP_WAIT (30 * USEC_PER_SEC) /* how long a caller waits for the sweep that revokes, or that was not in time */
 
 /* --- changes -------------------------------------------------------------------------------------------------------- */
 
@@ -31,7 +31,7 @@ void lease_begin_release(struct leases *l, struct lease *lease, usec_t now, cons
         lease->why = arena_strdup(lease->arena, why) ?: "out of memory";
         if (lease->was_in_plan) {
                 lease->state = LEASE_RELEASING;
-                lease->due = now + RELEASE_WAIT;
+                lease->due = now + SWEEP_WAIT;
                 lease_changed(l, lease);
         } else {
                 lease->state = LEASE_ENDED;
@@ -132,7 +132,10 @@ void leases_tick(struct leases *l, usec_t now, uint64_t wall, struct log *log)
 
                 if (now < lease->due)
                         continue;
-                if (lease->state == LEASE_GRANTING) {
+                if (lease->state == LEASE_GRANTING && lease->is_planned && !lease->was_tried && !lease->is_late) {
+                        lease->is_late = true; /* the sweep that writes its tables decides, if it ends soon */
+                        lease->due = now + SWEEP_WAIT;
+                } else if (lease->state == LEASE_GRANTING) {
                         time_out(l, lease, now, wall, log);
                 } else if (lease->state == LEASE_ACTIVE) {
                         log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s: its time is over; P_Key 0x%04x is revoked", lease->id,
@@ -211,6 +214,17 @@ static bool see_members(struct lease *lease, const struct observed *o)
                 all &= confirmed;
         }
         return all;
+}
+
+/* A lease that is granting, after a plan with it was carried out as far as possible. */
+static void see_granting(struct leases *l, struct lease *lease, const struct observed *o, usec_t now, uint64_t wall,
+                         struct log *log)
+{
+        lease->was_tried = true;
+        if (see_members(lease, o))
+                grant(lease, now, wall, log);
+        else if (lease->is_late)
+                time_out(l, lease, now, wall, log);
 }
 
 static int rest(struct leases *l, const struct lease *lease, usec_t now, uint64_t wall)
@@ -302,8 +316,8 @@ int leases_see(struct leases *l, const struct observed *observed, const struct k
                         continue;
                 if (lease->state == LEASE_RELEASING)
                         r = see_released(l, lease, holder, observed, now, wall, log);
-                else if (lease->state == LEASE_GRANTING && see_members(lease, observed))
-                        grant(lease, now, wall, log);
+                else if (lease->state == LEASE_GRANTING)
+                        see_granting(l, lease, observed, now, wall, log);
                 else if (lease->state == LEASE_ACTIVE && !only_changed)
                         (void) see_members(lease, observed);
         }

@@ -108,6 +108,7 @@ struct lease {
         bool is_planned;            /* a decision was made since the last change of its state */
         bool was_tried;             /* and the sweep that carried it out has ended */
         bool is_stored, is_storing; /* the store has it as it is here; that is being committed */
+        bool is_late;               /* its time to be confirmed is over, and the sweep that writes its tables has not ended */
         bool was_in_plan;           /* a decision ever gave it to its members, so that they may hold the P_Key */
         bool is_stranded;           /* a candidate of the policy has no place for it */
 };
