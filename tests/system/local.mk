@@ -15,6 +15,7 @@ SYSTEM_TESTS = \
 	tests/system/test_history.py \
 	tests/system/test_import.py \
 	tests/system/test_indexes.py \
+	tests/system/test_leases.py \
 	tests/system/test_loss.py \
 	tests/system/test_m_keys.py \
 	tests/system/test_memory.py \

@@ -1,0 +1,493 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Leases by pkeyctl and D-Bus: what a caller is told is in the tables, and what ended is in none."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+from harness import Daemon, Fabric, PATIENCE, check, check_equal, end, main, program, two_level, wait_for
+from oracle import Policy
+from private_bus import Bus, require
+
+SETTINGS = "sweep_interval: 1h\ntimeout: 100ms\n"
+
+POOLS = """pools:
+  jobs:
+    pkeys: 0x1000-0x1003
+    ports: node[0001-0006]
+    lease: 2h
+    rest: 0s
+    allow: [root, nogroup]
+  tenants:
+    pkeys: 0x2000
+    ports: ALL_CAS
+    membership: limited
+    lease: unlimited
+    allow: root
+"""
+
+
+def write_policy(fabric, pools=POOLS):
+    policy = Policy().add("storage", 0x0011, {"ALL_CAS": "limited", "node0008": "full"})
+    return fabric.write("partitions.yaml", policy.yaml() + pools)
+
+
+def start(fabric, bus, **more):
+    daemon = Daemon(fabric, fabric.path("partitions.yaml"), environment=bus.environment(), **more)
+    bus.wait_name()
+    return daemon
+
+
+def serve(fabric, pools=POOLS):
+    fabric.settings(SETTINGS)
+    write_policy(fabric, pools)
+    bus = Bus(fabric)
+    return bus, start(fabric, bus)
+
+
+def stop(daemon):
+    check_equal(daemon.stop(), 0, "exit status of pkeyd after SIGTERM; it said:\n" + daemon.text())
+
+
+def kill(daemon):
+    daemon.process.kill()
+    daemon.process.wait()
+
+
+def lease(fabric, bus, *arguments, **how):
+    return fabric.pkeyctl("lease", *arguments, **bus.environment(), **how)
+
+
+def create(fabric, bus, id_="job1", members="node[0001-0002]", pool="jobs", more=(), **how):
+    return lease(fabric, bus, "create", "--pool", pool, "--id", id_, "--members", members, *more, **how)
+
+
+def fabric_of():
+    require()
+    return Fabric(two_level(2, 2, 4))
+
+
+def holders(fabric, base):
+    """{name: (index, key)} of the endports that have the base, by the independent reader."""
+    return {p.name: (i, key) for p in fabric.tables().values() for i, key in enumerate(p.table or []) if key & 0x7FFF == base}
+
+
+def check_members(fabric, result, wanted):
+    """The answer names these ports, each with the entry that its table has."""
+    found = holders(fabric, int(result["lease"]["pkey"], 16))
+    guids = {p.name: p for p in fabric.tables().values()}
+    check_equal(sorted(found), sorted(wanted), "ports with the P_Key")
+    check_equal(sorted(m["name"].split()[0] for m in result["lease"]["members"] if m["state"] == "confirmed"), sorted(wanted), "members")
+    for m in result["lease"]["members"]:
+        name = m["name"].split()[0]
+        if m["state"] == "confirmed":
+            check_equal((m["index"], int(m["key"], 16)), found[name], "index and key of " + name)
+        check_equal((int(m["port_guid"], 16), int(m["node_guid"], 16)), (guids[name].guid, guids[name].node), "GUIDs of " + name)
+
+
+def refused(r, code, *words):
+    """The answer to a request in JSON has this finding."""
+    found = r.expect(1).json()
+    check_equal(found["ok"], False, r)
+    check_equal([f["code"] for f in found["findings"] if f["severity"] == "error"], [code], r)
+    for word in words:
+        check(word in found["findings"][0]["text"], word, "is not in:", r)
+
+
+def list_ids(fabric, bus):
+    return {x["id"]: x["state"] for x in lease(fabric, bus, "list", "--json").expect(0).json()["leases"]}
+
+
+# --- what a caller can do -------------------------------------------------------------------------------------------------
+
+
+def test_life():
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric)
+        check_equal(lease(fabric, bus, "list").expect(0).out, "there are no leases\n", "lease list")
+        r = create(fabric, bus, more=["--json"]).expect(0).json()
+        check_equal((r["outcome"], r["ok"], r["command"]), ("granted", True, "lease"), r)
+        check_equal({k: r["lease"][k] for k in ("id", "pool", "state", "pkey", "membership", "owner", "why", "selectors", "members_total")},
+                    {"id": "job1", "pool": "jobs", "state": "active", "pkey": "0x1000", "membership": "full", "owner": "root", "why": None,
+                     "selectors": "node[0001-0002]", "members_total": 2}, "the lease")
+        check(r["lease"]["created"] < r["lease"]["ends"], r)
+        check_members(fabric, r, ["node0001", "node0002"])
+        # the same again is the same lease; the text names every member
+        again = create(fabric, bus).expect(0)
+        check("lease job1 is granted: P_Key 0x1000, 2 ports" in again.out and "node0002" in again.out and "0x9000" in again.out, again)
+        refused(create(fabric, bus, members="node0003", more=["--json"]), "lease.exists", "with other arguments")
+        # limited members, a chosen P_Key, no end
+        other = create(fabric, bus, "job2", "node0003", more=["--pkey", "0x1002", "--membership", "limited", "--json"]).expect(0).json()
+        check_equal((other["lease"]["pkey"], other["lease"]["members"][0]["key"]), ("0x1002", "0x1002"), other)
+        check_members(fabric, other, ["node0003"])
+        tenant = create(fabric, bus, "tenant@a:1", "node0008", "tenants", more=["--for", "unlimited", "--json"]).expect(0).json()
+        check_equal((tenant["lease"]["ends"], tenant["lease"]["membership"]), (None, "limited"), tenant)
+        check_equal(list_ids(fabric, bus), {"job1": "active", "job2": "active", "tenant@a:1": "active"}, "lease list")
+        text = lease(fabric, bus, "list").expect(0).out
+        check("tenant@a:1" in text and "2/2" in text and "never" in text, text)
+        shown = lease(fabric, bus, "show", "job1", "--json").expect(0).json()
+        check_equal(shown["lease"], r["lease"], "lease show")
+        text = lease(fabric, bus, "show", "tenant@a:1").expect(0).out
+        check("when it is released" in text and "node0008" in text, text)
+        # released
+        check_equal(lease(fabric, bus, "release", "job1").expect(0).out, "lease job1 is released: no port holds 0x1000 any more\n", "release")
+        check_equal(holders(fabric, 0x1000), {}, "ports with the P_Key after the release")
+        check_equal(sorted(list_ids(fabric, bus)), ["job2", "tenant@a:1"], "lease list after the release")
+        for command in (["show"], ["release"]):
+            refused(lease(fabric, bus, *command, "job1", "--json"), "lease.none", "there is no lease job1")
+        # without rest the P_Key is free at once
+        check_equal(create(fabric, bus, "job3", more=["--json"]).expect(0).json()["lease"]["pkey"], "0x1000", "the next P_Key")
+        stop(daemon)
+
+
+def test_end_and_renewal():
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric)
+        create(fabric, bus, "short", more=["--for", "2s"]).expect(0)
+        create(fabric, bus, "long", "node0003", more=["--for", "3s"]).expect(0)
+        r = lease(fabric, bus, "renew", "long", "--for", "1h", "--json").expect(0).json()
+        check_equal((r["outcome"], r["lease"]["state"]), ("renewed", "active"), r)
+        wait_for(lambda: "short" not in list_ids(fabric, bus), "the lease to end")
+        check_equal(holders(fabric, 0x1000), {}, "ports with the P_Key after the end")
+        daemon.wait_text("lease short: its time is over")
+        time.sleep(2)
+        check_equal((sorted(list_ids(fabric, bus)), list(holders(fabric, 0x1001))), (["long"], ["node0003"]), "the renewed lease")
+        refused(lease(fabric, bus, "renew", "long", "--for", "3h", "--json"), "lease.duration", "up to 7200 s")
+        refused(lease(fabric, bus, "renew", "short", "--for", "1h", "--json"), "lease.none")
+        # sooner than before
+        lease(fabric, bus, "renew", "long", "--for", "1s").expect(0)
+        wait_for(lambda: not list_ids(fabric, bus), "the lease to end")
+        stop(daemon)
+
+
+def test_refused():
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric)
+        json_ = ["--json"]
+        refused(create(fabric, bus, pool="job", more=json_), "lease.pool", "no pool 'job'", "jobs, tenants")
+        refused(create(fabric, bus, members="node[0006-0008]", more=json_), "lease.ports", "node0007", "1 other")
+        refused(create(fabric, bus, members="node0001,node9999", more=json_), "selector.no-match", "node9999")
+        refused(create(fabric, bus, members="node[0001", more=json_), "policy.hostlist")
+        refused(create(fabric, bus, more=["--pkey", "0x1004", *json_]), "lease.p-key", "0x1004 is not in pool jobs")
+        refused(create(fabric, bus, more=["--for", "3h", *json_]), "lease.duration", "up to 7200 s")
+        refused(create(fabric, bus, more=["--timeout", "2h", *json_]), "lease.duration", "3600 s")
+        refused(create(fabric, bus, "job 1", more=json_), "lease.id", "'job 1' is not the ID of a lease")
+        refused(create(fabric, bus, "x" * 129, more=json_), "lease.id", "longer than 128")
+        for i in range(4):
+            create(fabric, bus, "job%d" % i, "node0001").expect(0)
+        refused(create(fabric, bus, "job4", "node0001", more=json_), "lease.p-key", "no free P_Key")
+        refused(create(fabric, bus, "job4", more=["--pkey", "0x1001", *json_]), "lease.p-key", "lease job1 has it")
+        # the P_Key of a pool with a rest
+        create(fabric, bus, "tenant", "node0008", "tenants").expect(0)
+        lease(fabric, bus, "release", "tenant").expect(0)
+        refused(create(fabric, bus, "tenant", "node0008", "tenants", more=["--pkey", "0x2000", *json_]), "lease.p-key", "it rests")
+        check_equal(holders(fabric, 0x2000), {}, "ports with a P_Key that rests")
+        # what is wrong is said without pkeyd
+        for arguments, words in ((["--pkey", "0x9001"], "has the high bit set (accepted: 0x1001)"), (["--pkey", "4097"], "0x0001 to 0x7fff"),
+                                 (["--membership", "both"], "accepted: full, limited"), (["--for", "0s"], "--for: '0s' is not a time"),
+                                 (["--timeout", "50"], "this command waits for seconds or longer")):
+            r = create(fabric, bus, more=arguments).expect(1)
+            check(words in r.err, r)
+        r = lease(fabric, bus, "create").expect(1)
+        check(all("--%s is missing" % o in r.err for o in ("pool", "id", "members")), r)
+        check("--for is missing" in lease(fabric, bus, "renew", "job1").expect(1).err)
+        check("in milliseconds" in fabric.pkeyctl("plan", "--timeout", "9s").expect(1).err)
+        stop(daemon)
+        r = lease(fabric, bus, "list").expect(1)
+        check("pkeyd is not running" in r.err, r)
+
+
+def as_nobody(fabric, bus, *arguments):
+    """pkeyctl as a user who is not root."""
+    return subprocess.run(["setpriv", "--reuid", "nobody", "--regid", "65534", "--clear-groups", program("pkeyctl"), "lease", *arguments],
+                          text=True, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE,
+                          env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0", **bus.environment()))
+
+
+def test_other_users():
+    """Everybody may read; `allow` names who may lease, as users or as groups."""
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric, POOLS.replace("allow: root", "allow: nobody"))
+        create(fabric, bus, "mine").expect(0)
+        r = as_nobody(fabric, bus, "create", "--pool", "jobs", "--id", "theirs", "--members", "node0003", "--json")
+        check_equal((r.returncode, json.loads(r.stdout)["lease"]["owner"]), (0, "nobody"), "a user of an allowed group: " + r.stderr)
+        check_equal(as_nobody(fabric, bus, "release", "theirs").returncode, 0, "release by a user of an allowed group")
+        r = as_nobody(fabric, bus, "list", "--json")
+        check_equal([x["id"] for x in json.loads(r.stdout)["leases"]], ["mine"], "lease list by another user")
+        # root is not in the list of tenants
+        refused(create(fabric, bus, "tenant", "node0008", "tenants", more=["--json"]), "lease.access", "user root (uid 0) may not use pool tenants")
+        write_policy(fabric, POOLS.replace("[root, nogroup]", "root"))
+        fabric.pkeyctl("reload", **bus.environment()).expect(0)
+        for command in (["release", "mine"], ["renew", "mine", "--for", "1h"],
+                        ["create", "--pool", "jobs", "--id", "mine", "--members", "node[0001-0002]"]):
+            r = as_nobody(fabric, bus, *command)
+            check(r.returncode == 1 and "user nobody (uid 65534) may not use pool jobs (allowed: root)" in r.stderr, command, r)
+        check_equal(sorted(holders(fabric, 0x1000)), ["node0001", "node0002"], "members after refused requests")
+        r = bus.busctl("call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "ReloadWith", "a{sv}", "1", "ReleaseStranded", "b", "true",
+                       user="nobody")
+        check(r.returncode != 0, "ReloadWith by nobody:", r.stdout)
+        stop(daemon)
+
+
+def call(bus, member, *arguments):
+    return bus.busctl("--json=short", "--timeout=%d" % PATIENCE, "call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1.Leases", member, *arguments)
+
+
+def test_hostile_arguments():
+    """Texts on the bus are of any length, and have any characters."""
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric)
+
+        def request(pool="jobs", id_="job1", members="node0001", key="0", membership="", seconds="0", timeout="0", partial="false"):
+            return call(bus, "Create", "sssqsttb", pool, id_, members, key, membership, seconds, timeout, partial)
+
+        for how, words in (({"membership": "both"}, "membership: accepted are"), ({"key": "36864"}, "without its high bit"),
+                           ({"members": "node0001,\x1b[31mred"}, "control character"), ({"pool": "x\x7f"}, "control character"),
+                           ({"id_": "\u0085"}, "control character"), ({"pool": "x" * 100000 + "y" * 100001}, "longer than 200000 bytes")):
+            if len(how.get("pool", "")) > 130000:
+                continue  # more than one argument of a program can be
+            r = request(**how)
+            check(r.returncode != 0 and words in r.stderr, how, r.stderr)
+        for how in ({"pool": "p\u00e4ol"}, {"id_": "\u00fc"}, {"id_": ""}, {"members": ""}, {"members": "x" * 100000}, {"members": "," * 1000},
+                    {"seconds": str(2 ** 64 - 2)}, {"timeout": str(2 ** 64 - 1)}):
+            r = request(**how)
+            check(r.returncode == 0, how, r.stderr)
+            check_equal(json.loads(r.stdout)["data"][0], "refused", "outcome of %r" % how)
+        # more seconds than a clock has, where the pool has no limit
+        r = request(pool="tenants", id_="forever", members="node0008", seconds=str(2 ** 64 - 2))
+        check(r.returncode == 0 and json.loads(r.stdout)["data"][0] == "refused", r.stdout, r.stderr)
+        check(call(bus, "Show", "s", "\u00fc").returncode != 0, "Show without a lease")
+        check("Error.NoSuchLease" in call(bus, "Show", "s", "x").stderr or "no lease x" in call(bus, "Show", "s", "x").stderr, "Show")
+        check_equal(json.loads(call(bus, "List").stdout)["data"], [[]], "List")
+        for options in (["1", "Other", "b", "true"], ["1", "Confirm", "t", "0"], ["1", "Confirm", "b", "true"]):
+            r = bus.busctl("call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "ReloadWith", "a{sv}", *options)
+            check(r.returncode != 0, "ReloadWith", options, r.stdout)
+        stop(daemon)
+
+
+# --- restarts -------------------------------------------------------------------------------------------------------------
+
+
+def test_restarts():
+    """Leases outlive pkeyd; those whose time is over meanwhile are released."""
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric)
+        before = create(fabric, bus, more=["--json"]).expect(0).json()
+        create(fabric, bus, "short", "node0003", more=["--for", "3s"]).expect(0)
+        kill(daemon)
+        daemon = start(fabric, bus)
+        check_equal(lease(fabric, bus, "show", "job1", "--json").expect(0).json()["lease"], before["lease"], "the lease after a restart")
+        check_members(fabric, before, ["node0001", "node0002"])
+        check_equal(create(fabric, bus, more=["--json"]).expect(0).json()["lease"], before["lease"], "the same request after a restart")
+        stop(daemon)
+        check_equal(sorted(holders(fabric, 0x1000)), ["node0001", "node0002"], "members while pkeyd does not run")
+        time.sleep(3)
+        daemon = start(fabric, bus)
+        wait_for(lambda: list_ids(fabric, bus) == {"job1": "active"}, "the other lease to end")
+        wait_for(lambda: not holders(fabric, 0x1001), "its P_Key to be revoked")
+        lease(fabric, bus, "release", "job1").expect(0)
+        kill(daemon)
+        daemon = start(fabric, bus)
+        check_equal((list_ids(fabric, bus), holders(fabric, 0x1000)), ({}, {}), "a released lease after a restart")
+        stop(daemon)
+
+
+def start_create(fabric, bus, *arguments, log="create.log"):
+    return fabric.start(fabric.pkeyctl_arguments("lease", "create", *arguments), log, **bus.environment())
+
+
+def test_killed_while_granting():
+    """The caller repeats its request, and gets the lease."""
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric)
+        fabric.lose("node0002", 100)
+        arguments = ["--pool", "jobs", "--id", "job1", "--members", "node[0001-0002]", "--timeout", "60s"]
+        child = start_create(fabric, bus, *arguments)
+        wait_for(lambda: list_ids(fabric, bus) == {"job1": "granting"}, "pkeyd to write the tables")
+        kill(daemon)
+        check_equal(child.wait(timeout=PATIENCE), 1, "exit status of a caller whose pkeyd was killed")
+        fabric.lose("node0002", 0)
+        daemon = start(fabric, bus)
+        r = lease(fabric, bus, "create", *arguments, "--json").expect(0).json()
+        check_members(fabric, r, ["node0001", "node0002"])
+        stop(daemon)
+
+
+# --- ports that do not answer ---------------------------------------------------------------------------------------------
+
+
+def test_mute():
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric)
+        fabric.lose("node0002", 100)
+        r = create(fabric, bus, members="node[0001-0003]", more=["--timeout", "5s", "--json"], seconds=90).expect(3).json()
+        check_equal((r["outcome"], r["ok"]), ("failed", False), r)
+        check("node0002" in r["text"] and "1 of 3 ports could not be confirmed in 5 s" in r["text"], r)
+        check_equal(holders(fabric, 0x1000), {}, "ports that answer with the P_Key of a lease that failed")
+        fabric.lose("node0002", 0)
+        fabric.pkeyctl("reload", **bus.environment()).expect(0)
+        wait_for(lambda: not list_ids(fabric, bus), "the lease to end")
+        check_equal(holders(fabric, 0x1000), {}, "ports with the P_Key, all of which answer")
+        stop(daemon)
+
+
+def test_partial():
+    """Also if the time is over before the tries to write that one table: then they decide."""
+    for timeout in ("5s", "1s"):
+        check_partial(timeout)
+
+
+def check_partial(timeout):
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric)
+        fabric.lose("node0002", 100)
+        r = create(fabric, bus, members="node[0001-0003]", more=["--timeout", timeout, "--partial", "--json"], seconds=90).expect(3).json()
+        check_equal((r["outcome"], r["lease"]["state"]), ("partial", "active"), r)
+        check_equal({m["name"].split()[0]: m["state"] for m in r["lease"]["members"]},
+                    {"node0001": "confirmed", "node0002": "left-out", "node0003": "confirmed"}, "members")
+        check_equal(sorted(holders(fabric, 0x1000)), ["node0001", "node0003"], "ports that answer with the P_Key")
+        fabric.lose("node0002", 0)
+        fabric.pkeyctl("reload", **bus.environment()).expect(0)
+        wait_for(lambda: sorted(holders(fabric, 0x1000)) == ["node0001", "node0003"], "the port that was left out to lose the P_Key")
+        stop(daemon)
+
+
+def test_callers():
+    """Too many for one lease, and one that leaves before it has the answer."""
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric)
+        fabric.lose("node0002", 100)
+        arguments = ["--pool", "jobs", "--id", "job1", "--members", "node[0001-0002]", "--json"]
+        children = [start_create(fabric, bus, *arguments, log="create-%d.log" % i) for i in range(17)]
+        wait_for(lambda: any(c.poll() is not None for c in children), "one of 17 callers to be refused")
+        late = [i for i, c in enumerate(children) if c.poll() is not None]
+        r = json.loads(open(fabric.path("create-%d.log" % late[0])).read())
+        check_equal((len(late), [f["code"] for f in r["findings"]]), (1, ["lease.not-now"]), "callers that were refused")
+        check("16 callers already wait for lease job1" in r["findings"][0]["text"], r)
+        waiting = [c for i, c in enumerate(children) if i not in late]
+        end(waiting.pop())
+        fabric.lose("node0002", 0)
+        fabric.pkeyctl("reload", **bus.environment()).expect(0, 3)
+        check_equal([c.wait(timeout=PATIENCE) for c in waiting], [0] * 15, "exit statuses of the others")
+        check_equal(sorted(holders(fabric, 0x1000)), ["node0001", "node0002"], "ports with the P_Key")
+        stop(daemon)
+
+
+def test_too_many_callers():
+    """65 of different leases: pkeyd keeps 64 of them, and answers each."""
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric, POOLS.replace("0x1000-0x1003", "0x1000-0x1004"))
+        fabric.lose("node0002", 100)
+        children = [subprocess.Popen(["busctl", "--address=" + bus.address, "--json=short", "--timeout=%d" % PATIENCE, "call", "org.pkeyd1",
+                                      "/org/pkeyd1", "org.pkeyd1.Leases", "Create", "sssqsttb", "jobs", "job%d" % (i // 13), "node0002",
+                                      "0", "", "0", "0", "false"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                    for i in range(65)]
+        fabric.children += children
+        wait_for(lambda: any(c.poll() is not None for c in children), "one of 65 callers to be refused")
+        late = [c for c in children if c.poll() is not None]
+        check_equal((len(late), late[0].returncode), (1, 1), "callers that were refused")
+        check(b"64 callers already wait for leases" in late[0].stderr.read(), "the error")
+        fabric.lose("node0002", 0)
+        fabric.pkeyctl("reload", **bus.environment()).expect(0, 3)
+        outcomes = [json.loads(c.communicate(timeout=PATIENCE)[0])["data"][0] for c in children if c not in late]
+        check_equal(outcomes, ["granted"] * 64, "outcomes of the others")
+        stop(daemon)
+
+
+def test_release_from_mute():
+    """A port that does not answer may hold the P_Key, so nobody else gets it."""
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric)
+        create(fabric, bus).expect(0)
+        fabric.lose("node0002", 100)
+        r = lease(fabric, bus, "release", "job1", "--json", seconds=90).expect(3).json()
+        check_equal((r["outcome"], r["lease"]["state"], r["lease"]["why"]), ("releasing", "releasing", "released by root"), r)
+        check_equal(holders(fabric, 0x1000), {}, "ports that answer with the P_Key")
+        refused(create(fabric, bus, more=["--json"]), "lease.exists", "is being released")
+        refused(create(fabric, bus, "job2", "node0003", more=["--pkey", "0x1000", "--json"]), "lease.p-key", "lease job1 has it (releasing)")
+        check("may still hold 0x1000" in daemon.text(), daemon.text())
+        fabric.lose("node0002", 0)
+        fabric.pkeyctl("reload", **bus.environment()).expect(0)
+        wait_for(lambda: not list_ids(fabric, bus), "the lease to end")
+        check_equal(holders(fabric, 0x1000), {}, "ports with the P_Key")
+        stop(daemon)
+
+
+# --- when there are no leases ---------------------------------------------------------------------------------------------
+
+
+def test_audit():
+    """A pkeyd that writes nothing makes no lease. Those that exist stay."""
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric)
+        before = create(fabric, bus, more=["--json"]).expect(0).json()
+        fabric.settings(SETTINGS + "mode: audit\n")
+        fabric.pkeyctl("reload", **bus.environment()).expect(0)
+        refused(create(fabric, bus, "job2", "node0003", more=["--json"]), "lease.not-now", "it is in audit mode")
+        check_equal(lease(fabric, bus, "show", "job1", "--json").expect(0).json()["lease"], before["lease"], "the lease in audit mode")
+        fabric.settings(SETTINGS)
+        fabric.pkeyctl("reload", **bus.environment()).expect(0)
+        check_members(fabric, before, ["node0001", "node0002"])
+        stop(daemon)
+
+
+# --- another policy -------------------------------------------------------------------------------------------------------
+
+
+def test_stranded():
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric)
+        create(fabric, bus, members="node[0001-0002]").expect(0)
+        create(fabric, bus, "kept", "node0003").expect(0)
+        for pools, words in (("", "there is no pool 'jobs'"), (POOLS.replace("node[0001-0006]", "node[0002-0006]"), "node0001"),
+                             (POOLS.replace("0x1000-0x1003", "0x1001-0x1003"), "does not have P_Key 0x1000")):
+            write_policy(fabric, pools)
+            r = fabric.pkeyctl("reload", "--json", **bus.environment()).expect(1).json()
+            stranded = [f for f in r["findings"] if f["code"] == "lease.stranded"]
+            check(stranded and words in stranded[0]["text"] and "lease job1" in stranded[0]["text"], r)
+            check("--release-stranded" in stranded[0]["hint"], r)
+            check_equal(list_ids(fabric, bus), {"job1": "active", "kept": "active"}, "leases after a refused reload")
+        r = fabric.pkeyctl("reload", "--release-stranded", "--json", **bus.environment()).expect(0).json()
+        check_equal([f["severity"] for f in r["findings"] if f["code"] == "lease.stranded"], ["warning"], r)
+        wait_for(lambda: list_ids(fabric, bus) == {"kept": "active"}, "the stranded lease to end")
+        check_equal((holders(fabric, 0x1000), list(holders(fabric, 0x1001))), ({}, ["node0003"]), "ports with the P_Keys")
+        check("--release-stranded is for reload only" in fabric.pkeyctl("apply", "--release-stranded").expect(1).err)
+        stop(daemon)
+
+
+def test_other_changes():
+    """A reload that leaves the leases alone, SIGHUP, and a table that another program changed."""
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric)
+        r = create(fabric, bus, more=["--json"]).expect(0).json()
+        policy = Policy().add("storage", 0x0011, {"ALL_CAS": "limited", "node0008": "full"}).add("late", 0x0012, {"ALL_CAS": "full"})
+        fabric.write("partitions.yaml", policy.yaml() + POOLS)
+        fabric.pkeyctl("reload", **bus.environment()).expect(0)
+        check_members(fabric, r, ["node0001", "node0002"])
+        port = next(p for p in fabric.tables().values() if p.name == "node0001")
+        fabric.set_p_key(port, **{"i%d" % holders(fabric, 0x1000)["node0001"][0]: 0})
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: sorted(holders(fabric, 0x1000)) == ["node0001", "node0002"], "pkeyd to repair the table")
+        check_members(fabric, r, ["node0001", "node0002"])
+        stop(daemon)
+
+
+def test_many_callers():
+    """Callers that wait at the same time: each gets its own P_Key, or is refused."""
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric, POOLS.replace("0x1000-0x1003", "0x1000-0x10ff"))
+        children = [start_create(fabric, bus, "--pool", "jobs", "--id", "job%02d" % i, "--members", "node%04d" % (1 + i % 6), "--json",
+                                 log="create-%d.log" % i) for i in range(12)]
+        statuses = [child.wait(timeout=90) for child in children]
+        results = [json.loads(open(fabric.path("create-%d.log" % i)).read()) for i in range(12)]
+        check_equal(statuses, [0] * 12, "exit statuses")
+        check_equal(len({r["lease"]["pkey"] for r in results}), 12, "different P_Keys")
+        for i, r in enumerate(results):
+            check_members(fabric, r, ["node%04d" % (1 + i % 6)])
+        stop(daemon)
+
+
+if __name__ == "__main__":
+    main()
