@@ -68,9 +68,12 @@ def test_introspection():
         members = {line.split()[0].lstrip("."): line.split()[1:3] for line in r.stdout.splitlines()}
         wanted = {name: ["property", signature] for name, signature in PROPERTIES.items()}
         wanted.update(Status=["method", "-"], Reload=["method", "-"], ReloadConfirm=["method", "t"],
-                      Confirm=["method", "-"], Undo=["method", "-"], Violations=["method", "ts"],
+                      ReloadWith=["method", "a{sv}"], Confirm=["method", "-"], Undo=["method", "-"], Violations=["method", "ts"],
                       Violation=["signal", "a{sv}"], ReloadEnded=["signal", "sts"])
         check_equal(members, wanted, "what busctl introspect shows: " + r.stderr)
+        r = bus.busctl("introspect", "--no-legend", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1.Leases", user="nobody")
+        check_equal(sorted(line.split()[0] for line in r.stdout.splitlines()), [".Create", ".List", ".Release", ".Renew", ".Show"],
+                    "the interface of leases: " + r.stderr)
         check("org.pkeyd1" in bus.busctl("tree", "org.pkeyd1").stdout.replace("/", "."), "the object is not in the tree")
         stop(daemon)
 

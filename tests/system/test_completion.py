@@ -212,6 +212,23 @@ def test_names():
         check_equal(p.answer("--policy", "~/partitions.yaml", "show", "port", "oss"), ["oss01", "oss02"], "a path as it is typed")
 
 
+def test_leases():
+    with Place() as p:
+        p.write("partitions.yaml", POLICY + "pools: {jobs: {pkeys: 0x1000, ports: ALL}, tenants: {pkeys: 0x1001, ports: ALL}}\n")
+        p.store(["node0042 mlx5_0"], in_use=True)
+        for id_ in ("slurm:a:12", "slurm:a:13", "$(touch hacked)", ""):
+            p.database.execute("INSERT INTO record VALUES(?, x'7b7d')", ("lease/" + id_,))
+        check_equal(p.answer("lease", ""), ["create", "list", "release", "renew", "show"], "variants")
+        for variant in ("renew", "release", "show"):
+            check_equal(p.names("lease", variant, ""), ["slurm:a:12", "slurm:a:13"], variant)
+        check_equal(p.names("lease", "list", ""), [":none"], "no argument")
+        check_equal(p.names("lease", "create", "--pool", ""), ["jobs", "tenants"], "pools")
+        check_equal(p.names("lease", "create", "--members", "oss01,node004"), ["oss01,node0042"], "a list of members")
+        check_equal(p.names("lease", "create", "--membership="), ["--membership=full", "--membership=limited"], "memberships")
+        check(set(p.answer("lease", "create", "--")) >= {"--pool", "--id", "--members", "--pkey", "--for", "--partial"}, "options")
+        check("--for" in p.answer("lease", "renew", "--") and "--pool" not in p.answer("lease", "renew", "--"), "options of renew")
+
+
 def test_store_in_use():
     """Records that are only in the -wal are found; nothing is written, and another process can write meanwhile."""
     with Place() as p:
