@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "records/record_json.h"
+#include "util/scan.h"
 
 #define REST_KEY  RECORDS_REST "0x%04x"
 #define MEMBER    "%" PRIx64 " %" PRIx64 " %x" /* node, port, number */
@@ -149,15 +150,17 @@ static bool read_wish(struct arena *a, const json_t *o, struct lease_wish *ret)
 
 static bool read_member(struct arena *a, const struct known *known, const char *text, struct lease_member *ret)
 {
+        struct scan s = { text, text + strlen(text) };
         const struct known_port *port;
-        unsigned number;
-        int end = 0;
+        uint64_t number;
 
-        if (!text || sscanf(text, "%" SCNx64 " %" SCNx64 " %x%n", &ret->node.v, &ret->port.v, &number, &end) < 3 ||
-            number > UINT8_MAX || ret->port.v == 0 || (text[end] && strcmp(text + end, LEFT_OUT) != 0))
+        if (!scan_number(&s, 16, UINT64_MAX, &ret->node.v) || !scan_blanks(&s) || !scan_number(&s, 16, UINT64_MAX, &ret->port.v) ||
+            !scan_blanks(&s) || !scan_number(&s, 16, UINT8_MAX, &number) || ret->port.v == 0)
                 return false;
         ret->number = (uint8_t) number;
-        ret->left_out = text[end];
+        ret->left_out = scan_word(&s, LEFT_OUT);
+        if (s.p < s.end)
+                return false;
         port = known_find(known, ret->port);
         ret->name = port ? known_port_label(a, port) : arena_printf(a, "0x%016" PRIx64, ret->port.v);
         return ret->name != NULL;
@@ -173,7 +176,7 @@ static bool read_members(const json_t *list, const struct known *known, struct l
         for (size_t i = 0; i < n; i++) {
                 struct lease_member *m = &lease->members[i];
 
-                if (!read_member(lease->arena, known, json_string_value(json_array_get(list, i)), m) ||
+                if (!read_member(lease->arena, known, json_string_value(json_array_get(list, i)) ?: "", m) ||
                     (i > 0 && m->port.v <= m[-1].port.v))
                         return false;
                 lease->n_members++;
