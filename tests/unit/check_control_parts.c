@@ -609,16 +609,16 @@ START_TEST(leases_and_other_sweeps)
         schedule_init(&s);
         schedule_begin(&s, T0, SWEEP_FULL, 60 * S);
         schedule_ended(&s, T0, SWEEP_FULL, SWEEP_PARTIAL, 60 * S);
-        ck_assert_uint_eq(schedule_due(&s), T0 + S);
+        ck_assert_uint_eq(schedule_due(&s), T0 + 5 * S);
         schedule_lease(&s);
         ck_assert_uint_eq(schedule_due(&s), 0);
         ck_assert_int_eq(schedule_kind(&s, T0, true), SWEEP_KNOWN);
         schedule_begin(&s, T0, SWEEP_LEASE, 60 * S);
         schedule_ended(&s, T0, SWEEP_LEASE, SWEEP_DONE, 60 * S);
-        ck_assert_uint_eq(schedule_due(&s), T0 + S);
+        ck_assert_uint_eq(schedule_due(&s), T0 + 5 * S);
         schedule_lease(&s);
-        ck_assert_int_eq(schedule_kind(&s, T0 + 10 * S, true), SWEEP_KNOWN);
-        ck_assert_int_eq(schedule_kind(&s, T0 + 11 * S, true), SWEEP_RETRY);
+        ck_assert_int_eq(schedule_kind(&s, T0 + 14 * S, true), SWEEP_KNOWN);
+        ck_assert_int_eq(schedule_kind(&s, T0 + 15 * S, true), SWEEP_RETRY);
         ck_assert_int_eq(schedule_kind(&s, T0 + 70 * S, true), SWEEP_FULL);
         schedule_begin(&s, T0 + 70 * S, SWEEP_FULL, 60 * S); /* it decides about leases, too */
         ck_assert_uint_gt(schedule_due(&s), 0);
