@@ -482,6 +482,12 @@ static bool stores_at_end(struct control *c, const struct control_event *event)
         return c->sweep.locked && sweep_store(c, CONTROL_STORING_END) > 0; /* out of memory: with the next sweep */
 }
 
+/* Does a sweep of this kind write the known fabric, without reading it first? */
+static bool is_at_once(enum sweep_kind kind)
+{
+        return kind == SWEEP_KNOWN || kind == SWEEP_LEASE;
+}
+
 /* When a reload interrupts a sweep that reads. A reload does not wait for ports that do not answer: pkeyd writes the known fabric,
  * and sweeps after that. The interrupted sweep has found out which ports are silent, so that the next one is short. If no full
  * sweep has ended for two intervals, because of many reloads, they wait for OVERDUE_READING. USEC_INFINITY: there is nothing to
@@ -491,8 +497,8 @@ static usec_t interruption_due(const struct control *c)
         bool reads = c->state == CONTROL_DISCOVERING || c->state == CONTROL_SURVEYING;
         usec_t overdue_at;
 
-        if (!reads || !(c->schedule.reload_due || c->schedule.lease_due) || c->sweep.abandoned || c->sweep.kind == SWEEP_KNOWN || c->sweep.kind == SWEEP_LEASE ||
-            (next_kind(c) != SWEEP_KNOWN && next_kind(c) != SWEEP_LEASE))
+        if (!reads || !(c->schedule.reload_due || c->schedule.lease_due) || c->sweep.abandoned ||
+            is_at_once(c->sweep.kind) || !is_at_once(next_kind(c)))
                 return USEC_INFINITY;
         overdue_at = c->swept + 2 * control_wanted(c)->settings->sweep_interval;
         return c->now < overdue_at ? c->now : MAX(c->now, c->sweep.began + OVERDUE_READING);

@@ -63,8 +63,8 @@ static bool is_plain(const struct control *c, uint32_t port)
         const struct observed_table *t = &c->snapshot->observed->tables[port];
         const struct knowledge_record *r = knowledge_get(c->knowledge, knowledge_find_port(c->knowledge, s, port));
 
-        return r && r->policy && !r->policy->most && !r->policy->most_is_held && t->source == TABLE_READ && !t->enforcement_doubted &&
-               !c->snapshot->failed[port] && !subnet_port_is_incomplete(s, &s->ports[port]) &&
+        return r && r->policy && !r->policy->most && !r->policy->most_is_held && t->source == TABLE_READ &&
+               !t->enforcement_doubted && !c->snapshot->failed[port] && !subnet_port_is_incomplete(s, &s->ports[port]) &&
                !subnet_port_is_behind_unknown(s, &s->ports[port]);
 }
 

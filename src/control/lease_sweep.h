@@ -10,9 +10,9 @@
  *                                  v
  *                             desired tables of these ports --> plan --> apply --> compare, as for a fabric that has no other ports
  *
- * The result equals that of a decision about the whole fabric (tests/unit/check_lease_sweep.c). Wherever that is not plain (a member
- * that is absent, frozen, was not read, is of this host; an error of the planner; OpenSM writes), the decision is made for the whole
- * fabric instead. So is what goes wrong: the sweep ends as any other, and what follows is not a sweep for leases.
+ * The result equals that of a decision about the whole fabric (tests/unit/check_lease_sweep.c). Wherever that is not plain (a
+ * member that is absent, frozen, was not read, is of this host; an error of the planner; OpenSM writes), the decision is made for
+ * the whole fabric instead. So is what goes wrong: the sweep ends as any other, and what follows is not a sweep for leases.
  */
 
 #include "control/control_internal.h"
@@ -22,7 +22,8 @@ void lease_sweep_keep(struct control *c);
 /* May the sweep that is due for leases be one for them only? */
 bool lease_sweep_is_possible(const struct control *c);
 
-/* Plans for the leases that changed. Returns 0; -EAGAIN: it takes a decision about the whole fabric, and nothing changed; -ENOMEM. */
+/* Plans for the leases that changed. Returns 0; -EAGAIN: it takes a decision about the whole fabric, and nothing changed;
+ * -ENOMEM. */
 int lease_sweep_decide(struct control *c);
 /* The plan was carried out as far as possible: compares, and ends the sweep. */
 void lease_sweep_verify(struct control *c);

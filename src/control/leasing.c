@@ -144,7 +144,8 @@ void leasing_swept(struct control *c)
                        result != SWEEP_WAITS;
 
         if (control_serves(c) && decided && control_writes(c, c->sweep.generation) &&
-            leases_see(c->leases, c->snapshot->observed, c->knowledge, c->sweep.kind == SWEEP_LEASE, c->now, c->wall / USEC_PER_SEC, c->log) < 0)
+            leases_see(c->leases, c->snapshot->observed, c->knowledge, c->sweep.kind == SWEEP_LEASE, c->now, c->wall / USEC_PER_SEC,
+                       c->log) < 0)
                 log_debug(c->log, "leases: out of memory; they are looked at after the next sweep");
 }
 

@@ -252,8 +252,8 @@ int knowledge_set_policy(struct knowledge *k, const struct desired *desired);
 void knowledge_drop_policy(struct knowledge *k);
 
 /* Copies what the policy gives each port into the arena, from which it is borrowed from now on, so that the policy stays set when
- * the memory of knowledge_set_policy() ends; every absent port may be back (knowledge_doubt_absence). Returns 0, or -ENOMEM, and then
- * the policy is dropped. */
+ * the memory of knowledge_set_policy() ends; every absent port may be back (knowledge_doubt_absence). Returns 0, or -ENOMEM, and
+ * then the policy is dropped. */
 int knowledge_keep_policy(struct knowledge *k, struct arena *a);
 /* True as long as a policy is set, and every change since was counted. */
 bool knowledge_is_counted(const struct knowledge *k);

@@ -106,11 +106,14 @@ int leases_list_changes(struct arena *a, const struct leases *l, struct lease_ch
         for (size_t i = 0; i < l->n; i++) {
                 const struct lease *lease = l->items[i];
 
-                for (uint32_t k = 0; is_changed(lease) && k < lease->n_members; k++)
+                for (uint32_t k = 0; is_changed(lease) && k < lease->n_members; k++) {
+                        const struct lease_member *m = &lease->members[k];
+                        bool gives = is_in_policy(lease) && !m->left_out;
+
                         (*ret)[(*ret_n)++] = (struct lease_change) {
-                                .port = lease->members[k].port, .base = lease->base,
-                                .membership = is_in_policy(lease) && !lease->members[k].left_out ? lease->membership : MEMBERSHIP_NONE,
+                                .port = m->port, .base = lease->base, .membership = gives ? lease->membership : MEMBERSHIP_NONE,
                         };
+                }
         }
         return 0;
 }

@@ -200,8 +200,8 @@ struct lease_change {
 /* The difference between the policy of the last plan and that of the next. Returns 0 or -ENOMEM; *ret in the arena. */
 int leases_list_changes(struct arena *a, const struct leases *l, struct lease_change **ret, size_t *ret_n);
 
-/* Marks the leases for which a candidate, the policy of the view, has no place: its pool, P_Key or a port of it is not there any more. With `release` that
- * is a warning, else an error for each. Returns 0, -EBADMSG, -ENOMEM. */
+/* Marks the leases for which a candidate, the policy of the view, has no place: its pool, P_Key or a port of it is not there any
+ * more. With `release` that is a warning, else an error for each. Returns 0, -EBADMSG, -ENOMEM. */
 int leases_check(struct leases *l, const struct lease_view *view, bool release, struct findings *findings);
 /* The candidate is in force: releases stranded leases. */
 void leases_release_stranded(struct leases *l, usec_t now, struct log *log);
@@ -213,8 +213,8 @@ void leases_keep_stranded(struct leases *l);
 /* Members that a plan cannot give the entry, because their table is frozen (frozen: of each port of the subnet): they are left out,
  * or the lease is released. Returns whether any was. */
 bool leases_give_up_frozen(struct leases *l, const struct subnet *s, const enum freeze *frozen, usec_t now, struct log *log);
-/* A sweep has ended. observed: tables as they were read or confirmed. only_changed: leases that are active are as they were. Returns
- * 0 or -ENOMEM. */
+/* A sweep has ended. observed: tables as they were read or confirmed. only_changed: leases that are active are as they were.
+ * Returns 0 or -ENOMEM. */
 int leases_see(struct leases *l, const struct observed *observed, const struct knowledge *k, bool only_changed, usec_t now,
                uint64_t wall, struct log *log);
 

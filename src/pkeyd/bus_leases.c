@@ -175,7 +175,7 @@ static void refuse(struct caller *c, int r, const char *error, const char *text)
         if (r == -ENOMEM)
                 (void) sd_bus_reply_method_errno(c->call, r, NULL);
         else
-                (void) sd_bus_reply_method_errorf(c->call, error, "%s", text);
+                (void) sd_bus_reply_method_errorf(c->call, error, "%s", text ?: "");
         caller_remove(c);
 }
 

@@ -237,8 +237,9 @@ static void take_results(struct context *ctx)
         ctx->observed = results->observed;
         ctx->known = control_get_status(ctx->control)->known;
         ctx->pins = control_get_status(ctx->control)->pins;
-        if (ctx->policy && leases_extend(ctx->arena, control_get_status(ctx->control)->leases, ctx->files->policy, &ctx->policy) < 0)
-                ctx->policy = ctx->files->policy; /* leases are missing, where memory is out */
+        if (ctx->policy &&
+            leases_extend(ctx->arena, control_get_status(ctx->control)->leases, ctx->files->policy, &ctx->policy) < 0)
+                ctx->findings.out_of_memory = true;
         if (!results->decision)
                 return;
         ctx->memberships = results->decision->memberships;

@@ -243,9 +243,9 @@ struct subnet_name {
  * everything else from `s`, and the names. Returns 0 or -ENOMEM; *ret in the arena. */
 int subnet_with_names(struct arena *a, const struct subnet *s, const struct subnet_name *names, struct subnet **ret);
 
-/* A subnet of some ports of another, ascending, and their nodes, for work that must not cost as much as the whole fabric. A port has
- * a peer if that is among them, too. Nodes are not found by name. The result borrows texts and links of nodes. Returns 0 or -ENOMEM;
- * *ret in the arena. */
+/* A subnet of some ports of another, ascending, and their nodes, for work that must not cost as much as the whole fabric. A port
+ * has a peer if that is among them, too. Nodes are not found by name. The result borrows texts and links of nodes. Returns 0 or
+ * -ENOMEM; *ret in the arena. */
 int subnet_part(struct arena *a, const struct subnet *s, const uint32_t *ports, uint32_t n, struct subnet **ret);
 
 /* Splits a raw NodeDescription. Hosts have "HOST DEVICE" (rdma-ndd's "%h %d"); managed switches of NVIDIA have "MF0;NAME:MODEL/U1";
