@@ -19,4 +19,4 @@ endif
 .PHONY: bench-programs
 
 CLEANFILES += tests/bench/lastset.so tests/bench/bareloop$(EXEEXT)
-EXTRA_DIST += tests/bench/bench tests/bench/bench.py tests/bench/hostlists.py tests/bench/lastset.c
+EXTRA_DIST += tests/bench/bench tests/bench/bench.py tests/bench/hostlists.py tests/bench/leases.py tests/bench/lastset.c

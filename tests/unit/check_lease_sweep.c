@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A sweep for leases must decide what a decision about the whole fabric would. Leases come, are renewed, released and end at random,
- * among reloads, foreign entries, lost answers and sweeps of the fabric; before the first MAD of each plan for leases the plan for
- * the whole fabric is computed, too, and compared: same phases, ports, blocks and entries.
+ * A sweep for leases must decide what a decision about the whole fabric would. Leases come, are renewed, released and end at
+ * random, among reloads, foreign entries, lost answers and sweeps of the fabric; before the first MAD of each plan for leases the
+ * plan for the whole fabric is computed, too, and compared: same phases, ports, blocks and entries.
  *
  * STEPS=N: so many random steps, SEED=N.
  */
@@ -120,7 +120,7 @@ static void check_standing(void)
 
                 if (!r || !r->policy || r->policy->most)
                         continue;
-                ck_assert_uint_eq(r->policy->n_wanted, whole.given ? whole.given->ports[i].n_wanted : whole.desired->ports[i].n_wanted);
+                ck_assert_uint_eq(r->policy->n_wanted, (whole.given ?: whole.desired)->ports[i].n_wanted);
         }
 }
 

@@ -530,7 +530,8 @@ int main(void)
         const TTest *const tests[] = {
                 is_granted, is_answered_when_stored, is_made_once, limited_and_wanted_key, is_refused, a_group_may,
                 audit_has_no_leases, no_free_key, a_key_that_is_held, is_released, ends_in_time, is_renewed, is_taken_back,
-                is_granted_partly, is_releasing, is_closed_at_the_switch, survives_a_restart, a_restart_while_it_is_granted, a_reload_would_strand_it,
+                is_granted_partly, is_releasing, is_closed_at_the_switch, survives_a_restart,
+                a_restart_while_it_is_granted, a_reload_would_strand_it,
         };
 
         return run_suite("leasing", tests, ELEMENTS(tests));

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The wrongs of pools and leases."""
+
+from wrongs import Wrong
+
+POOLS = "src/policy/policy_pools.c"
+POLICY = "src/policy/policy.c"
+SELECT = "src/policy/policy_select.c"
+LEASES = "src/leases/leases.c"
+LIFE = "src/leases/lease_life.c"
+REQUEST = "src/leases/lease_request.c"
+EXTEND = "src/leases/lease_policy.c"
+RECORDS = "src/records/lease_records.c"
+LEASING = "src/control/leasing.c"
+SWEEP = "src/control/lease_sweep.c"
+SCHEDULE = "src/control/schedule.c"
+DECIDE = "src/control/sweep_decide.c"
+COUNTS = "src/knowledge/counts.c"
+KNOWLEDGE = "src/knowledge/knowledge.c"
+BUILDER = "src/subnet/builder.c"
+
+WRONGS = [
+    # pools
+    Wrong("pool-beside-a-partition", POOLS, "if (other->base >= range->first && other->base <= range->last)", "if (other->base == range->first)"),
+    Wrong("pool-beside-a-pool", POOLS, "return a->first <= b->last && b->first <= a->last;", "return a->first == b->first;"),
+    Wrong("pool-is-not-owned", POOLS, "        if (!is_owned(p->r->policy, range))", "        if (0)"),
+    Wrong("pool-for-everybody", POOLS, 'names[p->pool->n_allow++] = "root";', 'names[p->pool->n_allow++] = "users";'),
+    Wrong("pool-is-not-managed", POLICY, " || policy_pool_of_base(p, base))", ")"),
+    # who may, and what
+    Wrong("lease-for-anybody", REQUEST, "if (text_is_one_of(by->names[i], pool->allow, pool->n_allow))", "if (true)"),
+    Wrong("lease-of-ports-outside", REQUEST, "if (!contains(&all, members->ports[i]) && n++ == 0)", "if (0)"),
+    Wrong("lease-of-a-contested-name", SELECT, "return found.n > 0 ? -EBADMSG : refuse_contested(s->matcher.subnet, ret, findings);", "return found.n > 0 ? -EBADMSG : 0;"),
+    Wrong("lease-without-a-host", SELECT, "return found.n > 0 ? -EBADMSG :", "return e < 0 ? e :"),
+    Wrong("lease-as-long-as-wanted", REQUEST, "        if (seconds <= pool->longest)\n                return 0;\n", "        return 0;\n"),
+    Wrong("lease-with-other-arguments", REQUEST, "        if (!same_wish(&lease->wish, wish))", "        if (0)"),
+    Wrong("lease-while-it-is-releasing", REQUEST, "        if (lease->state == LEASE_RELEASING)\n                return findings_error(findings, FINDING_LEASE_EXISTS", "        if (0)\n                return findings_error(findings, FINDING_LEASE_EXISTS"),
+    Wrong("lease-in-audit", LEASING, "        if (g->audits)\n                return", "        if (0)\n                return"),
+    # the P_Key
+    Wrong("key-of-another-lease", REQUEST, "return !t->leased[base] && !t->rests[base]", "return !t->rests[base]"),
+    Wrong("key-that-rests", REQUEST, "return !t->leased[base] && !t->rests[base] &&", "return !t->leased[base] &&"),
+    Wrong("key-that-is-held", REQUEST, " && !is_held(t, base);", ";"),
+    Wrong("key-that-is-wanted-and-held", REQUEST, 'return is_held(t, base) ? "a port', 'return 0 ? "a port'),
+    Wrong("held-by-nobody", COUNTS, "if (memcmp(&all, &none, sizeof(all)) != 0)", "if (0)"),
+    Wrong("held-but-not-by-writes", COUNTS, "                for (size_t w = 0; w < r->n_writes; w++)\n                        if (r->writes[w].is_sent)\n                                list_keys", "                for (size_t w = 0; w < 0; w++)\n                        if (r->writes[w].is_sent)\n                                list_keys"),
+    # its life
+    Wrong("granted-without-the-entry", LIFE, "                all &= confirmed;\n", ""),
+    Wrong("granted-without-the-switch", LIFE, "               find_entry(&o->tables[leaf], key_of(lease), &at);", "               true;"),
+    Wrong("granted-by-an-assumed-table", LIFE, "t->source == TABLE_READ && i < t->capacity", "i < t->capacity"),
+    Wrong("lease-never-ends", LIFE, "                } else if (lease->state == LEASE_ACTIVE) {\n", "                } else if (0) {\n"),
+    Wrong("lease-by-a-clock-set-back", LIFE, "lease_time_after(now, MIN(until > wall ? until - wall : 0, most));", "lease_time_after(now, until > wall ? until - wall : 0);"),
+    Wrong("lease-ended-while-held", LIFE, "        if (holder) {\n", "        if (0) {\n"),
+    Wrong("lease-without-a-rest", LIFE, "        r = rest(l, lease, now, wall);\n", "        r = 0;\n"),
+    Wrong("partial-although-not-wanted", LIFE, "if (!lease->wish.partial || !any)", "if (!any)"),
+    Wrong("left-out-and-still-a-member", EXTEND, "                if (lease->members[i].left_out)\n                        continue;\n", ""),
+    Wrong("answered-before-it-is-stored", LEASES, "                if (l->items[i]->is_stored)\n                        answer_waiters", "                answer_waiters"),
+    Wrong("stored-although-it-changed", LIFE, "        lease->is_stored = lease->is_storing = false;\n", "        lease->is_stored = false;\n"),
+    # reloads
+    Wrong("stranded-is-accepted", EXTEND, "return r < 0 ? r : n > 0 && !release ? -EBADMSG : 0;", "return r < 0 ? r : 0;"),
+    Wrong("stranded-by-its-key", EXTEND, "else if (policy_pool_of_base(view->policy, lease->base) != pool)", "else if (0)"),
+    Wrong("stranded-by-its-ports", EXTEND, "        if (outside)\n", "        if (0)\n"),
+    Wrong("stranded-and-kept", LEASING, "        leases_release_stranded(c->leases, c->now, c->log);\n", ""),
+    # records
+    Wrong("record-without-left-out", RECORDS, 'm->left_out ? LEFT_OUT : ""', '""'),
+    Wrong("rest-is-not-stored", RECORDS, "                if (rests[i].is_over)\n", "                if (true)\n"),
+    # sweeps for leases
+    Wrong("part-of-absent-ports", SWEEP, "        if (port == SUBNET_NONE || !is_plain(c, port) || is_of_this_host(c, change->port))", "        if (port == SUBNET_NONE || !is_plain(c, port))"),
+    Wrong("part-without-leaf-ports", SWEEP, "        ports[(*n)++] = leaf;\n", ""),
+    Wrong("part-keeps-the-entry", SWEEP, "                if (p_key_base(port->wanted[i]) != change->base)\n", ""),
+    Wrong("part-leaf-as-before", SWEEP, "                if (part->subnet->ports[i].role == PORT_SWITCH_EXTERNAL)\n", "                if (0)\n"),
+    Wrong("part-is-not-merged", SWEEP, "                c->snapshot->observed->tables[part->ports[i]] = part->observed->tables[i];\n", ""),
+    Wrong("part-does-not-change-the-policy", SWEEP, "        take_desired(c, desired);\n", ""),
+    Wrong("part-although-unread", SWEEP, " && t->source == TABLE_READ &&", " &&"),
+    Wrong("part-of-another-sma", BUILDER, "p[-1].destination + (p->destination != s->ports[ports[i - 1]].destination);", "p[-1].destination;"),
+    Wrong("standing-after-a-failure", SWEEP, "bool is_carried_out = s->result == SWEEP_DONE ||", "bool is_carried_out = true ||"),
+    Wrong("standing-without-doubt", KNOWLEDGE, "        knowledge_doubt_absence(k);\n        return knowledge_counts_rebuild(k);", "        return knowledge_counts_rebuild(k);"),
+    Wrong("retry-is-forgotten", SCHEDULE, "        if (kind == SWEEP_LEASE && result == SWEEP_DONE)\n                return;", "        if (0)\n                return;"),
+    Wrong("leases-always-first", SCHEDULE, " && now < MIN(s->sweep_at, s->retry_at) + LEASES_FIRST))", "))"),
+    Wrong("change-of-leases-is-drift", DECIDE, "        c->sweep.leases_changed = leases_need_plan(c->leases);\n", ""),
+]
