@@ -1,4 +1,8 @@
 # unit tests of src/util
+check_PROGRAMS += check_duration
+TESTS += check_duration
+check_duration_SOURCES = tests/unit/check_duration.c
+check_duration_LDADD = $(TEST_LIBS)
 check_PROGRAMS += check_hash_index
 TESTS += check_hash_index
 check_hash_index_SOURCES = tests/unit/check_hash_index.c
