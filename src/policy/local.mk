@@ -15,8 +15,8 @@ libpkeyd_core_la_SOURCES += \
 	src/policy/policy_keys.h \
 	src/policy/policy_parse.c \
 	src/policy/policy_partitions.c \
-	src/policy/policy_reader.h \
 	src/policy/policy_pools.c \
+	src/policy/policy_reader.h \
 	src/policy/policy_resolve.c \
 	src/policy/policy_select.c \
 	src/policy/policy_select.h \

@@ -23,14 +23,8 @@ static void read_version(struct policy_reader *r, const struct yaml_tree_node *n
 
 /* ---- owns ----------------------------------------------------------------------------------------------------- */
 
-/* A list of P_Keys and ranges, and how to report errors in it. */
-struct range_list {
-        const char *path;
-        enum finding_code code;
-};
-
 /* The base at this offset of the node's text. */
-static int read_listed_base(struct policy_reader *r, const struct range_list *list, const struct yaml_tree_node *node,
+static int read_listed_base(struct policy_reader *r, const struct policy_range_list *list, const struct yaml_tree_node *node,
                             size_t offset, const char *text, uint16_t *ret)
 {
         uint16_t meant;
@@ -45,7 +39,7 @@ static int read_listed_base(struct policy_reader *r, const struct range_list *li
         return -EBADMSG;
 }
 
-static int read_range(struct policy_reader *r, const struct range_list *list, const struct yaml_tree_node *node,
+static int read_range(struct policy_reader *r, const struct policy_range_list *list, const struct yaml_tree_node *node,
                       struct base_range *ret)
 {
         struct base_range range = {};
@@ -92,27 +86,26 @@ static uint32_t sort_ranges(struct base_range *ranges, uint32_t n)
         return used + 1;
 }
 
-int policy_read_ranges(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, enum finding_code code,
+int policy_read_ranges(struct policy_reader *r, const struct yaml_tree_node *node, const struct policy_range_list *list,
                        struct base_range **ret, uint32_t *ret_n)
 {
-        const struct range_list of = { path, code };
-        bool list = node->kind == YAML_TREE_LIST;
-        const struct yaml_tree_node *items = list ? node->children : node;
+        bool is_list = node->kind == YAML_TREE_LIST;
+        const struct yaml_tree_node *items = is_list ? node->children : node;
         uint32_t n = 0;
 
         *ret_n = 0;
         if (node->broken)
                 return 0;
         if (!items || node->kind == YAML_TREE_MAP || yaml_tree_is_null(node)) {
-                yaml_tree_error(&r->tree, node, code, "%s: is %s (accepted: a list of P_Keys and ranges, as in [0x7fff, 0x0001-0x0fff])",
-                                path, node->kind == YAML_TREE_MAP ? "a map" : "empty");
+                yaml_tree_error(&r->tree, node, list->code, "%s: is %s (accepted: a list of P_Keys and ranges, as in %s)", list->path,
+                                node->kind == YAML_TREE_MAP ? "a map" : "empty", list->example);
                 return 0;
         }
-        *ret = arena_new_array(r->arena, struct base_range, list ? node->n_children : 1);
+        *ret = arena_new_array(r->arena, struct base_range, is_list ? node->n_children : 1);
         if (!*ret)
                 return -ENOMEM;
-        for (const struct yaml_tree_node *c = items; c; c = list ? c->next : NULL) {
-                int e = read_range(r, &of, c, &(*ret)[n]);
+        for (const struct yaml_tree_node *c = items; c; c = is_list ? c->next : NULL) {
+                int e = read_range(r, list, c, &(*ret)[n]);
 
                 if (e == -ENOMEM)
                         return e;
@@ -124,10 +117,11 @@ int policy_read_ranges(struct policy_reader *r, const struct yaml_tree_node *nod
 
 static int read_owns(struct policy_reader *r, const struct yaml_tree_node *node)
 {
+        static const struct policy_range_list list = { "owns", "[0x7fff, 0x0001-0x0fff]", FINDING_POLICY_OWNS };
         struct policy *p = r->policy;
 
         if (node)
-                return policy_read_ranges(r, node, "owns", FINDING_POLICY_OWNS, &p->owns, &p->n_owns);
+                return policy_read_ranges(r, node, &list, &p->owns, &p->n_owns);
         p->owns = arena_new_object(r->arena, struct base_range);
         if (!p->owns)
                 return -ENOMEM;

@@ -39,12 +39,17 @@ int policy_read_groups(struct policy_reader *r, const struct yaml_tree_node *map
 /* Reads the partitions map into r->policy->partitions, in the order of the file. */
 int policy_read_partitions(struct policy_reader *r, const struct yaml_tree_node *map);
 
-/* Reads one P_Key, a range, or a list of both, with errors of this code. *ret is ascending, without overlaps; after an error some
- * may be missing. */
-int policy_read_ranges(struct policy_reader *r, const struct yaml_tree_node *node, const char *path, enum finding_code code,
+/* A list of P_Keys and ranges, for its findings. */
+struct policy_range_list {
+        const char *path, *example;
+        enum finding_code code;
+};
+
+/* Reads one P_Key, a range, or a list of both. *ret is ascending, without overlaps; after an error some may be missing. */
+int policy_read_ranges(struct policy_reader *r, const struct yaml_tree_node *node, const struct policy_range_list *list,
                        struct base_range **ret, uint32_t *ret_n);
 
-/* Reads the pools map, after all partitions; node may be NULL. */
+/* Reads the pools map, after policy_check_partitions(); map may be NULL. */
 int policy_read_pools(struct policy_reader *r, const struct yaml_tree_node *map);
 
 /* Reads the `ipoib` of a partition whose base was read, or is 0 if it was refused. node may be NULL. */

@@ -78,6 +78,95 @@ START_TEST(asking)
 }
 END_TEST
 
+START_TEST(asking_for_pools)
+{
+        const struct policy *p = parse("version: 1\nowns: 0x0001-0x0fff\npools:\n  a: {pkeys: [0x0040, 0x0020-0x002f], ports: n1}\n"
+                                       "  b:\n    pkeys: 0x0050\n    ports: \"n2,n3\"\n    lease: 90s\npartitions: {p: {pkey: 0x0010, members: {}}}\n");
+        const struct policy_pool *a = policy_find_pool(p, "a"), *b = policy_find_pool(p, "b");
+
+        ck_assert_ptr_eq(a, &p->pools[0]);
+        ck_assert_ptr_eq(b, &p->pools[1]);
+        ck_assert_ptr_null(policy_find_pool(p, "p"));
+        ck_assert_uint_eq(b->where.line, 5);
+        ck_assert_uint_eq(b->where.column, 3);
+        ck_assert_str_eq(b->ports_text, "n2,n3");
+        ck_assert_uint_eq(b->longest, 90);
+        ck_assert_uint_eq(a->ranges[0].first, 0x20);
+        ck_assert_ptr_eq(policy_pool_of_base(p, 0x0020), a);
+        ck_assert_ptr_eq(policy_pool_of_base(p, 0x002f), a);
+        ck_assert_ptr_eq(policy_pool_of_base(p, 0x0040), a);
+        ck_assert_ptr_eq(policy_pool_of_base(p, 0x0050), b);
+        ck_assert_ptr_null(policy_pool_of_base(p, 0x001f));
+        ck_assert_ptr_null(policy_pool_of_base(p, 0x0030));
+        ck_assert_ptr_null(policy_pool_of_base(p, 0x0010));
+}
+END_TEST
+
+/* Entries of leases that ended must go, also with `unmanaged: keep`. */
+START_TEST(managing)
+{
+        const struct policy *p = parse("version: 1\nowns: 0x0001-0x0fff\npools: {a: {pkeys: 0x0020-0x002f, ports: n1}}\n"
+                                       "partitions: {p: {pkey: 0x0010, members: {}}}\n");
+
+        for (int keeps = 0; keeps < 2; keeps++) {
+                ck_assert(policy_manages(p, keeps, 0x0010));
+                ck_assert(policy_manages(p, keeps, 0x0020));
+                ck_assert(policy_manages(p, keeps, 0x002f));
+                ck_assert(policy_manages(p, keeps, 0x0030) == !keeps);
+                ck_assert(!policy_manages(p, keeps, 0x1000));
+                ck_assert(!policy_manages(p, keeps, P_KEY_DEFAULT_BASE));
+        }
+}
+END_TEST
+
+static const char *many_pools(unsigned n)
+{
+        const char *all = "";
+
+        for (unsigned i = 1; i <= n; i++)
+                all = arena_printf(arena, "%s  p%u: {pkeys: 0x%04x, ports: n1}\n", all, i, i);
+        return arena_printf(arena, "version: 1\npartitions: {}\npools:\n%s", all);
+}
+
+static const char *many_names(unsigned n)
+{
+        const char *all = "";
+
+        for (unsigned i = 0; i < n; i++)
+                all = arena_printf(arena, "%s%sn%u", all, i > 0 ? ", " : "", i);
+        return arena_printf(arena, "version: 1\npartitions: {}\npools: {a: {pkeys: 0x0010, ports: n1, allow: [%s]}}\n", all);
+}
+
+START_TEST(limits_of_pools)
+{
+        ck_assert_uint_eq(parse(many_pools(1024))->n_pools, 1024);
+        ck_assert_uint_eq(parse(many_names(64))->pools[0].n_allow, 64);
+        refuse(many_pools(1025));
+        expect_text(only(FINDING_POLICY_POOL)->text, "pools: 1025 pools are too many (accepted: 1024)");
+}
+END_TEST
+
+START_TEST(names_of_a_pool_are_limited)
+{
+        refuse(many_names(65));
+        expect_text(only(FINDING_POLICY_POOL)->text, "pools.a.allow: 65 names are too many (accepted: 64)");
+}
+END_TEST
+
+/* A pool that contains many partitions names only some of them. */
+START_TEST(many_are_taken)
+{
+        const char *all = "";
+
+        for (unsigned i = 1; i < 100; i++)
+                all = arena_printf(arena, "%s  p%u: {pkey: 0x%04x, members: {}}\n", all, i, i);
+        refuse(arena_printf(arena, "version: 1\npools: {a: {pkeys: 0x0001-0x1000, ports: n1}}\npartitions:\n%s", all));
+        ck_assert_uint_eq(findings.n, 16);
+        expect_text(findings.items[0].text, "pools.a.pkeys: 0x0001 is the P_Key of partition 'p1' already");
+        expect_text(findings.items[0].hint, "'p1' has it in line 4");
+}
+END_TEST
+
 /* The most specific candidate first; of equally specific ones that of the first line. */
 START_TEST(candidates)
 {
@@ -374,6 +463,8 @@ static void compare_policies(const struct policy *a, const struct policy *b)
                 ck_assert_str_eq(a->pools[i].name, b->pools[i].name);
                 ck_assert_uint_eq(a->pools[i].longest, b->pools[i].longest);
                 ck_assert_uint_eq(a->pools[i].rest, b->pools[i].rest);
+                ck_assert_int_eq(a->pools[i].membership, b->pools[i].membership);
+                ck_assert_int_eq(a->pools[i].index0, b->pools[i].index0);
                 ck_assert_uint_eq(a->pools[i].n_ranges, b->pools[i].n_ranges);
                 ck_assert_uint_eq(a->pools[i].n_ports, b->pools[i].n_ports);
                 ck_assert_uint_eq(a->pools[i].n_allow, b->pools[i].n_allow);
@@ -471,6 +562,11 @@ int main(void)
         tcase_set_timeout(c, 120);
         tcase_add_test(c, reading);
         tcase_add_test(c, asking);
+        tcase_add_test(c, asking_for_pools);
+        tcase_add_test(c, managing);
+        tcase_add_test(c, limits_of_pools);
+        tcase_add_test(c, names_of_a_pool_are_limited);
+        tcase_add_test(c, many_are_taken);
         tcase_add_test(c, candidates);
         tcase_add_test(c, default_partition_is_made_up);
         tcase_add_loop_test(c, selector_forms, 0, ELEMENTS(forms));
