@@ -6,9 +6,9 @@
  *
  *     bytes --yaml_tree--> tree with places --policy_parse--> struct policy --policy_resolve(subnet)--> struct memberships
  *
- * A policy is what an admin wrote in partitions.yaml: partitions with their members, named by selectors; groups; and the bases that
- * pkeyd may write. It is immutable and lives in one arena, that of its generation. Resolving it for a snapshot of the fabric gives
- * the partitions of each endport, with the lines that decided.
+ * A policy is what an admin wrote in partitions.yaml: partitions with their members, named by selectors; groups; pools; and the
+ * bases that pkeyd may write. It is immutable and lives in one arena, that of its generation. Resolving it for a snapshot of the
+ * fabric gives the partitions of each endport, with the lines that decided.
  *
  * Invariants: a struct policy exists only if its file has no error. The order of lines does not matter. The default partition is
  * always partitions[0]. Anything that is not understood is refused: no default opens anything.
@@ -125,7 +125,8 @@ int policy_find_base(const struct policy *p, uint16_t base);
 /* NULL: there is none of this name; the base is in none. */
 const struct policy_pool *policy_find_pool(const struct policy *p, const char *name);
 const struct policy_pool *policy_pool_of_base(const struct policy *p, uint16_t base);
-/* The GUIDs of ports and nodes that lines and groups name, ascending, each once. Returns 0 or -ENOMEM; *ret lives in the arena. */
+/* The GUIDs of ports and nodes that lines, groups and pools name, ascending, each once. Returns 0 or -ENOMEM; *ret lives in the
+ * arena. */
 int policy_named_guids(struct arena *a, const struct policy *p, const struct guid **ret, uint32_t *ret_n);
 /* The index of the partition whose entry belongs at index 0 of each table: the one with `index0: true`, else the default
  * partition. */

@@ -629,6 +629,26 @@ START_TEST(no_match)
 }
 END_TEST
 
+/* The ports of a pool, which no line uses. */
+START_TEST(no_match_in_a_pool)
+{
+        const struct finding *f;
+
+        for (unsigned strict = 0; strict < 2; strict++) {
+                findings_done(&findings);
+                findings_init(&findings, arena);
+                ck_assert_int_eq(resolve(arena_printf(arena, "version: 1\nstrict: %s\npartitions: {}\npools:\n  jobs:\n    pkeys: 0x0020\n"
+                                                      "    ports: node0001,node0099\n", strict ? "true" : "false")),
+                                 strict ? -EBADMSG : 0);
+                f = only(FINDING_SELECTOR_NO_MATCH);
+                ck_assert_int_eq(f->severity, strict ? FINDING_ERROR : FINDING_WARNING);
+                ck_assert_uint_eq(f->where.line, 7);
+                ck_assert_uint_eq(f->where.column, 21);
+                expect_text(f->text, "'node0099' matches nothing in the fabric");
+        }
+}
+END_TEST
+
 START_TEST(no_match_is_an_error_when_strict)
 {
         ck_assert_int_eq(resolve("version: 1\nstrict: true\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n"
@@ -710,8 +730,9 @@ START_TEST(names_each_guid_once)
         ck_assert_uint_eq(n, 0);
         ck_assert_int_eq(policy_named_guids(arena, parse("version: 1\ngroups:\n  g: 0x9,0x3\n  h: [g, 0x5]\npartitions:\n  p:\n"
                                                          "    pkey: 0x10\n    members: {h: full, \"0x3,0x7\": limited, \"@0x77/1\": full}\n"
-                                                         "  q: {pkey: 0x11, members: {0x1: none}}\n"), &guids, &n), 0);
-        ck_assert_uint_eq(n, 5);
+                                                         "  q: {pkey: 0x11, members: {0x1: none}}\npools: {a: {pkeys: 0x20, ports: \"0xb,0x9\"}}\n"),
+                                            &guids, &n), 0);
+        ck_assert_uint_eq(n, 6);
         for (unsigned i = 0; i < n; i++)
                 ck_assert_uint_eq(guids[i].v, 2 * i + 1);
 }
@@ -1265,6 +1286,7 @@ static void add_oddities(TCase *c)
         tcase_add_test(c, seen_once_is_an_error_when_strict);
         tcase_add_test(c, names_each_guid_once);
         tcase_add_test(c, of_no_type_before_it_is_seen);
+        tcase_add_test(c, no_match_in_a_pool);
         tcase_add_test(c, no_match_is_an_error_when_strict);
         tcase_add_test(c, no_match_within_a_group_is_said_once);
         tcase_add_test(c, keywords_may_match_nothing);
