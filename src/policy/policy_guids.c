@@ -10,7 +10,7 @@
 
 #define HEX "0123456789abcdefABCDEF"
 
-/* All selectors of a policy, in the order of groups, partitions and lines. */
+/* All selectors of a policy, in the order of groups, pools, partitions and lines. */
 struct selectors {
         const struct selector **items;
         size_t n, allocated;
@@ -32,6 +32,8 @@ static int list_selectors(struct arena *a, const struct policy *p, struct select
 
         for (uint32_t i = 0; r == 0 && i < p->n_groups; i++)
                 r = add_all(a, p->groups[i].selectors, p->groups[i].n_selectors, ret);
+        for (uint32_t i = 0; r == 0 && i < p->n_pools; i++)
+                r = add_all(a, p->pools[i].ports, p->pools[i].n_ports, ret);
         for (uint32_t i = 0; r == 0 && i < p->n_partitions; i++)
                 for (uint32_t k = 0; r == 0 && k < p->partitions[i].n_rules; k++)
                         r = add_all(a, p->partitions[i].rules[k].selectors, p->partitions[i].rules[k].n_selectors, ret);

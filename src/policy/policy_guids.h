@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Replaces GUIDs in the lines and groups of a policy file, after an exchange of hardware. */
+/* Replaces GUIDs in the lines, groups and pools of a policy file, after an exchange of hardware. */
 
 #include "policy/policy.h"
 

@@ -26,6 +26,9 @@ static const struct {
           "version: 1\ngroups:\n  g: 0x00000000000000a0,0x12\npartitions: {}\n", 1 },
         { "version: 1\ngroups:\n  g:\n    - 0x10\n    - 0x11\npartitions: {}\n",
           "version: 1\ngroups:\n  g:\n    - 0x00000000000000a0\n    - 0x00000000000000a1\npartitions: {}\n", 2 },
+        /* pools */
+        { "version: 1\npools: {a: {pkeys: 0x10, ports: \"0x10,0x12\"}}\npartitions: {}\n",
+          "version: 1\npools: {a: {pkeys: 0x10, ports: \"0x00000000000000a0,0x12\"}}\npartitions: {}\n", 1 },
         /* no certain place */
         { "version: 1\ngroups:\n  g: \"0x12,\\\n    0x10\"\npartitions: {}\n", NULL, -EINVAL },
         { "version: 1\ngroups:\n  g: \"\\x30x10\"\npartitions: {}\n", NULL, -EINVAL },
