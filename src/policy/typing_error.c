@@ -7,6 +7,7 @@
 
 #include "policy/policy.h"
 #include "policy/policy_keys.h"
+#include "util/duration.h"
 #include "util/text.h"
 #include "util/yaml_tree.h"
 
@@ -15,10 +16,10 @@
 
 /* Characters that are tried at each place: those with a meaning in the file, two digits, so that none is certain, and a letter; and
  * at a word all digits, and letters of the three kinds that make a difference: hexadecimal, not hexadecimal, and the x of 0x. Other
- * letters are tried where they make a known word. */
+ * letters are tried where they make a known word or a duration. */
 static const char alphabet[] = " \n:-,[]{}\"'#/@*.12k", alphabet_at_word[] = "0123456789afkx";
 
-static const char *const values[] = { "full", "limited", "both", "none", "true", "false", "all" };
+static const char *const values[] = { "full", "limited", "both", "none", "true", "false", "all", "unlimited" };
 
 /* `removed` bytes at `at` become n_added ones. */
 struct edit {
@@ -132,8 +133,11 @@ static bool is_word(char c)
 
 static bool is_known(const char *word)
 {
-        return IS_ONE_OF(word, values) || IS_ONE_OF(word, policy_keys) || IS_ONE_OF(word, policy_partition_keys) ||
-               IS_ONE_OF(word, policy_ipoib_keys) || IS_ONE_OF(word, policy_group_keys);
+        uint64_t unused;
+
+        return IS_ONE_OF(word, values) || IS_ONE_OF(word, policy_keys) || IS_ONE_OF(word, policy_pool_keys) ||
+               IS_ONE_OF(word, policy_partition_keys) || IS_ONE_OF(word, policy_ipoib_keys) || IS_ONE_OF(word, policy_group_keys) ||
+               !duration_problem(word, &unused);
 }
 
 /* Is the character within a known word after the edit? */
@@ -273,6 +277,7 @@ static bool is_searched(enum finding_code code)
         case FINDING_POLICY_NAME:
         case FINDING_POLICY_P_KEY:
         case FINDING_POLICY_OWNS:
+        case FINDING_POLICY_POOL:
         case FINDING_POLICY_SELECTOR:
         case FINDING_POLICY_HOSTLIST:
         case FINDING_POLICY_GUID:

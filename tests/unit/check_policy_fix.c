@@ -34,6 +34,7 @@ static const char *fixed(const char *yaml, unsigned *ret_n)
 
 #define HEAD "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n"
 #define MEMBER HEAD "    members:\n      n1: "
+#define POOL "version: 1\npartitions: {}\npools:\n  a:\n    pkeys: 0x0010\n"
 
 struct example {
         const char *before, *after; /* NULL: there is no certain correction */
@@ -66,6 +67,17 @@ static const struct example examples[] = {
         { MEMBER "yes\n", NULL },  { MEMBER "true\n", NULL }, { MEMBER "no\n", NULL },    { MEMBER "off\n", NULL },
         { MEMBER "rw\n", NULL },   { MEMBER "\"null\"\n", NULL }, { MEMBER "member\n", NULL }, { MEMBER "reader\n", NULL },
         { "version: 1\ngroups: {fully: n1}\npartitions: {p: {pkey: 0x0010, members: {n1: fully}}}\n", NULL },
+        /* pools */
+        { POOL "    port: n1\n", POOL "    ports: n1\n" },
+        { POOL "    ports: n1\n    membership: ful\n", POOL "    ports: n1\n    membership: full\n" },
+        { POOL "    ports: n1\n    membership: both\n", NULL },
+        { POOL "    ports: n1\n    lease: unlimted\n", POOL "    ports: n1\n    lease: unlimited\n" },
+        { POOL "    ports: n1\n    lease: 10h.\n", POOL "    ports: n1\n    lease: 10h\n" },
+        { POOL "    ports: n1\n    lease: 10hh\n", NULL },                      /* or 101h */
+        { POOL "    ports: n1\n    lease: 1000m.\n", NULL },                    /* or 1000ms */
+        { POOL "    ports: n1\n    rest 10m\n", POOL "    ports: n1\n    rest: 10m\n" },
+        { "version: 1\npools: {a: {pkeys: 1f40-20000, ports: n1}}\npartitions: {}\n",
+          "version: 1\npools: {a: {pkeys: 0x1f40-0x4e20, ports: n1}}\npartitions: {}\n" },
         /* booleans */
         { HEAD "    index0: yes\n    members: {}\n", HEAD "    index0: true\n    members: {}\n" },
         { HEAD "    index0: FALSE\n    members: {}\n", HEAD "    index0: false\n    members: {}\n" },
@@ -323,6 +335,18 @@ static void add_ipoib(struct text *t, struct prng *p)
                          rates[prng_below(p, ELEMENTS(rates))], prng_below(p, 16), prng_between(p, 3, 14));
 }
 
+static void add_pool(struct text *t, struct prng *p)
+{
+        static const char *const units[] = { "s", "m", "h" };
+
+        text_add(t, "pools:\n  jobs:\n    pkeys: 0x0%x00-0x0fff\n    ports: g1,node[01-%u]\n    membership: %s\n", prng_between(p, 1, 14),
+                 prng_between(p, 2, 99), prng_permille(p, 500) ? "full" : "limited");
+        if (prng_permille(p, 500))
+                text_add(t, "    lease: unlimited\n    rest: %u000ms\n", prng_between(p, 1, 99));
+        else
+                text_add(t, "    lease: %u%s\n    allow: [slurm, root]\n", prng_between(p, 1, 99), units[prng_below(p, 3)]);
+}
+
 /* The files of tests/golden/accepted have the rare forms; these have the usual ones, in many combinations. */
 static char *generate(uint64_t seed)
 {
@@ -336,6 +360,8 @@ static char *generate(uint64_t seed)
         text_add(&t, "groups:\n");
         for (unsigned i = 0; i < 6; i++)
                 text_add(&t, i % 2 ? "  g%u: [oss%u, mds%u]\n" : "  g%u:\n    - oss%u\n    - mds[%u-12]\n", i, i, i);
+        if (prng_permille(&p, 300))
+                add_pool(&t, &p);
         text_add(&t, "partitions:\n");
         for (unsigned i = 0; i < n; i++) {
                 text_add(&t, "  part%u:\n    pkey: 0x%0*x\n", i, (int) prng_between(&p, 1, 4), 0x10 * i + prng_between(&p, 1, 15));
