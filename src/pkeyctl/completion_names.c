@@ -81,6 +81,8 @@ static void add_hosts(struct names *names, const struct policy *p)
                         add_name(names, p->groups[i].name, false, "group of the policy");
                 add_selectors(names, p->groups[i].selectors, p->groups[i].n_selectors);
         }
+        for (uint32_t i = 0; i < p->n_pools; i++)
+                add_selectors(names, p->pools[i].ports, p->pools[i].n_ports);
         for (uint32_t i = 0; i < p->n_partitions; i++)
                 for (uint32_t k = 0; k < p->partitions[i].n_rules; k++)
                         add_selectors(names, p->partitions[i].rules[k].selectors, p->partitions[i].rules[k].n_selectors);
