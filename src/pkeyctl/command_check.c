@@ -33,8 +33,8 @@ static void json_check(struct doc *d, const void *result)
                                     doc_base(p->base), "index0", p->index0, "lines", p->n_rules, "members",
                                     r->counts ? json_member_count(&r->counts[i]) : json_null()));
         }
-        doc_add(d, d->root, "{s:o, s:i, s:o}", "file", doc_text(d->ctx->policy->file), "groups", d->ctx->policy->n_groups,
-                "partitions", partitions);
+        doc_add(d, d->root, "{s:o, s:i, s:i, s:o}", "file", doc_text(d->ctx->policy->file), "groups", d->ctx->policy->n_groups,
+                "pools", d->ctx->policy->n_pools, "partitions", partitions);
         add_fixed(d, r);
 }
 
@@ -55,8 +55,11 @@ static void text_check(struct context *ctx, const void *result)
         }
         text_table_print(ctx, &t);
         findings_print_count(&ctx->findings, count, sizeof(count));
-        printf("%s: %u partition%s, %u group%s; %s\n", policy->file, policy->n_partitions,
-               text_plural(policy->n_partitions), policy->n_groups, text_plural(policy->n_groups), count);
+        printf("%s: %u partition%s, %u group%s", policy->file, policy->n_partitions, text_plural(policy->n_partitions),
+               policy->n_groups, text_plural(policy->n_groups));
+        if (policy->n_pools > 0)
+                printf(", %u pool%s", policy->n_pools, text_plural(policy->n_pools));
+        printf("; %s\n", count);
 }
 
 static int count_members(struct context *ctx, struct check_result *result)
