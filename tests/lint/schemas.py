@@ -53,7 +53,8 @@ def equal(where, what, schema, parser):
 
 def check_policy_keys(schema):
     text = read("src/policy/policy_keys.h")
-    for name, keys in (("policy_keys", schema["properties"]), ("policy_partition_keys", schema["definitions"]["partition"]["properties"]),
+    for name, keys in (("policy_keys", schema["properties"]), ("policy_pool_keys", schema["definitions"]["pool"]["properties"]),
+                       ("policy_partition_keys", schema["definitions"]["partition"]["properties"]),
                        ("policy_ipoib_keys", schema["definitions"]["ipoib"]["properties"]),
                        ("policy_group_keys", schema["definitions"]["multicast_group"]["properties"])):
         row = re.search(r"%s\[\] = \{(.*?)\}" % name, text, re.S)
