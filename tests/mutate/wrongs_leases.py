@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The wrongs of pools and leases."""
+"""The wrongs of leases."""
 
 from wrongs import Wrong
 
-POOLS = "src/policy/policy_pools.c"
-POLICY = "src/policy/policy.c"
 SELECT = "src/policy/policy_select.c"
 LEASES = "src/leases/leases.c"
 LIFE = "src/leases/lease_life.c"
@@ -20,12 +18,6 @@ KNOWLEDGE = "src/knowledge/knowledge.c"
 BUILDER = "src/subnet/builder.c"
 
 WRONGS = [
-    # pools
-    Wrong("pool-beside-a-partition", POOLS, "if (other->base >= range->first && other->base <= range->last)", "if (other->base == range->first)"),
-    Wrong("pool-beside-a-pool", POOLS, "return a->first <= b->last && b->first <= a->last;", "return a->first == b->first;"),
-    Wrong("pool-is-not-owned", POOLS, "        if (!is_owned(p->r->policy, range))", "        if (0)"),
-    Wrong("pool-for-everybody", POOLS, 'names[p->pool->n_allow++] = "root";', 'names[p->pool->n_allow++] = "users";'),
-    Wrong("pool-is-not-managed", POLICY, " || policy_pool_of_base(p, base))", ")"),
     # who may, and what
     Wrong("lease-for-anybody", REQUEST, "if (text_is_one_of(by->names[i], pool->allow, pool->n_allow))", "if (true)"),
     Wrong("lease-of-ports-outside", REQUEST, "if (!contains(&all, members->ports[i]) && n++ == 0)", "if (0)"),
