@@ -123,7 +123,7 @@ def count_instructions(fabric, bus, members):
                               "--policy", fabric.path("partitions.yaml"), "--state-dir", fabric.path("state")],
                              "callgrind%d.err" % n, **bus.environment())
         harness.wait_for(lambda: fabric.pkeyctl("status", "--json", **bus.environment()).status == 0, "pkeyd to start")
-        harness.wait_for(lambda: fabric.pkeyctl("status", "--json", **bus.environment()).json()["status"]["state"] == "right",
+        harness.wait_for(lambda: fabric.pkeyctl("status", "--json", **bus.environment()).json()["state"] == "right",
                          "pkeyd to be ready")
         for i in range(n):
             lease(fabric, bus, "create", "--pool", "jobs", "--id", "bench", "--members", members, "--timeout", "10m").expect(0)
@@ -140,7 +140,8 @@ def run(small, large, rounds, instructions):
     good = [
         report("a lease of %d hosts: large fabric / small fabric" % MEMBERS,
                statistics.median(b.create) / statistics.median(a.create), "", 3),
-        report("SMPs for a lease and its end: large fabric / small fabric", statistics.median(b.smps) / statistics.median(a.smps), "", 1),
+        # the fewest: an answer that is late, on a busy host, makes pkeyd ask the port again who it is
+        report("SMPs for a lease and its end: large fabric / small fabric", min(b.smps) / min(a.smps), "", 1),
     ]
     if instructions:
         good.append(report("instructions of pkeyd: large fabric / small fabric", b.instructions / a.instructions, "", 1.5))

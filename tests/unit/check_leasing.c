@@ -417,6 +417,38 @@ START_TEST(is_releasing)
 }
 END_TEST
 
+static bool lose_sets(const struct mad_request *request, struct fabsim_place at)
+{
+        return at.node == lost_node && request->method == MAD_SET;
+}
+
+/* Another program gave a port the P_Key, and pkeyd cannot take it away. */
+START_TEST(not_the_key_of_a_stranger)
+{
+        const struct lease_wish wish = { .pool = "jobs", .members = "node1", .base = 0x1000 };
+
+        start(SETTINGS "enforcement: off\n", POLICY);
+        sweep();
+        put_key(hosts[2], 5, 0x9000);
+        lost_node = hosts[2];
+        lose = lose_sets;
+        live_until(now + 3601 * S);
+        ck_assert(holds(hosts[2], 0x9000));
+        create("a", &wish);
+        live_until(now);
+        expect_answer(LEASE_REFUSED);
+        ck_assert_int_eq(noted.code, FINDING_LEASE_P_KEY);
+        grant("a", &two_nodes);
+        ck_assert_uint_eq(find("a")->base, 0x1001);
+        lose = NULL;
+        live_until(now + 3601 * S);
+        ck_assert(!holds(hosts[2], 0x9000));
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_CREATE, .id = "b", .wish = wish }), 0);
+        live_until(now);
+        expect_answer(LEASE_GRANTED);
+}
+END_TEST
+
 /* Behind a filter that is closed it has no effect what the mute port holds. */
 START_TEST(is_closed_at_the_switch)
 {
@@ -530,7 +562,7 @@ int main(void)
         const TTest *const tests[] = {
                 is_granted, is_answered_when_stored, is_made_once, limited_and_wanted_key, is_refused, a_group_may,
                 audit_has_no_leases, no_free_key, a_key_that_is_held, is_released, ends_in_time, is_renewed, is_taken_back,
-                is_granted_partly, is_releasing, is_closed_at_the_switch, survives_a_restart,
+                is_granted_partly, is_releasing, not_the_key_of_a_stranger, is_closed_at_the_switch, survives_a_restart,
                 a_restart_while_it_is_granted, a_reload_would_strand_it,
         };
 
