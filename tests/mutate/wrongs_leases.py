@@ -55,13 +55,10 @@ WRONGS = [
     Wrong("record-without-left-out", RECORDS, 'm->left_out ? LEFT_OUT : ""', '""'),
     Wrong("rest-is-not-stored", RECORDS, "                if (rests[i].is_over)\n", "                if (true)\n"),
     # sweeps for leases
-    Wrong("part-of-absent-ports", SWEEP, "        if (port == SUBNET_NONE || !is_plain(c, port) || is_of_this_host(c, change->port))", "        if (port == SUBNET_NONE || !is_plain(c, port))"),
     Wrong("part-without-leaf-ports", SWEEP, "        ports[(*n)++] = leaf;\n", ""),
     Wrong("part-keeps-the-entry", SWEEP, "                if (p_key_base(port->wanted[i]) != change->base)\n", ""),
     Wrong("part-leaf-as-before", SWEEP, "                if (part->subnet->ports[i].role == PORT_SWITCH_EXTERNAL)\n", "                if (0)\n"),
-    Wrong("part-is-not-merged", SWEEP, "                c->snapshot->observed->tables[part->ports[i]] = part->observed->tables[i];\n", ""),
     Wrong("part-does-not-change-the-policy", SWEEP, "        take_desired(c, desired);\n", ""),
-    Wrong("part-although-unread", SWEEP, " && t->source == TABLE_READ &&", " &&"),
     Wrong("part-of-another-sma", BUILDER, "p[-1].destination + (p->destination != s->ports[ports[i - 1]].destination);", "p[-1].destination;"),
     Wrong("standing-after-a-failure", SWEEP, "bool is_carried_out = s->result == SWEEP_DONE ||", "bool is_carried_out = true ||"),
     Wrong("standing-without-doubt", KNOWLEDGE, "        knowledge_doubt_absence(k);\n        return knowledge_counts_rebuild(k);", "        return knowledge_counts_rebuild(k);"),

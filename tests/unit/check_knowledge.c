@@ -69,6 +69,40 @@ START_TEST(writes_are_not_certain_until_read)
 }
 END_TEST
 
+static void check_holder(struct subnet *s, uint16_t base, uint32_t record)
+{
+        _cleanup_free_ uint32_t *holders = calloc(P_KEY_BASE_MASK + 1, sizeof(*holders));
+
+        knowledge_list_holders(k, holders);
+        ck_assert_uint_eq(holders[base], record);
+        want(s, 0);
+        ck_assert_int_eq(knowledge_may_hold(k, base), record != KNOWLEDGE_NONE);
+}
+
+START_TEST(who_may_hold_a_base)
+{
+        struct subnet *s = discover(ALL, 0, 1, 0);
+
+        read_table(s, port_at(s, SWITCH, 0), 0);
+        for (unsigned host = 0; host < HOSTS; host++) {
+                check_holder(s, 9, host_record(host)); /* the first that was never read */
+                read_host(s, host, 0);
+                read_leaf(s, host, 0);
+        }
+        check_holder(s, 9, KNOWLEDGE_NONE);
+        read_host(s, 1, 0x0009);
+        check_holder(s, 9, host_record(1));
+        send_block(host_record(2), 0x8003);
+        check_holder(s, 3, host_record(2));
+        see_block(host_record(2), 0);
+        check_holder(s, 3, KNOWLEDGE_NONE);
+        read_host(s, 0, 0x8004); /* behind a filter that does not let it through */
+        check_holder(s, 4, KNOWLEDGE_NONE);
+        read_leaf(s, 0, 0x8004);
+        check_holder(s, 4, host_record(0));
+}
+END_TEST
+
 /* A write by OpenSM is announced, and then withdrawn. */
 START_TEST(expected_and_retracted)
 {
@@ -1870,6 +1904,7 @@ int main(void)
         tcase_add_checked_fixture(bounds, knowledge_setup, knowledge_teardown);
         tcase_add_test(bounds, never_read_may_hold_anything);
         tcase_add_test(bounds, writes_are_not_certain_until_read);
+        tcase_add_test(bounds, who_may_hold_a_base);
         tcase_add_test(bounds, expected_and_retracted);
         tcase_add_test(bounds, expected_in_vain);
         tcase_add_test(bounds, retracted_block);

@@ -103,6 +103,18 @@ static void grant(const char *id, const struct lease_wish *wish)
         expect_answer(LEASE_GRANTED);
 }
 
+/* Another process with what was stored. The pins, the knowledge and the policy are as new. */
+static void restart(const char *policy)
+{
+        struct generation *g = make_generation(SETTINGS, POLICY);
+
+        g->number = 1;
+        c = control_free(c);
+        drop_actions();
+        noted = (struct noted) {};
+        start_generation(CONTROL_SERVE, make_generation(SETTINGS, policy), g);
+}
+
 /* --- create ---------------------------------------------------------------------------------------------------------- */
 
 static unsigned stored_before_set;
@@ -156,6 +168,39 @@ START_TEST(is_answered_when_stored)
 }
 END_TEST
 
+/* What is committed is the lease as it was before it was renewed. */
+START_TEST(renewed_while_it_is_stored)
+{
+        serve(POLICY);
+        create("a", &two_nodes);
+        until(CONTROL_APPLYING);
+        store_waits = true;
+        while (state() != CONTROL_STORING_END)
+                answer();
+        renew("a", 200);
+        (void) take(CONTROL_STORE);
+        ck_assert_int_eq(give_stored(0), 0);
+        expect_no_answer();
+        store_waits = false;
+        live_until(now);
+        expect_answer(LEASE_RENEWED);
+}
+END_TEST
+
+/* Two adapters have the name of a member: it is refused each time. */
+START_TEST(a_name_that_two_have)
+{
+        serve(POLICY);
+        (void) snprintf(f.nodes[hosts[2]].description, sizeof(f.nodes[hosts[2]].description), "node2 mlx5_0");
+        live_until(now + 3601 * S);
+        for (int i = 0; i < 2; i++) {
+                create("a", &two_nodes);
+                expect_answer(LEASE_REFUSED);
+        }
+        ck_assert_int_eq(noted.code, FINDING_POLICY_AMBIGUOUS);
+}
+END_TEST
+
 START_TEST(is_made_once)
 {
         const struct lease_wish other = { .pool = "jobs", .members = "node[1-3]" };
@@ -189,6 +234,24 @@ START_TEST(limited_and_wanted_key)
         grant("a", &wish);
         ck_assert(holds(hosts[1], 0x1002));
         ck_assert(!holds(hosts[1], 0x9002));
+}
+END_TEST
+
+/* The table in the kernel of this host is compared with what the lease gives, too. */
+START_TEST(this_host_is_a_member)
+{
+        const struct lease_wish wish = { .pool = "jobs", .members = "head1,node1" };
+
+        serve(POOL("0x1000-0x1002", "ALL_CAS"));
+        grant("a", &wish);
+        ck_assert(holds(head, 0x9000));
+        ck_assert_int_eq(give_verbs(VERBS_P_KEY_CHANGE), 0);
+        live_until(now + 10 * S);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_KERNEL_DIFFERS), 0);
+        release("a");
+        live_until(now + 10 * S);
+        ck_assert(!holds(head, 0x9000));
+        ck_assert_uint_eq(count_logged(LOG_EVENT_KERNEL_DIFFERS), 0);
 }
 END_TEST
 
@@ -385,8 +448,44 @@ START_TEST(is_granted_partly)
         ck_assert(holds(hosts[0], 0x9000));
         ck_assert(find("a")->members[1].left_out);
         lose = NULL;
-        live_until(now + 3700 * S);
+        live_until(now + 600 * S);
+        ck_assert(holds(hosts[0], 0x9000));
         ck_assert(!holds(hosts[1], 0x9000));
+        restart(POLICY);
+        live_until(now + 10 * S);
+        ck_assert_int_eq(find("a")->state, LEASE_ACTIVE);
+        ck_assert(holds(hosts[0], 0x9000));
+        ck_assert(!holds(hosts[1], 0x9000));
+}
+END_TEST
+
+/* The switch filters, and lets nothing through yet. */
+START_TEST(is_not_granted_behind_a_filter)
+{
+        serve(POLICY);
+        mute(leaf);
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_CREATE, .id = "a", .wish = two_nodes, .timeout = 30 }), 0);
+        live_until(now + 60 * S);
+        expect_answer(LEASE_FAILED);
+}
+END_TEST
+
+/* One member had the entry and does not answer any more when the other one gets it. */
+START_TEST(is_not_granted_by_memory)
+{
+        serve(POLICY);
+        mute(hosts[0]);
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_CREATE, .id = "a", .wish = two_nodes, .timeout = 600 }), 0);
+        live_until(now + 5 * S);
+        ck_assert(holds(hosts[1], 0x9000));
+        mute(hosts[1]);
+        ck_assert_int_eq(give_verbs(VERBS_PORT_ACTIVE), 0); /* a sweep of the fabric */
+        live_until(now + 60 * S);
+        ck_assert(holds(hosts[0], 0x9000));
+        expect_no_answer();
+        lose = NULL;
+        live_until(now + 300 * S);
+        expect_answer(LEASE_GRANTED);
 }
 END_TEST
 
@@ -465,18 +564,6 @@ END_TEST
 
 /* --- restarts -------------------------------------------------------------------------------------------------------- */
 
-/* Another process with what was stored. The pins, the knowledge and the policy are as new. */
-static void restart(const char *policy)
-{
-        struct generation *g = make_generation(SETTINGS, POLICY);
-
-        g->number = 1;
-        c = control_free(c);
-        drop_actions();
-        noted = (struct noted) {};
-        start_generation(CONTROL_SERVE, make_generation(SETTINGS, policy), g);
-}
-
 START_TEST(survives_a_restart)
 {
         usec_t began;
@@ -500,6 +587,20 @@ START_TEST(survives_a_restart)
         live_until(began + 3700 * S);
         ck_assert(!holds(hosts[0], 0x9001));
         ck_assert_uint_eq(noted.n_lease_answers, 0);
+}
+END_TEST
+
+START_TEST(a_clock_that_was_set_back)
+{
+        const struct lease_wish wish = { .pool = "jobs", .members = "node1", .seconds = 100 };
+
+        serve(POLICY);
+        grant("a", &wish);
+        wall_offset -= 1000 * S;
+        restart(POLICY);
+        sweep();
+        live_until(now + 101 * S);
+        ck_assert(!holds(hosts[0], 0x9000));
 }
 END_TEST
 
@@ -560,10 +661,12 @@ END_TEST
 int main(void)
 {
         const TTest *const tests[] = {
-                is_granted, is_answered_when_stored, is_made_once, limited_and_wanted_key, is_refused, a_group_may,
-                audit_has_no_leases, no_free_key, a_key_that_is_held, is_released, ends_in_time, is_renewed, is_taken_back,
-                is_granted_partly, is_releasing, not_the_key_of_a_stranger, is_closed_at_the_switch, survives_a_restart,
-                a_restart_while_it_is_granted, a_reload_would_strand_it,
+                is_granted, is_answered_when_stored, renewed_while_it_is_stored, a_name_that_two_have,
+                is_made_once, limited_and_wanted_key, this_host_is_a_member, is_refused, a_group_may,
+                audit_has_no_leases, no_free_key, a_key_that_is_held, is_released, ends_in_time, is_renewed,
+                is_taken_back, is_granted_partly, is_not_granted_behind_a_filter, is_not_granted_by_memory,
+                is_releasing, not_the_key_of_a_stranger, is_closed_at_the_switch, survives_a_restart,
+                a_clock_that_was_set_back, a_restart_while_it_is_granted, a_reload_would_strand_it,
         };
 
         return run_suite("leasing", tests, ELEMENTS(tests));
