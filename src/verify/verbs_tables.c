@@ -139,12 +139,13 @@ int verbs_tables_verify(struct arena *a, const struct desired *desired, const st
 
 /* --- without a snapshot ------------------------------------------------------------------------------------------- */
 
-/* The desired entries of a table: in each partition the membership that the table has, if it is possible, else the likely one. */
+/* The desired entries of a table: in each partition the membership that the table has, if it is possible, else the likely one; and
+ * its P_Keys of pools, because only the daemon knows the leases. */
 static int choose_desired(struct arena *a, const struct possibilities *possible, const struct kernel_table *t,
                   struct local_verification *lv, struct desired_port *ret)
 {
         const struct policy *policy = possible->policy;
-        struct p_key *wanted = arena_new_array(a, struct p_key, (size_t) policy->n_partitions * 2);
+        struct p_key *wanted = arena_new_array(a, struct p_key, (size_t) policy->n_partitions * 2 + t->n_entries);
         uint32_t n = 0;
 
         if (!wanted)
@@ -162,6 +163,9 @@ static int choose_desired(struct arena *a, const struct possibilities *possible,
                                         (struct undecided) { t->port, i, found, item->unresolved };
                 n += p_keys_of_membership(base, m, wanted + n);
         }
+        for (uint32_t k = 0; k < t->n_entries; k++)
+                if (policy_pool_of_base(policy, p_key_base(t->entries[k])))
+                        wanted[n++] = t->entries[k];
         *ret = (struct desired_port) { wanted, p_keys_sort(wanted, n) };
         return 0;
 }

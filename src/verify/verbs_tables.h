@@ -45,7 +45,8 @@ struct local_verification {
         uint32_t n_undecided;
 };
 
-/* Without a snapshot of the fabric: compares each table with what the policy may give this host. v->n_ports counts the tables.
+/* Without a snapshot of the fabric: compares each table with what the policy may give this host. A P_Key of a pool may be in it, or
+ * not. v->n_ports counts the tables.
  * Returns 0 or -ENOMEM; *ret lives in the arena. */
 int verbs_tables_verify_local(struct arena *a, const struct possibilities *possible, const struct plan_options *options,
                               const struct kernel_table *tables, uint32_t n_tables, struct local_verification *ret);

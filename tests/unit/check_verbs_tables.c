@@ -298,16 +298,21 @@ START_TEST(strict_policy)
 }
 END_TEST
 
-static struct local_verification local(const char *lines, const struct p_key *keys, uint32_t n)
+static struct local_verification local_of(const char *yaml, const struct p_key *keys, uint32_t n)
 {
         struct kernel_table table = { 0, keys, n };
         struct local_verification ret;
         struct possibilities p;
 
-        ck_assert_int_eq(policy_resolve_local(arena, parse(with_members(lines)), host(NOBODY), &findings, &p), 0);
+        ck_assert_int_eq(policy_resolve_local(arena, parse(yaml), host(NOBODY), &findings, &p), 0);
         ck_assert_int_eq(verbs_tables_verify_local(arena, &p, &options, &table, 1, &ret), 0);
         ck_assert_uint_eq(ret.v->n_ports, 1);
         return ret;
+}
+
+static struct local_verification local(const char *lines, const struct p_key *keys, uint32_t n)
+{
+        return local_of(with_members(lines), keys, n);
 }
 
 START_TEST(local_equal_and_not)
@@ -323,6 +328,17 @@ START_TEST(local_equal_and_not)
         lv = local("      node7: full\n", rich, N(rich));
         ck_assert_uint_eq(lv.v->n_differ, 1);
         ck_assert_uint_eq(lv.v->differ[0].unexpected[0].v, 0x8123);
+}
+END_TEST
+
+/* This host does not know the leases: a P_Key of a pool may be in its table, and need not. */
+START_TEST(local_lease)
+{
+        const char *with = arena_printf(arena, "%spools:\n  jobs: {pkeys: 0x0123, ports: node7, allow: root}\n",
+                                        with_members("      node7: full\n"));
+
+        ck_assert_uint_eq(local_of(with, rich, N(rich)).v->n_differ, 0);
+        ck_assert_uint_eq(local_of(with, right, N(right)).v->n_differ, 0);
 }
 END_TEST
 
@@ -379,6 +395,7 @@ int main(void)
         tcase_add_test(c, lines_disagree);
         tcase_add_test(c, strict_policy);
         tcase_add_test(c, local_equal_and_not);
+        tcase_add_test(c, local_lease);
         tcase_add_test(c, local_undecided);
         tcase_add_test(c, words);
         suite_add_tcase(s, c);
