@@ -308,6 +308,27 @@ START_TEST(a_group_may)
 }
 END_TEST
 
+/* OpenSM writes the tables; its file has the partition of the lease. */
+START_TEST(opensm_writes)
+{
+        const struct fixture_file *file;
+
+        start(OPENSM "sweep_interval: 1h\n", POLICY);
+        sweep();
+        live_until(now + 10 * S);
+        create("a", &two_nodes);
+        live_until(now + 30 * S);
+        expect_answer(LEASE_GRANTED);
+        file = file_at(FILE_CONF);
+        ck_assert_ptr_nonnull(strstr(file->bytes, "lease-0x1000=0x1000"));
+        ck_assert(holds(hosts[0], 0x9000));
+        release("a");
+        live_until(now + 30 * S);
+        expect_answer(LEASE_RELEASED);
+        ck_assert(!holds(hosts[0], 0x9000));
+}
+END_TEST
+
 START_TEST(audit_has_no_leases)
 {
         start("mode: audit\nbeside_opensm: true\nsweep_interval: 1h\n", POLICY);
@@ -663,10 +684,11 @@ int main(void)
         const TTest *const tests[] = {
                 is_granted, is_answered_when_stored, renewed_while_it_is_stored, a_name_that_two_have,
                 is_made_once, limited_and_wanted_key, this_host_is_a_member, is_refused, a_group_may,
-                audit_has_no_leases, no_free_key, a_key_that_is_held, is_released, ends_in_time, is_renewed,
-                is_taken_back, is_granted_partly, is_not_granted_behind_a_filter, is_not_granted_by_memory,
-                is_releasing, not_the_key_of_a_stranger, is_closed_at_the_switch, survives_a_restart,
-                a_clock_that_was_set_back, a_restart_while_it_is_granted, a_reload_would_strand_it,
+                opensm_writes, audit_has_no_leases, no_free_key, a_key_that_is_held, is_released, ends_in_time,
+                is_renewed, is_taken_back, is_granted_partly, is_not_granted_behind_a_filter,
+                is_not_granted_by_memory, is_releasing, not_the_key_of_a_stranger, is_closed_at_the_switch,
+                survives_a_restart, a_clock_that_was_set_back, a_restart_while_it_is_granted,
+                a_reload_would_strand_it,
         };
 
         return run_suite("leasing", tests, ELEMENTS(tests));
