@@ -19,8 +19,8 @@ static const char *describe_obstacle(const struct control *c)
                 return "no policy is in force yet";
         if (g->audits)
                 return "it is in audit mode, and writes no table";
-        if (!control_may_write(c, g))
-                return "this host stands by, and the other head node writes";
+        if (g->settings->role == ROLE_FOLLOW_SM)
+                return "with role: follow-sm the other head node would not know them, and revoke their P_Keys when it takes over";
         if (!c->snapshot)
                 return "it has not seen the fabric yet";
         return NULL;

@@ -338,6 +338,17 @@ START_TEST(audit_has_no_leases)
 }
 END_TEST
 
+/* The other head node has a store of its own. */
+START_TEST(a_pair_has_no_leases)
+{
+        start(FOLLOW_SM "sweep_interval: 1h\n", POLICY);
+        sweep();
+        create("a", &two_nodes);
+        expect_answer(LEASE_REFUSED);
+        ck_assert_int_eq(noted.code, FINDING_LEASE_NOT_NOW);
+}
+END_TEST
+
 START_TEST(no_free_key)
 {
         serve(POLICY);
@@ -684,11 +695,11 @@ int main(void)
         const TTest *const tests[] = {
                 is_granted, is_answered_when_stored, renewed_while_it_is_stored, a_name_that_two_have,
                 is_made_once, limited_and_wanted_key, this_host_is_a_member, is_refused, a_group_may,
-                opensm_writes, audit_has_no_leases, no_free_key, a_key_that_is_held, is_released, ends_in_time,
-                is_renewed, is_taken_back, is_granted_partly, is_not_granted_behind_a_filter,
-                is_not_granted_by_memory, is_releasing, not_the_key_of_a_stranger, is_closed_at_the_switch,
-                survives_a_restart, a_clock_that_was_set_back, a_restart_while_it_is_granted,
-                a_reload_would_strand_it,
+                opensm_writes, audit_has_no_leases, a_pair_has_no_leases, no_free_key, a_key_that_is_held,
+                is_released, ends_in_time, is_renewed, is_taken_back, is_granted_partly,
+                is_not_granted_behind_a_filter, is_not_granted_by_memory, is_releasing, not_the_key_of_a_stranger,
+                is_closed_at_the_switch, survives_a_restart, a_clock_that_was_set_back,
+                a_restart_while_it_is_granted, a_reload_would_strand_it,
         };
 
         return run_suite("leasing", tests, ELEMENTS(tests));
