@@ -162,9 +162,9 @@ class Slurm:
         with open(self.fabric.path("munge.key"), "wb") as f:
             f.write(os.urandom(128))
         os.chmod(self.fabric.path("munge.key"), 0o400)
-        files = {"socket": "socket", "key-file": "key", "log-file": "err", "pid-file": "pid", "seed-file": "seed"}
+        files = {"socket": "socket", "key-file": "key", "pid-file": "pid", "seed-file": "seed"}
         options = ["--%s=%s/munge.%s" % (option, self.dir, name) for option, name in files.items()]
-        self.start(["munged", "--foreground", "--force", *options], "munge.out")
+        self.start(["munged", "--foreground", "--force", *options], "munge.err")
         wait_for(lambda: os.path.exists(self.fabric.path("munge.socket")), "munged")
 
     def start_slurmctld(self):
