@@ -85,7 +85,11 @@ static enum sweep_kind next_kind(const struct control *c)
                      control_wanted(c)->settings->absent_hold <= c->discovered_hold;
 
         kind = schedule_kind(&c->schedule, c->now, known);
-        return kind == SWEEP_KNOWN && !c->schedule.reload_due && lease_sweep_is_possible(c) ? SWEEP_LEASE : kind;
+        if (kind != SWEEP_KNOWN || c->schedule.reload_due)
+                return kind;
+        if (leasing_has_failed_ports(c))
+                return SWEEP_RETRY;
+        return lease_sweep_is_possible(c) ? SWEEP_LEASE : kind;
 }
 
 /* May the other head node have written by a policy that this one never planned with? */

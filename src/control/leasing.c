@@ -6,6 +6,8 @@
 #include "control/lease_sweep.h"
 #include "policy/policy_select.h"
 
+#define RETRY (5 * USEC_PER_SEC) /* while a caller waits */
+
 /* --- requests -------------------------------------------------------------------------------------------------------- */
 
 /* Why no lease can change now, a clause; NULL: it can. */
@@ -151,6 +153,43 @@ void leasing_swept(struct control *c)
 
 /* --- time ------------------------------------------------------------------------------------------------------------ */
 
+static bool has_failed(const struct control *c, const struct lease *lease)
+{
+        const struct subnet *s = c->snapshot->subnet;
+
+        for (uint32_t i = 0; i < lease->n_members; i++) {
+                uint32_t port = subnet_find_endport(s, lease->members[i].port);
+                uint32_t leaf = port == SUBNET_NONE ? SUBNET_NONE : subnet_leaf_port(s, port);
+
+                if ((port != SUBNET_NONE && c->snapshot->failed[port]) || (leaf != SUBNET_NONE && c->snapshot->failed[leaf]))
+                        return true;
+        }
+        return false;
+}
+
+bool leasing_has_failed_ports(const struct control *c)
+{
+        size_t n;
+        const struct lease *const *leases = leases_list(c->leases, &n);
+
+        for (size_t i = 0; i < n; i++)
+                if (leases[i]->state == LEASE_GRANTING && !leases[i]->is_planned && has_failed(c, leases[i]))
+                        return true;
+        return false;
+}
+
+/* A caller waits for a lease, of which the last sweep could not confirm all ports. */
+static bool has_to_retry(const struct control *c)
+{
+        size_t n;
+        const struct lease *const *leases = leases_list(c->leases, &n);
+
+        for (size_t i = 0; i < n; i++)
+                if (leases[i]->state == LEASE_GRANTING && leases[i]->is_planned && leases[i]->was_tried)
+                        return true;
+        return false;
+}
+
 void leasing_tick(struct control *c)
 {
         if (!control_serves(c) || c->state == CONTROL_ENDED || c->status.stopping)
@@ -164,6 +203,8 @@ void leasing_tick(struct control *c)
                 c->lease_sweep_asked = true; /* once: a sweep that fails is repeated later, each time later */
                 schedule_lease(&c->schedule);
         }
+        if (c->state == CONTROL_IDLE && has_to_retry(c))
+                schedule_port(&c->schedule, c->now + RETRY); /* however long other ports have failed */
 }
 
 usec_t leasing_due(const struct control *c)

@@ -27,6 +27,9 @@ void leasing_swept(struct control *c);
 
 /* --- time --- */
 
+/* True if a port of a new lease could not be read, or written, in the last sweep: it is read again before a plan is made. */
+bool leasing_has_failed_ports(const struct control *c);
+
 /* After each event. */
 void leasing_tick(struct control *c);
 usec_t leasing_due(const struct control *c);
