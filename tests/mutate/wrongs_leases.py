@@ -60,7 +60,6 @@ WRONGS = [
     Wrong("part-leaf-as-before", SWEEP, "                if (part->subnet->ports[i].role == PORT_SWITCH_EXTERNAL)\n", "                if (0)\n"),
     Wrong("part-does-not-change-the-policy", SWEEP, "        take_desired(c, desired);\n", ""),
     Wrong("part-of-another-sma", BUILDER, "p[-1].destination + (p->destination != s->ports[ports[i - 1]].destination);", "p[-1].destination;"),
-    Wrong("standing-after-a-failure", SWEEP, "bool is_carried_out = s->result == SWEEP_DONE ||", "bool is_carried_out = true ||"),
     Wrong("standing-without-doubt", KNOWLEDGE, "        knowledge_doubt_absence(k);\n        return knowledge_counts_rebuild(k);", "        return knowledge_counts_rebuild(k);"),
     Wrong("retry-is-forgotten", SCHEDULE, "        if (kind == SWEEP_LEASE && result == SWEEP_DONE)\n                return;", "        if (0)\n                return;"),
     Wrong("leases-always-first", SCHEDULE, " && now < MIN(s->sweep_at, s->retry_at) + LEASES_FIRST))", "))"),

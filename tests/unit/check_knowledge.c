@@ -103,6 +103,28 @@ START_TEST(who_may_hold_a_base)
 }
 END_TEST
 
+START_TEST(kept_policy)
+{
+        _cleanup_arena_ struct arena *kept = arena_new();
+        struct subnet *s = discover(ALL, 0, 0, 0);
+        const struct desired_port *before;
+
+        for (unsigned host = 0; host < HOSTS; host++)
+                read_host(s, host, 0x8001);
+        s = discover(ALL & ~8u, 0, 0, MINUTE);
+        want(s, ALL);
+        before = knowledge_get(k, host_record(0))->policy;
+        ck_assert(knowledge_is_gone(knowledge_get(k, host_record(3))));
+        ck_assert_int_eq(knowledge_keep_policy(k, kept), 0);
+        ck_assert(knowledge_is_counted(k));
+        ck_assert_ptr_ne(knowledge_get(k, host_record(0))->policy, before);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->policy->n_wanted, before->n_wanted);
+        ck_assert(!knowledge_is_gone(knowledge_get(k, host_record(3)))); /* it may be back by now */
+        knowledge_drop_policy(k);
+        ck_assert(!knowledge_is_counted(k));
+}
+END_TEST
+
 /* A write by OpenSM is announced, and then withdrawn. */
 START_TEST(expected_and_retracted)
 {
@@ -1905,6 +1927,7 @@ int main(void)
         tcase_add_test(bounds, never_read_may_hold_anything);
         tcase_add_test(bounds, writes_are_not_certain_until_read);
         tcase_add_test(bounds, who_may_hold_a_base);
+        tcase_add_test(bounds, kept_policy);
         tcase_add_test(bounds, expected_and_retracted);
         tcase_add_test(bounds, expected_in_vain);
         tcase_add_test(bounds, retracted_block);
