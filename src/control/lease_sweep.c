@@ -228,24 +228,28 @@ int lease_sweep_decide(struct control *c)
 
 /* --- the end --------------------------------------------------------------------------------------------------------------- */
 
-/* What was read and written is true for the snapshot, too. Returns whether a port did not answer, or refused. */
-static bool merge_part(struct control *c)
+void lease_sweep_merge(struct control *c)
 {
         const struct lease_part *part = &c->sweep.part;
-        bool failed = false;
 
-        for (uint32_t i = 0; i < part->n; i++) {
+        for (uint32_t i = 0; i < part->n; i++)
                 c->snapshot->observed->tables[part->ports[i]] = part->observed->tables[i];
-                failed |= c->snapshot->failed[part->ports[i]];
-        }
-        return failed;
+}
+
+static bool has_failed(const struct control *c)
+{
+        const struct lease_part *part = &c->sweep.part;
+
+        for (uint32_t i = 0; i < part->n; i++)
+                if (c->snapshot->failed[part->ports[i]])
+                        return true;
+        return false;
 }
 
 void lease_sweep_verify(struct control *c)
 {
         struct sweep *s = &c->sweep;
         struct verification *v;
-        bool failed = merge_part(c);
         int r = verify_compare(s->arena, s->decision.desired, s->part.observed, &s->options, &v);
 
         if (r < 0) {
@@ -253,5 +257,5 @@ void lease_sweep_verify(struct control *c)
                 return;
         }
         /* the retry that follows looks at the whole fabric, and reports */
-        sweep_end(c, failed || v->n_differ > 0 || v->n_unreachable > 0 ? SWEEP_PARTIAL : SWEEP_DONE);
+        sweep_end(c, has_failed(c) || v->n_differ > 0 || v->n_unreachable > 0 ? SWEEP_PARTIAL : SWEEP_DONE);
 }

@@ -69,7 +69,7 @@ static void compare_unwritten(struct control *c)
 {
         struct watch_report report;
 
-        if (control_serves(c))
+        if (control_serves(c) && !c->sweep.part.subnet) /* the sweep after one for leases compares the whole fabric */
                 (void) sweep_watch(c, true, &report); /* out of memory: with the next sweep */
 }
 
@@ -359,6 +359,8 @@ static void applied(struct control *c, int r, const char *why)
 
         knowledge_withdraw(c->knowledge);
         report_gate(c);
+        if (s->part.subnet)
+                lease_sweep_merge(c);
         apply_get_summary(s->apply, &summary);
         count_writes(c, &summary);
         c->results.apply = s->apply;

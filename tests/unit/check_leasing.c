@@ -642,6 +642,22 @@ START_TEST(a_clock_that_was_set_back)
 }
 END_TEST
 
+/* The sweep for the lease fails; it is granted when the disk has room again. */
+START_TEST(the_disk_is_full)
+{
+        serve(POLICY);
+        store_r = -ENOSPC;
+        create("a", &two_nodes);
+        live_until(now + 10 * S);
+        expect_no_answer();
+        ck_assert(!holds(hosts[0], 0x9000));
+        store_r = 0;
+        live_until(now + 60 * S);
+        expect_answer(LEASE_GRANTED);
+        ck_assert(holds(hosts[0], 0x9000));
+}
+END_TEST
+
 /* The caller is gone with the process, and may ask again. */
 START_TEST(a_restart_while_it_is_granted)
 {
@@ -704,7 +720,7 @@ int main(void)
                 opensm_writes, audit_has_no_leases, a_pair_has_no_leases, no_free_key, a_key_that_is_held,
                 is_released, ends_in_time, is_renewed, is_taken_back, is_granted_partly,
                 is_not_granted_behind_a_filter, is_not_granted_by_memory, is_releasing, not_the_key_of_a_stranger,
-                is_closed_at_the_switch, survives_a_restart, a_clock_that_was_set_back,
+                is_closed_at_the_switch, survives_a_restart, a_clock_that_was_set_back, the_disk_is_full,
                 a_restart_while_it_is_granted, a_reload_would_strand_it,
         };
 
