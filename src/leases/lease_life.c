@@ -201,6 +201,7 @@ static bool see_members(struct lease *lease, const struct observed *o)
 {
         bool all = true;
 
+        lease->is_unread = false;
         for (uint32_t i = 0; i < lease->n_members; i++) {
                 struct lease_member *m = &lease->members[i];
                 uint16_t index = m->index;

@@ -227,6 +227,8 @@ static bool find_outcome(const struct lease *lease, const struct lease_waiter *w
 {
         switch (lease->state) {
         case LEASE_ACTIVE:
+                if (lease->is_unread && !waiter->renews)
+                        return false;
                 *ret = waiter->renews ? LEASE_RENEWED :
                        n_confirmed(lease) < lease->n_members ? LEASE_GRANTED_PARTLY : LEASE_GRANTED;
                 return true;
@@ -336,7 +338,7 @@ int leases_restore(struct leases *l, struct lease *lease)
 
         if (leases_find(l, lease->id) || leases_find_base(l, lease->base))
                 return -EBADMSG;
-        lease->was_in_plan = true;
+        lease->was_in_plan = lease->is_unread = true;
         r = leases_insert(l, lease);
         if (r == 0)
                 l->need_plan = true;

@@ -110,6 +110,7 @@ struct lease {
         bool is_stored, is_storing; /* the store has it as it is here; that is being committed */
         bool is_late;               /* its time to be confirmed is over, and the sweep that writes its tables has not ended */
         bool was_in_plan;           /* a decision ever gave it to its members, so that they may hold the P_Key */
+        bool is_unread;             /* it was restored, and its tables were not compared since */
         bool is_stranded;           /* a candidate of the policy has no place for it */
 };
 

@@ -673,6 +673,20 @@ START_TEST(a_restart_while_it_is_granted)
 }
 END_TEST
 
+/* What its answer says was read by the pkeyd that gives it. */
+START_TEST(a_restart_and_the_same_request)
+{
+        serve(POLICY);
+        grant("a", &two_nodes);
+        restart(POLICY);
+        until(CONTROL_LOCKING);
+        create("a", &two_nodes);
+        expect_no_answer();
+        live_until(now);
+        expect_answer(LEASE_GRANTED);
+}
+END_TEST
+
 /* --- reloads --------------------------------------------------------------------------------------------------------- */
 
 static void reload(const char *policy, bool releases)
@@ -721,7 +735,7 @@ int main(void)
                 is_released, ends_in_time, is_renewed, is_taken_back, is_granted_partly,
                 is_not_granted_behind_a_filter, is_not_granted_by_memory, is_releasing, not_the_key_of_a_stranger,
                 is_closed_at_the_switch, survives_a_restart, a_clock_that_was_set_back, the_disk_is_full,
-                a_restart_while_it_is_granted, a_reload_would_strand_it,
+                a_restart_and_the_same_request, a_restart_while_it_is_granted, a_reload_would_strand_it,
         };
 
         return run_suite("leasing", tests, ELEMENTS(tests));
