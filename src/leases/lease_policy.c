@@ -16,12 +16,32 @@ static bool is_in_policy(const struct lease *lease)
         return (lease->state == LEASE_GRANTING || lease->state == LEASE_ACTIVE) && !lease->is_stranded;
 }
 
-static size_t count_in_policy(const struct leases *l)
+static bool has_partition(const struct policy *policy, uint16_t base)
+{
+        for (uint32_t i = 0; i < policy->n_partitions; i++)
+                if (policy->partitions[i].base == base)
+                        return true;
+        return false;
+}
+
+/* The policy does not know its P_Key any more, which pkeyd gave to its members. */
+static bool is_unmanaged(const struct lease *lease, const struct policy *policy)
+{
+        return (lease->state == LEASE_RELEASING || lease->is_stranded) && !policy_pool_of_base(policy, lease->base) &&
+               !has_partition(policy, lease->base);
+}
+
+static bool has_own_partition(const struct lease *lease, const struct policy *policy)
+{
+        return is_in_policy(lease) || is_unmanaged(lease, policy);
+}
+
+static size_t count_partitions(const struct leases *l, const struct policy *policy)
 {
         size_t n = 0;
 
         for (size_t i = 0; i < l->n; i++)
-                n += is_in_policy(l->items[i]);
+                n += has_own_partition(l->items[i], policy);
         return n;
 }
 
@@ -52,9 +72,9 @@ static int fill_partition(struct arena *a, const struct lease *lease, struct pol
 {
         *p = (struct policy_partition) {
                 .name = arena_printf(a, "lease-0x%04x", lease->base), .where = { .file = "(leases)" }, .base = lease->base,
-                .rules = arena_new_object(a, struct policy_rule), .n_rules = 1,
+                .rules = arena_new_object(a, struct policy_rule), .n_rules = is_in_policy(lease) ? 1 : 0,
         };
-        if (!p->name || !p->rules || fill_rule(a, lease, p->rules) < 0)
+        if (!p->name || !p->rules || (p->n_rules > 0 && fill_rule(a, lease, p->rules) < 0))
                 return -ENOMEM;
         p->n_candidates = p->rules->n_selectors;
         p->candidates = arena_new_array(a, struct policy_candidate, p->n_candidates);
@@ -67,7 +87,7 @@ static int fill_partition(struct arena *a, const struct lease *lease, struct pol
 
 int leases_extend(struct arena *a, const struct leases *l, const struct policy *policy, const struct policy **ret)
 {
-        size_t n = count_in_policy(l);
+        size_t n = count_partitions(l, policy);
         struct policy *p;
 
         *ret = policy;
@@ -82,7 +102,7 @@ int leases_extend(struct arena *a, const struct leases *l, const struct policy *
                 return -ENOMEM;
         memcpy(p->partitions, policy->partitions, policy->n_partitions * sizeof(*p->partitions));
         for (size_t i = 0; i < l->n; i++)
-                if (is_in_policy(l->items[i]) && fill_partition(a, l->items[i], &p->partitions[p->n_partitions++]) < 0)
+                if (has_own_partition(l->items[i], policy) && fill_partition(a, l->items[i], &p->partitions[p->n_partitions++]) < 0)
                         return -ENOMEM;
         *ret = p;
         return 0;

@@ -187,8 +187,9 @@ bool leases_need_plan(const struct leases *l);
 /* A plan is made now, by leases_extend(). */
 void leases_planned(struct leases *l);
 
-/* The policy with a partition for each lease that is granting or active, but for stranded ones. Returns 0 or -ENOMEM. *ret lives
- * in the arena, and borrows policy and leases: it is valid until they change; without such leases it is `policy` itself. */
+/* The policy with a partition for each lease that is granting or active, but for stranded ones; and with an empty one for each that
+ * is releasing and whose P_Key is of no pool any more, so that it is revoked with `unmanaged: keep`, too. Returns 0 or -ENOMEM.
+ * *ret lives in the arena, and borrows policy and leases: it is valid until they change; without such leases it is `policy`. */
 int leases_extend(struct arena *a, const struct leases *l, const struct policy *policy, const struct policy **ret);
 
 /* What changes at one port, from the last plan to the next. */

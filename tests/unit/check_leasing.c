@@ -724,6 +724,22 @@ START_TEST(a_reload_would_strand_it)
 }
 END_TEST
 
+/* The P_Key is in no pool any more, but pkeyd gave it. */
+START_TEST(a_stranded_key_is_revoked)
+{
+        struct generation *g = make_generation(SETTINGS "unmanaged: keep\n", POLICY_1);
+
+        serve(POLICY);
+        grant("a", &two_nodes);
+        g->facts.releases_stranded = true;
+        ck_assert_int_eq(give_generation(g, 7), 0);
+        next_sweep();
+        live_until(now + 10 * S);
+        ck_assert(!holds(hosts[0], 0x9000));
+        ck_assert_ptr_null(find("a"));
+}
+END_TEST
+
 /* --- */
 
 int main(void)
@@ -736,6 +752,7 @@ int main(void)
                 is_not_granted_behind_a_filter, is_not_granted_by_memory, is_releasing, not_the_key_of_a_stranger,
                 is_closed_at_the_switch, survives_a_restart, a_clock_that_was_set_back, the_disk_is_full,
                 a_restart_and_the_same_request, a_restart_while_it_is_granted, a_reload_would_strand_it,
+                a_stranded_key_is_revoked,
         };
 
         return run_suite("leasing", tests, ELEMENTS(tests));
