@@ -117,8 +117,8 @@ static void make_settings(struct sim *s, struct settings *ret)
         ret->absent_hold = holds[prng_below(&s->rng, ELEMENTS(holds))] * USEC_PER_SEC;
 }
 
-/* A small change of an older one, or one all new. */
-void intent_make(struct sim *s, struct intent *ret)
+/* A small change of an older one, or one all new; without its pools. */
+static void make_partitions(struct sim *s, struct intent *ret)
 {
         unsigned i, k;
         uint16_t base;
@@ -154,6 +154,45 @@ void intent_make(struct sim *s, struct intent *ret)
         ret->is_strict = prng_permille(&s->rng, 100);
 }
 
+static void make_pool(struct sim *s, struct intent_pool *ret)
+{
+        static const unsigned longest[] = { 0, 0, 20, 45 }, rests[] = { 0, 0, 5, 30 };
+        struct prng *r = &s->lease_rng;
+        unsigned kind = prng_below(r, 20);
+
+        ret->ports.kind = kind < 17 ? RULE_CAS : kind < 19 ? RULE_GROUP : RULE_HOST;
+        ret->ports.x = prng_below(r, 2);
+        ret->is_limited = prng_permille(r, 200);
+        ret->longest = longest[prng_below(r, ELEMENTS(longest))];
+        ret->rest = rests[prng_below(r, ELEMENTS(rests))];
+}
+
+/* Their P_Keys are those that no policy has, and that other writers know, too. Most policies of a history have the same pools. */
+static void make_pools(struct sim *s, struct intent *ret)
+{
+        struct prng *r = &s->lease_rng;
+
+        if (s->n_intents > 0 && prng_permille(r, 850)) {
+                memcpy(ret->pools, s->intents[0].pools, sizeof(ret->pools));
+                ret->n_pools = s->intents[0].n_pools;
+                return;
+        }
+        memset(ret->pools, 0, sizeof(ret->pools));
+        ret->n_pools = s->n_intents > 0 ? prng_below(r, SIM_MAX_POOLS + 1) : prng_between(r, 1, SIM_MAX_POOLS);
+        for (unsigned i = 0; i < ret->n_pools; i++) {
+                ret->pools[i].first = (uint16_t) (0x0f01 + 2 * i);
+                ret->pools[i].last = (uint16_t) (ret->pools[i].first + prng_below(r, 2) + 2 * (ret->n_pools == 1));
+                make_pool(s, &ret->pools[i]);
+        }
+}
+
+void intent_make(struct sim *s, struct intent *ret)
+{
+        make_partitions(s, ret);
+        if (s->seed >= SIM_LEASE_SEEDS)
+                make_pools(s, ret);
+}
+
 /* --- text ------------------------------------------------------------------------------------------------------------ */
 
 struct printer {
@@ -175,9 +214,8 @@ static void __attribute__((format(printf, 2, 3))) put(struct printer *t, const c
         }
 }
 
-static void put_rule(struct printer *t, const struct rule *r)
+static void put_selector(struct printer *t, const struct rule *r)
 {
-        put(t, "      ");
         switch (r->kind) {
         case RULE_ALL:
                 put(t, "ALL");
@@ -210,11 +248,39 @@ static void put_rule(struct printer *t, const struct rule *r)
                 put(t, "SELF");
                 break;
         }
+}
+
+static void put_rule(struct printer *t, const struct rule *r)
+{
+        put(t, "      ");
+        put_selector(t, r);
         put(t, ": %s\n", membership_to_string(r->membership));
+}
+
+static void put_pool(struct printer *t, const struct intent_pool *p, unsigned n)
+{
+        put(t, "  pool%u:\n    pkeys: 0x%04x-0x%04x\n    ports: ", n, p->first, p->last);
+        put_selector(t, &p->ports);
+        put(t, "\n    membership: %s\n    rest: %us\n    lease: ", p->is_limited ? "limited" : "full", p->rest);
+        if (p->longest > 0)
+                put(t, "%us\n", p->longest);
+        else
+                put(t, "unlimited\n");
+}
+
+static void put_owns(struct printer *t, const struct intent *it)
+{
+        put(t, "owns: [0x7fff, 0x0001-0x00ff");
+        for (unsigned i = 0; i < it->n_pools; i++)
+                put(t, ", 0x%04x-0x%04x", it->pools[i].first, it->pools[i].last);
+        put(t, "]\n");
 }
 
 static bool uses_groups(const struct intent *it)
 {
+        for (unsigned i = 0; i < it->n_pools; i++)
+                if (it->pools[i].ports.kind == RULE_GROUP)
+                        return true;
         for (unsigned i = 0; i < it->n_partitions; i++)
                 for (unsigned k = 0; k < it->partitions[i].n_rules; k++)
                         if (it->partitions[i].rules[k].kind == RULE_GROUP)
@@ -239,12 +305,16 @@ void intent_print_policy(const struct sim *s, unsigned intent, char *ret, size_t
         if (it->is_strict)
                 put(&t, "strict: true\n");
         if (it->has_owns)
-                put(&t, "owns: [0x7fff, 0x0001-0x00ff]\n");
+                put_owns(&t, it);
         if (uses_groups(it)) {
                 put(&t, "groups:\n");
                 put_group(&t, "even", 0);
                 put_group(&t, "odd", 1);
         }
+        if (it->n_pools > 0)
+                put(&t, "pools:\n");
+        for (unsigned i = 0; i < it->n_pools; i++)
+                put_pool(&t, &it->pools[i], i);
         put(&t, "partitions:\n");
         for (unsigned i = 0; i < it->n_partitions; i++) {
                 const struct intent_partition *p = &it->partitions[i];
@@ -349,9 +419,22 @@ enum membership intent_membership(const struct intent *it, const struct census *
         return partition == 0 ? MEMBERSHIP_LIMITED : MEMBERSHIP_NONE;
 }
 
-static bool is_owned(const struct intent *it, uint16_t base)
+const struct intent_pool *intent_pool_of(const struct intent *it, uint16_t base)
 {
-        return !it->has_owns || base == 0x7fff || base <= 0x00ff;
+        for (unsigned i = 0; i < it->n_pools; i++)
+                if (base >= it->pools[i].first && base <= it->pools[i].last)
+                        return &it->pools[i];
+        return NULL;
+}
+
+bool intent_names(const struct rule *r, const struct census_entry *e)
+{
+        return matches(r, e);
+}
+
+bool intent_owns(const struct intent *it, uint16_t base)
+{
+        return !it->has_owns || base == 0x7fff || base <= 0x00ff || intent_pool_of(it, base);
 }
 
 static bool is_twin(const struct census_entry *x, const struct census_entry *y, bool maybe)
@@ -392,7 +475,7 @@ bool intent_is_meant_by_name(const struct intent *it, const struct census *c, un
         for (unsigned i = 0; i < it->n_partitions; i++) {
                 const struct rule *r = find_rule(&it->partitions[i], e);
 
-                if (r && is_by_name(r->kind) && is_owned(it, it->partitions[i].base) && (i > 0 || !e->is_sm))
+                if (r && is_by_name(r->kind) && intent_owns(it, it->partitions[i].base) && (i > 0 || !e->is_sm))
                         return true;
         }
         return false;
@@ -433,9 +516,9 @@ enum membership intent_certain(const struct intent *it, const struct census *c, 
 
 bool intent_may_touch(const struct intent *it, uint16_t base)
 {
-        if (!is_owned(it, base))
+        if (!intent_owns(it, base))
                 return false;
-        if (it->settings.unmanaged == UNMANAGED_REMOVE)
+        if (it->settings.unmanaged == UNMANAGED_REMOVE || intent_pool_of(it, base))
                 return true;
         for (unsigned i = 0; i < it->n_partitions; i++)
                 if (it->partitions[i].base == base)
@@ -444,7 +527,7 @@ bool intent_may_touch(const struct intent *it, uint16_t base)
 }
 
 unsigned intent_wants(const struct intent *it, const struct census *c, unsigned endport, bool enforcing,
-                      struct p_key ret[2 * SIM_MAX_PARTITIONS])
+                      struct p_key ret[SIM_MAX_WANTS])
 {
         unsigned n = 0;
 

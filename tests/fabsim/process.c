@@ -45,6 +45,7 @@ void process_start(struct sim *s, struct process *p, struct head *h, enum contro
         event.start.candidate = goal == CONTROL_SERVE ? head_load_at_start(s, h, &event.start, &findings)
                                                       : head_load(s, h, &findings);
         event.start.findings = &findings;
+        clients_start(s, p);
         sim_trace(s, "process %u starts: %s", p->number, goal == CONTROL_SERVE ? "pkeyd" : "pkeyctl");
         if (goal != CONTROL_SERVE && !event.start.candidate) {
                 /* it would have ended with the findings */
@@ -191,6 +192,7 @@ static void take_judgement(struct sim *s, struct process *p)
 {
         const struct control_status *status = control_get_status(p->control);
         const struct generation *g = p->goal == CONTROL_SERVE ? status->in_force : status->wanted;
+        bool other_leases = clients_watch(s, p);
         struct judgement *j, now;
 
         if (status->snapshot && status->snapshot->subnet != p->subnet) {
@@ -202,8 +204,8 @@ static void take_judgement(struct sim *s, struct process *p)
         if (g && g->number == p->head->waits && !generation_waits(&g->facts))
                 p->head->waits = 0; /* it is confirmed */
         find_frozen(s, p, g ? &s->intents[intent_of_text(g->policy_bytes)] : NULL, &now);
-        if (!g || (g == p->judged && g->number == p->judged_generation && p->judgement && now.frozen == p->judgement->frozen &&
-                   now.contested == p->judgement->contested))
+        if (!g || (g == p->judged && !other_leases && g->number == p->judged_generation && p->judgement &&
+                   now.frozen == p->judgement->frozen && now.contested == p->judgement->contested))
                 return;
         p->judged = g;
         p->judged_generation = g->number;
@@ -214,6 +216,7 @@ static void take_judgement(struct sim *s, struct process *p)
         s->judgements = j;
         j->intent = s->intents[intent_of_text(g->policy_bytes)];
         j->intent.settings = s->intents[intent_of_text(g->settings_bytes)].settings;
+        j->leased = p->leased;
         j->census = p->adopted;
         j->frozen = now.frozen;
         j->is_undo = g->facts.undoes > 0;
@@ -442,6 +445,7 @@ static void act(struct sim *s, struct process *p, const struct control_action *a
                 answer_requests(s, p, action->end);
                 return;
         case CONTROL_ANSWER_LEASE:
+                clients_answered(s, p, action->lease);
                 return;
         case CONTROL_EXIT:
                 exit_process(s, p, action->r);
@@ -697,10 +701,19 @@ void process_hangup(struct sim *s, struct process *p)
                 event.candidate.generation->facts.origin.kind = ORIGIN_SIGNAL; /* so that its settings are stored */
         if (event.candidate.generation && s->seed >= SIM_UNDO_SEEDS && prng_permille(&s->undo_rng, 600))
                 event.candidate.generation->facts.confirm_for = prng_between(&s->undo_rng, 1, 60);
+        if (event.candidate.generation && s->seed >= SIM_LEASE_SEEDS)
+                event.candidate.generation->facts.releases_stranded = prng_permille(&s->lease_rng, 500);
         if (prng_permille(&s->rng, 500) && p->n_requests < SIM_MAX_REQUESTS) {
                 event.candidate.request = ++s->last_request;
                 p->requests[p->n_requests++] = event.candidate.request;
         }
+        feed(s, p, &event);
+}
+
+void process_lease(struct sim *s, struct process *p, const struct lease_request *q)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_LEASE, .lease = *q };
+
         feed(s, p, &event);
 }
 

@@ -163,6 +163,38 @@ static uint8_t level_of(enum membership m)
         return m == MEMBERSHIP_LIMITED ? 1 : 2;
 }
 
+/* The level that a lease gives; 0: none does. Its members are ports, whatever their names become. */
+static uint8_t level_by_leases(const struct judgement *by, unsigned endport, uint16_t base)
+{
+        for (unsigned i = 0; i < by->leased.n; i++)
+                if (by->leased.leases[i].base == base && by->leased.leases[i].members >> endport & 1)
+                        return by->leased.leases[i].level;
+        return 0;
+}
+
+/* Also what a lease gave. */
+static bool may_touch(const struct judgement *by, uint16_t base)
+{
+        for (unsigned i = 0; i < by->leased.n; i++)
+                if (by->leased.leases[i].base == base && intent_owns(&by->intent, base))
+                        return true;
+        return intent_may_touch(&by->intent, base);
+}
+
+/* What the policy and the leases want of a port. */
+static unsigned wants_of(const struct judgement *by, unsigned endport, bool enforcing, struct p_key ret[SIM_MAX_WANTS])
+{
+        unsigned n = intent_wants(&by->intent, &by->census, endport, enforcing, ret);
+
+        for (unsigned i = 0; i < by->leased.n; i++) {
+                uint8_t level = level_by_leases(by, endport, by->leased.leases[i].base);
+
+                if (level > 0)
+                        ret[n++].v = (uint16_t) (by->leased.leases[i].base | (level == 2 ? 0x8000 : 0));
+        }
+        return n;
+}
+
 /* UINT_MAX: none is of this base. */
 static unsigned find_partition(const struct judgement *by, uint16_t base)
 {
@@ -177,7 +209,7 @@ static uint8_t level_by_lines(const struct judgement *by, unsigned endport, uint
         unsigned partition = find_partition(by, base);
 
         if (partition == UINT_MAX)
-                return 0;
+                return level_by_leases(by, endport, base);
         if (by->census.entries[endport].is_unknown)
                 return partition == 0; /* whatever it is, it is a limited member of the default partition */
         return level_of(intent_membership(&by->intent, &by->census, endport, partition));
@@ -188,7 +220,9 @@ static uint8_t level_of_frozen(const struct judgement *by, unsigned endport, uns
 {
         unsigned partition = find_partition(by, sim_bases[b]);
 
-        if (partition == UINT_MAX || by->census.entries[endport].is_unknown)
+        if (partition == UINT_MAX)
+                return level_by_leases(by, endport, sim_bases[b]);
+        if (by->census.entries[endport].is_unknown)
                 return 0;
         if (!(by->contested >> endport & 1))
                 return level_by_lines(by, endport, sim_bases[b]);
@@ -208,8 +242,8 @@ static uint8_t most_of_frozen(const struct judgement *by, unsigned endport, unsi
 static bool may_overflow(const struct sim *s, const struct judgement *by, unsigned endport, struct fabsim_place at)
 {
         const struct fabsim_port *p = &s->f.nodes[at.node].ports[at.port];
-        struct p_key wants[2 * SIM_MAX_PARTITIONS];
-        unsigned n = 2 * intent_wants(&by->intent, &by->census, endport, !fabsim_is_endport(&s->f, at), wants), used = 0;
+        struct p_key wants[SIM_MAX_WANTS];
+        unsigned n = 2 * wants_of(by, endport, !fabsim_is_endport(&s->f, at), wants), used = 0;
 
         for (unsigned i = 0; i < p->capacity; i++)
                 used += (p->table[i].v & 0x7fff) != 0;
@@ -314,6 +348,19 @@ static bool is_excused(struct sim *s, const struct change *c, unsigned other, un
         return is_surprise(s, basis, c->endport, b) || is_surprise(s, basis, other, b);
 }
 
+bool promises_excuse_holder(const struct sim *s, const struct basis *basis, unsigned endport, unsigned b)
+{
+        return (basis->expired | basis->lost | basis->vouched) >> endport & 1 || is_surprise(s, basis, endport, b);
+}
+
+bool promises_can_talk(const struct sim *s, unsigned x, unsigned y, unsigned b)
+{
+        for (int strict = 0; strict < 2; strict++)
+                if (passes(&s->reach[x][b], &s->reach[y][b], strict) || passes(&s->reach[y][b], &s->reach[x][b], strict))
+                        return true;
+        return false;
+}
+
 /* OpenSM always makes every port at least a limited member of the default partition (the first base). */
 static uint8_t wanted_level(const struct sim *s, const struct change *c, unsigned endport, unsigned b, bool gain)
 {
@@ -331,7 +378,7 @@ static bool is_broken(struct sim *s, const struct change *c, unsigned other, uns
         uint8_t x = wanted_level(s, c, c->endport, b, after), y = wanted_level(s, c, other, b, after);
         bool wanted = x && y && (x == 2 || y == 2), excused;
 
-        if (after == wanted && intent_may_touch(&c->basis->by->intent, sim_bases[b]))
+        if (after == wanted && may_touch(c->basis->by, sim_bases[b]))
                 return false;
         excused = is_excused(s, c, other, b, after);
         s->counters.pairs_excused += excused;
@@ -453,12 +500,11 @@ static unsigned count_base(const struct p_key table[FABSIM_MAX_ENTRIES], uint16_
 /* What the policy wants of a base in this table: how many entries, and whether this is one of them. */
 static unsigned count_wanted(const struct sim *s, const struct written *w, struct p_key key, bool *ret_wanted)
 {
-        struct p_key wants[2 * SIM_MAX_PARTITIONS];
+        struct p_key wants[SIM_MAX_WANTS];
         unsigned n = 0, n_of_base = 0;
 
         if (w->endport != UINT32_MAX)
-                n = intent_wants(&w->basis->by->intent, &w->basis->by->census, w->endport,
-                                 !fabsim_is_endport(&s->f, w->record->at), wants);
+                n = wants_of(w->basis->by, w->endport, !fabsim_is_endport(&s->f, w->record->at), wants);
         *ret_wanted = false;
         for (unsigned i = 0; i < n; i++) {
                 *ret_wanted |= wants[i].v == key.v;
@@ -524,7 +570,6 @@ static bool is_stranger_beside(const struct sim *s, const struct written *w)
 
 static void check_entries(struct sim *s, const struct written *w)
 {
-        const struct intent *it = &w->basis->by->intent;
         struct process *p = &s->processes[w->basis->process];
         struct p_key before[FABSIM_MAX_ENTRIES];
 
@@ -539,7 +584,7 @@ static void check_entries(struct sim *s, const struct written *w)
                           before[i].v, w->now->table[i].v);
                 for (unsigned b = 0; b < SIM_BASES && !surprise; b++)
                         surprise = (sim_bases[b] == old || sim_bases[b] == new) && is_surprise(s, w->basis, w->endport, b);
-                if (!surprise && ((old && !intent_may_touch(it, old)) || (new && !intent_may_touch(it, new))))
+                if (!surprise && ((old && !may_touch(w->basis->by, old)) || (new && !may_touch(w->basis->by, new))))
                         sim_fail(s, "index %u of node %u port %u: 0x%04x became 0x%04x, which is not pkeyd's", i,
                                  w->record->at.node, w->record->at.port, before[i].v, w->now->table[i].v);
                 if (!surprise && !(w->not_taken >> sim_base_number(old) & 1)) {
@@ -657,15 +702,15 @@ void promises_check_set(struct sim *s, const struct process *p, const struct mad
 
 static bool table_is_right(const struct sim *s, const struct judgement *by, unsigned endport, struct fabsim_place at)
 {
-        struct p_key wants[2 * SIM_MAX_PARTITIONS];
-        unsigned n = intent_wants(&by->intent, &by->census, endport, !fabsim_is_endport(&s->f, at), wants), found = 0;
+        struct p_key wants[SIM_MAX_WANTS];
+        unsigned n = wants_of(by, endport, !fabsim_is_endport(&s->f, at), wants), found = 0;
         const struct fabsim_port *p = &s->f.nodes[at.node].ports[at.port];
 
         for (unsigned i = 0; i < p->capacity; i++) {
                 uint16_t base = p->table[i].v & 0x7fff;
                 bool wanted = false;
 
-                if (base == 0 || !intent_may_touch(&by->intent, base))
+                if (base == 0 || !may_touch(by, base))
                         continue;
                 for (unsigned k = 0; k < n; k++)
                         if (wants[k].v == p->table[i].v) {
@@ -677,7 +722,7 @@ static bool table_is_right(const struct sim *s, const struct judgement *by, unsi
                 found++;
         }
         for (unsigned k = 0; k < n; k++)
-                if (wants[k].v && !intent_may_touch(&by->intent, wants[k].v & 0x7fff))
+                if (wants[k].v && !may_touch(by, wants[k].v & 0x7fff))
                         found++;
         return found == n;
 }
@@ -690,7 +735,7 @@ static bool leaf_is_special(const struct sim *s, const struct judgement *by, uns
 
         for (unsigned k = 0; k < ELEMENTS(ports); k++)
                 for (unsigned i = 0; i < ports[k]->capacity; i++)
-                        if (ports[k]->table[i].v & 0x7fff && !intent_may_touch(&by->intent, ports[k]->table[i].v & 0x7fff))
+                        if (ports[k]->table[i].v & 0x7fff && !may_touch(by, ports[k]->table[i].v & 0x7fff))
                                 return true;
         return may_overflow(s, by, endport, leaf);
 }
@@ -736,8 +781,8 @@ static bool endport_is_right(const struct sim *s, const struct judgement *by, un
 static void not_right(struct sim *s, const struct judgement *by, unsigned endport, const char *what)
 {
         struct fabsim_place at = s->endports[endport], leaf = {};
-        struct p_key wants[2 * SIM_MAX_PARTITIONS];
-        unsigned n = intent_wants(&by->intent, &by->census, endport, false, wants);
+        struct p_key wants[SIM_MAX_WANTS];
+        unsigned n = wants_of(by, endport, false, wants);
         const struct fabsim_port *p = fabsim_port_at(&s->f, at);
 
         (void) observer_leaf(s, endport, &leaf);
@@ -813,6 +858,8 @@ static bool may_be_given(const struct sim *s, const struct process *p, unsigned 
 {
         if (s->role == ROLE_FOLLOW_SM && s->moved_at[endport] > 0)
                 return true;
+        if (s->n_heads > 1 && s->seed >= SIM_LEASE_SEEDS && base >= 0x0f01)
+                return true; /* by a lease of that one */
         for (unsigned i = 0; s->role == ROLE_FOLLOW_SM && i < s->n_intents; i++)
                 for (unsigned k = 0; k < s->intents[i].n_partitions; k++)
                         if (s->intents[i].partitions[k].base == base &&
@@ -951,7 +998,7 @@ static void converged_without_silent(struct sim *s, const struct process *p)
                     (observer_leaf(s, i, &leaf) && may_enforce(s, leaf) && is_silent(s, leaf)))
                         continue;
                 for (unsigned b = 0; b < SIM_BASES; b++)
-                        if (intent_may_touch(&by->intent, sim_bases[b]) && !held[b] &&
+                        if (may_touch(by, sim_bases[b]) && !held[b] &&
                             s->reach[i][b].own != by->level[i][b])
                                 not_right(s, by, i, "did not converge, though it answers");
         }
@@ -1029,9 +1076,10 @@ static bool a_port_is_silent(struct sim *s, const struct judgement *by)
         return false;
 }
 
-static void all_converged(struct sim *s, const struct judgement *by)
+static void all_converged(struct sim *s, const struct process *p, const struct judgement *by)
 {
         s->counters.converged++;
+        clients_settled(s, p);
         for (unsigned i = 0; i < s->n_endports && !s->failed; i++) {
                 const struct census_entry *e = &by->census.entries[i];
 
@@ -1091,5 +1139,5 @@ void promises_converged(struct sim *s, const struct process *p)
                 sim_fail(s, "process %u did not converge: its last sweep ended with %d (%s)", p->number, (int) p->last_result,
                          status->text);
         else if (status->writing && is_calm)
-                all_converged(s, by);
+                all_converged(s, p, by);
 }

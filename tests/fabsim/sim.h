@@ -14,6 +14,7 @@
  *     wire.c      frames in flight: latency, loss, and all other faults
  *     observer.c  the most that a pkeyd can know: what it has read and discovered
  *     promises.c  the promises, checked after each event that changes a table
+ *     clients.c   clients that ask for leases, in some histories, and what they may rely on
  *
  * A 64-bit seed determines a history, byte for byte. No code here reads a clock or depends on addresses.
  */
@@ -29,9 +30,14 @@
 #define SIM_MAX_INTENTS    64
 #define SIM_MAX_GENERATIONS 64
 #define SIM_UNDO_SEEDS     (UINT64_C(1) << 40) /* from here on histories have changes that wait to be confirmed, and undos */
+#define SIM_LEASE_SEEDS    (UINT64_C(1) << 41) /* ... and pools, and clients that ask for leases */
+#define SIM_LEASE_CALM     (100 * USEC_PER_SEC) /* after the last request for a lease its time is over, or it has none */
 #define SIM_MAX_ENDPORTS   40
 #define SIM_MAX_HOLD       (50 * USEC_PER_SEC) /* absent_hold */
 #define SIM_BASES          14 /* in all tables and policies of a simulation */
+#define SIM_MAX_POOLS      2
+#define SIM_MAX_LEASES     4  /* in force at a time: as many as there are P_Keys of pools */
+#define SIM_MAX_WANTS      (2 * SIM_MAX_PARTITIONS + SIM_MAX_LEASES) /* entries that a port should have */
 #define SIM_MAX_TABLES     80 /* of endports, and of switch ports that can enforce */
 #define SIM_BLOCKS         (FABSIM_MAX_ENTRIES / P_KEY_BLOCK_ENTRIES)
 
@@ -64,11 +70,21 @@ struct intent_partition {
         unsigned n_rules;
 };
 
+struct intent_pool {
+        uint16_t first, last;   /* P_Keys */
+        struct rule ports;      /* ALL_CAS, a group, or a host */
+        bool is_limited;        /* its members by default */
+        unsigned longest;       /* seconds; 0: unlimited */
+        unsigned rest;          /* seconds */
+};
+
 /* The contents of both files. */
 struct intent {
         struct intent_partition partitions[SIM_MAX_PARTITIONS]; /* [0]: the default partition */
         unsigned n_partitions;
-        bool has_owns;          /* only 0x7fff and 0x0001-0x00ff */
+        struct intent_pool pools[SIM_MAX_POOLS];
+        unsigned n_pools;
+        bool has_owns;          /* only 0x7fff, 0x0001-0x00ff, and the P_Keys of pools */
         bool is_strict;         /* a line that matches nothing is an error */
         bool is_broken;         /* its text is not a valid policy */
         struct settings settings;
@@ -115,18 +131,37 @@ bool intent_is_meant_by_name(const struct intent *it, const struct census *c, un
 bool intent_is_contested(const struct sim *s, const struct intent *it, const struct census *c, unsigned endport);
 /* Its least membership by the policy, for all meanings of names. */
 enum membership intent_certain(const struct intent *it, const struct census *c, unsigned endport, unsigned partition);
-/* May pkeyd change entries of this base? */
+/* The pool that has this P_Key; NULL: none. */
+const struct intent_pool *intent_pool_of(const struct intent *it, uint16_t base);
+/* Does a name mean this endport? */
+bool intent_names(const struct rule *r, const struct census_entry *e);
+/* Is it one of `owns`? */
+bool intent_owns(const struct intent *it, uint16_t base);
+/* May pkeyd change entries of this base, where no lease has or had it? */
 bool intent_may_touch(const struct intent *it, uint16_t base);
 /* The expected P_Keys of an endport (or, if enforcing, of its leaf port). */
 unsigned intent_wants(const struct intent *it, const struct census *c, unsigned endport, bool enforcing,
-                      struct p_key ret[2 * SIM_MAX_PARTITIONS]);
+                      struct p_key ret[SIM_MAX_WANTS]);
 
 /* --- head nodes ------------------------------------------------------------------------------------------------------ */
 
-/* The policy and the settings in force, and the fabric as it was discovered. */
+/* A lease as it is in a plan. */
+struct leased {
+        uint16_t base;
+        uint8_t level;
+        uint64_t members;           /* a bit for each endport */
+};
+
+struct leased_all {
+        struct leased leases[SIM_MAX_LEASES];
+        unsigned n;
+};
+
+/* The policy and the settings in force with the leases of the last plan, and the fabric as it was discovered. */
 struct judgement {
         struct judgement *next;
         struct intent intent;
+        struct leased_all leased;
         struct census census;
         uint64_t frozen, contested; /* a bit for each endport: frozen by pkeyd (policy/freeze.h); frozen because of its name */
         uint8_t level[SIM_MAX_ENDPORTS][SIM_BASES]; /* by the policy: 0 none, 1 limited, 2 full */
@@ -232,8 +267,59 @@ struct opensm {
         uint64_t unwritten;         /* a bit for each endport: the last file is not carried out yet */
 };
 
+#define SIM_LEASE_IDS     5
+#define SIM_WISHED_HOSTS  3
+
+/* What a client asks for. */
+struct sim_wish {
+        unsigned pool;              /* pool0, pool1, ... */
+        struct rule members[SIM_WISHED_HOSTS];
+        unsigned n_members;
+        uint16_t base;              /* 0: any */
+        enum membership membership; /* NONE: that of the pool */
+        uint64_t seconds;           /* 0: as long as the pool allows */
+        bool partial;
+};
+
+/* What the clients of a head node know of a lease, and may rely on. */
+struct sim_lease {
+        enum sim_lease_state {
+                SIM_LEASE_ABSENT,
+                SIM_LEASE_ASKED,    /* the request was not refused */
+                SIM_LEASE_GIVEN,    /* ... and was answered: granted */
+                SIM_LEASE_LEAVING,  /* it was released, has failed, or its time is over */
+        } state;
+        bool is_uncertain;          /* pkeyd or its store was lost meanwhile: the store may have it as it was, or not at all */
+        bool was_another;           /* the store may still have an earlier lease with this ID */
+        struct sim_wish wish;
+        struct leased is;
+        usec_t ends_first, ends_last; /* its time is over between these; USEC_INFINITY: never */
+        usec_t asked_at, given_at;
+        uint64_t store_life;        /* when it was given */
+        bool was_given;
+        bool was_active;            /* it was in force when pkeyd started, and perhaps its answer was lost */
+        bool is_left;               /* an answer said that it was released, or not granted */
+        bool is_over;               /* its time is over, and it was still in force after the last event */
+        bool is_ended;              /* no port holds it, but perhaps that is not stored */
+        unsigned rest;              /* seconds */
+};
+
+struct sim_lease_request {
+        uint64_t number;            /* 0: none */
+        enum lease_request_kind kind;
+        unsigned id;
+        bool is_allowed;            /* its caller may use the pools */
+        struct sim_wish wish;       /* of LEASE_CREATE */
+        uint64_t seconds;           /* of LEASE_RENEW */
+        usec_t at;
+        usec_t ends_first, ends_last; /* of a renewal */
+};
+
 struct head {
         struct fabsim_place place;
+        struct sim_lease leases[SIM_LEASE_IDS];
+        usec_t rests_until[SIM_BASES]; /* a P_Key whose lease ended */
+        uint64_t lease_store_life;  /* of the store, when pkeyd last started */
         unsigned intent_on_file;
         struct store store;
         struct sim_file files[SIM_FILES];
@@ -308,6 +394,13 @@ struct process {
 
         uint64_t requests[SIM_MAX_REQUESTS]; /* of reloads without an answer yet */
         unsigned n_requests;
+        struct sim_lease_request lease_requests[SIM_MAX_REQUESTS]; /* without an answer yet */
+        unsigned n_lease_requests;
+        struct sim_lease_request asking; /* the one that is being given; number 0: none */
+        bool is_new;                   /* it has loaded its leases, and nothing else has happened */
+        uint64_t n_plans;              /* when `leased` was taken */
+        struct leased_all leased;      /* in the last plan */
+        struct leased_all leased_now;  /* after the last event: in the next plan */
         uint64_t n_sweeps[SWEEP_N_RESULTS]; /* that ended */
         unsigned n_quiet;              /* number of full ones that began since everything is calm */
         usec_t sweep_began;            /* of the running one; 0: none */
@@ -349,6 +442,8 @@ struct sim_counters {
         uint64_t events, frames, sets, opensm_writes, pairs_checked, pairs_changed, pairs_excused, sweeps;
         uint64_t verified, passed_on_checked, converged, refused, kills, reloads, hand_overs, unconverged;
         uint64_t waited, confirmed, undone;
+        uint64_t lease_requests, leases_granted, leases_partial, leases_renewed, leases_released, leases_failed, leases_refused;
+        uint64_t leases_restored, leases_expired;
 };
 
 /* The M_Key of an endport, and that in m_key_file. */
@@ -388,7 +483,7 @@ struct sim {
         char *neighbors;         /* OpenSM's file of links; NULL: none */
         bool has_moved_cables;   /* since then */
         struct prng scene_rng;
-        struct prng undo_rng;
+        struct prng undo_rng, lease_rng;
         struct fabsim_place was_at[SIM_MAX_ENDPORTS]; /* the place of the cable that a scene last pulled */
         struct intent intents[SIM_MAX_INTENTS];
         unsigned n_intents;
@@ -397,7 +492,7 @@ struct sim {
         unsigned n_heads;
         struct process processes[SIM_MAX_PROCESSES];
         unsigned n_processes;
-        uint64_t last_life, last_request;
+        uint64_t last_life, last_request, last_lease_request;
         struct judgement *judgements;
         struct basis *bases;
 
@@ -446,6 +541,10 @@ void world_external(struct sim *s, const struct event *e);
 void world_schedule(struct sim *s, usec_t at);
 /* Schedules edits, confirmations and undos, by random numbers of their own, so that all other histories are as they were. */
 void world_schedule_undos(struct sim *s);
+/* Schedules requests for leases, by random numbers of their own. */
+void world_schedule_clients(struct sim *s);
+/* A client of this head node asks for the same lease again, if faults are not over by then. */
+void world_ask_again(struct sim *s, unsigned head, unsigned id, usec_t at);
 unsigned world_endport_at(const struct sim *s, struct fabsim_place p); /* UINT32_MAX: none */
 void world_restart(struct sim *s, unsigned head, usec_t at);
 /* The present places of all endports, seen from this head node, for a discovery that began at `began`. */
@@ -460,6 +559,18 @@ void world_edit(struct sim *s);
 void world_hand_over(struct sim *s);
 /* p is about to write: checks that its head node may. */
 void world_check_writer(struct sim *s, const struct process *p);
+
+/* clients.c */
+#define CLIENTS_AGAIN 1000 /* what an event has more than the number of an ID: the same request, again */
+/* A client of the pkeyd on this head node asks for something. */
+void clients_ask(struct sim *s, const struct event *e);
+/* A pkeyd starts. */
+void clients_start(struct sim *s, struct process *p);
+/* The leases of p after an event: how they changed, and which ones its last plan has. True: other ones. */
+bool clients_watch(struct sim *s, struct process *p);
+void clients_answered(struct sim *s, struct process *p, const struct lease_reply *reply);
+/* Everything is calm, and p has converged. */
+void clients_settled(struct sim *s, const struct process *p);
 
 /* scenes.c */
 void scenes_make(struct sim *s);
@@ -520,6 +631,8 @@ void process_drop(struct sim_answer *a);
 void process_hangup(struct sim *s, struct process *p);
 /* Somebody confirms or undoes. */
 void process_ask(struct sim *s, struct process *p, enum control_event_kind kind);
+/* A client asks for p->asking. */
+void process_lease(struct sim *s, struct process *p, const struct lease_request *q);
 void process_stop(struct sim *s, struct process *p);
 void process_verbs(struct sim *s, struct process *p, enum verbs_event_kind kind);
 
@@ -583,6 +696,10 @@ void promises_begin(struct sim *s);
 void promises_judged(struct sim *s, struct process *p, struct judgement *j);
 /* p has carried out its policy: records the levels that it gave to ports that are not frozen; frozen ones must have a reason. */
 void promises_given(struct sim *s, struct process *p);
+/* Why an endport may hold this base without p knowing of it: p was not told, or could not see it. */
+bool promises_excuse_holder(const struct sim *s, const struct basis *basis, unsigned endport, unsigned b);
+/* Can two endports communicate in a base, in either model of a switch? */
+bool promises_can_talk(const struct sim *s, unsigned x, unsigned y, unsigned b);
 /* The Set of this event, with this basis, changed the table at a place. */
 void promises_changed(struct sim *s, const struct basis *basis, const struct event *e, struct fabsim_place at);
 /* An OpenSM changed an endport and its leaf port at once, from a file of pkeyd. */

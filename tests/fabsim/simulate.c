@@ -154,7 +154,8 @@ static bool simulate(struct sim *s, uint64_t seed, bool trace, unsigned fail_in_
         bool lives;
 
         *s = (struct sim) {
-                .seed = seed, .rng.state = seed, .undo_rng.state = ~seed, .trace = trace, .digest = UINT64_C(0xcbf29ce484222325),
+                .seed = seed, .rng.state = seed, .undo_rng.state = ~seed, .lease_rng.state = ~seed * 3, .trace = trace,
+                .digest = UINT64_C(0xcbf29ce484222325),
                 .fail_in_reload = fail_in_reload,
         };
         for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++)
@@ -200,10 +201,13 @@ static void print_totals(const struct totals *t)
                " pairs checked, %" PRIu64 " sweeps, %" PRIu64 " tables called right, %" PRIu64 " indexes passed on, %" PRIu64
                " ends of processes, %" PRIu64 " reloads, %" PRIu64 " hand-overs; %" PRIu64 " converged, %" PRIu64
                " refused, %" PRIu64 " converged but for ports without their M_Key; %" PRIu64 " changes waited, %" PRIu64
-               " confirmed, %" PRIu64 " undone\n",
+               " confirmed, %" PRIu64 " undone, %" PRIu64 " requests for leases, %" PRIu64 " granted, %" PRIu64 " granted in part, %" PRIu64
+               " renewed, %" PRIu64 " released, %" PRIu64 " not granted, %" PRIu64 " requests refused, %" PRIu64
+               " leases restored, %" PRIu64 " ended by their time\n",
                t->n_seeds, c->events, c->frames, c->sets, c->opensm_writes, c->pairs_checked, c->sweeps, c->verified,
                c->passed_on_checked, c->kills, c->reloads, c->hand_overs, c->converged, c->refused, c->unconverged,
-               c->waited, c->confirmed, c->undone);
+               c->waited, c->confirmed, c->undone, c->lease_requests, c->leases_granted, c->leases_partial, c->leases_renewed,
+               c->leases_released, c->leases_failed, c->leases_refused, c->leases_restored, c->leases_expired);
         (void) fflush(stdout);
 }
 
@@ -312,6 +316,8 @@ static int run_one(uint64_t seed, bool trace)
 
         if (!s)
                 return EXIT_FAILURE;
+        if (trace)
+                (void) setvbuf(stdout, NULL, _IOLBF, 0); /* a crash loses no line */
         (void) simulate(s, seed, trace, 0);
         add(&totals, s);
         print_totals(&totals);

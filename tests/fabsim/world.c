@@ -233,6 +233,8 @@ void world_make(struct sim *s)
         promises_begin(s);
         if (s->seed >= SIM_UNDO_SEEDS)
                 world_schedule_undos(s);
+        if (s->seed >= SIM_LEASE_SEEDS)
+                world_schedule_clients(s);
         n_events = prng_below(&s->rng, 12);
         for (unsigned i = 0; i < n_events; i++)
                 world_schedule(s, prng_next(&s->rng) % s->quiet_at);
@@ -332,6 +334,7 @@ enum external {
         EXTERNAL_EDIT_AGAIN,   /* in histories with undos only, like the next two */
         EXTERNAL_CONFIRM,
         EXTERNAL_UNDO,
+        EXTERNAL_LEASE,        /* in histories with leases only */
         N_EXTERNAL,
 };
 
@@ -363,6 +366,31 @@ void world_schedule_undos(struct sim *s)
                 e->what = kinds[prng_below(&s->undo_rng, ELEMENTS(kinds))];
                 e->x = prng_below(&s->undo_rng, 1000);
         }
+}
+
+void world_schedule_clients(struct sim *s)
+{
+        unsigned n = prng_between(&s->lease_rng, 8, 40);
+
+        for (unsigned i = 0; i < n; i++) {
+                struct event *e = events_add(&s->events, prng_next(&s->lease_rng) % s->quiet_at, EVENT_EXTERNAL);
+
+                e->what = EXTERNAL_LEASE;
+                e->x = prng_below(&s->lease_rng, 1000);
+                e->y = prng_below(&s->lease_rng, 1000);
+        }
+        s->calm_at += SIM_LEASE_CALM;
+}
+
+void world_ask_again(struct sim *s, unsigned head, unsigned id, usec_t at)
+{
+        struct event *e = at < s->quiet_at ? events_add(&s->events, at, EVENT_EXTERNAL) : NULL;
+
+        if (!e)
+                return;
+        e->what = EXTERNAL_LEASE;
+        e->x = head;
+        e->y = CLIENTS_AGAIN + id;
 }
 
 void world_schedule(struct sim *s, usec_t at)
@@ -826,6 +854,9 @@ void world_external(struct sim *s, const struct event *e)
                 break;
         case EXTERNAL_UNDO:
                 process_ask(s, &s->processes[e->x % s->n_heads], CONTROL_EVENT_UNDO);
+                break;
+        case EXTERNAL_LEASE:
+                clients_ask(s, e);
                 break;
         case EXTERNAL_START:
                 if (!s->processes[e->x].control)
