@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A thousand histories, and 300 with changes that wait to be confirmed, and undos; those of tests/fabsim/seeds; and that one seed is
-# one history.
+# A thousand histories, 300 with changes that wait to be confirmed, and undos, and 200 that also have leases; those of
+# tests/fabsim/seeds; and that one seed is one history.
 set -u
 simulate=$top_builddir/tests/fabsim/simulate
 seeds=${SIMULATE_SEEDS:-1000}
@@ -9,12 +9,16 @@ seeds=${SIMULATE_SEEDS:-1000}
 # What all histories together must have seen, as simulate calls it: a class of events that no history has any more is a part
 # of pkeyd that is not tested any more.
 totals=(seeds events MADs Sets 'writes of OpenSM' 'pairs checked' sweeps 'tables called right' 'indexes passed on'
-        'ends of processes' reloads hand-overs converged refused 'converged but for ports without their M_Key' 'changes waited' confirmed undone)
+        'ends of processes' reloads hand-overs converged refused 'converged but for ports without their M_Key' 'changes waited' confirmed undone
+        'requests for leases' granted 'granted in part' renewed released 'not granted' 'requests refused' 'leases restored'
+        'ended by their time')
 undo_seeds=$((1 << 40)) # from here on, see SIM_UNDO_SEEDS
+lease_seeds=$((1 << 41)) # from here on, see SIM_LEASE_SEEDS
+leases='requests for leases|granted|granted in part|renewed|released|not granted|requests refused|leases restored|ended by their time'
 
 history() { "$simulate" --seed "$1" --trace | tail -n 1 && "$simulate" --seed "$1" --trace | cksum; }
 
-for seed in 3 17 4711; do
+for seed in 3 17 4711 $lease_seeds; do
         if [ "$(history $seed)" != "$(history $seed)" ]; then
                 echo "seed $seed gives two histories"
                 exit 1
@@ -49,6 +53,7 @@ some() {
         fi
 }
 
-some 1 "$seeds" ' (changes waited|confirmed|undone)$'
-some $undo_seeds $((seeds * 3 / 10)) '^$'
+some 1 "$seeds" " (changes waited|confirmed|undone|$leases)$"
+some $undo_seeds $((seeds * 3 / 10)) " ($leases)$"
+some $lease_seeds $((seeds * 2 / 10)) '^$'
 exit 0
