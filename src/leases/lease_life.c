@@ -340,6 +340,7 @@ static bool give_up(struct leases *l, struct lease *lease, const struct subnet *
                 if (port == SUBNET_NONE || frozen[port] == FREEZE_NONE || m->left_out)
                         continue;
                 m->left_out = lease->wish.partial;
+                m->confirmed = m->confirmed && !m->left_out; /* its entry is revoked */
                 if (n++ == 0)
                         text_add(&why, "%s is frozen: %s", m->name, freeze_reason(frozen[port]));
         }
