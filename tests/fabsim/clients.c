@@ -242,9 +242,16 @@ static void check_free(struct sim *s, const struct process *p, uint16_t base, co
 
         observer_basis(s, p, &basis);
         for (unsigned i = 0; i < s->n_endports; i++)
-                if (holds(s, i, b) && !promises_excuse_holder(s, &basis, i, b))
+                if (holds(s, i, b) && !promises_excuse_holder(s, &basis, i, b)) {
+                        struct fabsim_place leaf = {};
+
+                        (void) observer_leaf(s, i, &leaf);
+                        sim_trace(s, "own level %u, sends %u/%u, receives %u/%u, beside node %u port %u", s->reach[i][b].own,
+                                  s->reach[i][b].sends[0], s->reach[i][b].sends[1], s->reach[i][b].receives[0],
+                                  s->reach[i][b].receives[1], leaf.node, leaf.port);
                         sim_fail(s, "process %u, lease %s: 0x%04x is %s, and node %u port %u holds it", p->number, id, base, when,
                                  s->endports[i].node, s->endports[i].port);
+                }
 }
 
 /* Did a writer that is not this pkeyd change the base in the table of this port, or of its leaf port, since then? */
@@ -621,7 +628,7 @@ static void granted(struct sim *s, struct process *p, struct sim_lease *book, co
                 const struct lease_member *m = &lease->members[i];
 
                 check_member(s, p, book, lease, m, &basis);
-                if (!m->confirmed && (is_whole || (is_first && !m->left_out && !book->was_active)))
+                if (!m->confirmed && (is_whole || (is_first && !m->left_out && !book->was_active && p->last_result == SWEEP_DONE)))
                         sim_fail(s, "process %u: lease %s is granted, and %s is not confirmed", p->number, lease->id, m->name);
         }
         if (!is_whole && !book->wish.partial && (is_first ? !book->was_active : !is_part_by_others(s, p, book, lease)))
