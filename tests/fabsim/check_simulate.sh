@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A thousand histories, 300 with changes that wait to be confirmed, and undos, and 200 that also have leases; those of
+# A thousand histories, 200 with changes that wait to be confirmed, and undos, and 100 that also have leases; those of
 # tests/fabsim/seeds; and that one seed is one history.
 set -u
 simulate=$top_builddir/tests/fabsim/simulate
@@ -54,6 +54,6 @@ some() {
 }
 
 some 1 "$seeds" " (changes waited|confirmed|undone|$leases)$"
-some $undo_seeds $((seeds * 3 / 10)) " ($leases)$"
-some $lease_seeds $((seeds * 2 / 10)) '^$'
+some $undo_seeds $((seeds * 2 / 10)) " ($leases)$"
+some $lease_seeds $((seeds / 10)) '^$'
 exit 0
