@@ -32,6 +32,7 @@ struct search {
         const char *file, *bytes; /* borrows */
         size_t n;
         size_t error_line;        /* where the line of the error begins */
+        size_t first_line;        /* where the first line begins of which all edits are tried */
         char *edited;             /* owned; n + 2 bytes */
         size_t n_parsed;          /* bytes so far */
         struct arena *arena;      /* owned; of the tree; NULL: no edit was accepted so far */
@@ -72,10 +73,11 @@ static int parse_tree(const struct search *s, size_t n, struct arena *a, struct 
         return r;
 }
 
-/* A correction is within a line. A glob would make members of hosts that the file does not name. */
+/* A correction is within a line, of which all edits are tried: what ends the line before may be another character of it that is
+ * wrong. A glob would make members of hosts that the file does not name. */
 static bool is_possible(const struct search *s, const struct edit *e)
 {
-        return !memchr(s->bytes + e->at, '\n', e->removed) && !memchr(e->added, '\n', e->n_added) &&
+        return e->at >= s->first_line && !memchr(s->bytes + e->at, '\n', e->removed) && !memchr(e->added, '\n', e->n_added) &&
                !memchr(e->added, '*', e->n_added);
 }
 
@@ -254,6 +256,7 @@ static void find_window(struct search *s, unsigned line, size_t *ret_from, size_
         do
                 from = line_before(s, from);
         while (from > 0 && is_empty_line(s, from));
+        s->first_line = from;
         *ret_from = from - (from > 0);
 }
 

@@ -55,6 +55,7 @@ static const struct example examples[] = {
         { "version: 1\nowns: 0x0001-0x7ff\nfpartitions: {}\n", NULL },          /* the f belongs to 0x7fff */
         { "version: 1\ngroups:\n  g: n1p\nartitions: {}\n", NULL },               /* the p belongs to partitions */
         { HEAD "    ipoib: {sl: 1,2rate: 40}\n    members: {}\n", NULL },       /* sl: 12 */
+        { "version: 1\ngroups:\n  no: \"on, offy\npartitions:\n  \"1\":\n    pkey: \"0x0010\"\n    members: {\"no\": full}\n", NULL },
         { "version: 1\npartitions: {p: {pkey: 0x0010, members: {a: ful,lb: both}}}\n", NULL }, /* b */
         /* memberships */
         { MEMBER "Full\n", MEMBER "full\n" },
