@@ -79,6 +79,15 @@ uint32_t lease_n_in_force(const struct lease *lease)
         return n;
 }
 
+uint32_t lease_n_confirmed(const struct lease *lease)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < lease->n_members; i++)
+                n += lease->members[i].confirmed && !lease->members[i].left_out;
+        return n;
+}
+
 /* --- the list ------------------------------------------------------------------------------------------------------- */
 
 struct leases *leases_new(void)
@@ -167,15 +176,6 @@ int leases_add_waiter(struct leases *l, struct lease *lease, const struct lease_
         return 0;
 }
 
-static uint32_t n_confirmed(const struct lease *lease)
-{
-        uint32_t n = 0;
-
-        for (uint32_t i = 0; i < lease->n_members; i++)
-                n += lease->members[i].confirmed && !lease->members[i].left_out;
-        return n;
-}
-
 static void print_answer(struct lease_answer *a, const struct lease *lease)
 {
         const char *why = lease->why ?: "";
@@ -187,7 +187,7 @@ static void print_answer(struct lease_answer *a, const struct lease *lease)
                 return;
         case LEASE_GRANTED_PARTLY:
                 (void) snprintf(a->text, sizeof(a->text), "lease %s is in force at %u of %u ports: P_Key 0x%04x; the others could not "
-                                "be confirmed", lease->id, n_confirmed(lease), lease->n_members, lease->base);
+                                "be confirmed", lease->id, lease_n_confirmed(lease), lease->n_members, lease->base);
                 return;
         case LEASE_RENEWED:
                 (void) snprintf(a->text, sizeof(a->text), "lease %s is renewed", lease->id);
@@ -230,7 +230,7 @@ static bool find_outcome(const struct lease *lease, const struct lease_waiter *w
                 if (lease->is_unread && !waiter->renews)
                         return false;
                 *ret = waiter->renews ? LEASE_RENEWED :
-                       n_confirmed(lease) < lease->n_members ? LEASE_GRANTED_PARTLY : LEASE_GRANTED;
+                       lease_n_confirmed(lease) < lease->n_members ? LEASE_GRANTED_PARTLY : LEASE_GRANTED;
                 return true;
         case LEASE_RELEASING:
                 *ret = waiter->releases ? LEASE_IS_RELEASING : LEASE_FAILED;

@@ -266,3 +266,5 @@ DEFINE_CLEANUP(struct lease *, lease_free)
 const char *lease_id_problem(const char *id);
 /* Members that are in force: not left out. */
 uint32_t lease_n_in_force(const struct lease *lease);
+/* Of those: members whose table was read back with the entry. */
+uint32_t lease_n_confirmed(const struct lease *lease);

@@ -67,21 +67,12 @@ static int append_members(sd_bus_message *m, const struct lease *lease)
         return r;
 }
 
-static uint32_t count_confirmed(const struct lease *lease)
-{
-        uint32_t n = 0;
-
-        for (uint32_t i = 0; i < lease->n_members; i++)
-                n += lease->members[i].confirmed && !lease->members[i].left_out;
-        return n;
-}
-
 /* The entries that every answer has. */
 static int append_facts(sd_bus_message *m, const struct lease *lease)
 {
         const char *state = lease_state_to_string(lease->state), *membership = membership_to_string(lease->membership);
         uint64_t created = lease->created * USEC_PER_SEC, ends = lease->ends * USEC_PER_SEC;
-        uint32_t n_confirmed = count_confirmed(lease);
+        uint32_t n_confirmed = lease_n_confirmed(lease);
         char number[16];
         const char *owner = lease->owner.user;
         int r;
