@@ -167,11 +167,6 @@ usec_t leases_due(const struct leases *l)
 
 /* --- what was read -------------------------------------------------------------------------------------------------- */
 
-static struct p_key key_of(const struct lease *lease)
-{
-        return (struct p_key) { (uint16_t) (lease->base | (lease->membership == MEMBERSHIP_FULL ? P_KEY_FULL_BIT : 0)) };
-}
-
 static bool find_entry(const struct observed_table *t, struct p_key key, uint16_t *ret)
 {
         for (uint32_t i = 0; t->source == TABLE_READ && i < t->capacity; i++)
@@ -186,14 +181,15 @@ static bool find_entry(const struct observed_table *t, struct p_key key, uint16_
 static bool confirm(const struct observed *o, const struct lease *lease, const struct lease_member *m, uint16_t *ret)
 {
         const struct subnet *s = o->subnet;
+        struct p_key key = p_key_make(lease->base, lease->membership == MEMBERSHIP_FULL);
         uint32_t port = subnet_find_endport(s, m->port), leaf = port == SUBNET_NONE ? SUBNET_NONE : subnet_leaf_port(s, port);
         uint16_t at;
 
-        if (port == SUBNET_NONE || !find_entry(&o->tables[port], key_of(lease), ret))
+        if (port == SUBNET_NONE || !find_entry(&o->tables[port], key, ret))
                 return false;
         return leaf == SUBNET_NONE || !subnet_port_is_managed(s, &s->ports[leaf]) ||
                !(o->tables[leaf].enforce_inbound || o->tables[leaf].enforce_outbound) ||
-               find_entry(&o->tables[leaf], key_of(lease), &at);
+               find_entry(&o->tables[leaf], key, &at);
 }
 
 /* Returns whether all members that count are confirmed. */
@@ -247,7 +243,7 @@ static const char *holder_label(struct arena *a, const struct subnet *s, const s
 }
 
 /* A lease that is releasing, after a plan without it was carried out as far as possible. holder: a record that may hold its P_Key;
- * KNOWLEDGE_NONE: none does. */
+ * NULL: none does. */
 static int see_released(struct leases *l, struct lease *lease, const struct knowledge_record *holder, const struct observed *o,
                         usec_t now, uint64_t wall, struct log *log)
 {

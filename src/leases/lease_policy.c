@@ -16,19 +16,11 @@ static bool is_in_policy(const struct lease *lease)
         return (lease->state == LEASE_GRANTING || lease->state == LEASE_ACTIVE) && !lease->is_stranded;
 }
 
-static bool has_partition(const struct policy *policy, uint16_t base)
-{
-        for (uint32_t i = 0; i < policy->n_partitions; i++)
-                if (policy->partitions[i].base == base)
-                        return true;
-        return false;
-}
-
 /* The policy does not know its P_Key any more, which pkeyd gave to its members. */
 static bool is_unmanaged(const struct lease *lease, const struct policy *policy)
 {
         return (lease->state == LEASE_RELEASING || lease->is_stranded) && !policy_pool_of_base(policy, lease->base) &&
-               !has_partition(policy, lease->base);
+               policy_find_base(policy, lease->base) < 0;
 }
 
 static bool has_own_partition(const struct lease *lease, const struct policy *policy)

@@ -36,7 +36,7 @@ WRONGS = [
     Wrong("held-but-not-by-writes", COUNTS, "                for (size_t w = 0; w < r->n_writes; w++)\n                        if (r->writes[w].is_sent)\n                                list_keys", "                for (size_t w = 0; w < 0; w++)\n                        if (r->writes[w].is_sent)\n                                list_keys"),
     # its life
     Wrong("granted-without-the-entry", LIFE, "                all &= confirmed;\n", ""),
-    Wrong("granted-without-the-switch", LIFE, "               find_entry(&o->tables[leaf], key_of(lease), &at);", "               true;"),
+    Wrong("granted-without-the-switch", LIFE, "               find_entry(&o->tables[leaf], key, &at);", "               true;"),
     Wrong("granted-by-an-assumed-table", LIFE, "t->source == TABLE_READ && i < t->capacity", "i < t->capacity"),
     Wrong("lease-never-ends", LIFE, "                } else if (lease->state == LEASE_ACTIVE) {\n", "                } else if (0) {\n"),
     Wrong("lease-by-a-clock-set-back", LIFE, "lease_time_after(now, MIN(until > wall ? until - wall : 0, most));", "lease_time_after(now, until > wall ? until - wall : 0);"),
