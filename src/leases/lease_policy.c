@@ -138,8 +138,7 @@ static const struct lease_member *find_outside(const struct lease *lease, const 
         for (uint32_t i = 0; i < lease->n_members; i++) {
                 uint32_t port = subnet_find_endport(s, lease->members[i].port);
 
-                if (port != SUBNET_NONE && !lease->members[i].left_out &&
-                    (ports->n == 0 || !bsearch(&port, ports->ports, ports->n, sizeof(port), uint32_compare)))
+                if (port != SUBNET_NONE && !lease->members[i].left_out && !port_list_holds(ports, port))
                         return &lease->members[i];
         }
         return NULL;

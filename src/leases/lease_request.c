@@ -108,11 +108,6 @@ static bool same_wish(const struct lease_wish *x, const struct lease_wish *y)
 
 DEFINE_COMPARE(compare_members, struct lease_member, ORDER(a->port.v, b->port.v))
 
-static bool contains(const struct port_list *list, uint32_t port)
-{
-        return list->n > 0 && bsearch(&port, list->ports, list->n, sizeof(port), uint32_compare);
-}
-
 /* Members that the pool does not have. */
 static int check_ports(const struct lease_view *view, const struct policy_pool *pool, const struct port_list *members,
                        struct findings *findings)
@@ -125,7 +120,7 @@ static int check_ports(const struct lease_view *view, const struct policy_pool *
         if (r < 0)
                 return r;
         for (uint32_t i = 0; i < members->n; i++)
-                if (!contains(&all, members->ports[i]) && n++ == 0)
+                if (!port_list_holds(&all, members->ports[i]) && n++ == 0)
                         first = subnet_port_label(findings->arena, view->subnet, members->ports[i]);
         if (n == 0)
                 return 0;

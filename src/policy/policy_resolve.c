@@ -315,11 +315,6 @@ int policy_resolve_in_force(struct arena *a, const struct policy *policy, const 
         return policy_resolve_known(a, policy, subnet, &(struct policy_memory) {}, true, findings, ret);
 }
 
-static bool has_port(const struct port_list *list, uint32_t port)
-{
-        return list->n > 0 && bsearch(&port, list->ports, list->n, sizeof(*list->ports), uint32_compare);
-}
-
 static int find_lines(struct matcher *m, const struct policy_partition *p, const uint32_t *ports, uint32_t n,
                       struct policy_lines *ret)
 {
@@ -332,7 +327,7 @@ static int find_lines(struct matcher *m, const struct policy_partition *p, const
 
                 e = matcher_match(m, c->selector, &list);
                 for (uint32_t k = 0; k < n && e == 0; k++) {
-                        if (!has_port(&list, ports[k]))
+                        if (!port_list_holds(&list, ports[k]))
                                 continue;
                         if (!ret[k].decides) {
                                 ret[k].decides = &p->rules[c->rule];

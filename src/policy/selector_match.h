@@ -6,9 +6,12 @@
  * group, so that a group in a hundred partitions is matched once.
  */
 
+#include <stdlib.h>
+
 #include "pins/claims.h"
 #include "policy/selector.h"
 #include "subnet/known.h"
+#include "util/cleanup.h"
 
 #define MATCHER_HINTS 50 /* searches for similar names, which take time */
 
@@ -18,6 +21,11 @@ struct port_list {
         uint8_t *contested;           /* of each: why it is not certain that the selector means it (enum freeze) */
         uint32_t n;
 };
+
+static inline bool port_list_holds(const struct port_list *list, uint32_t port)
+{
+        return list->n > 0 && bsearch(&port, list->ports, list->n, sizeof(*list->ports), uint32_compare);
+}
 
 struct matcher {
         struct arena *arena;          /* borrows; scratch */

@@ -20,7 +20,7 @@ BUILDER = "src/subnet/builder.c"
 WRONGS = [
     # who may, and what
     Wrong("lease-for-anybody", REQUEST, "if (text_is_one_of(by->names[i], pool->allow, pool->n_allow))", "if (true)"),
-    Wrong("lease-of-ports-outside", REQUEST, "if (!contains(&all, members->ports[i]) && n++ == 0)", "if (0)"),
+    Wrong("lease-of-ports-outside", REQUEST, "if (!port_list_holds(&all, members->ports[i]) && n++ == 0)", "if (0)"),
     Wrong("lease-of-a-contested-name", SELECT, "return found.n > 0 ? -EBADMSG : refuse_contested(s->matcher.subnet, ret, findings);", "return found.n > 0 ? -EBADMSG : 0;"),
     Wrong("lease-without-a-host", SELECT, "return found.n > 0 ? -EBADMSG :", "return e < 0 ? e :"),
     Wrong("lease-as-long-as-wanted", REQUEST, "        if (seconds <= pool->longest)\n                return 0;\n", "        return 0;\n"),
