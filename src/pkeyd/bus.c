@@ -204,8 +204,7 @@ static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *e
         uint32_t user;
 
         (void) error;
-        if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_read(reply, "u", &user) < 0 ||
-            (user != 0 && user != geteuid())) {
+        if (!bus_read_sender(reply, &user) || (user != 0 && user != geteuid())) {
                 waiter_refuse(w, SD_BUS_ERROR_ACCESS_DENIED, "permission denied: only root may do this");
         } else if (control_get_status(b->control)->stopping) {
                 waiter_refuse(w, BUS_ERROR_STOPPING, "pkeyd is stopping");
@@ -222,20 +221,16 @@ static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *e
 /* Looks up who calls; an authorized caller waits until bus_answer(). */
 static int take_call(struct bus *b, sd_bus_message *call, const struct bus_request *request, sd_bus_error *error)
 {
-        const char *sender = sd_bus_message_get_sender(call);
         struct waiter *w;
         int r;
 
         if (b->n_waiters == BUS_MAX_WAITERS)
                 return sd_bus_error_setf(error, BUS_ERROR_TOO_MANY, "%d callers already wait for an answer; call again later",
                                          BUS_MAX_WAITERS);
-        if (!sender)
-                return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "the bus does not name the sender of this call");
         r = waiter_new(b, call, request, &w);
         if (r < 0)
                 return r;
-        r = sd_bus_call_method_async(b->bus, NULL, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-                                     "org.freedesktop.DBus", "GetConnectionUnixUser", on_sender_user, w, "s", sender);
+        r = bus_look_up_sender(call, on_sender_user, w, error);
         if (r < 0) {
                 waiter_remove(b, w);
                 return r;

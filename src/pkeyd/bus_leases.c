@@ -197,7 +197,7 @@ static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *e
         uint32_t uid;
 
         (void) error;
-        if (sd_bus_message_is_method_error(reply, NULL) || sd_bus_message_read(reply, "u", &uid) < 0)
+        if (!bus_read_sender(reply, &uid))
                 refuse(c, 0, SD_BUS_ERROR_ACCESS_DENIED, "the bus does not know the user of the caller");
         else if (c->leases->status->stopping)
                 refuse(c, 0, BUS_ERROR_STOPPING, "pkeyd is stopping");
@@ -229,7 +229,6 @@ static int check_request(const struct lease_request *q, sd_bus_error *error)
 /* Looks up who calls; the caller waits until bus_leases_answer(). */
 static int take_call(struct bus_leases *l, sd_bus_message *call, const struct lease_request *request, sd_bus_error *error)
 {
-        const char *sender = sd_bus_message_get_sender(call);
         int r = check_request(request, error);
         struct caller *c;
 
@@ -238,16 +237,13 @@ static int take_call(struct bus_leases *l, sd_bus_message *call, const struct le
         if (l->n_callers == BUS_MAX_LEASE_CALLS)
                 return sd_bus_error_setf(error, BUS_ERROR_TOO_MANY, "%d callers already wait for leases; call again later",
                                          BUS_MAX_LEASE_CALLS);
-        if (!sender)
-                return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "the bus does not name the sender of this call");
         c = calloc(1, sizeof(*c));
         if (!c)
                 return -ENOMEM;
         *c = (struct caller) { .leases = l, .call = sd_bus_message_ref(call), .request = *request };
         c->request.by.request = ++l->last_request;
         l->callers[l->n_callers++] = c;
-        r = sd_bus_call_method_async(sd_bus_message_get_bus(call), NULL, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-                                     "org.freedesktop.DBus", "GetConnectionUnixUser", on_sender_user, c, "s", sender);
+        r = bus_look_up_sender(call, on_sender_user, c, error);
         if (r < 0)
                 caller_remove(c);
         return r < 0 ? r : 1;

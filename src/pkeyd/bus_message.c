@@ -24,6 +24,23 @@ int bus_check_queue(sd_bus_message *call, sd_bus_error *error)
                                 "earlier answers of pkeyd are still queued for the bus; call again later");
 }
 
+int bus_look_up_sender(sd_bus_message *call, sd_bus_message_handler_t answered, void *userdata, sd_bus_error *error)
+{
+        const char *sender = sd_bus_message_get_sender(call);
+        int r;
+
+        if (!sender)
+                return sd_bus_error_set(error, SD_BUS_ERROR_ACCESS_DENIED, "the bus does not name the sender of this call");
+        r = sd_bus_call_method_async(sd_bus_message_get_bus(call), NULL, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+                                     "org.freedesktop.DBus", "GetConnectionUnixUser", answered, userdata, "s", sender);
+        return r < 0 ? r : 0;
+}
+
+bool bus_read_sender(sd_bus_message *answer, uint32_t *ret)
+{
+        return !sd_bus_message_is_method_error(answer, NULL) && sd_bus_message_read(answer, "u", ret) >= 0;
+}
+
 static bool is_utf8(const char *text)
 {
         json_t *value = json_string(text);

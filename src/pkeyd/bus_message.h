@@ -22,6 +22,11 @@
 bool bus_queue_is_full(sd_bus *bus);
 /* Of the bus of a call: 0, or a negative errno with the error set, which sd-bus answers. */
 int bus_check_queue(sd_bus_message *call, sd_bus_error *error);
+/* Asks the bus who calls; `answered` gets its answer. Returns 0, or a negative errno, perhaps with the error set; then `answered`
+ * is not called. */
+int bus_look_up_sender(sd_bus_message *call, sd_bus_message_handler_t answered, void *userdata, sd_bus_error *error);
+/* Of that answer: the user ID. False: the bus does not know it. */
+bool bus_read_sender(sd_bus_message *answer, uint32_t *ret);
 
 /* These append to m, and return 0 or negative errno. */
 int bus_append_text(sd_bus_message *m, const char *text);
