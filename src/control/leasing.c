@@ -34,7 +34,6 @@ static struct lease_view view_of(const struct control *c, const struct generatio
         return (struct lease_view) {
                 .policy = g ? g->policy : NULL, .selection = selection, .obstacle = describe_obstacle(c),
                 .subnet = c->snapshot ? c->snapshot->subnet : NULL,
-                .memory = { .known = &c->known, .pins = g ? control_pins(c, g) : NULL },
                 .knowledge = c->knowledge, .now = c->now, .wall = c->wall / USEC_PER_SEC,
         };
 }

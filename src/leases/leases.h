@@ -119,7 +119,6 @@ struct lease_view {
         const struct policy *policy;      /* in force; NULL: none */
         const char *obstacle;             /* why no lease can be made now, a clause; NULL: it can */
         const struct subnet *subnet;      /* the snapshot; NULL: none */
-        struct policy_memory memory;
         struct policy_selection *selection; /* of policy and subnet; NULL without a subnet, or where memory is out */
         const struct knowledge *knowledge;
         usec_t now;
