@@ -10,7 +10,7 @@
 
 /* --- from one sweep to the next ------------------------------------------------------------------------------------- */
 
-/* Only a decision by the generation in force that this host carries out itself. */
+/* Only a decision by the generation in force that this host carries out itself, and only with pools: it costs time and memory. */
 static bool may_stand(const struct control *c)
 {
         const struct sweep *s = &c->sweep;
@@ -18,8 +18,8 @@ static bool may_stand(const struct control *c)
         bool is_carried_out = s->result == SWEEP_DONE || (s->result == SWEEP_PARTIAL && s->kind != SWEEP_LEASE);
 
         return control_serves(c) && s->ended && is_carried_out && g && g == c->in_force && !c->candidate && c->snapshot &&
-               control_writes(c, g) && g->settings->writer == WRITER_DIRECT && !settings_opensm_file(g->settings) &&
-               knowledge_is_counted(c->knowledge);
+               g->policy->n_pools > 0 && control_writes(c, g) && g->settings->writer == WRITER_DIRECT &&
+               !settings_opensm_file(g->settings) && knowledge_is_counted(c->knowledge);
 }
 
 void lease_sweep_keep(struct control *c)

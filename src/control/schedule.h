@@ -29,8 +29,7 @@ void schedule_init(struct schedule *s);
 
 usec_t schedule_due(const struct schedule *s);
 /* The kind of sweep that is due now; after a stale one always a full one. Leases go before the sweeps that are due by time, but for
- * a while only. known: there is a snapshot through the port that the
- * settings name, and the port works. */
+ * a while only. known: there is a snapshot through the port that the settings name, and the port works. */
 enum sweep_kind schedule_kind(const struct schedule *s, usec_t now, bool known);
 void schedule_begin(struct schedule *s, usec_t now, enum sweep_kind kind, usec_t interval);
 
