@@ -497,6 +497,43 @@ START_TEST(is_granted_partly)
 }
 END_TEST
 
+/* The table of node1 has room for what the policy gives it, and no more. */
+static void serve_full(const char *policy)
+{
+        f.nodes[hosts[0]].partition_cap = port_of(hosts[0])->capacity = 2;
+        serve(policy);
+        ck_assert(holds(hosts[0], 0x8010));
+}
+
+START_TEST(is_not_granted_where_a_table_is_full)
+{
+        serve_full(POLICY);
+        create("a", &two_nodes);
+        live_until(now);
+        expect_answer(LEASE_FAILED);
+        ck_assert_ptr_nonnull(strstr(noted.lease_text, "node1 mlx5_0/1 is frozen: "));
+        ck_assert(holds(hosts[0], 0x8010));
+        ck_assert(!holds(hosts[1], 0x9000));
+        ck_assert_uint_eq(status()->n_frozen, 0);
+        ck_assert_uint_eq(status()->n_errors, 0);
+}
+END_TEST
+
+START_TEST(is_granted_but_where_a_table_is_full)
+{
+        const struct lease_wish wish = { .pool = "jobs", .members = "node[1-2]", .partial = true };
+
+        serve_full(POLICY);
+        create("a", &wish);
+        live_until(now);
+        expect_answer(LEASE_GRANTED_PARTLY);
+        ck_assert(find("a")->members[0].left_out);
+        ck_assert(holds(hosts[0], 0x8010));
+        ck_assert(holds(hosts[1], 0x9000));
+        ck_assert_uint_eq(status()->n_frozen, 0);
+}
+END_TEST
+
 /* The switch filters, and lets nothing through yet. */
 START_TEST(is_not_granted_behind_a_filter)
 {
@@ -749,6 +786,7 @@ int main(void)
                 is_made_once, limited_and_wanted_key, this_host_is_a_member, is_refused, a_group_may,
                 opensm_writes, audit_has_no_leases, a_pair_has_no_leases, no_free_key, a_key_that_is_held,
                 is_released, ends_in_time, is_renewed, is_taken_back, is_granted_partly,
+                is_not_granted_where_a_table_is_full, is_granted_but_where_a_table_is_full,
                 is_not_granted_behind_a_filter, is_not_granted_by_memory, is_releasing, not_the_key_of_a_stranger,
                 is_closed_at_the_switch, survives_a_restart, a_clock_that_was_set_back, the_disk_is_full,
                 a_restart_and_the_same_request, a_restart_while_it_is_granted, a_reload_would_strand_it,
