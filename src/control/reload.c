@@ -301,10 +301,8 @@ static void refuse_admission(struct control *c, const struct control_candidate *
         struct control_candidate refused = *loaded;
         _cleanup_findings_ struct findings all = { .arena = why->arena };
 
-        for (size_t i = 0; i < loaded->findings->n; i++)
-                findings_append(&all, &loaded->findings->items[i]);
-        for (size_t i = 0; i < why->n; i++)
-                findings_append(&all, &why->items[i]);
+        findings_append_all(&all, loaded->findings);
+        findings_append_all(&all, why);
         refused.findings = &all;
         refuse_files(c, &refused);
 }

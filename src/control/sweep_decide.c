@@ -110,8 +110,7 @@ static int plan_as(struct control *c, bool in_force, struct findings *findings)
         int r;
 
         s->options.in_force = in_force;
-        for (size_t i = 0; i < s->conf_findings.n; i++)
-                findings_append(findings, &s->conf_findings.items[i]);
+        findings_append_all(findings, &s->conf_findings);
         r = leasing_extend(c, s->generation, &s->policy) ?:
             reconcile(s->arena, s->policy, c->snapshot->observed, c->indexes, &s->options, findings, &s->decision);
         if (r == 0 && control_serves(c) && !s->generation->audits)
@@ -196,8 +195,7 @@ static int plan_new(struct control *c, struct findings *findings)
                 if (r == 0)
                         out = &frozen;
         }
-        for (size_t i = 0; i < out->n; i++)
-                findings_append(findings, &out->items[i]);
+        findings_append_all(findings, out);
         return findings->out_of_memory ? -ENOMEM : r;
 }
 

@@ -99,6 +99,12 @@ void findings_append(struct findings *f, const struct finding *item)
                 f->out_of_memory = true;
 }
 
+void findings_append_all(struct findings *f, const struct findings *from)
+{
+        for (size_t i = 0; i < from->n; i++)
+                findings_append(f, &from->items[i]);
+}
+
 void finding_set_hint(struct findings *f, struct finding *item, const char *format, ...)
 {
         va_list ap;

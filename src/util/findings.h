@@ -82,6 +82,8 @@ int findings_error(struct findings *f, enum finding_code code, const char *hint,
 bool finding_copy(struct arena *a, const struct finding *from, struct finding *ret);
 /* Appends a copy, or sets out_of_memory. */
 void findings_append(struct findings *f, const struct finding *item);
+/* Appends copies of all. */
+void findings_append_all(struct findings *f, const struct findings *from);
 /* Sets the hint of an item; does nothing if item is NULL. */
 void finding_set_hint(struct findings *f, struct finding *item, const char *format, ...)
         __attribute__((format(printf, 3, 4)));
