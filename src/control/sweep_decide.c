@@ -237,17 +237,17 @@ static int bind_names(struct control *c)
 static int plan_with_leases(struct control *c, struct findings *findings)
 {
         const struct generation *g = c->sweep.generation;
-        size_t n = findings->n, n_errors = findings->n_errors, n_warnings = findings->n_warnings;
+        _cleanup_findings_ struct findings found = {};
         int r;
 
         c->sweep.leases_changed = leases_need_plan(c->leases);
         do {
-                findings->n = n;
-                findings->n_errors = n_errors;
-                findings->n_warnings = n_warnings;
-                r = is_in_force(c, g) ? plan_as(c, true, findings) : plan_new(c, findings);
+                findings_done(&found);
+                findings_init(&found, c->sweep.arena);
+                r = is_in_force(c, g) ? plan_as(c, true, &found) : plan_new(c, &found);
         } while (r == 0 && control_serves(c) && !leasing_planned(c));
-        return r;
+        findings_append_all(findings, &found);
+        return findings->out_of_memory ? -ENOMEM : r;
 }
 
 static int make_plan(struct control *c, struct findings *findings)

@@ -48,23 +48,6 @@ static int ask(enum control_event_kind kind, uint64_t request)
         return give(&event);
 }
 
-/* What a shell does with CONTROL_LOAD_UNDO. */
-static int give_undo(const char *policy)
-{
-        struct generation *g = policy ? make_generation(SETTINGS, policy) : NULL;
-        struct findings none = {};
-        struct control_event event = {
-                .kind = CONTROL_EVENT_CANDIDATE,
-                .candidate = { .generation = g, .findings = &none, .is_undo = true, .request = noted.undo.request },
-        };
-
-        if (g)
-                g->facts = (struct generation_facts) {
-                        .origin = noted.undo.by, .undoes = noted.undo.undoes, .restores = noted.undo.number,
-                };
-        return give(&event);
-}
-
 static void at(usec_t when)
 {
         now = when;
@@ -92,7 +75,7 @@ START_TEST(is_undone_in_time)
         ck_assert_uint_eq(noted.undo.undoes, 2);
         ck_assert_int_eq(noted.undo.by.kind, ORIGIN_TIMEOUT);
         ck_assert_uint_eq(count_logged(LOG_EVENT_CONFIRM_OVER), 1);
-        ck_assert_int_eq(give_undo(POLICY_1), 0);
+        ck_assert_int_eq(give_undo(SETTINGS, POLICY_1), 0);
         for (unsigned i = 0; status()->in_force->number == 2 && i < 3; i++)
                 next_sweep(); /* the first one was under way, and reads the fabric */
         ck_assert(!holds(hosts[1], 0x8010));
@@ -217,7 +200,7 @@ START_TEST(undo_at_any_time)
         ck_assert_uint_eq(noted.undo.number, 1);
         ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 6), 0);
         ck_assert_str_eq(noted.answer, "an undo is under way already");
-        ck_assert_int_eq(give_undo(POLICY_1), 0);
+        ck_assert_int_eq(give_undo(SETTINGS, POLICY_1), 0);
         next_sweep();
         ck_assert_uint_eq(noted.requests[0], 5);
         ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
@@ -242,7 +225,7 @@ START_TEST(undo_of_an_undo)
         change(POLICY_3, 0);
         ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 5), 0);
         ck_assert_uint_eq(noted.undo.number, 2);
-        ck_assert_int_eq(give_undo(POLICY_2), 0);
+        ck_assert_int_eq(give_undo(SETTINGS, POLICY_2), 0);
         next_sweep();
         ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 6), 0);
         ck_assert_uint_eq(noted.undo.undoes, 4);
@@ -256,7 +239,7 @@ START_TEST(undo_of_a_policy_with_errors)
         serve(POLICY_1);
         change(POLICY_2, 60);
         ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 5), 0);
-        ck_assert_int_eq(give_undo(POLICY_REFUSED), 0);
+        ck_assert_int_eq(give_undo(SETTINGS, POLICY_REFUSED), 0);
         next_sweep();
         ck_assert_uint_eq(status()->in_force->number, 3);
         ck_assert(!holds(hosts[0], 0x8010));
@@ -273,7 +256,7 @@ START_TEST(undo_that_fails)
         change(POLICY_2, 600);
         at(began + 600 * S);
         ck_assert_uint_eq(noted.n_undos, 1);
-        ck_assert_int_eq(give_undo(NULL), 0);
+        ck_assert_int_eq(give_undo(SETTINGS, NULL), 0);
         ck_assert_uint_eq(status()->n_file_errors, 0); /* nothing is wrong with the present files */
         ck_assert_uint_eq(status()->in_force->number, 2);
         at(began + 659 * S);

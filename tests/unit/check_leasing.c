@@ -777,6 +777,45 @@ START_TEST(a_stranded_key_is_revoked)
 }
 END_TEST
 
+static unsigned count_findings(const char *part)
+{
+        unsigned n = 0;
+
+        for (size_t i = 0; i < n_logged; i++)
+                n += logged[i].is_finding && strstr(logged[i].text, part);
+        return n;
+}
+
+/* What the plan with the lease that gives its port up found is not reported; what was found before it is. */
+START_TEST(an_undo_strands_one_and_freezes_another)
+{
+        static const char before[] = POOL("0x1001-0x1002", "node[1-3], node9");
+        struct generation *g = make_generation(SETTINGS, POLICY);
+        struct control_event undo = { .kind = CONTROL_EVENT_UNDO, .asked = { .by = alice.origin, .request = 9 } };
+        const struct lease_wish node1 = { .pool = "jobs", .members = "node1" }, node2 = { .pool = "jobs", .members = "node2" };
+
+        serve_full(before);
+        ck_assert_int_eq(give_generation(g, 7), 0);
+        next_sweep();
+        ck_assert_uint_eq(status()->in_force->number, 2);
+        grant("a", &node2);
+        ck_assert_uint_eq(find("a")->base, 0x1000);
+        ck_assert_int_eq(give(&undo), 0);
+        create("b", &node1);
+        ck_assert_int_eq(give_undo(SETTINGS, before), 0);
+        forget_log();
+        noted.n_answers = 0;
+        live_until(now + 60 * S);
+        ck_assert_uint_eq(noted.n_answers, 1);
+        ck_assert_uint_eq(status()->in_force->number, 3);
+        ck_assert_uint_eq(noted.n_findings, 2);
+        ck_assert_uint_eq(count_findings("lease a is released: "), 1);
+        ck_assert_uint_eq(count_findings("node9"), 1);
+        ck_assert_ptr_null(find("a"));
+        ck_assert_ptr_null(find("b"));
+}
+END_TEST
+
 /* --- */
 
 int main(void)
@@ -790,7 +829,7 @@ int main(void)
                 is_not_granted_behind_a_filter, is_not_granted_by_memory, is_releasing, not_the_key_of_a_stranger,
                 is_closed_at_the_switch, survives_a_restart, a_clock_that_was_set_back, the_disk_is_full,
                 a_restart_and_the_same_request, a_restart_while_it_is_granted, a_reload_would_strand_it,
-                a_stranded_key_is_revoked,
+                a_stranded_key_is_revoked, an_undo_strands_one_and_freezes_another,
         };
 
         return run_suite("leasing", tests, ELEMENTS(tests));

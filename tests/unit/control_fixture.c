@@ -539,6 +539,22 @@ int give_candidate(const char *settings, const char *policy, uint64_t request)
         return give_generation(policy ? make_generation(settings, policy) : NULL, request);
 }
 
+int give_undo(const char *settings, const char *policy)
+{
+        struct generation *g = policy ? make_generation(settings, policy) : NULL;
+        struct findings none = {};
+        struct control_event event = {
+                .kind = CONTROL_EVENT_CANDIDATE,
+                .candidate = { .generation = g, .findings = &none, .is_undo = true, .request = noted.undo.request },
+        };
+
+        if (g)
+                g->facts = (struct generation_facts) {
+                        .origin = noted.undo.by, .undoes = noted.undo.undoes, .restores = noted.undo.number,
+                };
+        return give(&event);
+}
+
 void start_generation(enum control_goal goal, struct generation *candidate, struct generation *in_force)
 {
         const struct control_config config = {

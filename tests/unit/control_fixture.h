@@ -145,6 +145,8 @@ int give_signalled(int r);
 /* policy NULL: the files were refused, with one error. */
 int give_candidate(const char *settings, const char *policy, uint64_t request);
 int give_generation(struct generation *candidate, uint64_t request);
+/* What a shell does with the last CONTROL_LOAD_UNDO. policy NULL: it could not be loaded. */
+int give_undo(const char *settings, const char *policy);
 /* Advances to the due time of control, which must be finite. */
 void wait_until_due(void);
 
