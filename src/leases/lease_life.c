@@ -356,7 +356,7 @@ bool leases_give_up_frozen(struct leases *l, const struct subnet *s, const enum 
         bool any = false;
 
         for (size_t i = 0; i < l->n; i++)
-                if (l->items[i]->state == LEASE_GRANTING)
+                if (l->items[i]->state == LEASE_GRANTING && !l->items[i]->is_stranded)
                         any |= give_up(l, l->items[i], s, frozen, now, log);
         return any;
 }

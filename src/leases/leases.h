@@ -212,7 +212,7 @@ void leases_keep_stranded(struct leases *l);
 /* --- what was read --------------------------------------------------------------------------------------------------- */
 
 /* Members that a plan cannot give the entry, because their table is frozen (frozen: of each port of the subnet): they are left out,
- * or the lease is released. Returns whether any was. */
+ * or the lease is released; but for stranded leases, which the plan does not have. Returns whether any was. */
 bool leases_give_up_frozen(struct leases *l, const struct subnet *s, const enum freeze *frozen, usec_t now, struct log *log);
 /* A sweep has ended. observed: tables as they were read or confirmed. only_changed: leases that are active are as they were.
  * Returns 0 or -ENOMEM. */

@@ -816,6 +816,30 @@ START_TEST(an_undo_strands_one_and_freezes_another)
 }
 END_TEST
 
+/* A lease that the plan does not have, because it is stranded, is not given up because of a frozen port, too. */
+START_TEST(an_undo_strands_one_of_a_frozen_port)
+{
+        static const char before[] = POOL("0x1001-0x1002", "node[1-3], node9");
+        const struct lease_wish stranded = { .pool = "jobs", .members = "node1", .base = 0x1000 };
+        const struct lease_wish freezes = { .pool = "jobs", .members = "node1", .base = 0x1001 };
+        struct control_event undo = { .kind = CONTROL_EVENT_UNDO, .asked = { .by = alice.origin, .request = 9 } };
+
+        serve_full(before);
+        ck_assert_int_eq(give_generation(make_generation(SETTINGS, POLICY), 7), 0);
+        next_sweep();
+        ck_assert_int_eq(give(&undo), 0);
+        create("a", &stranded);
+        create("b", &freezes);
+        ck_assert_int_eq(give_undo(SETTINGS, before), 0);
+        noted.n_lease_answers = 0;
+        live_until(now + 60 * S);
+        ck_assert_uint_eq(noted.n_lease_answers, 2);
+        ck_assert_uint_eq(status()->in_force->number, 3);
+        ck_assert_ptr_null(find("a"));
+        ck_assert_ptr_null(find("b"));
+}
+END_TEST
+
 /* --- */
 
 int main(void)
@@ -829,7 +853,7 @@ int main(void)
                 is_not_granted_behind_a_filter, is_not_granted_by_memory, is_releasing, not_the_key_of_a_stranger,
                 is_closed_at_the_switch, survives_a_restart, a_clock_that_was_set_back, the_disk_is_full,
                 a_restart_and_the_same_request, a_restart_while_it_is_granted, a_reload_would_strand_it,
-                a_stranded_key_is_revoked, an_undo_strands_one_and_freezes_another,
+                a_stranded_key_is_revoked, an_undo_strands_one_and_freezes_another, an_undo_strands_one_of_a_frozen_port,
         };
 
         return run_suite("leasing", tests, ELEMENTS(tests));
