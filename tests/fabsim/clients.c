@@ -594,9 +594,12 @@ static void check_others(struct sim *s, const struct process *p, const struct si
                                          s->endports[i].node, s->endports[i].port);
 }
 
-static bool was_read_again(const struct process *p, unsigned endport)
+static bool was_read_again(struct sim *s, const struct process *p, unsigned endport)
 {
-        return p->last_result == SWEEP_DONE && endport != UINT32_MAX && p->adopted.entries[endport].is_seen;
+        const struct table_record *r = endport != UINT32_MAX ? observer_table(s, s->endports[endport]) : NULL;
+
+        return r && p->last_result == SWEEP_DONE && p->adopted.entries[endport].is_seen &&
+               p->observer.tables[r - s->tables].block_at[0] >= p->adopted.began;
 }
 
 /* Members of a complete lease are not confirmed any more: others changed them since it was granted, or the last sweep did not read
@@ -609,7 +612,7 @@ static bool is_part_by_others(struct sim *s, const struct process *p, const stru
                 unsigned endport = endport_of(s, lease->members[i].port);
 
                 if (!lease->members[i].confirmed &&
-                    (!was_read_again(p, endport) || was_disturbed(s, p, endport, b, book->given_at)))
+                    (!was_read_again(s, p, endport) || was_disturbed(s, p, endport, b, book->given_at)))
                         return true;
         }
         return false;
