@@ -168,25 +168,27 @@ static void list_keys(const struct knowledge *k, uint32_t port, const struct p_k
                         ret[p_key_base(keys[i])] = port;
 }
 
+/* The leaf port's table is listed, too: a port that was never read may hold each base that its leaf port lets through. */
 void knowledge_list_holders(const struct knowledge *k, uint32_t *ret)
 {
         for (uint32_t base = 0; base <= P_KEY_BASE_MASK; base++)
                 ret[base] = KNOWLEDGE_NONE;
         for (uint32_t i = 0; i < k->n; i++) {
                 const struct knowledge_record *r = &k->records[i];
+                uint32_t port = knowledge_port_of(k, i);
 
-                if (r->name.kind == KNOWLEDGE_LEAF || r->expired)
+                if (port == KNOWLEDGE_NONE || k->records[port].expired)
                         continue;
-                if (knowledge_counts_is_wild(k, i, SENDS) || knowledge_counts_is_wild(k, i, RECEIVES)) {
+                if (knowledge_counts_is_wild(k, port, SENDS) || knowledge_counts_is_wild(k, port, RECEIVES)) {
                         for (uint32_t base = 0; base <= P_KEY_BASE_MASK; base++)
-                                ret[base] = i;
+                                ret[base] = port;
                         return;
                 }
                 if (r->entries)
-                        list_keys(k, i, r->entries, r->capacity, ret);
+                        list_keys(k, port, r->entries, r->capacity, ret);
                 for (size_t w = 0; w < r->n_writes; w++)
                         if (r->writes[w].is_sent)
-                                list_keys(k, i, r->writes[w].entries, P_KEY_BLOCK_ENTRIES, ret);
+                                list_keys(k, port, r->writes[w].entries, P_KEY_BLOCK_ENTRIES, ret);
         }
 }
 

@@ -103,6 +103,24 @@ START_TEST(who_may_hold_a_base)
 }
 END_TEST
 
+/* It may hold everything that the filter lets through. */
+START_TEST(who_may_hold_a_base_behind_a_filter)
+{
+        struct subnet *s = discover(ALL, 0, 1, 0);
+
+        read_table(s, port_at(s, SWITCH, 0), 0);
+        for (unsigned host = 1; host < HOSTS; host++) {
+                read_host(s, host, 0);
+                read_leaf(s, host, 0);
+        }
+        read_leaf(s, 0, 0x8004);
+        check_holder(s, 4, host_record(0));
+        check_holder(s, 9, KNOWLEDGE_NONE);
+        send_block(leaf_record(0), 0x8005);
+        check_holder(s, 5, host_record(0));
+}
+END_TEST
+
 START_TEST(kept_policy)
 {
         _cleanup_arena_ struct arena *kept = arena_new();
@@ -1895,6 +1913,26 @@ static void compare_judgements(void)
                 ck_assert(!naive_admits(&w, found));
 }
 
+static bool naive_may_hold(uint16_t base)
+{
+        for (uint32_t p = 0; p < knowledge_n_records(k); p++)
+                for (unsigned i = 0; knowledge_get(k, p)->name.kind != KNOWLEDGE_LEAF && i < 4; i++)
+                        if (naive_bounds(p, base, i & 1 ? FILTER_BY_LEVEL : FILTER_BY_BASE, i & 2 ? SENDS : RECEIVES).may > LEVEL_NONE)
+                                return true;
+        return false;
+}
+
+static void compare_holders(void)
+{
+        _cleanup_free_ uint32_t *holders = calloc(P_KEY_BASE_MASK + 1, sizeof(*holders));
+
+        knowledge_list_holders(k, holders);
+        for (uint16_t base = 1; base <= BASES + 1; base++) {
+                ck_assert_int_eq(holders[base] != KNOWLEDGE_NONE, naive_may_hold(base));
+                ck_assert_int_eq(knowledge_may_hold(k, base), naive_may_hold(base));
+        }
+}
+
 START_TEST(counts_are_those_of_all_ports)
 {
         seed = (uint64_t) _i;
@@ -1906,6 +1944,7 @@ START_TEST(counts_are_those_of_all_ports)
                 for (unsigned read = 0; read < 2; read++) {
                         any_reads(s);
                         any_policy(s);
+                        compare_holders();
                         for (unsigned i = 0; i < 20; i++) {
                                 compare_judgements();
                                 compare_arrivals();
@@ -1927,6 +1966,7 @@ int main(void)
         tcase_add_test(bounds, never_read_may_hold_anything);
         tcase_add_test(bounds, writes_are_not_certain_until_read);
         tcase_add_test(bounds, who_may_hold_a_base);
+        tcase_add_test(bounds, who_may_hold_a_base_behind_a_filter);
         tcase_add_test(bounds, kept_policy);
         tcase_add_test(bounds, expected_and_retracted);
         tcase_add_test(bounds, expected_in_vain);
