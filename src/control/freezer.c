@@ -124,26 +124,26 @@ static uint32_t find_in(const struct subnet *all, const struct subnet *s, uint32
 }
 
 /* The range of a port. At least the lower level of what it had before and of what the lines give it, or what is certain, if that is
- * more; at most the higher level of both. ret may be `lines`. */
+ * more; at most the higher level of both. certain: never counts as more than the lines give, which may mean an earlier name of the
+ * port. ret may be `lines`. */
 static int limit_port(const struct freezer *f, struct arena *a, struct guid node, uint8_t number, const struct desired_port *lines,
                       const struct desired_port *certain, struct desired_port *ret)
 {
-        struct desired_port *most = arena_new_object(a, struct desired_port), lower, least;
+        struct desired_port *most = arena_new_object(a, struct desired_port), capped, lower, least;
         const struct given *before = find_given(f, node, number);
-        int r;
+        int r = most ? combine(a, certain, lines, false, &capped) : -ENOMEM;
 
-        if (!most)
-                return -ENOMEM;
-        if (!before) {
+        if (r == 0 && !before) {
                 *most = *lines;
-                *ret = (struct desired_port) { certain->wanted, certain->n_wanted, most, .most_is_held = true };
+                *ret = (struct desired_port) { capped.wanted, capped.n_wanted, most, .most_is_held = true };
                 return 0;
         }
-        r = combine(a, &before->keys, lines, true, most);
+        if (r == 0)
+                r = combine(a, &before->keys, lines, true, most);
         if (r == 0)
                 r = combine(a, &before->keys, lines, false, &lower);
         if (r == 0)
-                r = combine(a, &lower, certain, true, &least);
+                r = combine(a, &lower, &capped, true, &least);
         if (r == 0)
                 *ret = (struct desired_port) { least.wanted, least.n_wanted, most };
         return r;

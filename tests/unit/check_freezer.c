@@ -242,6 +242,32 @@ START_TEST(certainly_given)
 }
 END_TEST
 
+/* An adapter that did not tell everything counts as what it was before: then what is certain by its new name may be more. */
+START_TEST(certain_by_another_name)
+{
+        static const struct p_key before[] = { { 0x8010 }, { 0x7fff } }, lines[] = { { 0x0012 }, { 0x7fff } };
+        static const struct p_key certain[] = { { 0x8012 }, { 0x8013 }, { 0xffff } };
+        const struct desired *limited;
+        struct decision d;
+
+        make_decision(&d, 0, 2);
+        give(&d, 1, lines, ELEMENTS(lines));
+        d.certain[1] = (struct desired_port) { certain, ELEMENTS(certain) };
+        d.plan.frozen[1] = FREEZE_NAME;
+        limited = limit(&d, NULL);
+        EXPECT(&limited->ports[1], 0x0012, 0x7fff);
+        EXPECT_MOST(&limited->ports[1], true, 0x0012, 0x7fff);
+        give(&d, 1, before, ELEMENTS(before));
+        d.plan.frozen[1] = FREEZE_NONE;
+        see(&d, 0);
+        give(&d, 1, lines, ELEMENTS(lines));
+        d.plan.frozen[1] = FREEZE_NAME;
+        limited = limit(&d, NULL);
+        EXPECT(&limited->ports[1], 0x0012, 0x7fff);
+        EXPECT_MOST(&limited->ports[1], false, 0x8010, 0x0012, 0x7fff);
+}
+END_TEST
+
 /* What it was given before counts as long as it is frozen, through sweeps and edits, and a sweep that misses it. */
 START_TEST(given_before_is_kept)
 {
@@ -489,6 +515,7 @@ int main(void)
         tcase_add_test(t, frozen_and_seen_incomplete);
         tcase_add_test(t, lower_of_both);
         tcase_add_test(t, certainly_given);
+        tcase_add_test(t, certain_by_another_name);
         tcase_add_test(t, given_before_is_kept);
         tcase_add_test(t, larger_subnet);
         tcase_add_test(t, silent_port);
