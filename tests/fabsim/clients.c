@@ -376,13 +376,14 @@ static void leave(struct sim *s, struct process *p, struct sim_lease *book, unsi
         book->state = SIM_LEASE_LEAVING;
 }
 
-/* No port may hold its P_Key any more. */
+/* No port may hold its P_Key any more, if any had it by this lease. */
 static void end(struct sim *s, struct process *p, struct sim_lease *book, unsigned id)
 {
         if (book->is_ended)
                 return;
         book->is_ended = true;
-        check_free(s, p, book->is.base, ids[id], "taken back");
+        if (book->was_planned)
+                check_free(s, p, book->is.base, ids[id], "taken back");
         if (book->was_given && book->rest * USEC_PER_SEC > SLACK)
                 p->head->rests_until[sim_base_number(book->is.base)] = s->now + book->rest * USEC_PER_SEC - SLACK;
 }
@@ -477,6 +478,9 @@ static void watch_one(struct sim *s, struct process *p, unsigned id)
         if (is_in_force(lease) && book->state == SIM_LEASE_LEAVING)
                 sim_fail(s, "process %u: lease %s is in force again", p->number, ids[id]);
         check_time(s, p, book, id, lease);
+        book->was_planned |= lease && lease->is_planned;
+        if (lease && lease->state == LEASE_ACTIVE && book->active_plan == 0)
+                book->active_plan = control_get_status(p->control)->numbers.n_plans;
         if (!is_in_force(lease) && (book->state == SIM_LEASE_ASKED || book->state == SIM_LEASE_GIVEN))
                 leave(s, p, book, id);
         if (!lease && book->state == SIM_LEASE_LEAVING)
@@ -594,12 +598,11 @@ static void check_others(struct sim *s, const struct process *p, const struct si
                                          s->endports[i].node, s->endports[i].port);
 }
 
-static bool was_read_again(struct sim *s, const struct process *p, unsigned endport)
+/* The last sweep says that it read all tables. */
+static bool was_read_again(const struct process *p, unsigned endport)
 {
-        const struct table_record *r = endport != UINT32_MAX ? observer_table(s, s->endports[endport]) : NULL;
-
-        return r && p->last_result == SWEEP_DONE && p->adopted.entries[endport].is_seen &&
-               p->observer.tables[r - s->tables].block_at[0] >= p->adopted.began;
+        return p->last_result == SWEEP_DONE && control_get_status(p->control)->ports.unreachable == 0 &&
+               endport != UINT32_MAX && p->adopted.entries[endport].is_seen;
 }
 
 /* Members of a complete lease are not confirmed any more: others changed them since it was granted, or the last sweep did not read
@@ -612,7 +615,7 @@ static bool is_part_by_others(struct sim *s, const struct process *p, const stru
                 unsigned endport = endport_of(s, lease->members[i].port);
 
                 if (!lease->members[i].confirmed &&
-                    (!was_read_again(s, p, endport) || was_disturbed(s, p, endport, b, book->given_at)))
+                    (!was_read_again(p, endport) || was_disturbed(s, p, endport, b, book->given_at)))
                         return true;
         }
         return false;
@@ -623,6 +626,8 @@ static void granted(struct sim *s, struct process *p, struct sim_lease *book, co
         const struct lease *lease = answer->lease;
         const struct leased is = leased_of(s, lease);
         bool is_first = book->state != SIM_LEASE_GIVEN, is_whole = answer->outcome == LEASE_GRANTED;
+        /* the answer came late, and its tables were read again meanwhile */
+        bool was_active = book->was_active || control_get_status(p->control)->numbers.n_plans > book->active_plan;
         struct basis basis;
 
         *(is_whole ? &s->counters.leases_granted : &s->counters.leases_partial) += 1;
@@ -631,10 +636,10 @@ static void granted(struct sim *s, struct process *p, struct sim_lease *book, co
                 const struct lease_member *m = &lease->members[i];
 
                 check_member(s, p, book, lease, m, &basis);
-                if (!m->confirmed && (is_whole || (is_first && !m->left_out && !book->was_active && p->last_result == SWEEP_DONE)))
+                if (!m->confirmed && (is_whole || (is_first && !m->left_out && !was_active && p->last_result == SWEEP_DONE)))
                         sim_fail(s, "process %u: lease %s is granted, and %s is not confirmed", p->number, lease->id, m->name);
         }
-        if (!is_whole && !book->wish.partial && (is_first ? !book->was_active : !is_part_by_others(s, p, book, lease)))
+        if (!is_whole && !book->wish.partial && (is_first ? !was_active : !is_part_by_others(s, p, book, lease)))
                 sim_fail(s, "process %u: lease %s is granted in part, which was not asked for", p->number, lease->id);
         if (is_first)
                 check_others(s, p, book, &is, &basis);

@@ -107,7 +107,8 @@ static void check_generation(struct sim *s, struct process *p, const struct gene
         if (g->facts.undoes && h->in_force[of].number == g->facts.restores &&
             h->in_force[g->number % SIM_MAX_GENERATIONS].number != g->number &&
             (h->in_force[of].policy != policy ||
-             (h->in_force[of].settings != settings && h->in_force[of].first_settings != settings)))
+             (h->in_force[of].settings != settings && h->in_force[of].first_settings != settings &&
+              (h->in_force[of].applied_number != g->facts.restores || h->in_force[of].applied_settings != settings))))
                 sim_fail(s, "generation %" PRIu64 " has not the files of generation %" PRIu64, g->number, g->facts.restores);
         of = g->number % SIM_MAX_GENERATIONS;
         if (h->in_force[of].number != g->number) {
@@ -188,6 +189,14 @@ static bool is_carried_out(const struct process *p)
                state == CONTROL_MIRRORING;
 }
 
+static void note_applied(struct head *h, const struct generation *g)
+{
+        struct sim_generation *in_force = &h->in_force[g->number % SIM_MAX_GENERATIONS];
+
+        in_force->applied_number = g->number;
+        in_force->applied_settings = intent_of_text(g->settings_bytes);
+}
+
 static void take_judgement(struct sim *s, struct process *p)
 {
         const struct control_status *status = control_get_status(p->control);
@@ -203,6 +212,8 @@ static void take_judgement(struct sim *s, struct process *p)
         }
         if (g && g->number == p->head->waits && !generation_waits(&g->facts))
                 p->head->waits = 0; /* it is confirmed */
+        if (p->goal == CONTROL_APPLY && status->in_force)
+                note_applied(p->head, status->in_force);
         find_frozen(s, p, g ? &s->intents[intent_of_text(g->policy_bytes)] : NULL, &now);
         if (!g || (g == p->judged && !other_leases && g->number == p->judged_generation && p->judgement &&
                    now.frozen == p->judgement->frozen && now.contested == p->judgement->contested))

@@ -296,8 +296,10 @@ struct sim_lease {
         usec_t ends_first, ends_last; /* its time is over between these; USEC_INFINITY: never */
         usec_t asked_at, given_at;
         uint64_t store_life;        /* when it was given */
+        bool was_planned;           /* a decision gave it to its members */
         bool was_given;
         bool was_active;            /* it was in force when pkeyd started, and perhaps its answer was lost */
+        uint64_t active_plan;       /* number of plans when it came into force, not given yet; 0: it has not */
         bool is_left;               /* an answer said that it was released, or not granted */
         bool is_over;               /* its time is over, and it was still in force after the last event */
         bool is_ended;              /* no port holds it, but perhaps that is not stored */
@@ -330,6 +332,9 @@ struct head {
         struct sim_generation {
                 uint64_t number;
                 unsigned policy, settings, first_settings;
+                uint64_t applied_number;        /* as a pkeyctl apply had it in force, which stores it with the settings that it
+                                                 * read itself; 0: none */
+                unsigned applied_settings;
         } in_force[SIM_MAX_GENERATIONS]; /* each at its number % size */
         uint64_t waits;             /* the generation that waits to be confirmed; 0: none */
         usec_t waits_until;
