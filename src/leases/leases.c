@@ -157,6 +157,13 @@ const struct lease *const *leases_list(const struct leases *l, size_t *ret_n)
         return (const struct lease *const *) l->items;
 }
 
+void leases_count(const struct leases *l, uint32_t ret[static LEASE_N_STATES])
+{
+        memset(ret, 0, LEASE_N_STATES * sizeof(*ret));
+        for (size_t i = 0; i < l->n; i++)
+                ret[l->items[i]->state]++;
+}
+
 const struct lease_rest *leases_rests(const struct leases *l, size_t *ret_n)
 {
         *ret_n = l->n_rests;

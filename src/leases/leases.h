@@ -253,6 +253,8 @@ DEFINE_CLEANUP(struct leases *, leases_free)
 
 /* Ascending ID; ended ones that are not stored yet, too. Valid until leases are changed. */
 const struct lease *const *leases_list(const struct leases *l, size_t *ret_n);
+/* How many leases are in each state; of ended ones those that are not stored yet. */
+void leases_count(const struct leases *l, uint32_t ret[static LEASE_N_STATES]);
 const struct lease_rest *leases_rests(const struct leases *l, size_t *ret_n);
 /* NULL: there is none that did not end. */
 const struct lease *leases_find(const struct leases *l, const char *id);

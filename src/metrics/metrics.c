@@ -288,6 +288,16 @@ static void add_ports(struct text *t, const struct metrics *m)
         one(t, "pkeyd_drifts_total", COUNTER, "Tables that were as the policy says and later were not.", m->n_drifts);
 }
 
+static void add_leases(struct text *t, const struct metrics *m)
+{
+        static const char name[] = "pkeyd_leases";
+
+        family(t, name, GAUGE, "Leases by state: granting; active; releasing (a port may still hold the P_Key).");
+        labelled(t, name, "state", "granting", m->n_granting);
+        labelled(t, name, "state", "active", m->n_active);
+        labelled(t, name, "state", "releasing", m->n_releasing);
+}
+
 static void add_sweeps(struct text *t, const struct metrics *m)
 {
         static const char name[] = "pkeyd_passes_total";
@@ -334,6 +344,7 @@ int metrics_print(const struct metrics *m, char **ret, size_t *ret_n)
 
         add_daemon(&t, m);
         add_ports(&t, m);
+        add_leases(&t, m);
         add_sweeps(&t, m);
         add_mads(&t, m);
         add_violations(&t, m);

@@ -55,6 +55,8 @@ struct metrics {
         bool knows_held;             /* the following two are known */
         uint32_t n_held_bases, n_held_ports; /* bases in which a change waits; ports that changes wait for */
 
+        uint32_t n_granting, n_active, n_releasing; /* leases */
+
         bool planned, applied, swept;
         usec_t plan_duration, apply_duration, sweep_duration; /* of the last one */
         struct metrics_sweeps sweeps;

@@ -58,6 +58,16 @@ static void print_held(const struct daemon_status *s)
         print_list("held", s->held_bases, "base", "pkeyctl show held lists them", s->held, MAX_HELD_LINES);
 }
 
+static void print_leases(const struct daemon_status *s)
+{
+        if (s->leases == 0)
+                return;
+        printf("  leases        %" PRIu64 " lease%s", s->leases, text_plural(s->leases));
+        if (s->leases_releasing > 0)
+                printf(", %" PRIu64 " of them %s being released", s->leases_releasing, s->leases_releasing == 1 ? "is" : "are");
+        printf("; pkeyctl lease list lists them\n");
+}
+
 /* "9 min 30 s" */
 static const char *time_left(struct context *ctx, usec_t until)
 {
@@ -99,6 +109,7 @@ static void text_status(struct context *ctx, const void *result)
         print_list("frozen", s->ports_frozen, "port", "pkeyctl plan shows what to do", s->frozen, UINT64_MAX);
         print_list("claims", s->names_claimed, "name", "pkeyctl pins shows what to do", s->claims, UINT64_MAX);
         print_held(s);
+        print_leases(s);
         printf("  last success  %s\n", output_time(ctx, s->last_success));
         if (s->violations_since == 0)
                 printf("  violations    are not counted\n");

@@ -75,6 +75,15 @@ static void describe_frozen(const struct control_status *c, struct bus_status *s
                         return;
 }
 
+static void count_leases(const struct control_status *c, struct bus_status *s)
+{
+        uint32_t n[LEASE_N_STATES];
+
+        leases_count(c->leases, n);
+        s->leases = n[LEASE_GRANTING] + n[LEASE_ACTIVE] + n[LEASE_RELEASING];
+        s->leases_releasing = n[LEASE_RELEASING];
+}
+
 static void describe_claims(const struct control_status *c, struct bus_status *s)
 {
         for (uint32_t i = 0; i < c->n_claims; i++)
@@ -127,6 +136,7 @@ static void fill(struct bus_status *s, const struct control_status *c, const str
         describe_held(c, s);
         describe_frozen(c, s);
         describe_claims(c, s);
+        count_leases(c, s);
         point_to_buffers(s);
 }
 

@@ -34,6 +34,8 @@
         X(Claims, "s", claims)                                                                                         \
         X(HeldBases, "u", held_bases)                                                                                  \
         X(Held, "s", held)                                                                                             \
+        X(Leases, "u", leases)                                                                                         \
+        X(LeasesReleasing, "u", leases_releasing)                                                                      \
         X(LastSuccess, "t", last_success)                                                                              \
         X(ViolationsTotal, "t", violations_total)                                                                      \
         X(ViolationsSince, "t", violations_since)                                                                      \
@@ -45,7 +47,7 @@ struct bus_status {
         int reloading, writing;
         uint64_t generation, confirm_until, undone, last_success, violations_total, violations_since;
         uint32_t partitions, file_errors, ports_managed, ports_right, ports_differ, ports_unreachable, links_silent,
-                ports_frozen, names_claimed, held_bases;
+                ports_frozen, names_claimed, held_bases, leases, leases_releasing;
         /* `text`, `frozen`, `claims` and `held` point to these */
         char text_buffer[CONTROL_TEXT_MAX], frozen_buffer[4096], claims_buffer[4096], held_buffer[4096];
 };

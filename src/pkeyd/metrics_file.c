@@ -64,6 +64,7 @@ static void collect(const struct metrics_file *f, struct metrics *m)
 {
         const struct control_status *s = control_get_status(f->control);
         const struct generation *g = s->in_force ? s->in_force : s->wanted;
+        uint32_t leases[LEASE_N_STATES];
 
         *m = (struct metrics) { .version = PACKAGE_VERSION, .started = f->started };
         collect_numbers(&s->numbers, m);
@@ -80,6 +81,10 @@ static void collect(const struct metrics_file *f, struct metrics *m)
         m->n_frozen = s->n_frozen;
         m->n_claims = s->n_claims;
         collect_held(s->held, m);
+        leases_count(s->leases, leases);
+        m->n_granting = leases[LEASE_GRANTING];
+        m->n_active = leases[LEASE_ACTIVE];
+        m->n_releasing = leases[LEASE_RELEASING];
         m->now = clock_now();
         m->realtime = clock_wall();
         f->collect(m, f->userdata);

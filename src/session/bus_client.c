@@ -35,6 +35,8 @@ const struct bus_field daemon_status_fields[] = {
         [DAEMON_STATUS_CLAIMS] = FIELD(daemon_status, "Claims", "claims", FIELD_TEXT, claims),
         FIELD(daemon_status, "HeldBases", "held_bases", FIELD_NUMBER, held_bases),
         [DAEMON_STATUS_HELD] = FIELD(daemon_status, "Held", "held", FIELD_TEXT, held),
+        FIELD(daemon_status, "Leases", "leases", FIELD_NUMBER, leases),
+        FIELD(daemon_status, "LeasesReleasing", "leases_releasing", FIELD_NUMBER, leases_releasing),
         FIELD(daemon_status, "LastSuccess", "last_success", FIELD_TIME, last_success),
         FIELD(daemon_status, "ViolationsTotal", "violations_total", FIELD_NUMBER, violations_total),
         FIELD(daemon_status, "ViolationsSince", "violations_since", FIELD_TIME, violations_since),

@@ -36,7 +36,7 @@ struct daemon_status {
         const char *version, *state, *text, *mode, *role, *policy_file, *notices, *frozen, *claims, *held;
         uint64_t reloading, writing, generation, confirm_until, undone, partitions, file_errors;
         uint64_t ports_managed, ports_right, ports_differ, ports_unreachable, links_silent, ports_frozen, names_claimed, held_bases;
-        uint64_t last_success, violations_total, violations_since;
+        uint64_t leases, leases_releasing, last_success, violations_total, violations_since;
 };
 #define DAEMON_STATUS_TEXT    2  /* the index of `text` among its fields */
 #define DAEMON_STATUS_CONFIRM 5  /* ... of `confirm_until` */

@@ -18,7 +18,8 @@ SETTINGS = "sweep_interval: 1h\ntimeout: 200ms\n"
 PROPERTIES = {"Version": "s", "State": "s", "StatusText": "s", "Reloading": "b", "Generation": "t", "ConfirmUntil": "t", "Undone": "t", "Partitions": "u",
               "Role": "s", "Writing": "b", "Mode": "s", "PolicyFile": "s", "FileErrors": "u", "PortsManaged": "u",
               "PortsRight": "u", "PortsDiffer": "u", "PortsUnreachable": "u", "LinksSilent": "u", "PortsFrozen": "u",
-              "Frozen": "s", "NamesClaimed": "u", "Claims": "s", "HeldBases": "u", "Held": "s", "LastSuccess": "t", "ViolationsTotal": "t",
+              "Frozen": "s", "NamesClaimed": "u", "Claims": "s", "HeldBases": "u", "Held": "s", "Leases": "u", "LeasesReleasing": "u",
+              "LastSuccess": "t", "ViolationsTotal": "t",
               "ViolationsSince": "t", "Notices": "s"}
 OPEN_POLICY = """<policy context="default"><allow own="org.pkeyd1"/><allow send_destination="org.pkeyd1"/></policy>"""
 

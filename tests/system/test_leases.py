@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from harness import Daemon, Fabric, PATIENCE, check, check_equal, end, main, program, two_level, wait_for
+from harness import Daemon, Fabric, PATIENCE, check, check_equal, end, main, program, read_file, two_level, wait_for
 from oracle import Policy
 from private_bus import Bus, require
 
@@ -40,8 +40,8 @@ def start(fabric, bus, **more):
     return daemon
 
 
-def serve(fabric, pools=POOLS):
-    fabric.settings(SETTINGS)
+def serve(fabric, pools=POOLS, settings=""):
+    fabric.settings(SETTINGS + settings)
     write_policy(fabric, pools)
     bus = Bus(fabric)
     return bus, start(fabric, bus)
@@ -399,7 +399,8 @@ def test_too_many_callers():
 def test_release_from_mute():
     """A port that does not answer may hold the P_Key, so nobody else gets it."""
     with fabric_of() as fabric:
-        bus, daemon = serve(fabric)
+        metrics = fabric.path("pkeyd.prom")
+        bus, daemon = serve(fabric, settings="metrics: {textfile: %s}\n" % metrics)
         create(fabric, bus).expect(0)
         fabric.lose("node0002", 100)
         r = lease(fabric, bus, "release", "job1", "--json", seconds=90).expect(3).json()
@@ -408,6 +409,14 @@ def test_release_from_mute():
         refused(create(fabric, bus, more=["--json"]), "lease.exists", "is being released")
         refused(create(fabric, bus, "job2", "node0003", more=["--pkey", "0x1000", "--json"]), "lease.p-key", "lease job1 has it (releasing)")
         check("may still hold 0x1000" in daemon.text(), daemon.text())
+        create(fabric, bus, "job2", "node0003").expect(0)
+        r = fabric.pkeyctl("status", "--json", **bus.environment()).json()
+        check_equal((r["leases"], r["leases_releasing"]), (2, 1), "leases in the status")
+        status = fabric.pkeyctl("status", **bus.environment()).out
+        check("leases        2 leases, 1 of them is being released; pkeyctl lease list" in status, status)
+        wait_for(lambda: {"pkeyd_leases{state=\"active\"} 1", "pkeyd_leases{state=\"releasing\"} 1"} <= set(read_file(metrics).splitlines()),
+                 "the metrics to have the leases")
+        lease(fabric, bus, "release", "job2").expect(0)
         fabric.lose("node0002", 0)
         fabric.pkeyctl("reload", **bus.environment()).expect(0)
         wait_for(lambda: not list_ids(fabric, bus), "the lease to end")

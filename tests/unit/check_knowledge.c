@@ -1917,7 +1917,8 @@ static bool naive_may_hold(uint16_t base)
 {
         for (uint32_t p = 0; p < knowledge_n_records(k); p++)
                 for (unsigned i = 0; knowledge_get(k, p)->name.kind != KNOWLEDGE_LEAF && i < 4; i++)
-                        if (naive_bounds(p, base, i & 1 ? FILTER_BY_LEVEL : FILTER_BY_BASE, i & 2 ? SENDS : RECEIVES).may > LEVEL_NONE)
+                        if (naive_bounds(p, base, i & 1 ? FILTER_BY_LEVEL : FILTER_BY_BASE, i & 2 ? SENDS : RECEIVES).may !=
+                            LEVEL_NONE)
                                 return true;
         return false;
 }

@@ -129,6 +129,7 @@ static struct metrics full(void)
                 .n_frozen = 2, .n_claims = 6,
                 .n_drifts = 9,
                 .knows_held = true, .n_held_bases = 3, .n_held_ports = 2,
+                .n_granting = 1, .n_active = 12, .n_releasing = 2,
                 .planned = true, .applied = true, .swept = true,
                 .plan_duration = 1500, .apply_duration = 12 * USEC_PER_SEC + 1, .sweep_duration = USEC_PER_SEC,
                 .sweeps = { 20, 3, 2, 1 }, .n_writes = 43, .n_writes_failed = 4, .n_refused_by_gate = 1,
