@@ -181,7 +181,7 @@ static bool read_members(const json_t *list, const struct known *known, struct l
                         return false;
                 lease->n_members++;
         }
-        return lease_n_in_force(lease) > 0;
+        return lease->state == LEASE_RELEASING || lease_n_in_force(lease) > 0; /* all may be left out, and hold the P_Key */
 }
 
 static bool read_owner(const json_t *o, struct origin *ret)

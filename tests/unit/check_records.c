@@ -1077,6 +1077,102 @@ START_TEST(the_one_before)
 END_TEST
 
 /* NULL stands for a key or a value that no transaction can have written. */
+/* --- leases ------------------------------------------------------------------------------------------------------- */
+
+#define LEASE_KEY "lease/job:1"
+#define LEASE_RECORD                                                                                                             \
+        "{\"pool\":\"jobs\",\"asked\":{\"members\":\"node[1-2]\",\"pkey\":\"0x0000\",\"membership\":\"none\",\"seconds\":0,"              \
+        "\"partial\":true},\"state\":\"active\",\"pkey\":\"0x1000\",\"membership\":\"full\",\"members\":[\"10 11 1\",\"20 21 1 -\"],"      \
+        "\"via\":\"bus\",\"uid\":1000,\"user\":\"alice\",\"created\":1700000000,\"ends\":1700003600,\"seconds\":3600,"                     \
+        "\"confirm_by\":1700000060,\"timeout\":60,\"rest\":30,\"why\":\"\"}"
+
+static const struct lease *load_lease(const char *record)
+{
+        put_text(LEASE_KEY, record);
+        begin_anew();
+        ck_assert_uint_eq(now->n_damaged, 0);
+        return leases_find(now->leases, "job:1");
+}
+
+START_TEST(lease)
+{
+        const struct lease *a = load_lease(LEASE_RECORD);
+
+        ck_assert_ptr_nonnull(a);
+        ck_assert_int_eq(a->state, LEASE_ACTIVE);
+        ck_assert_uint_eq(a->base, 0x1000);
+        ck_assert_uint_eq(a->n_members, 2);
+        ck_assert_uint_eq(a->members[1].node.v, 0x20);
+        ck_assert_uint_eq(a->members[1].port.v, 0x21);
+        ck_assert(!a->members[0].left_out && a->members[1].left_out);
+        ck_assert_str_eq(a->owner.user, "alice");
+        ck_assert_uint_eq(a->ends, 1700003600);
+        ck_assert_uint_eq(a->timeout, 60);
+        leases_unstore(now->leases);
+        delete(LEASE_KEY);
+        records_put_leases(&t, now->leases);
+        ck_assert_uint_eq(commit(), 1);
+        ck_assert_uint_eq(stored(LEASE_KEY)->n, strlen(LEASE_RECORD));
+        ck_assert_mem_eq(stored(LEASE_KEY)->value, LEASE_RECORD, strlen(LEASE_RECORD));
+}
+END_TEST
+
+/* What is released may have no member any more that is in force: all were left out. */
+START_TEST(lease_of_which_all_are_left_out)
+{
+        const char *all_out = with(LEASE_RECORD, "10 11 1", "10 11 1 -");
+
+        ck_assert_int_eq(load_lease(with(all_out, "active", "releasing"))->state, LEASE_RELEASING);
+        put_text(LEASE_KEY, all_out);
+        check_damaged(LEASE_KEY);
+}
+END_TEST
+
+START_TEST(damaged_leases)
+{
+        static const char *const wrongs[][2] = {
+                { "active", "ended" }, { "active", "" }, { "0x1000", "0x0000" }, { "0x1000", "0x8000" }, { "full", "none" },
+                { "full", "both" }, { "10 11 1", "10 0 1" }, { "10 11 1", "10 11 1 +" }, { "10 11 1", "10 21 1" }, { "10 11 1", "10 11" },
+                { "\"10 11 1\",\"20 21 1 -\"", "" }, { "bus", "" }, { "1000,", "-1," }, { "1700003600", "\"never\"" },
+                { "\"pool\"", "\"pond\"" }, { "\"why\":\"\"", "\"why\":1" }, { "true", "1" }, { "}", "" },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(wrongs); i++) {
+                put_text(LEASE_KEY, with(LEASE_RECORD, wrongs[i][0], wrongs[i][1]));
+                check_damaged(LEASE_KEY);
+                ck_assert_ptr_null(leases_find(now->leases, "job:1"));
+        }
+}
+END_TEST
+
+START_TEST(leases_with_the_same_base)
+{
+        put_text(LEASE_KEY, LEASE_RECORD);
+        put_text("lease/job:2", LEASE_RECORD);
+        check_damaged("lease/job:2");
+}
+END_TEST
+
+START_TEST(bases_that_rest)
+{
+        static const char *const keys[] = { "rest/0x0000", "rest/0x8000", "rest/0x010", "rest/0x0010x", "rest/" };
+        size_t n;
+
+        put_text("rest/0x0010", "{\"seconds\": 60, \"until\": 1700000060}");
+        begin_anew();
+        ck_assert_uint_eq(now->n_damaged, 0);
+        ck_assert_uint_eq(leases_rests(now->leases, &n)[0].base, 0x0010);
+        ck_assert_uint_eq(n, 1);
+        for (size_t i = 0; i < ELEMENTS(keys); i++) {
+                put_text(keys[i], "{\"seconds\": 60, \"until\": 1700000060}");
+                check_damaged(keys[i]);
+                delete(keys[i]);
+        }
+        put_text("rest/0x0010", "{\"seconds\": 60}");
+        check_damaged("rest/0x0010");
+}
+END_TEST
+
 START_TEST(not_a_record)
 {
         static const char *const keys[] = { "index/0x0000000000000001/1", "known/0x0000000000000001", PIN, GENERATION(2), PART(2, 0),
@@ -1222,6 +1318,11 @@ int main(void)
         tcase_add_loop_test(c, kept_by_number, 0, 2);
         tcase_add_loop_test(c, kept_by_age, 0, 2);
         tcase_add_test(c, the_one_before);
+        tcase_add_test(c, lease);
+        tcase_add_test(c, lease_of_which_all_are_left_out);
+        tcase_add_test(c, damaged_leases);
+        tcase_add_test(c, leases_with_the_same_base);
+        tcase_add_test(c, bases_that_rest);
         tcase_add_test(c, not_a_record);
         tcase_add_test(c, generations_out_of_order);
         tcase_add_test(c, not_ended);
