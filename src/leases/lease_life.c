@@ -177,19 +177,26 @@ static bool find_entry(const struct observed_table *t, struct p_key key, uint16_
         return false;
 }
 
-/* The entry is in the table of the port and, if its leaf port filters, in that one, too. */
-static bool confirm(const struct observed *o, const struct lease *lease, const struct lease_member *m, uint16_t *ret)
+/* The switch beside the port lets the P_Key through: its leaf port certainly does not filter, or has the entry, too. */
+static bool leaf_passes(const struct observed *o, uint32_t port, struct p_key key)
 {
         const struct subnet *s = o->subnet;
-        struct p_key key = p_key_make(lease->base, lease->membership == MEMBERSHIP_FULL);
-        uint32_t port = subnet_find_endport(s, m->port), leaf = port == SUBNET_NONE ? SUBNET_NONE : subnet_leaf_port(s, port);
+        uint32_t leaf = subnet_leaf_port(s, port);
+        const struct observed_table *t = leaf == SUBNET_NONE ? NULL : &o->tables[leaf];
         uint16_t at;
 
-        if (port == SUBNET_NONE || !find_entry(&o->tables[port], key, ret))
-                return false;
-        return leaf == SUBNET_NONE || !subnet_port_is_managed(s, &s->ports[leaf]) ||
-               !(o->tables[leaf].enforce_inbound || o->tables[leaf].enforce_outbound) ||
-               find_entry(&o->tables[leaf], key, &at);
+        if (!t)
+                return !subnet_port_is_behind_unknown(s, &s->ports[port]);
+        return !subnet_port_is_managed(s, &s->ports[leaf]) ||
+               !(t->enforce_inbound || t->enforce_outbound || t->enforcement_doubted) || find_entry(t, key, &at);
+}
+
+static bool confirm(const struct observed *o, const struct lease *lease, const struct lease_member *m, uint16_t *ret)
+{
+        struct p_key key = p_key_make(lease->base, lease->membership == MEMBERSHIP_FULL);
+        uint32_t port = subnet_find_endport(o->subnet, m->port);
+
+        return port != SUBNET_NONE && find_entry(&o->tables[port], key, ret) && leaf_passes(o, port, key);
 }
 
 /* Returns whether all members that count are confirmed. */

@@ -545,6 +545,55 @@ START_TEST(is_not_granted_behind_a_filter)
 }
 END_TEST
 
+/* Whether the switch filters is not known since the first write of its filters; and later, nothing is written to it. */
+static bool filters_are_lost, sets_are_lost;
+
+static bool lose_filters(const struct mad_request *request, struct fabsim_place at)
+{
+        if (at.node != leaf)
+                return false;
+        filters_are_lost |= request->method == MAD_SET && request->attribute == SMP_ATTR_PORT_INFO;
+        return (filters_are_lost && request->attribute == SMP_ATTR_PORT_INFO) || (sets_are_lost && request->method == MAD_SET);
+}
+
+START_TEST(is_not_granted_where_a_filter_is_doubted)
+{
+        const struct lease_wish wish = { .pool = "jobs", .members = "head1" };
+
+        start(SETTINGS, POOL("0x1000-0x1002", "ALL_CAS"));
+        lose = lose_filters;
+        sweep();
+        ck_assert(filters_are_lost);
+        sets_are_lost = true;
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_CREATE, .id = "a", .wish = wish, .timeout = 30 }), 0);
+        live_until(now + 60 * S);
+        expect_answer(LEASE_FAILED);
+}
+END_TEST
+
+static bool lose_all(const struct mad_request *request, struct fabsim_place at)
+{
+        (void) request;
+        return at.node == lost_node;
+}
+
+/* This host is all that pkeyd finds any more, and has the entry: the switch, which may filter, does not answer. */
+START_TEST(is_not_granted_behind_a_silent_switch)
+{
+        static const char policy[] = POOL("0x1000-0x1002", "ALL_CAS");
+        const struct lease_wish wish = { .pool = "jobs", .members = "head1" };
+
+        serve(policy);
+        lost_node = leaf;
+        lose = lose_all;
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_CREATE, .id = "a", .wish = wish, .timeout = 30 }), 0);
+        put_key(head, 5, 0x9000);
+        ck_assert_int_eq(give_generation(make_generation(SETTINGS, policy), 7), 0);
+        live_until(now + 60 * S);
+        expect_answer(LEASE_FAILED);
+}
+END_TEST
+
 /* One member had the entry and does not answer any more when the other one gets it. */
 START_TEST(is_not_granted_by_memory)
 {
@@ -850,7 +899,8 @@ int main(void)
                 opensm_writes, audit_has_no_leases, a_pair_has_no_leases, no_free_key, a_key_that_is_held,
                 is_released, ends_in_time, is_renewed, is_taken_back, is_granted_partly,
                 is_not_granted_where_a_table_is_full, is_granted_but_where_a_table_is_full,
-                is_not_granted_behind_a_filter, is_not_granted_by_memory, is_releasing, not_the_key_of_a_stranger,
+                is_not_granted_behind_a_filter, is_not_granted_where_a_filter_is_doubted,
+                is_not_granted_behind_a_silent_switch, is_not_granted_by_memory, is_releasing, not_the_key_of_a_stranger,
                 is_closed_at_the_switch, survives_a_restart, a_clock_that_was_set_back, the_disk_is_full,
                 a_restart_and_the_same_request, a_restart_while_it_is_granted, a_reload_would_strand_it,
                 a_stranded_key_is_revoked, an_undo_strands_one_and_freezes_another, an_undo_strands_one_of_a_frozen_port,
