@@ -234,6 +234,15 @@ static bool is_blocked(const struct sim *s, unsigned endport, unsigned b)
         return r->own && !(r->sends[0] && r->sends[1] && r->receives[0] && r->receives[1]);
 }
 
+/* By the settings that just came into force, it was absent for so long that it does not count. */
+static bool has_expired(const struct sim *s, const struct process *p, unsigned endport)
+{
+        const struct generation *g = control_get_status(p->control)->in_force;
+        const struct seen_port *seen = &p->observer.ports[endport];
+
+        return g && seen->is_missing && s->now - seen->at >= s->intents[intent_of_text(g->settings_bytes)].settings.absent_hold;
+}
+
 /* No port holds this base, but those that pkeyd cannot know of. */
 static void check_free(struct sim *s, const struct process *p, uint16_t base, const char *id, const char *when)
 {
@@ -242,7 +251,7 @@ static void check_free(struct sim *s, const struct process *p, uint16_t base, co
 
         observer_basis(s, p, &basis);
         for (unsigned i = 0; i < s->n_endports; i++)
-                if (holds(s, i, b) && !promises_excuse_holder(s, &basis, i, b)) {
+                if (holds(s, i, b) && !promises_excuse_holder(s, &basis, i, b) && !has_expired(s, p, i)) {
                         struct fabsim_place leaf = {};
 
                         (void) observer_leaf(s, i, &leaf);
@@ -598,10 +607,10 @@ static void check_others(struct sim *s, const struct process *p, const struct si
                                          s->endports[i].node, s->endports[i].port);
 }
 
-/* The last sweep says that it read all tables. */
+/* The last sweep says that it read all tables, and no other one has begun. */
 static bool was_read_again(const struct process *p, unsigned endport)
 {
-        return p->last_result == SWEEP_DONE && control_get_status(p->control)->ports.unreachable == 0 &&
+        return p->last_result == SWEEP_DONE && p->sweep_began == 0 && control_get_status(p->control)->ports.unreachable == 0 &&
                endport != UINT32_MAX && p->adopted.entries[endport].is_seen;
 }
 

@@ -92,6 +92,13 @@ static void bury(struct sim *s, struct process *p)
 
 /* --- changes that wait, and undos --------------------------------------------------------------------------------------- */
 
+/* These are the files of a generation, which the store may have from pkeyd or from a pkeyctl apply. */
+static bool are_files_of(const struct sim_generation *g, uint64_t number, unsigned policy, unsigned settings)
+{
+        return (g->number == number && g->policy == policy && (g->settings == settings || g->first_settings == settings)) ||
+               (g->applied_number == number && g->applied_policy == policy && g->applied_settings == settings);
+}
+
 /* A generation came into force: an undo brings back the files of the one that it says, and nothing else is accepted while a change
  * waits. */
 static void check_generation(struct sim *s, struct process *p, const struct generation *g)
@@ -106,9 +113,7 @@ static void check_generation(struct sim *s, struct process *p, const struct gene
                 sim_fail(s, "generation %" PRIu64 " undoes %" PRIu64 " and restores %" PRIu64, g->number, g->facts.undoes, g->facts.restores);
         if (g->facts.undoes && h->in_force[of].number == g->facts.restores &&
             h->in_force[g->number % SIM_MAX_GENERATIONS].number != g->number &&
-            (h->in_force[of].policy != policy ||
-             (h->in_force[of].settings != settings && h->in_force[of].first_settings != settings &&
-              (h->in_force[of].applied_number != g->facts.restores || h->in_force[of].applied_settings != settings))))
+            !are_files_of(&h->in_force[of], g->facts.restores, policy, settings))
                 sim_fail(s, "generation %" PRIu64 " has not the files of generation %" PRIu64, g->number, g->facts.restores);
         of = g->number % SIM_MAX_GENERATIONS;
         if (h->in_force[of].number != g->number) {
@@ -194,6 +199,7 @@ static void note_applied(struct head *h, const struct generation *g)
         struct sim_generation *in_force = &h->in_force[g->number % SIM_MAX_GENERATIONS];
 
         in_force->applied_number = g->number;
+        in_force->applied_policy = intent_of_text(g->policy_bytes);
         in_force->applied_settings = intent_of_text(g->settings_bytes);
 }
 
@@ -214,6 +220,8 @@ static void take_judgement(struct sim *s, struct process *p)
                 p->head->waits = 0; /* it is confirmed */
         if (p->goal == CONTROL_APPLY && status->in_force)
                 note_applied(p->head, status->in_force);
+        if (p->goal == CONTROL_APPLY && g && g->number > 0)
+                note_applied(p->head, g);
         find_frozen(s, p, g ? &s->intents[intent_of_text(g->policy_bytes)] : NULL, &now);
         if (!g || (g == p->judged && !other_leases && g->number == p->judged_generation && p->judgement &&
                    now.frozen == p->judgement->frozen && now.contested == p->judgement->contested))

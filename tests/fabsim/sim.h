@@ -332,9 +332,9 @@ struct head {
         struct sim_generation {
                 uint64_t number;
                 unsigned policy, settings, first_settings;
-                uint64_t applied_number;        /* as a pkeyctl apply had it in force, which stores it with the settings that it
-                                                 * read itself; 0: none */
-                unsigned applied_settings;
+                uint64_t applied_number;        /* the same of what a pkeyctl apply had in force: its own files, or those of pkeyd
+                                                 * with the settings that it read itself; 0: none */
+                unsigned applied_policy, applied_settings;
         } in_force[SIM_MAX_GENERATIONS]; /* each at its number % size */
         uint64_t waits;             /* the generation that waits to be confirmed; 0: none */
         usec_t waits_until;
