@@ -14,6 +14,7 @@ SWEEP = "src/control/lease_sweep.c"
 SCHEDULE = "src/control/schedule.c"
 DECIDE = "src/control/sweep_decide.c"
 COUNTS = "src/knowledge/counts.c"
+FREEZER = "src/control/freezer.c"
 KNOWLEDGE = "src/knowledge/knowledge.c"
 BUILDER = "src/subnet/builder.c"
 
@@ -36,7 +37,10 @@ WRONGS = [
     Wrong("held-but-not-by-writes", COUNTS, "                for (size_t w = 0; w < r->n_writes; w++)\n                        if (r->writes[w].is_sent)\n                                list_keys", "                for (size_t w = 0; w < 0; w++)\n                        if (r->writes[w].is_sent)\n                                list_keys"),
     # its life
     Wrong("granted-without-the-entry", LIFE, "                all &= confirmed;\n", ""),
-    Wrong("granted-without-the-switch", LIFE, "               find_entry(&o->tables[leaf], key, &at);", "               true;"),
+    Wrong("granted-without-the-switch", LIFE, " || find_entry(t, key, &at);", " || true;"),
+    Wrong("granted-where-a-filter-is-doubted", LIFE, " || t->enforcement_doubted) ||", ") ||"),
+    Wrong("granted-behind-a-silent-switch", LIFE, "return !subnet_port_is_behind_unknown(s, &s->ports[port]);", "return true;"),
+    Wrong("stranded-is-given-up-too", LIFE, "l->items[i]->state == LEASE_GRANTING && !l->items[i]->is_stranded", "l->items[i]->state == LEASE_GRANTING"),
     Wrong("granted-by-an-assumed-table", LIFE, "t->source == TABLE_READ && i < t->capacity", "i < t->capacity"),
     Wrong("lease-never-ends", LIFE, "                } else if (lease->state == LEASE_ACTIVE) {\n", "                } else if (0) {\n"),
     Wrong("lease-by-a-clock-set-back", LIFE, "lease_time_after(now, MIN(until > wall ? until - wall : 0, most));", "lease_time_after(now, until > wall ? until - wall : 0);"),
@@ -53,6 +57,9 @@ WRONGS = [
     Wrong("stranded-and-kept", LEASING, "        leases_release_stranded(c->leases, c->now, c->log);\n", ""),
     # records
     Wrong("record-without-left-out", RECORDS, 'm->left_out ? LEFT_OUT : ""', '""'),
+    Wrong("record-of-nobody", RECORDS, "return lease->state == LEASE_RELEASING || lease_n_in_force", "return lease_n_in_force"),
+    Wrong("record-without-who-asked", RECORDS, "!read_owner(o, &lease->owner) || ", ""),
+    Wrong("record-with-a-port-twice", RECORDS, "m->port.v <= m[-1].port.v", "m->port.v < m[-1].port.v"),
     Wrong("rest-is-not-stored", RECORDS, "                if (rests[i].is_over)\n", "                if (true)\n"),
     # sweeps for leases
     Wrong("part-without-leaf-ports", SWEEP, "        ports[(*n)++] = leaf;\n", ""),
@@ -60,6 +67,8 @@ WRONGS = [
     Wrong("part-leaf-as-before", SWEEP, "                if (part->subnet->ports[i].role == PORT_SWITCH_EXTERNAL)\n", "                if (0)\n"),
     Wrong("part-does-not-change-the-policy", SWEEP, "        take_desired(c, desired);\n", ""),
     Wrong("part-of-another-sma", BUILDER, "p[-1].destination + (p->destination != s->ports[ports[i - 1]].destination);", "p[-1].destination;"),
+    Wrong("holders-without-leaf-ports", COUNTS, "if (port == KNOWLEDGE_NONE || k->records[port].expired)", "if (port != i || k->records[port].expired)"),
+    Wrong("certain-beyond-the-lines", FREEZER, "combine(a, &lower, &capped, true, &least)", "combine(a, &lower, certain, true, &least)"),
     Wrong("standing-without-doubt", KNOWLEDGE, "        knowledge_doubt_absence(k);\n        return knowledge_counts_rebuild(k);", "        return knowledge_counts_rebuild(k);"),
     Wrong("retry-is-forgotten", SCHEDULE, "        if (kind == SWEEP_LEASE && result == SWEEP_DONE)\n                return;", "        if (0)\n                return;"),
     Wrong("leases-always-first", SCHEDULE, " && now < MIN(s->sweep_at, s->retry_at) + LEASES_FIRST))", "))"),
