@@ -309,7 +309,7 @@ void confirm_locked(struct control *c, const struct control_event *event)
 
         c->state = CONTROL_IDLE;
         if (event->lock.changed) {
-                control_take_remembered(c, event->lock.changed);
+                control_take_changed(c, event->lock.changed);
                 schedule_full_sweep(&c->schedule);
         }
         if (r == -EUCLEAN) {
@@ -318,6 +318,10 @@ void confirm_locked(struct control *c, const struct control_event *event)
         }
         if (r < 0) {
                 fail_to_store(c, r);
+                return;
+        }
+        if (c->unstored) { /* facts come after the files: the sweep stores both */
+                control_do(c, &(struct control_action) { .kind = CONTROL_UNLOCK });
                 return;
         }
         c->confirm.storing = arena_new();

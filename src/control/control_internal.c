@@ -51,6 +51,27 @@ void control_take_remembered(struct control *c, struct remembered *m)
         (void) remembered_free(m);
 }
 
+/* The number of a generation that only audits is not in the store: if another generation has got it, this one gets a new number. If
+ * the state directory was deleted, the other process has begun a new store, which has neither the generation in force nor leases. */
+void control_take_changed(struct control *c, struct remembered *changed)
+{
+        struct generation *g = control_serves(c) ? c->in_force : NULL;
+        uint64_t stored = changed->generation;
+        bool has_lost_number = g && g->number == stored && changed->policy &&
+                               !generation_has_policy(g, changed->policy, changed->n_policy);
+
+        control_take_remembered(c, changed);
+        if (!g)
+                return;
+        leases_unstore(c->leases);
+        if (has_lost_number) {
+                g->number = ++c->last_number;
+                c->unannounced = true;
+        }
+        if (g->number > stored && !g->audits)
+                control_will_store(c, g);
+}
+
 void control_unstore(struct control *c)
 {
         knowledge_unstore(c->knowledge);

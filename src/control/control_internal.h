@@ -235,6 +235,8 @@ void control_set_status(struct control *c, const char *format, ...) __attribute_
 void control_drop_standing(struct control *c);
 /* Takes the contents of m, which replace what is known. */
 void control_take_remembered(struct control *c, struct remembered *m);
+/* The same, of what another process has stored since. */
+void control_take_changed(struct control *c, struct remembered *changed);
 /* The store was lost: everything must be stored again. */
 void control_unstore(struct control *c);
 /* This generation must be stored as the one in force. */

@@ -647,21 +647,6 @@ static void wait_for_lock(struct control *c, int pid)
         control_set_status(c, "waiting for another process that writes P_Key tables");
 }
 
-/* Another process has written tables and stored more than what is known here. The number of a generation that only audits is not in
- * the store: if another generation has got it, this one gets a new number. */
-static void take_changed(struct control *c, struct remembered *changed)
-{
-        struct generation *g = c->in_force;
-        bool has_lost_number = control_serves(c) && g && g->number == changed->generation && changed->policy &&
-                               !generation_has_policy(g, changed->policy, changed->n_policy);
-
-        control_take_remembered(c, changed);
-        if (!has_lost_number)
-                return;
-        g->number = ++c->last_number;
-        c->unannounced = true;
-}
-
 void sweep_locked(struct control *c, const struct control_event *event)
 {
         struct sweep *s = &c->sweep;
@@ -683,7 +668,7 @@ void sweep_locked(struct control *c, const struct control_event *event)
                 return;
         }
         if (event->lock.changed)
-                take_changed(c, event->lock.changed);
+                control_take_changed(c, event->lock.changed);
         if (s->waited_for_lock || (event->lock.changed && control_serves(c)))
                 sweep_end(c, SWEEP_STALE); /* the tables were read before the other process changed them */
         else if (!control_serves(c) && (c->config.confirm || event->lock.changed))

@@ -714,6 +714,27 @@ START_TEST(survives_a_restart)
 }
 END_TEST
 
+/* The state directory was deleted, and another process has begun a new one: nothing of what is in force is in there. */
+START_TEST(the_store_is_another_one)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_LOCK, .lock = { .changed = remembered_new("this boot") } };
+
+        serve(POLICY);
+        grant("a", &two_nodes);
+        release("a");
+        live_until(now);
+        grant("b", &two_nodes);
+        noted.n_generations = noted.n_leases = 0;
+        wait_until_due();
+        until(CONTROL_LOCKING);
+        take(CONTROL_LOCK);
+        give(&event);
+        live_until(now + 3600 * S);
+        ck_assert_uint_eq(noted.n_generations, 1);
+        ck_assert_uint_ge(noted.n_leases, 1);
+}
+END_TEST
+
 START_TEST(a_clock_that_was_set_back)
 {
         const struct lease_wish wish = { .pool = "jobs", .members = "node1", .seconds = 100 };
@@ -901,7 +922,7 @@ int main(void)
                 is_not_granted_where_a_table_is_full, is_granted_but_where_a_table_is_full,
                 is_not_granted_behind_a_filter, is_not_granted_where_a_filter_is_doubted,
                 is_not_granted_behind_a_silent_switch, is_not_granted_by_memory, is_releasing, not_the_key_of_a_stranger,
-                is_closed_at_the_switch, survives_a_restart, a_clock_that_was_set_back, the_disk_is_full,
+                is_closed_at_the_switch, survives_a_restart, the_store_is_another_one, a_clock_that_was_set_back, the_disk_is_full,
                 a_restart_and_the_same_request, a_restart_while_it_is_granted, a_reload_would_strand_it,
                 a_stranded_key_is_revoked, an_undo_strands_one_and_freezes_another, an_undo_strands_one_of_a_frozen_port,
         };
