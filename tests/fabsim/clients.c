@@ -607,11 +607,14 @@ static void check_others(struct sim *s, const struct process *p, const struct si
                                          s->endports[i].node, s->endports[i].port);
 }
 
-/* The last sweep says that it read all tables, and no other one has begun. */
-static bool was_read_again(const struct process *p, unsigned endport)
+/* The last sweep says that it read all tables, and no other one has begun; the switch beside the port was found. */
+static bool was_read_again(const struct sim *s, const struct process *p, unsigned endport)
 {
+        struct fabsim_place leaf;
+
         return p->last_result == SWEEP_DONE && p->sweep_began == 0 && control_get_status(p->control)->ports.unreachable == 0 &&
-               endport != UINT32_MAX && p->adopted.entries[endport].is_seen;
+               endport != UINT32_MAX && p->adopted.entries[endport].is_seen &&
+               (!observer_leaf(s, endport, &leaf) || p->adopted.entries[endport].is_plugged);
 }
 
 /* Members of a complete lease are not confirmed any more: others changed them since it was granted, or the last sweep did not read
@@ -624,7 +627,7 @@ static bool is_part_by_others(struct sim *s, const struct process *p, const stru
                 unsigned endport = endport_of(s, lease->members[i].port);
 
                 if (!lease->members[i].confirmed &&
-                    (!was_read_again(p, endport) || was_disturbed(s, p, endport, b, book->given_at)))
+                    (!was_read_again(s, p, endport) || was_disturbed(s, p, endport, b, book->given_at)))
                         return true;
         }
         return false;
