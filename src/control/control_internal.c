@@ -51,8 +51,9 @@ void control_take_remembered(struct control *c, struct remembered *m)
         (void) remembered_free(m);
 }
 
-/* The number of a generation that only audits is not in the store: if another generation has got it, this one gets a new number. If
- * the state directory was deleted, the other process has begun a new store, which has neither the generation in force nor leases. */
+/* The number of a generation that only audits is not in the store: if another generation has got it, this one gets a new number.
+ * If the state directory was deleted, the other process has begun a new store, which has neither the generation in force nor
+ * leases. */
 void control_take_changed(struct control *c, struct remembered *changed)
 {
         struct generation *g = control_serves(c) ? c->in_force : NULL;
