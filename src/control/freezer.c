@@ -305,12 +305,11 @@ static int remember_given(const struct freezer *old, const struct reconciled *de
 
 /* --- frozen ports ------------------------------------------------------------------------------------------------------- */
 
-static const struct frozen_port *find_frozen(const struct freezer *f, const struct frozen_port *port)
+const struct frozen_port *freezer_find(const struct freezer *f, struct guid node, uint8_t number)
 {
-        uint32_t i = LOWER_BOUND(p, f->ports, f->n_ports, compare(p->node_guid, p->number, port->node_guid, port->number) < 0);
+        uint32_t i = LOWER_BOUND(p, f->ports, f->n_ports, compare(p->node_guid, p->number, node, number) < 0);
 
-        return i < f->n_ports && compare(f->ports[i].node_guid, f->ports[i].number, port->node_guid, port->number) == 0 ?
-               &f->ports[i] : NULL;
+        return i < f->n_ports && compare(f->ports[i].node_guid, f->ports[i].number, node, number) == 0 ? &f->ports[i] : NULL;
 }
 
 static int list_frozen(const struct freezer *old, const struct reconciled *decision, uint64_t wall, struct freezer *to)
@@ -333,7 +332,7 @@ static int list_frozen(const struct freezer *old, const struct reconciled *decis
                 };
                 if (!port->label || !port->text)
                         return -ENOMEM;
-                before = find_frozen(old, port);
+                before = freezer_find(old, port->node_guid, port->number);
                 if (before)
                         port->since = before->since;
                 to->n_ports++;
@@ -363,7 +362,7 @@ static void log_changes(struct log *log, uint64_t generation, const struct freez
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < now->n_ports; i++) {
-                const struct frozen_port *other = find_frozen(before, &now->ports[i]);
+                const struct frozen_port *other = freezer_find(before, now->ports[i].node_guid, now->ports[i].number);
 
                 if ((!other || (is_frozen && other->why != now->ports[i].why)) && n++ < EVENT_TEXT_MAX)
                         log_port(log, generation, &now->ports[i], is_frozen);

@@ -42,3 +42,5 @@ int freezer_see(struct freezer *f, const struct reconciled *decision, uint64_t g
 
 /* Frozen endports, ascending (node GUID, number); valid until the next call of freezer_see(). */
 const struct frozen_port *freezer_ports(const struct freezer *f, uint32_t *ret_n);
+/* One of them; NULL: it is not frozen. */
+const struct frozen_port *freezer_find(const struct freezer *f, struct guid node, uint8_t number);

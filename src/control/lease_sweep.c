@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "control/freezer.h"
 #include "control/sweep_steps.h"
 #include "desired/desired.h"
 #include "verify/verify.h"
@@ -60,12 +61,15 @@ static bool is_of_this_host(const struct control *c, struct guid port)
 static bool is_plain(const struct control *c, uint32_t port)
 {
         const struct subnet *s = c->snapshot->subnet;
+        const struct subnet_port *p = &s->ports[port];
         const struct observed_table *t = &c->snapshot->observed->tables[port];
         const struct knowledge_record *r = knowledge_get(c->knowledge, knowledge_find_port(c->knowledge, s, port));
 
+        if (freezer_find(c->freezer, s->nodes[p->node].guid, p->number))
+                return false; /* if it is not frozen any more, a decision about the whole fabric says so */
         return r && r->policy && !r->policy->most && !r->policy->most_is_held && t->source == TABLE_READ &&
-               !t->enforcement_doubted && !c->snapshot->failed[port] && !subnet_port_is_incomplete(s, &s->ports[port]) &&
-               !subnet_port_is_behind_unknown(s, &s->ports[port]);
+               !t->enforcement_doubted && !c->snapshot->failed[port] && !subnet_port_is_incomplete(s, p) &&
+               !subnet_port_is_behind_unknown(s, p);
 }
 
 /* Adds the port of a change, and its leaf port if that has a table. */

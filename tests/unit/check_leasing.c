@@ -534,6 +534,24 @@ START_TEST(is_granted_but_where_a_table_is_full)
 }
 END_TEST
 
+/* The end of a lease makes room in a table that became too small. */
+START_TEST(an_end_thaws_a_port)
+{
+        const struct lease_wish node1 = { .pool = "jobs", .members = "node1" };
+
+        f.nodes[hosts[0]].partition_cap = port_of(hosts[0])->capacity = 3;
+        serve(POLICY);
+        grant("a", &node1);
+        f.nodes[hosts[0]].partition_cap = port_of(hosts[0])->capacity = 2;
+        ck_assert_int_eq(give_generation(make_generation(SETTINGS, POLICY), 7), 0);
+        next_sweep();
+        ck_assert_uint_eq(status()->n_frozen, 1);
+        release("a");
+        live_until(now);
+        ck_assert_uint_eq(status()->n_frozen, 0);
+}
+END_TEST
+
 /* The switch filters, and lets nothing through yet. */
 START_TEST(is_not_granted_behind_a_filter)
 {
@@ -917,7 +935,7 @@ int main(void)
                 is_made_once, limited_and_wanted_key, this_host_is_a_member, is_refused, a_group_may,
                 opensm_writes, audit_has_no_leases, a_pair_has_no_leases, no_free_key, a_key_that_is_held,
                 is_released, ends_in_time, is_renewed, is_taken_back, is_granted_partly,
-                is_not_granted_where_a_table_is_full, is_granted_but_where_a_table_is_full,
+                is_not_granted_where_a_table_is_full, is_granted_but_where_a_table_is_full, an_end_thaws_a_port,
                 is_not_granted_behind_a_filter, is_not_granted_where_a_filter_is_doubted,
                 is_not_granted_behind_a_silent_switch, is_not_granted_by_memory, is_releasing, not_the_key_of_a_stranger,
                 is_closed_at_the_switch, survives_a_restart, the_store_is_another_one, a_clock_that_was_set_back, the_disk_is_full,
