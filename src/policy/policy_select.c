@@ -107,7 +107,36 @@ static int refuse_contested(const struct subnet *s, const struct port_list *list
         return e;
 }
 
-static int select_exactly(struct policy_selection *s, const char *text, struct report *report, struct port_list *ret)
+struct unseen {
+        struct guid *guids; /* in the arena of the selection */
+        size_t n;
+};
+
+/* Takes the GUIDs that are not in the fabric out of the selectors. */
+static int take_unseen(struct policy_selection *s, struct selector **selectors, uint32_t *n, struct unseen *unseen)
+{
+        const struct subnet *subnet = s->matcher.subnet;
+        uint32_t kept = 0;
+
+        unseen->guids = arena_new_array(s->arena, struct guid, *n);
+        if (!unseen->guids)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < *n; i++) {
+                struct guid guid = selectors[i]->guid;
+
+                if (selectors[i]->kind == SELECTOR_GUID && subnet_find_endport(subnet, guid) == SUBNET_NONE &&
+                    subnet_find_node(subnet, guid) == SUBNET_NONE)
+                        unseen->guids[unseen->n++] = guid;
+                else
+                        selectors[kept++] = selectors[i];
+        }
+        *n = kept;
+        return 0;
+}
+
+/* unseen NULL: all GUIDs must be in the fabric. */
+static int select_exactly(struct policy_selection *s, const char *text, struct report *report, struct port_list *ret,
+                          struct unseen *unseen)
 {
         struct selector_source source = { .text = text };
         struct selector_reader reader = { .arena = s->arena, .policy = s->matcher.policy, .report = report };
@@ -115,6 +144,8 @@ static int select_exactly(struct policy_selection *s, const char *text, struct r
         uint32_t n;
         int e = selector_parse_list(&reader, &source, &selectors, &n);
 
+        if (e == 0 && unseen)
+                e = take_unseen(s, selectors, &n, unseen);
         if (e < 0)
                 return e;
         s->matcher.report = report;
@@ -124,14 +155,15 @@ static int select_exactly(struct policy_selection *s, const char *text, struct r
         return e;
 }
 
-int policy_selection_exactly(struct policy_selection *s, const char *text, struct findings *findings, struct port_list *ret)
+static int find_exactly(struct policy_selection *s, const char *text, struct findings *findings, struct port_list *ret,
+                        struct unseen *unseen)
 {
         _cleanup_findings_ struct findings found = { .arena = findings->arena };
         struct report report;
         int e;
 
         report_init(&report, &found);
-        e = select_exactly(s, text, &report, ret);
+        e = select_exactly(s, text, &report, ret, unseen);
         if (e < 0 && e != -EBADMSG)
                 return e;
         for (size_t i = 0; i < found.n; i++) {
@@ -141,10 +173,28 @@ int policy_selection_exactly(struct policy_selection *s, const char *text, struc
         }
         if (found.out_of_memory)
                 return -ENOMEM;
-        if (e == 0 && found.n == 0 && ret->n == 0)
+        return found.n > 0 ? -EBADMSG : 0;
+}
+
+int policy_selection_exactly(struct policy_selection *s, const char *text, struct findings *findings, struct port_list *ret)
+{
+        int e = find_exactly(s, text, findings, ret, NULL);
+
+        if (e == 0 && ret->n == 0)
                 return findings_error(findings, FINDING_SELECTOR_NO_MATCH, NULL, "'%s' matches nothing in the fabric",
                                       arena_printable(findings->arena, text, strlen(text)) ?: "?");
-        return found.n > 0 ? -EBADMSG : refuse_contested(s->matcher.subnet, ret, findings);
+        return e ?: refuse_contested(s->matcher.subnet, ret, findings);
+}
+
+int policy_selection_members(struct policy_selection *s, const char *text, struct findings *findings, struct port_list *ret,
+                             const struct guid **ret_unseen, size_t *ret_n_unseen)
+{
+        struct unseen unseen = {};
+        int e = find_exactly(s, text, findings, ret, &unseen) ?: refuse_contested(s->matcher.subnet, ret, findings);
+
+        *ret_unseen = unseen.guids;
+        *ret_n_unseen = unseen.n;
+        return e;
 }
 
 /* Drops the ports that are contested. */

@@ -28,5 +28,9 @@ size_t policy_selection_size(const struct policy_selection *s);
  * is not empty. Returns 0, -EBADMSG (findings say why) or -ENOMEM; *ret lives as long as the selection. */
 int policy_selection_exactly(struct policy_selection *s, const char *text, struct findings *findings, struct port_list *ret);
 
+/* As policy_selection_exactly(), but a GUID that neither a port nor a node has is listed apart, and the list may be empty. */
+int policy_selection_members(struct policy_selection *s, const char *text, struct findings *findings, struct port_list *ret,
+                             const struct guid **ret_unseen, size_t *ret_n_unseen);
+
 /* The endports that certainly belong to a pool of its policy. Returns 0 or -ENOMEM; *ret lives as long as the selection. */
 int policy_selection_pool(struct policy_selection *s, const struct policy_pool *pool, struct port_list *ret);
