@@ -80,7 +80,7 @@ struct verbs_event {
         unsigned number;
 };
 
-enum lease_request_kind { LEASE_CREATE, LEASE_RENEW, LEASE_RELEASE };
+enum lease_request_kind { LEASE_CREATE, LEASE_RENEW, LEASE_RELEASE, LEASE_EDIT };
 
 /* Answered by a CONTROL_ANSWER_LEASE, which may come later. */
 struct lease_request {
@@ -90,6 +90,7 @@ struct lease_request {
         struct lease_wish wish;        /* of LEASE_CREATE */
         uint64_t timeout;              /* of LEASE_CREATE; seconds; 0: LEASE_TIMEOUT */
         uint64_t seconds;              /* of LEASE_RENEW; 0: as long as its pool allows */
+        struct lease_edit edit;        /* of LEASE_EDIT */
 };
 
 struct control_event {

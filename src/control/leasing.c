@@ -57,7 +57,8 @@ static struct policy_selection *get_selection(struct control *c)
         return s->selection;
 }
 
-static int create(struct control *c, const struct lease_request *q, struct findings *findings)
+/* Of requests that look up ports. */
+static int carry_out_with_ports(struct control *c, const struct lease_request *q, struct findings *findings)
 {
         _cleanup_(policy_selection_free_p) struct policy_selection *own = NULL;
         struct lease_view view;
@@ -65,6 +66,8 @@ static int create(struct control *c, const struct lease_request *q, struct findi
         if (c->in_force && !lease_sweep_is_possible(c))
                 own = make_selection(c, c->in_force);
         view = view_of(c, c->in_force, own || !c->in_force ? own : get_selection(c));
+        if (q->kind == LEASE_EDIT)
+                return leases_edit(c->leases, &view, &q->by, q->id, &q->edit, c->log, findings);
         return leases_create(c->leases, &view, &q->by, q->id, &q->wish, q->timeout, c->log, findings);
 }
 
@@ -74,7 +77,8 @@ static int carry_out(struct control *c, const struct lease_request *q, struct fi
 
         switch (q->kind) {
         case LEASE_CREATE:
-                return create(c, q, findings);
+        case LEASE_EDIT:
+                return carry_out_with_ports(c, q, findings);
         case LEASE_RENEW:
                 return leases_renew(c->leases, &view, &q->by, q->id, q->seconds, c->log, findings);
         case LEASE_RELEASE:
@@ -105,9 +109,21 @@ void leasing_request(struct control *c, const struct control_event *event)
 
 /* --- of a sweep ------------------------------------------------------------------------------------------------------ */
 
+static int admit(struct control *c, const struct generation *g)
+{
+        _cleanup_(policy_selection_free_p) struct policy_selection *selection = NULL;
+        struct lease_view view;
+
+        if (!control_serves(c) || g != c->in_force || !c->snapshot || !leases_have_appeared(c->leases, c->snapshot->subnet))
+                return 0;
+        selection = make_selection(c, g);
+        view = view_of(c, g, selection);
+        return leases_admit(c->leases, &view, c->log);
+}
+
 int leasing_extend(struct control *c, const struct generation *g, const struct policy **ret)
 {
-        return leases_extend(c->sweep.arena, c->leases, g->policy, ret);
+        return admit(c, g) ?: leases_extend(c->sweep.arena, c->leases, g->policy, ret);
 }
 
 /* An undo is not refused because of leases that were made since. */

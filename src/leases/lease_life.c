@@ -42,7 +42,7 @@ void lease_begin_release(struct leases *l, struct lease *lease, usec_t now, cons
 
 static bool is_unconfirmed(const struct lease_member *m)
 {
-        return !m->confirmed && !m->left_out;
+        return !m->confirmed && lease_member_is_in_force(m);
 }
 
 /* Adds the names of members that are not confirmed, at most a few. Returns their number. */
@@ -193,7 +193,7 @@ static bool leaf_passes(const struct observed *o, uint32_t port, struct p_key ke
 
 static bool confirm(const struct observed *o, const struct lease *lease, const struct lease_member *m, uint16_t *ret)
 {
-        struct p_key key = p_key_make(lease->base, lease->membership == MEMBERSHIP_FULL);
+        struct p_key key = p_key_make(lease->base, m->membership == MEMBERSHIP_FULL);
         uint32_t port = subnet_find_endport(o->subnet, m->port);
 
         return port != SUBNET_NONE && find_entry(&o->tables[port], key, ret) && leaf_passes(o, port, key);
@@ -210,7 +210,7 @@ static bool see_members(struct lease *lease, const struct observed *o)
                 uint16_t index = m->index;
                 bool confirmed;
 
-                if (m->left_out)
+                if (!lease_member_is_in_force(m))
                         continue;
                 confirmed = confirm(o, lease, m, &index);
                 m->confirmed = confirmed;
@@ -322,7 +322,7 @@ int leases_see(struct leases *l, const struct observed *observed, const struct k
                         r = see_released(l, lease, holder, observed, now, wall, log);
                 else if (lease->state == LEASE_GRANTING)
                         see_granting(l, lease, observed, now, wall, log);
-                else if (lease->state == LEASE_ACTIVE && !only_changed)
+                else if (lease->state == LEASE_ACTIVE && (!only_changed || lease->is_open))
                         (void) see_members(lease, observed);
         }
         return r;

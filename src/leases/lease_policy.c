@@ -37,24 +37,26 @@ static size_t count_partitions(const struct leases *l, const struct policy *poli
         return n;
 }
 
-/* One line that names the members by their port GUIDs, which no name of a host can change. */
-static int fill_rule(struct arena *a, const struct lease *lease, struct policy_rule *rule)
+/* One line that names the members with this membership by their port GUIDs, which no name of a host can change. */
+static int fill_rule(struct arena *a, const struct lease *lease, enum membership membership, struct policy_rule *rule)
 {
         struct selector *selectors = arena_new_array(a, struct selector, lease->n_members);
 
         *rule = (struct policy_rule) {
-                .text = lease->id, .source_line = NULL, .membership = lease->membership, .where = { .file = "(leases)" },
+                .text = arena_strdup(a, lease->id), .source_line = NULL, .membership = membership, .where = { .file = "(leases)" },
                 .selectors = arena_new_array(a, struct selector *, lease->n_members),
         };
-        if (!selectors || !rule->selectors)
+        if (!selectors || !rule->selectors || !rule->text)
                 return -ENOMEM;
         for (uint32_t i = 0; i < lease->n_members; i++) {
-                if (lease->members[i].left_out)
+                if (!lease_member_is_in_force(&lease->members[i]) || lease->members[i].membership != membership)
                         continue;
                 selectors[i] = (struct selector) {
                         .kind = SELECTOR_GUID, .specificity = SPECIFICITY_GUID, .guid = lease->members[i].port,
-                        .text = lease->members[i].name, .place = { .where = rule->where },
+                        .text = arena_strdup(a, lease->members[i].name), .place = { .where = rule->where },
                 };
+                if (!selectors[i].text)
+                        return -ENOMEM;
                 rule->selectors[rule->n_selectors++] = &selectors[i];
         }
         return 0;
@@ -62,18 +64,24 @@ static int fill_rule(struct arena *a, const struct lease *lease, struct policy_r
 
 static int fill_partition(struct arena *a, const struct lease *lease, struct policy_partition *p)
 {
+        static const enum membership memberships[] = { MEMBERSHIP_FULL, MEMBERSHIP_LIMITED };
+
         *p = (struct policy_partition) {
                 .name = arena_printf(a, "lease-0x%04x", lease->base), .where = { .file = "(leases)" }, .base = lease->base,
-                .rules = arena_new_object(a, struct policy_rule), .n_rules = is_in_policy(lease) ? 1 : 0,
+                .rules = arena_new_array(a, struct policy_rule, ELEMENTS(memberships)),
+                .candidates = arena_new_array(a, struct policy_candidate, lease->n_members),
         };
-        if (!p->name || !p->rules || (p->n_rules > 0 && fill_rule(a, lease, p->rules) < 0))
+        if (!p->name || !p->rules || !p->candidates)
                 return -ENOMEM;
-        p->n_candidates = p->rules->n_selectors;
-        p->candidates = arena_new_array(a, struct policy_candidate, p->n_candidates);
-        if (!p->candidates)
-                return -ENOMEM;
-        for (uint32_t i = 0; i < p->n_candidates; i++)
-                p->candidates[i] = (struct policy_candidate) { .selector = p->rules->selectors[i], .rule = 0 };
+        for (size_t i = 0; i < ELEMENTS(memberships) && is_in_policy(lease); i++) {
+                struct policy_rule *rule = &p->rules[p->n_rules];
+
+                if (fill_rule(a, lease, memberships[i], rule) < 0)
+                        return -ENOMEM;
+                for (uint32_t k = 0; k < rule->n_selectors; k++)
+                        p->candidates[p->n_candidates++] = (struct policy_candidate) { rule->selectors[k], p->n_rules };
+                p->n_rules += rule->n_selectors > 0;
+        }
         return 0;
 }
 
@@ -120,10 +128,12 @@ int leases_list_changes(struct arena *a, const struct leases *l, struct lease_ch
 
                 for (uint32_t k = 0; is_changed(lease) && k < lease->n_members; k++) {
                         const struct lease_member *m = &lease->members[k];
-                        bool gives = is_in_policy(lease) && !m->left_out;
+                        bool gives = is_in_policy(lease) && lease_member_is_in_force(m);
 
+                        if (m->is_unseen || (lease->is_open && is_in_policy(lease) && !m->is_changed))
+                                continue;
                         (*ret)[(*ret_n)++] = (struct lease_change) {
-                                .port = m->port, .base = lease->base, .membership = gives ? lease->membership : MEMBERSHIP_NONE,
+                                .port = m->port, .base = lease->base, .membership = gives ? m->membership : MEMBERSHIP_NONE,
                         };
                 }
         }
@@ -138,7 +148,7 @@ static const struct lease_member *find_outside(const struct lease *lease, const 
         for (uint32_t i = 0; i < lease->n_members; i++) {
                 uint32_t port = subnet_find_endport(s, lease->members[i].port);
 
-                if (port != SUBNET_NONE && !lease->members[i].left_out && !port_list_holds(ports, port))
+                if (port != SUBNET_NONE && lease_member_is_in_force(&lease->members[i]) && !port_list_holds(ports, port))
                         return &lease->members[i];
         }
         return NULL;

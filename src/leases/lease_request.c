@@ -18,7 +18,7 @@ static const char *list_allowed(struct arena *a, const struct policy_pool *pool)
         return text_copy(a, &t) ?: "?";
 }
 
-static const char *caller_name(const struct lease_caller *by)
+const char *lease_caller_name(const struct lease_caller *by)
 {
         return by->origin.user[0] ? by->origin.user : "?";
 }
@@ -29,7 +29,7 @@ static int check_caller(const struct policy_pool *pool, const struct lease_calle
                 if (text_is_one_of(by->names[i], pool->allow, pool->n_allow))
                         return 0;
         return findings_error(findings, FINDING_LEASE_ACCESS, "an admin can add the user or one of its groups to `allow`, and reload",
-                              "user %s (uid %u) may not use pool %s (allowed: %s)", caller_name(by), by->origin.uid, pool->name,
+                              "user %s (uid %u) may not use pool %s (allowed: %s)", lease_caller_name(by), by->origin.uid, pool->name,
                               list_allowed(findings->arena, pool));
 }
 
@@ -81,13 +81,20 @@ static uint64_t duration_of(const struct policy_pool *pool, uint64_t wanted)
         return seconds == POLICY_UNLIMITED ? 0 : MIN(seconds, LEASE_LONGEST);
 }
 
+int lease_check_membership(enum membership membership, struct findings *findings)
+{
+        if (membership != MEMBERSHIP_BOTH)
+                return 0;
+        return findings_error(findings, FINDING_LEASE_MEMBERSHIP, NULL, "members of a lease cannot be `both` (accepted: full, limited)");
+}
+
 static int check_wish(const struct lease_view *view, const struct policy_pool *pool, const struct lease_wish *wish,
                       struct findings *findings)
 {
         int r = check_duration(pool, wish->seconds, findings);
 
-        if (wish->membership == MEMBERSHIP_BOTH)
-                r = findings_error(findings, FINDING_LEASE_MEMBERSHIP, NULL, "members of a lease cannot be `both` (accepted: full, limited)");
+        if (lease_check_membership(wish->membership, findings) < 0)
+                r = -EBADMSG;
         if (wish->base > 0 && policy_pool_of_base(view->policy, wish->base) != pool)
                 r = findings_error(findings, FINDING_LEASE_P_KEY, NULL, "P_Key 0x%04x is not in pool %s", wish->base, pool->name);
         return r;
@@ -108,9 +115,8 @@ static bool same_wish(const struct lease_wish *x, const struct lease_wish *y)
 
 DEFINE_COMPARE(compare_members, struct lease_member, ORDER(a->port.v, b->port.v))
 
-/* Members that the pool does not have. */
-static int check_ports(const struct lease_view *view, const struct policy_pool *pool, const struct port_list *members,
-                       struct findings *findings)
+int lease_check_ports(const struct lease_view *view, const struct policy_pool *pool, const struct port_list *members,
+                      struct findings *findings)
 {
         struct port_list all = {};
         const char *first = NULL;
@@ -129,24 +135,39 @@ static int check_ports(const struct lease_view *view, const struct policy_pool *
                               pool->name, pool->ports_text);
 }
 
-static int find_members(const struct lease_view *view, const struct policy_pool *pool, const char *text, struct findings *findings,
-                        struct port_list *ret)
+int lease_check_members(const struct lease_view *view, const char *text, struct findings *findings)
 {
-        int r;
-
         if (strlen(text) > LEASE_MAX_TEXT)
                 return findings_error(findings, FINDING_LEASE_PORTS, "name a group of the policy instead", "the list of members is longer "
                                       "than %d bytes", LEASE_MAX_TEXT);
         if (!view->subnet)
                 return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL, "pkeyd has not seen the fabric yet; try again later");
-        if (!view->selection)
-                return -ENOMEM;
-        r = policy_selection_exactly(view->selection, text, findings, ret);
-        if (r < 0)
-                return r;
-        if (ret->n > LEASE_MAX_MEMBERS)
-                return findings_error(findings, FINDING_LEASE_PORTS, NULL, "a lease can have up to %u ports, not %u", LEASE_MAX_MEMBERS, ret->n);
-        return check_ports(view, pool, ret, findings);
+        return view->selection ? 0 : -ENOMEM;
+}
+
+int lease_check_number(size_t n, struct findings *findings)
+{
+        if (n <= LEASE_MAX_MEMBERS)
+                return 0;
+        return findings_error(findings, FINDING_LEASE_PORTS, NULL, "a lease can have up to %u ports, not %zu", LEASE_MAX_MEMBERS, n);
+}
+
+static int find_members(const struct lease_view *view, const struct policy_pool *pool, const char *text, struct findings *findings,
+                        struct port_list *ret)
+{
+        return lease_check_members(view, text, findings) ?: policy_selection_exactly(view->selection, text, findings, ret) ?:
+               lease_check_number(ret->n, findings) ?: lease_check_ports(view, pool, ret, findings);
+}
+
+int lease_fill_member(struct lease *lease, const struct subnet *s, uint32_t port, struct lease_member *m)
+{
+        const struct subnet_port *p = &s->ports[port];
+
+        m->node = s->nodes[p->node].guid;
+        m->port = p->guid;
+        m->number = p->number;
+        m->name = subnet_port_label(lease->arena, s, port);
+        return m->name ? 0 : -ENOMEM;
 }
 
 static int copy_members(struct lease *lease, const struct subnet *s, const struct port_list *ports)
@@ -155,14 +176,11 @@ static int copy_members(struct lease *lease, const struct subnet *s, const struc
         if (!lease->members)
                 return -ENOMEM;
         for (uint32_t i = 0; i < ports->n; i++) {
-                const struct subnet_port *p = &s->ports[ports->ports[i]];
-                const char *name = subnet_port_label(lease->arena, s, ports->ports[i]);
+                struct lease_member *m = &lease->members[lease->n_members++];
 
-                if (!name)
+                *m = (struct lease_member) { .membership = lease->membership };
+                if (lease_fill_member(lease, s, ports->ports[i], m) < 0)
                         return -ENOMEM;
-                lease->members[lease->n_members++] = (struct lease_member) {
-                        .node = s->nodes[p->node].guid, .port = p->guid, .number = p->number, .name = name,
-                };
         }
         SORT(lease->members, lease->n_members, compare_members);
         return 0;
@@ -285,7 +303,7 @@ static void set_times(struct lease *lease, const struct policy_pool *pool, const
         lease_set_due(lease, view->now, view->wall);
 }
 
-static int wait_for(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings)
+int lease_wait(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings)
 {
         int r = leases_add_waiter(l, lease, waiter);
 
@@ -305,20 +323,17 @@ static int join(struct leases *l, struct lease *lease, const struct lease_caller
         if (lease->state == LEASE_RELEASING)
                 return findings_error(findings, FINDING_LEASE_EXISTS, "try again when it has ended, or choose another ID",
                                       "lease %s is being released (%s)", lease->id, lease->why);
-        return wait_for(l, lease, &(struct lease_waiter) { .request = by->request }, findings);
+        return lease_wait(l, lease, &(struct lease_waiter) { .request = by->request }, findings);
 }
 
-/* A new lease that is not in the list yet. */
-static int make(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
-                const struct lease_wish *wish, uint64_t timeout, const struct policy_pool *pool, struct findings *findings,
-                struct lease **ret)
+int lease_make(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
+               const struct lease_wish *wish, uint64_t timeout, const struct policy_pool *pool, struct findings *findings,
+               struct lease **ret)
 {
         _cleanup_(lease_free_p) struct lease *lease = lease_new();
-        struct port_list members = {};
         int r = lease ? copy_wish(lease, id, wish) : -ENOMEM;
 
-        r = r ?: check_wish(view, pool, wish, findings) ?: find_members(view, pool, wish->members, findings, &members) ?:
-            take_base(l, view, pool, wish->base, findings, &lease->base) ?: copy_members(lease, view->subnet, &members);
+        r = r ?: check_wish(view, pool, wish, findings) ?: take_base(l, view, pool, wish->base, findings, &lease->base);
         if (r < 0)
                 return r;
         lease->membership = wish->membership == MEMBERSHIP_NONE ? pool->membership : wish->membership;
@@ -328,26 +343,38 @@ static int make(struct leases *l, const struct lease_view *view, const struct le
         return 0;
 }
 
-static int add(struct leases *l, struct lease *lease, const struct lease_caller *by, struct findings *findings)
+int lease_add(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings)
 {
         int r;
 
         if (l->n >= LEASE_MAX)
                 return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL, "there are %d leases already", LEASE_MAX);
-        r = wait_for(l, lease, &(struct lease_waiter) { .request = by->request }, findings) ?: leases_insert(l, lease);
+        r = lease_wait(l, lease, waiter, findings);
+        if (r == 0 && leases_insert(l, lease) < 0) {
+                l->n_waiting--;
+                r = -ENOMEM;
+        }
         if (r < 0)
                 return r;
         lease_changed(l, lease);
         return 0;
 }
 
+int lease_find_pool(const struct lease_view *view, const struct lease_caller *by, const char *id, const char *name,
+                    struct findings *findings, const struct policy_pool **ret)
+{
+        return check_id(findings, id) ?: check_obstacle(view, findings) ?: find_pool(view, name, findings, ret) ?:
+               check_caller(*ret, by, findings);
+}
+
 int leases_create(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                   const struct lease_wish *wish, uint64_t timeout, struct log *log, struct findings *findings)
 {
+        _cleanup_(lease_free_p) struct lease *made = NULL;
         struct lease *lease = (struct lease *) leases_find(l, id);
         const struct policy_pool *pool = NULL;
-        int r = check_id(findings, id) ?: check_obstacle(view, findings) ?: find_pool(view, wish->pool, findings, &pool) ?:
-                check_caller(pool, by, findings);
+        struct port_list members = {};
+        int r = lease_find_pool(view, by, id, wish->pool, findings, &pool);
 
         if (r < 0)
                 return r;
@@ -355,17 +382,15 @@ int leases_create(struct leases *l, const struct lease_view *view, const struct 
                 return join(l, lease, by, wish, findings);
         if (timeout > LEASE_TIMEOUT_MAX)
                 return findings_error(findings, FINDING_LEASE_DURATION, NULL, "the timeout must be at most %d s", LEASE_TIMEOUT_MAX);
-        r = make(l, view, by, id, wish, timeout ?: LEASE_TIMEOUT, pool, findings, &lease);
+        r = find_members(view, pool, wish->members, findings, &members) ?:
+            lease_make(l, view, by, id, wish, timeout ?: LEASE_TIMEOUT, pool, findings, &made) ?:
+            copy_members(made, view->subnet, &members) ?:
+            lease_add(l, made, &(struct lease_waiter) { .request = by->request }, findings);
         if (r < 0)
                 return r;
-        r = add(l, lease, by, findings);
-        if (r < 0) {
-                l->n_waiting -= lease->n_waiters;
-                lease_free(lease);
-                return r;
-        }
-        log_add(log, LOG_EVENT_LEASE_CREATED, NULL, "lease %s of %s: P_Key 0x%04x of pool %s for %u port%s", lease->id, caller_name(by),
-                lease->base, pool->name, lease->n_members, text_plural(lease->n_members));
+        lease = STEAL(made);
+        log_add(log, LOG_EVENT_LEASE_CREATED, NULL, "lease %s of %s: P_Key 0x%04x of pool %s for %u port%s", lease->id,
+                lease_caller_name(by), lease->base, pool->name, lease->n_members, text_plural(lease->n_members));
         return 0;
 }
 
@@ -399,7 +424,7 @@ int leases_renew(struct leases *l, const struct lease_view *view, const struct l
                 return r;
         if (lease->state == LEASE_RELEASING)
                 return findings_error(findings, FINDING_LEASE_NONE, NULL, "lease %s is being released (%s)", id, lease->why);
-        r = wait_for(l, lease, &(struct lease_waiter) { .request = by->request, .renews = true }, findings);
+        r = lease_wait(l, lease, &(struct lease_waiter) { .request = by->request, .renews = true }, findings);
         if (r < 0)
                 return r;
         lease->seconds = duration_of(pool, seconds);
@@ -407,7 +432,7 @@ int leases_renew(struct leases *l, const struct lease_view *view, const struct l
         lease_unstored(lease);
         if (lease->state == LEASE_ACTIVE)
                 lease_set_due(lease, view->now, view->wall);
-        log_add(log, LOG_EVENT_LEASE_RENEWED, NULL, "lease %s is renewed by %s, for %" PRIu64 " s", id, caller_name(by), lease->seconds);
+        log_add(log, LOG_EVENT_LEASE_RENEWED, NULL, "lease %s is renewed by %s, for %" PRIu64 " s", id, lease_caller_name(by), lease->seconds);
         return 0;
 }
 
@@ -418,13 +443,13 @@ int leases_release(struct leases *l, const struct lease_view *view, const struct
         struct lease *lease = NULL;
         char why[96];
         int r = find_own(l, view, by, id, findings, &lease, &pool) ?:
-                wait_for(l, lease, &(struct lease_waiter) { .request = by->request, .releases = true }, findings);
+                lease_wait(l, lease, &(struct lease_waiter) { .request = by->request, .releases = true }, findings);
 
         if (r < 0)
                 return r;
         if (lease->state == LEASE_RELEASING)
                 return 0;
-        (void) snprintf(why, sizeof(why), "released by %s", caller_name(by));
+        (void) snprintf(why, sizeof(why), "released by %s", lease_caller_name(by));
         log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s: %s; P_Key 0x%04x is revoked", id, why, lease->base);
         lease_begin_release(l, lease, view->now, why);
         return 0;

@@ -30,8 +30,8 @@ bool lease_state_from_string(const char *word, enum lease_state *ret)
 
 DEFINE_WORDS(lease_outcome_to_string, enum lease_outcome, "?",
              [LEASE_GRANTED] = "granted", [LEASE_GRANTED_PARTLY] = "partial", [LEASE_RENEWED] = "renewed",
-             [LEASE_RELEASED] = "released", [LEASE_IS_RELEASING] = "releasing", [LEASE_FAILED] = "failed",
-             [LEASE_REFUSED] = "refused")
+             [LEASE_EDITED] = "edited", [LEASE_RELEASED] = "released", [LEASE_IS_RELEASING] = "releasing",
+             [LEASE_FAILED] = "failed", [LEASE_REFUSED] = "refused")
 
 /* --- one lease ------------------------------------------------------------------------------------------------------ */
 
@@ -75,7 +75,16 @@ uint32_t lease_n_in_force(const struct lease *lease)
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < lease->n_members; i++)
-                n += !lease->members[i].left_out;
+                n += lease_member_is_in_force(&lease->members[i]);
+        return n;
+}
+
+uint32_t lease_n_wanted(const struct lease *lease)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < lease->n_members; i++)
+                n += !lease->members[i].is_leaving;
         return n;
 }
 
@@ -84,7 +93,7 @@ uint32_t lease_n_confirmed(const struct lease *lease)
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < lease->n_members; i++)
-                n += lease->members[i].confirmed && !lease->members[i].left_out;
+                n += lease->members[i].confirmed && lease_member_is_in_force(&lease->members[i]);
         return n;
 }
 
@@ -199,6 +208,10 @@ static void print_answer(struct lease_answer *a, const struct lease *lease)
         case LEASE_RENEWED:
                 (void) snprintf(a->text, sizeof(a->text), "lease %s is renewed", lease->id);
                 return;
+        case LEASE_EDITED:
+                (void) snprintf(a->text, sizeof(a->text), "lease %s has %u member%s: P_Key 0x%04x", lease->id, lease_n_wanted(lease),
+                                text_plural(lease_n_wanted(lease)), lease->base);
+                return;
         case LEASE_RELEASED:
                 (void) snprintf(a->text, sizeof(a->text), "lease %s is released: no port holds 0x%04x any more", lease->id,
                                 lease->base);
@@ -234,9 +247,9 @@ static bool find_outcome(const struct lease *lease, const struct lease_waiter *w
 {
         switch (lease->state) {
         case LEASE_ACTIVE:
-                if (lease->is_unread && !waiter->renews)
+                if (lease->is_unread && !waiter->renews && !waiter->edits)
                         return false;
-                *ret = waiter->renews ? LEASE_RENEWED :
+                *ret = waiter->renews ? LEASE_RENEWED : waiter->edits ? LEASE_EDITED :
                        lease_n_confirmed(lease) < lease->n_members ? LEASE_GRANTED_PARTLY : LEASE_GRANTED;
                 return true;
         case LEASE_RELEASING:
@@ -375,5 +388,6 @@ void leases_planned(struct leases *l)
         for (size_t i = 0; i < l->n; i++) {
                 l->items[i]->is_planned = true;
                 l->items[i]->was_in_plan |= l->items[i]->state != LEASE_ENDED;
+                lease_drop_leaving(l->items[i]);
         }
 }

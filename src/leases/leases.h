@@ -15,6 +15,10 @@
  *     releasing   the policy does not have it any more, but a port may still hold the P_Key (knowledge/knowledge.h)
  *     ended       no port may hold it. The P_Key rests for a while (`rest` of the pool), and is then free again
  *
+ * The members of an *open* lease change while it is active (leases_edit), and it may have none. It is active as soon as it is
+ * stored: its callers do not wait until tables are read back. A member may be a GUID that no port in the fabric has yet (a virtual
+ * function, a host that is down): it is unseen, and not in the policy before its port appears among those of the pool.
+ *
  * A lease is an answer to a caller, so each change is in the store before the answer is given, and before the writes that it
  * causes: the caller of these functions puts all leases in a transaction, and reports that it was committed.
  *
@@ -22,7 +26,7 @@
  *               `--> store --> leases_stored --> leases_next_answer
  *
  * Invariants: two leases never have the same P_Key; a P_Key that a port may hold, or that rests, is not handed out; the ID of a
- * lease is unique among those that did not end; a lease has at least one member.
+ * lease is unique among those that did not end; a lease that is not open has at least one member.
  *
  * Times are wall-clock seconds in records, because a lease survives a restart. While pkeyd runs they are counted by the monotonic
  * clock: setting the wall clock makes no lease longer or shorter.
@@ -75,23 +79,36 @@ struct lease_member {
         const char *name;           /* label of the port when the lease was made */
         bool confirmed;             /* its table was read back with the entry */
         uint16_t index;             /* of the entry; only if it is confirmed */
-        bool left_out;              /* it could not be confirmed in time (partial) */
+        bool left_out;              /* it could not be confirmed in time (partial), or its port is not one of the pool (open) */
+        enum membership membership; /* LIMITED or FULL */
+
+        /* only of open leases */
+        bool is_unseen;             /* no port had this GUID so far; `node` and `number` are 0 */
+        bool is_leaving;            /* it was taken out; the next plan is without it, and then it is dropped */
+        bool is_changed;            /* since the last plan */
 };
+
+/* The policy gives it the entry, as long as the lease is in force. */
+static inline bool lease_member_is_in_force(const struct lease_member *m)
+{
+        return !m->left_out && !m->is_unseen && !m->is_leaving;
+}
 
 /* A caller that has no answer yet. */
 struct lease_waiter {
         uint64_t request;
         bool releases;              /* it asked to release the lease; false: to create or to renew it */
-        bool renews;
+        bool renews, edits;
 };
 
 struct lease {
         struct arena *arena;        /* owns the lease */
         const char *id;
-        struct lease_wish wish;
+        struct lease_wish wish;     /* of an open lease `members` is empty */
+        bool is_open;
         enum lease_state state;
         uint16_t base;
-        enum membership membership; /* LIMITED or FULL */
+        enum membership membership; /* LIMITED or FULL; of an open lease that of members of which nothing else was said */
         struct lease_member *members; /* ascending port GUID */
         uint32_t n_members;
         struct origin owner;
@@ -145,19 +162,39 @@ int leases_renew(struct leases *l, const struct lease_view *view, const struct l
 int leases_release(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                    struct log *log, struct findings *findings);
 
+enum lease_edit_kind {
+        LEASE_ADD_MEMBERS,
+        LEASE_REMOVE_MEMBERS, /* who is none is no error */
+        LEASE_SET_MEMBERS,    /* these, and no others */
+};
+
+/* A change of the members of an open lease. */
+struct lease_edit {
+        enum lease_edit_kind kind;
+        const char *pool;
+        uint16_t base;              /* 0: that of the lease, or any if it is new */
+        const char *members;        /* selectors; "": none. A GUID that no port has is a member, too */
+        enum membership membership; /* of those that are added; NONE: that of the lease */
+};
+
+/* Makes an open lease with this ID if there is none, but for LEASE_REMOVE_MEMBERS. The answer comes when it is stored. */
+int leases_edit(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
+                const struct lease_edit *edit, struct log *log, struct findings *findings);
+
 /* --- answers --------------------------------------------------------------------------------------------------------- */
 
 enum lease_outcome {
         LEASE_GRANTED,
         LEASE_GRANTED_PARTLY, /* some members were left out */
         LEASE_RENEWED,
+        LEASE_EDITED,         /* its members are stored */
         LEASE_RELEASED,
         LEASE_IS_RELEASING,   /* a port may still hold the P_Key */
         LEASE_FAILED,         /* it could not be granted in time, and was taken back */
         LEASE_REFUSED,        /* for the shell: of a request that was refused */
 };
 
-/* "granted", "partial", "renewed", "released", "releasing", "failed", "refused": static, also on the bus and in JSON. */
+/* "granted", "partial", "renewed", "edited", "released", "releasing", "failed", "refused": static, also on the bus and in JSON. */
 const char *lease_outcome_to_string(enum lease_outcome o);
 
 struct lease_answer {
@@ -181,6 +218,12 @@ usec_t leases_due(const struct leases *l);
 
 /* --- the policy ------------------------------------------------------------------------------------------------------ */
 
+/* Whether unseen members have a port in the fabric now. */
+bool leases_have_appeared(const struct leases *l, const struct subnet *s);
+/* Those members: in force from now on, or left out if the pool does not have that port. view: the
+ * policy of the next plan. Returns 0 or -ENOMEM. */
+int leases_admit(struct leases *l, const struct lease_view *view, struct log *log);
+
 /* True: the policy that leases_extend() returns has changed since leases_planned(). */
 bool leases_need_plan(const struct leases *l);
 /* A plan is made now, by leases_extend(). */
@@ -188,7 +231,7 @@ void leases_planned(struct leases *l);
 
 /* The policy with a partition for each lease that is granting or active, but for stranded ones; and with an empty one for each that
  * is releasing and whose P_Key is of no pool any more, so that it is revoked with `unmanaged: keep`, too. Returns 0 or -ENOMEM.
- * *ret lives in the arena, and borrows policy and leases: it is valid until they change; without such leases it is `policy`. */
+ * *ret lives in the arena, and borrows policy; without such leases it is `policy`. */
 int leases_extend(struct arena *a, const struct leases *l, const struct policy *policy, const struct policy **ret);
 
 /* What changes at one port, from the last plan to the next. */
@@ -214,8 +257,8 @@ void leases_keep_stranded(struct leases *l);
 /* Members that a plan cannot give the entry, because their table is frozen (frozen: of each port of the subnet): they are left out,
  * or the lease is released; but for stranded leases, which the plan does not have. Returns whether any was. */
 bool leases_give_up_frozen(struct leases *l, const struct subnet *s, const enum freeze *frozen, usec_t now, struct log *log);
-/* A sweep has ended. observed: tables as they were read or confirmed. only_changed: leases that are active are as they were.
- * Returns 0 or -ENOMEM. */
+/* A sweep has ended. observed: tables as they were read or confirmed. only_changed: active leases are as they were, but for open
+ * ones. Returns 0 or -ENOMEM. */
 int leases_see(struct leases *l, const struct observed *observed, const struct knowledge *k, bool only_changed, usec_t now,
                uint64_t wall, struct log *log);
 
@@ -267,5 +310,7 @@ DEFINE_CLEANUP(struct lease *, lease_free)
 const char *lease_id_problem(const char *id);
 /* Members that are in force: not left out. */
 uint32_t lease_n_in_force(const struct lease *lease);
-/* Of those: members whose table was read back with the entry. */
+/* All but those that were taken out: unseen ones, and those that are left out, too. */
+uint32_t lease_n_wanted(const struct lease *lease);
+/* Of those in force: members whose table was read back with the entry. */
 uint32_t lease_n_confirmed(const struct lease *lease);

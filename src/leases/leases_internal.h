@@ -7,10 +7,12 @@
  *     leases.c         the list of leases and of resting P_Keys, answers, the store
  *     lease_life.c     how a lease changes its state: time, what was read, stranded and frozen members
  *     lease_request.c  what callers ask for
+ *     lease_edit.c     the members of open leases
  *     lease_policy.c   leases as partitions of a policy
  */
 
 #include "leases/leases.h"
+#include "policy/selector_match.h"
 
 struct leases {
         struct lease **items;       /* malloc'ed, and the leases owned; ascending ID, an ended one before another with its ID */
@@ -46,3 +48,31 @@ static inline usec_t lease_time_after(usec_t now, uint64_t seconds)
 }
 /* Sets the time at which it ends, or by which it must be confirmed. */
 void lease_set_due(struct lease *lease, usec_t now, uint64_t wall);
+
+/* A plan of the lease as it is now is being made: members that were taken out are in it no more. */
+void lease_drop_leaving(struct lease *lease);
+
+/* --- requests ------------------------------------------------------------------------------------------------------------ */
+
+/* These return 0; -EBADMSG: refused, the findings say why; -ENOMEM. */
+
+/* The pool, if this caller may use it now, for a lease with this ID. */
+int lease_find_pool(const struct lease_view *view, const struct lease_caller *by, const char *id, const char *name,
+                    struct findings *findings, const struct policy_pool **ret);
+int lease_check_membership(enum membership membership, struct findings *findings);
+/* Whether members can be looked up now, by this text. */
+int lease_check_members(const struct lease_view *view, const char *text, struct findings *findings);
+/* ... so many can be in a lease; all of them are ports of the pool. */
+int lease_check_number(size_t n, struct findings *findings);
+int lease_check_ports(const struct lease_view *view, const struct policy_pool *pool, const struct port_list *members,
+                      struct findings *findings);
+/* A new lease without members, which is in no list yet; *ret owned. */
+int lease_make(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
+               const struct lease_wish *wish, uint64_t timeout, const struct policy_pool *pool, struct findings *findings,
+               struct lease **ret);
+/* Adds it to the list, with its first waiter. Takes it on 0. */
+int lease_add(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings);
+int lease_wait(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings);
+/* Fills in which port it is; its name is in the arena of the lease. Returns 0 or -ENOMEM. */
+int lease_fill_member(struct lease *lease, const struct subnet *s, uint32_t port, struct lease_member *m);
+const char *lease_caller_name(const struct lease_caller *by);

@@ -13,9 +13,12 @@
 
 /* --- to the store ----------------------------------------------------------------------------------------------------- */
 
-static json_t *member_to_json(const struct lease_member *m)
+static json_t *member_to_json(const struct lease *lease, const struct lease_member *m)
 {
-        return json_sprintf(MEMBER "%s", m->node.v, m->port.v, m->number, m->left_out ? LEFT_OUT : "");
+        bool differs = m->membership != lease->membership;
+
+        return json_sprintf(MEMBER "%s%s%s", m->node.v, m->port.v, m->number, differs ? " " : "",
+                            differs ? membership_to_string(m->membership) : "", m->left_out ? LEFT_OUT : "");
 }
 
 static json_t *members_to_json(const struct lease *lease)
@@ -23,7 +26,7 @@ static json_t *members_to_json(const struct lease *lease)
         json_t *list = json_array();
 
         for (uint32_t i = 0; i < lease->n_members; i++)
-                if (json_array_append_new(list, member_to_json(&lease->members[i])) < 0) {
+                if (!lease->members[i].is_leaving && json_array_append_new(list, member_to_json(lease, &lease->members[i])) < 0) {
                         json_decref(list);
                         return NULL;
                 }
@@ -58,7 +61,8 @@ static json_t *lease_to_json(const struct lease *lease)
                                  (json_int_t) lease->confirm_by, "timeout", (json_int_t) lease->timeout, "rest",
                                  (json_int_t) lease->rest, "why", lease->why ?: "");
 
-        if (!o || !rest || json_object_update_missing(o, rest) < 0) {
+        if (!o || !rest || json_object_update_missing(o, rest) < 0 ||
+            (lease->is_open && json_object_set_new(o, "open", json_true()) < 0)) {
                 json_decref(o);
                 o = NULL;
         }
@@ -148,21 +152,27 @@ static bool read_wish(struct arena *a, const json_t *o, struct lease_wish *ret)
                read_seconds(o, "seconds", &ret->seconds) && json_is_boolean(partial);
 }
 
-static bool read_member(struct arena *a, const struct known *known, const char *text, struct lease_member *ret)
+static bool read_member(const struct lease *lease, const struct known *known, const char *text, struct lease_member *ret)
 {
         struct scan s = { text, text + strlen(text) };
         const struct known_port *port;
         uint64_t number;
 
+        ret->membership = lease->membership;
         if (!scan_number(&s, 16, UINT64_MAX, &ret->node.v) || !scan_blanks(&s) || !scan_number(&s, 16, UINT64_MAX, &ret->port.v) ||
             !scan_blanks(&s) || !scan_number(&s, 16, UINT8_MAX, &number) || ret->port.v == 0)
                 return false;
         ret->number = (uint8_t) number;
+        ret->is_unseen = lease->is_open && ret->node.v == 0;
+        if (scan_word(&s, " full"))
+                ret->membership = MEMBERSHIP_FULL;
+        else if (scan_word(&s, " limited"))
+                ret->membership = MEMBERSHIP_LIMITED;
         ret->left_out = scan_word(&s, LEFT_OUT);
         if (s.p < s.end)
                 return false;
         port = known_find(known, ret->port);
-        ret->name = port ? known_port_label(a, port) : arena_printf(a, "0x%016" PRIx64, ret->port.v);
+        ret->name = port ? known_port_label(lease->arena, port) : arena_printf(lease->arena, "0x%016" PRIx64, ret->port.v);
         return ret->name != NULL;
 }
 
@@ -171,17 +181,18 @@ static bool read_members(const json_t *list, const struct known *known, struct l
         size_t n = json_array_size(list);
 
         lease->members = arena_new_array(lease->arena, struct lease_member, n);
-        if (n == 0 || n > LEASE_MAX_MEMBERS || !lease->members)
+        if (n > LEASE_MAX_MEMBERS || !lease->members)
                 return false;
         for (size_t i = 0; i < n; i++) {
                 struct lease_member *m = &lease->members[i];
 
-                if (!read_member(lease->arena, known, json_string_value(json_array_get(list, i)) ?: "", m) ||
+                if (!read_member(lease, known, json_string_value(json_array_get(list, i)) ?: "", m) ||
                     (i > 0 && m->port.v <= m[-1].port.v))
                         return false;
                 lease->n_members++;
         }
-        return lease->state == LEASE_RELEASING || lease_n_in_force(lease) > 0; /* all may be left out, and hold the P_Key */
+        /* of one that is released all may be left out, and hold the P_Key */
+        return lease->is_open || (n > 0 && lease->state == LEASE_RELEASING) || lease_n_in_force(lease) > 0;
 }
 
 static bool read_owner(const json_t *o, struct origin *ret)
@@ -215,6 +226,7 @@ static bool read_lease(const json_t *o, const struct known *known, struct lease 
                 return false;
         if (*lease->why == '\0')
                 lease->why = NULL;
+        lease->is_open = json_is_true(json_object_get(o, "open"));
         if (lease->membership != MEMBERSHIP_LIMITED && lease->membership != MEMBERSHIP_FULL)
                 return false;
         return read_members(json_object_get(o, "members"), known, lease);

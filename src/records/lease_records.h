@@ -6,8 +6,9 @@
  *
  *     lease/ID        a lease that did not end, {"pool", "asked": {"members", "pkey", "membership", "seconds", "partial"}, "state",
  *                     "pkey", "membership", "members": [...], "via", "uid", "user", "created", "ends", "seconds", "confirm_by",
- *                     "timeout", "rest", "why"}. A member is a text, "NODE PORT NUMBER": both GUIDs and the number in hex; a '-'
- *                     behind it: it is left out. Times are seconds since 1970, or seconds; numbers that are not known are 0
+ *                     "timeout", "rest", "why"}, and "open" if it is. A member is a text, "NODE PORT NUMBER": both GUIDs and the
+ *                     number in hex (node 0: it is unseen); "full" or "limited" behind it, if that is not the membership of the
+ *                     lease; a '-': it is left out. Times are seconds since 1970, or seconds; numbers that are not known are 0
  *     rest/0xBASE     a P_Key that is not handed out yet, {"seconds", "until"}
  */
 

@@ -26,6 +26,12 @@
 
 static const char *const ids[SIM_LEASE_IDS] = { "a", "b", "slurm:c:7:0", "d", "e" };
 
+/* Of these IDs leases are open. */
+static bool is_open_id(unsigned id)
+{
+        return id >= SIM_LEASE_IDS - 2;
+}
+
 static struct sim_lease *find_book(struct process *p, const char *id)
 {
         for (unsigned i = 0; i < SIM_LEASE_IDS; i++)
@@ -87,6 +93,15 @@ static void print_members(const struct sim_wish *w, char *ret, size_t size)
         }
 }
 
+static void choose_edit(struct sim *s, struct sim_lease_request *q)
+{
+        q->kind = LEASE_EDIT;
+        q->edit = (enum lease_edit_kind) prng_below(&s->lease_rng, 3);
+        q->wish = random_wish(s);
+        q->wish.seconds = 0;
+        q->wish.membership = MEMBERSHIP_NONE;
+}
+
 /* Often the same again, as a client does that has no answer. */
 static void choose_request(struct sim *s, const struct sim_lease *book, struct sim_lease_request *q)
 {
@@ -100,6 +115,8 @@ static void choose_request(struct sim *s, const struct sim_lease *book, struct s
         q->seconds = seconds[prng_below(r, ELEMENTS(seconds))];
         q->is_allowed = prng_permille(r, 960);
         q->at = s->now;
+        if (is_open_id(q->id) && q->kind == LEASE_CREATE)
+                choose_edit(s, q);
 }
 
 static struct lease_request make_request(struct sim *s, const struct sim_lease_request *q, const char *members, char pool[8])
@@ -115,6 +132,7 @@ static struct lease_request make_request(struct sim *s, const struct sim_lease_r
                         .pool = pool, .members = members, .base = q->wish.base, .membership = q->wish.membership,
                         .seconds = q->wish.seconds, .partial = q->wish.partial,
                 },
+                .edit = { .kind = q->edit, .pool = pool, .members = members, .base = q->wish.base },
                 .by = {
                         .origin = { .kind = ORIGIN_BUS }, .names = q->is_allowed ? root : others, .n_names = q->is_allowed ? 1 : 2,
                         .request = q->number,
@@ -161,6 +179,8 @@ static void choose_again(struct sim *s, const struct sim_lease *book, struct sim
         q->wish = book->wish.n_members > 0 ? book->wish : random_wish(s);
         q->is_allowed = true;
         q->at = s->now;
+        if (is_open_id(q->id))
+                choose_edit(s, q);
 }
 
 /* Most clients ask the one that writes. */
@@ -184,6 +204,7 @@ void clients_ask(struct sim *s, const struct event *e)
         struct sim_lease *book = &s->heads[head].leases[q.id];
         const struct intent_pool *pool = NULL;
         char members[SIM_WISHED_HOSTS * 32], name[8];
+        static const char *const kinds[] = { "create", "renew", "release", "edit" };
         struct lease_request request;
         uint64_t life = p->life;
 
@@ -198,7 +219,7 @@ void clients_ask(struct sim *s, const struct event *e)
         print_members(&q.wish, members, sizeof(members));
         request = make_request(s, &q, members, name);
         sim_trace(s, "client: request %" PRIu64 " of process %u: %s %s (pool%u, %s)", q.number, p->number,
-                  q.kind == LEASE_CREATE ? "create" : q.kind == LEASE_RENEW ? "renew" : "release", ids[q.id], q.wish.pool, members);
+                  kinds[q.kind], ids[q.id], q.wish.pool, members);
         p->lease_requests[p->n_lease_requests++] = q;
         p->asking = q;
         process_lease(s, p, &request);
@@ -291,7 +312,7 @@ static struct leased leased_of(const struct sim *s, const struct lease *lease)
         for (uint32_t i = 0; i < lease->n_members; i++) {
                 unsigned endport = endport_of(s, lease->members[i].port);
 
-                if (endport != UINT32_MAX && !lease->members[i].left_out)
+                if (endport != UINT32_MAX && lease_member_is_in_force(&lease->members[i]))
                         ret.members |= UINT64_C(1) << endport;
         }
         return ret;
@@ -344,8 +365,8 @@ static void begin(struct sim *s, struct process *p, struct sim_lease *book, cons
         const struct intent_pool *pool;
         bool was_another = book->state != SIM_LEASE_ABSENT;
 
-        if (q->number == 0 || q->kind != LEASE_CREATE || strcmp(ids[q->id], lease->id) != 0 || !q->is_allowed ||
-            status->standby || !it) {
+        if (q->number == 0 || (q->kind != LEASE_CREATE && q->kind != LEASE_EDIT) || strcmp(ids[q->id], lease->id) != 0 ||
+            !q->is_allowed || status->standby || !it) {
                 sim_fail(s, "process %u has a lease %s that it may not make", p->number, lease->id);
                 return;
         }
@@ -356,9 +377,45 @@ static void begin(struct sim *s, struct process *p, struct sim_lease *book, cons
         pool = intent_pool_of(it, lease->base);
         set_ends(s, q->wish.seconds > 0 ? q->wish.seconds : pool ? pool->longest : 0, &book->ends_first, &book->ends_last);
         book->rest = pool ? pool->rest : 0;
-        check_members(s, p, &book->wish, &book->is, lease->id);
+        if (q->kind == LEASE_EDIT)
+                book->is.members = 0; /* see_edit() */
+        else
+                check_members(s, p, &book->wish, &book->is, lease->id);
         check_key(s, p, &book->wish, &book->is, lease->id);
         check_free(s, p, lease->base, lease->id, "handed out");
+}
+
+/* The members after an edit, of ports of which it is certain whether they are meant: those are set in *ret_certain. */
+static uint64_t members_after(const struct sim *s, const struct process *p, const struct sim_lease_request *q, uint64_t before,
+                              uint64_t *ret_certain)
+{
+        uint64_t after = 0;
+
+        *ret_certain = 0;
+        for (unsigned i = 0; i < s->n_endports; i++) {
+                const struct census_entry *e = &p->adopted.entries[i];
+                bool meant = is_meant(&q->wish, e), was = before >> i & 1;
+                bool is = q->edit == LEASE_ADD_MEMBERS ? was || meant : q->edit == LEASE_REMOVE_MEMBERS ? was && !meant : meant;
+
+                after |= (uint64_t) is << i;
+                *ret_certain |= (uint64_t) (e->is_seen && !e->is_ambiguous && s->moved_at[i] < p->adopted.began) << i;
+        }
+        return after;
+}
+
+/* An open lease while it is edited: its members are as before (the request is refused) or as the request means. */
+static void see_edit(struct sim *s, struct process *p, struct sim_lease *book, const struct leased *is, const char *id)
+{
+        struct sim_lease_request *q = find_request(p, p->asking.number);
+        uint64_t certain, after = members_after(s, p, &p->asking, book->is.members, &certain);
+        bool is_done = ((is->members ^ after) & certain) == 0;
+
+        if (!is_done && is->members != book->is.members)
+                sim_fail(s, "process %u, lease %s: an edit gives other members than it means", p->number, id);
+        if (q)
+                q->was_applied |= is_done;
+        book->was_edited |= is->members != book->is.members;
+        book->is.members = is->members;
 }
 
 /* A reload or an undo may have put it out of force. */
@@ -393,7 +450,7 @@ static void end(struct sim *s, struct process *p, struct sim_lease *book, unsign
         book->is_ended = true;
         if (book->was_planned)
                 check_free(s, p, book->is.base, ids[id], "taken back");
-        if (book->was_given && book->rest * USEC_PER_SEC > SLACK)
+        if (book->was_given && book->was_planned && book->rest * USEC_PER_SEC > SLACK)
                 p->head->rests_until[sim_base_number(book->is.base)] = s->now + book->rest * USEC_PER_SEC - SLACK;
 }
 
@@ -445,6 +502,8 @@ static void restore(struct sim *s, struct process *p, struct sim_lease *book, un
                 *book = (struct sim_lease) { .wish = book->wish };
                 return;
         }
+        if (book->was_edited && is.base == book->is.base) /* perhaps that was not stored */
+                book->is.members = is.members;
         if (!book->was_another &&
             (is.base != book->is.base || is.level != book->is.level || (is.members & ~book->is.members) != 0))
                 sim_fail(s, "process %u: lease %s has other entries than before", p->number, ids[id]);
@@ -473,6 +532,11 @@ static void check_time(struct sim *s, const struct process *p, struct sim_lease 
         book->is_over = is_over;
 }
 
+static bool is_asked_to_edit(const struct process *p, unsigned id)
+{
+        return p->asking.number > 0 && p->asking.kind == LEASE_EDIT && p->asking.id == id && p->asking.is_allowed;
+}
+
 static void watch_one(struct sim *s, struct process *p, unsigned id)
 {
         const struct leases *all = control_get_status(p->control)->leases;
@@ -498,6 +562,8 @@ static void watch_one(struct sim *s, struct process *p, unsigned id)
                 *book = (struct sim_lease) { .wish = book->wish };
         if (is_in_force(lease))
                 is = leased_of(s, lease);
+        if (is_in_force(lease) && is_asked_to_edit(p, id))
+                see_edit(s, p, book, &is, ids[id]);
         if (is_in_force(lease) && (is.base != book->is.base || is.level != book->is.level || (is.members & ~book->is.members) != 0))
                 sim_fail(s, "process %u: lease %s has changed", p->number, ids[id]);
 }
@@ -664,6 +730,22 @@ static void granted(struct sim *s, struct process *p, struct sim_lease *book, co
         book->store_life = p->store_life;
 }
 
+static void edited(struct sim *s, const struct process *p, struct sim_lease *book, const struct sim_lease_request *q,
+                   const struct lease_answer *answer)
+{
+        if (!answer->lease || !answer->lease->is_open || q->kind != LEASE_EDIT || !q->was_applied)
+                sim_fail(s, "process %u: lease %s is edited, and has other members than asked for", p->number, ids[q->id]);
+        book->was_edited = false;
+        for (unsigned i = 0; i < p->n_lease_requests; i++)
+                book->was_edited |= p->lease_requests[i].kind == LEASE_EDIT && p->lease_requests[i].id == q->id;
+        s->counters.leases_edited++;
+        book->state = SIM_LEASE_GIVEN;
+        book->was_given = true;
+        book->was_another = false;
+        book->given_at = s->now;
+        book->store_life = p->store_life;
+}
+
 static void renewed(struct sim *s, struct sim_lease *book, const struct sim_lease_request *q)
 {
         s->counters.leases_renewed++;
@@ -719,6 +801,9 @@ void clients_answered(struct sim *s, struct process *p, const struct lease_reply
                 break;
         case LEASE_RENEWED:
                 renewed(s, book, &asked);
+                break;
+        case LEASE_EDITED:
+                edited(s, p, book, &asked, answer);
                 break;
         case LEASE_RELEASED:
         case LEASE_IS_RELEASING:

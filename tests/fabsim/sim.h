@@ -300,6 +300,7 @@ struct sim_lease {
         bool was_given;
         bool was_active;            /* it was in force when pkeyd started, and perhaps its answer was lost */
         uint64_t active_plan;       /* number of plans when it came into force, not given yet; 0: it has not */
+        bool was_edited;            /* by a request that has no answer yet */
         bool is_left;               /* an answer said that it was released, or not granted */
         bool is_over;               /* its time is over, and it was still in force after the last event */
         bool is_ended;              /* no port holds it, but perhaps that is not stored */
@@ -311,7 +312,9 @@ struct sim_lease_request {
         enum lease_request_kind kind;
         unsigned id;
         bool is_allowed;            /* its caller may use the pools */
-        struct sim_wish wish;       /* of LEASE_CREATE */
+        struct sim_wish wish;       /* of LEASE_CREATE and LEASE_EDIT */
+        enum lease_edit_kind edit;  /* of LEASE_EDIT */
+        bool was_applied;           /* the members became those that it means */
         uint64_t seconds;           /* of LEASE_RENEW */
         usec_t at;
         usec_t ends_first, ends_last; /* of a renewal */
@@ -447,7 +450,8 @@ struct sim_counters {
         uint64_t events, frames, sets, opensm_writes, pairs_checked, pairs_changed, pairs_excused, sweeps;
         uint64_t verified, passed_on_checked, converged, refused, kills, reloads, hand_overs, unconverged;
         uint64_t waited, confirmed, undone;
-        uint64_t lease_requests, leases_granted, leases_partial, leases_renewed, leases_released, leases_failed, leases_refused;
+        uint64_t lease_requests, leases_granted, leases_partial, leases_edited, leases_renewed, leases_released;
+        uint64_t leases_failed, leases_refused;
         uint64_t leases_restored, leases_expired;
 };
 

@@ -135,7 +135,7 @@ static bool lose_some(const struct mad_request *request, struct fabsim_place at)
 static void ask(enum lease_request_kind kind)
 {
         static const char *const members[] = { "node1", "node2", "node3", "node[1-2]", "node[2-3]", "node[1-3]", "head1,node1" };
-        static const char *const ids[] = { "a", "b", "c", "d", "e", "f" };
+        static const char *const ids[] = { "a", "b", "c", "d", "e", "f", "open1", "open2" };
         struct control_event event = {
                 .kind = CONTROL_EVENT_LEASE,
                 .lease = {
@@ -145,6 +145,11 @@ static void ask(enum lease_request_kind kind)
                                 .pool = "jobs", .members = members[prng_below(&rng, ELEMENTS(members))],
                                 .membership = (enum membership) prng_below(&rng, MEMBERSHIP_BOTH),
                                 .seconds = prng_below(&rng, 200), .partial = prng_permille(&rng, 300),
+                        },
+                        .edit = {
+                                .kind = (enum lease_edit_kind) prng_below(&rng, 3), .pool = "jobs",
+                                .members = prng_permille(&rng, 100) ? "" : members[prng_below(&rng, ELEMENTS(members))],
+                                .membership = (enum membership) prng_below(&rng, MEMBERSHIP_BOTH),
                         },
                 },
         };
@@ -173,8 +178,10 @@ static void step(void)
 {
         unsigned what = prng_below(&rng, 100);
 
-        if (what < 45)
+        if (what < 30)
                 ask(LEASE_CREATE);
+        else if (what < 45)
+                ask(LEASE_EDIT);
         else if (what < 75)
                 ask(LEASE_RELEASE);
         else if (what < 80)

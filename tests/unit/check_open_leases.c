@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Open leases: members that come and go, and members that no port has yet. */
+
+#include "control_fixture.h"
+
+#define S        USEC_PER_SEC
+#define SETTINGS "beside_opensm: true\nsweep_interval: 1h\n"
+#define POOL(ports)                                                                                                    \
+        "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      node1: full\n"                           \
+        "pools:\n  cloud:\n    pkeys: 0x1000-0x1002\n    ports: " ports "\n    lease: unlimited\n    rest: 0s\n    allow: [alice]\n" \
+        "  other:\n    pkeys: 0x2000\n    ports: ALL_CAS\n    lease: 1h\n    allow: [alice]\n"
+#define POLICY POOL("node[1-3]")
+#define NOBODY "0x000a0b0c0d0e0f01" /* a GUID that no port has */
+
+static const char *const names[] = { "alice" };
+static uint64_t last_request;
+
+static int ask(struct lease_request q)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_LEASE, .lease = q };
+
+        event.lease.by = (struct lease_caller) {
+                .origin = { .kind = ORIGIN_BUS, .uid = 1000, .user = "alice" }, .names = names, .n_names = 1, .request = ++last_request,
+        };
+        return give(&event);
+}
+
+static void edit_as(const char *id, const struct lease_edit *e)
+{
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_EDIT, .id = id, .edit = *e }), 0);
+}
+
+static void edit(enum lease_edit_kind kind, const char *members)
+{
+        edit_as("a", &(struct lease_edit) { .kind = kind, .pool = "cloud", .members = members });
+}
+
+static void live_until(usec_t when)
+{
+        for (unsigned n = 0; n < 1000; n++) {
+                if (waits()) {
+                        answer();
+                        continue;
+                }
+                if (control_due(c) > when)
+                        break;
+                wait_until_due();
+        }
+        ck_assert(!waits());
+        now = MAX(now, when);
+}
+
+static void expect_answer(enum lease_outcome outcome)
+{
+        ck_assert_msg(noted.lease_request == last_request, "request %" PRIu64 " has no answer", last_request);
+        ck_assert_msg(noted.lease_outcome == outcome, "%s: %s", lease_outcome_to_string(noted.lease_outcome), noted.lease_text);
+}
+
+static void expect_refused(enum finding_code code)
+{
+        expect_answer(LEASE_REFUSED);
+        ck_assert_msg(noted.code == code, "%s: %s", finding_code_to_string(noted.code), noted.lease_text);
+}
+
+static void expect_edited(void)
+{
+        live_until(now);
+        expect_answer(LEASE_EDITED);
+}
+
+static const struct lease *find(const char *id)
+{
+        return leases_find(status()->leases, id);
+}
+
+static void serve(const char *policy)
+{
+        start(SETTINGS, policy);
+        sweep();
+        forget_log();
+        last_request = 0;
+}
+
+/* A sweep of the whole fabric. */
+static void look(const char *policy)
+{
+        ck_assert_int_eq(give_generation(make_generation(SETTINGS, policy), 7), 0);
+        live_until(now + 10 * S);
+}
+
+static void restart(const char *policy)
+{
+        struct generation *g = make_generation(SETTINGS, policy);
+
+        g->number = 1;
+        c = control_free(c);
+        drop_actions();
+        noted = (struct noted) {};
+        start_generation(CONTROL_SERVE, make_generation(SETTINGS, policy), g);
+        live_until(now + 10 * S);
+}
+
+/* --- members come and go ---------------------------------------------------------------------------------------------- */
+
+START_TEST(members_come_and_go)
+{
+        serve(POLICY);
+        edit(LEASE_ADD_MEMBERS, "node1");
+        expect_edited();
+        ck_assert(holds(hosts[0], 0x9000));
+        ck_assert_int_eq(find("a")->state, LEASE_ACTIVE);
+        ck_assert_uint_eq(lease_n_confirmed(find("a")), 1);
+        edit_as("a", &(struct lease_edit) { LEASE_ADD_MEMBERS, "cloud", 0x1000, "node2", MEMBERSHIP_LIMITED });
+        expect_edited();
+        ck_assert(holds(hosts[0], 0x9000));
+        ck_assert(holds(hosts[1], 0x1000));
+        edit(LEASE_ADD_MEMBERS, "node[2-3]");
+        expect_edited();
+        ck_assert(holds(hosts[1], 0x9000));
+        ck_assert(!holds(hosts[1], 0x1000));
+        ck_assert(holds(hosts[2], 0x9000));
+        edit(LEASE_REMOVE_MEMBERS, "node1");
+        expect_edited();
+        ck_assert(!holds(hosts[0], 0x9000));
+        ck_assert(holds(hosts[0], 0x8010));
+        ck_assert_uint_eq(find("a")->n_members, 2);
+        edit(LEASE_SET_MEMBERS, "node[1-2]");
+        expect_edited();
+        ck_assert(holds(hosts[0], 0x9000));
+        ck_assert(holds(hosts[1], 0x9000));
+        ck_assert(!holds(hosts[2], 0x9000));
+        edit(LEASE_SET_MEMBERS, "");
+        expect_edited();
+        ck_assert(!holds(hosts[0], 0x9000));
+        ck_assert_uint_eq(find("a")->n_members, 0);
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_RELEASE, .id = "a" }), 0);
+        live_until(now);
+        expect_answer(LEASE_RELEASED);
+        ck_assert_ptr_null(find("a"));
+        ck_assert_uint_eq(n_kept_records(), 0);
+}
+END_TEST
+
+/* The answer to the second comes at once, and nothing is written. */
+START_TEST(the_same_again)
+{
+        serve(POLICY);
+        edit(LEASE_ADD_MEMBERS, "node1");
+        expect_edited();
+        n_sets = 0;
+        edit(LEASE_ADD_MEMBERS, "node1");
+        expect_answer(LEASE_EDITED);
+        edit(LEASE_REMOVE_MEMBERS, "node2, " NOBODY);
+        expect_answer(LEASE_EDITED);
+        live_until(now);
+        ck_assert_uint_eq(n_sets, 0);
+}
+END_TEST
+
+/* Taken out and in again before a plan is made. */
+START_TEST(out_and_in)
+{
+        serve(POLICY);
+        edit(LEASE_ADD_MEMBERS, "node[1-2]");
+        expect_edited();
+        n_sets = 0;
+        edit(LEASE_REMOVE_MEMBERS, "node1");
+        edit(LEASE_ADD_MEMBERS, "node1");
+        expect_edited();
+        ck_assert(holds(hosts[0], 0x9000));
+        ck_assert_uint_eq(find("a")->n_members, 2);
+        ck_assert_uint_eq(lease_n_confirmed(find("a")), 2);
+}
+END_TEST
+
+static bool lose_tables(const struct mad_request *request, struct fabsim_place at)
+{
+        return at.node == hosts[0] && request->attribute == SMP_ATTR_P_KEY_TABLE;
+}
+
+/* It is answered when it is stored; the entry comes when the host answers. */
+START_TEST(does_not_wait_for_a_mute_host)
+{
+        serve(POLICY);
+        lose = lose_tables;
+        edit(LEASE_ADD_MEMBERS, "node1");
+        expect_edited();
+        ck_assert_uint_eq(lease_n_confirmed(find("a")), 0);
+        lose = NULL;
+        live_until(now + 600 * S);
+        ck_assert(holds(hosts[0], 0x9000));
+        ck_assert_uint_eq(lease_n_confirmed(find("a")), 1);
+}
+END_TEST
+
+START_TEST(is_refused)
+{
+        const struct lease_wish wish = { .pool = "cloud", .members = "node1" };
+        const struct { struct lease_edit edit; const char *id; enum finding_code code; } cases[] = {
+                { { LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_NONE }, "closed", FINDING_LEASE_EXISTS },
+                { { LEASE_ADD_MEMBERS, "other", 0, "node1", MEMBERSHIP_NONE }, "a", FINDING_LEASE_EXISTS },
+                { { LEASE_ADD_MEMBERS, "cloud", 0x1002, "node1", MEMBERSHIP_NONE }, "a", FINDING_LEASE_EXISTS },
+                { { LEASE_ADD_MEMBERS, "cloud", 0x2000, "node1", MEMBERSHIP_NONE }, "b", FINDING_LEASE_P_KEY },
+                { { LEASE_ADD_MEMBERS, "cloud", 0, "head1", MEMBERSHIP_NONE }, "a", FINDING_LEASE_PORTS },
+                { { LEASE_ADD_MEMBERS, "cloud", 0, "node7", MEMBERSHIP_NONE }, "a", FINDING_SELECTOR_NO_MATCH },
+                { { LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_BOTH }, "b", FINDING_LEASE_MEMBERSHIP },
+                { { LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_BOTH }, "a", FINDING_LEASE_MEMBERSHIP },
+                { { LEASE_ADD_MEMBERS, "nothing", 0, "node1", MEMBERSHIP_NONE }, "b", FINDING_LEASE_POOL },
+                { { LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_NONE }, "an id", FINDING_LEASE_ID },
+                { { LEASE_REMOVE_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_NONE }, "b", FINDING_LEASE_NONE },
+        };
+
+        serve(POLICY);
+        edit(LEASE_ADD_MEMBERS, "node2");
+        expect_edited();
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_CREATE, .id = "closed", .wish = wish }), 0);
+        live_until(now);
+        n_sets = 0;
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                edit_as(cases[i].id, &cases[i].edit);
+                expect_refused(cases[i].code);
+        }
+        live_until(now);
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert_uint_eq(find("a")->n_members, 1);
+        ck_assert_ptr_null(find("b"));
+}
+END_TEST
+
+/* --- members that no port has yet --------------------------------------------------------------------------------------- */
+
+START_TEST(a_member_appears)
+{
+        serve(POLICY);
+        edit(LEASE_ADD_MEMBERS, NOBODY ", node1, " NOBODY);
+        expect_edited();
+        ck_assert(holds(hosts[0], 0x9000));
+        ck_assert_uint_eq(find("a")->n_members, 2);
+        ck_assert_uint_eq(lease_n_in_force(find("a")), 1);
+        look(POLICY);
+        ck_assert_uint_eq(lease_n_in_force(find("a")), 1);
+        port_of(hosts[2])->guid.v = UINT64_C(0x000a0b0c0d0e0f01);
+        look(POLICY);
+        ck_assert(holds(hosts[2], 0x9000));
+        ck_assert_uint_eq(lease_n_confirmed(find("a")), 2);
+        restart(POLICY);
+        ck_assert_uint_eq(lease_n_confirmed(find("a")), 2);
+        edit(LEASE_REMOVE_MEMBERS, NOBODY);
+        expect_edited();
+        ck_assert(!holds(hosts[2], 0x9000));
+}
+END_TEST
+
+/* A stranger's port gets nothing. */
+START_TEST(a_member_appears_outside_of_the_pool)
+{
+        serve(POOL("node[1-2]"));
+        edit(LEASE_ADD_MEMBERS, NOBODY);
+        expect_edited();
+        port_of(hosts[2])->guid.v = UINT64_C(0x000a0b0c0d0e0f01);
+        look(POOL("node[1-2]"));
+        ck_assert(!holds(hosts[2], 0x9000));
+        ck_assert(find("a")->members[0].left_out);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_LEASE_FAILED), 1);
+}
+END_TEST
+
+START_TEST(members_survive_a_restart)
+{
+        serve(POLICY);
+        edit_as("a", &(struct lease_edit) { LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_LIMITED });
+        edit_as("a", &(struct lease_edit) { LEASE_ADD_MEMBERS, "cloud", 0, "node2", MEMBERSHIP_FULL });
+        edit_as("a", &(struct lease_edit) { LEASE_ADD_MEMBERS, "cloud", 0, NOBODY, MEMBERSHIP_FULL });
+        expect_edited();
+        edit_as("b", &(struct lease_edit) { LEASE_SET_MEMBERS, "cloud", 0, "", MEMBERSHIP_NONE });
+        expect_edited();
+        n_sets = 0;
+        restart(POLICY);
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert(holds(hosts[0], 0x1000));
+        ck_assert(holds(hosts[1], 0x9000));
+        ck_assert(find("a")->is_open);
+        ck_assert_uint_eq(lease_n_wanted(find("a")), 3);
+        ck_assert_uint_eq(lease_n_confirmed(find("a")), 2);
+        ck_assert_ptr_nonnull(find("b"));
+        port_of(hosts[2])->guid.v = UINT64_C(0x000a0b0c0d0e0f01);
+        look(POLICY);
+        ck_assert(holds(hosts[2], 0x9000));
+}
+END_TEST
+
+START_TEST(a_reload_would_strand_it)
+{
+        serve(POLICY);
+        edit(LEASE_ADD_MEMBERS, "node[1-2]");
+        expect_edited();
+        look(POOL("node1"));
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        edit(LEASE_REMOVE_MEMBERS, "node2");
+        expect_edited();
+        look(POOL("node1"));
+        ck_assert_int_eq(noted.outcome, RELOAD_CARRIED_OUT);
+        ck_assert(holds(hosts[0], 0x9000));
+}
+END_TEST
+
+int main(void)
+{
+        const TTest *const tests[] = {
+                members_come_and_go, the_same_again, out_and_in, does_not_wait_for_a_mute_host, is_refused, a_member_appears,
+                a_member_appears_outside_of_the_pool, members_survive_a_restart, a_reload_would_strand_it,
+        };
+
+        return run_suite("open_leases", tests, ELEMENTS(tests));
+}
