@@ -71,7 +71,7 @@ static void json_result(struct doc *d, const void *result)
 /* An outcome that is not in the list means that nothing was changed. */
 static enum exit_status status_of(const char *outcome)
 {
-        static const char *const done[] = { "granted", "renewed", "released" }, *const partial[] = { "partial", "failed", "releasing" };
+        static const char *const done[] = { "granted", "edited", "renewed", "released" }, *const partial[] = { "partial", "failed", "releasing" };
 
         if (text_is_one_of(outcome, done, ELEMENTS(done)))
                 return EXIT_DONE;
@@ -92,11 +92,13 @@ static int show_reply(struct context *ctx, const struct printer *printer, sd_bus
 
 /* --- create, renew, release ------------------------------------------------------------------------------------------ */
 
+static const char usage[] = "usage: pkeyctl lease create --pool POOL --id ID --members SELECTORS [--for TIME]; pkeyctl lease edit ID "
+                            "--pool POOL --add|--remove|--set SELECTORS; pkeyctl lease renew ID --for TIME";
+
 static void need_option(struct context *ctx, bool is_given, const char *option)
 {
         if (!is_given)
-                (void) findings_error(&ctx->findings, FINDING_USAGE, "usage: pkeyctl lease create --pool POOL --id ID --members SELECTORS "
-                                      "[--for TIME]; pkeyctl lease renew ID --for TIME", "--%s is missing", option);
+                (void) findings_error(&ctx->findings, FINDING_USAGE, usage, "--%s is missing", option);
 }
 
 int command_lease_create(struct context *ctx)
@@ -113,6 +115,25 @@ int command_lease_create(struct context *ctx)
                 return -EBADMSG;
         r = bus_client_call_leases(ctx, "Create", &reply, "sssqsttb", o->lease.pool, o->lease.id, o->lease.members, o->lease.base,
                                    o->lease.membership ?: "", o->lease.seconds, (uint64_t) (o->wait / USEC_PER_SEC), o->lease.partial);
+        return r < 0 ? r : show_reply(ctx, &printer, reply);
+}
+
+int command_lease_edit(struct context *ctx)
+{
+        static const struct printer printer = { text_result, json_result, OK_IF_DONE };
+        _cleanup_message_ sd_bus_message *reply = NULL;
+        const struct options *o = ctx->options;
+        const char *what = o->lease.add ? "add" : o->lease.remove ? "remove" : "set";
+        const char *members = o->lease.add ?: o->lease.remove ?: o->lease.set;
+        int r;
+
+        need_option(ctx, o->lease.pool, "pool");
+        if (!!o->lease.add + !!o->lease.remove + !!o->lease.set != 1)
+                (void) findings_error(&ctx->findings, FINDING_USAGE, usage, "one of --add, --remove and --set is needed");
+        if (findings_refuse(&ctx->findings))
+                return -EBADMSG;
+        r = bus_client_call_leases(ctx, "Edit", &reply, "sssqss", o->lease.pool, ctx->arguments[0], what, o->lease.base, members,
+                                   o->lease.membership ?: "");
         return r < 0 ? r : show_reply(ctx, &printer, reply);
 }
 
@@ -200,7 +221,7 @@ static void text_lease(struct context *ctx, const void *result)
                 printf("  why           %s\n", l->why);
         printf("  pool          %s\n", l->pool ?: "?");
         printf("  P_Key         0x%04x, %s members\n", (unsigned) l->p_key, l->membership ?: "?");
-        printf("  asked for     %s\n", l->selectors ?: "?");
+        printf("  asked for     %s\n", l->is_open ? "an open lease: pkeyctl lease edit changes its members" : l->selectors ?: "?");
         printf("  owner         %s\n", l->owner ?: "?");
         printf("  created       %s\n", output_time(ctx, l->created));
         printf("  ends          %s\n", l->ends ? output_time(ctx, l->ends) : "when it is released");

@@ -21,7 +21,8 @@ command_t command_check, command_check_fix, command_plan, command_apply, command
 command_t command_show_ports, command_show_matrix, command_show_partitions, command_show_port;
 command_t command_import, command_export, command_env, command_explain, command_doctor, command_replace;
 command_t command_confirm, command_undo;
-command_t command_lease_create, command_lease_renew, command_lease_release, command_lease_list, command_lease_show;
+command_t command_lease_create, command_lease_edit, command_lease_renew, command_lease_release, command_lease_list;
+command_t command_lease_show;
 command_t command_status, command_reload, command_watch, command_violations, command_violations_once;
 
 /* What the arguments of a command are, for completion. */

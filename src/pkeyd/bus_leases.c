@@ -33,12 +33,12 @@ struct bus_leases {
 
 static const char *member_state(const struct lease_member *m)
 {
-        return m->left_out ? "left-out" : m->confirmed ? "confirmed" : "waits";
+        return m->left_out ? "left-out" : m->is_unseen ? "unseen" : m->confirmed ? "confirmed" : "waits";
 }
 
 static int append_member(sd_bus_message *m, const struct lease *lease, const struct lease_member *member)
 {
-        struct p_key key = p_key_make(lease->base, lease->membership == MEMBERSHIP_FULL);
+        struct p_key key = p_key_make(lease->base, member->membership == MEMBERSHIP_FULL);
         int r = sd_bus_message_open_container(m, 'r', "ttysqqs");
 
         if (r >= 0)
@@ -61,7 +61,7 @@ static int append_members(sd_bus_message *m, const struct lease *lease)
         if (r >= 0)
                 r = sd_bus_message_open_container(m, 'a', LEASE_MEMBER);
         for (uint32_t i = 0; r >= 0 && i < lease->n_members; i++)
-                r = append_member(m, lease, &lease->members[i]);
+                r = lease->members[i].is_leaving ? 0 : append_member(m, lease, &lease->members[i]);
         for (size_t depth = 0; r >= 0 && depth < 3; depth++)
                 r = sd_bus_message_close_container(m);
         return r;
@@ -72,7 +72,8 @@ static int append_facts(sd_bus_message *m, const struct lease *lease)
 {
         const char *state = lease_state_to_string(lease->state), *membership = membership_to_string(lease->membership);
         uint64_t created = lease->created * USEC_PER_SEC, ends = lease->ends * USEC_PER_SEC;
-        uint32_t n_confirmed = lease_n_confirmed(lease);
+        uint32_t n_members = lease_n_wanted(lease), n_confirmed = lease_n_confirmed(lease);
+        int is_open = lease->is_open;
         char number[16];
         const char *owner = lease->owner.user;
         int r;
@@ -84,7 +85,8 @@ static int append_facts(sd_bus_message *m, const struct lease *lease)
         const struct { const char *key, *signature; const void *value; } entries[] = {
                 { "Id", "s", &lease->id }, { "Pool", "s", &lease->wish.pool }, { "State", "s", &state }, { "PKey", "q", &lease->base },
                 { "Membership", "s", &membership }, { "Owner", "s", &owner }, { "Created", "t", &created }, { "Ends", "t", &ends },
-                { "NMembers", "u", &lease->n_members }, { "NConfirmed", "u", &n_confirmed },
+                { "NMembers", "u", &n_members }, { "NConfirmed", "u", &n_confirmed },
+                { "Open", "b", &is_open },
         };
 
         r = lease->why ? bus_append_variant(m, "Why", "s", &lease->why) : 0;
@@ -223,6 +225,8 @@ static int check_request(const struct lease_request *q, sd_bus_error *error)
 
         if (r == 0 && q->kind == LEASE_CREATE)
                 r = check_text("pool", q->wish.pool, error) ?: check_text("members", q->wish.members, error);
+        if (r == 0 && q->kind == LEASE_EDIT)
+                r = check_text("pool", q->edit.pool, error) ?: check_text("members", q->edit.members, error);
         return r;
 }
 
@@ -265,6 +269,13 @@ static int read_membership(const char *word, enum membership *ret, sd_bus_error 
         return 0;
 }
 
+static int check_base(uint16_t base, sd_bus_error *error)
+{
+        if (base <= P_KEY_BASE_MASK)
+                return 0;
+        return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "pkey: give it without its high bit, which is the membership");
+}
+
 static int method_create(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         struct lease_request q = { .kind = LEASE_CREATE };
@@ -276,9 +287,33 @@ static int method_create(sd_bus_message *call, void *userdata, sd_bus_error *err
         if (r < 0)
                 return r;
         q.wish.partial = partial;
-        r = read_membership(membership, &q.wish.membership, error);
-        if (r == 0 && q.wish.base > P_KEY_BASE_MASK)
-                r = sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "pkey: give it without its high bit, which is the membership");
+        r = read_membership(membership, &q.wish.membership, error) ?: check_base(q.wish.base, error);
+        return r < 0 ? r : take_call(userdata, call, &q, error);
+}
+
+static int read_edit_kind(const char *word, enum lease_edit_kind *ret, sd_bus_error *error)
+{
+        if (strcmp(word, "add") == 0)
+                *ret = LEASE_ADD_MEMBERS;
+        else if (strcmp(word, "remove") == 0)
+                *ret = LEASE_REMOVE_MEMBERS;
+        else if (strcmp(word, "set") == 0)
+                *ret = LEASE_SET_MEMBERS;
+        else
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "what: accepted are \"add\", \"remove\" and \"set\"");
+        return 0;
+}
+
+static int method_edit(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        struct lease_request q = { .kind = LEASE_EDIT };
+        const char *what, *membership;
+        int r = sd_bus_message_read(call, "sssqss", &q.edit.pool, &q.id, &what, &q.edit.base, &q.edit.members, &membership);
+
+        if (r < 0)
+                return r;
+        r = read_edit_kind(what, &q.edit.kind, error) ?: read_membership(membership, &q.edit.membership, error) ?:
+            check_base(q.edit.base, error);
         return r < 0 ? r : take_call(userdata, call, &q, error);
 }
 
@@ -347,6 +382,7 @@ static int method_show(sd_bus_message *call, void *userdata, sd_bus_error *error
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Create", "sssqsttb", "ssa{sv}a" BUS_FINDING, method_create, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Edit", "sssqss", "ssa{sv}a" BUS_FINDING, method_edit, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Renew", "st", "ssa{sv}a" BUS_FINDING, method_renew, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Release", "s", "ssa{sv}a" BUS_FINDING, method_release, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("List", "", "aa{sv}", method_list, SD_BUS_VTABLE_UNPRIVILEGED),

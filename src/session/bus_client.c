@@ -75,11 +75,12 @@ static const struct bus_field lease_fields[] = {
         FIELD(seen_lease, "Ends", "ends", FIELD_TIME, ends),
         FIELD(seen_lease, "Why", "why", FIELD_TEXT, why),
         FIELD(seen_lease, "NMembers", "members_total", FIELD_NUMBER, n_members),
+        FIELD(seen_lease, "Open", "open", FIELD_BOOL, is_open),
         FIELD(seen_lease, "NConfirmed", "members_confirmed", FIELD_NUMBER, n_confirmed),
         FIELD(seen_lease, "Selectors", "selectors", FIELD_TEXT, selectors),
         FIELD(seen_lease, "Members", "members", FIELD_MEMBERS, members),
 };
-#define N_LISTED_LEASE_FIELDS 11
+#define N_LISTED_LEASE_FIELDS 12
 
 bool daemon_is(const struct daemon_status *s, const char *state)
 {

@@ -69,7 +69,7 @@ struct seen_members {
 /* A lease; without an ID: none was sent. */
 struct seen_lease {
         const char *id, *pool, *state, *membership, *owner, *why, *selectors;
-        uint64_t p_key, created, ends, n_members, n_confirmed;
+        uint64_t p_key, created, ends, n_members, n_confirmed, is_open;
         struct seen_members members; /* without those in a list of leases */
 };
 

@@ -25,7 +25,7 @@ struct options {
         bool once;
         usec_t interval;       /* 0: not given */
         struct {
-                const char *pool, *id, *members, *membership;
+                const char *pool, *id, *members, *membership, *add, *remove, *set;
                 uint16_t base;     /* 0: not given */
                 uint64_t seconds;  /* of --for; 0: not given; UINT64_MAX: until it is released */
                 bool partial;

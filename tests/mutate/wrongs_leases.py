@@ -8,6 +8,8 @@ LEASES = "src/leases/leases.c"
 LIFE = "src/leases/lease_life.c"
 REQUEST = "src/leases/lease_request.c"
 EXTEND = "src/leases/lease_policy.c"
+EDIT = "src/leases/lease_edit.c"
+HEADER = "src/leases/leases.h"
 RECORDS = "src/records/lease_records.c"
 LEASING = "src/control/leasing.c"
 SWEEP = "src/control/lease_sweep.c"
@@ -22,7 +24,7 @@ WRONGS = [
     # who may, and what
     Wrong("lease-for-anybody", REQUEST, "if (text_is_one_of(by->names[i], pool->allow, pool->n_allow))", "if (true)"),
     Wrong("lease-of-ports-outside", REQUEST, "if (!port_list_holds(&all, members->ports[i]) && n++ == 0)", "if (0)"),
-    Wrong("lease-of-a-contested-name", SELECT, "return found.n > 0 ? -EBADMSG : refuse_contested(s->matcher.subnet, ret, findings);", "return found.n > 0 ? -EBADMSG : 0;"),
+    Wrong("lease-of-a-contested-name", SELECT, "return e ?: refuse_contested(s->matcher.subnet, ret, findings);", "return e;"),
     Wrong("lease-without-a-host", SELECT, "return found.n > 0 ? -EBADMSG :", "return e < 0 ? e :"),
     Wrong("lease-as-long-as-wanted", REQUEST, "        if (seconds <= pool->longest)\n                return 0;\n", "        return 0;\n"),
     Wrong("lease-with-other-arguments", REQUEST, "        if (!same_wish(&lease->wish, wish))", "        if (0)"),
@@ -47,7 +49,7 @@ WRONGS = [
     Wrong("lease-ended-while-held", LIFE, "        if (holder) {\n", "        if (0) {\n"),
     Wrong("lease-without-a-rest", LIFE, "        r = rest(l, lease, now, wall);\n", "        r = 0;\n"),
     Wrong("partial-although-not-wanted", LIFE, "if (!lease->wish.partial || !any)", "if (!any)"),
-    Wrong("left-out-and-still-a-member", EXTEND, "                if (lease->members[i].left_out)\n                        continue;\n", ""),
+    Wrong("left-out-and-still-a-member", EXTEND, "                if (!lease_member_is_in_force(&lease->members[i]) || lease->members[i].membership", "                if (lease->members[i].membership"),
     Wrong("answered-before-it-is-stored", LEASES, "                if (l->items[i]->is_stored)\n                        answer_waiters", "                answer_waiters"),
     Wrong("stored-although-it-changed", LIFE, "        lease->is_stored = lease->is_storing = false;\n", "        lease->is_stored = false;\n"),
     # reloads
@@ -57,10 +59,32 @@ WRONGS = [
     Wrong("stranded-and-kept", LEASING, "        leases_release_stranded(c->leases, c->now, c->log);\n", ""),
     # records
     Wrong("record-without-left-out", RECORDS, 'm->left_out ? LEFT_OUT : ""', '""'),
-    Wrong("record-of-nobody", RECORDS, "return lease->state == LEASE_RELEASING || lease_n_in_force", "return lease_n_in_force"),
+    Wrong("record-of-nobody", RECORDS, "return lease->is_open || (n > 0 && lease->state == LEASE_RELEASING) || lease_n_in_force", "return lease->is_open || lease_n_in_force"),
     Wrong("record-without-who-asked", RECORDS, "!read_owner(o, &lease->owner) || ", ""),
     Wrong("record-with-a-port-twice", RECORDS, "m->port.v <= m[-1].port.v", "m->port.v < m[-1].port.v"),
     Wrong("rest-is-not-stored", RECORDS, "                if (rests[i].is_over)\n", "                if (true)\n"),
+    # open leases
+    Wrong("edit-of-a-closed-lease", EDIT, "        if (!lease->is_open)\n", "        if (0)\n"),
+    Wrong("edit-of-another-pool", EDIT, "strcmp(lease->wish.pool, edit->pool) != 0 || ", ""),
+    Wrong("edit-removes-the-others", EDIT, "is_meant(meant, m->port) != (kind == LEASE_REMOVE_MEMBERS)", "is_meant(meant, m->port) != (kind == LEASE_SET_MEMBERS)"),
+    Wrong("edit-keeps-the-membership", EDIT, "if (m && m->membership == membership && !m->is_leaving", "if (m && !m->is_leaving"),
+    Wrong("edit-forgets-who-leaves", EDIT, "                m->is_leaving = m->is_changed = true;\n", "                m->is_leaving = true;\n"),
+    Wrong("edit-returns-too-late", EDIT, "                m->is_leaving = m->left_out = m->confirmed = false;\n", "                m->left_out = m->confirmed = false;\n"),
+    Wrong("edit-beyond-the-pool", EDIT, "        if (r == 0 && edit->kind != LEASE_REMOVE_MEMBERS)\n                r = lease_check_ports(", "        if (0)\n                r = lease_check_ports("),
+    Wrong("edit-needs-no-plan", EDIT, "        if (lease && edited.n_added + edited.n_removed > 0)\n                lease_changed(l, new);\n", ""),
+    Wrong("edit-without-both", EDIT, "lease_check_membership(edit->membership, findings) ?: ", ""),
+    Wrong("unseen-beyond-the-pool", EDIT, "        m->left_out = !port_list_holds(ports, port);\n", ""),
+    Wrong("unseen-for-ever", EDIT, "        m->is_unseen = false;\n        m->is_changed = true;\n", ""),
+    Wrong("unseen-is-in-force", HEADER, "return !m->left_out && !m->is_unseen && !m->is_leaving;", "return !m->left_out && !m->is_leaving;"),
+    Wrong("leaving-is-in-force", HEADER, "return !m->left_out && !m->is_unseen && !m->is_leaving;", "return !m->left_out && !m->is_unseen;"),
+    Wrong("leaving-for-ever", EDIT, "                if (!lease->members[i].is_leaving)\n                        lease->members[n++]", "                if (1)\n                        lease->members[n++]"),
+    Wrong("all-members-anew", EXTEND, "m->is_unseen || (lease->is_open && is_in_policy(lease) && !m->is_changed)", "m->is_unseen"),
+    Wrong("record-of-who-leaves", RECORDS, "if (!lease->members[i].is_leaving && json_array", "if (json_array"),
+    Wrong("record-without-its-membership", RECORDS, "bool differs = m->membership != lease->membership;", "bool differs = false;"),
+    Wrong("record-of-an-unseen", RECORDS, "ret->is_unseen = lease->is_open && ret->node.v == 0;", "ret->is_unseen = false;"),
+    Wrong("record-is-not-open", RECORDS, 'json_object_set_new(o, "open", json_true())', 'json_object_set_new(o, "open", json_false())'),
+    Wrong("edited-before-it-is-confirmed", LEASES, "lease->is_unread && !waiter->renews && !waiter->edits", "lease->is_unread && !waiter->renews"),
+    Wrong("edit-by-a-candidate", LEASING, "!control_serves(c) || g != c->in_force || !c->snapshot", "!control_serves(c) || !c->snapshot"),
     # sweeps for leases
     Wrong("part-without-leaf-ports", SWEEP, "        ports[(*n)++] = leaf;\n", ""),
     Wrong("part-keeps-the-entry", SWEEP, "                if (p_key_base(port->wanted[i]) != change->base)\n", ""),

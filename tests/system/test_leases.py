@@ -424,6 +424,55 @@ def test_release_from_mute():
         stop(daemon)
 
 
+# --- open leases ----------------------------------------------------------------------------------------------------------
+
+
+def edit(fabric, bus, *arguments, pool="tenants", **how):
+    return lease(fabric, bus, "edit", "net", "--pool", pool, *arguments, "--json", **how)
+
+
+def members(fabric, bus):
+    """{name: state} of the members."""
+    r = lease(fabric, bus, "show", "net", "--json").expect(0).json()["lease"]
+    return {m["name"].split()[0]: m["state"] for m in r["members"]}
+
+
+def wait_members(fabric, bus, wanted):
+    wait_for(lambda: members(fabric, bus) == wanted, "members %s, not %s" % (wanted, members(fabric, bus)))
+    check_equal(sorted(holders(fabric, 0x2000)), sorted(n for n, state in wanted.items() if state == "confirmed"), "ports with the P_Key")
+
+
+def test_open():
+    """Members come and go; who is mute, or not in the fabric, gets the P_Key when it is there."""
+    nobody = "0x000a0b0c0d0e0f01"
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric)
+        r = edit(fabric, bus, "--add", "node[0001-0002], " + nobody).expect(0).json()
+        check_equal((r["outcome"], r["lease"]["open"], r["lease"]["pkey"], r["lease"]["members_total"]), ("edited", True, "0x2000", 3), r)
+        wait_members(fabric, bus, {"node0001": "confirmed", "node0002": "confirmed", nobody: "unseen"})
+        edit(fabric, bus, "--remove", "node0001").expect(0)
+        wait_members(fabric, bus, {"node0002": "confirmed", nobody: "unseen"})
+        edit(fabric, bus, "--set", "node[0003-0004]").expect(0)
+        wait_members(fabric, bus, {"node0003": "confirmed", "node0004": "confirmed"})
+        fabric.lose("node0005", 100)
+        edit(fabric, bus, "--add", "node0005").expect(0)
+        check_equal(members(fabric, bus)["node0005"], "waits", "a mute member")
+        kill(daemon)
+        fabric.lose("node0005", 0)
+        daemon = start(fabric, bus)
+        wait_members(fabric, bus, {"node0003": "confirmed", "node0004": "confirmed", "node0005": "confirmed"})
+        for arguments, code, words in ((["--add", "node0006", "--pkey", "0x2001"], "lease.exists", "has P_Key 0x2000"),
+                                       (["--add", "nowhere"], "selector.no-match", "nowhere"), (["--add", "node0001", "--set", "node0001"], "usage", "one of")):
+            refused(edit(fabric, bus, *arguments), code, words)
+        refused(edit(fabric, bus, "--add", "node0001", pool="jobs"), "lease.exists", "of pool tenants")
+        edit(fabric, bus, "--set", "").expect(0)
+        wait_members(fabric, bus, {})
+        check_equal(list_ids(fabric, bus), {"net": "active"}, "an open lease without members")
+        lease(fabric, bus, "release", "net").expect(0)
+        check_equal(list_ids(fabric, bus), {}, "leases")
+        stop(daemon)
+
+
 # --- when there are no leases ---------------------------------------------------------------------------------------------
 
 
