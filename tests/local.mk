@@ -38,6 +38,7 @@ include tests/unit/doctor.mk
 include tests/unit/m_key.mk
 include tests/unit/metrics.mk
 include tests/unit/import.mk
+include tests/unit/rest.mk
 endif
 include tests/fuzz/local.mk
 include tests/fabsim/local.mk

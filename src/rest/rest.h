@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * rest/: the partition subset of NVIDIA UFM's REST API, for clients that exist: ib-kubernetes, NICo (infra-controller),
+ * nv-config-manager, UFM's Slurm integration.
+ *
+ * rest_handle() takes a request and a view of what pkeyd has now. Its reply is a response, or a change that pkeyd is to store; then
+ * rest_answer() makes the response from the outcome:
+ *
+ *     request, view --> rest_handle --> response
+ *                                  '--> change --> (pkeyd stores it) --> outcome --> rest_answer --> response
+ *
+ * A request belongs to a route: a pattern of words, in which "*" is a value, and a method (the table in rest.c). Each route that
+ * changes something names the keys that its body may have (rest_change.c, rest_values.c); rest_answer.c makes the responses.
+ *
+ * Invariants:
+ * - A request is understood as a whole or refused as a whole, with a reason that says where and what is accepted: an unknown key, a
+ *   wrong type, a GUID or P_Key that is none. No default grants more than UFM's own: full, not index 0, IPoIB.
+ * - A change has a base in the client's pool, and its members ascend by GUID, each once.
+ * - Requests are hostile: the body, the path, the number of GUIDs and the depth of JSON are bounded, and reasons quote only a short
+ *   and printable part of a request. A response is bounded by the view.
+ * - No response has a key of the subnet manager.
+ *
+ * Everything that a reply refers to lives in the arena, or is borrowed from the view.
+ *
+ * This folder does not know sockets, D-Bus, time, files, policies, leases; nor whether a GUID or a host is in the fabric.
+ */
+
+#include "ib/types.h"
+#include "util/arena.h"
+
+#define REST_MAX_BODY    ((size_t) 1 << 20)
+#define REST_MAX_TARGET  ((size_t) 64 << 10)
+#define REST_MAX_GUIDS   32768 /* of one request */
+#define REST_MAX_HOSTS   8192  /* bytes of a node list */
+
+/* --- the request ----------------------------------------------------------------------------------------------------- */
+
+struct rest_request {
+        const char *method;
+        const char *target; /* the path with the query, as received */
+        const char *body;   /* NULL: none */
+        size_t n_body;
+};
+
+/* How a client authenticates is in the path. */
+enum rest_prefix {
+        REST_PREFIX_NONE,     /* not a path of this API */
+        REST_PREFIX_PASSWORD, /* /ufmRest: a user name and a password, or a client certificate */
+        REST_PREFIX_TOKEN,    /* /ufmRestV3 */
+        REST_PREFIX_KERBEROS, /* /ufmRestKrb: not served */
+};
+enum rest_prefix rest_prefix_of(const char *target);
+
+/* --- what pkeyd has now ---------------------------------------------------------------------------------------------- */
+
+/* mtu_limit 0: not set, and UFM's defaults are answered. */
+struct rest_qos {
+        uint8_t mtu_limit;     /* KiB: 2 or 4 */
+        uint8_t service_level; /* 0 to 15 */
+        uint16_t rate_limit;   /* in 0.1 Gb/s: 25 is 2.5 Gb/s */
+};
+
+struct rest_member {
+        struct guid guid;
+        enum membership membership; /* LIMITED or FULL */
+        bool index0;
+};
+
+struct rest_partition {
+        uint16_t base;
+        const char *name;           /* NULL: UFM's, as in api_pkey_0x5 */
+        bool ip_over_ib;
+        struct rest_qos qos;
+        enum membership membership; /* LIMITED or FULL: of all ports that are not listed, as in the default partition; or NONE */
+        const struct rest_member *members;
+        uint32_t n_members;
+};
+
+struct rest_port {
+        struct guid guid, node;
+        uint8_t number;
+        struct lid lid;
+        const char *name;           /* NULL: GUID and number */
+        const char *node_name;
+        bool is_computer;           /* of a host */
+        enum port_state state;
+};
+
+struct rest_range {
+        uint16_t first, last;
+};
+
+struct rest_view {
+        const char *version;
+        const char *last_updated;   /* of the partitions; NULL: not known */
+        const struct rest_partition *partitions; /* ascending base */
+        uint32_t n_partitions;
+        const struct rest_port *ports;
+        uint32_t n_ports;
+        const struct rest_range *pool; /* of the client: the P_Keys that it may change */
+        uint32_t n_pool;
+        /* Clients judge by these whether the fabric is protected. False: it has the default, or that is not known. */
+        bool m_key_is_set, sm_key_is_set, sa_key_is_set, m_key_per_port;
+};
+
+/* --- the reply ------------------------------------------------------------------------------------------------------- */
+
+struct rest_response {
+        unsigned status;
+        const char *content_type;
+        const char *allow;          /* for the header Allow of 405; else NULL */
+        const char *body;
+        size_t n_body;
+};
+
+enum rest_kind {
+        REST_ADD,     /* members, or all ports of `hosts`; makes the partition if there is none */
+        REST_REMOVE,  /* the same; those that are no members do not matter */
+        REST_REPLACE, /* the members become exactly these */
+        REST_CREATE,  /* an empty partition */
+        REST_DELETE,
+        REST_SET_QOS,
+};
+
+struct rest_change {
+        enum rest_kind kind;
+        uint16_t base;
+        const struct rest_member *members; /* ascending GUID; of REMOVE only the GUIDs count */
+        uint32_t n_members;
+        const char *hosts;          /* a node list of Slurm, as received, instead of members; NULL: none */
+        enum membership membership; /* of hosts */
+        bool index0;                /* of hosts, and of an empty partition */
+        bool ip_over_ib;            /* of ADD, REPLACE and CREATE */
+        struct rest_qos qos;        /* of SET_QOS */
+};
+
+struct rest_reply {
+        bool is_change;
+        struct rest_response response; /* unless it is a change */
+        struct rest_change change;
+};
+
+/* What came of a change. */
+enum rest_outcome {
+        REST_STORED,
+        REST_REFUSED,     /* 400 */
+        REST_NOT_FOUND,   /* 404 */
+        REST_CONFLICT,    /* 409 */
+        REST_UNAVAILABLE, /* 503 */
+};
+
+/* Returns 0 or -ENOMEM. */
+int rest_handle(struct arena *a, const struct rest_request *request, const struct rest_view *view, struct rest_reply *ret);
+/* text: the reason, a sentence; may be NULL with REST_STORED. Returns 0 or -ENOMEM. */
+int rest_answer(struct arena *a, const struct rest_change *change, enum rest_outcome outcome, const char *text,
+                struct rest_response *ret);
+/* {"error": text}, for the caller's own refusals, as 401 and 429. Returns 0 or -ENOMEM. */
+int rest_refuse(struct arena *a, unsigned status, const char *text, struct rest_response *ret);

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The bodies of responses. */
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <strings.h>
+
+#include "rest/rest_internal.h"
+
+#define MAX_QUOTE 48
+
+/* --- responses ------------------------------------------------------------------------------------------------------- */
+
+/* Takes the body. */
+static int respond(struct arena *a, unsigned status, json_t *body, struct rest_response *ret)
+{
+        _cleanup_json_ json_t *j = body;
+        _cleanup_free_ char *text = j ? json_dumps(j, JSON_COMPACT) : NULL;
+
+        const char *copy = text ? arena_strdup(a, text) : NULL;
+
+        if (!copy)
+                return -ENOMEM;
+        *ret = (struct rest_response) { .status = status, .content_type = "application/json; charset=utf-8", .body = copy,
+                                        .n_body = strlen(copy) };
+        return 0;
+}
+
+int rest_ok(struct arena *a, json_t *body, struct rest_response *ret)
+{
+        return respond(a, 200, body, ret);
+}
+
+int rest_refuse(struct arena *a, unsigned status, const char *text, struct rest_response *ret)
+{
+        const char *printable = arena_printable(a, text, strlen(text));
+
+        return respond(a, status, printable ? json_pack("{s:s}", "error", printable) : NULL, ret);
+}
+
+int rest_fail(struct rest_exchange *x, unsigned status, const char *format, ...)
+{
+        va_list ap;
+        char *text;
+
+        va_start(ap, format);
+        text = arena_vprintf(x->arena, format, ap);
+        va_end(ap);
+        return text && !x->out_of_memory && rest_refuse(x->arena, status, text, &x->reply->response) == 0 ? -EBADMSG : -ENOMEM;
+}
+
+const char *rest_quote(struct rest_exchange *x, const char *text)
+{
+        size_t n = strnlen(text, MAX_QUOTE + 1);
+        const char *quote = arena_printable(x->arena, text, MIN(n, MAX_QUOTE));
+
+        if (quote)
+                quote = arena_printf(x->arena, "'%s%s'", quote, n > MAX_QUOTE ? "..." : "");
+        x->out_of_memory |= !quote;
+        return quote ?: "";
+}
+
+const char *rest_text(struct rest_exchange *x, const struct text *t)
+{
+        const char *copy = text_copy(x->arena, t);
+
+        x->out_of_memory |= !copy;
+        return copy ?: "";
+}
+
+int rest_answer(struct arena *a, const struct rest_change *change, enum rest_outcome outcome, const char *text,
+                struct rest_response *ret)
+{
+        static const unsigned statuses[] = {
+                [REST_STORED] = 200,   [REST_REFUSED] = 400,     [REST_NOT_FOUND] = 404,
+                [REST_CONFLICT] = 409, [REST_UNAVAILABLE] = 503,
+        };
+        char p_key[sizeof("0x7fff")];
+
+        if (outcome != REST_STORED)
+                return rest_refuse(a, statuses[outcome], text, ret);
+        (void) snprintf(p_key, sizeof(p_key), "0x%x", change->base & P_KEY_BASE_MASK);
+        return rest_ok(a, json_pack("{s:s}", "pkey", p_key), ret);
+}
+
+/* --- values ---------------------------------------------------------------------------------------------------------- */
+
+/* Adds a member. Takes the value; NULL: memory is out. */
+static bool put(json_t *object, const char *name, json_t *value)
+{
+        return json_object_set_new(object, name, value) == 0;
+}
+
+static json_t *guid_text(struct guid guid)
+{
+        return json_sprintf("%016" PRIx64, guid.v);
+}
+
+/* Names are ASCII in pkeyd; whatever they are, the response is JSON. */
+static json_t *name_text(struct arena *a, const char *name)
+{
+        const char *text = arena_printable(a, name, strlen(name));
+
+        return text ? json_string(text) : NULL;
+}
+
+static json_t *qos_value(struct rest_qos qos)
+{
+        bool is_set = qos.mtu_limit > 0;
+        unsigned rate = is_set ? qos.rate_limit : 25;
+
+        return json_pack("{s:i, s:i, s:o}", "mtu_limit", is_set ? qos.mtu_limit : 2, "service_level",
+                         is_set ? qos.service_level : 0, "rate_limit", rate % 10 > 0 ? json_real(rate / 10.0) : json_integer(rate / 10));
+}
+
+static json_t *members_value(const struct rest_partition *p)
+{
+        json_t *list = json_array();
+
+        for (uint32_t i = 0; list && i < p->n_members; i++) {
+                const struct rest_member *m = &p->members[i];
+
+                if (json_array_append_new(list, json_pack("{s:o, s:b, s:s}", "guid", guid_text(m->guid), "index0", m->index0,
+                                                          "membership", membership_to_string(m->membership))) < 0) {
+                        json_decref(list);
+                        return NULL;
+                }
+        }
+        return list;
+}
+
+/* The value of a name in the query, up to the next "&"; NULL: it is not there. Other names are ignored. */
+static const char *query_value(const struct rest_exchange *x, const char *name)
+{
+        size_t length = strlen(name);
+
+        for (const char *p = x->query; *p; p += strcspn(p, "&"), p += *p == '&')
+                if (strncmp(p, name, length) == 0 && p[length] == '=')
+                        return p + length + 1;
+        return NULL;
+}
+
+static bool value_is(const char *value, const char *word)
+{
+        size_t n = strlen(word);
+
+        return value && strncasecmp(value, word, n) == 0 && (value[n] == '&' || value[n] == '\0');
+}
+
+static json_t *partition_value(const struct rest_exchange *x, const struct rest_partition *p)
+{
+        _cleanup_json_ json_t *j = json_object();
+        bool ok = put(j, "partition", p->name ? name_text(x->arena, p->name) : json_sprintf("api_pkey_0x%x", p->base)) &&
+                  put(j, "ip_over_ib", json_boolean(p->ip_over_ib));
+
+        if (ok && value_is(query_value(x, "guids_data"), "true")) {
+                ok = put(j, "guids", members_value(p));
+                if (ok && p->membership != MEMBERSHIP_NONE)
+                        ok = put(j, "index0", json_false()) &&
+                             put(j, "membership", json_string(membership_to_string(p->membership)));
+        }
+        if (ok && value_is(query_value(x, "qos_conf"), "true"))
+                ok = put(j, "qos_conf", qos_value(p->qos));
+        return ok ? STEAL(j) : NULL;
+}
+
+/* --- routes ---------------------------------------------------------------------------------------------------------- */
+
+int rest_get_version(struct rest_exchange *x)
+{
+        return rest_ok(x->arena, json_pack("{s:o}", "ufm_release_version", name_text(x->arena, x->view->version)),
+                       &x->reply->response);
+}
+
+int rest_get_last_updated(struct rest_exchange *x)
+{
+        const char *time = x->view->last_updated;
+
+        return rest_ok(x->arena, json_pack("{s:o}", "last_updated", time ? name_text(x->arena, time) : json_null()),
+                       &x->reply->response);
+}
+
+/* Clients take a fabric for protected if these are not OpenSM's defaults. A default is no secret; a key that is set is. */
+int rest_get_sm_conf(struct rest_exchange *x)
+{
+        static const char hidden[] = "hidden";
+        const struct rest_view *v = x->view;
+
+        return rest_ok(x->arena,
+                       json_pack("{s:s, s:s, s:s, s:s, s:b}", "subnet_prefix", "0xfe80000000000000", "m_key",
+                                 v->m_key_is_set ? hidden : "0x0000000000000000", "sm_key",
+                                 v->sm_key_is_set ? hidden : "0x0000000000000001", "sa_key",
+                                 v->sa_key_is_set ? hidden : "0x0000000000000001", "m_key_per_port", v->m_key_per_port),
+                       &x->reply->response);
+}
+
+/* UFM's name of a state. */
+static DEFINE_WORDS(logical_state, enum port_state, "Unknown", [PORT_STATE_DOWN] = "Down", [PORT_STATE_INIT] = "Initialize",
+                    [PORT_STATE_ARMED] = "Armed", [PORT_STATE_ACTIVE] = "Active")
+
+static json_t *port_value(struct arena *a, const struct rest_port *p)
+{
+        _cleanup_json_ json_t *j = json_object();
+        bool ok = put(j, "guid", guid_text(p->guid)) &&
+                  put(j, "name", p->name ? name_text(a, p->name) : json_sprintf("%016" PRIx64 "_%u", p->guid.v, p->number)) &&
+                  put(j, "systemID", guid_text(p->node)) && put(j, "lid", json_integer(p->lid.v)) &&
+                  put(j, "number", json_integer(p->number)) && put(j, "dname", json_sprintf("%u", p->number)) &&
+                  put(j, "system_name", name_text(a, p->node_name)) &&
+                  put(j, "physical_state", json_string(p->state >= PORT_STATE_INIT ? "Link Up" : "Down")) &&
+                  put(j, "logical_state", json_string(logical_state(p->state)));
+
+        return ok ? STEAL(j) : NULL;
+}
+
+/* With sys_type=Computer ports of hosts, with another type the other ones, else all. */
+int rest_get_ports(struct rest_exchange *x)
+{
+        const char *type = query_value(x, "sys_type");
+        bool only_hosts = value_is(type, "Computer");
+        _cleanup_json_ json_t *list = json_array();
+
+        for (uint32_t i = 0; list && i < x->view->n_ports; i++) {
+                const struct rest_port *p = &x->view->ports[i];
+
+                if ((!type || p->is_computer == only_hosts) && json_array_append_new(list, port_value(x->arena, p)) < 0)
+                        return -ENOMEM;
+        }
+        return rest_ok(x->arena, STEAL(list), &x->reply->response);
+}
+
+/* The default partition is always there. */
+static const struct rest_partition unknown_default = { .base = P_KEY_DEFAULT_BASE, .name = "management", .ip_over_ib = true };
+
+static const struct rest_partition *find_partition(const struct rest_view *v, uint16_t base)
+{
+        uint32_t i = LOWER_BOUND(p, v->partitions, v->n_partitions, p->base < base);
+
+        if (i < v->n_partitions && v->partitions[i].base == base)
+                return &v->partitions[i];
+        return base == P_KEY_DEFAULT_BASE ? &unknown_default : NULL;
+}
+
+static bool put_partition(const struct rest_exchange *x, json_t *all, const struct rest_partition *p)
+{
+        char p_key[sizeof("0x7fff")];
+
+        (void) snprintf(p_key, sizeof(p_key), "0x%x", p->base & P_KEY_BASE_MASK);
+        return put(all, p_key, partition_value(x, p));
+}
+
+int rest_get_partitions(struct rest_exchange *x)
+{
+        const struct rest_view *v = x->view;
+        _cleanup_json_ json_t *all = json_object();
+
+        for (uint32_t i = 0; i < v->n_partitions; i++)
+                if (!put_partition(x, all, &v->partitions[i]))
+                        return -ENOMEM;
+        if (find_partition(v, P_KEY_DEFAULT_BASE) == &unknown_default && !put_partition(x, all, &unknown_default))
+                return -ENOMEM;
+        return rest_ok(x->arena, STEAL(all), &x->reply->response);
+}
+
+/* Clients take {} for "there is none". */
+int rest_get_partition(struct rest_exchange *x)
+{
+        const struct rest_partition *p;
+        uint16_t base;
+        int r = rest_read_p_key(x, x->values[0], &base);
+
+        if (r < 0)
+                return r;
+        p = find_partition(x->view, base);
+        return rest_ok(x->arena, p ? partition_value(x, p) : json_object(), &x->reply->response);
+}

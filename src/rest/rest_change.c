@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Requests that change something: their bodies and paths become changes. */
+#include <errno.h>
+#include <string.h>
+
+#include "rest/rest_internal.h"
+
+/* --- members ---------------------------------------------------------------------------------------------------------- */
+
+DEFINE_COMPARE(member_compare, struct rest_member, ORDER(a->guid.v, b->guid.v))
+
+/* Sorts members and drops repeated ones. */
+static int set_members(struct rest_exchange *x, struct rest_member *members, size_t n)
+{
+        struct rest_change *c = &x->reply->change;
+
+        SORT(members, n, member_compare);
+        for (size_t i = 0; i < n; i++) {
+                struct rest_member *last = c->n_members > 0 ? &members[c->n_members - 1] : NULL;
+
+                if (!last || last->guid.v != members[i].guid.v)
+                        members[c->n_members++] = members[i];
+                else if (last->membership != members[i].membership)
+                        return rest_fail(x, 400, "guids: %016" PRIx64 " is there twice, with different memberships", last->guid.v);
+        }
+        c->members = members;
+        return 0;
+}
+
+static int refuse_number(struct rest_exchange *x)
+{
+        return rest_fail(x, 400, "guids: more than %u GUIDs in one request", REST_MAX_GUIDS);
+}
+
+/* --- bodies ---------------------------------------------------------------------------------------------------------- */
+
+/* Reads one key of a body, which is not absent, into the change. `members` is read when all keys are. */
+typedef int key_reader(struct rest_exchange *x, const json_t *j);
+
+static int read_pkey(struct rest_exchange *x, const json_t *j)
+{
+        if (!json_is_string(j))
+                return rest_fail(x, 400, "pkey: is not a string (accepted: a string as \"0x5\")");
+        return rest_read_pool_p_key(x, json_string_value(j), &x->reply->change.base);
+}
+
+static int check_array(struct rest_exchange *x, const json_t *j, const char *where)
+{
+        return json_is_array(j) ? 0 : rest_fail(x, 400, "%s: is not an array (accepted: an array of strings)", where);
+}
+
+static int read_guids(struct rest_exchange *x, const json_t *j)
+{
+        return check_array(x, j, "guids");
+}
+
+static int read_memberships(struct rest_exchange *x, const json_t *j)
+{
+        return check_array(x, j, "memberships");
+}
+
+static int read_default_membership(struct rest_exchange *x, const json_t *j)
+{
+        return rest_read_membership(x, j, "membership", &x->reply->change.membership);
+}
+
+static int read_index0(struct rest_exchange *x, const json_t *j)
+{
+        return rest_read_bool(x, j, "index0", &x->reply->change.index0);
+}
+
+static int read_ip_over_ib(struct rest_exchange *x, const json_t *j)
+{
+        return rest_read_bool(x, j, "ip_over_ib", &x->reply->change.ip_over_ib);
+}
+
+/* Not the globs of pkeyd's own hostlists, which could mean every host. */
+static int set_hosts(struct rest_exchange *x, const char *text)
+{
+        static const char accepted[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,[]";
+
+        if (!text || !*text || strlen(text) > REST_MAX_HOSTS || text[strspn(text, accepted)] != '\0')
+                return rest_fail(x, 400, "hosts_names: is not a node list (accepted: a string of at most %u letters, digits and "
+                                 "-_.,[], as \"node[01-04]\")", REST_MAX_HOSTS);
+        x->reply->change.hosts = arena_strdup(x->arena, text);
+        return x->reply->change.hosts ? 0 : -ENOMEM;
+}
+
+static int read_hosts(struct rest_exchange *x, const json_t *j)
+{
+        return set_hosts(x, json_string_value(j));
+}
+
+static int read_mtu_limit(struct rest_exchange *x, const json_t *j)
+{
+        json_int_t v = json_integer_value(j);
+
+        if (v != 2 && v != 4)
+                return rest_fail(x, 400, "mtu_limit: is not an MTU in KiB (accepted: 2, 4)");
+        x->reply->change.qos.mtu_limit = (uint8_t) v;
+        return 0;
+}
+
+static int read_service_level(struct rest_exchange *x, const json_t *j)
+{
+        json_int_t v = json_integer_value(j);
+
+        if (!json_is_integer(j) || v < 0 || v > 15)
+                return rest_fail(x, 400, "service_level: is not a service level (accepted: 0 to 15)");
+        x->reply->change.qos.service_level = (uint8_t) v;
+        return 0;
+}
+
+/* The rates of IBA (PathRecord:Rate). */
+static int read_rate_limit(struct rest_exchange *x, const json_t *j)
+{
+        static const uint16_t rates[] = { 25,   50,   100,  140,  200,  250,  280,  300,  400,  500,  560,
+                                          600,  800,  1000, 1120, 1200, 1680, 2000, 3000, 4000, 6000, 8000, 12000 };
+
+        for (size_t i = 0; i < ELEMENTS(rates); i++)
+                if (json_number_value(j) * 10 == rates[i]) {
+                        x->reply->change.qos.rate_limit = rates[i];
+                        return 0;
+                }
+        return rest_fail(x, 400, "rate_limit: is not a rate in Gb/s (accepted: 2.5, 5, 10, 14, 20, 25, 28, 30, 40, 50, 56, 60, 80, "
+                         "100, 112, 120, 168, 200, 300, 400, 600, 800, 1200)");
+}
+
+struct key {
+        const char *name;
+        key_reader *read;
+        bool is_required;
+};
+
+#define P_KEY       { "pkey", read_pkey, true }
+#define GUIDS       { "guids", read_guids, true }
+#define MEMBERSHIP  { "membership", read_default_membership }
+#define IP_OVER_IB  { "ip_over_ib", read_ip_over_ib }
+#define INDEX0      { "index0", read_index0 }
+
+static const struct key *find_key(const struct key *keys, size_t n, const char *name)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(keys[i].name, name) == 0)
+                        return &keys[i];
+        return NULL;
+}
+
+static int refuse_key(struct rest_exchange *x, const char *name, const struct key *keys, size_t n)
+{
+        _cleanup_text_ struct text t = {};
+
+        for (size_t i = 0; i < n; i++)
+                text_add(&t, "%s%s", i > 0 ? ", " : "", keys[i].name);
+        return rest_fail(x, 400, "key %s is unknown here (accepted: %s)", rest_quote(x, name), rest_text(x, &t));
+}
+
+/* Reads the keys of a body. */
+static int read_keys(struct rest_exchange *x, json_t *body, const struct key *keys, size_t n)
+{
+        const char *name;
+        json_t *value;
+        int r;
+
+        json_object_foreach(body, name, value)
+                if (!find_key(keys, n, name))
+                        return refuse_key(x, name, keys, n);
+        for (size_t i = 0; i < n; i++) {
+                value = json_object_get(body, keys[i].name);
+                if (!value && keys[i].is_required)
+                        return rest_fail(x, 400, "the key %s is missing", keys[i].name);
+                r = value ? keys[i].read(x, value) : 0;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Reads the GUIDs of a body, each with its own membership if the body has some. */
+static int read_members(struct rest_exchange *x, const json_t *body)
+{
+        const struct rest_change *c = &x->reply->change;
+        const json_t *guids = json_object_get(body, "guids"), *memberships = json_object_get(body, "memberships");
+        size_t n = json_array_size(guids);
+        struct rest_member *members;
+        int r = 0;
+
+        if (n > REST_MAX_GUIDS)
+                return refuse_number(x);
+        if (memberships && json_array_size(memberships) != n)
+                return rest_fail(x, 400, "memberships: has %zu elements and guids has %zu (accepted: one for each GUID)",
+                                 json_array_size(memberships), n);
+        members = arena_new_array(x->arena, struct rest_member, n);
+        if (!members)
+                return -ENOMEM;
+        for (size_t i = 0; i < n && r == 0; i++) {
+                const char *text = json_string_value(json_array_get(guids, i)) ?: "";
+
+                members[i] = (struct rest_member) { .membership = c->membership, .index0 = c->index0 };
+                r = rest_read_guid(x, text, strlen(text), i, &members[i].guid);
+                if (r == 0 && memberships)
+                        r = rest_read_membership(x, json_array_get(memberships, i), "memberships", &members[i].membership);
+        }
+        return r < 0 ? r : set_members(x, members, n);
+}
+
+/* The body becomes a change of this kind. */
+static int read_change(struct rest_exchange *x, enum rest_kind kind, const struct key *keys, size_t n)
+{
+        const struct rest_request *q = x->request;
+        json_error_t error;
+        _cleanup_json_ json_t *body = json_loadb(q->body ?: "", q->body ? q->n_body : 0, JSON_REJECT_DUPLICATES, &error);
+        int r;
+
+        if (!body && !*error.text) /* not about the text: memory is out */
+                return -ENOMEM;
+        if (!body)
+                return rest_fail(x, 400, "the body is not JSON: line %d, column %d (accepted: an object without duplicate keys)",
+                                 error.line, error.column);
+        if (!json_is_object(body))
+                return rest_fail(x, 400, "the body is not an object");
+        x->reply->change = (struct rest_change) { .kind = kind, .membership = MEMBERSHIP_FULL, .ip_over_ib = true };
+        r = read_keys(x, body, keys, n);
+        if (r == 0)
+                r = read_members(x, body);
+        x->reply->is_change = r == 0;
+        return r;
+}
+
+/* --- routes with a body ---------------------------------------------------------------------------------------------- */
+
+static const struct key member_keys[] = {
+        P_KEY, GUIDS, MEMBERSHIP, { "memberships", read_memberships }, IP_OVER_IB, INDEX0,
+};
+
+int rest_add(struct rest_exchange *x)
+{
+        return read_change(x, REST_ADD, member_keys, ELEMENTS(member_keys));
+}
+
+int rest_replace(struct rest_exchange *x)
+{
+        return read_change(x, REST_REPLACE, member_keys, ELEMENTS(member_keys));
+}
+
+int rest_create(struct rest_exchange *x)
+{
+        static const struct key keys[] = { P_KEY, IP_OVER_IB, INDEX0 };
+
+        return read_change(x, REST_CREATE, keys, ELEMENTS(keys));
+}
+
+int rest_add_hosts(struct rest_exchange *x)
+{
+        static const struct key keys[] = { P_KEY, { "hosts_names", read_hosts, true }, MEMBERSHIP, IP_OVER_IB, INDEX0 };
+
+        return read_change(x, REST_ADD, keys, ELEMENTS(keys));
+}
+
+int rest_set_qos(struct rest_exchange *x)
+{
+        static const struct key keys[] = { P_KEY, { "mtu_limit", read_mtu_limit, true },
+                                           { "service_level", read_service_level, true }, { "rate_limit", read_rate_limit, true } };
+
+        return read_change(x, REST_SET_QOS, keys, ELEMENTS(keys));
+}
+
+int rest_remove(struct rest_exchange *x)
+{
+        static const struct key keys[] = { P_KEY, GUIDS };
+
+        return read_change(x, REST_REMOVE, keys, ELEMENTS(keys));
+}
+
+/* --- routes with a path only ----------------------------------------------------------------------------------------- */
+
+/* Begins a change of the partition in the path. */
+static int begin_change(struct rest_exchange *x, enum rest_kind kind)
+{
+        x->reply->change = (struct rest_change) { .kind = kind, .membership = MEMBERSHIP_FULL, .ip_over_ib = true };
+        return rest_read_pool_p_key(x, x->values[0], &x->reply->change.base);
+}
+
+int rest_delete(struct rest_exchange *x)
+{
+        int r = begin_change(x, REST_DELETE);
+
+        x->reply->is_change = r == 0;
+        return r;
+}
+
+int rest_remove_hosts(struct rest_exchange *x)
+{
+        int r = begin_change(x, REST_REMOVE);
+
+        if (r == 0)
+                r = set_hosts(x, x->values[1]);
+        x->reply->is_change = r == 0;
+        return r;
+}
+
+int rest_remove_guids(struct rest_exchange *x)
+{
+        struct rest_member *members;
+        size_t n = 1, i = 0;
+        int r = begin_change(x, REST_REMOVE);
+
+        if (r < 0)
+                return r;
+        for (const char *p = x->values[1]; *p; p++)
+                n += *p == ',';
+        if (n > REST_MAX_GUIDS)
+                return refuse_number(x);
+        members = arena_new_array(x->arena, struct rest_member, n);
+        if (!members)
+                return -ENOMEM;
+        for (const char *p = x->values[1]; i < n && r == 0; i++) {
+                size_t length = strcspn(p, ",");
+
+                members[i].membership = MEMBERSHIP_FULL;
+                r = rest_read_guid(x, p, length, i, &members[i].guid);
+                p += length + (p[length] == ',');
+        }
+        if (r == 0)
+                r = set_members(x, members, n);
+        x->reply->is_change = r == 0;
+        return r;
+}

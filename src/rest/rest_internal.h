@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Private to rest/. */
+
+#include "rest/rest.h"
+#include "util/json.h"
+#include "util/text.h"
+
+#define REST_MAX_VALUES 2 /* of a pattern */
+
+/* A request on its way to its reply. */
+struct rest_exchange {
+        struct arena *arena;
+        const struct rest_request *request;
+        const struct rest_view *view;
+        struct rest_reply *reply;
+        const char *query;                   /* behind the "?"; "": none */
+        const char *values[REST_MAX_VALUES]; /* decoded words of the path in place of "*" */
+        bool out_of_memory;                  /* a part of a reason is missing */
+};
+
+/* Makes the reply a refusal with this reason. Returns -EBADMSG, or -ENOMEM. */
+int rest_fail(struct rest_exchange *x, unsigned status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Parts of a reason, for rest_fail(); in the arena, never NULL. A short, printable part of a text of the request, in ''. */
+const char *rest_quote(struct rest_exchange *x, const char *text);
+const char *rest_text(struct rest_exchange *x, const struct text *t);
+/* The response 200 with this body. Takes the value; NULL: memory is out. Returns 0 or -ENOMEM. */
+int rest_ok(struct arena *a, json_t *body, struct rest_response *ret);
+
+/* Values of a request; `where` is its key. They return 0, -EBADMSG (the reply is a refusal), -ENOMEM. */
+
+int rest_read_p_key(struct rest_exchange *x, const char *text, uint16_t *ret);
+/* The P_Key of a partition that this client may change. */
+int rest_read_pool_p_key(struct rest_exchange *x, const char *text, uint16_t *ret);
+/* A GUID of n bytes, which is element `number` of guids, from 0. */
+int rest_read_guid(struct rest_exchange *x, const char *text, size_t n, size_t number, struct guid *ret);
+int rest_read_membership(struct rest_exchange *x, const json_t *j, const char *where, enum membership *ret);
+int rest_read_bool(struct rest_exchange *x, const json_t *j, const char *where, bool *ret);
+
+/* The handlers of routes: each makes the reply. They return 0, -EBADMSG (the reply is a refusal), -ENOMEM. */
+typedef int rest_handler(struct rest_exchange *x);
+rest_handler rest_get_version, rest_get_sm_conf, rest_get_ports, rest_get_partitions, rest_get_partition, rest_get_last_updated;
+rest_handler rest_add, rest_replace, rest_create, rest_add_hosts, rest_set_qos, rest_remove, rest_remove_guids, rest_remove_hosts,
+        rest_delete;

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The values of requests. */
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "rest/rest_internal.h"
+#include "util/scan.h"
+
+static bool scan_hex(const char *text, size_t n, size_t max_digits, uint64_t *ret)
+{
+        struct scan s = { text, text + n };
+
+        return n <= max_digits && scan_number(&s, 16, UINT64_MAX, ret) && s.p == s.end;
+}
+
+static bool has_0x(const char *text)
+{
+        return text[0] == '0' && (text[1] | 0x20) == 'x';
+}
+
+int rest_read_p_key(struct rest_exchange *x, const char *text, uint16_t *ret)
+{
+        uint64_t v;
+
+        if (!has_0x(text) || !scan_hex(text + 2, strlen(text + 2), 4, &v) || (v & P_KEY_BASE_MASK) == 0)
+                return rest_fail(x, 400, "pkey: %s is not a P_Key (accepted: 0x and 1 to 4 hexadecimal digits, 0x1 to 0x7fff, also "
+                                 "with the bit of full members)", rest_quote(x, text));
+        *ret = (uint16_t) v & P_KEY_BASE_MASK;
+        return 0;
+}
+
+/* "0x1000-0x1fff, 0x3000" */
+static const char *list_pool(struct rest_exchange *x)
+{
+        _cleanup_text_ struct text t = {};
+
+        for (uint32_t i = 0; i < x->view->n_pool; i++) {
+                const struct rest_range *r = &x->view->pool[i];
+
+                text_add(&t, "%s0x%x", i > 0 ? ", " : "", r->first);
+                if (r->first < r->last)
+                        text_add(&t, "-0x%x", r->last);
+        }
+        return x->view->n_pool > 0 ? rest_text(x, &t) : "none";
+}
+
+int rest_read_pool_p_key(struct rest_exchange *x, const char *text, uint16_t *ret)
+{
+        int r = rest_read_p_key(x, text, ret);
+
+        if (r < 0)
+                return r;
+        if (*ret == P_KEY_DEFAULT_BASE)
+                return rest_fail(x, 400, "pkey: 0x7fff is the default partition, which clients cannot change (accepted: %s)",
+                                 list_pool(x));
+        for (uint32_t i = 0; i < x->view->n_pool; i++)
+                if (*ret >= x->view->pool[i].first && *ret <= x->view->pool[i].last)
+                        return 0;
+        return rest_fail(x, 400, "pkey: 0x%x is not in the pool of this client (accepted: %s)", *ret, list_pool(x));
+}
+
+int rest_read_guid(struct rest_exchange *x, const char *text, size_t n, size_t number, struct guid *ret)
+{
+        bool prefix = n > 2 && has_0x(text);
+
+        if (prefix ? scan_hex(text + 2, n - 2, 16, &ret->v) : n == 16 && scan_hex(text, n, 16, &ret->v))
+                if (ret->v != 0)
+                        return 0;
+        return rest_fail(x, 400, "guids[%zu]: %s is not a GUID (accepted: 16 hexadecimal digits, or 0x and 1 to 16)", number,
+                         rest_quote(x, arena_strndup(x->arena, text, n) ?: ""));
+}
+
+int rest_read_membership(struct rest_exchange *x, const json_t *j, const char *where, enum membership *ret)
+{
+        const char *text = json_string_value(j);
+
+        if (text && strcmp(text, "full") == 0)
+                *ret = MEMBERSHIP_FULL;
+        else if (text && strcmp(text, "limited") == 0)
+                *ret = MEMBERSHIP_LIMITED;
+        else
+                return rest_fail(x, 400, "%s: is not a membership (accepted: \"full\", \"limited\")", where);
+        return 0;
+}
+
+/* UFM's Slurm integration sends the words of its configuration as strings. */
+int rest_read_bool(struct rest_exchange *x, const json_t *j, const char *where, bool *ret)
+{
+        const char *text = json_string_value(j);
+
+        if (!json_is_boolean(j) && (!text || (strcasecmp(text, "true") != 0 && strcasecmp(text, "false") != 0)))
+                return rest_fail(x, 400, "%s: is not a boolean (accepted: true, false)", where);
+        *ret = text ? strcasecmp(text, "true") == 0 : json_is_true(j);
+        return 0;
+}

@@ -1,0 +1,6 @@
+# unit tests of src/rest
+check_PROGRAMS += check_rest
+TESTS += check_rest
+check_rest_SOURCES = tests/unit/check_rest.c tests/unit/arena_fixture.h tests/unit/fail_alloc.c tests/unit/fail_alloc.h
+check_rest_LDFLAGS = $(AM_LDFLAGS) $(FAIL_ALLOC)
+check_rest_LDADD = $(TEST_LIBS)
