@@ -1,5 +1,5 @@
 # conf/: commented examples; an admin copies them to $(sysconfdir)/pkeyd
-dist_doc_DATA += conf/partitions.yaml conf/pkeyd.yaml
+dist_doc_DATA += conf/partitions.yaml conf/pkeyd.yaml conf/rest.yaml
 # For Prometheus and Grafana, which an admin refers to or copies; for editors, which the examples refer to.
 dist_pkgdata_DATA = conf/alerts.yml conf/grafana-dashboard.json conf/partitions.schema.json conf/pkeyd.schema.json
 

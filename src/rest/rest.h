@@ -13,6 +13,7 @@
  *
  * A request belongs to a route: a pattern of words, in which "*" is a value, and a method (the table in rest.c). Each route that
  * changes something names the keys that its body may have (rest_change.c, rest_values.c); rest_answer.c makes the responses.
+ * rest_conf.h reads conf/rest.yaml and checks credentials; the caller does that before rest_handle().
  *
  * Invariants:
  * - A request is understood as a whole or refused as a whole, with a reason that says where and what is accepted: an unknown key, a

@@ -6,7 +6,7 @@ import re
 
 from lint import archive, finish, problem, run, symbols
 
-LIBRARIES = ("ibmad", "ibumad", "ibverbs", "systemd", "yaml", "jansson", "smartcols", "sqlite3")
+LIBRARIES = ("ibmad", "ibumad", "ibverbs", "systemd", "yaml", "jansson", "smartcols", "sqlite3", "crypt")
 SANITIZERS = re.compile(r"__(asan|ubsan|sanitizer|odr_asan|gcov)")
 
 ours = {}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The check of a client's credentials. */
+#include <crypt.h>
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#include "rest/rest_conf.h"
+
+#define MAX_CREDENTIAL 512 /* bytes, decoded: as crypt(3) accepts */
+
+/* Decodes base64 with its padding into at most MAX_CREDENTIAL bytes and a NUL. Returns false if it is not well-formed, or has a NUL
+ * in it. */
+static bool decode_base64(const char *text, char ret[MAX_CREDENTIAL + 1])
+{
+        static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        size_t n = strlen(text), length = 0, padding = n - strcspn(text, "=");
+        uint32_t bits = 0;
+
+        if (n % 4 != 0 || n / 4 * 3 > MAX_CREDENTIAL || padding > 2)
+                return false;
+        for (size_t i = 0; i < n; i++) {
+                const char *digit = i < n - padding ? strchr(digits, text[i]) : text[i] == '=' ? digits : NULL;
+
+                if (!digit)
+                        return false;
+                bits = bits << 6 | (uint32_t) (digit - digits);
+                if (i % 4 == 3)
+                        for (int shift = 16; shift >= 0; shift -= 8)
+                                ret[length++] = (char) (bits >> shift);
+        }
+        length -= padding;
+        ret[length] = '\0';
+        return strlen(ret) == length;
+}
+
+/* Compares in a time that depends on the length of `expected` only. */
+static bool equal(const char *text, const char *expected)
+{
+        size_t n = strlen(text), m = strlen(expected);
+        unsigned difference = n != m;
+
+        for (size_t i = 0; i < m; i++)
+                difference |= (unsigned char) (text[n == m ? i : 0] ^ expected[i]);
+        return difference == 0;
+}
+
+/* Returns 0, -EACCES, -ENOMEM. */
+static int check(const char *secret, const char *hash)
+{
+        struct crypt_data *data = calloc(1, sizeof(*data));
+        const char *result;
+        int r;
+
+        if (!data)
+                return -ENOMEM;
+        result = crypt_r(secret, hash, data);
+        r = result && equal(result, hash) ? 0 : -EACCES;
+        explicit_bzero(data, sizeof(*data));
+        free(data);
+        return r;
+}
+
+static const char *hash_of(const struct rest_client *c, enum rest_prefix prefix)
+{
+        return prefix == REST_PREFIX_TOKEN ? c->token : c->password;
+}
+
+/* Checks a secret of the client whose name has n bytes. For an unknown name, it is checked against another client's hash, for the
+ * time that it takes. */
+static int check_named(const struct rest_conf *conf, enum rest_prefix prefix, const char *name, size_t n, const char *secret,
+                       const struct rest_client **ret)
+{
+        const struct rest_client *client = NULL;
+        const char *decoy = NULL;
+        int r;
+
+        for (size_t i = 0; i < conf->n_clients; i++) {
+                const struct rest_client *c = &conf->clients[i];
+
+                if (!hash_of(c, prefix))
+                        continue;
+                decoy = decoy ?: hash_of(c, prefix);
+                if (strncmp(c->name, name, n) == 0 && c->name[n] == '\0')
+                        client = c;
+        }
+        r = decoy ? check(secret, client ? hash_of(client, prefix) : decoy) : -EACCES;
+        if (r < 0 || !client)
+                return r < 0 ? r : -EACCES;
+        *ret = client;
+        return 0;
+}
+
+static int check_password(const struct rest_conf *conf, const char *encoded, const struct rest_client **ret)
+{
+        char decoded[MAX_CREDENTIAL + 1];
+        const char *colon = decode_base64(encoded, decoded) ? strchr(decoded, ':') : NULL;
+        int r = colon ? check_named(conf, REST_PREFIX_PASSWORD, decoded, (size_t) (colon - decoded), colon + 1, ret) : -EACCES;
+
+        explicit_bzero(decoded, sizeof(decoded));
+        return r;
+}
+
+static int check_token(const struct rest_conf *conf, const char *token, const struct rest_client **ret)
+{
+        size_t n = strcspn(token, ".");
+
+        return strlen(token) <= MAX_CREDENTIAL && token[n] == '.'
+                       ? check_named(conf, REST_PREFIX_TOKEN, token, n, token, ret)
+                       : -EACCES;
+}
+
+static int check_certificate(const struct rest_conf *conf, const char *subject, const struct rest_client **ret)
+{
+        for (size_t i = 0; subject && i < conf->n_clients; i++) {
+                const struct rest_client *c = &conf->clients[i];
+
+                if (c->certificate && strcmp(c->certificate, subject) == 0) {
+                        *ret = c;
+                        return 0;
+                }
+        }
+        return -EACCES;
+}
+
+int rest_authenticate(const struct rest_conf *conf, enum rest_prefix prefix, const char *authorization, const char *certificate,
+                      const struct rest_client **ret)
+{
+        static const char scheme[] = "Basic ";
+        size_t n = strlen(scheme);
+        bool is_basic = authorization && strncasecmp(authorization, scheme, n) == 0;
+
+        if (is_basic)
+                authorization += n + strspn(authorization + n, " ");
+        switch (prefix) {
+        case REST_PREFIX_PASSWORD:
+                if (is_basic && *authorization)
+                        return check_password(conf, authorization, ret);
+                return authorization && *authorization ? -EACCES : check_certificate(conf, certificate, ret);
+        case REST_PREFIX_TOKEN:
+                return is_basic ? check_token(conf, authorization, ret) : -EACCES;
+        case REST_PREFIX_NONE:
+        case REST_PREFIX_KERBEROS:
+                break;
+        }
+        return -EACCES;
+}
