@@ -19,6 +19,7 @@ run() {
 run fuzz_notice "$corpus/notice"
 run fuzz_policy "$golden/rejected" "$golden/accepted" "$corpus/policy"
 run fuzz_policy_fix "$corpus/policy_fix"
+run fuzz_rest "$corpus/rest"
 run fuzz_settings "$golden/settings" "$corpus/settings"
 run fuzz_partitions_conf "$golden/partitions"
 run fuzz_m_keys "$corpus/m_keys"

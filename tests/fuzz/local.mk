@@ -1,5 +1,5 @@
 # tests/fuzz/: targets for libFuzzer (--enable-fuzzers, CC=clang); without it, they replay the corpus
-FUZZERS = fuzz_discovery fuzz_m_keys fuzz_neighbors fuzz_notice fuzz_partitions_conf fuzz_policy fuzz_policy_fix fuzz_settings
+FUZZERS = fuzz_discovery fuzz_m_keys fuzz_neighbors fuzz_notice fuzz_partitions_conf fuzz_policy fuzz_policy_fix fuzz_rest fuzz_settings
 check_PROGRAMS += $(FUZZERS)
 fuzz_notice_SOURCES = tests/fuzz/fuzz_notice.c
 fuzz_notice_LDADD = libpkeyd-core.la
@@ -7,6 +7,8 @@ fuzz_policy_SOURCES = tests/fuzz/fuzz_policy.c tests/golden/policy_print.c
 fuzz_policy_LDADD = libpkeyd-core.la
 fuzz_policy_fix_SOURCES = tests/fuzz/fuzz_policy_fix.c
 fuzz_policy_fix_LDADD = libpkeyd-core.la
+fuzz_rest_SOURCES = tests/fuzz/fuzz_rest.c
+fuzz_rest_LDADD = libpkeyd-core.la $(CRYPT_LIBS)
 fuzz_settings_SOURCES = tests/fuzz/fuzz_settings.c
 fuzz_settings_LDADD = libpkeyd-core.la
 fuzz_partitions_conf_SOURCES = tests/fuzz/fuzz_partitions_conf.c tests/unit/partitions_find.h
@@ -21,6 +23,7 @@ if ENABLE_FUZZERS
 fuzz_notice_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 fuzz_policy_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 fuzz_policy_fix_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+fuzz_rest_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 fuzz_settings_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 fuzz_partitions_conf_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
 fuzz_m_keys_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
@@ -30,6 +33,7 @@ else
 fuzz_notice_SOURCES += tests/fuzz/replay.c
 fuzz_policy_SOURCES += tests/fuzz/replay.c
 fuzz_policy_fix_SOURCES += tests/fuzz/replay.c
+fuzz_rest_SOURCES += tests/fuzz/replay.c
 fuzz_settings_SOURCES += tests/fuzz/replay.c
 fuzz_partitions_conf_SOURCES += tests/fuzz/replay.c
 fuzz_m_keys_SOURCES += tests/fuzz/replay.c
