@@ -195,7 +195,7 @@ static void check_client(struct reader *r, const struct yaml_tree_node *map, con
                                 "%s: has no credential (accepted: one or more of password, token, certificate)", path);
         if (!c->certificate)
                 return;
-        if (!r->conf->tls_client_ca)
+        if (!yaml_tree_get(yaml_tree_get(r->tree.root, "tls"), "client_ca"))
                 yaml_tree_error(&r->tree, map, FINDING_KEY_MISSING,
                                 "the key 'tls.client_ca' is missing: %s.certificate requires it", path);
         for (size_t i = 0; i < r->conf->n_clients; i++)

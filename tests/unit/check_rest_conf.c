@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "fail_alloc.h"
 #include "rest/rest_conf.h"
 
 /* Of the passwords "example", "k8s.secret" and "s3cret:with:colons". */
@@ -120,6 +121,8 @@ static const struct {
         { CLIENTS "tls: {certificate: /a}\n", "the key 'tls.key' is missing", FINDING_KEY_MISSING },
         { CLIENTS "tls: {certificate: a, key: /b}\n", "tls.certificate: the value", FINDING_VALUE_INVALID },
         { CLIENTS "tls: {certificate: /a, key: /b, ca: /c}\n", "tls: this key is unknown", FINDING_KEY_UNKNOWN },
+        { "tls: {certificate: /a, key: /b, client_ca: c}\nclients: {a: {certificate: CN=a, pool: p}}\n",
+          "tls.client_ca: the value", FINDING_VALUE_INVALID },
         { CLIENTS "listen: 443\n", "listen: the value", FINDING_VALUE_INVALID },
         { CLIENTS "listen: ['[::]:0']\n", "listen: the value", FINDING_VALUE_INVALID },
         { CLIENTS "listen: ['[::]:65536']\n", "listen: the value", FINDING_VALUE_INVALID },
@@ -254,6 +257,32 @@ START_TEST(long_credentials)
 }
 END_TEST
 
+/* Each allocation fails in turn: the result is -ENOMEM, or the same as with enough memory. */
+START_TEST(no_memory)
+{
+        static struct fail_alloc_state state;
+        unsigned n = 0;
+
+        fail_alloc_use(&state);
+        for (bool failed = true; failed; n++) {
+                const struct rest_client *client = NULL;
+                struct rest_conf *c = NULL;
+                int r;
+
+                fail_alloc_at(n + 1);
+                fail_alloc_enter();
+                r = rest_conf_parse(arena, "rest.yaml", whole, sizeof(whole) - 1, &findings, &c);
+                if (r == 0)
+                        r = rest_authenticate(c, REST_PREFIX_TOKEN, "Basic k8s.secret", NULL, &client);
+                fail_alloc_leave();
+                failed = fail_alloc_happened();
+                fail_alloc_at(0);
+                ck_assert(failed ? r == -ENOMEM : r == 0 && client == &c->clients[1]);
+        }
+        ck_assert_uint_gt(n, 30);
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("rest_conf");
@@ -269,6 +298,7 @@ int main(void)
         tcase_add_test(t, no_secret_is_shown);
         tcase_add_loop_test(t, authenticating, 0, ELEMENTS(credentials));
         tcase_add_test(t, long_credentials);
+        tcase_add_test(t, no_memory);
         suite_add_tcase(suite, t);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);
