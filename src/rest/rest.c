@@ -44,10 +44,10 @@ static enum rest_prefix take_prefix(struct scan *s)
         if (!scan_char(s, '/'))
                 return REST_PREFIX_NONE;
         for (size_t i = REST_PREFIX_PASSWORD; i < ELEMENTS(words); i++) {
-                struct scan rest = *s;
+                struct scan after = *s;
 
-                if (scan_word(&rest, words[i]) && (rest.p == rest.end || *rest.p == '/')) {
-                        *s = rest;
+                if (scan_word(&after, words[i]) && (after.p == after.end || *after.p == '/')) {
+                        *s = after;
                         return (enum rest_prefix) i;
                 }
         }
