@@ -218,7 +218,7 @@ def test_leases():
         p.store(["node0042 mlx5_0"], in_use=True)
         for id_ in ("slurm:a:12", "slurm:a:13", "$(touch hacked)", ""):
             p.database.execute("INSERT INTO record VALUES(?, x'7b7d')", ("lease/" + id_,))
-        check_equal(p.answer("lease", ""), ["create", "list", "release", "renew", "show"], "variants")
+        check_equal(p.answer("lease", ""), ["create", "edit", "list", "release", "renew", "show"], "variants")
         for variant in ("renew", "release", "show"):
             check_equal(p.names("lease", variant, ""), ["slurm:a:12", "slurm:a:13"], variant)
         check_equal(p.names("lease", "list", ""), [":none"], "no argument")
