@@ -174,7 +174,7 @@ static int handle(struct rest_exchange *x)
         const char *target = x->request->target, *words[MAX_WORDS] = {};
         struct scan path = path_of(target);
         enum rest_prefix prefix = take_prefix(&path);
-        size_t n;
+        size_t n = 0;
         int r;
 
         if (strlen(target) > REST_MAX_TARGET)
