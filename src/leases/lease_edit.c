@@ -135,15 +135,16 @@ static int add_members(struct lease *lease, const struct subnet *s, const struct
         for (size_t i = 0; i < meant->n; i++) {
                 struct lease_member *m = find_member(lease, n_known, meant->items[i].guid);
 
-                if (m && m->membership == membership && !m->is_leaving && !m->left_out)
+                bool is_admitted = m && !m->left_out;
+
+                if (is_admitted && m->membership == membership && !m->is_leaving)
                         continue;
-                if (!m) {
+                if (!m)
                         m = &lease->members[lease->n_members++];
-                        if (add_member(lease, s, &meant->items[i], m) < 0)
-                                return -ENOMEM;
-                }
+                if (!is_admitted && add_member(lease, s, &meant->items[i], m) < 0)
+                        return -ENOMEM;
                 m->membership = membership;
-                m->is_leaving = m->left_out = m->confirmed = false;
+                m->is_leaving = m->confirmed = false;
                 m->is_changed = true;
                 (*ret)++;
         }

@@ -265,6 +265,28 @@ START_TEST(a_member_appears_outside_of_the_pool)
 }
 END_TEST
 
+/* Also not if it is gone when it is added again. */
+START_TEST(a_member_outside_of_the_pool_returns)
+{
+        struct guid *guid = &port_of(hosts[2])->guid, own = *guid;
+
+        serve(POOL("node[1-2]"));
+        edit(LEASE_ADD_MEMBERS, NOBODY);
+        expect_edited();
+        guid->v = UINT64_C(0x000a0b0c0d0e0f01);
+        look(POOL("node[1-2]"));
+        ck_assert(find("a")->members[0].left_out);
+        *guid = own;
+        look(POOL("node[1-2]"));
+        edit(LEASE_ADD_MEMBERS, NOBODY);
+        expect_edited();
+        guid->v = UINT64_C(0x000a0b0c0d0e0f01);
+        look(POOL("node[1-2]"));
+        ck_assert(!holds(hosts[2], 0x9000));
+        ck_assert(find("a")->members[0].left_out);
+}
+END_TEST
+
 START_TEST(members_survive_a_restart)
 {
         serve(POLICY);
@@ -308,7 +330,7 @@ int main(void)
 {
         const TTest *const tests[] = {
                 members_come_and_go, the_same_again, out_and_in, does_not_wait_for_a_mute_host, is_refused, a_member_appears,
-                a_member_appears_outside_of_the_pool, members_survive_a_restart, a_reload_would_strand_it,
+                a_member_appears_outside_of_the_pool, a_member_outside_of_the_pool_returns, members_survive_a_restart, a_reload_would_strand_it,
         };
 
         return run_suite("open_leases", tests, ELEMENTS(tests));
