@@ -64,8 +64,6 @@ static int find_meant(const struct lease_view *view, const struct policy_pool *p
 
 /* --- the members of a lease ------------------------------------------------------------------------------------------- */
 
-DEFINE_COMPARE(compare_members, struct lease_member, ORDER(a->port.v, b->port.v))
-
 static struct lease_member *find_member(const struct lease *lease, uint32_t n, struct guid port)
 {
         uint32_t i = LOWER_BOUND(m, lease->members, n, m->port.v < port.v);
@@ -134,7 +132,6 @@ static int add_members(struct lease *lease, const struct subnet *s, const struct
         *ret = 0;
         for (size_t i = 0; i < meant->n; i++) {
                 struct lease_member *m = find_member(lease, n_known, meant->items[i].guid);
-
                 bool is_admitted = m && !m->left_out;
 
                 if (is_admitted && m->membership == membership && !m->is_leaving)
@@ -148,7 +145,7 @@ static int add_members(struct lease *lease, const struct subnet *s, const struct
                 m->is_changed = true;
                 (*ret)++;
         }
-        SORT(lease->members, lease->n_members, compare_members);
+        lease_sort_members(lease);
         return 0;
 }
 
@@ -157,15 +154,12 @@ static int add_members(struct lease *lease, const struct subnet *s, const struct
 static int check_edit(const struct lease *lease, const struct lease_edit *edit, struct findings *findings)
 {
         if (!lease->is_open)
-                return findings_error(findings, FINDING_LEASE_EXISTS, "pkeyctl lease show has it; choose another ID, or release it first",
+                return findings_error(findings, FINDING_LEASE_EXISTS, LEASE_EXISTS_HINT,
                                       "lease %s has the members that it was made for: it is not open", lease->id);
         if (strcmp(lease->wish.pool, edit->pool) != 0 || (edit->base > 0 && edit->base != lease->base))
-                return findings_error(findings, FINDING_LEASE_EXISTS, "pkeyctl lease show has it; choose another ID, or release it first",
-                                      "lease %s has P_Key 0x%04x of pool %s", lease->id, lease->base, lease->wish.pool);
-        if (lease->state == LEASE_RELEASING)
-                return findings_error(findings, FINDING_LEASE_EXISTS, "try again when it has ended, or choose another ID",
-                                      "lease %s is being released (%s)", lease->id, lease->why);
-        return 0;
+                return findings_error(findings, FINDING_LEASE_EXISTS, LEASE_EXISTS_HINT, "lease %s has P_Key 0x%04x of pool %s",
+                                      lease->id, lease->base, lease->wish.pool);
+        return lease_check_releasing(lease, findings);
 }
 
 /* How many members an edit added, or gave another membership, and how many it took out. */

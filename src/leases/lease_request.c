@@ -115,6 +115,11 @@ static bool same_wish(const struct lease_wish *x, const struct lease_wish *y)
 
 DEFINE_COMPARE(compare_members, struct lease_member, ORDER(a->port.v, b->port.v))
 
+void lease_sort_members(struct lease *lease)
+{
+        SORT(lease->members, lease->n_members, compare_members);
+}
+
 int lease_check_ports(const struct lease_view *view, const struct policy_pool *pool, const struct port_list *members,
                       struct findings *findings)
 {
@@ -182,7 +187,7 @@ static int copy_members(struct lease *lease, const struct subnet *s, const struc
                 if (lease_fill_member(lease, s, ports->ports[i], m) < 0)
                         return -ENOMEM;
         }
-        SORT(lease->members, lease->n_members, compare_members);
+        lease_sort_members(lease);
         return 0;
 }
 
@@ -313,17 +318,23 @@ int lease_wait(struct leases *l, struct lease *lease, const struct lease_waiter 
         return r;
 }
 
+int lease_check_releasing(const struct lease *lease, struct findings *findings)
+{
+        if (lease->state != LEASE_RELEASING)
+                return 0;
+        return findings_error(findings, FINDING_LEASE_EXISTS, "try again when it has ended, or choose another ID",
+                              "lease %s is being released (%s)", lease->id, lease->why);
+}
+
 /* The lease exists. Its caller may have lost the answer. */
 static int join(struct leases *l, struct lease *lease, const struct lease_caller *by, const struct lease_wish *wish,
                 struct findings *findings)
 {
         if (!same_wish(&lease->wish, wish))
-                return findings_error(findings, FINDING_LEASE_EXISTS, "pkeyctl lease show has it; choose another ID, or release it first",
+                return findings_error(findings, FINDING_LEASE_EXISTS, LEASE_EXISTS_HINT,
                                       "lease %s exists already with other arguments", lease->id);
-        if (lease->state == LEASE_RELEASING)
-                return findings_error(findings, FINDING_LEASE_EXISTS, "try again when it has ended, or choose another ID",
-                                      "lease %s is being released (%s)", lease->id, lease->why);
-        return lease_wait(l, lease, &(struct lease_waiter) { .request = by->request }, findings);
+        return lease_check_releasing(lease, findings) ?:
+               lease_wait(l, lease, &(struct lease_waiter) { .request = by->request }, findings);
 }
 
 int lease_make(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,

@@ -54,6 +54,8 @@ void lease_drop_leaving(struct lease *lease);
 
 /* --- requests ------------------------------------------------------------------------------------------------------------ */
 
+#define LEASE_EXISTS_HINT "pkeyctl lease show has it; choose another ID, or release it first"
+
 /* These return 0; -EBADMSG: refused, the findings say why; -ENOMEM. */
 
 /* The pool, if this caller may use it now, for a lease with this ID. */
@@ -66,6 +68,8 @@ int lease_check_members(const struct lease_view *view, const char *text, struct 
 int lease_check_number(size_t n, struct findings *findings);
 int lease_check_ports(const struct lease_view *view, const struct policy_pool *pool, const struct port_list *members,
                       struct findings *findings);
+/* It is not being released. */
+int lease_check_releasing(const struct lease *lease, struct findings *findings);
 /* A new lease without members, which is in no list yet; *ret owned. */
 int lease_make(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                const struct lease_wish *wish, uint64_t timeout, const struct policy_pool *pool, struct findings *findings,
@@ -73,6 +77,8 @@ int lease_make(struct leases *l, const struct lease_view *view, const struct lea
 /* Adds it to the list, with its first waiter. Takes it on 0. */
 int lease_add(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings);
 int lease_wait(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings);
+/* By port GUID. */
+void lease_sort_members(struct lease *lease);
 /* Fills in which port it is; its name is in the arena of the lease. Returns 0 or -ENOMEM. */
 int lease_fill_member(struct lease *lease, const struct subnet *s, uint32_t port, struct lease_member *m);
 const char *lease_caller_name(const struct lease_caller *by);
