@@ -191,8 +191,8 @@ static void run_until(usec_t end)
         now = end;
 }
 
-/* What happens from now to `end`. */
-static void live_until(usec_t end)
+/* What happens from now to `end`, with stages that it may end in the middle of. */
+static void live_in_stages_until(usec_t end)
 {
         while (now < end) {
                 if (stage_to_run()) {
@@ -247,7 +247,7 @@ static void edit_every(usec_t gap, unsigned attribute)
         swept = now;
         last = status()->snapshot;
         for (usec_t end = now + 400 * S; now < end;) {
-                live_until(now + gap);
+                live_in_stages_until(now + gap);
                 took = edit(serial % 2 == 0 ? POLICY_2 : POLICY_1, serial + 1);
                 slowest = MAX(slowest, took);
                 serial++;

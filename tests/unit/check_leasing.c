@@ -80,22 +80,6 @@ static const struct lease *find(const char *id)
         return leases_find(status()->leases, id);
 }
 
-/* Carries out what is due until `when`. */
-static void live_until(usec_t when)
-{
-        for (unsigned n = 0; n < 1000; n++) {
-                if (waits()) {
-                        answer();
-                        continue;
-                }
-                if (control_due(c) > when)
-                        break;
-                wait_until_due();
-        }
-        ck_assert(!waits());
-        now = MAX(now, when);
-}
-
 static void grant(const char *id, const struct lease_wish *wish)
 {
         create(id, wish);

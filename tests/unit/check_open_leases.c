@@ -35,21 +35,6 @@ static void edit(enum lease_edit_kind kind, const char *members)
         edit_as("a", &(struct lease_edit) { .kind = kind, .pool = "cloud", .members = members });
 }
 
-static void live_until(usec_t when)
-{
-        for (unsigned n = 0; n < 1000; n++) {
-                if (waits()) {
-                        answer();
-                        continue;
-                }
-                if (control_due(c) > when)
-                        break;
-                wait_until_due();
-        }
-        ck_assert(!waits());
-        now = MAX(now, when);
-}
-
 static void expect_answer(enum lease_outcome outcome)
 {
         ck_assert_msg(noted.lease_request == last_request, "request %" PRIu64 " has no answer", last_request);
@@ -330,7 +315,8 @@ int main(void)
 {
         const TTest *const tests[] = {
                 members_come_and_go, the_same_again, out_and_in, does_not_wait_for_a_mute_host, is_refused, a_member_appears,
-                a_member_appears_outside_of_the_pool, a_member_outside_of_the_pool_returns, members_survive_a_restart, a_reload_would_strand_it,
+                a_member_appears_outside_of_the_pool, a_member_outside_of_the_pool_returns,
+                members_survive_a_restart, a_reload_would_strand_it,
         };
 
         return run_suite("open_leases", tests, ELEMENTS(tests));

@@ -781,6 +781,21 @@ void sweep(void)
         }
 }
 
+void live_until(usec_t when)
+{
+        for (unsigned n = 0; n < 1000; n++) {
+                if (waits()) {
+                        answer();
+                        continue;
+                }
+                if (control_due(c) > when)
+                        break;
+                wait_until_due();
+        }
+        ck_assert(!waits());
+        now = MAX(now, when);
+}
+
 /* --- each test --- */
 
 void setup(void)

@@ -164,6 +164,8 @@ void answer(void);
 void until(enum control_state state);
 /* Answers until control is idle or has ended. */
 void sweep(void);
+/* Carries out what is due until `when`. */
+void live_until(usec_t when);
 enum control_state state(void);
 const struct control_status *status(void);
 
