@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "findings_fixture.h"
 #include "ib/types.h"
 #include "shell/command_line.h"
 #include "util/cleanup.h"
@@ -16,25 +17,10 @@ struct options {
         size_t length;
 };
 
-static struct arena *arena;
-static struct findings findings;
 static struct options options;
 static uint64_t given;
 static char *arguments[16];
 static int n_arguments;
-
-static void setup(void)
-{
-        arena = arena_new();
-        ck_assert_ptr_nonnull(arena);
-        findings_init(&findings, arena);
-}
-
-static void teardown(void)
-{
-        findings_done(&findings);
-        arena_free(arena);
-}
 
 /* A parser that can refuse the value. */
 static void read_length(struct findings *f, const char *text, void *object)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fail_alloc.h"
+#include "findings_fixture.h"
 #include "rest/rest_conf.h"
 
 /* Of the passwords "example", "k8s.secret" and "s3cret:with:colons". */
@@ -11,22 +12,6 @@
 #define EXAMPLE SALT "oCdlTan5NZAR1pTux6vtUs2U/Yp9fNO1GjYujvJ17K9"
 #define TOKEN   SALT "1plsePaeQEjDTeexeI9ZyicE526LPhtpb6lZH4LSZ6D"
 #define COLONS  SALT "n7vfbBENbIr2zPy2.j39iionhyyDtNLk2xBjfQX5djD"
-
-static struct arena *arena;
-static struct findings findings;
-
-static void setup(void)
-{
-        arena = arena_new();
-        ck_assert_ptr_nonnull(arena);
-        findings_init(&findings, arena);
-}
-
-static void teardown(void)
-{
-        findings_done(&findings);
-        arena_free(arena);
-}
 
 static struct rest_conf *accept(const char *yaml)
 {

@@ -3,23 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "findings_fixture.h"
 #include "settings/settings.h"
-
-static struct arena *arena;
-static struct findings findings;
-
-static void setup(void)
-{
-        arena = arena_new();
-        ck_assert_ptr_nonnull(arena);
-        findings_init(&findings, arena);
-}
-
-static void teardown(void)
-{
-        findings_done(&findings);
-        arena_free(arena);
-}
 
 static int parse(const char *yaml, struct settings **ret)
 {

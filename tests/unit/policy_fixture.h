@@ -1,29 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Fixture of the tests of src/policy: an arena and findings for each test, a small fabric, queries of findings. */
+/* Fixture of the tests of src/policy: arena and findings (findings_fixture.h), a small fabric, queries of findings. */
 
 #include <check.h>
 #include <errno.h>
 #include <string.h>
 
+#include "findings_fixture.h"
 #include "policy/policy.h"
-
-static struct arena *arena;
-static struct findings findings;
-
-static void setup(void)
-{
-        arena = arena_new();
-        ck_assert_ptr_nonnull(arena);
-        findings_init(&findings, arena);
-}
-
-static void teardown(void)
-{
-        findings_done(&findings);
-        arena_free(arena);
-}
 
 static inline const char *print_findings(void)
 {

@@ -23,7 +23,7 @@ check_opensm_process_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=file_read
 
 check_PROGRAMS += check_command_line
 TESTS += check_command_line
-check_command_line_SOURCES = tests/unit/check_command_line.c
+check_command_line_SOURCES = tests/unit/check_command_line.c tests/unit/findings_fixture.h
 check_command_line_LDADD = libpkeyd-shell.la $(TEST_LIBS)
 
 check_PROGRAMS += check_ipoib_interface
