@@ -6,17 +6,19 @@
 #include "leases/leases_internal.h"
 #include "policy/policy_select.h"
 #include "util/text.h"
+#include "util/vector.h"
 
 /* --- who is meant ----------------------------------------------------------------------------------------------------- */
 
 struct meant {
         struct guid guid;
-        uint32_t port; /* SUBNET_NONE: it is not in the fabric */
+        uint32_t port;              /* SUBNET_NONE: it is not in the fabric */
+        enum membership membership; /* that it gets */
 };
 
 struct meant_list {
-        struct meant *items; /* ascending GUID, each once */
-        size_t n;
+        struct meant *items;        /* ascending GUID, each once */
+        size_t n, allocated;
 };
 
 DEFINE_COMPARE(compare_meant, struct meant, ORDER(a->guid.v, b->guid.v))
@@ -28,38 +30,80 @@ static bool is_meant(const struct meant_list *list, struct guid guid)
         return i < list->n && list->items[i].guid.v == guid.v;
 }
 
-static int fill_meant(struct arena *a, const struct subnet *s, const struct port_list *ports, const struct guid *unseen,
-                      size_t n_unseen, struct meant_list *ret)
+/* how: what they get. */
+static int add_meant(struct arena *a, const struct subnet *s, const struct port_list *ports, const struct guid *unseen, size_t n_unseen,
+                     struct meant how, struct meant_list *list)
 {
-        size_t n = 0;
-
-        ret->items = arena_new_array(a, struct meant, ports->n + n_unseen);
-        if (!ret->items)
+        if (VECTOR_EXTEND(a, list->items, list->n, list->allocated, ports->n + n_unseen) < 0)
                 return -ENOMEM;
-        for (uint32_t i = 0; i < ports->n; i++)
-                ret->items[n++] = (struct meant) { s->ports[ports->ports[i]].guid, ports->ports[i] };
-        for (size_t i = 0; i < n_unseen; i++)
-                ret->items[n++] = (struct meant) { unseen[i], SUBNET_NONE };
-        SORT(ret->items, n, compare_meant);
-        for (size_t i = 0; i < n; i++)
-                if (ret->n == 0 || ret->items[ret->n - 1].guid.v != ret->items[i].guid.v)
-                        ret->items[ret->n++] = ret->items[i];
+        for (uint32_t i = 0; i < ports->n; i++) {
+                how.port = ports->ports[i];
+                how.guid = s->ports[how.port].guid;
+                list->items[list->n++] = how;
+        }
+        for (size_t i = 0; i < n_unseen; i++) {
+                how.port = SUBNET_NONE;
+                how.guid = unseen[i];
+                list->items[list->n++] = how;
+        }
         return 0;
 }
 
-static int find_meant(const struct lease_view *view, const struct policy_pool *pool, const struct lease_edit *edit,
-                      struct findings *findings, struct meant_list *ret)
+static int add_group(const struct lease_view *view, const struct policy_pool *pool, const struct lease *lease,
+                     const struct lease_edit *edit, const struct lease_group *group, struct findings *findings, struct meant_list *list)
 {
+        const struct meant how = { .membership = group->membership == MEMBERSHIP_NONE ? lease->membership : group->membership };
         const struct guid *unseen = NULL;
         struct port_list ports = {};
         size_t n_unseen = 0;
-        int r = lease_check_membership(edit->membership, findings) ?: lease_check_members(view, edit->members, findings);
+        int r = lease_check_membership(group->membership, findings);
 
-        if (r == 0 && *edit->members)
-                r = policy_selection_members(view->selection, edit->members, findings, &ports, &unseen, &n_unseen);
+        if (r == 0 && *group->members)
+                r = policy_selection_members(view->selection, group->members, findings, &ports, &unseen, &n_unseen);
         if (r == 0 && edit->kind != LEASE_REMOVE_MEMBERS)
                 r = lease_check_ports(view, pool, &ports, findings);
-        return r ?: fill_meant(findings->arena, view->subnet, &ports, unseen, n_unseen, ret);
+        return r ?: add_meant(findings->arena, view->subnet, &ports, unseen, n_unseen, how, list);
+}
+
+static const char *meant_label(struct arena *a, const struct subnet *s, const struct meant *m)
+{
+        if (m->port == SUBNET_NONE)
+                return arena_printf(a, "0x%016" PRIx64, m->guid.v) ?: "?";
+        return subnet_port_label(a, s, m->port) ?: "?";
+}
+
+/* Sorts them, and keeps each once. For LEASE_REMOVE_MEMBERS it does not matter what they would get. */
+static int unite_groups(const struct lease_view *view, const struct lease_edit *edit, struct findings *findings,
+                        struct meant_list *list)
+{
+        size_t n = 0;
+
+        SORT(list->items, list->n, compare_meant);
+        for (size_t i = 0; i < list->n; i++) {
+                const struct meant *m = &list->items[i], *last = n > 0 ? &list->items[n - 1] : NULL;
+
+                if (!last || last->guid.v != m->guid.v)
+                        list->items[n++] = *m;
+                else if (last->membership != m->membership && edit->kind != LEASE_REMOVE_MEMBERS)
+                        return findings_error(findings, FINDING_LEASE_MEMBERSHIP, "name each port once", "%s is in two groups of members, "
+                                              "which do not have the same membership", meant_label(findings->arena, view->subnet, m));
+        }
+        list->n = n;
+        return 0;
+}
+
+static int find_meant(const struct lease_view *view, const struct policy_pool *pool, const struct lease *lease,
+                      const struct lease_edit *edit, struct findings *findings, struct meant_list *ret)
+{
+        size_t length = 0;
+        int r;
+
+        for (size_t i = 0; i < edit->n_groups; i++)
+                length += strlen(edit->groups[i].members);
+        r = lease_check_members(view, length, LEASE_MAX_EDIT_TEXT, findings);
+        for (size_t i = 0; r == 0 && i < edit->n_groups; i++)
+                r = add_group(view, pool, lease, edit, &edit->groups[i], findings, ret);
+        return r ?: unite_groups(view, edit, findings, ret);
 }
 
 /* --- the members of a lease ------------------------------------------------------------------------------------------- */
@@ -124,8 +168,7 @@ static int add_member(struct lease *lease, const struct subnet *s, const struct 
 }
 
 /* *ret: how many are new, or get another membership. Returns 0 or -ENOMEM. */
-static int add_members(struct lease *lease, const struct subnet *s, const struct meant_list *meant, enum membership membership,
-                       uint32_t *ret)
+static int add_members(struct lease *lease, const struct subnet *s, const struct meant_list *meant, uint32_t *ret)
 {
         uint32_t n_known = lease->n_members;
 
@@ -134,13 +177,13 @@ static int add_members(struct lease *lease, const struct subnet *s, const struct
                 struct lease_member *m = find_member(lease, n_known, meant->items[i].guid);
                 bool is_admitted = m && !m->left_out;
 
-                if (is_admitted && m->membership == membership && !m->is_leaving)
+                if (is_admitted && m->membership == meant->items[i].membership && !m->is_leaving)
                         continue;
                 if (!m)
                         m = &lease->members[lease->n_members++];
                 if (!is_admitted && add_member(lease, s, &meant->items[i], m) < 0)
                         return -ENOMEM;
-                m->membership = membership;
+                m->membership = meant->items[i].membership;
                 m->is_leaving = m->confirmed = false;
                 m->is_changed = true;
                 (*ret)++;
@@ -171,7 +214,6 @@ struct edited {
 static int change(const struct lease_view *view, const struct lease *lease, const struct meant_list *meant,
                   const struct lease_edit *edit, struct findings *findings, struct edited *ret_edited, struct lease **ret)
 {
-        enum membership membership = edit->membership == MEMBERSHIP_NONE ? lease->membership : edit->membership;
         _cleanup_(lease_free_p) struct lease *new = copy_lease(lease, meant->n);
         int r = 0;
 
@@ -179,7 +221,7 @@ static int change(const struct lease_view *view, const struct lease *lease, cons
                 return -ENOMEM;
         *ret_edited = (struct edited) { .n_removed = remove_members(new, meant, edit->kind) };
         if (edit->kind != LEASE_REMOVE_MEMBERS)
-                r = add_members(new, view->subnet, meant, membership, &ret_edited->n_added) ?:
+                r = add_members(new, view->subnet, meant, &ret_edited->n_added) ?:
                     lease_check_number(new->n_members, findings);
         if (r < 0)
                 return r;
@@ -198,11 +240,22 @@ static void replace(struct leases *l, struct lease *old, struct lease *new)
         lease_free(old);
 }
 
+/* NONE: not all groups say the same. */
+static enum membership common_membership(const struct lease_edit *edit)
+{
+        for (size_t i = 1; i < edit->n_groups; i++)
+                if (edit->groups[i].membership != edit->groups[0].membership)
+                        return MEMBERSHIP_NONE;
+        return edit->n_groups > 0 ? edit->groups[0].membership : MEMBERSHIP_NONE;
+}
+
 /* An open lease without members, which is in no list yet. */
 static int begin(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                  const struct lease_edit *edit, const struct policy_pool *pool, struct findings *findings, struct lease **ret)
 {
-        const struct lease_wish wish = { .pool = edit->pool, .members = "", .base = edit->base, .membership = edit->membership };
+        const struct lease_wish wish = {
+                .pool = edit->pool, .members = "", .base = edit->base, .membership = common_membership(edit),
+        };
         int r = lease_make(l, view, by, id, &wish, 0, pool, findings, ret);
 
         if (r < 0)
@@ -222,13 +275,14 @@ int leases_edit(struct leases *l, const struct lease_view *view, const struct le
         const struct policy_pool *pool = NULL;
         struct meant_list meant = {};
         struct edited edited = {};
-        int r = lease_find_pool(view, by, id, edit->pool, findings, &pool) ?: find_meant(view, pool, edit, findings, &meant);
+        int r = lease_find_pool(view, by, id, edit->pool, findings, &pool);
 
         if (r < 0)
                 return r;
         if (!lease && edit->kind == LEASE_REMOVE_MEMBERS)
                 return findings_error(findings, FINDING_LEASE_NONE, "pkeyctl lease list shows all", "there is no lease %s", id);
         r = lease ? check_edit(lease, edit, findings) : begin(l, view, by, id, edit, pool, findings, &made);
+        r = r ?: find_meant(view, pool, lease ?: made, edit, findings, &meant);
         r = r ?: change(view, lease ?: made, &meant, edit, findings, &edited, &new);
         r = r ?: lease ? lease_wait(l, new, &waiter, findings) : lease_add(l, new, &waiter, findings);
         if (r < 0)

@@ -140,11 +140,11 @@ int lease_check_ports(const struct lease_view *view, const struct policy_pool *p
                               pool->name, pool->ports_text);
 }
 
-int lease_check_members(const struct lease_view *view, const char *text, struct findings *findings)
+int lease_check_members(const struct lease_view *view, size_t n, size_t max, struct findings *findings)
 {
-        if (strlen(text) > LEASE_MAX_TEXT)
+        if (n > max)
                 return findings_error(findings, FINDING_LEASE_PORTS, "name a group of the policy instead", "the list of members is longer "
-                                      "than %d bytes", LEASE_MAX_TEXT);
+                                      "than %zu bytes", max);
         if (!view->subnet)
                 return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL, "pkeyd has not seen the fabric yet; try again later");
         return view->selection ? 0 : -ENOMEM;
@@ -160,8 +160,9 @@ int lease_check_number(size_t n, struct findings *findings)
 static int find_members(const struct lease_view *view, const struct policy_pool *pool, const char *text, struct findings *findings,
                         struct port_list *ret)
 {
-        return lease_check_members(view, text, findings) ?: policy_selection_exactly(view->selection, text, findings, ret) ?:
-               lease_check_number(ret->n, findings) ?: lease_check_ports(view, pool, ret, findings);
+        return lease_check_members(view, strlen(text), LEASE_MAX_TEXT, findings) ?:
+               policy_selection_exactly(view->selection, text, findings, ret) ?: lease_check_number(ret->n, findings) ?:
+               lease_check_ports(view, pool, ret, findings);
 }
 
 int lease_fill_member(struct lease *lease, const struct subnet *s, uint32_t port, struct lease_member *m)

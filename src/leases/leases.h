@@ -42,6 +42,8 @@
 #define LEASE_ID_MAX       128
 #define LEASE_MAX_MEMBERS  20000 /* so that a record is not too large */
 #define LEASE_MAX_TEXT     200000 /* bytes of `members` */
+#define LEASE_MAX_GROUPS   16    /* of one edit */
+#define LEASE_MAX_EDIT_TEXT (20 * LEASE_MAX_MEMBERS) /* bytes of the members of all groups: as many GUIDs as there can be members */
 #define LEASE_MAX          16384 /* leases that did not end; a pool cannot have more P_Keys than there are */
 #define LEASE_MAX_WAITERS  16    /* callers that wait for the same lease */
 #define LEASE_TIMEOUT      60    /* seconds; how long a caller waits if it does not say it */
@@ -168,13 +170,19 @@ enum lease_edit_kind {
         LEASE_SET_MEMBERS,    /* these, and no others */
 };
 
-/* A change of the members of an open lease. */
+/* Members that get the same. A port can be in several groups, if they agree. */
+struct lease_group {
+        const char *members;        /* selectors; "": none. A GUID that no port has is a member, too */
+        enum membership membership; /* of those that are added; NONE: that of the lease */
+};
+
+/* A change of an open lease: all of it is done, or nothing. */
 struct lease_edit {
         enum lease_edit_kind kind;
         const char *pool;
         uint16_t base;              /* 0: that of the lease, or any if it is new */
-        const char *members;        /* selectors; "": none. A GUID that no port has is a member, too */
-        enum membership membership; /* of those that are added; NONE: that of the lease */
+        struct lease_group groups[LEASE_MAX_GROUPS];
+        size_t n_groups;
 };
 
 /* Makes an open lease with this ID if there is none, but for LEASE_REMOVE_MEMBERS. The answer comes when it is stored. */

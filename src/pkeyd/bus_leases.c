@@ -209,10 +209,10 @@ static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *e
 }
 
 /* Texts of a request are shown on terminals and kept in a record. Returns 0, or a negative errno with the error set. */
-static int check_text(const char *what, const char *text, sd_bus_error *error)
+static int check_text(const char *what, const char *text, size_t max, sd_bus_error *error)
 {
-        if (strlen(text) > LEASE_MAX_TEXT)
-                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "%s: longer than %d bytes", what, LEASE_MAX_TEXT);
+        if (strlen(text) > max)
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "%s: longer than %zu bytes", what, max);
         for (; *text; text++)
                 if ((unsigned char) *text < ' ' || *text == 0x7f || (*text == '\xc2' && (unsigned char) text[1] < 0xa0))
                         return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "%s: has a control character", what);
@@ -221,12 +221,15 @@ static int check_text(const char *what, const char *text, sd_bus_error *error)
 
 static int check_request(const struct lease_request *q, sd_bus_error *error)
 {
-        int r = check_text("id", q->id, error);
+        int r = check_text("id", q->id, LEASE_MAX_TEXT, error);
 
         if (r == 0 && q->kind == LEASE_CREATE)
-                r = check_text("pool", q->wish.pool, error) ?: check_text("members", q->wish.members, error);
+                r = check_text("pool", q->wish.pool, LEASE_MAX_TEXT, error) ?:
+                    check_text("members", q->wish.members, LEASE_MAX_TEXT, error);
         if (r == 0 && q->kind == LEASE_EDIT)
-                r = check_text("pool", q->edit.pool, error) ?: check_text("members", q->edit.members, error);
+                r = check_text("pool", q->edit.pool, LEASE_MAX_TEXT, error);
+        for (size_t i = 0; r == 0 && q->kind == LEASE_EDIT && i < q->edit.n_groups; i++)
+                r = check_text("members", q->edit.groups[i].members, LEASE_MAX_EDIT_TEXT, error);
         return r;
 }
 
@@ -306,13 +309,14 @@ static int read_edit_kind(const char *word, enum lease_edit_kind *ret, sd_bus_er
 
 static int method_edit(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        struct lease_request q = { .kind = LEASE_EDIT };
+        struct lease_request q = { .kind = LEASE_EDIT, .edit.n_groups = 1 };
+        struct lease_group *group = &q.edit.groups[0];
         const char *what, *membership;
-        int r = sd_bus_message_read(call, "sssqss", &q.edit.pool, &q.id, &what, &q.edit.base, &q.edit.members, &membership);
+        int r = sd_bus_message_read(call, "sssqss", &q.edit.pool, &q.id, &what, &q.edit.base, &group->members, &membership);
 
         if (r < 0)
                 return r;
-        r = read_edit_kind(what, &q.edit.kind, error) ?: read_membership(membership, &q.edit.membership, error) ?:
+        r = read_edit_kind(what, &q.edit.kind, error) ?: read_membership(membership, &group->membership, error) ?:
             check_base(q.edit.base, error);
         return r < 0 ? r : take_call(userdata, call, &q, error);
 }

@@ -132,7 +132,9 @@ static struct lease_request make_request(struct sim *s, const struct sim_lease_r
                         .pool = pool, .members = members, .base = q->wish.base, .membership = q->wish.membership,
                         .seconds = q->wish.seconds, .partial = q->wish.partial,
                 },
-                .edit = { .kind = q->edit, .pool = pool, .members = members, .base = q->wish.base },
+                .edit = {
+                        .kind = q->edit, .pool = pool, .base = q->wish.base, .groups = { { .members = members } }, .n_groups = 1,
+                },
                 .by = {
                         .origin = { .kind = ORIGIN_BUS }, .names = q->is_allowed ? root : others, .n_names = q->is_allowed ? 1 : 2,
                         .request = q->number,

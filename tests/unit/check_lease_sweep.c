@@ -148,8 +148,11 @@ static void ask(enum lease_request_kind kind)
                         },
                         .edit = {
                                 .kind = (enum lease_edit_kind) prng_below(&rng, 3), .pool = "jobs",
-                                .members = prng_permille(&rng, 100) ? "" : members[prng_below(&rng, ELEMENTS(members))],
-                                .membership = (enum membership) prng_below(&rng, MEMBERSHIP_BOTH),
+                                .groups = { {
+                                        .members = prng_permille(&rng, 100) ? "" : members[prng_below(&rng, ELEMENTS(members))],
+                                        .membership = (enum membership) prng_below(&rng, MEMBERSHIP_BOTH),
+                                } },
+                                .n_groups = 1,
                         },
                 },
         };

@@ -10,6 +10,8 @@
         "pools:\n  cloud:\n    pkeys: 0x1000-0x1002\n    ports: " ports "\n    lease: unlimited\n    rest: 0s\n    allow: [alice]\n" \
         "  other:\n    pkeys: 0x2000\n    ports: ALL_CAS\n    lease: 1h\n    allow: [alice]\n"
 #define POLICY POOL("node[1-3]")
+#define EDIT(kind_, pool_, base_, ...)                                                                                 \
+        (struct lease_edit) { .kind = (kind_), .pool = (pool_), .base = (base_), .groups = { { __VA_ARGS__ } }, .n_groups = 1 }
 #define NOBODY "0x000a0b0c0d0e0f01" /* a GUID that no port has */
 
 static const char *const names[] = { "alice" };
@@ -32,7 +34,7 @@ static void edit_as(const char *id, const struct lease_edit *e)
 
 static void edit(enum lease_edit_kind kind, const char *members)
 {
-        edit_as("a", &(struct lease_edit) { .kind = kind, .pool = "cloud", .members = members });
+        edit_as("a", &EDIT(kind, "cloud", 0, members, MEMBERSHIP_NONE));
 }
 
 static void expect_answer(enum lease_outcome outcome)
@@ -95,7 +97,7 @@ START_TEST(members_come_and_go)
         ck_assert(holds(hosts[0], 0x9000));
         ck_assert_int_eq(find("a")->state, LEASE_ACTIVE);
         ck_assert_uint_eq(lease_n_confirmed(find("a")), 1);
-        edit_as("a", &(struct lease_edit) { LEASE_ADD_MEMBERS, "cloud", 0x1000, "node2", MEMBERSHIP_LIMITED });
+        edit_as("a", &EDIT(LEASE_ADD_MEMBERS, "cloud", 0x1000, "node2", MEMBERSHIP_LIMITED));
         expect_edited();
         ck_assert(holds(hosts[0], 0x9000));
         ck_assert(holds(hosts[1], 0x1000));
@@ -182,17 +184,17 @@ START_TEST(is_refused)
 {
         const struct lease_wish wish = { .pool = "cloud", .members = "node1" };
         const struct { struct lease_edit edit; const char *id; enum finding_code code; } cases[] = {
-                { { LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_NONE }, "closed", FINDING_LEASE_EXISTS },
-                { { LEASE_ADD_MEMBERS, "other", 0, "node1", MEMBERSHIP_NONE }, "a", FINDING_LEASE_EXISTS },
-                { { LEASE_ADD_MEMBERS, "cloud", 0x1002, "node1", MEMBERSHIP_NONE }, "a", FINDING_LEASE_EXISTS },
-                { { LEASE_ADD_MEMBERS, "cloud", 0x2000, "node1", MEMBERSHIP_NONE }, "b", FINDING_LEASE_P_KEY },
-                { { LEASE_ADD_MEMBERS, "cloud", 0, "head1", MEMBERSHIP_NONE }, "a", FINDING_LEASE_PORTS },
-                { { LEASE_ADD_MEMBERS, "cloud", 0, "node7", MEMBERSHIP_NONE }, "a", FINDING_SELECTOR_NO_MATCH },
-                { { LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_BOTH }, "b", FINDING_LEASE_MEMBERSHIP },
-                { { LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_BOTH }, "a", FINDING_LEASE_MEMBERSHIP },
-                { { LEASE_ADD_MEMBERS, "nothing", 0, "node1", MEMBERSHIP_NONE }, "b", FINDING_LEASE_POOL },
-                { { LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_NONE }, "an id", FINDING_LEASE_ID },
-                { { LEASE_REMOVE_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_NONE }, "b", FINDING_LEASE_NONE },
+                { EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_NONE), "closed", FINDING_LEASE_EXISTS },
+                { EDIT(LEASE_ADD_MEMBERS, "other", 0, "node1", MEMBERSHIP_NONE), "a", FINDING_LEASE_EXISTS },
+                { EDIT(LEASE_ADD_MEMBERS, "cloud", 0x1002, "node1", MEMBERSHIP_NONE), "a", FINDING_LEASE_EXISTS },
+                { EDIT(LEASE_ADD_MEMBERS, "cloud", 0x2000, "node1", MEMBERSHIP_NONE), "b", FINDING_LEASE_P_KEY },
+                { EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "head1", MEMBERSHIP_NONE), "a", FINDING_LEASE_PORTS },
+                { EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "node7", MEMBERSHIP_NONE), "a", FINDING_SELECTOR_NO_MATCH },
+                { EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_BOTH), "b", FINDING_LEASE_MEMBERSHIP },
+                { EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_BOTH), "a", FINDING_LEASE_MEMBERSHIP },
+                { EDIT(LEASE_ADD_MEMBERS, "nothing", 0, "node1", MEMBERSHIP_NONE), "b", FINDING_LEASE_POOL },
+                { EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_NONE), "an id", FINDING_LEASE_ID },
+                { EDIT(LEASE_REMOVE_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_NONE), "b", FINDING_LEASE_NONE },
         };
 
         serve(POLICY);
@@ -209,6 +211,107 @@ START_TEST(is_refused)
         ck_assert_uint_eq(n_sets, 0);
         ck_assert_uint_eq(find("a")->n_members, 1);
         ck_assert_ptr_null(find("b"));
+}
+END_TEST
+
+/* --- several groups --------------------------------------------------------------------------------------------------- */
+
+static void edit_groups(enum lease_edit_kind kind, struct lease_group first, struct lease_group second)
+{
+        edit_as("a", &(struct lease_edit) { .kind = kind, .pool = "cloud", .groups = { first, second }, .n_groups = 2 });
+}
+
+START_TEST(groups_of_members)
+{
+        const struct lease_group one = { "node1", MEMBERSHIP_LIMITED }, more = { "node[2-3]", MEMBERSHIP_FULL };
+
+        serve(POLICY);
+        edit_groups(LEASE_ADD_MEMBERS, one, more);
+        expect_edited();
+        ck_assert(holds(hosts[0], 0x1000));
+        ck_assert(holds(hosts[1], 0x9000));
+        ck_assert(holds(hosts[2], 0x9000));
+        ck_assert_int_eq(find("a")->membership, MEMBERSHIP_FULL); /* of the pool: the groups differ */
+        edit_groups(LEASE_SET_MEMBERS, (struct lease_group) { "node2" }, one);
+        expect_edited();
+        ck_assert(holds(hosts[0], 0x1000));
+        ck_assert(holds(hosts[1], 0x9000));
+        ck_assert(!holds(hosts[2], 0x9000));
+        edit_groups(LEASE_REMOVE_MEMBERS, (struct lease_group) { "node1", MEMBERSHIP_FULL }, (struct lease_group) { "node[1-2]", MEMBERSHIP_LIMITED });
+        expect_edited();
+        ck_assert_uint_eq(find("a")->n_members, 0);
+}
+END_TEST
+
+/* All groups say the same: so does the lease. */
+START_TEST(groups_of_a_limited_lease)
+{
+        serve(POLICY);
+        edit_groups(LEASE_ADD_MEMBERS, (struct lease_group) { "node1", MEMBERSHIP_LIMITED },
+                    (struct lease_group) { "node2", MEMBERSHIP_LIMITED });
+        expect_edited();
+        edit(LEASE_ADD_MEMBERS, "node3");
+        expect_edited();
+        ck_assert(holds(hosts[2], 0x1000));
+}
+END_TEST
+
+/* A port may be named twice, if both groups give it the same. */
+START_TEST(groups_that_overlap)
+{
+        const struct lease_group all = { "node[1-3]", MEMBERSHIP_FULL }, limited = { "node2", MEMBERSHIP_LIMITED },
+                                 nobody = { NOBODY, MEMBERSHIP_FULL }, limited_nobody = { NOBODY, MEMBERSHIP_LIMITED };
+
+        serve(POLICY);
+        edit_groups(LEASE_ADD_MEMBERS, all, limited);
+        expect_refused(FINDING_LEASE_MEMBERSHIP);
+        ck_assert_ptr_nonnull(strstr(noted.lease_text, "node2"));
+        edit_groups(LEASE_ADD_MEMBERS, nobody, limited_nobody);
+        expect_refused(FINDING_LEASE_MEMBERSHIP);
+        ck_assert_ptr_nonnull(strstr(noted.lease_text, NOBODY));
+        ck_assert_ptr_null(find("a"));
+        edit_groups(LEASE_ADD_MEMBERS, all, (struct lease_group) { "node2" }); /* full, by the pool */
+        expect_edited();
+        ck_assert_uint_eq(find("a")->n_members, 3);
+        edit_groups(LEASE_SET_MEMBERS, limited, (struct lease_group) { "node3", MEMBERSHIP_BOTH });
+        expect_refused(FINDING_LEASE_MEMBERSHIP);
+        ck_assert_uint_eq(find("a")->n_members, 3);
+        ck_assert(holds(hosts[1], 0x9000));
+}
+END_TEST
+
+/* Without groups: an empty lease. */
+START_TEST(no_groups)
+{
+        serve(POLICY);
+        edit_as("a", &(struct lease_edit) { .kind = LEASE_ADD_MEMBERS, .pool = "cloud" });
+        expect_edited();
+        ck_assert_uint_eq(find("a")->n_members, 0);
+        edit(LEASE_ADD_MEMBERS, "node1");
+        edit_as("a", &(struct lease_edit) { .kind = LEASE_ADD_MEMBERS, .pool = "cloud" });
+        expect_edited();
+        ck_assert(holds(hosts[0], 0x9000));
+        edit_as("a", &(struct lease_edit) { .kind = LEASE_SET_MEMBERS, .pool = "cloud" });
+        expect_edited();
+        ck_assert(!holds(hosts[0], 0x9000));
+}
+END_TEST
+
+/* The limit is that of all groups together. */
+START_TEST(long_groups)
+{
+        _cleanup_text_ struct text padded = {};
+        struct lease_group first = { "node1" }, second;
+
+        text_add(&padded, "%*s", LEASE_MAX_EDIT_TEXT - 5, "node2");
+        second = (struct lease_group) { padded.bytes };
+        serve(POLICY);
+        edit_groups(LEASE_ADD_MEMBERS, first, second);
+        expect_edited();
+        ck_assert_uint_eq(find("a")->n_members, 2);
+        first.members = "node3 ";
+        edit_groups(LEASE_ADD_MEMBERS, first, second);
+        expect_refused(FINDING_LEASE_PORTS);
 }
 END_TEST
 
@@ -275,11 +378,11 @@ END_TEST
 START_TEST(members_survive_a_restart)
 {
         serve(POLICY);
-        edit_as("a", &(struct lease_edit) { LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_LIMITED });
-        edit_as("a", &(struct lease_edit) { LEASE_ADD_MEMBERS, "cloud", 0, "node2", MEMBERSHIP_FULL });
-        edit_as("a", &(struct lease_edit) { LEASE_ADD_MEMBERS, "cloud", 0, NOBODY, MEMBERSHIP_FULL });
+        edit_as("a", &EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_LIMITED));
+        edit_as("a", &EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "node2", MEMBERSHIP_FULL));
+        edit_as("a", &EDIT(LEASE_ADD_MEMBERS, "cloud", 0, NOBODY, MEMBERSHIP_FULL));
         expect_edited();
-        edit_as("b", &(struct lease_edit) { LEASE_SET_MEMBERS, "cloud", 0, "", MEMBERSHIP_NONE });
+        edit_as("b", &EDIT(LEASE_SET_MEMBERS, "cloud", 0, "", MEMBERSHIP_NONE));
         expect_edited();
         n_sets = 0;
         restart(POLICY);
@@ -314,7 +417,8 @@ END_TEST
 int main(void)
 {
         const TTest *const tests[] = {
-                members_come_and_go, the_same_again, out_and_in, does_not_wait_for_a_mute_host, is_refused, a_member_appears,
+                members_come_and_go, the_same_again, out_and_in, does_not_wait_for_a_mute_host, is_refused, groups_of_members,
+                groups_of_a_limited_lease, groups_that_overlap, no_groups, long_groups, a_member_appears,
                 a_member_appears_outside_of_the_pool, a_member_outside_of_the_pool_returns,
                 members_survive_a_restart, a_reload_would_strand_it,
         };
