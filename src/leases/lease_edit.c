@@ -14,6 +14,7 @@ struct meant {
         struct guid guid;
         uint32_t port;              /* SUBNET_NONE: it is not in the fabric */
         enum membership membership; /* that it gets */
+        bool index0;
 };
 
 struct meant_list {
@@ -52,7 +53,9 @@ static int add_meant(struct arena *a, const struct subnet *s, const struct port_
 static int add_group(const struct lease_view *view, const struct policy_pool *pool, const struct lease *lease,
                      const struct lease_edit *edit, const struct lease_group *group, struct findings *findings, struct meant_list *list)
 {
-        const struct meant how = { .membership = group->membership == MEMBERSHIP_NONE ? lease->membership : group->membership };
+        const struct meant how = {
+                .membership = group->membership == MEMBERSHIP_NONE ? lease->membership : group->membership, .index0 = group->index0,
+        };
         const struct guid *unseen = NULL;
         struct port_list ports = {};
         size_t n_unseen = 0;
@@ -84,9 +87,10 @@ static int unite_groups(const struct lease_view *view, const struct lease_edit *
 
                 if (!last || last->guid.v != m->guid.v)
                         list->items[n++] = *m;
-                else if (last->membership != m->membership && edit->kind != LEASE_REMOVE_MEMBERS)
+                else if ((last->membership != m->membership || last->index0 != m->index0) && edit->kind != LEASE_REMOVE_MEMBERS)
                         return findings_error(findings, FINDING_LEASE_MEMBERSHIP, "name each port once", "%s is in two groups of members, "
-                                              "which do not have the same membership", meant_label(findings->arena, view->subnet, m));
+                                              "which do not agree about its membership or index 0",
+                                              meant_label(findings->arena, view->subnet, m));
         }
         list->n = n;
         return 0;
@@ -167,7 +171,7 @@ static int add_member(struct lease *lease, const struct subnet *s, const struct 
         return m->name ? 0 : -ENOMEM;
 }
 
-/* *ret: how many are new, or get another membership. Returns 0 or -ENOMEM. */
+/* *ret: how many are new, or get another membership or index 0. Returns 0 or -ENOMEM. */
 static int add_members(struct lease *lease, const struct subnet *s, const struct meant_list *meant, uint32_t *ret)
 {
         uint32_t n_known = lease->n_members;
@@ -177,18 +181,58 @@ static int add_members(struct lease *lease, const struct subnet *s, const struct
                 struct lease_member *m = find_member(lease, n_known, meant->items[i].guid);
                 bool is_admitted = m && !m->left_out;
 
-                if (is_admitted && m->membership == meant->items[i].membership && !m->is_leaving)
+                if (is_admitted && m->membership == meant->items[i].membership && m->index0 == meant->items[i].index0 && !m->is_leaving)
                         continue;
                 if (!m)
                         m = &lease->members[lease->n_members++];
                 if (!is_admitted && add_member(lease, s, &meant->items[i], m) < 0)
                         return -ENOMEM;
                 m->membership = meant->items[i].membership;
+                m->index0 = meant->items[i].index0;
                 m->is_leaving = m->confirmed = false;
                 m->is_changed = true;
                 (*ret)++;
         }
         lease_sort_members(lease);
+        return 0;
+}
+
+/* --- index 0 ------------------------------------------------------------------------------------------------------------ */
+
+/* A member that this lease has at index 0, and that the edit wants there; NULL: there is none. */
+static const struct lease_member *find_at_index0(const struct lease *other, const struct meant_list *meant)
+{
+        for (uint32_t i = 0; lease_is_in_force(other) && i < other->n_members; i++) {
+                const struct lease_member *m = &other->members[i];
+                size_t at = LOWER_BOUND(x, meant->items, meant->n, x->guid.v < m->port.v);
+
+                if (m->index0 && !m->left_out && !m->is_leaving && at < meant->n && meant->items[at].guid.v == m->port.v &&
+                    meant->items[at].index0)
+                        return m;
+        }
+        return NULL;
+}
+
+/* A pool may forbid it, and a table has one index 0. */
+static int check_index0(const struct leases *l, const struct policy_pool *pool, const struct lease *lease, const struct lease_edit *edit,
+                        const struct meant_list *meant, struct findings *findings)
+{
+        bool any = false;
+
+        for (size_t i = 0; i < edit->n_groups; i++)
+                any |= edit->groups[i].index0;
+        if (!any || edit->kind == LEASE_REMOVE_MEMBERS)
+                return 0;
+        if (!pool->index0)
+                return findings_error(findings, FINDING_LEASE_INDEX0, "an admin can set `index0: true` there, and reload",
+                                      "pool %s does not give its P_Keys index 0", pool->name);
+        for (size_t i = 0; i < l->n; i++) {
+                const struct lease_member *m = l->items[i] == lease ? NULL : find_at_index0(l->items[i], meant);
+
+                if (m)
+                        return findings_error(findings, FINDING_LEASE_INDEX0_TAKEN, "take it out of that lease first",
+                                              "%s has index 0 by lease %s already", m->name, l->items[i]->id);
+        }
         return 0;
 }
 
@@ -283,6 +327,7 @@ int leases_edit(struct leases *l, const struct lease_view *view, const struct le
                 return findings_error(findings, FINDING_LEASE_NONE, "pkeyctl lease list shows all", "there is no lease %s", id);
         r = lease ? check_edit(lease, edit, findings) : begin(l, view, by, id, edit, pool, findings, &made);
         r = r ?: find_meant(view, pool, lease ?: made, edit, findings, &meant);
+        r = r ?: check_index0(l, pool, lease, edit, &meant, findings);
         r = r ?: change(view, lease ?: made, &meant, edit, findings, &edited, &new);
         r = r ?: lease ? lease_wait(l, new, &waiter, findings) : lease_add(l, new, &waiter, findings);
         if (r < 0)

@@ -27,7 +27,7 @@ void lease_changed(struct leases *l, struct lease *lease)
 
 void lease_begin_release(struct leases *l, struct lease *lease, usec_t now, const char *why)
 {
-        assert(lease->state == LEASE_GRANTING || lease->state == LEASE_ACTIVE);
+        assert(lease_is_in_force(lease));
         lease->why = arena_strdup(lease->arena, why) ?: "out of memory";
         if (lease->was_in_plan) {
                 lease->state = LEASE_RELEASING;
@@ -196,7 +196,7 @@ static bool confirm(const struct observed *o, const struct lease *lease, const s
         struct p_key key = p_key_make(lease->base, m->membership == MEMBERSHIP_FULL);
         uint32_t port = subnet_find_endport(o->subnet, m->port);
 
-        return port != SUBNET_NONE && find_entry(&o->tables[port], key, ret) && leaf_passes(o, port, key);
+        return port != SUBNET_NONE && find_entry(&o->tables[port], key, ret) && (!m->index0 || *ret == 0) && leaf_passes(o, port, key);
 }
 
 /* Returns whether all members that count are confirmed. */

@@ -13,7 +13,7 @@
 
 static bool is_in_policy(const struct lease *lease)
 {
-        return (lease->state == LEASE_GRANTING || lease->state == LEASE_ACTIVE) && !lease->is_stranded;
+        return lease_is_in_force(lease) && !lease->is_stranded;
 }
 
 /* The policy does not know its P_Key any more, which pkeyd gave to its members. */
@@ -134,6 +134,7 @@ int leases_list_changes(struct arena *a, const struct leases *l, struct lease_ch
                                 continue;
                         (*ret)[(*ret_n)++] = (struct lease_change) {
                                 .port = m->port, .base = lease->base, .membership = gives ? m->membership : MEMBERSHIP_NONE,
+                                .index0 = gives && m->index0,
                         };
                 }
         }

@@ -70,6 +70,11 @@ const char *lease_id_problem(const char *id)
         return id[0] == '-' ? "begins with '-'" : NULL;
 }
 
+bool lease_is_in_force(const struct lease *lease)
+{
+        return lease->state == LEASE_GRANTING || lease->state == LEASE_ACTIVE;
+}
+
 uint32_t lease_n_in_force(const struct lease *lease)
 {
         uint32_t n = 0;

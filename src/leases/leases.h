@@ -26,7 +26,8 @@
  *               `--> store --> leases_stored --> leases_next_answer
  *
  * Invariants: two leases never have the same P_Key; a P_Key that a port may hold, or that rests, is not handed out; the ID of a
- * lease is unique among those that did not end; a lease that is not open has at least one member.
+ * lease is unique among those that did not end; a lease that is not open has at least one member; a port is a member at index 0 of
+ * one lease in force at most.
  *
  * Times are wall-clock seconds in records, because a lease survives a restart. While pkeyd runs they are counted by the monotonic
  * clock: setting the wall clock makes no lease longer or shorter.
@@ -79,12 +80,13 @@ struct lease_member {
         struct guid node, port;     /* the port's GUID; its members are ports, whatever their names become */
         uint8_t number;
         const char *name;           /* label of the port when the lease was made */
-        bool confirmed;             /* its table was read back with the entry */
+        bool confirmed;             /* its table was read back with the entry, at index 0 if it belongs there */
         uint16_t index;             /* of the entry; only if it is confirmed */
         bool left_out;              /* it could not be confirmed in time (partial), or its port is not one of the pool (open) */
         enum membership membership; /* LIMITED or FULL */
 
         /* only of open leases */
+        bool index0;                /* its entry belongs at index 0 of the table */
         bool is_unseen;             /* no port had this GUID so far; `node` and `number` are 0 */
         bool is_leaving;            /* it was taken out; the next plan is without it, and then it is dropped */
         bool is_changed;            /* since the last plan */
@@ -174,6 +176,7 @@ enum lease_edit_kind {
 struct lease_group {
         const char *members;        /* selectors; "": none. A GUID that no port has is a member, too */
         enum membership membership; /* of those that are added; NONE: that of the lease */
+        bool index0;                /* the entry of those that are added belongs at index 0 of their tables */
 };
 
 /* A change of an open lease: all of it is done, or nothing. */
@@ -247,6 +250,7 @@ struct lease_change {
         struct guid port;
         uint16_t base;
         enum membership membership;       /* MEMBERSHIP_NONE: the entry is revoked */
+        bool index0;                      /* the entry belongs at index 0 */
 };
 
 /* The difference between the policy of the last plan and that of the next. Returns 0 or -ENOMEM; *ret in the arena. */

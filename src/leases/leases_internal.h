@@ -31,6 +31,8 @@ int leases_insert(struct leases *l, struct lease *lease);
 /* The lease that has this base, in any state but ended; NULL: none. */
 const struct lease *leases_find_base(const struct leases *l, uint16_t base);
 bool leases_base_rests(const struct leases *l, uint16_t base);
+/* Granting or active. */
+bool lease_is_in_force(const struct lease *lease);
 
 /* Makes room for the answer. Returns 0, -EBUSY: too many callers wait for this lease; -ENOMEM. */
 int leases_add_waiter(struct leases *l, struct lease *lease, const struct lease_waiter *waiter);

@@ -10,6 +10,7 @@
 #define REST_KEY  RECORDS_REST "0x%04x"
 #define MEMBER    "%" PRIx64 " %" PRIx64 " %x" /* node, port, number */
 #define LEFT_OUT  " -"
+#define INDEX0    " index0"
 
 /* --- to the store ----------------------------------------------------------------------------------------------------- */
 
@@ -17,8 +18,8 @@ static json_t *member_to_json(const struct lease *lease, const struct lease_memb
 {
         bool differs = m->membership != lease->membership;
 
-        return json_sprintf(MEMBER "%s%s%s", m->node.v, m->port.v, m->number, differs ? " " : "",
-                            differs ? membership_to_string(m->membership) : "", m->left_out ? LEFT_OUT : "");
+        return json_sprintf(MEMBER "%s%s%s%s", m->node.v, m->port.v, m->number, differs ? " " : "",
+                            differs ? membership_to_string(m->membership) : "", m->index0 ? INDEX0 : "", m->left_out ? LEFT_OUT : "");
 }
 
 static json_t *members_to_json(const struct lease *lease)
@@ -168,6 +169,7 @@ static bool read_member(const struct lease *lease, const struct known *known, co
                 ret->membership = MEMBERSHIP_FULL;
         else if (scan_word(&s, " limited"))
                 ret->membership = MEMBERSHIP_LIMITED;
+        ret->index0 = lease->is_open && scan_word(&s, INDEX0);
         ret->left_out = scan_word(&s, LEFT_OUT);
         if (s.p < s.end)
                 return false;

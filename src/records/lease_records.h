@@ -8,7 +8,7 @@
  *                     "pkey", "membership", "members": [...], "via", "uid", "user", "created", "ends", "seconds", "confirm_by",
  *                     "timeout", "rest", "why"}, and "open" if it is. A member is a text, "NODE PORT NUMBER": both GUIDs and the
  *                     number in hex (node 0: it is unseen); "full" or "limited" behind it, if that is not the membership of the
- *                     lease; a '-': it is left out. Times are seconds since 1970, or seconds; numbers that are not known are 0
+ *                     lease; "index0"; a '-': it is left out. Times are seconds since 1970, or seconds; numbers that are not known are 0
  *     rest/0xBASE     a P_Key that is not handed out yet, {"seconds", "until"}
  */
 

@@ -7,7 +7,8 @@
 #define SETTINGS "beside_opensm: true\nsweep_interval: 1h\n"
 #define POOL(ports)                                                                                                    \
         "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      node1: full\n"                           \
-        "pools:\n  cloud:\n    pkeys: 0x1000-0x1002\n    ports: " ports "\n    lease: unlimited\n    rest: 0s\n    allow: [alice]\n" \
+        "pools:\n  cloud:\n    pkeys: 0x1000-0x1002\n    ports: " ports "\n    lease: unlimited\n    rest: 0s\n    index0: true\n"   \
+        "    allow: [alice]\n"                                                                                        \
         "  other:\n    pkeys: 0x2000\n    ports: ALL_CAS\n    lease: 1h\n    allow: [alice]\n"
 #define POLICY POOL("node[1-3]")
 #define EDIT(kind_, pool_, base_, ...)                                                                                 \
@@ -315,6 +316,84 @@ START_TEST(long_groups)
 }
 END_TEST
 
+/* --- index 0 ------------------------------------------------------------------------------------------------------------ */
+
+static void edit_index0(enum lease_edit_kind kind, const char *id, const char *members)
+{
+        edit_as(id, &EDIT(kind, "cloud", 0, members, MEMBERSHIP_NONE, true));
+}
+
+static bool has_index0(const char *id, uint32_t member)
+{
+        return find(id)->members[member].index0;
+}
+
+/* A port has one index 0, which the other lease gets when the first one does not claim it any more. */
+START_TEST(one_lease_has_index0)
+{
+        serve(POLICY);
+        edit_index0(LEASE_ADD_MEMBERS, "a", "node[1-2], " NOBODY);
+        expect_edited();
+        ck_assert(has_index0("a", 0) && has_index0("a", 1) && has_index0("a", 2));
+        edit_as("b", &EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "node[1-3]", MEMBERSHIP_NONE));
+        expect_edited(); /* at another index */
+        edit_index0(LEASE_ADD_MEMBERS, "b", "node[2-3]");
+        expect_refused(FINDING_LEASE_INDEX0_TAKEN);
+        ck_assert_ptr_nonnull(strstr(noted.lease_text, "node2"));
+        ck_assert_ptr_nonnull(strstr(noted.lease_text, "lease a"));
+        edit_index0(LEASE_ADD_MEMBERS, "b", NOBODY);
+        expect_refused(FINDING_LEASE_INDEX0_TAKEN);
+        edit_index0(LEASE_REMOVE_MEMBERS, "b", "node2"); /* only who it is counts */
+        expect_edited();
+        edit_as("a", &EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "node2", MEMBERSHIP_NONE));
+        edit_index0(LEASE_REMOVE_MEMBERS, "a", NOBODY);
+        edit_index0(LEASE_ADD_MEMBERS, "b", "node[2-3], " NOBODY);
+        expect_edited();
+        ck_assert_uint_eq(find("a")->n_members, 2);
+        ck_assert(!has_index0("a", 1));
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_RELEASE, .id = "a" }), 0);
+        edit_index0(LEASE_ADD_MEMBERS, "b", "node1"); /* while `a` is released */
+        ck_assert_uint_eq(lease_n_wanted(find("b")), 4);
+        ck_assert(has_index0("b", 0));
+}
+END_TEST
+
+START_TEST(index0_survives_a_restart)
+{
+        serve(POLICY);
+        edit_index0(LEASE_ADD_MEMBERS, "a", "node1, " NOBODY);
+        edit(LEASE_ADD_MEMBERS, "node2");
+        expect_edited();
+        restart(POLICY);
+        ck_assert_uint_eq(find("a")->n_members, 3);
+        for (uint32_t i = 0; i < 3; i++)
+                ck_assert(has_index0("a", i) == (find("a")->members[i].port.v != port_of(hosts[1])->guid.v));
+        edit_index0(LEASE_ADD_MEMBERS, "b", "node1");
+        expect_refused(FINDING_LEASE_INDEX0_TAKEN);
+}
+END_TEST
+
+/* The pool allows it, and groups agree about it. */
+START_TEST(index0_is_refused)
+{
+        const struct lease_group at_0 = { "node1", .index0 = true }, elsewhere = { "node1" };
+
+        serve(POLICY);
+        edit_as("b", &EDIT(LEASE_ADD_MEMBERS, "other", 0, "node1", MEMBERSHIP_NONE, true));
+        expect_refused(FINDING_LEASE_INDEX0);
+        ck_assert_ptr_null(find("b"));
+        edit_groups(LEASE_ADD_MEMBERS, at_0, elsewhere);
+        expect_refused(FINDING_LEASE_MEMBERSHIP);
+        edit_groups(LEASE_REMOVE_MEMBERS, at_0, elsewhere);
+        expect_refused(FINDING_LEASE_NONE);
+        edit_groups(LEASE_ADD_MEMBERS, at_0, (struct lease_group) { "node2" });
+        expect_edited();
+        edit_groups(LEASE_REMOVE_MEMBERS, at_0, elsewhere);
+        expect_edited();
+        ck_assert_uint_eq(find("a")->n_members, 1);
+}
+END_TEST
+
 /* --- members that no port has yet --------------------------------------------------------------------------------------- */
 
 START_TEST(a_member_appears)
@@ -418,7 +497,8 @@ int main(void)
 {
         const TTest *const tests[] = {
                 members_come_and_go, the_same_again, out_and_in, does_not_wait_for_a_mute_host, is_refused, groups_of_members,
-                groups_of_a_limited_lease, groups_that_overlap, no_groups, long_groups, a_member_appears,
+                groups_of_a_limited_lease, groups_that_overlap, no_groups, long_groups,
+                one_lease_has_index0, index0_survives_a_restart, index0_is_refused, a_member_appears,
                 a_member_appears_outside_of_the_pool, a_member_outside_of_the_pool_returns,
                 members_survive_a_restart, a_reload_would_strand_it,
         };

@@ -1094,6 +1094,17 @@ static const struct lease *load_lease(const char *record)
         return leases_find(now->leases, "job:1");
 }
 
+/* It is stored again as it was. */
+static void check_stored_again(const char *record)
+{
+        leases_unstore(now->leases);
+        delete(LEASE_KEY);
+        records_put_leases(&t, now->leases);
+        ck_assert_uint_eq(commit(), 1);
+        ck_assert_uint_eq(stored(LEASE_KEY)->n, strlen(record));
+        ck_assert_mem_eq(stored(LEASE_KEY)->value, record, strlen(record));
+}
+
 START_TEST(lease)
 {
         const struct lease *a = load_lease(LEASE_RECORD);
@@ -1108,12 +1119,22 @@ START_TEST(lease)
         ck_assert_str_eq(a->owner.user, "alice");
         ck_assert_uint_eq(a->ends, 1700003600);
         ck_assert_uint_eq(a->timeout, 60);
-        leases_unstore(now->leases);
-        delete(LEASE_KEY);
-        records_put_leases(&t, now->leases);
-        ck_assert_uint_eq(commit(), 1);
-        ck_assert_uint_eq(stored(LEASE_KEY)->n, strlen(LEASE_RECORD));
-        ck_assert_mem_eq(stored(LEASE_KEY)->value, LEASE_RECORD, strlen(LEASE_RECORD));
+        check_stored_again(LEASE_RECORD);
+}
+END_TEST
+
+#define OPEN_RECORD with(with(LEASE_RECORD, "\"10 11 1\",\"20 21 1 -\"", "\"10 11 1 limited index0\",\"0 21 0 index0 -\""), "\"\"}", "\"\",\"open\":true}")
+
+START_TEST(open_lease)
+{
+        const char *record = OPEN_RECORD;
+        const struct lease *a = load_lease(record);
+
+        ck_assert(a->is_open);
+        ck_assert(a->members[0].index0 && a->members[1].index0);
+        ck_assert_int_eq(a->members[0].membership, MEMBERSHIP_LIMITED);
+        ck_assert(a->members[1].left_out);
+        check_stored_again(record);
 }
 END_TEST
 
@@ -1133,7 +1154,8 @@ START_TEST(damaged_leases)
         static const char *const wrongs[][2] = {
                 { "active", "ended" }, { "active", "" }, { "0x1000", "0x0000" }, { "0x1000", "0x8000" }, { "full", "none" },
                 { "full", "both" }, { "10 11 1", "10 0 1" }, { "10 11 1", "10 11 1 +" }, { "10 11 1", "10 21 1" }, { "10 11 1", "10 11" },
-                { "\"10 11 1\",\"20 21 1 -\"", "" }, { "bus", "" }, { "1000,", "-1," }, { "1700003600", "\"never\"" },
+                { "\"10 11 1\",\"20 21 1 -\"", "" },
+                { "10 11 1", "10 11 1 index0" }, { "bus", "" }, { "1000,", "-1," }, { "1700003600", "\"never\"" },
                 { "\"pool\"", "\"pond\"" }, { "\"why\":\"\"", "\"why\":1" }, { "true", "1" }, { "}", "" },
         };
 
@@ -1319,6 +1341,7 @@ int main(void)
         tcase_add_loop_test(c, kept_by_age, 0, 2);
         tcase_add_test(c, the_one_before);
         tcase_add_test(c, lease);
+        tcase_add_test(c, open_lease);
         tcase_add_test(c, lease_of_which_all_are_left_out);
         tcase_add_test(c, damaged_leases);
         tcase_add_test(c, leases_with_the_same_base);
