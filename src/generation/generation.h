@@ -32,7 +32,7 @@ enum origin_kind {
 struct origin {
         enum origin_kind kind;
         uint32_t uid;  /* of ORIGIN_BUS and ORIGIN_COMMAND */
-        char user[64]; /* its name; "": not known */
+        char user[72]; /* its name, or "rest:" and that of a client of the REST API; "": not known */
 };
 
 /* "start", "signal", "bus", "command", "timeout", "unknown": static, also in records and JSON; and back, false: no such word. */

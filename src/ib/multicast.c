@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "util/cleanup.h"
@@ -62,6 +63,17 @@ uint8_t multicast_rate_code(const char *gigabits)
 const char *multicast_rate_text(uint8_t code)
 {
         return code < ELEMENTS(rates) ? rates[code] : NULL;
+}
+
+uint8_t multicast_rate_code_of_tenths(unsigned tenths)
+{
+        char text[24];
+
+        if (tenths % 10 > 0)
+                (void) snprintf(text, sizeof(text), "%u.%u", tenths / 10, tenths % 10);
+        else
+                (void) snprintf(text, sizeof(text), "%u", tenths / 10);
+        return multicast_rate_code(text);
 }
 
 int mgid_parse(const char *text, struct mgid *ret)

@@ -53,6 +53,8 @@ unsigned multicast_mtu_bytes(uint8_t code);
 /* The code of a rate in Gb/s ("2.5", "10", ... "1200"), or 0; and back (NULL: not such a code; else a static string). */
 uint8_t multicast_rate_code(const char *gigabits);
 const char *multicast_rate_text(uint8_t code);
+/* The code of a rate in tenths of a Gb/s (25: 2.5 Gb/s), or 0. */
+uint8_t multicast_rate_code_of_tenths(unsigned tenths);
 
 /* Parses "ff12:401b::16". Returns 0, or -EINVAL if it is no multicast GID. */
 int mgid_parse(const char *text, struct mgid *ret);

@@ -249,12 +249,35 @@ static int check_edit(const struct lease *lease, const struct lease_edit *edit, 
         return lease_check_releasing(lease, findings);
 }
 
-/* How many members an edit added, or gave another membership, and how many it took out. */
+/* How many members an edit added, or gave another membership, and how many it took out; whether it changed something else. */
 struct edited {
         uint32_t n_added, n_removed;
+        bool others;
 };
 
-/* A copy of the lease with the members that it has after the edit; *ret owned. */
+static bool same_qos(const struct lease_qos *x, const struct lease_qos *y)
+{
+        return x->mtu == y->mtu && x->service_level == y->service_level && x->rate == y->rate;
+}
+
+/* Returns whether anything changed. */
+static bool set_options(struct lease *lease, const struct lease_options *options)
+{
+        const struct lease old = *lease;
+
+        if (options->sets_ip_over_ib)
+                lease->ip_over_ib = options->ip_over_ib;
+        if (options->qos.mtu > 0)
+                lease->qos = options->qos;
+        return lease->ip_over_ib != old.ip_over_ib || !same_qos(&lease->qos, &old.qos);
+}
+
+static bool is_changed(const struct edited *e)
+{
+        return e->n_added > 0 || e->n_removed > 0 || e->others;
+}
+
+/* A copy of the lease as it is after the edit; *ret owned. */
 static int change(const struct lease_view *view, const struct lease *lease, const struct meant_list *meant,
                   const struct lease_edit *edit, struct findings *findings, struct edited *ret_edited, struct lease **ret)
 {
@@ -263,12 +286,16 @@ static int change(const struct lease_view *view, const struct lease *lease, cons
 
         if (!new)
                 return -ENOMEM;
-        *ret_edited = (struct edited) { .n_removed = remove_members(new, meant, edit->kind) };
+        *ret_edited = (struct edited) {
+                .n_removed = remove_members(new, meant, edit->kind), .others = set_options(new, &edit->options),
+        };
         if (edit->kind != LEASE_REMOVE_MEMBERS)
                 r = add_members(new, view->subnet, meant, &ret_edited->n_added) ?:
                     lease_check_number(new->n_members, findings);
         if (r < 0)
                 return r;
+        if (is_changed(ret_edited))
+                new->updated = view->wall;
         *ret = STEAL(new);
         return 0;
 }
@@ -323,7 +350,7 @@ int leases_edit(struct leases *l, const struct lease_view *view, const struct le
 
         if (r < 0)
                 return r;
-        if (!lease && edit->kind == LEASE_REMOVE_MEMBERS)
+        if (!lease && (edit->kind == LEASE_REMOVE_MEMBERS || edit->options.must_exist))
                 return findings_error(findings, FINDING_LEASE_NONE, "pkeyctl lease list shows all", "there is no lease %s", id);
         r = lease ? check_edit(lease, edit, findings) : begin(l, view, by, id, edit, pool, findings, &made);
         r = r ?: find_meant(view, pool, lease ?: made, edit, findings, &meant);
@@ -332,9 +359,10 @@ int leases_edit(struct leases *l, const struct lease_view *view, const struct le
         r = r ?: lease ? lease_wait(l, new, &waiter, findings) : lease_add(l, new, &waiter, findings);
         if (r < 0)
                 return r;
-        log_add(log, LOG_EVENT_LEASE_EDITED, NULL, "lease %s, P_Key 0x%04x of pool %s: %u member%s added, %u taken out, by %s", id, new->base,
-                pool->name, edited.n_added, text_plural(edited.n_added), edited.n_removed, lease_caller_name(by));
-        if (lease && edited.n_added + edited.n_removed > 0)
+        log_add(log, LOG_EVENT_LEASE_EDITED, NULL, "lease %s, P_Key 0x%04x of pool %s: %u member%s added, %u taken out%s, by %s", id,
+                new->base, pool->name, edited.n_added, text_plural(edited.n_added), edited.n_removed,
+                edited.others ? ", options changed" : "", lease_caller_name(by));
+        if (lease && is_changed(&edited))
                 lease_changed(l, new);
         if (lease)
                 replace(l, lease, new);

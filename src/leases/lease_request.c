@@ -300,7 +300,7 @@ static int copy_wish(struct lease *lease, const char *id, const struct lease_wis
 
 static void set_times(struct lease *lease, const struct policy_pool *pool, const struct lease_view *view, uint64_t timeout)
 {
-        lease->created = view->wall;
+        lease->created = lease->updated = view->wall;
         lease->timeout = timeout;
         lease->confirm_by = view->wall + timeout;
         lease->rest = MIN(pool->rest, LEASE_LONGEST);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ib/multicast.h"
 #include "leases/leases_internal.h"
 #include "util/text.h"
 #include "util/vector.h"
@@ -68,6 +69,16 @@ const char *lease_id_problem(const char *id)
                 if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:@+-", id[i]))
                         return "has a character that is none of letters, digits and ._:@+-";
         return id[0] == '-' ? "begins with '-'" : NULL;
+}
+
+const char *lease_qos_problem(const struct lease_qos *qos)
+{
+        if (qos->mtu != 2 && qos->mtu != 4)
+                return "the MTU is not one that can be set (accepted: 2 and 4, in KiB)";
+        if (qos->service_level > MULTICAST_MAX_SL)
+                return "the service level is too high (accepted: 0 to 15)";
+        return multicast_rate_code_of_tenths(qos->rate) > 0 ? NULL :
+               "the rate is none of InfiniBand (accepted: 25, 50, 100, ..., 12000, in 0.1 Gb/s)";
 }
 
 bool lease_is_in_force(const struct lease *lease)

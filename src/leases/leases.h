@@ -98,6 +98,16 @@ static inline bool lease_member_is_in_force(const struct lease_member *m)
         return !m->left_out && !m->is_unseen && !m->is_leaving;
 }
 
+/* What the multicast groups of IPoIB in the partition get. */
+struct lease_qos {
+        uint8_t mtu;                /* KiB: 2 or 4; 0: nothing is set, and the others are 0 */
+        uint8_t service_level;      /* 0 to 15 */
+        uint16_t rate;              /* in 0.1 Gb/s: a rate of IBA */
+};
+
+/* What is wrong with it, a clause; NULL: it can be set. */
+const char *lease_qos_problem(const struct lease_qos *qos);
+
 /* A caller that has no answer yet. */
 struct lease_waiter {
         uint64_t request;
@@ -110,6 +120,8 @@ struct lease {
         const char *id;
         struct lease_wish wish;     /* of an open lease `members` is empty */
         bool is_open;
+        bool ip_over_ib;            /* the partition has IPoIB */
+        struct lease_qos qos;       /* of that */
         enum lease_state state;
         uint16_t base;
         enum membership membership; /* LIMITED or FULL; of an open lease that of members of which nothing else was said */
@@ -117,6 +129,7 @@ struct lease {
         uint32_t n_members;
         struct origin owner;
         uint64_t created, ends;     /* wall; ends 0: it has no end */
+        uint64_t updated;           /* wall; when an edit last changed it, or it was created */
         uint64_t seconds;           /* of `ends`, since it was created or renewed last */
         uint64_t confirm_by;        /* wall; of LEASE_GRANTING */
         uint64_t timeout;           /* seconds; of LEASE_GRANTING */
@@ -179,6 +192,13 @@ struct lease_group {
         bool index0;                /* the entry of those that are added belongs at index 0 of their tables */
 };
 
+/* What else an edit sets. What it does not name stays as it is; for a new lease the defaults are in parentheses. */
+struct lease_options {
+        bool sets_ip_over_ib, ip_over_ib; /* (no) */
+        struct lease_qos qos;       /* with mtu 0 it is not named (not set) */
+        bool must_exist;            /* no lease is made */
+};
+
 /* A change of an open lease: all of it is done, or nothing. */
 struct lease_edit {
         enum lease_edit_kind kind;
@@ -186,9 +206,10 @@ struct lease_edit {
         uint16_t base;              /* 0: that of the lease, or any if it is new */
         struct lease_group groups[LEASE_MAX_GROUPS];
         size_t n_groups;
+        struct lease_options options;
 };
 
-/* Makes an open lease with this ID if there is none, but for LEASE_REMOVE_MEMBERS. The answer comes when it is stored. */
+/* Makes an open lease with this ID if there is none, but for LEASE_REMOVE_MEMBERS and `must_exist`. The answer comes when it is stored. */
 int leases_edit(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                 const struct lease_edit *edit, struct log *log, struct findings *findings);
 

@@ -51,6 +51,25 @@ static json_t *wish_to_json(const struct lease_wish *w)
                          membership_to_string(w->membership), "seconds", seconds_to_json(w->seconds), "partial", w->partial);
 }
 
+static int put_true(json_t *o, const char *name, bool value)
+{
+        return value ? json_object_set_new(o, name, json_true()) : 0;
+}
+
+/* What is as usual is omitted. */
+static int put_options(json_t *o, const struct lease *lease)
+{
+        const struct lease_qos *q = &lease->qos;
+        int r = put_true(o, "open", lease->is_open) ?: put_true(o, "ip_over_ib", lease->ip_over_ib);
+
+        if (r == 0 && q->mtu > 0)
+                r = json_object_set_new(o, "qos", json_pack("{s:i, s:i, s:i}", "mtu", q->mtu, "service_level", q->service_level, "rate",
+                                                            q->rate));
+        if (r == 0 && lease->updated != lease->created)
+                r = json_object_set_new(o, "updated", json_integer((json_int_t) lease->updated));
+        return r;
+}
+
 static json_t *lease_to_json(const struct lease *lease)
 {
         json_t *o = json_pack("{s:s, s:o, s:s, s:o, s:s, s:o}", "pool", lease->wish.pool, "asked", wish_to_json(&lease->wish), "state",
@@ -62,8 +81,7 @@ static json_t *lease_to_json(const struct lease *lease)
                                  (json_int_t) lease->confirm_by, "timeout", (json_int_t) lease->timeout, "rest",
                                  (json_int_t) lease->rest, "why", lease->why ?: "");
 
-        if (!o || !rest || json_object_update_missing(o, rest) < 0 ||
-            (lease->is_open && json_object_set_new(o, "open", json_true()) < 0)) {
+        if (!o || !rest || json_object_update_missing(o, rest) < 0 || put_options(o, lease) < 0) {
                 json_decref(o);
                 o = NULL;
         }
@@ -210,6 +228,36 @@ static bool read_owner(const json_t *o, struct origin *ret)
         return true;
 }
 
+/* False if it is missing. */
+static bool read_true(const json_t *o, const char *name, bool *ret)
+{
+        const json_t *value = json_object_get(o, name);
+
+        *ret = json_is_true(value);
+        return !value || *ret;
+}
+
+static bool read_qos(const json_t *o, struct lease_qos *ret)
+{
+        json_int_t mtu, level, rate;
+
+        if (!o)
+                return true;
+        if (!json_member_number(o, "mtu", 0, UINT8_MAX, &mtu) || !json_member_number(o, "service_level", 0, UINT8_MAX, &level) ||
+            !json_member_number(o, "rate", 0, UINT16_MAX, &rate))
+                return false;
+        *ret = (struct lease_qos) { .mtu = (uint8_t) mtu, .service_level = (uint8_t) level, .rate = (uint16_t) rate };
+        return !lease_qos_problem(ret);
+}
+
+static bool read_options(const json_t *o, struct lease *lease)
+{
+        lease->updated = lease->created;
+        return read_true(o, "open", &lease->is_open) && read_true(o, "ip_over_ib", &lease->ip_over_ib) &&
+               read_qos(json_object_get(o, "qos"), &lease->qos) &&
+               (!json_object_get(o, "updated") || read_seconds(o, "updated", &lease->updated));
+}
+
 static bool read_times(const json_t *o, struct lease *lease)
 {
         return read_seconds(o, "created", &lease->created) && read_seconds(o, "ends", &lease->ends) &&
@@ -224,11 +272,11 @@ static bool read_lease(const json_t *o, const struct known *known, struct lease 
         if (!state || !lease_state_from_string(state, &lease->state) || lease->state == LEASE_ENDED ||
             !read_text(lease->arena, o, "pool", &lease->wish.pool) || !read_text(lease->arena, o, "why", &lease->why) ||
             !read_wish(lease->arena, json_object_get(o, "asked"), &lease->wish) || !read_base(o, &lease->base) || lease->base == 0 ||
-            !read_membership(o, &lease->membership) || !read_owner(o, &lease->owner) || !read_times(o, lease))
+            !read_membership(o, &lease->membership) || !read_owner(o, &lease->owner) || !read_times(o, lease) ||
+            !read_options(o, lease))
                 return false;
         if (*lease->why == '\0')
                 lease->why = NULL;
-        lease->is_open = json_is_true(json_object_get(o, "open"));
         if (lease->membership != MEMBERSHIP_LIMITED && lease->membership != MEMBERSHIP_FULL)
                 return false;
         return read_members(json_object_get(o, "members"), known, lease);

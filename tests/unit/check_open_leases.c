@@ -394,6 +394,89 @@ START_TEST(index0_is_refused)
 }
 END_TEST
 
+/* --- options ------------------------------------------------------------------------------------------------------------ */
+
+static void edit_options(const struct lease_options *options)
+{
+        edit_as("a", &(struct lease_edit) { .kind = LEASE_ADD_MEMBERS, .pool = "cloud", .options = *options });
+}
+
+static void expect_options(bool ip_over_ib, uint8_t mtu, uint64_t updated)
+{
+        const struct lease *a = find("a");
+
+        ck_assert(a->ip_over_ib == ip_over_ib);
+        ck_assert_uint_eq(a->qos.mtu, mtu);
+        ck_assert_uint_eq(a->qos.rate, mtu ? 1000 : 0);
+        ck_assert_uint_eq(a->qos.service_level, mtu ? 3 : 0);
+        ck_assert_uint_eq(a->updated, updated);
+}
+
+/* What an edit does not name stays. The time is that of the last edit that changed something. */
+START_TEST(options_stay)
+{
+        const struct lease_options ip = { .sets_ip_over_ib = true, .ip_over_ib = true }, no_ip = { .sets_ip_over_ib = true },
+                                   qos = { .qos = { .mtu = 4, .service_level = 3, .rate = 1000 } };
+        uint64_t created;
+
+        serve(POLICY);
+        edit(LEASE_ADD_MEMBERS, "node1");
+        expect_edited();
+        created = find("a")->created;
+        expect_options(false, 0, created);
+        live_until(now + 10 * S);
+        edit_options(&qos);
+        expect_edited();
+        expect_options(false, 4, created + 10);
+        live_until(now + 10 * S);
+        edit_options(&ip);
+        expect_edited();
+        expect_options(true, 4, created + 20);
+        live_until(now + 10 * S);
+        edit_options(&ip);
+        edit(LEASE_ADD_MEMBERS, "node1");
+        expect_edited();
+        expect_options(true, 4, created + 20);
+        restart(POLICY);
+        expect_options(true, 4, created + 20);
+        n_sets = 0;
+        edit_options(&no_ip);
+        expect_edited();
+        expect_options(false, 4, find("a")->updated);
+        ck_assert_uint_gt(find("a")->updated, created + 20);
+        ck_assert_uint_eq(n_sets, 0);
+        ck_assert(holds(hosts[0], 0x9000));
+}
+END_TEST
+
+/* A new lease has them from the beginning. */
+START_TEST(options_of_a_new_lease)
+{
+        serve(POLICY);
+        edit_options(&(struct lease_options) { .must_exist = true });
+        expect_refused(FINDING_LEASE_NONE);
+        edit_options(&(struct lease_options) { .sets_ip_over_ib = true, .ip_over_ib = true, .qos = { 4, 3, 1000 } });
+        expect_edited();
+        expect_options(true, 4, find("a")->created);
+        edit_options(&(struct lease_options) { .must_exist = true });
+        expect_edited();
+}
+END_TEST
+
+START_TEST(qos_problems)
+{
+        static const struct { struct lease_qos qos; const char *word; } cases[] = {
+                { { 0, 0, 100 }, "MTU" }, { { 3, 0, 100 }, "MTU" }, { { 2, 16, 100 }, "service level" }, { { 2, 0, 0 }, "rate" },
+                { { 2, 0, 101 }, "rate" }, { { 4, 15, 24 }, "rate" },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++)
+                ck_assert_ptr_nonnull(strstr(lease_qos_problem(&cases[i].qos), cases[i].word));
+        ck_assert_ptr_null(lease_qos_problem(&(struct lease_qos) { 2, 0, 25 }));
+        ck_assert_ptr_null(lease_qos_problem(&(struct lease_qos) { 4, 15, 12000 }));
+}
+END_TEST
+
 /* --- members that no port has yet --------------------------------------------------------------------------------------- */
 
 START_TEST(a_member_appears)
@@ -498,7 +581,7 @@ int main(void)
         const TTest *const tests[] = {
                 members_come_and_go, the_same_again, out_and_in, does_not_wait_for_a_mute_host, is_refused, groups_of_members,
                 groups_of_a_limited_lease, groups_that_overlap, no_groups, long_groups,
-                one_lease_has_index0, index0_survives_a_restart, index0_is_refused, a_member_appears,
+                one_lease_has_index0, index0_survives_a_restart, index0_is_refused, options_stay, options_of_a_new_lease, qos_problems, a_member_appears,
                 a_member_appears_outside_of_the_pool, a_member_outside_of_the_pool_returns,
                 members_survive_a_restart, a_reload_would_strand_it,
         };

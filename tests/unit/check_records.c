@@ -1119,11 +1119,15 @@ START_TEST(lease)
         ck_assert_str_eq(a->owner.user, "alice");
         ck_assert_uint_eq(a->ends, 1700003600);
         ck_assert_uint_eq(a->timeout, 60);
+        ck_assert(!a->is_open && !a->ip_over_ib);
+        ck_assert_uint_eq(a->qos.mtu, 0);
+        ck_assert_uint_eq(a->updated, 1700000000);
         check_stored_again(LEASE_RECORD);
 }
 END_TEST
 
-#define OPEN_RECORD with(with(LEASE_RECORD, "\"10 11 1\",\"20 21 1 -\"", "\"10 11 1 limited index0\",\"0 21 0 index0 -\""), "\"\"}", "\"\",\"open\":true}")
+#define OPEN_RECORD with(with(LEASE_RECORD, "\"10 11 1\",\"20 21 1 -\"", "\"10 11 1 limited index0\",\"0 21 0 index0 -\""), "\"\"}", "\"\",\"open\":true" OPTIONS "}")
+#define OPTIONS ",\"ip_over_ib\":true,\"qos\":{\"mtu\":4,\"service_level\":15,\"rate\":25},\"updated\":1700000001"
 
 START_TEST(open_lease)
 {
@@ -1134,7 +1138,25 @@ START_TEST(open_lease)
         ck_assert(a->members[0].index0 && a->members[1].index0);
         ck_assert_int_eq(a->members[0].membership, MEMBERSHIP_LIMITED);
         ck_assert(a->members[1].left_out);
+        ck_assert(a->ip_over_ib);
+        ck_assert(a->qos.mtu == 4 && a->qos.service_level == 15 && a->qos.rate == 25);
+        ck_assert_uint_eq(a->updated, 1700000001);
         check_stored_again(record);
+}
+END_TEST
+
+START_TEST(damaged_options)
+{
+        static const char *const wrongs[][2] = {
+                { "\"open\":true", "\"open\":1" }, { "\"ip_over_ib\":true", "\"ip_over_ib\":false" }, { "\"mtu\":4", "\"mtu\":3" },
+                { "\"mtu\":4", "\"mtu\":260" }, { "\"mtu\":4", "\"mtu\":0" }, { ":15", ":16" }, { "\"rate\":25", "\"rate\":26" },
+                { "\"rate\":25", "\"rat\":25" }, { "1700000001", "\"\"" }, { "\"qos\":{", "\"qos\":1,\"x\":{" },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(wrongs); i++) {
+                put_text(LEASE_KEY, with(OPEN_RECORD, wrongs[i][0], wrongs[i][1]));
+                check_damaged(LEASE_KEY);
+        }
 }
 END_TEST
 
@@ -1342,6 +1364,7 @@ int main(void)
         tcase_add_test(c, the_one_before);
         tcase_add_test(c, lease);
         tcase_add_test(c, open_lease);
+        tcase_add_test(c, damaged_options);
         tcase_add_test(c, lease_of_which_all_are_left_out);
         tcase_add_test(c, damaged_leases);
         tcase_add_test(c, leases_with_the_same_base);
