@@ -8,15 +8,18 @@ static int list_endport_entries(struct arena *a, const struct memberships *m, ui
         uint32_t first = m->first[port], n = m->first[port + 1] - first, k = 0;
         struct p_key *wanted = arena_new_array(a, struct p_key, (size_t) n * 2);
         const struct port_membership *item;
+        uint16_t base, index0_base = 0;
 
         if (!wanted)
                 return -ENOMEM;
         for (uint32_t i = 0; i < n; i++) {
                 item = &m->items[first + i];
-                k += p_keys_of_membership(m->policy->partitions[item->partition].base,
-                                          certain ? item->certain : item->membership, wanted + k);
+                base = m->policy->partitions[item->partition].base;
+                k += p_keys_of_membership(base, certain ? item->certain : item->membership, wanted + k);
+                if (item->rule && item->rule->index0)
+                        index0_base = base;
         }
-        *ret = (struct desired_port) { .wanted = wanted, .n_wanted = p_keys_sort(wanted, k) };
+        *ret = (struct desired_port) { .wanted = wanted, .n_wanted = p_keys_sort(wanted, k), .index0_base = index0_base };
         return 0;
 }
 

@@ -19,13 +19,14 @@ struct desired_port {
         /* For the rule, of a frozen port (policy/freeze.h): the policy may give it from `wanted`, the least, up to `most`. */
         const struct desired_port *most; /* NULL: the policy gives exactly `wanted` */
         bool most_is_held;               /* the policy may also give what the table holds: what it gave before is not known */
+        uint16_t index0_base;            /* of a lease whose entry belongs at index 0 of this port; 0: that of `struct desired` */
 };
 
 struct desired {
         const struct policy *policy; /* borrows */
         const struct subnet *subnet; /* borrows */
         struct desired_port *ports;  /* same index as subnet->ports; empty for ports that are not managed */
-        uint16_t index0_base;        /* its entry belongs at index 0 */
+        uint16_t index0_base;        /* its entry belongs at index 0, but for ports with one of their own */
         const enum freeze *frozen;   /* of each port (policy/freeze.h); NULL: none is frozen */
 };
 

@@ -179,7 +179,9 @@ static const struct desired_port *copy_policy(struct arena *a, const struct desi
                 return NULL;
         if (from->n_wanted > 0)
                 memcpy(wanted, from->wanted, from->n_wanted * sizeof(*wanted));
-        *copy = (struct desired_port) { .wanted = wanted, .n_wanted = from->n_wanted, .most_is_held = from->most_is_held };
+        *copy = (struct desired_port) {
+                .wanted = wanted, .n_wanted = from->n_wanted, .index0_base = from->index0_base, .most_is_held = from->most_is_held,
+        };
         if (from->most && !(copy->most = copy_policy(a, from->most)))
                 return NULL;
         return copy;

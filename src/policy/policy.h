@@ -48,6 +48,7 @@ struct policy_rule {
         struct location where;
         const char *source_line;
         enum membership membership;
+        bool index0;                   /* of leases: the entry belongs at index 0 of these ports */
         struct selector **selectors;
         uint32_t n_selectors;
 };

@@ -132,11 +132,13 @@ START_TEST(kept_policy)
         s = discover(ALL & ~8u, 0, 0, MINUTE);
         want(s, ALL);
         before = knowledge_get(k, host_record(0))->policy;
+        ((struct desired_port *) before)->index0_base = 0x0001;
         ck_assert(knowledge_is_gone(knowledge_get(k, host_record(3))));
         ck_assert_int_eq(knowledge_keep_policy(k, kept), 0);
         ck_assert(knowledge_is_counted(k));
         ck_assert_ptr_ne(knowledge_get(k, host_record(0))->policy, before);
         ck_assert_uint_eq(knowledge_get(k, host_record(0))->policy->n_wanted, before->n_wanted);
+        ck_assert_uint_eq(knowledge_get(k, host_record(0))->policy->index0_base, 0x0001);
         ck_assert(!knowledge_is_gone(knowledge_get(k, host_record(3)))); /* it may be back by now */
         knowledge_drop_policy(k);
         ck_assert(!knowledge_is_counted(k));

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "desired/desired.h"
 #include "policy/selector.h"
 #include "subnet/known.h"
 #include "policy_fixture.h"
@@ -1277,6 +1278,21 @@ START_TEST(large)
 }
 END_TEST
 
+/* The line of a lease claims index 0 of its members, and of no other port. */
+START_TEST(index0_of_a_lease)
+{
+        struct desired *d;
+
+        resolve_members("      node0001: full\n      node0002: full\n");
+        ck_assert_int_eq(desired_compute(arena, memberships, &d), 0);
+        ck_assert_uint_eq(d->ports[fixture_port(subnet, 0x101)].index0_base, 0);
+        ((struct policy_rule *) find(0x101, 1)->rule)->index0 = true;
+        ck_assert_int_eq(desired_compute(arena, memberships, &d), 0);
+        ck_assert_uint_eq(d->ports[fixture_port(subnet, 0x101)].index0_base, memberships->policy->partitions[1].base);
+        ck_assert_uint_eq(d->ports[fixture_port(subnet, 0x201)].index0_base, 0);
+}
+END_TEST
+
 static void add_oddities(TCase *c)
 {
         tcase_add_loop_test(c, no_match, 0, ELEMENTS(no_matches));
@@ -1348,6 +1364,7 @@ static void add_rules(TCase *c)
         tcase_add_test(c, default_partition_not_owned);
         tcase_add_test(c, external_ports_have_none);
         tcase_add_test(c, no_members);
+        tcase_add_test(c, index0_of_a_lease);
 }
 
 int main(void)
