@@ -111,8 +111,7 @@ static void report_stuck(struct planner *pl, uint32_t port, const struct port_pl
 static void report_index0(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
         report(pl, &pl->index0, port, "index 0 holds 0x%04x, not an entry of 0x%04x (%s)", pp->b[0].v, pp->index0_base,
-               pp->options->repair_index0 ? "it cannot be moved: no index is free, or it is not pkeyd's"
-                                          : "'repair_index0: true' repairs it");
+               pp->repairs ? "it cannot be moved: no index is free, or it is not pkeyd's" : "'repair_index0: true' repairs it");
 }
 
 static void report_unreachable(struct planner *pl, uint32_t port)
@@ -199,17 +198,49 @@ static int write_table(struct planner *pl, const struct port_plan *pp, uint32_t 
 
 /* --- one port -------------------------------------------------------------------------------------------------------- */
 
-/* The base that belongs at index 0 of this port: the partition with `index0` if the port is a member of it, else the default
- * partition. Queue pairs are bound to indexes; the external port of a switch has none, so no index is special there. */
+/* The base that belongs at index 0 of this port: that of a lease, or the partition with `index0` if the port is a member of it,
+ * else the default partition. Queue pairs are bound to indexes; the external port of a switch has none, so no index is special
+ * there. */
 static uint16_t index0_base_of(const struct planner *pl, uint32_t port)
 {
         const struct desired_port *want = &pl->desired->ports[port];
 
         if (pl->desired->subnet->ports[port].role != PORT_ENDPORT)
                 return 0;
+        if (want->index0_base > 0)
+                return want->index0_base;
         if (p_keys_hold_base(want->wanted, want->n_wanted, pl->desired->index0_base))
                 return pl->desired->index0_base;
         return p_keys_hold_base(want->wanted, want->n_wanted, P_KEY_DEFAULT_BASE) ? P_KEY_DEFAULT_BASE : 0;
+}
+
+/* Whether a lease may have put it at index 0. */
+static bool is_of_index0_pool(const struct policy *policy, struct p_key key)
+{
+        const struct policy_pool *pool = policy_pool_of_base(policy, p_key_base(key));
+
+        return pool && pool->index0;
+}
+
+static bool has_index0_pool(const struct policy *policy)
+{
+        for (uint32_t i = 0; i < policy->n_pools; i++)
+                if (policy->pools[i].index0)
+                        return true;
+        return false;
+}
+
+/* Whether index 0 of this port may be repaired. Without `repair_index0` a lease may take it, and what a lease left, or may have
+ * left, goes back to the partition that belongs there: otherwise the port would be without an entry at index 0. */
+static bool may_repair_index0(const struct planner *pl, const struct desired_port *want, const struct observed_table *t)
+{
+        const struct policy *policy = pl->desired->policy;
+
+        if (pl->options->repair_index0 || want->index0_base > 0)
+                return true;
+        if (t->capacity == 0 || !has_index0_pool(policy))
+                return false;
+        return !p_key_is_used(t->entries[0]) || is_of_index0_pool(policy, t->entries[0]);
 }
 
 static int port_plan_prepare(struct planner *pl, uint32_t port, struct port_plan *ret)
@@ -217,6 +248,7 @@ static int port_plan_prepare(struct planner *pl, uint32_t port, struct port_plan
         const struct subnet_port *p = &pl->desired->subnet->ports[port];
         const struct observed_table *t = &pl->observed->tables[port];
         struct guid node = subnet_port_node(pl->desired->subnet, p)->guid;
+        uint16_t index0_base = index0_base_of(pl, port);
 
         *ret = (struct port_plan) {
                 .policy = pl->desired->policy,
@@ -228,7 +260,8 @@ static int port_plan_prepare(struct planner *pl, uint32_t port, struct port_plan
                 .enforcing = p->role == PORT_SWITCH_EXTERNAL,
                 .enforces_now = t->enforce_inbound || t->enforce_outbound,
                 .peer = p->peer == SUBNET_NONE ? NULL : &pl->observed->tables[p->peer],
-                .index0_base = index0_base_of(pl, port),
+                .index0_base = index0_base,
+                .repairs = index0_base > 0 && may_repair_index0(pl, &pl->desired->ports[port], t),
                 .a = arena_new_array(pl->arena, struct p_key, t->capacity),
                 .b = arena_new_array(pl->arena, struct p_key, t->capacity),
                 .repair_phase = arena_new_array(pl->arena, uint8_t, t->capacity),

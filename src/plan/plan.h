@@ -14,7 +14,7 @@
  *
  * The order of phases gives the first two, the choice of indexes the third:
  *
- *     repair   correct index 0, without a change of any level (only with repair_index0)
+ *     repair   correct index 0, without a change of any level (with repair_index0, or for a lease)
  *     revoke   drop entries on endports
  *     close    drop entries on enforcing ports
  *     relax    turn enforcement off where the settings require it

@@ -25,8 +25,7 @@ bool port_plan_may_touch(const struct port_plan *pp, struct p_key key)
  * index 0 becomes the wanted one, and this one is dropped. Otherwise index 0 would end up empty. */
 static bool gives_way_to_index0(const struct port_plan *pp, struct p_key key)
 {
-        return pp->options->repair_index0 && pp->index0_base && p_key_base(key) == pp->index0_base &&
-               p_key_same_partition(pp->a[0], key) && pp->a[0].v != key.v;
+        return pp->repairs && p_key_base(key) == pp->index0_base && p_key_same_partition(pp->a[0], key) && pp->a[0].v != key.v;
 }
 
 /* --- phases ---------------------------------------------------------------------------------------------------------- */
@@ -201,7 +200,7 @@ static bool index0_can_take(const struct port_plan *pp, struct p_key key)
 {
         if (p_key_is_used(pp->b[0]) || p_keys_level(pp->b, pp->capacity, p_key_base(key)) != LEVEL_NONE)
                 return false;
-        return !p_key_is_used(pp->a[0]) || pp->options->repair_index0;
+        return !p_key_is_used(pp->a[0]) || pp->repairs;
 }
 
 static void place(struct port_plan *pp, struct p_key key)
@@ -280,7 +279,8 @@ static void place_of_turn(struct port_plan *pp, uint32_t turn, bool at_index0)
         }
 }
 
-/* The index of this entry in the layout, or else of the other one of its base, if it can go there. -1: none. */
+/* The index of this entry in the layout, or else of the other one of its base, if it can go there. -1: none. A lease comes before
+ * the layout at index 0. */
 static int layout_index(const struct port_plan *pp, struct p_key key)
 {
         uint16_t n = MIN(pp->layout->n, pp->capacity);
@@ -288,6 +288,8 @@ static int layout_index(const struct port_plan *pp, struct p_key key)
 
         if (index < 0 && is_alone(pp, key))
                 index = find_entry(pp->layout->entries, n, p_key_base(key), P_KEY_BASE_MASK);
+        if (index == 0 && pp->want->index0_base > 0)
+                return -1;
         if (index < 0 || (!is_unused(pp, (uint16_t) index) && !is_freed_before(pp, (uint16_t) index, key)))
                 return -1;
         return index;
@@ -298,7 +300,8 @@ static void place_by_layout(struct port_plan *pp)
 {
         for (uint32_t i = 0; i < pp->want->n_wanted; i++) {
                 struct p_key key = pp->want->wanted[i];
-                int index = p_keys_hold(pp->b, pp->capacity, key) ? -1 : layout_index(pp, key);
+                bool is_placed = p_keys_hold(pp->b, pp->capacity, key) || p_key_base(key) == pp->want->index0_base;
+                int index = is_placed ? -1 : layout_index(pp, key);
 
                 if (index >= 0)
                         pp->b[index] = key;
@@ -326,29 +329,40 @@ static void repair_entry(struct port_plan *pp, int index, struct p_key key, enum
         pp->repair_phase[index] = index < P_KEY_BLOCK_ENTRIES ? PHASE_REPAIR_SWAP : phase;
 }
 
+/* Adds a wanted entry of index 0 at another index, too. False: no index is free. */
+static bool displace(struct port_plan *pp)
+{
+        int index;
+
+        memcpy(pp->b, pp->a, pp->capacity * sizeof(*pp->b));
+        index = choose_index(pp, pp->a[0]);
+        if (index < 0)
+                return false;
+        repair_entry(pp, index, pp->a[0], PHASE_REPAIR_ADD);
+        return true;
+}
+
 /*
  * Moves the partition of index 0 there without a change of any level: a wanted entry at index 0 gets a new place first, then
  * index 0 changes, then the old place is dropped. An unwanted entry at index 0 is replaced at once; a revoke before all others
- * breaks no promise. Nothing is done if pkeyd may not change the entry there.
+ * breaks no promise. If the table does not have the partition, index 0 is only emptied for it, and place() adds it there. Nothing
+ * is done if pkeyd may not change the entry there.
  */
 static void repair_index0(struct port_plan *pp)
 {
-        int old = find_entry(pp->a, pp->capacity, pp->index0_base, P_KEY_BASE_MASK), place_of_displaced;
+        int old = find_entry(pp->a, pp->capacity, pp->index0_base, P_KEY_BASE_MASK);
         struct p_key displaced = pp->a[0];
+        bool is_wanted = p_key_is_used(displaced) && wanted_level(pp, p_key_base(displaced)) != LEVEL_NONE;
 
-        if (old <= 0)
-                return; /* right already, or missing: then place() adds it */
-        if (p_key_is_used(displaced) && !port_plan_may_touch(pp, displaced))
+        if (old == 0 || (p_key_is_used(displaced) && !port_plan_may_touch(pp, displaced)))
                 return;
-        if (p_key_is_used(displaced) && wanted_level(pp, p_key_base(displaced)) != LEVEL_NONE) {
-                memcpy(pp->b, pp->a, pp->capacity * sizeof(*pp->b));
-                place_of_displaced = choose_index(pp, displaced);
-                if (place_of_displaced < 0)
-                        return;
-                repair_entry(pp, place_of_displaced, displaced, PHASE_REPAIR_ADD);
-        }
-        repair_entry(pp, 0, pp->a[old], PHASE_REPAIR_SWAP);
-        repair_entry(pp, old, (struct p_key) { 0 }, PHASE_REPAIR_DROP);
+        if (old < 0 && !is_wanted)
+                return; /* index 0 is free, or revoked before the entry is added */
+        if (is_wanted && !displace(pp))
+                return;
+        repair_entry(pp, 0, old < 0 ? (struct p_key) { 0 } : pp->a[old], PHASE_REPAIR_SWAP);
+        if (old > 0)
+                repair_entry(pp, old, (struct p_key) { 0 }, PHASE_REPAIR_DROP);
 }
 
 void port_plan_compute(struct port_plan *pp)
@@ -358,7 +372,7 @@ void port_plan_compute(struct port_plan *pp)
         memcpy(pp->a, pp->observed, size);
         memset(pp->b, 0, size);
         memset(pp->repair_phase, 0, pp->capacity);
-        if (pp->options->repair_index0 && pp->index0_base)
+        if (pp->repairs)
                 repair_index0(pp);
 
         keep_entries(pp);

@@ -20,6 +20,7 @@ struct port_plan {
         bool enforces_now;               /* of an external port: its table is in effect already */
         const struct observed_table *peer; /* of an external port: the table of its peer; NULL: no peer */
         uint16_t index0_base;            /* the base whose entry belongs at index 0 of this port; 0: any */
+        bool repairs;                    /* it may be moved there, and what is there may be moved away */
 
         /* out, capacity entries each */
         struct p_key *a;                 /* A after a repair of index 0; equal to observed without one */

@@ -294,6 +294,7 @@ struct index_case {
         struct index_memory *m;
         struct plan_options options;
         struct findings findings;
+        uint16_t leased; /* the base that a lease puts at index 0; 0: none */
 };
 
 static void index_case_init(struct index_case *c)
@@ -329,7 +330,7 @@ static int plan_host(struct index_case *c, const uint16_t *keys, struct plan **r
                 .ports = arena_new_array(c->a, struct desired_port, c->f.subnet->n_ports),
                 .index0_base = P_KEY_DEFAULT_BASE,
         };
-        c->d.ports[c->f.host[0]] = (struct desired_port) { list, n };
+        c->d.ports[c->f.host[0]] = (struct desired_port) { list, n, .index0_base = c->leased };
         return plan_compute(c->a, &c->d, fake_fabric_observe(&c->f, c->a), c->m, &c->options, &c->findings, ret);
 }
 
@@ -740,6 +741,179 @@ START_TEST(test_index0_not_passed_on)
         c.options.repair_index0 = true;
         ck_assert_int_eq(plan_host(&c, WANT(0xffff), &p), 0);
         ck_assert_uint_eq(index_of(&c, p, 0xffff), 0);
+        index_case_done(&c);
+}
+END_TEST
+
+/* --- index 0 of a lease ----------------------------------------------------------------------------------------------- */
+
+/* A pool with this P_Key. */
+static void give_pool(struct index_case *c, uint16_t base, bool index0)
+{
+        struct policy_pool *pool = arena_new_object(c->a, struct policy_pool);
+
+        *pool = (struct policy_pool) { .ranges = arena_new_object(c->a, struct base_range), .n_ranges = 1, .index0 = index0 };
+        pool->ranges[0] = (struct base_range) { base, base };
+        c->f.policy.pools = pool;
+        c->f.policy.n_pools = 1;
+}
+
+/* Carries a plan out, phase by phase; returns in how many writes. The port is never without an entry that it keeps. */
+static unsigned carry_out(struct index_case *c, const struct plan *p, uint16_t kept)
+{
+        unsigned n = 0;
+
+        for (enum plan_phase phase = 0; phase < PLAN_N_PHASES; phase++)
+                for (uint32_t i = 0; i < p->steps[phase].n_writes; i++, n++) {
+                        do_write(&c->f, &p->steps[phase].writes[i]);
+                        ck_assert(p_keys_hold(c->f.tables[c->f.host[0]], FAKE_CAPACITY, (struct p_key) { kept }));
+                }
+        return n;
+}
+
+static uint16_t entry(const struct index_case *c, unsigned index)
+{
+        return c->f.tables[c->f.host[0]][index].v;
+}
+
+/* The default partition makes way, without a setting, and the new entry takes index 0 in the same plan. */
+START_TEST(test_lease_takes_index0)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0xffff);
+        set_entry(&c, 1, 0x8012);
+        c.leased = 0x11;
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0x8012, 0xffff), &p), 0);
+        ck_assert_uint_eq(p->steps[PHASE_REPAIR_SWAP].n_writes, 1);
+        ck_assert_uint_eq(p->steps[PHASE_GRANT].n_writes, 1);
+        ck_assert_uint_eq(carry_out(&c, p, 0xffff), 2);
+        ck_assert_uint_eq(entry(&c, 0), 0x8011);
+        ck_assert_uint_eq(entry(&c, 1), 0x8012);
+        ck_assert_uint_eq(entry(&c, 2), 0xffff);
+        ck_assert_uint_eq(c.findings.n, 0);
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0x8012, 0xffff), &p), 0);
+        ck_assert_uint_eq(p->n_block_writes, 0);
+        index_case_done(&c);
+}
+END_TEST
+
+/* It has the P_Key already, elsewhere. */
+START_TEST(test_lease_moves_to_index0)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0xffff);
+        set_entry(&c, 40, 0x8011);
+        c.leased = 0x11;
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0xffff), &p), 0);
+        ck_assert_uint_eq(carry_out(&c, p, 0xffff), 3);
+        ck_assert_uint_eq(entry(&c, 0), 0x8011);
+        ck_assert_uint_eq(entry(&c, 40), 0);
+        ck_assert_uint_eq(entry(&c, 41), 0xffff);
+        index_case_done(&c);
+}
+END_TEST
+
+/* At the end of the lease the default partition is back at index 0, in the same write that revokes the P_Key. */
+START_TEST(test_lease_gives_index0_back)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        give_pool(&c, 0x11, true);
+        set_entry(&c, 0, 0x8011);
+        set_entry(&c, 2, 0xffff);
+        ck_assert_int_eq(plan_host(&c, WANT(0xffff), &p), 0);
+        ck_assert_uint_eq(carry_out(&c, p, 0xffff), 1);
+        ck_assert_uint_eq(entry(&c, 0), 0xffff);
+        ck_assert_uint_eq(entry(&c, 2), 0);
+        ck_assert_uint_eq(c.findings.n, 0);
+        /* the revoke came through, and the rest did not */
+        set_entry(&c, 0, 0);
+        set_entry(&c, 2, 0xffff);
+        ck_assert_int_eq(plan_host(&c, WANT(0xffff), &p), 0);
+        (void) carry_out(&c, p, 0xffff);
+        ck_assert_uint_eq(entry(&c, 0), 0xffff);
+        /* the lease goes on, but not at index 0 */
+        set_entry(&c, 0, 0x8011);
+        set_entry(&c, 2, 0xffff);
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0xffff), &p), 0);
+        (void) carry_out(&c, p, 0xffff);
+        ck_assert_uint_eq(entry(&c, 0), 0xffff);
+        ck_assert_uint_eq(index_of(&c, p, 0x8011), 3);
+        index_case_done(&c);
+}
+END_TEST
+
+/* What no lease can have put there stays, and so does the partition that belongs there, as long as nobody asks for a repair. */
+START_TEST(test_index0_of_others_stays)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0x8011);
+        set_entry(&c, 2, 0xffff);
+        give_pool(&c, 0x12, true); /* has another P_Key */
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0xffff), &p), 0);
+        ck_assert_uint_eq(p->n_block_writes, 0);
+        give_pool(&c, 0x11, false);
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0xffff), &p), 0);
+        ck_assert_uint_eq(p->n_block_writes, 0);
+        set_entry(&c, 0, 0);
+        ck_assert_int_eq(plan_host(&c, WANT(0xffff), &p), 0);
+        ck_assert_uint_eq(p->n_block_writes, 0);
+        index_case_done(&c);
+}
+END_TEST
+
+/* With a full table the entry goes where it can, and index 0 is reported; the next plan has room. */
+START_TEST(test_lease_waits_for_room)
+{
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        set_entry(&c, 0, 0xffff);
+        for (unsigned i = 1; i < FAKE_CAPACITY; i++)
+                set_entry(&c, i, (uint16_t) (0x8100 + i));
+        c.options.unmanaged = UNMANAGED_REMOVE;
+        c.leased = 0x11;
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0xffff), &p), 0);
+        ck_assert_uint_eq(c.findings.n_warnings, 1);
+        ck_assert_ptr_nonnull(strstr(c.findings.items[0].text, "no index is free"));
+        (void) carry_out(&c, p, 0xffff);
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0xffff), &p), 0);
+        (void) carry_out(&c, p, 0xffff);
+        ck_assert_uint_eq(entry(&c, 0), 0x8011);
+        index_case_done(&c);
+}
+END_TEST
+
+/* The layout of an earlier generation does not keep it from index 0. */
+START_TEST(test_lease_at_index0_before_layout)
+{
+        static const struct p_key elsewhere[] = { { 0xffff }, { 0x8011 } }, other[] = { { 0x8012 }, { 0xffff } };
+        struct index_case c;
+        struct plan *p;
+
+        index_case_init(&c);
+        c.leased = 0x11;
+        set_entry(&c, 0, 0xffff);
+        lay_out(&c, elsewhere, ELEMENTS(elsewhere));
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8011), 0);
+        set_entry(&c, 0, 0);
+        lay_out(&c, other, ELEMENTS(other));
+        ck_assert_int_eq(plan_host(&c, WANT(0x8011, 0x8012, 0xffff), &p), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0x8011), 0);
+        ck_assert_uint_eq(index_of(&c, p, 0xffff), 1);
         index_case_done(&c);
 }
 END_TEST
@@ -1174,6 +1348,12 @@ static Suite *plan_suite(void)
         tcase_add_test(t, test_index0_repaired_over_blocks);
         tcase_add_test(t, test_index0_never_goes_to_others);
         tcase_add_test(t, test_index0_not_passed_on);
+        tcase_add_test(t, test_lease_takes_index0);
+        tcase_add_test(t, test_lease_moves_to_index0);
+        tcase_add_test(t, test_lease_gives_index0_back);
+        tcase_add_test(t, test_index0_of_others_stays);
+        tcase_add_test(t, test_lease_waits_for_room);
+        tcase_add_test(t, test_lease_at_index0_before_layout);
         tcase_add_test(t, test_owns_and_keep);
         tcase_add_test(t, test_unread_port_is_left_out);
         tcase_add_test(t, test_index_memory);
