@@ -82,6 +82,14 @@ static void diagnose_self(struct diagnosis_list *l)
 
 /* --- unexpected entries ------------------------------------------------------------------------------------------ */
 
+/* The default partition, or what the policy or a lease puts there. */
+static bool is_expected_at_index0(const struct doctor_facts *f, uint32_t port, uint16_t base)
+{
+        if (base == P_KEY_DEFAULT_BASE)
+                return true;
+        return f->desired && (base == f->desired->index0_base || (base > 0 && base == f->desired->ports[port].index0_base));
+}
+
 static void diagnose_index0(struct diagnosis_list *l)
 {
         const struct doctor_facts *f = l->facts;
@@ -94,7 +102,7 @@ static void diagnose_index0(struct diagnosis_list *l)
                 if (!t->entries || t->capacity == 0 || f->subnet->ports[i].role != PORT_ENDPORT)
                         continue;
                 base = p_key_base(t->entries[0]);
-                if (base == P_KEY_DEFAULT_BASE || (f->desired && base == f->desired->index0_base))
+                if (is_expected_at_index0(f, i, base))
                         continue;
                 places_add(l, &other, i,
                            base == 0 ? "nothing at index 0" : diagnosis_text(l, "0x%04x at index 0", t->entries[0].v));

@@ -401,8 +401,12 @@ START_TEST(index0)
         desired.ports = arena_new_array(arena, struct desired_port, subnet->n_ports);
         facts.desired = &desired;
         nothing();
-        facts.desired = NULL;
+        grant(4, 0, 0x8011);
+        (void) only(DIAGNOSIS_INDEX0_OTHER);
+        desired.ports[host[4]].index0_base = 0x11; /* of a lease */
+        nothing();
         grant(4, 0, 0x8000);
+        desired.ports[host[4]].index0_base = 0;
         ck_assert_str_eq(only(DIAGNOSIS_INDEX0_OTHER)->places[0].text, "nothing at index 0");
 }
 END_TEST
