@@ -269,7 +269,8 @@ static bool set_options(struct lease *lease, const struct lease_options *options
                 lease->ip_over_ib = options->ip_over_ib;
         if (options->qos.mtu > 0)
                 lease->qos = options->qos;
-        return lease->ip_over_ib != old.ip_over_ib || !same_qos(&lease->qos, &old.qos);
+        lease->is_kept |= options->keeps;
+        return lease->ip_over_ib != old.ip_over_ib || !same_qos(&lease->qos, &old.qos) || lease->is_kept != old.is_kept;
 }
 
 static bool is_changed(const struct edited *e)
@@ -296,6 +297,7 @@ static int change(const struct lease_view *view, const struct lease *lease, cons
                 return r;
         if (is_changed(ret_edited))
                 new->updated = view->wall;
+        lease_set_empty_due(new, view->now);
         *ret = STEAL(new);
         return 0;
 }
@@ -332,6 +334,7 @@ static int begin(struct leases *l, const struct lease_view *view, const struct l
         if (r < 0)
                 return r;
         (*ret)->is_open = true;
+        (*ret)->is_kept = !edit->options.drops;
         (*ret)->state = LEASE_ACTIVE;
         lease_set_due(*ret, view->now, view->wall);
         return 0;

@@ -29,6 +29,7 @@ void lease_begin_release(struct leases *l, struct lease *lease, usec_t now, cons
 {
         assert(lease_is_in_force(lease));
         lease->why = arena_strdup(lease->arena, why) ?: "out of memory";
+        lease->empty_due = USEC_INFINITY;
         if (lease->was_in_plan) {
                 lease->state = LEASE_RELEASING;
                 lease->due = now + SWEEP_WAIT;
@@ -73,10 +74,22 @@ void lease_set_due(struct lease *lease, usec_t now, uint64_t wall)
                 lease->due = lease_time_after(now, MIN(until > wall ? until - wall : 0, most));
 }
 
+void lease_set_empty_due(struct lease *lease, usec_t now)
+{
+        bool waits = lease->state == LEASE_ACTIVE && lease->is_open && !lease->is_kept && lease_n_wanted(lease) == 0;
+
+        if (!waits)
+                lease->empty_due = USEC_INFINITY;
+        else if (lease->empty_due == USEC_INFINITY)
+                lease->empty_due = lease_time_after(now, lease->rest);
+}
+
 void leases_start(struct leases *l, usec_t now, uint64_t wall)
 {
-        for (size_t i = 0; i < l->n; i++)
+        for (size_t i = 0; i < l->n; i++) {
                 lease_set_due(l->items[i], now, wall);
+                lease_set_empty_due(l->items[i], now);
+        }
         for (size_t i = 0; i < l->n_rests; i++) {
                 struct lease_rest *rest = &l->rests[i];
 
@@ -125,26 +138,45 @@ static void time_out(struct leases *l, struct lease *lease, usec_t now, uint64_t
         }
 }
 
+static void reach_due(struct leases *l, struct lease *lease, usec_t now, uint64_t wall, struct log *log)
+{
+        if (lease->state == LEASE_GRANTING && lease->is_planned && !lease->was_tried && !lease->is_late) {
+                lease->is_late = true; /* the sweep that writes its tables decides, if it ends soon */
+                lease->due = now + SWEEP_WAIT;
+        } else if (lease->state == LEASE_GRANTING) {
+                time_out(l, lease, now, wall, log);
+        } else if (lease->state == LEASE_ACTIVE) {
+                log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s: its time is over; P_Key 0x%04x is revoked", lease->id,
+                        lease->base);
+                lease_begin_release(l, lease, now, "its time is over");
+        } else {
+                lease->was_tried = true;
+                lease->due = USEC_INFINITY;
+        }
+}
+
+/* The edit that took its last member is stored and answered first. */
+static usec_t empty_due(const struct lease *lease)
+{
+        return lease->is_stored && lease->n_waiters == 0 ? lease->empty_due : USEC_INFINITY;
+}
+
+static void release_empty(struct leases *l, struct lease *lease, usec_t now, struct log *log)
+{
+        log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s: it was without members for %" PRIu64 " s; P_Key 0x%04x is free again after "
+                "its rest", lease->id, lease->rest, lease->base);
+        lease_begin_release(l, lease, now, "it was without members");
+}
+
 void leases_tick(struct leases *l, usec_t now, uint64_t wall, struct log *log)
 {
         for (size_t i = 0; i < l->n; i++) {
                 struct lease *lease = l->items[i];
 
-                if (now < lease->due)
-                        continue;
-                if (lease->state == LEASE_GRANTING && lease->is_planned && !lease->was_tried && !lease->is_late) {
-                        lease->is_late = true; /* the sweep that writes its tables decides, if it ends soon */
-                        lease->due = now + SWEEP_WAIT;
-                } else if (lease->state == LEASE_GRANTING) {
-                        time_out(l, lease, now, wall, log);
-                } else if (lease->state == LEASE_ACTIVE) {
-                        log_add(log, LOG_EVENT_LEASE_RELEASED, NULL, "lease %s: its time is over; P_Key 0x%04x is revoked", lease->id,
-                                lease->base);
-                        lease_begin_release(l, lease, now, "its time is over");
-                } else {
-                        lease->was_tried = true;
-                        lease->due = USEC_INFINITY;
-                }
+                if (now >= lease->due)
+                        reach_due(l, lease, now, wall, log);
+                if (now >= empty_due(lease))
+                        release_empty(l, lease, now, log);
         }
         for (size_t i = 0; i < l->n_rests; i++)
                 if (now >= l->rests[i].due && !l->rests[i].is_over) {
@@ -158,7 +190,7 @@ usec_t leases_due(const struct leases *l)
         usec_t due = USEC_INFINITY;
 
         for (size_t i = 0; i < l->n; i++)
-                due = MIN(due, l->items[i]->due);
+                due = MIN(due, MIN(l->items[i]->due, empty_due(l->items[i])));
         for (size_t i = 0; i < l->n_rests; i++)
                 if (!l->rests[i].is_over)
                         due = MIN(due, l->rests[i].due);

@@ -46,7 +46,8 @@ struct lease *lease_new(void)
                 return NULL;
         }
         lease->arena = a;
-        lease->due = USEC_INFINITY;
+        lease->due = lease->empty_due = USEC_INFINITY;
+        lease->is_kept = true;
         return lease;
 }
 

@@ -17,7 +17,8 @@
  *
  * The members of an *open* lease change while it is active (leases_edit), and it may have none. It is active as soon as it is
  * stored: its callers do not wait until tables are read back. A member may be a GUID that no port in the fabric has yet (a virtual
- * function, a host that is down): it is unseen, and not in the policy before its port appears among those of the pool.
+ * function, a host that is down): it is unseen, and not in the policy before its port appears among those of the pool. An open
+ * lease that is not kept is released when it was without members for as long as its P_Key rests after that.
  *
  * A lease is an answer to a caller, so each change is in the store before the answer is given, and before the writes that it
  * causes: the caller of these functions puts all leases in a transaction, and reports that it was committed.
@@ -120,6 +121,7 @@ struct lease {
         const char *id;
         struct lease_wish wish;     /* of an open lease `members` is empty */
         bool is_open;
+        bool is_kept;               /* it stays when it has no members */
         bool ip_over_ib;            /* the partition has IPoIB */
         struct lease_qos qos;       /* of that */
         enum lease_state state;
@@ -139,6 +141,7 @@ struct lease {
         size_t n_waiters;
 
         usec_t due;                 /* monotonic; of `ends`, of `confirm_by`, or when callers do not wait for the end any more */
+        usec_t empty_due;           /* monotonic; when it was without members for long enough; USEC_INFINITY: it has some, or is kept */
         bool is_planned;            /* a decision was made since the last change of its state */
         bool was_tried;             /* and the sweep that carried it out has ended */
         bool is_stored, is_storing; /* the store has it as it is here; that is being committed */
@@ -196,6 +199,8 @@ struct lease_group {
 struct lease_options {
         bool sets_ip_over_ib, ip_over_ib; /* (no) */
         struct lease_qos qos;       /* with mtu 0 it is not named (not set) */
+        bool keeps;                 /* it is kept (yes) */
+        bool drops;                 /* only of a new lease: it is not */
         bool must_exist;            /* no lease is made */
 };
 

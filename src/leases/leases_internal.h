@@ -50,6 +50,8 @@ static inline usec_t lease_time_after(usec_t now, uint64_t seconds)
 }
 /* Sets the time at which it ends, or by which it must be confirmed. */
 void lease_set_due(struct lease *lease, usec_t now, uint64_t wall);
+/* Its members have changed: the time without members begins, goes on, or is over. */
+void lease_set_empty_due(struct lease *lease, usec_t now);
 
 /* A plan of the lease as it is now is being made: members that were taken out are in it no more. */
 void lease_drop_leaving(struct lease *lease);

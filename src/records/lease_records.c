@@ -60,7 +60,8 @@ static int put_true(json_t *o, const char *name, bool value)
 static int put_options(json_t *o, const struct lease *lease)
 {
         const struct lease_qos *q = &lease->qos;
-        int r = put_true(o, "open", lease->is_open) ?: put_true(o, "ip_over_ib", lease->ip_over_ib);
+        int r = put_true(o, "open", lease->is_open) ?: put_true(o, "drops", !lease->is_kept) ?:
+                put_true(o, "ip_over_ib", lease->ip_over_ib);
 
         if (r == 0 && q->mtu > 0)
                 r = json_object_set_new(o, "qos", json_pack("{s:i, s:i, s:i}", "mtu", q->mtu, "service_level", q->service_level, "rate",
@@ -252,7 +253,12 @@ static bool read_qos(const json_t *o, struct lease_qos *ret)
 
 static bool read_options(const json_t *o, struct lease *lease)
 {
+        bool drops;
+
         lease->updated = lease->created;
+        if (!read_true(o, "drops", &drops))
+                return false;
+        lease->is_kept = !drops;
         return read_true(o, "open", &lease->is_open) && read_true(o, "ip_over_ib", &lease->ip_over_ib) &&
                read_qos(json_object_get(o, "qos"), &lease->qos) &&
                (!json_object_get(o, "updated") || read_seconds(o, "updated", &lease->updated));

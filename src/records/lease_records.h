@@ -6,7 +6,7 @@
  *
  *     lease/ID        a lease that did not end, {"pool", "asked": {"members", "pkey", "membership", "seconds", "partial"}, "state",
  *                     "pkey", "membership", "members": [...], "via", "uid", "user", "created", "ends", "seconds", "confirm_by",
- *                     "timeout", "rest", "why"}; what is not as usual: "open": true, "ip_over_ib": true, "qos": {"mtu",
+ *                     "timeout", "rest", "why"}; what is not as usual: "open": true, "drops": true (it is not kept), "ip_over_ib": true, "qos": {"mtu",
  *                     "service_level", "rate"}, "updated" if that is later than "created". A member is a text, "NODE PORT NUMBER": both GUIDs and the
  *                     number in hex (node 0: it is unseen); "full" or "limited" behind it, if that is not the membership of the
  *                     lease; "index0"; a '-': it is left out. Times are seconds since 1970, or seconds; numbers that are not known are 0

@@ -11,6 +11,9 @@
         "    allow: [alice]\n"                                                                                        \
         "  other:\n    pkeys: 0x2000\n    ports: ALL_CAS\n    lease: 1h\n    allow: [alice]\n"
 #define POLICY POOL("node[1-3]")
+#define RESTING                                                                                                        \
+        "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      node1: full\n"                           \
+        "pools:\n  cloud:\n    pkeys: 0x1000-0x1002\n    ports: node[1-3]\n    rest: 1m\n    allow: alice\n"
 #define EDIT(kind_, pool_, base_, ...)                                                                                 \
         (struct lease_edit) { .kind = (kind_), .pool = (pool_), .base = (base_), .groups = { { __VA_ARGS__ } }, .n_groups = 1 }
 #define NOBODY "0x000a0b0c0d0e0f01" /* a GUID that no port has */
@@ -477,6 +480,122 @@ START_TEST(qos_problems)
 }
 END_TEST
 
+/* --- leases that are not kept ------------------------------------------------------------------------------------------- */
+
+static const struct lease_options drops = { .drops = true }, keeps = { .keeps = true };
+
+static void edit_with(enum lease_edit_kind kind, const char *members, const struct lease_options *options)
+{
+        edit_as("a", &(struct lease_edit) {
+                .kind = kind, .pool = "cloud", .groups = { { members } }, .n_groups = 1, .options = *options,
+        });
+}
+
+/* Released when it was without members for as long as the pool says; the P_Key then rests as long. */
+START_TEST(released_without_members)
+{
+        size_t n;
+
+        serve(RESTING);
+        edit_with(LEASE_ADD_MEMBERS, "node[1-2]", &drops);
+        expect_edited();
+        live_until(now + 300 * S);
+        edit(LEASE_REMOVE_MEMBERS, "node1");
+        expect_edited();
+        live_until(now + 300 * S);
+        edit(LEASE_REMOVE_MEMBERS, "node2");
+        expect_edited();
+        live_until(now + 59 * S);
+        ck_assert_int_eq(find("a")->state, LEASE_ACTIVE);
+        edit(LEASE_REMOVE_MEMBERS, "node2"); /* the time goes on */
+        expect_edited();
+        live_until(now + S);
+        ck_assert_ptr_null(find("a"));
+        expect_logged(LOG_EVENT_LEASE_RELEASED, "it was without members");
+        (void) leases_rests(status()->leases, &n);
+        ck_assert_uint_eq(n, 1);
+}
+END_TEST
+
+START_TEST(members_return)
+{
+        serve(RESTING);
+        edit_with(LEASE_ADD_MEMBERS, "node1", &drops);
+        edit(LEASE_SET_MEMBERS, "");
+        expect_edited();
+        live_until(now + 59 * S);
+        edit(LEASE_ADD_MEMBERS, NOBODY);
+        expect_edited();
+        live_until(now + 300 * S);
+        edit(LEASE_REMOVE_MEMBERS, NOBODY);
+        expect_edited();
+        live_until(now + 59 * S);
+        ck_assert_ptr_nonnull(find("a"));
+        live_until(now + S);
+        ck_assert_ptr_null(find("a"));
+}
+END_TEST
+
+/* Made without members, it waits as long. What is kept stays, also if that is said later. */
+START_TEST(kept_or_not)
+{
+        serve(RESTING);
+        edit_with(LEASE_ADD_MEMBERS, "", &drops);
+        expect_edited();
+        live_until(now + 59 * S);
+        ck_assert(!find("a")->is_kept);
+        live_until(now + S);
+        ck_assert_ptr_null(find("a"));
+        edit_with(LEASE_ADD_MEMBERS, "", &drops);
+        expect_edited();
+        edit_with(LEASE_ADD_MEMBERS, "", &keeps);
+        expect_edited();
+        edit_with(LEASE_SET_MEMBERS, "", &drops);
+        expect_edited();
+        ck_assert(find("a")->is_kept);
+        live_until(now + 300 * S);
+        ck_assert_ptr_nonnull(find("a"));
+        restart(RESTING);
+        live_until(now + 300 * S);
+        ck_assert_ptr_nonnull(find("a"));
+}
+END_TEST
+
+/* The time counts anew. */
+START_TEST(not_kept_after_a_restart)
+{
+        serve(RESTING);
+        edit_with(LEASE_ADD_MEMBERS, "node1", &drops);
+        edit(LEASE_SET_MEMBERS, "");
+        expect_edited();
+        live_until(now + 50 * S);
+        restart(RESTING);
+        live_until(now + 45 * S);
+        ck_assert_ptr_nonnull(find("a"));
+        live_until(now + 5 * S);
+        ck_assert_ptr_null(find("a"));
+}
+END_TEST
+
+/* Without rest it ends at once, but the edit is stored and answered first. */
+START_TEST(not_kept_without_rest)
+{
+        serve(POLICY);
+        edit_with(LEASE_ADD_MEMBERS, "node1", &drops);
+        expect_edited();
+        store_waits = true;
+        edit(LEASE_REMOVE_MEMBERS, "node1");
+        while (state() != CONTROL_STORING_END && state() != CONTROL_IDLE)
+                answer();
+        ck_assert_int_eq(find("a")->state, LEASE_ACTIVE);
+        store_waits = false;
+        live_until(now);
+        expect_answer(LEASE_EDITED);
+        ck_assert_ptr_null(find("a"));
+        ck_assert(!holds(hosts[0], 0x9000));
+}
+END_TEST
+
 /* --- members that no port has yet --------------------------------------------------------------------------------------- */
 
 START_TEST(a_member_appears)
@@ -580,8 +699,9 @@ int main(void)
 {
         const TTest *const tests[] = {
                 members_come_and_go, the_same_again, out_and_in, does_not_wait_for_a_mute_host, is_refused, groups_of_members,
-                groups_of_a_limited_lease, groups_that_overlap, no_groups, long_groups,
-                one_lease_has_index0, index0_survives_a_restart, index0_is_refused, options_stay, options_of_a_new_lease, qos_problems, a_member_appears,
+                groups_of_a_limited_lease, groups_that_overlap, no_groups, long_groups, one_lease_has_index0,
+                index0_survives_a_restart, index0_is_refused, options_stay, options_of_a_new_lease, qos_problems,
+                released_without_members, members_return, kept_or_not, not_kept_after_a_restart, not_kept_without_rest, a_member_appears,
                 a_member_appears_outside_of_the_pool, a_member_outside_of_the_pool_returns,
                 members_survive_a_restart, a_reload_would_strand_it,
         };

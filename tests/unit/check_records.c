@@ -1119,7 +1119,7 @@ START_TEST(lease)
         ck_assert_str_eq(a->owner.user, "alice");
         ck_assert_uint_eq(a->ends, 1700003600);
         ck_assert_uint_eq(a->timeout, 60);
-        ck_assert(!a->is_open && !a->ip_over_ib);
+        ck_assert(!a->is_open && !a->ip_over_ib && a->is_kept);
         ck_assert_uint_eq(a->qos.mtu, 0);
         ck_assert_uint_eq(a->updated, 1700000000);
         check_stored_again(LEASE_RECORD);
@@ -1127,7 +1127,7 @@ START_TEST(lease)
 END_TEST
 
 #define OPEN_RECORD with(with(LEASE_RECORD, "\"10 11 1\",\"20 21 1 -\"", "\"10 11 1 limited index0\",\"0 21 0 index0 -\""), "\"\"}", "\"\",\"open\":true" OPTIONS "}")
-#define OPTIONS ",\"ip_over_ib\":true,\"qos\":{\"mtu\":4,\"service_level\":15,\"rate\":25},\"updated\":1700000001"
+#define OPTIONS ",\"drops\":true,\"ip_over_ib\":true,\"qos\":{\"mtu\":4,\"service_level\":15,\"rate\":25},\"updated\":1700000001"
 
 START_TEST(open_lease)
 {
@@ -1138,7 +1138,7 @@ START_TEST(open_lease)
         ck_assert(a->members[0].index0 && a->members[1].index0);
         ck_assert_int_eq(a->members[0].membership, MEMBERSHIP_LIMITED);
         ck_assert(a->members[1].left_out);
-        ck_assert(a->ip_over_ib);
+        ck_assert(a->ip_over_ib && !a->is_kept);
         ck_assert(a->qos.mtu == 4 && a->qos.service_level == 15 && a->qos.rate == 25);
         ck_assert_uint_eq(a->updated, 1700000001);
         check_stored_again(record);
@@ -1148,7 +1148,8 @@ END_TEST
 START_TEST(damaged_options)
 {
         static const char *const wrongs[][2] = {
-                { "\"open\":true", "\"open\":1" }, { "\"ip_over_ib\":true", "\"ip_over_ib\":false" }, { "\"mtu\":4", "\"mtu\":3" },
+                { "\"open\":true", "\"open\":1" }, { "\"drops\":true", "\"drops\":0" },
+                { "\"ip_over_ib\":true", "\"ip_over_ib\":false" }, { "\"mtu\":4", "\"mtu\":3" },
                 { "\"mtu\":4", "\"mtu\":260" }, { "\"mtu\":4", "\"mtu\":0" }, { ":15", ":16" }, { "\"rate\":25", "\"rate\":26" },
                 { "\"rate\":25", "\"rat\":25" }, { "1700000001", "\"\"" }, { "\"qos\":{", "\"qos\":1,\"x\":{" },
         };
