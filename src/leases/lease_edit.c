@@ -32,8 +32,8 @@ static bool is_meant(const struct meant_list *list, struct guid guid)
 }
 
 /* how: what they get. */
-static int add_meant(struct arena *a, const struct subnet *s, const struct port_list *ports, const struct guid *unseen, size_t n_unseen,
-                     struct meant how, struct meant_list *list)
+static int add_meant(struct arena *a, const struct subnet *s, const struct port_list *ports, const struct guid *unseen,
+                     size_t n_unseen, struct meant how, struct meant_list *list)
 {
         if (VECTOR_EXTEND(a, list->items, list->n, list->allocated, ports->n + n_unseen) < 0)
                 return -ENOMEM;
@@ -51,7 +51,8 @@ static int add_meant(struct arena *a, const struct subnet *s, const struct port_
 }
 
 static int add_group(const struct lease_view *view, const struct policy_pool *pool, const struct lease *lease,
-                     const struct lease_edit *edit, const struct lease_group *group, struct findings *findings, struct meant_list *list)
+                     const struct lease_edit *edit, const struct lease_group *group, struct findings *findings,
+                     struct meant_list *list)
 {
         const struct meant how = {
                 .membership = group->membership == MEMBERSHIP_NONE ? lease->membership : group->membership, .index0 = group->index0,
@@ -178,17 +179,18 @@ static int add_members(struct lease *lease, const struct subnet *s, const struct
 
         *ret = 0;
         for (size_t i = 0; i < meant->n; i++) {
-                struct lease_member *m = find_member(lease, n_known, meant->items[i].guid);
+                const struct meant *wanted = &meant->items[i];
+                struct lease_member *m = find_member(lease, n_known, wanted->guid);
                 bool is_admitted = m && !m->left_out;
 
-                if (is_admitted && m->membership == meant->items[i].membership && m->index0 == meant->items[i].index0 && !m->is_leaving)
+                if (is_admitted && m->membership == wanted->membership && m->index0 == wanted->index0 && !m->is_leaving)
                         continue;
                 if (!m)
                         m = &lease->members[lease->n_members++];
-                if (!is_admitted && add_member(lease, s, &meant->items[i], m) < 0)
+                if (!is_admitted && add_member(lease, s, wanted, m) < 0)
                         return -ENOMEM;
-                m->membership = meant->items[i].membership;
-                m->index0 = meant->items[i].index0;
+                m->membership = wanted->membership;
+                m->index0 = wanted->index0;
                 m->is_leaving = m->confirmed = false;
                 m->is_changed = true;
                 (*ret)++;
@@ -214,8 +216,8 @@ static const struct lease_member *find_at_index0(const struct lease *other, cons
 }
 
 /* A pool may forbid it, and a table has one index 0. */
-static int check_index0(const struct leases *l, const struct policy_pool *pool, const struct lease *lease, const struct lease_edit *edit,
-                        const struct meant_list *meant, struct findings *findings)
+static int check_index0(const struct leases *l, const struct policy_pool *pool, const struct lease *lease,
+                        const struct lease_edit *edit, const struct meant_list *meant, struct findings *findings)
 {
         bool any = false;
 

@@ -228,7 +228,8 @@ static bool confirm(const struct observed *o, const struct lease *lease, const s
         struct p_key key = p_key_make(lease->base, m->membership == MEMBERSHIP_FULL);
         uint32_t port = subnet_find_endport(o->subnet, m->port);
 
-        return port != SUBNET_NONE && find_entry(&o->tables[port], key, ret) && (!m->index0 || *ret == 0) && leaf_passes(o, port, key);
+        return port != SUBNET_NONE && find_entry(&o->tables[port], key, ret) && (!m->index0 || *ret == 0) &&
+               leaf_passes(o, port, key);
 }
 
 /* Returns whether all members that count are confirmed. */

@@ -37,23 +37,32 @@ static size_t count_partitions(const struct leases *l, const struct policy *poli
         return n;
 }
 
-/* One line that names the members with this membership by their port GUIDs, which no name of a host can change. */
-static int fill_rule(struct arena *a, const struct lease *lease, enum membership membership, struct policy_rule *rule)
+/* What the members of a line have in common. */
+struct line {
+        enum membership membership;
+        bool index0;
+};
+
+/* One line that names its members by their port GUIDs, which no name of a host can change. */
+static int fill_rule(struct arena *a, const struct lease *lease, const struct line *line, struct policy_rule *rule)
 {
         struct selector *selectors = arena_new_array(a, struct selector, lease->n_members);
 
         *rule = (struct policy_rule) {
-                .text = arena_strdup(a, lease->id), .source_line = NULL, .membership = membership, .where = { .file = "(leases)" },
+                .text = arena_strdup(a, lease->id), .source_line = NULL, .where = { .file = "(leases)" },
+                .membership = line->membership, .index0 = line->index0,
                 .selectors = arena_new_array(a, struct selector *, lease->n_members),
         };
         if (!selectors || !rule->selectors || !rule->text)
                 return -ENOMEM;
         for (uint32_t i = 0; i < lease->n_members; i++) {
-                if (!lease_member_is_in_force(&lease->members[i]) || lease->members[i].membership != membership)
+                const struct lease_member *m = &lease->members[i];
+
+                if (!lease_member_is_in_force(m) || m->membership != line->membership || m->index0 != line->index0)
                         continue;
                 selectors[i] = (struct selector) {
-                        .kind = SELECTOR_GUID, .specificity = SPECIFICITY_GUID, .guid = lease->members[i].port,
-                        .text = arena_strdup(a, lease->members[i].name), .place = { .where = rule->where },
+                        .kind = SELECTOR_GUID, .specificity = SPECIFICITY_GUID, .guid = m->port, .text = arena_strdup(a, m->name),
+                        .place = { .where = rule->where },
                 };
                 if (!selectors[i].text)
                         return -ENOMEM;
@@ -64,19 +73,21 @@ static int fill_rule(struct arena *a, const struct lease *lease, enum membership
 
 static int fill_partition(struct arena *a, const struct lease *lease, struct policy_partition *p)
 {
-        static const enum membership memberships[] = { MEMBERSHIP_FULL, MEMBERSHIP_LIMITED };
+        static const struct line lines[] = {
+                { MEMBERSHIP_FULL }, { MEMBERSHIP_LIMITED }, { MEMBERSHIP_FULL, true }, { MEMBERSHIP_LIMITED, true },
+        };
 
         *p = (struct policy_partition) {
                 .name = arena_printf(a, "lease-0x%04x", lease->base), .where = { .file = "(leases)" }, .base = lease->base,
-                .rules = arena_new_array(a, struct policy_rule, ELEMENTS(memberships)),
+                .rules = arena_new_array(a, struct policy_rule, ELEMENTS(lines)),
                 .candidates = arena_new_array(a, struct policy_candidate, lease->n_members),
         };
         if (!p->name || !p->rules || !p->candidates)
                 return -ENOMEM;
-        for (size_t i = 0; i < ELEMENTS(memberships) && is_in_policy(lease); i++) {
+        for (size_t i = 0; i < ELEMENTS(lines) && is_in_policy(lease); i++) {
                 struct policy_rule *rule = &p->rules[p->n_rules];
 
-                if (fill_rule(a, lease, memberships[i], rule) < 0)
+                if (fill_rule(a, lease, &lines[i], rule) < 0)
                         return -ENOMEM;
                 for (uint32_t k = 0; k < rule->n_selectors; k++)
                         p->candidates[p->n_candidates++] = (struct policy_candidate) { rule->selectors[k], p->n_rules };

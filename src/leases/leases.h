@@ -141,7 +141,7 @@ struct lease {
         size_t n_waiters;
 
         usec_t due;                 /* monotonic; of `ends`, of `confirm_by`, or when callers do not wait for the end any more */
-        usec_t empty_due;           /* monotonic; when it was without members for long enough; USEC_INFINITY: it has some, or is kept */
+        usec_t empty_due;           /* monotonic; when it was without members for long enough; USEC_INFINITY: it does not wait */
         bool is_planned;            /* a decision was made since the last change of its state */
         bool was_tried;             /* and the sweep that carried it out has ended */
         bool is_stored, is_storing; /* the store has it as it is here; that is being committed */
@@ -214,7 +214,8 @@ struct lease_edit {
         struct lease_options options;
 };
 
-/* Makes an open lease with this ID if there is none, but for LEASE_REMOVE_MEMBERS and `must_exist`. The answer comes when it is stored. */
+/* Makes an open lease with this ID if there is none, but for LEASE_REMOVE_MEMBERS and `must_exist`. The answer comes when it is
+ * stored. */
 int leases_edit(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                 const struct lease_edit *edit, struct log *log, struct findings *findings);
 

@@ -397,6 +397,47 @@ START_TEST(index0_is_refused)
 }
 END_TEST
 
+/* Moved there by a sweep of the fabric, and back when the lease does not claim it any more. */
+START_TEST(index0_is_written)
+{
+        serve(POLICY);
+        edit_as("a", &EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_LIMITED, true));
+        edit_as("a", &EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "node2", MEMBERSHIP_FULL, true));
+        edit_as("a", &EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "node3", MEMBERSHIP_FULL));
+        look(POLICY);
+        ck_assert_uint_eq(port_of(hosts[0])->table[0].v, 0x1000);
+        ck_assert_uint_eq(port_of(hosts[1])->table[0].v, 0x9000);
+        ck_assert_uint_ne(port_of(hosts[2])->table[0].v, 0x9000);
+        ck_assert(holds(hosts[2], 0x9000));
+        ck_assert_uint_eq(lease_n_confirmed(find("a")), 3);
+        edit_as("a", &EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "node2", MEMBERSHIP_FULL));
+        look(POLICY);
+        ck_assert_uint_ne(port_of(hosts[1])->table[0].v, 0x9000);
+        ck_assert(holds(hosts[1], 0x9000));
+        ck_assert_uint_eq(lease_n_confirmed(find("a")), 3);
+}
+END_TEST
+
+static bool lose_writes(const struct mad_request *request, struct fabsim_place at)
+{
+        return at.node == hosts[0] && request->method == MAD_SET;
+}
+
+/* Read back at another index, the member waits. */
+START_TEST(index0_is_confirmed)
+{
+        serve(POLICY);
+        edit_as("a", &EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_FULL, true));
+        look(POLICY);
+        ck_assert_uint_eq(lease_n_confirmed(find("a")), 1);
+        put_key(hosts[0], 0, 0x7fff);
+        put_key(hosts[0], 5, 0x9000);
+        lose = lose_writes;
+        look(POLICY);
+        ck_assert_uint_eq(lease_n_confirmed(find("a")), 0);
+}
+END_TEST
+
 /* --- options ------------------------------------------------------------------------------------------------------------ */
 
 static void edit_options(const struct lease_options *options)
@@ -700,7 +741,7 @@ int main(void)
         const TTest *const tests[] = {
                 members_come_and_go, the_same_again, out_and_in, does_not_wait_for_a_mute_host, is_refused, groups_of_members,
                 groups_of_a_limited_lease, groups_that_overlap, no_groups, long_groups, one_lease_has_index0,
-                index0_survives_a_restart, index0_is_refused, options_stay, options_of_a_new_lease, qos_problems,
+                index0_survives_a_restart, index0_is_refused, index0_is_written, index0_is_confirmed, options_stay, options_of_a_new_lease, qos_problems,
                 released_without_members, members_return, kept_or_not, not_kept_after_a_restart, not_kept_without_rest, a_member_appears,
                 a_member_appears_outside_of_the_pool, a_member_outside_of_the_pool_returns,
                 members_survive_a_restart, a_reload_would_strand_it,
