@@ -6,17 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pkeyd/bus_lease_message.h"
 #include "pkeyd/bus_message.h"
 #include "shell/user.h"
 
 #define INTERFACE      "org.pkeyd1.Leases"
-#define LEASE_MEMBER   "(ttysqqs)" /* port GUID, node GUID, port, name, index, P_Key, state */
+#define REST_USER      "pkeyd-rest" /* runs the REST API, and names its clients */
 #define ERROR_NO_LEASE "org.pkeyd1.Error.NoSuchLease"
 
 /* A caller that has no answer yet. */
 struct caller {
         struct bus_leases *leases;
         sd_bus_message *call;         /* owned; the texts of the request are in it */
+        const char *client;           /* in it, too: of the REST API, for whom the caller asks; NULL: for itself */
         struct lease_request request;
 };
 
@@ -28,86 +30,6 @@ struct bus_leases {
         size_t n_callers;
         uint64_t last_request;
 };
-
-/* --- a lease as a dictionary ----------------------------------------------------------------------------------------- */
-
-static const char *member_state(const struct lease_member *m)
-{
-        return m->left_out ? "left-out" : m->is_unseen ? "unseen" : m->confirmed ? "confirmed" : "waits";
-}
-
-static int append_member(sd_bus_message *m, const struct lease *lease, const struct lease_member *member)
-{
-        struct p_key key = p_key_make(lease->base, member->membership == MEMBERSHIP_FULL);
-        int r = sd_bus_message_open_container(m, 'r', "ttysqqs");
-
-        if (r >= 0)
-                r = sd_bus_message_append(m, "tty", member->port.v, member->node.v, member->number);
-        if (r >= 0)
-                r = bus_append_text(m, member->name);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "qqs", member->confirmed ? member->index : 0, key.v, member_state(member));
-        return r < 0 ? r : sd_bus_message_close_container(m);
-}
-
-static int append_members(sd_bus_message *m, const struct lease *lease)
-{
-        int r = sd_bus_message_open_container(m, 'e', "sv");
-
-        if (r >= 0)
-                r = sd_bus_message_append_basic(m, 's', "Members");
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'v', "a" LEASE_MEMBER);
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'a', LEASE_MEMBER);
-        for (uint32_t i = 0; r >= 0 && i < lease->n_members; i++)
-                r = lease->members[i].is_leaving ? 0 : append_member(m, lease, &lease->members[i]);
-        for (size_t depth = 0; r >= 0 && depth < 3; depth++)
-                r = sd_bus_message_close_container(m);
-        return r;
-}
-
-/* The entries that every answer has. */
-static int append_facts(sd_bus_message *m, const struct lease *lease)
-{
-        const char *state = lease_state_to_string(lease->state), *membership = membership_to_string(lease->membership);
-        uint64_t created = lease->created * USEC_PER_SEC, ends = lease->ends * USEC_PER_SEC;
-        uint32_t n_members = lease_n_wanted(lease), n_confirmed = lease_n_confirmed(lease);
-        int is_open = lease->is_open;
-        char number[16];
-        const char *owner = lease->owner.user;
-        int r;
-
-        if (*owner == '\0') {
-                (void) snprintf(number, sizeof(number), "%" PRIu32, lease->owner.uid);
-                owner = number;
-        }
-        const struct { const char *key, *signature; const void *value; } entries[] = {
-                { "Id", "s", &lease->id }, { "Pool", "s", &lease->wish.pool }, { "State", "s", &state }, { "PKey", "q", &lease->base },
-                { "Membership", "s", &membership }, { "Owner", "s", &owner }, { "Created", "t", &created }, { "Ends", "t", &ends },
-                { "NMembers", "u", &n_members }, { "NConfirmed", "u", &n_confirmed },
-                { "Open", "b", &is_open },
-        };
-
-        r = lease->why ? bus_append_variant(m, "Why", "s", &lease->why) : 0;
-        for (size_t i = 0; r >= 0 && i < ELEMENTS(entries); i++)
-                r = bus_append_variant(m, entries[i].key, entries[i].signature, entries[i].value);
-        return r;
-}
-
-/* An a{sv}. lease NULL: an empty one. is_whole: with what can be large. */
-static int append_lease(sd_bus_message *m, const struct lease *lease, bool is_whole)
-{
-        int r = sd_bus_message_open_container(m, 'a', "{sv}");
-
-        if (r >= 0 && lease)
-                r = append_facts(m, lease);
-        if (r >= 0 && lease && is_whole)
-                r = bus_append_variant(m, "Selectors", "s", &lease->wish.members);
-        if (r >= 0 && lease && is_whole)
-                r = append_members(m, lease);
-        return r < 0 ? r : sd_bus_message_close_container(m);
-}
 
 /* --- callers that wait ----------------------------------------------------------------------------------------------- */
 
@@ -133,7 +55,7 @@ static int append_reply(sd_bus_message *m, const struct lease_reply *reply)
         if (r >= 0)
                 r = bus_append_text(m, answer->text);
         if (r >= 0)
-                r = append_lease(m, answer->lease, true);
+                r = bus_append_lease(m, answer->lease, true);
         return r < 0 ? r : bus_append_findings(m, reply->findings ?: &none, BUS_MAX_FINDINGS);
 }
 
@@ -172,25 +94,51 @@ static void refuse(struct caller *c, int r, const char *error, const char *text)
         caller_remove(c);
 }
 
+/* Only the program that checked who its clients are may name one. */
+static bool may_name_client(const struct caller *c, uint32_t uid, const char *user)
+{
+        return !c->client || uid == 0 || strcmp(user, REST_USER) == 0;
+}
+
+/* Who asks, to leases/: the user, or the client in front of the names of the user. */
+static int identify(struct arena *a, const struct caller *c, uint32_t uid, const char *const *names, size_t n, struct lease_caller *by)
+{
+        const char **all = arena_new_array(a, const char *, n + 1);
+        size_t n_all = 0;
+
+        if (!all)
+                return -ENOMEM;
+        by->origin = (struct origin) { .kind = ORIGIN_BUS, .uid = uid };
+        (void) snprintf(by->origin.user, sizeof(by->origin.user), "%s%s", c->client ? "rest:" : "", c->client ?: names[0]);
+        if (c->client)
+                all[n_all++] = by->origin.user;
+        for (size_t i = 0; i < n; i++)
+                all[n_all++] = names[i];
+        by->names = all;
+        by->n_names = n_all;
+        return 0;
+}
+
 /* The answer may come before this returns, and frees the caller. */
 static void ask(struct caller *c, uint32_t uid)
 {
         _cleanup_message_ sd_bus_message *call = sd_bus_message_ref(c->call);
         _cleanup_arena_ struct arena *a = arena_new();
+        struct lease_request request = c->request;
         struct bus_leases *l = c->leases;
-        struct lease_request request;
-        int r = a ? user_list_names(a, uid, &c->request.by.names, &c->request.by.n_names) : -ENOMEM;
+        const char *const *names = NULL;
+        size_t n = 0;
+        int r = a ? user_list_names(a, uid, &names, &n) : -ENOMEM;
 
-        if (r < 0) {
-                refuse(c, r, NULL, NULL);
+        if (r == 0 && !may_name_client(c, uid, names[0])) {
+                refuse(c, 0, SD_BUS_ERROR_ACCESS_DENIED, "Client: only root and the user " REST_USER " may name one");
                 return;
         }
-        c->request.by.origin = (struct origin) { .kind = ORIGIN_BUS, .uid = uid };
-        (void) snprintf(c->request.by.origin.user, sizeof(c->request.by.origin.user), "%s", c->request.by.names[0]);
-        request = c->request;
-        c->request.by.names = NULL;
-        c->request.by.n_names = 0;
-        l->asked(&request, l->userdata);
+        r = r ?: identify(a, c, uid, names, n, &request.by);
+        if (r < 0)
+                refuse(c, r, NULL, NULL);
+        else
+                l->asked(&request, l->userdata);
 }
 
 static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *error)
@@ -233,8 +181,9 @@ static int check_request(const struct lease_request *q, sd_bus_error *error)
         return r;
 }
 
-/* Looks up who calls; the caller waits until bus_leases_answer(). */
-static int take_call(struct bus_leases *l, sd_bus_message *call, const struct lease_request *request, sd_bus_error *error)
+/* Looks up who calls; the caller waits until bus_leases_answer(). client: NULL, or in the message. */
+static int take_call(struct bus_leases *l, sd_bus_message *call, const struct lease_request *request, const char *client,
+                     sd_bus_error *error)
 {
         int r = check_request(request, error);
         struct caller *c;
@@ -247,7 +196,7 @@ static int take_call(struct bus_leases *l, sd_bus_message *call, const struct le
         c = calloc(1, sizeof(*c));
         if (!c)
                 return -ENOMEM;
-        *c = (struct caller) { .leases = l, .call = sd_bus_message_ref(call), .request = *request };
+        *c = (struct caller) { .leases = l, .call = sd_bus_message_ref(call), .client = client, .request = *request };
         c->request.by.request = ++l->last_request;
         l->callers[l->n_callers++] = c;
         r = bus_look_up_sender(call, on_sender_user, c, error);
@@ -257,27 +206,6 @@ static int take_call(struct bus_leases *l, sd_bus_message *call, const struct le
 }
 
 /* --- methods --------------------------------------------------------------------------------------------------------- */
-
-static int read_membership(const char *word, enum membership *ret, sd_bus_error *error)
-{
-        if (strcmp(word, "") == 0)
-                *ret = MEMBERSHIP_NONE;
-        else if (strcmp(word, "full") == 0)
-                *ret = MEMBERSHIP_FULL;
-        else if (strcmp(word, "limited") == 0)
-                *ret = MEMBERSHIP_LIMITED;
-        else
-                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
-                                        "membership: accepted are \"full\", \"limited\", and \"\" for that of the pool");
-        return 0;
-}
-
-static int check_base(uint16_t base, sd_bus_error *error)
-{
-        if (base <= P_KEY_BASE_MASK)
-                return 0;
-        return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "pkey: give it without its high bit, which is the membership");
-}
 
 static int method_create(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
@@ -290,21 +218,8 @@ static int method_create(sd_bus_message *call, void *userdata, sd_bus_error *err
         if (r < 0)
                 return r;
         q.wish.partial = partial;
-        r = read_membership(membership, &q.wish.membership, error) ?: check_base(q.wish.base, error);
-        return r < 0 ? r : take_call(userdata, call, &q, error);
-}
-
-static int read_edit_kind(const char *word, enum lease_edit_kind *ret, sd_bus_error *error)
-{
-        if (strcmp(word, "add") == 0)
-                *ret = LEASE_ADD_MEMBERS;
-        else if (strcmp(word, "remove") == 0)
-                *ret = LEASE_REMOVE_MEMBERS;
-        else if (strcmp(word, "set") == 0)
-                *ret = LEASE_SET_MEMBERS;
-        else
-                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "what: accepted are \"add\", \"remove\" and \"set\"");
-        return 0;
+        r = bus_read_membership(membership, &q.wish.membership, error) ?: bus_check_base(q.wish.base, error);
+        return r < 0 ? r : take_call(userdata, call, &q, NULL, error);
 }
 
 static int method_edit(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -316,9 +231,22 @@ static int method_edit(sd_bus_message *call, void *userdata, sd_bus_error *error
 
         if (r < 0)
                 return r;
-        r = read_edit_kind(what, &q.edit.kind, error) ?: read_membership(membership, &group->membership, error) ?:
-            check_base(q.edit.base, error);
-        return r < 0 ? r : take_call(userdata, call, &q, error);
+        r = bus_read_edit_kind(what, &q.edit.kind, error) ?: bus_read_membership(membership, &group->membership, error) ?:
+            bus_check_base(q.edit.base, error);
+        return r < 0 ? r : take_call(userdata, call, &q, NULL, error);
+}
+
+static int method_edit_with(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        struct lease_request q = { .kind = LEASE_EDIT };
+        const char *what, *client = NULL;
+        int r = sd_bus_message_read(call, "sssq", &q.edit.pool, &q.id, &what, &q.edit.base);
+
+        if (r < 0)
+                return r;
+        r = bus_read_edit_kind(what, &q.edit.kind, error) ?: bus_check_base(q.edit.base, error) ?: bus_read_groups(call, &q.edit, error) ?:
+            bus_read_edit_options(call, &q.edit.options, &client, error);
+        return r < 0 ? r : take_call(userdata, call, &q, client, error);
 }
 
 static int method_renew(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -326,7 +254,7 @@ static int method_renew(sd_bus_message *call, void *userdata, sd_bus_error *erro
         struct lease_request q = { .kind = LEASE_RENEW };
         int r = sd_bus_message_read(call, "st", &q.id, &q.seconds);
 
-        return r < 0 ? r : take_call(userdata, call, &q, error);
+        return r < 0 ? r : take_call(userdata, call, &q, NULL, error);
 }
 
 static int method_release(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -334,7 +262,19 @@ static int method_release(sd_bus_message *call, void *userdata, sd_bus_error *er
         struct lease_request q = { .kind = LEASE_RELEASE };
         int r = sd_bus_message_read(call, "s", &q.id);
 
-        return r < 0 ? r : take_call(userdata, call, &q, error);
+        return r < 0 ? r : take_call(userdata, call, &q, NULL, error);
+}
+
+static int method_release_with(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        struct lease_request q = { .kind = LEASE_RELEASE };
+        const char *client = NULL;
+        int r = sd_bus_message_read(call, "s", &q.id);
+
+        if (r < 0)
+                return r;
+        r = bus_read_release_options(call, &client, error);
+        return r < 0 ? r : take_call(userdata, call, &q, client, error);
 }
 
 static int append_leases(sd_bus_message *m, const struct leases *leases)
@@ -345,7 +285,7 @@ static int append_leases(sd_bus_message *m, const struct leases *leases)
 
         for (size_t i = 0; r >= 0 && i < n; i++)
                 if (items[i]->state != LEASE_ENDED)
-                        r = append_lease(m, items[i], false);
+                        r = bus_append_lease(m, items[i], false);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
@@ -379,7 +319,7 @@ static int method_show(sd_bus_message *call, void *userdata, sd_bus_error *error
                 return sd_bus_error_setf(error, ERROR_NO_LEASE, "there is no lease %s", lease_id_problem(id) ? "with this ID" : id);
         r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
-                r = append_lease(reply, lease, true);
+                r = bus_append_lease(reply, lease, true);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
@@ -387,8 +327,10 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Create", "sssqsttb", "ssa{sv}a" BUS_FINDING, method_create, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Edit", "sssqss", "ssa{sv}a" BUS_FINDING, method_edit, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("EditWith", "sssqa(ssb)a{sv}", "ssa{sv}a" BUS_FINDING, method_edit_with, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Renew", "st", "ssa{sv}a" BUS_FINDING, method_renew, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Release", "s", "ssa{sv}a" BUS_FINDING, method_release, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("ReleaseWith", "sa{sv}", "ssa{sv}a" BUS_FINDING, method_release_with, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("List", "", "aa{sv}", method_list, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Show", "s", "a{sv}", method_show, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,

@@ -3,6 +3,8 @@ sbin_PROGRAMS += pkeyd
 pkeyd_SOURCES = \
 	src/pkeyd/bus.c \
 	src/pkeyd/bus.h \
+	src/pkeyd/bus_lease_message.c \
+	src/pkeyd/bus_lease_message.h \
 	src/pkeyd/bus_leases.c \
 	src/pkeyd/bus_leases.h \
 	src/pkeyd/bus_message.c \

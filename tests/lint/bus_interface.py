@@ -54,10 +54,9 @@ methods = {n: (i, signature(o)) for n, i, o in re.findall(r'SD_BUS_METHOD\("(\w+
 signals = {n: (s, "") for n, s in re.findall(r'SD_BUS_SIGNAL\("(\w+)", "([^"]*)"', sources)}
 properties = dict(re.findall(r'^ +X\((\w+), "(\w+)", \w+\)', read("src/pkeyd/bus_status.h"), re.M))
 keys = dict(re.findall(r'^ +(?:KNOWN(?:_BY)?|ALWAYS)\((?:[\w.]+, )?"(\w+)", "(\w+)", [\w.]+\),', read("src/pkeyd/bus_message.c"), re.M))
-leases = read("src/pkeyd/bus_leases.c")
+leases = read("src/pkeyd/bus_lease_message.c")
 lease_keys = dict(re.findall(r'"([A-Z]\w+)", "(\w)", &', leases))
-lease_keys.update((k, "a" + re.search(r'#define LEASE_MEMBER\s+"(.*)"', leases).group(1))
-                  for k in re.findall(r"append_basic\(m, 's', \"([A-Z]\w+)\"\)", leases))
+lease_keys.update((k, signature(t)) for k, t in re.findall(r'open_array\(m, "([A-Z]\w+)", ([^,]+),', leases))
 compare("method", methods, called("METHODS"))
 compare("signal", signals, called("SIGNALS"))
 compare("property", properties, typed("PROPERTIES"))

@@ -231,8 +231,9 @@ def test_other_users():
         stop(daemon)
 
 
-def call(bus, member, *arguments):
-    return bus.busctl("--json=short", "--timeout=%d" % PATIENCE, "call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1.Leases", member, *arguments)
+def call(bus, member, *arguments, user=None):
+    return bus.busctl("--json=short", "--timeout=%d" % PATIENCE, "call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1.Leases", member, *arguments,
+                      user=user)
 
 
 def test_hostile_arguments():
@@ -470,6 +471,168 @@ def test_open():
         check_equal(list_ids(fabric, bus), {"net": "active"}, "an open lease without members")
         lease(fabric, bus, "release", "net").expect(0)
         check_equal(list_ids(fabric, bus), {}, "leases")
+        stop(daemon)
+
+
+# --- what clients of the REST API use -------------------------------------------------------------------------------------
+
+REST_POOLS = """pools:
+  rest:
+    pkeys: 0x2000-0x2003
+    ports: node[0001-0006]
+    lease: unlimited
+    rest: 0s
+    index0: true
+    allow: "rest:nico"
+  shared:
+    pkeys: 0x3000
+    ports: ALL_CAS
+    rest: 2s
+    allow: [root, "rest:nico"]
+"""
+
+
+def options(**values):
+    """a{sv} as arguments of busctl; each value is (type, value)."""
+    return [str(len(values))] + [x for key, (kind, value) in values.items() for x in (key, kind, str(value))]
+
+
+def edit_with(bus, id_, what, groups=(), key=0, pool="rest", user=None, **more):
+    """The reply of EditWith: a list, or the text of an error. groups: (selectors, membership, index 0)."""
+    flat = [str(len(groups))] + [x for selectors, membership, index0 in groups for x in (selectors, membership, str(index0).lower())]
+    r = call(bus, "EditWith", "sssqa(ssb)a{sv}", pool, id_, what, str(key), *flat, *options(**more), user=user)
+    return json.loads(r.stdout)["data"] if r.returncode == 0 else r.stderr
+
+
+def nico(**more):
+    return {"Client": ("s", "nico"), **more}
+
+
+def values(dictionary):
+    return {key: x["data"] for key, x in dictionary.items()}
+
+
+def show(bus, id_):
+    return values(json.loads(call(bus, "Show", "s", id_).stdout)["data"][0])
+
+
+def edited(reply):
+    check(not isinstance(reply, str), reply)
+    check_equal((reply[0], reply[3]), ("edited", []), reply)
+    return values(reply[2])
+
+
+def refused_with(reply, code, *words):
+    check(not isinstance(reply, str), reply)
+    check_equal((reply[0], [f[4] for f in reply[3]]), ("refused", [code]), reply)
+    check(all(word in reply[3][0][5] for word in words), words, reply)
+
+
+def test_groups_and_options():
+    """One edit with members of both memberships, at index 0 or not, and what is said of the partition."""
+    nobody = "0x000a0b0c0d0e0f01"
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric, REST_POOLS)
+        guid = {p.name: p.guid for p in fabric.tables().values()}
+        x = edited(edit_with(bus, "rest:0x2001", "add", [("node0001", "full", True), ("node0002, " + nobody, "limited", False)], 0x2001,
+                             **nico(IpOverIb=("b", "true"), Mtu=("y", 4), ServiceLevel=("y", 3), RateLimit=("q", 25))))
+        check_equal({k: x[k] for k in ("PKey", "Open", "IpOverIb", "Keep", "Mtu", "ServiceLevel", "RateLimit", "Index0", "Owner", "NMembers", "Ends")},
+                    {"PKey": 0x2001, "Open": True, "IpOverIb": True, "Keep": True, "Mtu": 4, "ServiceLevel": 3, "RateLimit": 25,
+                     "Index0": [guid["node0001"]], "Owner": "rest:nico", "NMembers": 3, "Ends": 0}, "the lease")
+        check_equal(x["Updated"], x["Created"], "a lease that was not changed")
+        wait_for(lambda: holders(fabric, 0x2001) == {"node0001": (0, 0xA001), "node0002": (holders(fabric, 0x2001)["node0002"][0], 0x2001)},
+                 "the members to have the P_Key")
+        # what is not named stays
+        time.sleep(1.1)
+        y = edited(edit_with(bus, "rest:0x2001", "add", [("node0003", "", False)], **nico()))
+        check(y["Updated"] > x["Updated"] and y["Created"] == x["Created"], x, y)
+        check_equal((y["Mtu"], y["IpOverIb"], y["NMembers"]), (4, True, 4), "options that were not named")
+        z = edited(edit_with(bus, "rest:0x2001", "add", **nico(IpOverIb=("b", "false"), Exists=("b", "true"))))
+        check_equal((z["IpOverIb"], z["Mtu"]), (False, 4), "an edit of options only")
+        check("Mtu" not in edited(edit_with(bus, "plain", "add", **nico())), "a lease without QoS")
+        # index 0 of a port belongs to one lease
+        refused_with(edit_with(bus, "rest:0x2002", "add", [("node0001", "full", True)], 0x2002, **nico()), "lease.index0-taken", "rest:0x2001", "node0001")
+        refused_with(edit_with(bus, "other", "add", [("node0005", "full", True)], pool="shared"), "lease.index0", "pool shared")
+        refused_with(edit_with(bus, "rest:0x2002", "add", [("node0005", "full", False), ("node[0004-0005]", "limited", False)], **nico()),
+                     "lease.membership", "node0005")
+        refused_with(edit_with(bus, "rest:0x2002", "add", **nico(Exists=("b", "true"))), "lease.none")
+        kill(daemon)
+        daemon = start(fabric, bus)
+        check_equal({k: v for k, v in show(bus, "rest:0x2001").items() if k not in ("Members", "NConfirmed")},
+                    {k: v for k, v in z.items() if k not in ("Members", "NConfirmed")}, "the lease after a restart")
+        check_equal(edited(edit_with(bus, "rest:0x2001", "set", **nico()))["NMembers"], 0, "members")
+        wait_for(lambda: holders(fabric, 0x2001) == {}, "the P_Key to be revoked")
+        stop(daemon)
+
+
+def test_empty_lease_ends():
+    """An open lease that is not kept ends when it was without members for `rest` of its pool."""
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric, REST_POOLS)
+        check_equal(edited(edit_with(bus, "a", "add", [("node0001", "", False)], pool="shared", **nico(Keep=("b", "false"))))["Keep"], False, "Keep")
+        check_equal(edited(edit_with(bus, "a", "remove", [("node0001", "", False)], pool="shared", **nico()))["NMembers"], 0, "members")
+        wait_for(lambda: not list_ids(fabric, bus), "the lease to end")
+        daemon.wait_text("lease a: it was without members for 2 s")
+        edited(edit_with(bus, "b", "add", **nico(Keep=("b", "false"))))
+        wait_for(lambda: not list_ids(fabric, bus), "the lease to end")
+        edited(edit_with(bus, "b", "add", **nico(Keep=("b", "true"))))
+        check_equal(edited(edit_with(bus, "b", "set", **nico(Keep=("b", "false"))))["Keep"], True, "Keep of a lease that is kept")
+        check_equal(list_ids(fabric, bus), {"b": "active"}, "a lease that is kept")
+        stop(daemon)
+
+
+def test_wrong_options():
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric, REST_POOLS)
+        qos = {"Mtu": ("y", 2), "ServiceLevel": ("y", 0), "RateLimit": ("q", 100)}
+        for more, words in (({"Other": ("b", "true")}, "an option is unknown"), ({"Keep": ("s", "true")}, "Keep: has another type (accepted: b)"),
+                            ({"Mtu": ("y", 2)}, "are set together"), ({**qos, "Mtu": ("y", 3)}, "MTU"), ({**qos, "ServiceLevel": ("y", 16)}, "service level"),
+                            ({**qos, "RateLimit": ("q", 101)}, "rate"), ({"Client": ("s", "")}, "Client: is no name"),
+                            ({"Client": ("s", "x" * 65)}, "Client: is no name"), ({"Client": ("s", "a:b")}, "Client: is no name")):
+            r = edit_with(bus, "a", "add", pool="shared", **more)
+            check(isinstance(r, str) and words in r, more, r)
+        r = call(bus, "EditWith", "sssqa(ssb)a{sv}", "shared", "a", "add", "0", "0", "2", "Keep", "b", "true", "Keep", "b", "true")
+        check("Keep: is there twice" in r.stderr, r.stderr)
+        r = edit_with(bus, "a", "add", [("node0001", "", False)] * 17, pool="shared")
+        check(isinstance(r, str) and "more than 16 groups" in r, r)
+        for groups, what, words in (([("node0001", "both", False)], "add", "membership: accepted are"), ([("node\x1b", "", False)], "add", "control character"),
+                                    ([], "drop", "what: accepted are")):
+            r = edit_with(bus, "a", what, groups, pool="shared")
+            check(isinstance(r, str) and words in r, r)
+        r = call(bus, "ReleaseWith", "sa{sv}", "a", *options(Keep=("b", "true")))
+        check("an option is unknown (accepted: Client)" in r.stderr, r.stderr)
+        edited(edit_with(bus, "a", "add", [("node0001", "", False)] * 16, pool="shared", **qos))
+        stop(daemon)
+
+
+def test_clients():
+    """Who may name a client of the REST API, and what such a client may do."""
+    with fabric_of() as fabric:
+        fabric.settings(SETTINGS)
+        write_policy(fabric, REST_POOLS)
+        bus = Bus(fabric)
+        # for pkeyd the user nobody has the name of another one, which this host need not have
+        passwd = fabric.write("passwd", read_file("/etc/passwd").replace("nobody:", "pkeyd-rest:"))
+        wrapper = fabric.write("wrapper", "#!/bin/sh\nexec unshare --mount sh -c 'mount --bind %s /etc/passwd && exec \"$@\"' sh %s \"$@\"\n" %
+                               (passwd, program("pkeyd")))
+        os.chmod(wrapper, 0o755)
+        os.chmod(passwd, 0o644)
+        daemon = start(fabric, bus, name=wrapper)
+        member = [("node0001", "", False)]
+        refused_with(edit_with(bus, "a", "add", member), "lease.access", "root")  # `allow` has the client only
+        refused_with(edit_with(bus, "a", "add", member, Client=("s", "other")), "lease.access", "rest:other")
+        r = edit_with(bus, "a", "add", member, user="daemon", **nico())
+        check(isinstance(r, str) and "Access denied" in r, r)
+        check_equal(edited(edit_with(bus, "a", "add", member, user="nobody", **nico()))["Owner"], "rest:nico", "owner")
+        refused_with(edit_with(bus, "a", "add", member, user="nobody"), "lease.access", "pkeyd-rest")
+        edited(edit_with(bus, "shared", "add", member, pool="shared", Client=("s", "other")))  # root itself may
+        for user, more in ((None, {}), (None, {"Client": ("s", "other")}), ("daemon", nico())):
+            r = call(bus, "ReleaseWith", "sa{sv}", "a", *options(**more), user=user)
+            check(("Access denied" in r.stderr) if r.returncode else json.loads(r.stdout)["data"][0] == "refused", r.stdout, r.stderr)
+        r = call(bus, "ReleaseWith", "sa{sv}", "a", *options(**nico()), user="nobody")
+        check_equal(json.loads(r.stdout)["data"][0], "released", r.stderr)
+        check("lease a: released by rest:nico" in daemon.text(), daemon.text())
+        check_equal(list_ids(fabric, bus), {"shared": "active"}, "leases")
         stop(daemon)
 
 

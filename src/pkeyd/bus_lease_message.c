@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyd/bus_lease_message.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pkeyd/bus_message.h"
+
+#define BUS_LEASE_MEMBER "(ttysqqs)" /* port GUID, node GUID, port, name, index, P_Key, state */
+#define CLIENT_MAX       64          /* characters of the name of a client of the REST API */
+
+/* --- a lease as a dictionary ----------------------------------------------------------------------------------------- */
+
+static const char *member_state(const struct lease_member *m)
+{
+        return m->left_out ? "left-out" : m->is_unseen ? "unseen" : m->confirmed ? "confirmed" : "waits";
+}
+
+static int append_member(sd_bus_message *m, const struct lease *lease, const struct lease_member *member)
+{
+        struct p_key key = p_key_make(lease->base, member->membership == MEMBERSHIP_FULL);
+        int r = sd_bus_message_open_container(m, 'r', "ttysqqs");
+
+        if (r >= 0)
+                r = sd_bus_message_append(m, "tty", member->port.v, member->node.v, member->number);
+        if (r >= 0)
+                r = bus_append_text(m, member->name);
+        if (r >= 0)
+                r = sd_bus_message_append(m, "qqs", member->confirmed ? member->index : 0, key.v, member_state(member));
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+/* Opens the variant of a key, which holds an array. */
+static int open_array(sd_bus_message *m, const char *key, const char *type, const char *item)
+{
+        int r = sd_bus_message_open_container(m, 'e', "sv");
+
+        if (r >= 0)
+                r = sd_bus_message_append_basic(m, 's', key);
+        if (r >= 0)
+                r = sd_bus_message_open_container(m, 'v', type);
+        return r < 0 ? r : sd_bus_message_open_container(m, 'a', item);
+}
+
+static int close_array(sd_bus_message *m)
+{
+        int r = 0;
+
+        for (size_t depth = 0; r >= 0 && depth < 3; depth++)
+                r = sd_bus_message_close_container(m);
+        return r;
+}
+
+static int append_members(sd_bus_message *m, const struct lease *lease)
+{
+        int r = open_array(m, "Members", "a" BUS_LEASE_MEMBER, BUS_LEASE_MEMBER);
+
+        for (uint32_t i = 0; r >= 0 && i < lease->n_members; i++)
+                r = lease->members[i].is_leaving ? 0 : append_member(m, lease, &lease->members[i]);
+        return r < 0 ? r : close_array(m);
+}
+
+static int append_index0(sd_bus_message *m, const struct lease *lease)
+{
+        int r = open_array(m, "Index0", "at", "t");
+
+        for (uint32_t i = 0; r >= 0 && i < lease->n_members; i++)
+                if (lease->members[i].index0 && !lease->members[i].is_leaving)
+                        r = sd_bus_message_append_basic(m, 't', &lease->members[i].port.v);
+        return r < 0 ? r : close_array(m);
+}
+
+static int append_qos(sd_bus_message *m, const struct lease_qos *q)
+{
+        int r;
+
+        if (q->mtu == 0)
+                return 0;
+        r = bus_append_variant(m, "Mtu", "y", &q->mtu);
+        if (r >= 0)
+                r = bus_append_variant(m, "ServiceLevel", "y", &q->service_level);
+        return r < 0 ? r : bus_append_variant(m, "RateLimit", "q", &q->rate);
+}
+
+/* The entries that every answer has. */
+static int append_facts(sd_bus_message *m, const struct lease *lease)
+{
+        const char *state = lease_state_to_string(lease->state), *membership = membership_to_string(lease->membership);
+        uint64_t created = lease->created * USEC_PER_SEC, updated = lease->updated * USEC_PER_SEC;
+        uint64_t ends = lease->ends * USEC_PER_SEC;
+        uint32_t n_members = lease_n_wanted(lease), n_confirmed = lease_n_confirmed(lease);
+        int is_open = lease->is_open, ip_over_ib = lease->ip_over_ib, is_kept = lease->is_kept;
+        char number[16];
+        const char *owner = lease->owner.user;
+        int r;
+
+        if (*owner == '\0') {
+                (void) snprintf(number, sizeof(number), "%" PRIu32, lease->owner.uid);
+                owner = number;
+        }
+        const struct { const char *key, *signature; const void *value; } entries[] = {
+                { "Id", "s", &lease->id }, { "Pool", "s", &lease->wish.pool }, { "State", "s", &state }, { "PKey", "q", &lease->base },
+                { "Membership", "s", &membership }, { "Owner", "s", &owner }, { "Created", "t", &created }, { "Ends", "t", &ends },
+                { "NMembers", "u", &n_members }, { "NConfirmed", "u", &n_confirmed },
+                { "Open", "b", &is_open }, { "Updated", "t", &updated }, { "IpOverIb", "b", &ip_over_ib }, { "Keep", "b", &is_kept },
+        };
+
+        r = lease->why ? bus_append_variant(m, "Why", "s", &lease->why) : 0;
+        for (size_t i = 0; r >= 0 && i < ELEMENTS(entries); i++)
+                r = bus_append_variant(m, entries[i].key, entries[i].signature, entries[i].value);
+        return r;
+}
+
+int bus_append_lease(sd_bus_message *m, const struct lease *lease, bool is_whole)
+{
+        int r = sd_bus_message_open_container(m, 'a', "{sv}");
+
+        if (r >= 0 && lease)
+                r = append_facts(m, lease);
+        if (r >= 0 && lease)
+                r = append_qos(m, &lease->qos);
+        if (r >= 0 && lease && is_whole)
+                r = bus_append_variant(m, "Selectors", "s", &lease->wish.members);
+        if (r >= 0 && lease && is_whole)
+                r = append_members(m, lease);
+        if (r >= 0 && lease && is_whole)
+                r = append_index0(m, lease);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+/* --- arguments -------------------------------------------------------------------------------------------------------- */
+
+int bus_read_membership(const char *word, enum membership *ret, sd_bus_error *error)
+{
+        if (strcmp(word, "") == 0)
+                *ret = MEMBERSHIP_NONE;
+        else if (strcmp(word, "full") == 0)
+                *ret = MEMBERSHIP_FULL;
+        else if (strcmp(word, "limited") == 0)
+                *ret = MEMBERSHIP_LIMITED;
+        else
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
+                                        "membership: accepted are \"full\", \"limited\", and \"\" for that of the pool or of the lease");
+        return 0;
+}
+
+int bus_check_base(uint16_t base, sd_bus_error *error)
+{
+        if (base <= P_KEY_BASE_MASK)
+                return 0;
+        return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "pkey: give it without its high bit, which is the membership");
+}
+
+int bus_read_edit_kind(const char *word, enum lease_edit_kind *ret, sd_bus_error *error)
+{
+        if (strcmp(word, "add") == 0)
+                *ret = LEASE_ADD_MEMBERS;
+        else if (strcmp(word, "remove") == 0)
+                *ret = LEASE_REMOVE_MEMBERS;
+        else if (strcmp(word, "set") == 0)
+                *ret = LEASE_SET_MEMBERS;
+        else
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "what: accepted are \"add\", \"remove\" and \"set\"");
+        return 0;
+}
+
+int bus_read_groups(sd_bus_message *call, struct lease_edit *edit, sd_bus_error *error)
+{
+        const char *membership;
+        int r, index0;
+
+        r = sd_bus_message_enter_container(call, 'a', "(ssb)");
+        while (r >= 0 && sd_bus_message_at_end(call, 0) == 0) {
+                struct lease_group *group = &edit->groups[edit->n_groups];
+
+                if (edit->n_groups == LEASE_MAX_GROUPS)
+                        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "members: more than %d groups", LEASE_MAX_GROUPS);
+                r = sd_bus_message_read(call, "(ssb)", &group->members, &membership, &index0);
+                if (r < 0)
+                        return r;
+                group->index0 = index0;
+                r = bus_read_membership(membership, &group->membership, error);
+                edit->n_groups++;
+        }
+        if (r >= 0)
+                r = sd_bus_message_exit_container(call);
+        return r < 0 ? r : 0;
+}
+
+/* --- options ---------------------------------------------------------------------------------------------------------- */
+
+struct read_options {
+        const char *client;
+        int ip_over_ib, keep, exists;
+        uint8_t mtu, service_level;
+        uint16_t rate_limit;
+        unsigned seen; /* a bit for each enum option */
+};
+
+enum option { OPTION_CLIENT, OPTION_IP_OVER_IB, OPTION_MTU, OPTION_SERVICE_LEVEL, OPTION_RATE_LIMIT, OPTION_KEEP, OPTION_EXISTS };
+
+#define BIT(option) (1u << (option))
+#define QOS         (BIT(OPTION_MTU) | BIT(OPTION_SERVICE_LEVEL) | BIT(OPTION_RATE_LIMIT))
+
+static const struct {
+        const char *key, *type;
+        size_t offset;
+} options[] = {
+        [OPTION_CLIENT] = { "Client", "s", offsetof(struct read_options, client) },
+        [OPTION_IP_OVER_IB] = { "IpOverIb", "b", offsetof(struct read_options, ip_over_ib) },
+        [OPTION_MTU] = { "Mtu", "y", offsetof(struct read_options, mtu) },
+        [OPTION_SERVICE_LEVEL] = { "ServiceLevel", "y", offsetof(struct read_options, service_level) },
+        [OPTION_RATE_LIMIT] = { "RateLimit", "q", offsetof(struct read_options, rate_limit) },
+        [OPTION_KEEP] = { "Keep", "b", offsetof(struct read_options, keep) },
+        [OPTION_EXISTS] = { "Exists", "b", offsetof(struct read_options, exists) },
+};
+
+/* accepted: bits of enum option, from the first one on. */
+static int read_option(sd_bus_message *call, unsigned accepted, struct read_options *o, sd_bus_error *error)
+{
+        const char *key, *type;
+        size_t i = 0;
+        int r = sd_bus_message_read(call, "s", &key);
+
+        if (r < 0)
+                return r;
+        while (i < ELEMENTS(options) && strcmp(options[i].key, key) != 0)
+                i++;
+        if (i == ELEMENTS(options) || !(accepted & BIT(i)))
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, accepted == BIT(OPTION_CLIENT) ?
+                                        "an option is unknown (accepted: Client)" :
+                                        "an option is unknown (accepted: Client, IpOverIb, Mtu, ServiceLevel, RateLimit, Keep, Exists)");
+        if (o->seen & BIT(i))
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "%s: is there twice", options[i].key);
+        o->seen |= BIT(i);
+        r = sd_bus_message_peek_type(call, NULL, &type);
+        if (r >= 0 && strcmp(type, options[i].type) != 0)
+                return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "%s: has another type (accepted: %s)", options[i].key,
+                                         options[i].type);
+        return r < 0 ? r : sd_bus_message_read(call, "v", options[i].type, (char *) o + options[i].offset);
+}
+
+static int check_client(const char *name, sd_bus_error *error)
+{
+        size_t n = strlen(name);
+
+        if (n > 0 && n <= CLIENT_MAX &&
+            strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == n)
+                return 0;
+        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "Client: is no name of a client (accepted: 1 to %d letters, digits and "
+                                 "._-)", CLIENT_MAX);
+}
+
+static int read_options(sd_bus_message *call, unsigned accepted, struct read_options *o, sd_bus_error *error)
+{
+        int r = sd_bus_message_enter_container(call, 'a', "{sv}");
+
+        while (r >= 0 && (r = sd_bus_message_enter_container(call, 'e', "sv")) > 0) {
+                r = read_option(call, accepted, o, error);
+                if (r >= 0)
+                        r = sd_bus_message_exit_container(call);
+        }
+        if (r >= 0)
+                r = sd_bus_message_exit_container(call);
+        if (r >= 0 && o->client)
+                r = check_client(o->client, error);
+        return r < 0 ? r : 0;
+}
+
+static int check_qos(const struct read_options *o, const struct lease_qos *qos, sd_bus_error *error)
+{
+        const char *problem;
+
+        if (!(o->seen & QOS))
+                return 0;
+        if ((o->seen & QOS) != QOS)
+                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "Mtu, ServiceLevel and RateLimit are set together, or not at all");
+        problem = lease_qos_problem(qos);
+        return problem ? sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, problem) : 0;
+}
+
+int bus_read_edit_options(sd_bus_message *call, struct lease_options *ret, const char **ret_client, sd_bus_error *error)
+{
+        struct read_options o = {};
+        int r = read_options(call, (1u << ELEMENTS(options)) - 1, &o, error);
+
+        if (r < 0)
+                return r;
+        *ret_client = o.client;
+        *ret = (struct lease_options) {
+                .sets_ip_over_ib = o.seen & BIT(OPTION_IP_OVER_IB), .ip_over_ib = o.ip_over_ib,
+                .qos = { .mtu = o.mtu, .service_level = o.service_level, .rate = o.rate_limit },
+                .keeps = o.keep, .drops = (o.seen & BIT(OPTION_KEEP)) && !o.keep, .must_exist = o.exists,
+        };
+        return check_qos(&o, &ret->qos, error);
+}
+
+int bus_read_release_options(sd_bus_message *call, const char **ret_client, sd_bus_error *error)
+{
+        struct read_options o = {};
+        int r = read_options(call, BIT(OPTION_CLIENT), &o, error);
+
+        if (r == 0)
+                *ret_client = o.client;
+        return r;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Leases in D-Bus messages. What is appended returns as the functions of sd-bus. What is read returns 0, or a negative errno, with
+ * the error set if the caller sent something that is not accepted; texts are borrowed from the message.
+ */
+
+#include <systemd/sd-bus.h>
+
+#include "leases/leases.h"
+
+/* An a{sv}. lease NULL: an empty one. is_whole: with what can be large. */
+int bus_append_lease(sd_bus_message *m, const struct lease *lease, bool is_whole);
+
+/* "": MEMBERSHIP_NONE. */
+int bus_read_membership(const char *word, enum membership *ret, sd_bus_error *error);
+int bus_check_base(uint16_t base, sd_bus_error *error);
+int bus_read_edit_kind(const char *word, enum lease_edit_kind *ret, sd_bus_error *error);
+/* Reads a(ssb): selectors, membership, at index 0. */
+int bus_read_groups(sd_bus_message *call, struct lease_edit *edit, sd_bus_error *error);
+
+/* Read a{sv}. *ret_client: the client of the REST API that is named, or NULL. */
+int bus_read_edit_options(sd_bus_message *call, struct lease_options *ret, const char **ret_client, sd_bus_error *error);
+int bus_read_release_options(sd_bus_message *call, const char **ret_client, sd_bus_error *error);
