@@ -131,6 +131,14 @@ static int make_part(struct control *c, const struct lease_change *changes, size
 
 /* --- what they should hold --------------------------------------------------------------------------------------------- */
 
+/* Which lease has index 0 of the port then; 0: none. Another lease may have taken it in an earlier change. */
+static uint16_t change_index0(const struct lease_change *change, uint16_t index0_base)
+{
+        if (change->index0)
+                return change->base;
+        return index0_base == change->base ? 0 : index0_base;
+}
+
 /* The entries that the port had, without those of the base, and with what the lease gives. */
 static int change_wanted(struct arena *a, const struct lease_change *change, struct desired_port *port)
 {
@@ -143,7 +151,9 @@ static int change_wanted(struct arena *a, const struct lease_change *change, str
                 if (p_key_base(port->wanted[i]) != change->base)
                         wanted[n++] = port->wanted[i];
         n += p_keys_of_membership(change->base, change->membership, wanted + n);
-        *port = (struct desired_port) { .wanted = wanted, .n_wanted = p_keys_sort(wanted, n) };
+        *port = (struct desired_port) {
+                .wanted = wanted, .n_wanted = p_keys_sort(wanted, n), .index0_base = change_index0(change, port->index0_base),
+        };
         return 0;
 }
 

@@ -18,7 +18,7 @@
 #define SETTINGS "beside_opensm: true\nsweep_interval: 10m\n"
 #define HEAD     "version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n"
 #define POOLS                                                                                                          \
-        "pools:\n  jobs:\n    pkeys: 0x1000-0x1007\n    ports: node[1-3],head1\n    lease: 1h\n    rest: 20s\n    allow: [alice]\n"
+        "pools:\n  jobs:\n    pkeys: 0x1000-0x1007\n    ports: node[1-3],head1\n    lease: 1h\n    rest: 20s\n    index0: true\n    allow: [alice]\n"
 
 static const char *const policies[] = {
         HEAD "      node1: full\n" POOLS,
@@ -151,6 +151,7 @@ static void ask(enum lease_request_kind kind)
                                 .groups = { {
                                         .members = prng_permille(&rng, 100) ? "" : members[prng_below(&rng, ELEMENTS(members))],
                                         .membership = (enum membership) prng_below(&rng, MEMBERSHIP_BOTH),
+                                        .index0 = prng_permille(&rng, 400),
                                 } },
                                 .n_groups = 1,
                         },
