@@ -100,6 +100,7 @@ static void choose_edit(struct sim *s, struct sim_lease_request *q)
         q->wish = random_wish(s);
         q->wish.seconds = 0;
         q->wish.membership = MEMBERSHIP_NONE;
+        q->wish.index0 = prng_permille(&s->lease_rng, 400);
 }
 
 /* Often the same again, as a client does that has no answer. */
@@ -133,7 +134,8 @@ static struct lease_request make_request(struct sim *s, const struct sim_lease_r
                         .seconds = q->wish.seconds, .partial = q->wish.partial,
                 },
                 .edit = {
-                        .kind = q->edit, .pool = pool, .base = q->wish.base, .groups = { { .members = members } }, .n_groups = 1,
+                        .kind = q->edit, .pool = pool, .base = q->wish.base, .n_groups = 1,
+                        .groups = { { .members = members, .index0 = q->wish.index0 } },
                 },
                 .by = {
                         .origin = { .kind = ORIGIN_BUS }, .names = q->is_allowed ? root : others, .n_names = q->is_allowed ? 1 : 2,
@@ -314,8 +316,10 @@ static struct leased leased_of(const struct sim *s, const struct lease *lease)
         for (uint32_t i = 0; i < lease->n_members; i++) {
                 unsigned endport = endport_of(s, lease->members[i].port);
 
-                if (endport != UINT32_MAX && lease_member_is_in_force(&lease->members[i]))
-                        ret.members |= UINT64_C(1) << endport;
+                if (endport == UINT32_MAX || !lease_member_is_in_force(&lease->members[i]))
+                        continue;
+                ret.members |= UINT64_C(1) << endport;
+                ret.index0 |= (uint64_t) lease->members[i].index0 << endport;
         }
         return ret;
 }

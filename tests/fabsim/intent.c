@@ -165,6 +165,7 @@ static void make_pool(struct sim *s, struct intent_pool *ret)
         ret->is_limited = prng_permille(r, 200);
         ret->longest = longest[prng_below(r, ELEMENTS(longest))];
         ret->rest = rests[prng_below(r, ELEMENTS(rests))];
+        ret->index0 = prng_permille(r, 500);
 }
 
 /* Their P_Keys are those that no policy has, and that other writers know, too. Most policies of a history have the same pools. */
@@ -261,7 +262,8 @@ static void put_pool(struct printer *t, const struct intent_pool *p, unsigned n)
 {
         put(t, "  pool%u:\n    pkeys: 0x%04x-0x%04x\n    ports: ", n, p->first, p->last);
         put_selector(t, &p->ports);
-        put(t, "\n    membership: %s\n    rest: %us\n    lease: ", p->is_limited ? "limited" : "full", p->rest);
+        put(t, "\n    membership: %s\n    rest: %us\n    index0: %s\n    lease: ", p->is_limited ? "limited" : "full", p->rest,
+            p->index0 ? "true" : "false");
         if (p->longest > 0)
                 put(t, "%us\n", p->longest);
         else
@@ -417,6 +419,14 @@ enum membership intent_membership(const struct intent *it, const struct census *
         if (best)
                 return best->membership;
         return partition == 0 ? MEMBERSHIP_LIMITED : MEMBERSHIP_NONE;
+}
+
+bool intent_has_index0_pool(const struct intent *it)
+{
+        for (unsigned i = 0; i < it->n_pools; i++)
+                if (it->pools[i].index0)
+                        return true;
+        return false;
 }
 
 const struct intent_pool *intent_pool_of(const struct intent *it, uint16_t base)

@@ -513,6 +513,13 @@ static unsigned count_wanted(const struct sim *s, const struct written *w, struc
         return n_of_base;
 }
 
+/* With leases that may have index 0, entries of an endport may move away from index 0 and to it. */
+static bool is_moved_for_lease(const struct sim *s, const struct written *w, unsigned index, uint16_t base)
+{
+        return intent_has_index0_pool(&w->basis->by->intent) && fabsim_is_endport(&s->f, w->record->at) &&
+               (index == 0 || (w->now->table[0].v & 0x7fff) == base);
+}
+
 /* A wanted entry stays at its index; so does a base that has and should have one entry. */
 static void check_stability(struct sim *s, const struct written *w, const struct p_key before[FABSIM_MAX_ENTRIES], unsigned index)
 {
@@ -522,7 +529,7 @@ static void check_stability(struct sim *s, const struct written *w, const struct
         unsigned with_base = count_wanted(s, w, before[index], &wanted);
 
         if (base == 0 || w->basis->by->intent.settings.repair_index0 || count_base(before, base) != 1 ||
-            observer_changed_in_sweep(&s->processes[w->basis->process], w->record, base))
+            observer_changed_in_sweep(&s->processes[w->basis->process], w->record, base) || is_moved_for_lease(s, w, index, base))
                 return;
         if (wanted && now != key)
                 sim_fail(s, "stability broken: 0x%04x at index %u of node %u port %u became 0x%04x", key, index, at.node,
@@ -1076,6 +1083,50 @@ static bool a_port_is_silent(struct sim *s, const struct judgement *by)
         return false;
 }
 
+/* The base of a lease that belongs at index 0 of this endport; 0: none does. */
+static uint16_t leased_at_index0(const struct judgement *by, unsigned endport)
+{
+        for (unsigned i = 0; i < by->leased.n; i++)
+                if (by->leased.leases[i].index0 >> endport & 1)
+                        return by->leased.leases[i].base;
+        return 0;
+}
+
+/* What belongs at index 0 without leases; 0: nothing. */
+static uint16_t usual_at_index0(const struct judgement *by, unsigned endport)
+{
+        struct p_key wants[SIM_MAX_WANTS];
+        unsigned n = wants_of(by, endport, false, wants);
+        uint16_t ret = 0;
+
+        for (unsigned i = 0; i < n; i++) {
+                unsigned x = find_partition(by, wants[i].v & 0x7fff);
+
+                if (x != UINT_MAX && (by->intent.partitions[x].index0 || (x == 0 && ret == 0)))
+                        ret = by->intent.partitions[x].base;
+        }
+        return ret;
+}
+
+/* A lease has index 0 if it asked for it, and leaves it to the partition that had it before. */
+static void check_index0(struct sim *s, const struct judgement *by, unsigned endport)
+{
+        const struct fabsim_port *p = fabsim_port_at(&s->f, s->endports[endport]);
+        uint16_t leased = leased_at_index0(by, endport), has = p->table[0].v & 0x7fff;
+        const struct intent_pool *pool = intent_pool_of(&by->intent, has);
+        bool is_full = true;
+
+        for (unsigned i = 1; i < p->capacity; i++)
+                is_full &= (p->table[i].v & 0x7fff) != 0;
+        if (is_full || p->swallows.v != 0 || (has != 0 && !may_touch(by, has)) || by->intent.settings.writer == WRITER_OPENSM)
+                return;
+        s->counters.index0_checked += leased > 0;
+        if (leased > 0 && has != leased)
+                not_right(s, by, endport, "does not have the P_Key of its lease at index 0");
+        if (leased == 0 && intent_has_index0_pool(&by->intent) && usual_at_index0(by, endport) > 0 && (has == 0 || (pool && pool->index0)))
+                not_right(s, by, endport, "was left without its partition at index 0");
+}
+
 static void all_converged(struct sim *s, const struct process *p, const struct judgement *by)
 {
         s->counters.converged++;
@@ -1087,6 +1138,8 @@ static void all_converged(struct sim *s, const struct process *p, const struct j
                         not_right(s, by, i, "was not discovered");
                 else if (e->is_seen && !endport_is_right(s, by, i) && !is_left_by_opensm(s, by, i))
                         not_right(s, by, i, "did not converge");
+                else if (e->is_seen)
+                        check_index0(s, by, i);
         }
 }
 

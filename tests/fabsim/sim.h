@@ -76,6 +76,7 @@ struct intent_pool {
         bool is_limited;        /* its members by default */
         unsigned longest;       /* seconds; 0: unlimited */
         unsigned rest;          /* seconds */
+        bool index0;            /* its leases may have index 0 */
 };
 
 /* The contents of both files. */
@@ -133,6 +134,8 @@ bool intent_is_contested(const struct sim *s, const struct intent *it, const str
 enum membership intent_certain(const struct intent *it, const struct census *c, unsigned endport, unsigned partition);
 /* The pool that has this P_Key; NULL: none. */
 const struct intent_pool *intent_pool_of(const struct intent *it, uint16_t base);
+/* Can a lease of any pool have index 0? */
+bool intent_has_index0_pool(const struct intent *it);
 /* Does a name mean this endport? */
 bool intent_names(const struct rule *r, const struct census_entry *e);
 /* Is it one of `owns`? */
@@ -150,6 +153,7 @@ struct leased {
         uint16_t base;
         uint8_t level;
         uint64_t members;           /* a bit for each endport */
+        uint64_t index0;            /* of these, it belongs at index 0 */
 };
 
 struct leased_all {
@@ -279,6 +283,7 @@ struct sim_wish {
         enum membership membership; /* NONE: that of the pool */
         uint64_t seconds;           /* 0: as long as the pool allows */
         bool partial;
+        bool index0;                /* of open leases */
 };
 
 /* What the clients of a head node know of a lease, and may rely on. */
@@ -448,7 +453,7 @@ struct reach {
 
 struct sim_counters {
         uint64_t events, frames, sets, opensm_writes, pairs_checked, pairs_changed, pairs_excused, sweeps;
-        uint64_t verified, passed_on_checked, converged, refused, kills, reloads, hand_overs, unconverged;
+        uint64_t verified, passed_on_checked, index0_checked, converged, refused, kills, reloads, hand_overs, unconverged;
         uint64_t waited, confirmed, undone;
         uint64_t lease_requests, leases_granted, leases_partial, leases_edited, leases_renewed, leases_released;
         uint64_t leases_failed, leases_refused;
