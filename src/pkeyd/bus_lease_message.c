@@ -131,6 +131,16 @@ int bus_append_lease(sd_bus_message *m, const struct lease *lease, bool is_whole
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
+/* Texts have at most the size that is added for them, or are counted. */
+size_t bus_lease_size(const struct lease *lease)
+{
+        size_t size = 2048 + strlen(lease->wish.members);
+
+        for (uint32_t i = 0; i < lease->n_members; i++)
+                size += 64 + strlen(lease->members[i].name);
+        return size;
+}
+
 /* --- arguments -------------------------------------------------------------------------------------------------------- */
 
 int bus_read_membership(const char *word, enum membership *ret, sd_bus_error *error)

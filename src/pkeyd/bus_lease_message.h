@@ -12,6 +12,8 @@
 
 /* An a{sv}. lease NULL: an empty one. is_whole: with what can be large. */
 int bus_append_lease(sd_bus_message *m, const struct lease *lease, bool is_whole);
+/* About how many bytes that needs, with is_whole. */
+size_t bus_lease_size(const struct lease *lease);
 
 /* "": MEMBERSHIP_NONE. */
 int bus_read_membership(const char *word, enum membership *ret, sd_bus_error *error);

@@ -302,6 +302,43 @@ static int method_list(sd_bus_message *call, void *userdata, sd_bus_error *error
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
+static bool is_listed(const struct lease *lease, const char *pool)
+{
+        return lease->state != LEASE_ENDED && (*pool == '\0' || strcmp(lease->wish.pool, pool) == 0);
+}
+
+static int append_whole_leases(sd_bus_message *m, const struct lease *const *items, size_t n, const char *pool)
+{
+        int r = sd_bus_message_open_container(m, 'a', "a{sv}");
+
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                if (is_listed(items[i], pool))
+                        r = bus_append_lease(m, items[i], true);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int method_list_whole(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        _cleanup_message_ sd_bus_message *reply = NULL;
+        const struct bus_leases *l = userdata;
+        const struct lease *const *items;
+        const char *pool;
+        size_t n, size = 0;
+        int r = sd_bus_message_read(call, "s", &pool);
+
+        if (r < 0)
+                return r;
+        items = leases_list(l->status->leases, &n);
+        for (size_t i = 0; i < n; i++)
+                size += is_listed(items[i], pool) ? bus_lease_size(items[i]) : 0;
+        r = bus_check_queue(call, error) ?: bus_check_size(size, error);
+        if (r >= 0)
+                r = sd_bus_message_new_method_return(call, &reply);
+        if (r >= 0)
+                r = append_whole_leases(reply, items, n, pool);
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
 static int method_show(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
@@ -332,6 +369,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD("Release", "s", "ssa{sv}a" BUS_FINDING, method_release, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("ReleaseWith", "sa{sv}", "ssa{sv}a" BUS_FINDING, method_release_with, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("List", "", "aa{sv}", method_list, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("ListWhole", "s", "aa{sv}", method_list_whole, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Show", "s", "a{sv}", method_show, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,
 };

@@ -24,6 +24,13 @@ int bus_check_queue(sd_bus_message *call, sd_bus_error *error)
                                 "earlier answers of pkeyd are still queued for the bus; call again later");
 }
 
+int bus_check_size(size_t size, sd_bus_error *error)
+{
+        if (size <= BUS_MAX_ANSWER)
+                return 0;
+        return sd_bus_error_setf(error, SD_BUS_ERROR_LIMITS_EXCEEDED, "the answer would have more than %u MiB", BUS_MAX_ANSWER >> 20);
+}
+
 int bus_look_up_sender(sd_bus_message *call, sd_bus_message_handler_t answered, void *userdata, sd_bus_error *error)
 {
         const char *sender = sd_bus_message_get_sender(call);

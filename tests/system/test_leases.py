@@ -581,6 +581,40 @@ def test_empty_lease_ends():
         stop(daemon)
 
 
+def test_list_whole():
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric, REST_POOLS)
+        edited(edit_with(bus, "a", "add", [("node[0001-0002]", "", False)], pool="shared"))
+        edited(edit_with(bus, "b", "add", [("node0003", "limited", False)], **nico()))
+        edited(edit_with(bus, "c", "add", **nico()))
+        wait_for(lambda: (show(bus, "a")["NConfirmed"], show(bus, "b")["NConfirmed"]) == (2, 1), "the members to have the P_Key")
+
+        def whole(pool):
+            return [values(x) for x in json.loads(call(bus, "ListWhole", "s", pool).stdout)["data"][0]]
+
+        for pool, ids in (("", "abc"), ("shared", "a"), ("rest", "bc"), ("other", "")):
+            check_equal(whole(pool), [show(bus, x) for x in ids], "leases of pool %r" % pool)
+        stop(daemon)
+
+
+def test_list_too_whole():
+    """More than one message of the bus can have is refused; a pool or a lease of it is not."""
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric, REST_POOLS.replace("0x2000-0x2003", "0x2000-0x200f"))
+        edited(edit_with(bus, "small", "add", pool="shared"))
+        for i in range(11):
+            groups = [(", ".join("0x000a0b%02x%02x%06x" % (i, k, n) for n in range(4000)), "", False) for k in range(5)]
+            reply = edit_with(bus, "large%d" % i, "add", groups, **nico())
+            check(not isinstance(reply, str) and reply[2]["NMembers"]["data"] == 20000, "the members:", str(reply)[:500])
+        for pool in ("", "rest"):
+            r = call(bus, "ListWhole", "s", pool)
+            check(r.returncode != 0 and "more than 16 MiB" in r.stderr, r.stderr, r.stdout[:500])
+        r = call(bus, "ListWhole", "s", "shared")
+        check(len(json.loads(r.stdout)["data"][0]) == 1, r.stdout[:500])
+        check_equal(len(show(bus, "large3")["Members"]), 20000, "members of one lease")
+        stop(daemon)
+
+
 def test_wrong_options():
     with fabric_of() as fabric:
         bus, daemon = serve(fabric, REST_POOLS)
