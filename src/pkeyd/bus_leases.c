@@ -8,6 +8,7 @@
 
 #include "pkeyd/bus_lease_message.h"
 #include "pkeyd/bus_message.h"
+#include "pkeyd/bus_ports.h"
 #include "shell/user.h"
 
 #define INTERFACE      "org.pkeyd1.Leases"
@@ -101,7 +102,8 @@ static bool may_name_client(const struct caller *c, uint32_t uid, const char *us
 }
 
 /* Who asks, to leases/: the user, or the client in front of the names of the user. */
-static int identify(struct arena *a, const struct caller *c, uint32_t uid, const char *const *names, size_t n, struct lease_caller *by)
+static int identify(struct arena *a, const struct caller *c, uint32_t uid, const char *const *names, size_t n,
+                    struct lease_caller *by)
 {
         const char **all = arena_new_array(a, const char *, n + 1);
         size_t n_all = 0;
@@ -244,8 +246,8 @@ static int method_edit_with(sd_bus_message *call, void *userdata, sd_bus_error *
 
         if (r < 0)
                 return r;
-        r = bus_read_edit_kind(what, &q.edit.kind, error) ?: bus_check_base(q.edit.base, error) ?: bus_read_groups(call, &q.edit, error) ?:
-            bus_read_edit_options(call, &q.edit.options, &client, error);
+        r = bus_read_edit_kind(what, &q.edit.kind, error) ?: bus_check_base(q.edit.base, error) ?:
+            bus_read_groups(call, &q.edit, error) ?: bus_read_edit_options(call, &q.edit.options, &client, error);
         return r < 0 ? r : take_call(userdata, call, &q, client, error);
 }
 
@@ -360,6 +362,13 @@ static int method_show(sd_bus_message *call, void *userdata, sd_bus_error *error
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
+static int method_ports(sd_bus_message *call, void *userdata, sd_bus_error *error)
+{
+        const struct bus_leases *l = userdata;
+
+        return bus_ports_reply(call, l->status, error);
+}
+
 static const sd_bus_vtable vtable[] = {
         SD_BUS_VTABLE_START(0),
         SD_BUS_METHOD("Create", "sssqsttb", "ssa{sv}a" BUS_FINDING, method_create, SD_BUS_VTABLE_UNPRIVILEGED),
@@ -371,6 +380,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD("List", "", "aa{sv}", method_list, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("ListWhole", "s", "aa{sv}", method_list_whole, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Show", "s", "a{sv}", method_show, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("Ports", "", BUS_PORTS, method_ports, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_VTABLE_END,
 };
 

@@ -6,14 +6,15 @@
  *
  *     Create, Renew, Release, ReleaseWith    they answer when that has ended, which may take as long as the caller's timeout
  *     Edit, EditWith                         when it is stored
- *     List, ListWhole, Show                  at once
+ *     List, ListWhole, Show, Ports           at once
  *
  * All users may call all of it: who may use a pool is written in the policy (`allow`), and leases/ compares that with the names of
  * the caller, which are looked up here. The program that serves the REST API may name one of its clients, which counts besides, and
  * owns what it makes. The names of groups come from nsswitch, which may block; everything else does not.
  *
  * Bounds: at most BUS_MAX_LEASE_CALLS callers wait. A text that is longer than a record may be is refused before it is kept; List
- * has neither members nor selectors, and ListWhole is refused if it would have more than BUS_MAX_ANSWER. The answer to a caller that has left the bus goes nowhere.
+ * has neither members nor selectors, and ListWhole and Ports are refused if they would have more than BUS_MAX_ANSWER. The answer to
+ * a caller that has left the bus goes nowhere.
  */
 
 #include <systemd/sd-bus.h>

@@ -581,6 +581,27 @@ def test_empty_lease_ends():
         stop(daemon)
 
 
+def test_ports():
+    """All endports, with what clients of the REST API want to know of them."""
+    with fabric_of() as fabric:
+        bus, daemon = serve(fabric)
+        hosts = {p.guid: p.name.split(";")[-1].split(":")[0] for p in fabric.tables().values()}
+        wanted = [[p.guid, p.node, p.number, p.lid, hosts[p.guid], p.type, 4] for p in fabric.tables().values()]
+        found = json.loads(call(bus, "Ports").stdout)["data"][0]
+        check_equal(found, sorted(wanted), "ports")
+        check(len(found) >= 8, found)
+        stop(daemon)
+    # without a subnet manager nothing is discovered
+    with Fabric(two_level(2, 2, 4), opensm=False) as fabric:
+        fabric.settings(SETTINGS)
+        write_policy(fabric)
+        bus = Bus(fabric)
+        daemon = start(fabric, bus, wait=False)
+        r = call(bus, "Ports")
+        check(r.returncode != 0 and "has not seen the fabric yet" in r.stderr, r.stdout, r.stderr)
+        stop(daemon)
+
+
 def test_list_whole():
     with fabric_of() as fabric:
         bus, daemon = serve(fabric, REST_POOLS)

@@ -5,6 +5,7 @@ with the daemon, after it was killed, and with pkeyctl apply.
 A host of ibsim cannot change its description, but its GUIDs can change: `impostor` calls itself node0002, and takes the GUIDs of the
 host that is said to have changed its name."""
 
+import json
 import signal
 
 from harness import Daemon, Fabric, check, check_equal, main, program, read_file, two_level, wait_for
@@ -121,6 +122,22 @@ def test_name_that_is_down():
         check_equal(pin["node_guid"], guid_of(f, "node0002"), "what was dropped")
         daemon.wait_text("claims no name any more")
         wait_for(lambda: pinned(f).get(guid_of(f, "impostor")) == "node0002 mlx5_0", "the name to be bound anew")
+        check_equal(daemon.stop(), 0, "exit status of pkeyd")
+
+
+def test_ports_on_the_bus():
+    """Ports() has the names that count, as lines of the policy do."""
+    require()
+    with Site() as f:
+        bus = Bus(f)
+        daemon = Daemon(f, f.path("partitions.yaml"), environment=bus.environment())
+        bus.wait_name()
+        wait_for(lambda: keys(f, "node0003") == [STORAGE], "the table of node0003")
+        rename_to_node0002(f, "node0003")
+        wait_for_claims(daemon, 1)
+        r = bus.busctl("--json=short", "call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1.Leases", "Ports")
+        names = {guid: name for guid, _, _, _, name, _, _ in json.loads(r.stdout)["data"][0]}
+        check_equal([names[f.topology.port_guid(name)] for name in ("node0002", "node0003")], ["node0002", "node0003"], "names")
         check_equal(daemon.stop(), 0, "exit status of pkeyd")
 
 

@@ -741,10 +741,10 @@ int main(void)
         const TTest *const tests[] = {
                 members_come_and_go, the_same_again, out_and_in, does_not_wait_for_a_mute_host, is_refused, groups_of_members,
                 groups_of_a_limited_lease, groups_that_overlap, no_groups, long_groups, one_lease_has_index0,
-                index0_survives_a_restart, index0_is_refused, index0_is_written, index0_is_confirmed, options_stay, options_of_a_new_lease, qos_problems,
-                released_without_members, members_return, kept_or_not, not_kept_after_a_restart, not_kept_without_rest, a_member_appears,
-                a_member_appears_outside_of_the_pool, a_member_outside_of_the_pool_returns,
-                members_survive_a_restart, a_reload_would_strand_it,
+                index0_survives_a_restart, index0_is_refused, index0_is_written, index0_is_confirmed, options_stay,
+                options_of_a_new_lease, qos_problems, released_without_members, members_return, kept_or_not,
+                not_kept_after_a_restart, not_kept_without_rest, a_member_appears, a_member_appears_outside_of_the_pool,
+                a_member_outside_of_the_pool_returns, members_survive_a_restart, a_reload_would_strand_it,
         };
 
         return run_suite("open_leases", tests, ELEMENTS(tests));
