@@ -20,8 +20,16 @@ struct lease_list {
 
 /* --- output ---------------------------------------------------------------------------------------------------------- */
 
-static void text_members(struct context *ctx, const struct seen_members *members)
+static bool is_at_index0(const struct seen_lease *l, const struct seen_member *m)
 {
+        size_t i = LOWER_BOUND(guid, l->index0.items, l->index0.n, guid->v < m->port.v);
+
+        return i < l->index0.n && l->index0.items[i].v == m->port.v;
+}
+
+static void text_members(struct context *ctx, const struct seen_lease *l)
+{
+        const struct seen_members *members = &l->members;
         struct text_table t;
 
         text_table_begin(&t, "PORT|PORT GUID|>INDEX|P_KEY|STATE", 0);
@@ -29,8 +37,9 @@ static void text_members(struct context *ctx, const struct seen_members *members
                 const struct seen_member *m = &members->items[i];
                 bool confirmed = strcmp(m->state, "confirmed") == 0;
 
-                text_table_row(&t, confirmed ? NULL : "yellow", "%s\t0x%016" PRIx64 "\t%s\t0x%04x\t%s", m->name, m->port.v,
-                               confirmed ? output_format(ctx, "%u", m->index) : "", m->key.v, m->state);
+                text_table_row(&t, confirmed ? NULL : "yellow", "%s\t0x%016" PRIx64 "\t%s\t0x%04x\t%s%s", m->name, m->port.v,
+                               confirmed ? output_format(ctx, "%u", m->index) : "", m->key.v, m->state,
+                               is_at_index0(l, m) ? " (for index 0)" : "");
         }
         text_table_print(ctx, &t);
 }
@@ -52,7 +61,7 @@ static void text_result(struct context *ctx, const void *result)
 
         text_sentence(ctx, result);
         if (ctx->status != EXIT_REFUSED && !ctx->options->quiet)
-                text_members(ctx, &r->lease.members);
+                text_members(ctx, &r->lease);
 }
 
 static json_t *lease_or_null(struct doc *d, const struct seen_lease *lease)
@@ -130,10 +139,13 @@ int command_lease_edit(struct context *ctx)
         need_option(ctx, o->lease.pool, "pool");
         if (!!o->lease.add + !!o->lease.remove + !!o->lease.set != 1)
                 (void) findings_error(&ctx->findings, FINDING_USAGE, usage, "one of --add, --remove and --set is needed");
+        else if (o->lease.remove && o->lease.index0)
+                (void) findings_error(&ctx->findings, FINDING_USAGE, usage, "--index0 is for members that are added (accepted: with --add "
+                                      "or --set)");
         if (findings_refuse(&ctx->findings))
                 return -EBADMSG;
-        r = bus_client_call_leases(ctx, "Edit", &reply, "sssqss", o->lease.pool, ctx->arguments[0], what, o->lease.base, members,
-                                   o->lease.membership ?: "");
+        r = bus_client_call_leases(ctx, "EditWith", &reply, "sssqa(ssb)a{sv}", o->lease.pool, ctx->arguments[0], what, o->lease.base, 1,
+                                   members, o->lease.membership ?: "", o->lease.index0, 0);
         return r < 0 ? r : show_reply(ctx, &printer, reply);
 }
 
@@ -224,8 +236,16 @@ static void text_lease(struct context *ctx, const void *result)
         printf("  asked for     %s\n", l->is_open ? "an open lease: pkeyctl lease edit changes its members" : l->selectors ?: "?");
         printf("  owner         %s\n", l->owner ?: "?");
         printf("  created       %s\n", output_time(ctx, l->created));
-        printf("  ends          %s\n", l->ends ? output_time(ctx, l->ends) : "when it is released");
-        text_members(ctx, &l->members);
+        if (l->updated != l->created)
+                printf("  changed       %s\n", output_time(ctx, l->updated));
+        printf("  ends          %s%s\n", l->ends ? output_time(ctx, l->ends) : "when it is released",
+               l->is_kept ? "" : ", or after a while without members");
+        if (l->ip_over_ib)
+                printf("  IPoIB         yes\n");
+        if (l->mtu)
+                printf("  QoS           MTU %" PRIu64 " KiB, service level %" PRIu64 ", %s Gb/s\n", l->mtu, l->service_level,
+                       output_format(ctx, "%g", (double) l->rate_limit / 10));
+        text_members(ctx, l);
 }
 
 static void json_shown(struct doc *d, const void *result)

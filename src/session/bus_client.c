@@ -77,10 +77,17 @@ static const struct bus_field lease_fields[] = {
         FIELD(seen_lease, "NMembers", "members_total", FIELD_NUMBER, n_members),
         FIELD(seen_lease, "Open", "open", FIELD_BOOL, is_open),
         FIELD(seen_lease, "NConfirmed", "members_confirmed", FIELD_NUMBER, n_confirmed),
+        FIELD(seen_lease, "Updated", "updated", FIELD_TIME, updated),
+        FIELD(seen_lease, "Keep", "keep", FIELD_BOOL, is_kept),
+        FIELD(seen_lease, "IpOverIb", "ip_over_ib", FIELD_BOOL, ip_over_ib),
+        FIELD(seen_lease, "Mtu", "mtu", FIELD_IF_SET, mtu),
+        FIELD(seen_lease, "ServiceLevel", "service_level", FIELD_NUMBER, service_level),
+        FIELD(seen_lease, "RateLimit", "rate_limit", FIELD_IF_SET, rate_limit),
         FIELD(seen_lease, "Selectors", "selectors", FIELD_TEXT, selectors),
         FIELD(seen_lease, "Members", "members", FIELD_MEMBERS, members),
+        FIELD(seen_lease, "Index0", "index0", FIELD_GUIDS, index0),
 };
-#define N_LISTED_LEASE_FIELDS 12
+#define N_LISTED_LEASE_FIELDS 18
 
 bool daemon_is(const struct daemon_status *s, const char *state)
 {
@@ -212,6 +219,28 @@ static int read_members(struct context *ctx, sd_bus_message *m, struct seen_memb
         return r;
 }
 
+static int read_guids(struct context *ctx, sd_bus_message *m, struct seen_guids *ret)
+{
+        struct guid guid;
+        int r = sd_bus_message_enter_container(m, 'v', "at");
+
+        if (r >= 0)
+                r = sd_bus_message_enter_container(m, 'a', "t");
+        while (r >= 0 && (r = sd_bus_message_read_basic(m, 't', &guid.v)) > 0) {
+                if (VECTOR_GROW(ctx->arena, ret->items, ret->n, ret->allocated) < 0)
+                        return -ENOMEM;
+                ret->items[ret->n++] = guid;
+        }
+        for (size_t depth = 0; r >= 0 && depth < 2; depth++)
+                r = sd_bus_message_exit_container(m);
+        return r;
+}
+
+static bool is_array(const struct bus_field *f)
+{
+        return f->kind == FIELD_MEMBERS || f->kind == FIELD_GUIDS;
+}
+
 /* The value of one key; one of an unexpected type is skipped. */
 static int read_value(struct context *ctx, sd_bus_message *m, const struct bus_field *f, void *object)
 {
@@ -231,7 +260,9 @@ static int read_value(struct context *ctx, sd_bus_message *m, const struct bus_f
                 return r;
         if (f->kind == FIELD_MEMBERS && strcmp(type, "a" MEMBER) == 0)
                 return read_members(ctx, m, member);
-        if (f->kind == FIELD_MEMBERS || strlen(type) != 1 || !strchr(f->kind == FIELD_TEXT ? "s" : "yqutb", *type))
+        if (f->kind == FIELD_GUIDS && strcmp(type, "at") == 0)
+                return read_guids(ctx, m, member);
+        if (is_array(f) || strlen(type) != 1 || !strchr(f->kind == FIELD_TEXT ? "s" : "yqutb", *type))
                 return sd_bus_message_skip(m, "v");
         r = sd_bus_message_read(m, "v", type, &v);
         if (r < 0)
@@ -331,9 +362,15 @@ static json_t *json_members(struct doc *d, const struct seen_members *members)
         return DOC_ARRAY(d, i, members->n, json_member(d, &members->items[i]));
 }
 
+static json_t *json_guids(struct doc *d, const struct seen_guids *guids)
+{
+        return DOC_ARRAY(d, i, guids->n, doc_guid(guids->items[i]));
+}
+
 static json_t *field_value(struct doc *d, const struct bus_field *f, const void *object)
 {
-        uint64_t number = f->kind == FIELD_TEXT || f->kind == FIELD_MEMBERS ? 0 : bus_field_number(f, object);
+        const void *member = (const char *) object + f->offset;
+        uint64_t number = f->kind == FIELD_TEXT || is_array(f) ? 0 : bus_field_number(f, object);
 
         switch (f->kind) {
         case FIELD_TEXT:
@@ -348,8 +385,12 @@ static json_t *field_value(struct doc *d, const struct bus_field *f, const void 
                 return number ? json_sprintf("0x%04x", (unsigned) number) : json_null();
         case FIELD_TIME:
                 return doc_time(number);
+        case FIELD_IF_SET:
+                return number ? json_integer((json_int_t) number) : json_null();
         case FIELD_MEMBERS:
-                return json_members(d, (const struct seen_members *) ((const char *) object + f->offset));
+                return json_members(d, member);
+        case FIELD_GUIDS:
+                return json_guids(d, member);
         }
         return NULL;
 }

@@ -16,13 +16,15 @@
 #define BUS_LEASES    "org.pkeyd1.Leases"
 
 enum bus_field_kind {
-        FIELD_TEXT,   /* const char *, NULL: not sent; all others but the last are uint64_t */
+        FIELD_TEXT,   /* const char *, NULL: not sent; all others but the last two are uint64_t */
         FIELD_NUMBER,
         FIELD_BOOL,
         FIELD_GUID,
         FIELD_P_KEY,
         FIELD_TIME,   /* CLOCK_REALTIME, microseconds; 0: never */
+        FIELD_IF_SET,  /* 0: not set */
         FIELD_MEMBERS, /* struct seen_members */
+        FIELD_GUIDS,   /* struct seen_guids */
 };
 
 struct bus_field {
@@ -66,11 +68,19 @@ struct seen_members {
         size_t n, allocated;
 };
 
+struct seen_guids {
+        struct guid *items; /* ascending */
+        size_t n, allocated;
+};
+
 /* A lease; without an ID: none was sent. */
 struct seen_lease {
         const char *id, *pool, *state, *membership, *owner, *why, *selectors;
-        uint64_t p_key, created, ends, n_members, n_confirmed, is_open;
-        struct seen_members members; /* without those in a list of leases */
+        uint64_t p_key, created, updated, ends, n_members, n_confirmed, is_open, is_kept;
+        uint64_t ip_over_ib, mtu, service_level, rate_limit;
+        /* without these in a list of leases */
+        struct seen_members members;
+        struct seen_guids index0;    /* ports of members that ask for index 0 */
 };
 
 /* What `pkeyctl violations` shows. */

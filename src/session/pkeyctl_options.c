@@ -189,6 +189,7 @@ static const struct command_line_option known_options[] = {
         COMMAND_LINE_OPTION("add", 0, TEXT, lease.add, "SELECTORS", "ports, and GUIDs that no port has yet, that become members"),
         COMMAND_LINE_OPTION("remove", 0, TEXT, lease.remove, "SELECTORS", "members that are taken out"),
         COMMAND_LINE_OPTION("set", 0, TEXT, lease.set, "SELECTORS", "the members from now on, instead of all others"),
+        COMMAND_LINE_OPTION("index0", 0, FLAG, lease.index0, NULL, "their P_Key goes to index 0 of their tables"),
         COMMAND_LINE_OPTION("partial", 0, FLAG, lease.partial, NULL, "leave out members that cannot be confirmed in time"),
         COMMAND_LINE_OPTION("release-stranded", 0, FLAG, release_stranded, NULL, "release leases that have no place in the new policy"),
         COMMAND_LINE_OPTION("quiet", 'q', FLAG, quiet, NULL, "errors and the exit status only"),

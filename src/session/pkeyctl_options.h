@@ -28,7 +28,7 @@ struct options {
                 const char *pool, *id, *members, *membership, *add, *remove, *set;
                 uint16_t base;     /* 0: not given */
                 uint64_t seconds;  /* of --for; 0: not given; UINT64_MAX: until it is released */
-                bool partial;
+                bool partial, index0;
         } lease;
         bool release_stranded;
         char **arguments;      /* the command and its positional arguments, NULL at the end */

@@ -226,6 +226,7 @@ def test_leases():
         check_equal(p.names("lease", "create", "--members", "oss01,node004"), ["oss01,node0042"], "a list of members")
         check_equal(p.names("lease", "create", "--membership="), ["--membership=full", "--membership=limited"], "memberships")
         check(set(p.answer("lease", "create", "--")) >= {"--pool", "--id", "--members", "--pkey", "--for", "--partial"}, "options")
+        check(set(p.answer("lease", "edit", "--")) >= {"--pool", "--add", "--remove", "--set", "--membership", "--index0"}, "options of edit")
         check("--for" in p.answer("lease", "renew", "--") and "--pool" not in p.answer("lease", "renew", "--"), "options of renew")
 
 

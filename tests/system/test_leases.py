@@ -466,7 +466,10 @@ def test_open():
                                        (["--add", "nowhere"], "selector.no-match", "nowhere"), (["--add", "node0001", "--set", "node0001"], "usage", "one of")):
             refused(edit(fabric, bus, *arguments), code, words)
         refused(edit(fabric, bus, "--add", "node0001", pool="jobs"), "lease.exists", "of pool tenants")
-        edit(fabric, bus, "--set", "").expect(0)
+        refused(edit(fabric, bus, "--add", "node0001", "--index0"), "lease.index0", "pool tenants")
+        refused(edit(fabric, bus, "--remove", "node0001", "--index0"), "usage", "--index0 is for members that are added")
+        r = call(bus, "Edit", "sssqss", "tenants", "net", "set", "0", "", "")
+        check_equal(json.loads(r.stdout)["data"][0], "edited", r.stderr)
         wait_members(fabric, bus, {})
         check_equal(list_ids(fabric, bus), {"net": "active"}, "an open lease without members")
         lease(fabric, bus, "release", "net").expect(0)
@@ -547,6 +550,7 @@ def test_groups_and_options():
         y = edited(edit_with(bus, "rest:0x2001", "add", [("node0003", "", False)], **nico()))
         check(y["Updated"] > x["Updated"] and y["Created"] == x["Created"], x, y)
         check_equal((y["Mtu"], y["IpOverIb"], y["NMembers"]), (4, True, 4), "options that were not named")
+        check("IPoIB         yes" in lease(fabric, bus, "show", "rest:0x2001").expect(0).out, "lease show")
         z = edited(edit_with(bus, "rest:0x2001", "add", **nico(IpOverIb=("b", "false"), Exists=("b", "true"))))
         check_equal((z["IpOverIb"], z["Mtu"]), (False, 4), "an edit of options only")
         check("Mtu" not in edited(edit_with(bus, "plain", "add", **nico())), "a lease without QoS")
@@ -556,6 +560,15 @@ def test_groups_and_options():
         refused_with(edit_with(bus, "rest:0x2002", "add", [("node0005", "full", False), ("node[0004-0005]", "limited", False)], **nico()),
                      "lease.membership", "node0005")
         refused_with(edit_with(bus, "rest:0x2002", "add", **nico(Exists=("b", "true"))), "lease.none")
+        seen = lease(fabric, bus, "show", "rest:0x2001", "--json").expect(0).json()["lease"]
+        check_equal((seen["mtu"], seen["service_level"], seen["rate_limit"], seen["ip_over_ib"], seen["keep"], seen["index0"]),
+                    (4, 3, 25, False, True, ["0x%016x" % guid["node0001"]]), "lease show --json")
+        check(seen["updated"] > seen["created"], seen)
+        text = lease(fabric, bus, "show", "rest:0x2001").expect(0).out
+        check("MTU 4 KiB, service level 3, 2.5 Gb/s" in text and "  changed  " in text and "IPoIB" not in text, text)
+        check_equal([("node0001" in line) for line in text.splitlines() if "(for index 0)" in line], [True], text)
+        seen = lease(fabric, bus, "show", "plain", "--json").expect(0).json()["lease"]
+        check_equal((seen["mtu"], seen["rate_limit"], seen["index0"]), (None, None, []), "lease show --json")
         kill(daemon)
         daemon = start(fabric, bus)
         check_equal({k: v for k, v in show(bus, "rest:0x2001").items() if k not in ("Members", "NConfirmed")},
@@ -571,6 +584,7 @@ def test_empty_lease_ends():
         bus, daemon = serve(fabric, REST_POOLS)
         check_equal(edited(edit_with(bus, "a", "add", [("node0001", "", False)], pool="shared", **nico(Keep=("b", "false"))))["Keep"], False, "Keep")
         check_equal(edited(edit_with(bus, "a", "remove", [("node0001", "", False)], pool="shared", **nico()))["NMembers"], 0, "members")
+        check("or after a while without members" in lease(fabric, bus, "show", "a").expect(0).out, "lease show")
         wait_for(lambda: not list_ids(fabric, bus), "the lease to end")
         daemon.wait_text("lease a: it was without members for 2 s")
         edited(edit_with(bus, "b", "add", **nico(Keep=("b", "false"))))
