@@ -97,7 +97,7 @@ struct policy_pool {
         uint64_t longest;              /* seconds that a lease may last; POLICY_UNLIMITED: until it is released */
         uint64_t rest;                 /* seconds for which a P_Key is not handed out again */
         bool index0;                   /* members may ask for index 0 */
-        const char *const *allow;      /* names of users and groups */
+        const char *const *allow;      /* names of users and groups, and rest:CLIENT for clients of the REST API */
         uint32_t n_allow;
 };
 

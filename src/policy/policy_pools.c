@@ -10,7 +10,7 @@
 
 #define MAX_POOLS       1024
 #define MAX_ALLOWED     64 /* users and groups of a pool */
-#define NAME_MAX_LENGTH 64 /* of one of them */
+#define NAME_MAX_LENGTH 69 /* of one of them: "rest:" and a client of the REST API */
 #define MAX_TAKEN       16 /* P_Keys of a range that are reported as those of others */
 #define MAX_DURATION    (UINT64_C(87600) * 3600) /* ten years */
 #define USEC            UINT64_C(1000000)
@@ -140,7 +140,7 @@ static const char *name_problem(const char *name)
         if (n == 0)
                 return "is empty";
         if (n > NAME_MAX_LENGTH)
-                return "is longer than 64 characters";
+                return "is longer than 69 characters";
         for (size_t i = 0; i < n; i++)
                 if (name[i] <= ' ' || name[i] > '~')
                         return "has a blank or a character that is not printable ASCII";
@@ -155,7 +155,8 @@ static void add_allowed(const struct pool_reader *p, const struct yaml_tree_node
                 return;
         problem = yaml_tree_is_null(node) ? "is empty" : name_problem(node->text);
         if (problem)
-                refuse(p, node, "%s: %s %s (accepted: names of users and groups)", path, report_quote(&p->r->report, node->text), problem);
+                refuse(p, node, "%s: %s %s (accepted: names of users and groups, and rest:CLIENT)", path,
+                       report_quote(&p->r->report, node->text), problem);
         else if (text_is_one_of(node->text, names, p->pool->n_allow))
                 refuse(p, node, "%s: %s is there twice", path, report_quote(&p->r->report, node->text));
         else
