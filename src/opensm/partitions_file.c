@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/selector.h"
 #include "util/hash.h"
 #include "util/scan.h"
 #include "util/text.h"
+#include "util/vector.h"
 
 /* The head: a line for people, and a line for partitions_file_recognise. The checksum covers what is before HEAD_SUM and after the
  * second line. */
@@ -79,17 +81,66 @@ static void describe_partition(const struct policy *policy, const struct partiti
         ret->ipoib = policy->partitions[i].ipoib;
 }
 
+/* ---- index 0 of a lease -------------------------------------------------------------------------------------------- */
+
+/* A base that a line of a lease puts at index 0 of a port. */
+struct at_index0 {
+        struct guid port;
+        uint16_t base;
+};
+
+struct index0_list {
+        struct at_index0 *items; /* ascending port */
+        size_t n, allocated;
+};
+
+DEFINE_COMPARE(compare_index0, struct at_index0, ORDER(a->port.v, b->port.v))
+
+static int add_rule(struct arena *a, const struct policy_rule *rule, uint16_t base, struct index0_list *list)
+{
+        if (!rule->index0)
+                return 0;
+        if (VECTOR_EXTEND(a, list->items, list->n, list->allocated, rule->n_selectors) < 0)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < rule->n_selectors; i++)
+                if (rule->selectors[i]->kind == SELECTOR_GUID)
+                        list->items[list->n++] = (struct at_index0) { rule->selectors[i]->guid, base };
+        return 0;
+}
+
+static int list_index0(struct arena *a, const struct policy *policy, struct index0_list *ret)
+{
+        int r = 0;
+
+        for (uint32_t i = 0; policy && r == 0 && i < policy->n_partitions; i++)
+                for (uint32_t k = 0; r == 0 && k < policy->partitions[i].n_rules; k++)
+                        r = add_rule(a, &policy->partitions[i].rules[k], policy->partitions[i].base, ret);
+        SORT(ret->items, ret->n, compare_index0);
+        return r;
+}
+
+/* Does the member differ from its partition? */
+static bool is_apart(const struct index0_list *list, const struct partitions_file_partition *p, struct guid port)
+{
+        size_t i = LOWER_BOUND(item, list->items, list->n, item->port.v < port.v);
+
+        return i < list->n && list->items[i].port.v == port.v && (list->items[i].base == p->base) != p->index0;
+}
+
+/* ---- partitions ------------------------------------------------------------------------------------------------------ */
+
 static int group_items(struct arena *a, const struct policy *policy, const struct partitions_conf *conf, const struct item *items,
                        size_t n, struct partitions_file *ret)
 {
         struct partitions_file_member *members = arena_new_array(a, struct partitions_file_member, n);
         struct partitions_file_partition *partitions;
+        struct index0_list index0 = {};
         uint32_t n_partitions = 0;
 
         for (size_t i = 0; i < n; i++)
                 n_partitions += i == 0 || items[i].base != items[i - 1].base;
         partitions = arena_new_array(a, struct partitions_file_partition, n_partitions);
-        if (!members || !partitions)
+        if (!members || !partitions || list_index0(a, policy, &index0) < 0)
                 return -ENOMEM;
         *ret = (struct partitions_file) { .partitions = partitions };
         for (size_t i = 0; i < n; i++) {
@@ -98,6 +149,7 @@ static int group_items(struct arena *a, const struct policy *policy, const struc
                         describe_partition(policy, conf, items[i].base, &partitions[ret->n_partitions]);
                         partitions[ret->n_partitions++].members = &members[i];
                 }
+                members[i].is_apart = is_apart(&index0, &partitions[ret->n_partitions - 1], members[i].port);
                 partitions[ret->n_partitions - 1].n_members++;
         }
         return 0;
@@ -205,30 +257,31 @@ static void print_label(struct text *t, const char *label)
                 text_add_n(t, isprint((unsigned char) label[i]) ? &label[i] : "?", 1);
 }
 
-/* In a definition with `indx0`, OpenSM would give index 0 to the limited entry of `both`, and move the full one. */
-static bool is_apart(const struct partitions_file_partition *p, const struct partitions_file_member *m)
+/* In a definition of the default partition with `indx0`, OpenSM would give index 0 to the limited entry of `both`, and move the full
+ * one. */
+static bool is_at_index0(const struct partitions_file_partition *p, const struct partitions_file_member *m)
 {
-        return p->base == P_KEY_DEFAULT_BASE && m->membership == MEMBERSHIP_BOTH;
+        return p->base == P_KEY_DEFAULT_BASE ? m->membership != MEMBERSHIP_BOTH : p->index0 != m->is_apart;
 }
 
-static uint32_t count_members(const struct partitions_file_partition *p, bool apart)
+static uint32_t count_members(const struct partitions_file_partition *p, bool at_index0)
 {
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < p->n_members; i++)
-                n += is_apart(p, &p->members[i]) == apart;
+                n += is_at_index0(p, &p->members[i]) == at_index0;
         return n;
 }
 
-static void print_members(struct text *t, const struct partitions_file_partition *p, bool apart)
+static void print_members(struct text *t, const struct partitions_file_partition *p, bool at_index0)
 {
-        uint32_t left = count_members(p, apart);
+        uint32_t left = count_members(p, at_index0);
 
         text_add(t, left > 0 ? ":\n" : ":\n    NONE;\n");
         for (uint32_t i = 0; i < p->n_members; i++) {
                 const struct partitions_file_member *m = &p->members[i];
 
-                if (is_apart(p, m) != apart)
+                if (is_at_index0(p, m) != at_index0)
                         continue;
                 text_add(t, "    0x%016" PRIx64 "=%s%s", m->port.v, membership_to_string(m->membership), --left > 0 ? "," : ";");
                 if (m->label)
@@ -239,20 +292,22 @@ static void print_members(struct text *t, const struct partitions_file_partition
 
 static bool print_partition(struct text *t, struct arena *a, const struct partitions_file_partition *p)
 {
+        bool indx0 = p->base == P_KEY_DEFAULT_BASE || count_members(p, true) > 0; /* the first definition has it */
+
         if (p->n_members == 0)
                 return true;
         text_add(t, "\n");
         print_name(t, p);
-        text_add(t, "=0x%04x%s", p->base, p->index0 || p->base == P_KEY_DEFAULT_BASE ? ",indx0" : "");
+        text_add(t, "=0x%04x%s", p->base, indx0 ? ",indx0" : "");
         if (p->ipoib) {
                 text_add(t, ",ipoib");
                 print_parameters(t, &p->ipoib->broadcast);
         }
-        print_members(t, p, false);
-        if (count_members(p, true) > 0) {
+        print_members(t, p, indx0);
+        if (indx0 && count_members(p, false) > 0) {
                 print_name(t, p);
                 text_add(t, "=0x%04x", p->base);
-                print_members(t, p, true);
+                print_members(t, p, false);
         }
         return print_groups(t, a, p);
 }

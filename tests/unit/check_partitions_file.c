@@ -57,6 +57,28 @@ START_TEST(test_render_both_of_the_default)
 }
 END_TEST
 
+/* Members that differ from their partition about index 0 have a definition of their own. Multicast groups belong to the first one. */
+START_TEST(test_render_members_apart)
+{
+        const struct partitions_file_member members[] = {
+                { { 0x100 }, MEMBERSHIP_FULL, NULL, true }, { { 0x200 }, MEMBERSHIP_LIMITED, NULL }, { { 0x300 }, MEMBERSHIP_BOTH, NULL, true },
+        };
+        struct ipoib ipoib = { .broadcast = multicast_ipoib_default() };
+        struct partitions_file_partition p = { .name = "p", .base = 0x10, .members = members, .n_members = 3 };
+        size_t n;
+
+        expect_text(render(&p, 1, true, &n), "\np=0x0010,indx0:\n    0x0000000000000100=full,\n    0x0000000000000300=both;\n"
+                                             "p=0x0010:\n    0x0000000000000200=limited;\n");
+        p.index0 = true;
+        p.ipoib = &ipoib;
+        expect_text(render(&p, 1, true, &n), "\np=0x0010,indx0,ipoib,mtu=4,rate=3,sl=0,scope=2,Q_Key=0xb1b,TClass=0,FlowLabel=0:\n"
+                                             "    0x0000000000000200=limited;\n"
+                                             "p=0x0010:\n    0x0000000000000100=full,\n    0x0000000000000300=both;\n");
+        p.n_members = 1;
+        expect_text(render(&p, 1, true, &n), "\np=0x0010,ipoib,");
+}
+END_TEST
+
 /* OpenSM reads what was rendered. */
 static void read_again(const char *bytes, const struct ipoib *wanted)
 {
@@ -170,6 +192,30 @@ START_TEST(test_from_desired)
 }
 END_TEST
 
+/* A lease takes index 0 of its members from the partition that has it otherwise. */
+START_TEST(test_index0_of_a_lease)
+{
+        struct policy *policy = (struct policy *) parse("version: 1\npartitions:\n  every:\n    pkey: 0x0011\n    index0: true\n    members: {}\n"
+                                                        "  lease:\n    pkey: 0x0010\n    members:\n      0x100: full\n      0x300: limited\n");
+        static const struct p_key both[] = { { 0x8010 }, { 0x8011 }, { 0xffff } }, other[] = { { 0x0010 }, { 0x8011 } };
+        const struct partitions_file_port ports[] = {
+                { { 0x100 }, NULL, both, 3 }, { { 0x200 }, NULL, both, 3 }, { { 0x300 }, NULL, other, 2 },
+        };
+        struct partitions_file file;
+
+        policy->partitions[policy_find_base(policy, 0x10)].rules[0].index0 = true;
+        ck_assert_int_eq(partitions_file_from_ports(arena, policy, NULL, ports, 3, &file), 0);
+        ck_assert_uint_eq(file.n_partitions, 3);
+        for (uint32_t i = 0; i < 2; i++)
+                ck_assert(!file.partitions[0].members[i].is_apart);
+        for (uint32_t i = 0; i < 3; i++) {
+                ck_assert(file.partitions[1].members[i].is_apart == (i == 0));
+                ck_assert(file.partitions[2].members[i].is_apart == (i == 0));
+        }
+        ck_assert(!file.partitions[1].index0 && file.partitions[2].index0);
+}
+END_TEST
+
 START_TEST(test_same_file)
 {
         static const struct {
@@ -253,6 +299,8 @@ int main(void)
         tcase_add_checked_fixture(c, setup, teardown);
         tcase_add_test(c, test_render);
         tcase_add_test(c, test_render_both_of_the_default);
+        tcase_add_test(c, test_render_members_apart);
+        tcase_add_test(c, test_index0_of_a_lease);
         tcase_add_test(c, test_render_ipoib);
         tcase_add_test(c, test_both_needs_the_option);
         tcase_add_test(c, test_recognise);
