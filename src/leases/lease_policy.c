@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ib/multicast.h"
 #include "leases/leases_internal.h"
 #include "policy/policy_select.h"
 #include "policy/selector.h"
@@ -71,6 +72,28 @@ static int fill_rule(struct arena *a, const struct lease *lease, const struct li
         return 0;
 }
 
+/* NULL in *ret: the partition has no IPoIB. */
+static int make_ipoib(struct arena *a, const struct lease *lease, const struct ipoib **ret)
+{
+        const struct lease_qos *q = &lease->qos;
+        struct ipoib *ipoib;
+
+        *ret = NULL;
+        if (!lease->ip_over_ib)
+                return 0;
+        ipoib = arena_new_object(a, struct ipoib);
+        if (!ipoib)
+                return -ENOMEM;
+        ipoib->broadcast = multicast_ipoib_default();
+        if (q->mtu > 0) {
+                ipoib->broadcast.mtu = multicast_mtu_code(q->mtu * 1024ul);
+                ipoib->broadcast.rate = multicast_rate_code_of_tenths(q->rate);
+                ipoib->broadcast.sl = q->service_level;
+        }
+        *ret = ipoib;
+        return 0;
+}
+
 static int fill_partition(struct arena *a, const struct lease *lease, struct policy_partition *p)
 {
         static const struct line lines[] = {
@@ -82,7 +105,7 @@ static int fill_partition(struct arena *a, const struct lease *lease, struct pol
                 .rules = arena_new_array(a, struct policy_rule, ELEMENTS(lines)),
                 .candidates = arena_new_array(a, struct policy_candidate, lease->n_members),
         };
-        if (!p->name || !p->rules || !p->candidates)
+        if (!p->name || !p->rules || !p->candidates || make_ipoib(a, lease, &p->ipoib) < 0)
                 return -ENOMEM;
         for (size_t i = 0; i < ELEMENTS(lines) && is_in_policy(lease); i++) {
                 struct policy_rule *rule = &p->rules[p->n_rules];

@@ -493,6 +493,39 @@ START_TEST(options_stay)
 }
 END_TEST
 
+/* Of the partition of lease a, as the plan and OpenSM's file have it. */
+static const struct ipoib *ipoib_of_partition(void)
+{
+        const struct policy *policy;
+        int i;
+
+        ck_assert_int_eq(leases_extend(arena, status()->leases, status()->in_force->policy, &policy), 0);
+        i = policy_find_base(policy, 0x1000);
+        ck_assert_int_ge(i, 0);
+        return policy->partitions[i].ipoib;
+}
+
+/* OpenSM creates its multicast groups, with the defaults of a partition of the policy. */
+START_TEST(ipoib_of_a_lease)
+{
+        const struct multicast_parameters usual = multicast_ipoib_default();
+        struct multicast_parameters with_qos = usual;
+
+        serve(POLICY);
+        edit_options(&(struct lease_options) { .qos = { 4, 3, 1000 } });
+        ck_assert_ptr_null(ipoib_of_partition());
+        edit_options(&(struct lease_options) { .sets_ip_over_ib = true, .ip_over_ib = true });
+        with_qos.mtu = 5; /* 4096 bytes */
+        with_qos.rate = 16; /* 100 Gb/s */
+        with_qos.sl = 3;
+        ck_assert(multicast_equal(&ipoib_of_partition()->broadcast, &with_qos));
+        edit_options(&(struct lease_options) { .qos = { 2, 0, 100 } });
+        ck_assert(multicast_equal(&ipoib_of_partition()->broadcast, &usual));
+        edit_options(&(struct lease_options) { .sets_ip_over_ib = true });
+        ck_assert_ptr_null(ipoib_of_partition());
+}
+END_TEST
+
 /* A new lease has them from the beginning. */
 START_TEST(options_of_a_new_lease)
 {
@@ -741,7 +774,7 @@ int main(void)
         const TTest *const tests[] = {
                 members_come_and_go, the_same_again, out_and_in, does_not_wait_for_a_mute_host, is_refused, groups_of_members,
                 groups_of_a_limited_lease, groups_that_overlap, no_groups, long_groups, one_lease_has_index0,
-                index0_survives_a_restart, index0_is_refused, index0_is_written, index0_is_confirmed, options_stay,
+                index0_survives_a_restart, index0_is_refused, index0_is_written, index0_is_confirmed, options_stay, ipoib_of_a_lease,
                 options_of_a_new_lease, qos_problems, released_without_members, members_return, kept_or_not,
                 not_kept_after_a_restart, not_kept_without_rest, a_member_appears, a_member_appears_outside_of_the_pool,
                 a_member_outside_of_the_pool_returns, members_survive_a_restart, a_reload_would_strand_it,
