@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -575,6 +576,30 @@ def test_groups_and_options():
                     {k: v for k, v in z.items() if k not in ("Members", "NConfirmed")}, "the lease after a restart")
         check_equal(edited(edit_with(bus, "rest:0x2001", "set", **nico()))["NMembers"], 0, "members")
         wait_for(lambda: holders(fabric, 0x2001) == {}, "the P_Key to be revoked")
+        stop(daemon)
+
+
+def test_opensm_writes():
+    """With writer: opensm, OpenSM's file has what the lease says, and OpenSM puts the P_Key at index 0."""
+    require()
+    with Fabric(two_level(2, 2, 4)) as fabric:
+        conf = fabric.path("partitions.conf")
+        bus, daemon = serve(fabric, REST_POOLS, "writer: opensm\nopensm: {partitions_conf: %s, reload: 'pid:%d'}\n" % (conf, fabric.opensm.pid))
+        edited(edit_with(bus, "a", "add", [("node0001", "full", True), ("node0002", "limited", True), ("node0003", "full", False)], 0x2001,
+                         **nico(IpOverIb=("b", "true"), Mtu=("y", 4), ServiceLevel=("y", 3), RateLimit=("q", 1000))))
+        wait_for(lambda: {n: k for n, (i, k) in holders(fabric, 0x2001).items()} == {"node0001": 0xA001, "node0002": 0x2001, "node0003": 0xA001},
+                 "OpenSM to write the P_Key")
+        found = holders(fabric, 0x2001)
+        check_equal((found["node0001"][0], found["node0002"][0]), (0, 0), "indexes")
+        check(found["node0003"][0] > 0, found)
+        check_equal(holders(fabric, 0x7FFF)["node0003"][0], 0, "index of the default partition")
+        wait_for(lambda: show(bus, "a")["NConfirmed"] == 3, "the members to be confirmed")
+        check(re.search(r"=0x2001,indx0,ipoib,mtu=5,rate=16,sl=3,.*:\n.*=full,.*\n.*=limited;.*\nlease-0x2001=0x2001:\n.*=full;", read_file(conf)),
+              read_file(conf))
+        # another index, without another membership
+        edited(edit_with(bus, "a", "add", [("node0001", "full", False)], **nico(IpOverIb=("b", "false"))))
+        wait_for(lambda: "ipoib" not in read_file(conf), "the file to be without IPoIB")
+        wait_for(lambda: holders(fabric, 0x2001)["node0001"][0] > 0 and holders(fabric, 0x7FFF)["node0001"][0] == 0, "the P_Key to move")
         stop(daemon)
 
 
