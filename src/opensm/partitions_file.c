@@ -257,8 +257,8 @@ static void print_label(struct text *t, const char *label)
                 text_add_n(t, isprint((unsigned char) label[i]) ? &label[i] : "?", 1);
 }
 
-/* In a definition of the default partition with `indx0`, OpenSM would give index 0 to the limited entry of `both`, and move the full
- * one. */
+/* In a definition of the default partition with `indx0`, OpenSM would give index 0 to the limited entry of `both`, and move the
+ * full one. */
 static bool is_at_index0(const struct partitions_file_partition *p, const struct partitions_file_member *m)
 {
         return p->base == P_KEY_DEFAULT_BASE ? m->membership != MEMBERSHIP_BOTH : p->index0 != m->is_apart;

@@ -11,8 +11,9 @@
  *
  * The default partition has `indx0`. Without it, and with allow_both_pkeys, OpenSM would add the 0x7fff of a port that had 0xffff
  * at index 0 after all other entries, and leave index 0 empty. Members with both entries are in a definition without `indx0`, so
- * that 0xffff keeps index 0. If another partition has `indx0`, it comes later in the file and takes precedence. `indx0` is a flag of
- * a definition: members of a lease that are at index 0 have one of their own, and in other partitions they are in one without it.
+ * that 0xffff keeps index 0. If another partition has `indx0`, it comes later in the file and takes precedence. `indx0` is a flag
+ * of a definition: members of a lease that are at index 0 have one of their own, and in other partitions they are in one without
+ * it.
  *
  * The file is rendered from a struct that is made from tables: those of the policy, or those between two phases of a plan.
  * External ports of switches do not appear in it: OpenSM gives them the entries of their peers.

@@ -57,11 +57,12 @@ START_TEST(test_render_both_of_the_default)
 }
 END_TEST
 
-/* Members that differ from their partition about index 0 have a definition of their own. Multicast groups belong to the first one. */
+/* Members that differ from their partition about index 0 have a definition of their own. Multicast groups belong to the first. */
 START_TEST(test_render_members_apart)
 {
         const struct partitions_file_member members[] = {
-                { { 0x100 }, MEMBERSHIP_FULL, NULL, true }, { { 0x200 }, MEMBERSHIP_LIMITED, NULL }, { { 0x300 }, MEMBERSHIP_BOTH, NULL, true },
+                { { 0x100 }, MEMBERSHIP_FULL, NULL, true }, { { 0x200 }, MEMBERSHIP_LIMITED, NULL },
+                { { 0x300 }, MEMBERSHIP_BOTH, NULL, true },
         };
         struct ipoib ipoib = { .broadcast = multicast_ipoib_default() };
         struct partitions_file_partition p = { .name = "p", .base = 0x10, .members = members, .n_members = 3 };
