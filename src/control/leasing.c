@@ -121,9 +121,33 @@ static int admit(struct control *c, const struct generation *g)
         return leases_admit(c->leases, &view, c->log);
 }
 
+/* Where OpenSM's file is written: a VF, which discovery does not find, gets its P_Key from that. */
+static int expect(struct control *c, const struct generation *g)
+{
+        _cleanup_(policy_selection_free_p) struct policy_selection *selection = NULL;
+        struct arena *a = c->sweep.arena;
+        struct subnet *larger = NULL;
+        struct lease_view view;
+        const struct guid *unseen;
+        uint32_t n = 0;
+        int r = leases_list_unseen(a, c->leases, &unseen, &n);
+
+        if (r == 0 && n > 0 && c->snapshot && settings_opensm_file(g->settings)) {
+                r = known_extend_named(a, &c->known, c->snapshot->subnet, unseen, n, &larger);
+                if (r < 0)
+                        return r;
+                selection = policy_selection_new(g->policy, larger, &(struct policy_memory) { .pins = control_pins(c, g) });
+                if (!selection)
+                        return -ENOMEM;
+        }
+        view = view_of(c, g, selection);
+        view.subnet = larger;
+        return r ?: leases_expect(c->leases, &view);
+}
+
 int leasing_extend(struct control *c, const struct generation *g, const struct policy **ret)
 {
-        return admit(c, g) ?: leases_extend(c->sweep.arena, c->leases, g->policy, ret);
+        return admit(c, g) ?: expect(c, g) ?: leases_extend(c->sweep.arena, c->leases, g->policy, ret);
 }
 
 /* An undo is not refused because of leases that were made since. */

@@ -157,7 +157,7 @@ static uint32_t remove_members(struct lease *lease, const struct meant_list *mea
                 if (m->is_leaving || is_meant(meant, m->port) != (kind == LEASE_REMOVE_MEMBERS))
                         continue;
                 m->is_leaving = m->is_changed = true;
-                m->confirmed = false;
+                m->confirmed = m->is_expected = false;
                 n++;
         }
         return n;
@@ -399,7 +399,7 @@ static int admit(struct leases *l, struct lease *lease, struct lease_member *m, 
 
         if (r < 0)
                 return r;
-        m->is_unseen = false;
+        m->is_unseen = m->is_expected = false;
         m->is_changed = true;
         m->left_out = !port_list_holds(ports, port);
         lease_changed(l, lease);
@@ -426,6 +426,54 @@ int leases_admit(struct leases *l, const struct lease_view *view, struct log *lo
                                 r = (view->selection ? policy_selection_pool(view->selection, pool, &ports) : -ENOMEM) ?:
                                     admit(l, lease, &lease->members[k], view->subnet, &ports, log);
         }
+        return r;
+}
+
+/* Whether it can be in a policy before its port appears. */
+static bool is_waiting(const struct lease *lease, const struct lease_member *m)
+{
+        return lease->state == LEASE_ACTIVE && m->is_unseen && !m->is_leaving;
+}
+
+int leases_list_unseen(struct arena *a, const struct leases *l, const struct guid **ret, uint32_t *ret_n)
+{
+        struct guid *list = NULL;
+        uint32_t n = 0, allocated = 0;
+
+        for (size_t i = 0; i < l->n; i++)
+                for (uint32_t k = 0; k < l->items[i]->n_members; k++) {
+                        if (!is_waiting(l->items[i], &l->items[i]->members[k]))
+                                continue;
+                        if (VECTOR_GROW(a, list, n, allocated) < 0)
+                                return -ENOMEM;
+                        list[n++] = l->items[i]->members[k].port;
+                }
+        *ret = list;
+        *ret_n = n;
+        return 0;
+}
+
+static int expect(struct lease *lease, const struct lease_view *view)
+{
+        const struct policy_pool *pool = view->selection ? policy_find_pool(view->policy, lease->wish.pool) : NULL;
+        struct port_list ports = {};
+        int r = pool ? policy_selection_pool(view->selection, pool, &ports) : 0;
+
+        for (uint32_t i = 0; r == 0 && i < lease->n_members; i++) {
+                struct lease_member *m = &lease->members[i];
+                uint32_t port = pool && is_waiting(lease, m) ? subnet_find_endport(view->subnet, m->port) : SUBNET_NONE;
+
+                m->is_expected = port != SUBNET_NONE && port_list_holds(&ports, port);
+        }
+        return r;
+}
+
+int leases_expect(struct leases *l, const struct lease_view *view)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < l->n; i++)
+                r = expect(l->items[i], view);
         return r;
 }
 

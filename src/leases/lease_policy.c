@@ -59,11 +59,12 @@ static int fill_rule(struct arena *a, const struct lease *lease, const struct li
         for (uint32_t i = 0; i < lease->n_members; i++) {
                 const struct lease_member *m = &lease->members[i];
 
-                if (!lease_member_is_in_force(m) || m->membership != line->membership || m->index0 != line->index0)
+                if (!(lease_member_is_in_force(m) || m->is_expected) || m->membership != line->membership ||
+                    m->index0 != line->index0)
                         continue;
                 selectors[i] = (struct selector) {
                         .kind = SELECTOR_GUID, .specificity = SPECIFICITY_GUID, .guid = m->port, .text = arena_strdup(a, m->name),
-                        .place = { .where = rule->where },
+                        .place = { .where = rule->where }, .may_match_nothing = m->is_expected,
                 };
                 if (!selectors[i].text)
                         return -ENOMEM;

@@ -18,7 +18,9 @@
  * The members of an *open* lease change while it is active (leases_edit), and it may have none. It is active as soon as it is
  * stored: its callers do not wait until tables are read back. A member may be a GUID that no port in the fabric has yet (a virtual
  * function, a host that is down): it is unseen, and not in the policy before its port appears among those of the pool. An open
- * lease that is not kept is released when it was without members for as long as its P_Key rests after that.
+ * lease that is not kept is released when it was without members for as long as its P_Key rests after that. Where OpenSM's file is
+ * written, unseen members that the pool certainly has are in the policy, and so in that file, before their port appears: OpenSM can
+ * serve ports that discovery does not find.
  *
  * A lease is an answer to a caller, so each change is in the store before the answer is given, and before the writes that it
  * causes: the caller of these functions puts all leases in a transaction, and reports that it was committed.
@@ -89,6 +91,7 @@ struct lease_member {
         /* only of open leases */
         bool index0;                /* its entry belongs at index 0 of the table */
         bool is_unseen;             /* no port had this GUID so far; `node` and `number` are 0 */
+        bool is_expected;           /* it is unseen, and in the policy of the next plan nevertheless */
         bool is_leaving;            /* it was taken out; the next plan is without it, and then it is dropped */
         bool is_changed;            /* since the last plan */
 };
@@ -261,6 +264,12 @@ bool leases_have_appeared(const struct leases *l, const struct subnet *s);
 /* Those members: in force from now on, or left out if the pool does not have that port. view: the
  * policy of the next plan. Returns 0 or -ENOMEM. */
 int leases_admit(struct leases *l, const struct lease_view *view, struct log *log);
+
+/* The GUIDs of unseen members, in any order. Returns 0 or -ENOMEM; *ret in the arena. */
+int leases_list_unseen(struct arena *a, const struct leases *l, const struct guid **ret, uint32_t *ret_n);
+/* Unseen members that are among the ports of their pool are in the policy of the next plan, others are not. view: that policy, with
+ * a port for each unseen member (known_extend_named()); without a selection none is. Returns 0 or -ENOMEM. */
+int leases_expect(struct leases *l, const struct lease_view *view);
 
 /* True: the policy that leases_extend() returns has changed since leases_planned(). */
 bool leases_need_plan(const struct leases *l);

@@ -43,6 +43,7 @@ struct selector {
         struct place place;
         enum node_type type;     /* of SELECTOR_TYPE */
         struct guid guid;        /* of SELECTOR_GUID, and of SELECTOR_SWITCH by GUID */
+        bool may_match_nothing;  /* of SELECTOR_GUID: that is no finding; never of a selector that was written */
         uint32_t group;          /* of SELECTOR_GROUP: index into policy->groups */
         struct hostlist *host;   /* host or switch name */
         struct hostlist *device; /* NULL: any */

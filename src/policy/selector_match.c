@@ -373,7 +373,7 @@ static int match_simple(struct matcher *m, const struct selector *s, struct port
         case SELECTOR_GROUP:
                 break;
         }
-        if (names_ports && m->n_found == 0 && m->report->n_errors == errors)
+        if (names_ports && m->n_found == 0 && m->report->n_errors == errors && !s->may_match_nothing)
                 selector_report_no_match(m, s, find_absent(m, s));
         return take_found(m, ret);
 }

@@ -603,6 +603,38 @@ def test_opensm_writes():
         stop(daemon)
 
 
+def test_unseen_with_opensm():
+    """OpenSM's file has GUIDs that no port has, if the pool certainly has them: in `ports` with ALL, or by their GUID."""
+    guids = ["0x000a0b0c0d0e0f%02x" % i for i in range(3)]
+    require()
+    with Fabric(two_level(2, 2, 4)) as fabric:
+        conf = fabric.path("partitions.conf")
+        pools = REST_POOLS.replace("node[0001-0006]", "node[0001-0006], " + guids[0]).replace("ALL_CAS", "ALL")
+        bus, daemon = serve(fabric, pools, "writer: opensm\nopensm: {partitions_conf: %s, reload: 'pid:%d'}\n" % (conf, fabric.opensm.pid))
+
+        def given(base):
+            """{GUID: membership} of those that are unseen, and whether index 0 is theirs."""
+            definitions = re.findall(r"^lease-0x%04x=0x%04x(.*):\n((?:    .*\n)*)" % (base, base), read_file(conf), re.M)
+            return {guid: (membership, "indx0" in flags) for flags, lines in definitions for guid, membership in re.findall(r"(0x\w+)=(\w+)", lines)
+                    if guid in guids}
+
+        edited(edit_with(bus, "a", "add", [(guids[0], "full", True), ("%s, node0001" % guids[1], "limited", False)], 0x2001, **nico()))
+        edited(edit_with(bus, "b", "add", [(guids[2], "limited", False)], pool="shared"))
+        wait_for(lambda: given(0x2001) == {guids[0]: ("full", True)} and given(0x3000) == {guids[2]: ("limited", False)},
+                 "the file to have unseen GUIDs")
+        wait_for(lambda: list(holders(fabric, 0x2001)) == ["node0001"], "OpenSM to write the P_Key of the other member")
+        check_equal([m[6] for m in show(bus, "a")["Members"] if m[3] in guids], ["unseen", "unseen"], "states")
+        check("selector.no-match" not in daemon.text() and guids[1] not in daemon.text(), daemon.text())
+        kill(daemon)
+        daemon = start(fabric, bus)
+        check_equal((given(0x2001), given(0x3000)), ({guids[0]: ("full", True)}, {guids[2]: ("limited", False)}), "the file after a restart")
+        edited(edit_with(bus, "a", "remove", [(guids[0], "", False)], **nico()))
+        check_equal(json.loads(call(bus, "Release", "s", "b").stdout)["data"][0], "released", "release")
+        wait_for(lambda: given(0x2001) == given(0x3000) == {}, "the file to be without them")
+        check_equal(list(holders(fabric, 0x2001)), ["node0001"], "the other member")
+        stop(daemon)
+
+
 def test_empty_lease_ends():
     """An open lease that is not kept ends when it was without members for `rest` of its pool."""
     with fabric_of() as fabric:

@@ -2,6 +2,7 @@
 /* Open leases: members that come and go, and members that no port has yet. */
 
 #include "control_fixture.h"
+#include "policy/selector.h"
 
 #define S        USEC_PER_SEC
 #define SETTINGS "beside_opensm: true\nsweep_interval: 1h\n"
@@ -493,8 +494,8 @@ START_TEST(options_stay)
 }
 END_TEST
 
-/* Of the partition of lease a, as the plan and OpenSM's file have it. */
-static const struct ipoib *ipoib_of_partition(void)
+/* That of lease a, as the plan and OpenSM's file have it. */
+static const struct policy_partition *partition(void)
 {
         const struct policy *policy;
         int i;
@@ -502,7 +503,7 @@ static const struct ipoib *ipoib_of_partition(void)
         ck_assert_int_eq(leases_extend(arena, status()->leases, status()->in_force->policy, &policy), 0);
         i = policy_find_base(policy, 0x1000);
         ck_assert_int_ge(i, 0);
-        return policy->partitions[i].ipoib;
+        return &policy->partitions[i];
 }
 
 /* OpenSM creates its multicast groups, with the defaults of a partition of the policy. */
@@ -513,16 +514,16 @@ START_TEST(ipoib_of_a_lease)
 
         serve(POLICY);
         edit_options(&(struct lease_options) { .qos = { 4, 3, 1000 } });
-        ck_assert_ptr_null(ipoib_of_partition());
+        ck_assert_ptr_null(partition()->ipoib);
         edit_options(&(struct lease_options) { .sets_ip_over_ib = true, .ip_over_ib = true });
         with_qos.mtu = 5; /* 4096 bytes */
         with_qos.rate = 16; /* 100 Gb/s */
         with_qos.sl = 3;
-        ck_assert(multicast_equal(&ipoib_of_partition()->broadcast, &with_qos));
+        ck_assert(multicast_equal(&partition()->ipoib->broadcast, &with_qos));
         edit_options(&(struct lease_options) { .qos = { 2, 0, 100 } });
-        ck_assert(multicast_equal(&ipoib_of_partition()->broadcast, &usual));
+        ck_assert(multicast_equal(&partition()->ipoib->broadcast, &usual));
         edit_options(&(struct lease_options) { .sets_ip_over_ib = true });
-        ck_assert_ptr_null(ipoib_of_partition());
+        ck_assert_ptr_null(partition()->ipoib);
 }
 END_TEST
 
@@ -694,6 +695,38 @@ START_TEST(a_member_appears)
 }
 END_TEST
 
+/* pkeyd itself writes only to ports that there are: the policy does not have the member before. */
+START_TEST(not_expected_without_opensm)
+{
+        serve(POOL("ALL"));
+        edit(LEASE_ADD_MEMBERS, NOBODY);
+        expect_edited();
+        look(POOL("ALL"));
+        ck_assert(find("a")->members[0].is_unseen);
+        ck_assert_uint_eq(partition()->n_rules, 0);
+}
+END_TEST
+
+/* With its file, OpenSM may serve ports that discovery does not find. */
+START_TEST(expected_with_opensm)
+{
+        const char *mirror = "sweep_interval: 1h\nopensm: {mirror: /etc/opensm/partitions.conf}\n";
+
+        serve(POOL("node1, " NOBODY));
+        edit(LEASE_ADD_MEMBERS, NOBODY ", 0x000a0b0c0d0e0f02");
+        expect_edited();
+        ck_assert_int_eq(give_generation(make_generation(mirror, POOL("node1, " NOBODY)), 7), 0);
+        live_until(now + 10 * S);
+        ck_assert_uint_eq(partition()->n_rules, 1);
+        ck_assert_uint_eq(partition()->rules[0].n_selectors, 1);
+        ck_assert_uint_eq(partition()->rules[0].selectors[0]->guid.v, UINT64_C(0x000a0b0c0d0e0f01));
+        ck_assert(find("a")->members[0].is_unseen);
+        ck_assert_uint_eq(lease_n_in_force(find("a")), 0);
+        edit(LEASE_REMOVE_MEMBERS, NOBODY);
+        ck_assert_uint_eq(partition()->n_rules, 0);
+}
+END_TEST
+
 /* A stranger's port gets nothing. */
 START_TEST(a_member_appears_outside_of_the_pool)
 {
@@ -774,9 +807,11 @@ int main(void)
         const TTest *const tests[] = {
                 members_come_and_go, the_same_again, out_and_in, does_not_wait_for_a_mute_host, is_refused, groups_of_members,
                 groups_of_a_limited_lease, groups_that_overlap, no_groups, long_groups, one_lease_has_index0,
-                index0_survives_a_restart, index0_is_refused, index0_is_written, index0_is_confirmed, options_stay, ipoib_of_a_lease,
+                index0_survives_a_restart, index0_is_refused, index0_is_written, index0_is_confirmed, options_stay,
+                ipoib_of_a_lease,
                 options_of_a_new_lease, qos_problems, released_without_members, members_return, kept_or_not,
-                not_kept_after_a_restart, not_kept_without_rest, a_member_appears, a_member_appears_outside_of_the_pool,
+                not_kept_after_a_restart, not_kept_without_rest, a_member_appears,
+                not_expected_without_opensm, expected_with_opensm, a_member_appears_outside_of_the_pool,
                 a_member_outside_of_the_pool_returns, members_survive_a_restart, a_reload_would_strand_it,
         };
 
