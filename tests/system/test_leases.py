@@ -677,7 +677,7 @@ def test_list_whole():
     with fabric_of() as fabric:
         bus, daemon = serve(fabric, REST_POOLS)
         edited(edit_with(bus, "a", "add", [("node[0001-0002]", "", False)], pool="shared"))
-        edited(edit_with(bus, "b", "add", [("node0003", "limited", False)], **nico()))
+        edited(edit_with(bus, "b", "add", [("node0003", "limited", True)], **nico()))
         edited(edit_with(bus, "c", "add", **nico()))
         wait_for(lambda: (show(bus, "a")["NConfirmed"], show(bus, "b")["NConfirmed"]) == (2, 1), "the members to have the P_Key")
 
