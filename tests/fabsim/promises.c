@@ -1114,7 +1114,7 @@ static void check_index0(struct sim *s, const struct judgement *by, unsigned end
         const struct fabsim_port *p = fabsim_port_at(&s->f, s->endports[endport]);
         uint16_t leased = leased_at_index0(by, endport), has = p->table[0].v & 0x7fff;
         const struct intent_pool *pool = intent_pool_of(&by->intent, has);
-        bool is_full = true;
+        bool is_left = has == 0 || (pool && pool->index0), is_full = true;
 
         for (unsigned i = 1; i < p->capacity; i++)
                 is_full &= (p->table[i].v & 0x7fff) != 0;
@@ -1123,7 +1123,7 @@ static void check_index0(struct sim *s, const struct judgement *by, unsigned end
         s->counters.index0_checked += leased > 0;
         if (leased > 0 && has != leased)
                 not_right(s, by, endport, "does not have the P_Key of its lease at index 0");
-        if (leased == 0 && intent_has_index0_pool(&by->intent) && usual_at_index0(by, endport) > 0 && (has == 0 || (pool && pool->index0)))
+        if (leased == 0 && is_left && intent_has_index0_pool(&by->intent) && usual_at_index0(by, endport) > 0)
                 not_right(s, by, endport, "was left without its partition at index 0");
 }
 
