@@ -33,7 +33,7 @@ WRONGS = [
     Wrong("index0-lost-to-any-change", SWEEP, "return index0_base == change->base ? 0 : index0_base;", "return 0;"),
     Wrong("index0-not-in-the-doctor", "src/doctor/diagnose_tables.c", " || (base > 0 && base == f->desired->ports[port].index0_base)", ""),
     Wrong("index0-empty-is-as-expected", "src/doctor/diagnose_tables.c", "(base > 0 && base == f->desired->ports[port].index0_base)", "base == f->desired->ports[port].index0_base"),
-    Wrong("index0-line-for-all", EXTEND, " || m->index0 != line->index0)", ")"),
+    Wrong("index0-line-for-all", EXTEND, " ||\n                    m->index0 != line->index0)", ")"),
     Wrong("index0-change-unsaid", EXTEND, ".index0 = gives && m->index0,", ".index0 = false,"),
     Wrong("index0-change-of-who-leaves", EXTEND, ".index0 = gives && m->index0,", ".index0 = m->index0,"),
     # requests
