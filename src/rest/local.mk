@@ -7,5 +7,6 @@ libpkeyd_core_la_SOURCES += \
 	src/rest/rest_conf.c \
 	src/rest/rest_conf.h \
 	src/rest/rest_credentials.c \
+	src/rest/rest_hosts.c \
 	src/rest/rest_internal.h \
 	src/rest/rest_values.c

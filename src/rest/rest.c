@@ -13,25 +13,29 @@ struct route {
         const char *pattern;
         const char *method;
         rest_handler *handler;
+        unsigned needs; /* enum rest_needs */
 };
+
+#define EDITS      (REST_CHANGES | REST_NEEDS_PARTITIONS)
+#define EDITS_HOST (EDITS | REST_NEEDS_PORTS)
 
 /* A literal pattern comes before one with "*" in its place: the first that fits is the resource. */
 static const struct route routes[] = {
         { "app/ufm_version", "GET", rest_get_version },
         { "app/smconf", "GET", rest_get_sm_conf },
-        { "resources/ports", "GET", rest_get_ports },
-        { "resources/pkeys", "GET", rest_get_partitions },
-        { "resources/pkeys", "POST", rest_add },
-        { "resources/pkeys", "PUT", rest_replace },
-        { "resources/pkeys/last_updated", "GET", rest_get_last_updated },
-        { "resources/pkeys/add", "POST", rest_create },
-        { "resources/pkeys/hosts", "POST", rest_add_hosts },
-        { "resources/pkeys/qos_conf", "PUT", rest_set_qos },
-        { "actions/remove_guids_from_pkey", "POST", rest_remove },
-        { "resources/pkeys/*", "GET", rest_get_partition },
-        { "resources/pkeys/*", "DELETE", rest_delete },
-        { "resources/pkeys/*/guids/*", "DELETE", rest_remove_guids },
-        { "resources/pkeys/*/hosts/*", "DELETE", rest_remove_hosts },
+        { "resources/ports", "GET", rest_get_ports, REST_NEEDS_PORTS },
+        { "resources/pkeys", "GET", rest_get_partitions, REST_NEEDS_PARTITIONS },
+        { "resources/pkeys", "POST", rest_add, EDITS },
+        { "resources/pkeys", "PUT", rest_replace, EDITS },
+        { "resources/pkeys/last_updated", "GET", rest_get_last_updated, REST_NEEDS_PARTITIONS },
+        { "resources/pkeys/add", "POST", rest_create, EDITS },
+        { "resources/pkeys/hosts", "POST", rest_add_hosts, EDITS_HOST },
+        { "resources/pkeys/qos_conf", "PUT", rest_set_qos, EDITS },
+        { "actions/remove_guids_from_pkey", "POST", rest_remove, EDITS },
+        { "resources/pkeys/*", "GET", rest_get_partition, REST_NEEDS_PARTITIONS },
+        { "resources/pkeys/*", "DELETE", rest_delete, EDITS },
+        { "resources/pkeys/*/guids/*", "DELETE", rest_remove_guids, EDITS },
+        { "resources/pkeys/*/hosts/*", "DELETE", rest_remove_hosts, EDITS_HOST },
 };
 
 /* Takes the prefix, a whole word of the path. */
@@ -151,7 +155,7 @@ static int refuse_method(struct rest_exchange *x, const char *pattern)
         return r;
 }
 
-static int dispatch(struct rest_exchange *x, const char *const *words, size_t n)
+static int match(struct rest_exchange *x, const char *const *words, size_t n, const struct route **ret)
 {
         const char *pattern = NULL;
 
@@ -161,15 +165,18 @@ static int dispatch(struct rest_exchange *x, const char *const *words, size_t n)
                 if (pattern ? strcmp(pattern, route->pattern) != 0 : !fits(x, route->pattern, words, n))
                         continue;
                 pattern = route->pattern;
-                if (strcmp(route->method, x->request->method) == 0)
-                        return route->handler(x);
+                if (strcmp(route->method, x->request->method) == 0) {
+                        *ret = route;
+                        return 0;
+                }
         }
         if (pattern)
                 return refuse_method(x, pattern);
         return rest_fail(x, 404, "pkeyd does not serve this path: it has the partitions of UFM's API only");
 }
 
-static int handle(struct rest_exchange *x)
+/* The route of a request, and the values in its path. */
+static int find_route(struct rest_exchange *x, const struct route **ret)
 {
         const char *target = x->request->target, *words[MAX_WORDS] = {};
         struct scan path = path_of(target);
@@ -188,15 +195,31 @@ static int handle(struct rest_exchange *x)
                                  "/ufmRestV3 with a token)");
         x->query = *path.end ? path.end + 1 : "";
         r = split(x, path, words, &n);
-        return r < 0 ? r : dispatch(x, words, n);
+        return r < 0 ? r : match(x, words, n, ret);
+}
+
+int rest_needs(struct arena *a, const struct rest_request *request, unsigned *ret)
+{
+        struct rest_reply refusal = {};
+        struct rest_exchange x = { .arena = a, .request = request, .reply = &refusal };
+        const struct route *route = NULL;
+        int r = find_route(&x, &route);
+
+        if (r == -ENOMEM)
+                return r;
+        *ret = r == 0 ? route->needs : REST_NEEDS_NOTHING;
+        return 0;
 }
 
 int rest_handle(struct arena *a, const struct rest_request *request, const struct rest_view *view, struct rest_reply *ret)
 {
         struct rest_exchange x = { .arena = a, .request = request, .view = view, .reply = ret };
+        const struct route *route = NULL;
         int r;
 
         *ret = (struct rest_reply) {};
-        r = handle(&x);
+        r = find_route(&x, &route);
+        if (r == 0)
+                r = route->handler(&x);
         return r == -EBADMSG ? 0 : r;
 }

@@ -13,19 +13,21 @@
  *
  * A request belongs to a route: a pattern of words, in which "*" is a value, and a method (the table in rest.c). Each route that
  * changes something names the keys that its body may have (rest_change.c, rest_values.c); rest_answer.c makes the responses.
- * rest_conf.h reads conf/rest.yaml and checks credentials; the caller does that before rest_handle().
+ * Before rest_handle() the caller checks the credentials (rest_conf.h), and asks pkeyd for what rest_needs() names, of which it makes
+ * the view.
  *
  * Invariants:
  * - A request is understood as a whole or refused as a whole, with a reason that says where and what is accepted: an unknown key, a
  *   wrong type, a GUID or P_Key that is none. No default grants more than UFM's own: full, not index 0, IPoIB.
- * - A change has a base in the client's pool, and its members ascend by GUID, each once.
+ * - A change has a base other than that of the default partition, and its members ascend by GUID, each once. Whether the base is in
+ *   the pool of the client is for pkeyd to decide.
  * - Requests are hostile: the body, the path, the number of GUIDs and the depth of JSON are bounded, and reasons quote only a short
  *   and printable part of a request. A response is bounded by the view.
  * - No response has a key of the subnet manager.
  *
  * Everything that a reply refers to lives in the arena, or is borrowed from the view.
  *
- * This folder does not know sockets, D-Bus, time, files, policies, leases; nor whether a GUID or a host is in the fabric.
+ * This folder does not know sockets, D-Bus, clocks and files; nor whether a GUID is in the fabric.
  */
 
 #include "ib/types.h"
@@ -35,6 +37,7 @@
 #define REST_MAX_TARGET  ((size_t) 64 << 10)
 #define REST_MAX_GUIDS   32768 /* of one request */
 #define REST_MAX_HOSTS   8192  /* bytes of a node list */
+#define REST_MAX_NAMES   32768 /* host names that a node list means */
 
 /* --- the request ----------------------------------------------------------------------------------------------------- */
 
@@ -54,6 +57,16 @@ enum rest_prefix {
 };
 enum rest_prefix rest_prefix_of(const char *target);
 
+/* What the reply to a request depends on. */
+enum rest_needs {
+        REST_NEEDS_NOTHING = 0,
+        REST_NEEDS_PARTITIONS = 1, /* of the view */
+        REST_NEEDS_PORTS = 2,
+        REST_CHANGES = 4,          /* the reply may be a change, so the view must have all changes before it */
+};
+/* Flags of the above. Returns 0 or -ENOMEM. A request that is refused whatever the view has needs nothing. */
+int rest_needs(struct arena *a, const struct rest_request *request, unsigned *ret);
+
 /* --- what pkeyd has now ---------------------------------------------------------------------------------------------- */
 
 /* mtu_limit 0: not set, and UFM's defaults are answered. */
@@ -67,10 +80,13 @@ struct rest_member {
         struct guid guid;
         enum membership membership; /* LIMITED or FULL */
         bool index0;
+        const char *host;           /* its name when it became a member; NULL: not known. Only in a view */
 };
 
 struct rest_partition {
         uint16_t base;
+        const char *lease;          /* its ID in pkeyd */
+        bool is_hidden;             /* it has no members and was not made without: for clients there is none */
         const char *name;           /* NULL: UFM's, as in api_pkey_0x5 */
         bool ip_over_ib;
         struct rest_qos qos;
@@ -89,10 +105,6 @@ struct rest_port {
         enum port_state state;
 };
 
-struct rest_range {
-        uint16_t first, last;
-};
-
 struct rest_view {
         const char *version;
         const char *last_updated;   /* of the partitions; NULL: not known */
@@ -100,8 +112,6 @@ struct rest_view {
         uint32_t n_partitions;
         const struct rest_port *ports;
         uint32_t n_ports;
-        const struct rest_range *pool; /* of the client: the P_Keys that it may change */
-        uint32_t n_pool;
         /* Clients judge by these whether the fabric is protected. False: it has the default, or that is not known. */
         bool m_key_is_set, sm_key_is_set, sa_key_is_set, m_key_per_port;
 };
@@ -117,8 +127,8 @@ struct rest_response {
 };
 
 enum rest_kind {
-        REST_ADD,     /* members, or all ports of `hosts`; makes the partition if there is none */
-        REST_REMOVE,  /* the same; those that are no members do not matter */
+        REST_ADD,     /* members; makes the partition if there is none */
+        REST_REMOVE,  /* those that are no members do not matter */
         REST_REPLACE, /* the members become exactly these */
         REST_CREATE,  /* an empty partition */
         REST_DELETE,
@@ -130,10 +140,8 @@ struct rest_change {
         uint16_t base;
         const struct rest_member *members; /* ascending GUID; of REMOVE only the GUIDs count */
         uint32_t n_members;
-        const char *hosts;          /* a node list of Slurm, as received, instead of members; NULL: none */
-        enum membership membership; /* of hosts */
-        bool index0;                /* of hosts, and of an empty partition */
         bool ip_over_ib;            /* of ADD, REPLACE and CREATE */
+        bool has_ip_over_ib;        /* the request says so; else it counts for a new partition only */
         struct rest_qos qos;        /* of SET_QOS */
 };
 

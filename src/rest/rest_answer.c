@@ -231,7 +231,7 @@ int rest_get_ports(struct rest_exchange *x)
 /* The default partition is always there. */
 static const struct rest_partition unknown_default = { .base = P_KEY_DEFAULT_BASE, .name = "management", .ip_over_ib = true };
 
-static const struct rest_partition *find_partition(const struct rest_view *v, uint16_t base)
+const struct rest_partition *rest_find_partition(const struct rest_view *v, uint16_t base)
 {
         uint32_t i = LOWER_BOUND(p, v->partitions, v->n_partitions, p->base < base);
 
@@ -254,9 +254,9 @@ int rest_get_partitions(struct rest_exchange *x)
         _cleanup_json_ json_t *all = json_object();
 
         for (uint32_t i = 0; i < v->n_partitions; i++)
-                if (!put_partition(x, all, &v->partitions[i]))
+                if (!v->partitions[i].is_hidden && !put_partition(x, all, &v->partitions[i]))
                         return -ENOMEM;
-        if (find_partition(v, P_KEY_DEFAULT_BASE) == &unknown_default && !put_partition(x, all, &unknown_default))
+        if (rest_find_partition(v, P_KEY_DEFAULT_BASE) == &unknown_default && !put_partition(x, all, &unknown_default))
                 return -ENOMEM;
         return rest_ok(x->arena, STEAL(all), &x->reply->response);
 }
@@ -270,6 +270,6 @@ int rest_get_partition(struct rest_exchange *x)
 
         if (r < 0)
                 return r;
-        p = find_partition(x->view, base);
-        return rest_ok(x->arena, p ? partition_value(x, p) : json_object(), &x->reply->response);
+        p = rest_find_partition(x->view, base);
+        return rest_ok(x->arena, p && !p->is_hidden ? partition_value(x, p) : json_object(), &x->reply->response);
 }

@@ -9,8 +9,7 @@
 
 DEFINE_COMPARE(member_compare, struct rest_member, ORDER(a->guid.v, b->guid.v))
 
-/* Sorts members and drops repeated ones. */
-static int set_members(struct rest_exchange *x, struct rest_member *members, size_t n)
+int rest_set_members(struct rest_exchange *x, struct rest_member *members, size_t n)
 {
         struct rest_change *c = &x->reply->change;
 
@@ -41,7 +40,7 @@ static int read_pkey(struct rest_exchange *x, const json_t *j)
 {
         if (!json_is_string(j))
                 return rest_fail(x, 400, "pkey: is not a string (accepted: a string as \"0x5\")");
-        return rest_read_pool_p_key(x, json_string_value(j), &x->reply->change.base);
+        return rest_read_changed_p_key(x, json_string_value(j), &x->reply->change.base);
 }
 
 static int check_array(struct rest_exchange *x, const json_t *j, const char *where)
@@ -61,16 +60,17 @@ static int read_memberships(struct rest_exchange *x, const json_t *j)
 
 static int read_default_membership(struct rest_exchange *x, const json_t *j)
 {
-        return rest_read_membership(x, j, "membership", &x->reply->change.membership);
+        return rest_read_membership(x, j, "membership", &x->membership);
 }
 
 static int read_index0(struct rest_exchange *x, const json_t *j)
 {
-        return rest_read_bool(x, j, "index0", &x->reply->change.index0);
+        return rest_read_bool(x, j, "index0", &x->index0);
 }
 
 static int read_ip_over_ib(struct rest_exchange *x, const json_t *j)
 {
+        x->reply->change.has_ip_over_ib = true;
         return rest_read_bool(x, j, "ip_over_ib", &x->reply->change.ip_over_ib);
 }
 
@@ -82,8 +82,8 @@ static int set_hosts(struct rest_exchange *x, const char *text)
         if (!text || !*text || strlen(text) > REST_MAX_HOSTS || text[strspn(text, accepted)] != '\0')
                 return rest_fail(x, 400, "hosts_names: is not a node list (accepted: a string of at most %u letters, digits and "
                                  "-_.,[], as \"node[01-04]\")", REST_MAX_HOSTS);
-        x->reply->change.hosts = arena_strdup(x->arena, text);
-        return x->reply->change.hosts ? 0 : -ENOMEM;
+        x->hosts = arena_strdup(x->arena, text);
+        return x->hosts ? 0 : -ENOMEM;
 }
 
 static int read_hosts(struct rest_exchange *x, const json_t *j)
@@ -179,7 +179,6 @@ static int read_keys(struct rest_exchange *x, json_t *body, const struct key *ke
 /* Reads the GUIDs of a body, each with its own membership if the body has some. */
 static int read_members(struct rest_exchange *x, const json_t *body)
 {
-        const struct rest_change *c = &x->reply->change;
         const json_t *guids = json_object_get(body, "guids"), *memberships = json_object_get(body, "memberships");
         size_t n = json_array_size(guids);
         struct rest_member *members;
@@ -196,12 +195,12 @@ static int read_members(struct rest_exchange *x, const json_t *body)
         for (size_t i = 0; i < n && r == 0; i++) {
                 const char *text = json_string_value(json_array_get(guids, i)) ?: "";
 
-                members[i] = (struct rest_member) { .membership = c->membership, .index0 = c->index0 };
+                members[i] = (struct rest_member) { .membership = x->membership, .index0 = x->index0 };
                 r = rest_read_guid(x, text, strlen(text), i, &members[i].guid);
                 if (r == 0 && memberships)
                         r = rest_read_membership(x, json_array_get(memberships, i), "memberships", &members[i].membership);
         }
-        return r < 0 ? r : set_members(x, members, n);
+        return r < 0 ? r : rest_set_members(x, members, n);
 }
 
 /* The body becomes a change of this kind. */
@@ -219,10 +218,11 @@ static int read_change(struct rest_exchange *x, enum rest_kind kind, const struc
                                  error.line, error.column);
         if (!json_is_object(body))
                 return rest_fail(x, 400, "the body is not an object");
-        x->reply->change = (struct rest_change) { .kind = kind, .membership = MEMBERSHIP_FULL, .ip_over_ib = true };
+        x->reply->change = (struct rest_change) { .kind = kind, .ip_over_ib = true };
+        x->membership = MEMBERSHIP_FULL;
         r = read_keys(x, body, keys, n);
         if (r == 0)
-                r = read_members(x, body);
+                r = x->hosts ? rest_add_ports_of_hosts(x) : read_members(x, body);
         x->reply->is_change = r == 0;
         return r;
 }
@@ -277,8 +277,8 @@ int rest_remove(struct rest_exchange *x)
 /* Begins a change of the partition in the path. */
 static int begin_change(struct rest_exchange *x, enum rest_kind kind)
 {
-        x->reply->change = (struct rest_change) { .kind = kind, .membership = MEMBERSHIP_FULL, .ip_over_ib = true };
-        return rest_read_pool_p_key(x, x->values[0], &x->reply->change.base);
+        x->reply->change = (struct rest_change) { .kind = kind };
+        return rest_read_changed_p_key(x, x->values[0], &x->reply->change.base);
 }
 
 int rest_delete(struct rest_exchange *x)
@@ -295,6 +295,8 @@ int rest_remove_hosts(struct rest_exchange *x)
 
         if (r == 0)
                 r = set_hosts(x, x->values[1]);
+        if (r == 0)
+                r = rest_remove_ports_of_hosts(x);
         x->reply->is_change = r == 0;
         return r;
 }
@@ -322,7 +324,7 @@ int rest_remove_guids(struct rest_exchange *x)
                 p += length + (p[length] == ',');
         }
         if (r == 0)
-                r = set_members(x, members, n);
+                r = rest_set_members(x, members, n);
         x->reply->is_change = r == 0;
         return r;
 }

@@ -18,6 +18,9 @@ struct rest_exchange {
         const char *query;                   /* behind the "?"; "": none */
         const char *values[REST_MAX_VALUES]; /* decoded words of the path in place of "*" */
         bool out_of_memory;                  /* a part of a reason is missing */
+        enum membership membership;          /* of members of which nothing else is said, as the body has it */
+        bool index0;                         /* of the members */
+        const char *hosts;                   /* the node list; NULL: none */
 };
 
 /* Makes the reply a refusal with this reason. Returns -EBADMSG, or -ENOMEM. */
@@ -31,12 +34,21 @@ int rest_ok(struct arena *a, json_t *body, struct rest_response *ret);
 /* Values of a request; `where` is its key. They return 0, -EBADMSG (the reply is a refusal), -ENOMEM. */
 
 int rest_read_p_key(struct rest_exchange *x, const char *text, uint16_t *ret);
-/* The P_Key of a partition that this client may change. */
-int rest_read_pool_p_key(struct rest_exchange *x, const char *text, uint16_t *ret);
+/* The P_Key of a partition that clients may change. */
+int rest_read_changed_p_key(struct rest_exchange *x, const char *text, uint16_t *ret);
 /* A GUID of n bytes, which is element `number` of guids, from 0. */
 int rest_read_guid(struct rest_exchange *x, const char *text, size_t n, size_t number, struct guid *ret);
 int rest_read_membership(struct rest_exchange *x, const json_t *j, const char *where, enum membership *ret);
 int rest_read_bool(struct rest_exchange *x, const json_t *j, const char *where, bool *ret);
+
+/* The members of the change become the ports of the hosts in x->hosts: all that the view has of each, or those that are members of
+ * the partition or that the view has. They return 0, -EBADMSG (the reply is a refusal), -ENOMEM. */
+int rest_add_ports_of_hosts(struct rest_exchange *x);
+int rest_remove_ports_of_hosts(struct rest_exchange *x);
+/* Makes these the members of the change: sorted, each GUID once. Takes the array over. */
+int rest_set_members(struct rest_exchange *x, struct rest_member *members, size_t n);
+/* NULL: there is none; the default partition always is. */
+const struct rest_partition *rest_find_partition(const struct rest_view *v, uint16_t base);
 
 /* The handlers of routes: each makes the reply. They return 0, -EBADMSG (the reply is a refusal), -ENOMEM. */
 typedef int rest_handler(struct rest_exchange *x);

@@ -30,34 +30,13 @@ int rest_read_p_key(struct rest_exchange *x, const char *text, uint16_t *ret)
         return 0;
 }
 
-/* "0x1000-0x1fff, 0x3000" */
-static const char *list_pool(struct rest_exchange *x)
-{
-        _cleanup_text_ struct text t = {};
-
-        for (uint32_t i = 0; i < x->view->n_pool; i++) {
-                const struct rest_range *r = &x->view->pool[i];
-
-                text_add(&t, "%s0x%x", i > 0 ? ", " : "", r->first);
-                if (r->first < r->last)
-                        text_add(&t, "-0x%x", r->last);
-        }
-        return x->view->n_pool > 0 ? rest_text(x, &t) : "none";
-}
-
-int rest_read_pool_p_key(struct rest_exchange *x, const char *text, uint16_t *ret)
+int rest_read_changed_p_key(struct rest_exchange *x, const char *text, uint16_t *ret)
 {
         int r = rest_read_p_key(x, text, ret);
 
-        if (r < 0)
-                return r;
-        if (*ret == P_KEY_DEFAULT_BASE)
-                return rest_fail(x, 400, "pkey: 0x7fff is the default partition, which clients cannot change (accepted: %s)",
-                                 list_pool(x));
-        for (uint32_t i = 0; i < x->view->n_pool; i++)
-                if (*ret >= x->view->pool[i].first && *ret <= x->view->pool[i].last)
-                        return 0;
-        return rest_fail(x, 400, "pkey: 0x%x is not in the pool of this client (accepted: %s)", *ret, list_pool(x));
+        if (r == 0 && *ret == P_KEY_DEFAULT_BASE)
+                return rest_fail(x, 400, "pkey: 0x7fff is the default partition, which clients cannot change (accepted: 0x1 to 0x7ffe)");
+        return r;
 }
 
 int rest_read_guid(struct rest_exchange *x, const char *text, size_t n, size_t number, struct guid *ret)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Any bytes as a request of the REST API: a line with method and target, then the body. Either there is a change of a partition in
- * the pool, or a response that is JSON. The same bytes as rest.yaml, and as a header of credentials. */
+/* Any bytes as a request of the REST API: a line with method and target, then the body. Either there is a change of a partition,
+ * or a response that is JSON. The same bytes as rest.yaml, and as a header of credentials. */
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -10,16 +10,14 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-static const struct rest_member members[] = { { { 1 }, MEMBERSHIP_FULL, true } };
+static const struct rest_member members[] = { { { 1 }, MEMBERSHIP_FULL, true, "node01" } };
 static const struct rest_partition partitions[] = { { .base = 5, .members = members, .n_members = 1 } };
 static const struct rest_port ports[] = { { .guid = { 1 }, .number = 1, .node_name = "\xff", .is_computer = true } };
-static const struct rest_range pool[] = { { 1, 0xff } };
-static const struct rest_view view = { .version = "1", .partitions = partitions, .n_partitions = 1, .ports = ports, .n_ports = 1,
-                                       .pool = pool, .n_pool = 1 };
+static const struct rest_view view = { .version = "1", .partitions = partitions, .n_partitions = 1, .ports = ports, .n_ports = 1 };
 
 static void check_change(const struct rest_change *c)
 {
-        if (c->base < 1 || c->base > 0xff || c->n_members > REST_MAX_GUIDS)
+        if (c->base < 1 || c->base >= P_KEY_DEFAULT_BASE || c->n_members > REST_MAX_GUIDS)
                 abort();
         for (uint32_t i = 0; i < c->n_members; i++)
                 if (c->members[i].guid.v == 0 || (i > 0 && c->members[i - 1].guid.v >= c->members[i].guid.v))

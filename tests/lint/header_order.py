@@ -20,7 +20,8 @@ FLOW["knowledge"] = FLOW["desired"] | {"desired", "store"}
 FLOW["gate"] = FLOW["knowledge"] | {"knowledge"}
 FLOW["plan"] = FLOW["desired"] | {"desired"}
 FLOW["reach"] = FLOW["plan"] | {"plan"}
-FLOW["applications"] = FLOW["rest"] = FLOW["ib"] | {"ib"}
+FLOW["applications"] = FLOW["ib"] | {"ib"}
+FLOW["rest"] = FLOW["policy"] | {"policy"}
 FLOW[""] = FLOW["plan"] | {"plan"}  # reconcile
 FLOW["opensm"] = FLOW["plan"] | {"plan", "knowledge"}
 FLOW["import"] = FLOW["opensm"] | {"opensm"}

@@ -9,27 +9,29 @@
 #include "fail_alloc.h"
 #include "rest/rest.h"
 
-static const struct rest_member members[] = { { { 0x0002c90300000001 }, MEMBERSHIP_FULL, true },
-                                              { { 0xf452140300188540 }, MEMBERSHIP_LIMITED, false } };
+static const struct rest_member members[] = { { { 0x0002c90300000001 }, MEMBERSHIP_FULL, true, "node01" },
+                                              { { 0x0002c90300000007 }, MEMBERSHIP_FULL, true, NULL },
+                                              { { 0xf452140300188540 }, MEMBERSHIP_LIMITED, false, "gone1" } };
 static const struct rest_partition partitions[] = {
-        { .base = 0x5, .ip_over_ib = true, .members = members, .n_members = 2 },
+        { .base = 0x5, .ip_over_ib = true, .members = members, .n_members = 3 },
         { .base = 0x1000, .name = "tenant \xff\"a\"", .qos = { 4, 3, 2000 } },
+        { .base = 0x1001, .is_hidden = true },
 };
 static const struct rest_port ports[] = {
         { .guid = { 0x0002c90300000001 }, .node = { 0x0002c90300000000 }, .number = 1, .lid = { 7 }, .node_name = "node01",
           .is_computer = true, .state = PORT_STATE_ACTIVE },
         { .guid = { 0x0002c90300000100 }, .node = { 0x0002c90300000100 }, .number = 3, .lid = { 8 }, .name = "leaf/3",
           .node_name = "leaf", .state = PORT_STATE_DOWN },
+        { .guid = { 0x0002c90300000012 }, .number = 2, .node_name = "node02", .is_computer = true },
+        { .guid = { 0x0002c90300000011 }, .number = 1, .node_name = "node02", .is_computer = true },
+        { .guid = { 0x0002c90300000021 }, .number = 1, .node_name = "gpu7", .is_computer = true },
 };
-static const struct rest_range pool[] = { { 0x1, 0xff }, { 0x1000, 0x1fff }, { 0x3000, 0x3000 } };
 static const struct rest_view view = {
         .version = "6.19.0",
         .partitions = partitions,
         .n_partitions = ELEMENTS(partitions),
         .ports = ports,
         .n_ports = ELEMENTS(ports),
-        .pool = pool,
-        .n_pool = ELEMENTS(pool),
         .m_key_is_set = true,
 };
 
@@ -102,7 +104,7 @@ START_TEST(ib_kubernetes)
                    "\"guids\": [\"f452140300188540\",\"0002c90300000001\"]}");
         ck_assert_int_eq(c.kind, REST_ADD);
         ck_assert_uint_eq(c.base, 5);
-        ck_assert(c.ip_over_ib && c.index0 && !c.hosts);
+        ck_assert(c.ip_over_ib && c.has_ip_over_ib);
         ck_assert_uint_eq(c.n_members, 2);
         ck_assert_uint_eq(c.members[0].guid.v, 0x0002c90300000001);
         ck_assert_uint_eq(c.members[1].guid.v, 0xf452140300188540);
@@ -114,11 +116,17 @@ START_TEST(ib_kubernetes)
         get("/ufmRest/resources/pkeys/?guids_data=true",
             "{\"0x5\":{\"partition\":\"api_pkey_0x5\",\"ip_over_ib\":true,\"guids\":["
             "{\"guid\":\"0002c90300000001\",\"index0\":true,\"membership\":\"full\"},"
+            "{\"guid\":\"0002c90300000007\",\"index0\":true,\"membership\":\"full\"},"
             "{\"guid\":\"f452140300188540\",\"index0\":false,\"membership\":\"limited\"}]},"
             "\"0x1000\":{\"partition\":\"tenant ?\\\"a\\\"\",\"ip_over_ib\":false,\"guids\":[]},"
             "\"0x7fff\":{\"partition\":\"management\",\"ip_over_ib\":true,\"guids\":[]}}");
 }
 END_TEST
+
+#define NODE02(guid, number)                                                                                           \
+        "{\"guid\":\"0002c903000000" guid "\",\"name\":\"0002c903000000" guid "_" number "\",\"systemID\":\"0000000000000000\","    \
+        "\"lid\":0,\"number\":" number ",\"dname\":\"" number "\",\"system_name\":\"node02\",\"physical_state\":\"Down\","         \
+        "\"logical_state\":\"Unknown\"},"
 
 /* NVIDIA/infra-controller-core: crates/ib-fabric/src/ib/ufmclient/mod.rs, rest.rs */
 START_TEST(nico)
@@ -131,7 +139,10 @@ START_TEST(nico)
             "\"sa_key\":\"0x0000000000000001\",\"m_key_per_port\":false}");
         get("/ufmRestV3/resources/ports?sys_type=Computer",
             "[{\"guid\":\"0002c90300000001\",\"name\":\"0002c90300000001_1\",\"systemID\":\"0002c90300000000\",\"lid\":7,"
-            "\"number\":1,\"dname\":\"1\",\"system_name\":\"node01\",\"physical_state\":\"Link Up\",\"logical_state\":\"Active\"}]");
+            "\"number\":1,\"dname\":\"1\",\"system_name\":\"node01\",\"physical_state\":\"Link Up\",\"logical_state\":\"Active\"},"
+            NODE02("12", "2") NODE02("11", "1")
+            "{\"guid\":\"0002c90300000021\",\"name\":\"0002c90300000021_1\",\"systemID\":\"0000000000000000\",\"lid\":0,"
+            "\"number\":1,\"dname\":\"1\",\"system_name\":\"gpu7\",\"physical_state\":\"Down\",\"logical_state\":\"Unknown\"}]");
         get("/ufmRestV3/resources/pkeys?qos_conf=true",
             "{\"0x5\":{\"partition\":\"api_pkey_0x5\",\"ip_over_ib\":true,"
             "\"qos_conf\":{\"mtu_limit\":2,\"service_level\":0,\"rate_limit\":2.5}},"
@@ -171,7 +182,7 @@ START_TEST(nv_config_manager)
         c = change("POST", "/ufmRest/resources/pkeys/add", "{\"pkey\": \"0x0042\", \"ip_over_ib\": true}");
         ck_assert_int_eq(c.kind, REST_CREATE);
         ck_assert_uint_eq(c.base, 0x42);
-        ck_assert(!c.index0 && c.n_members == 0);
+        ck_assert_uint_eq(c.n_members, 0);
         c = change("PUT", "/ufmRest/resources/pkeys/",
                    "{\"pkey\": \"0x0042\", \"guids\": [\"b000000000000002\", \"a000000000000001\"], "
                    "\"memberships\": [\"full\", \"limited\"], \"ip_over_ib\": false}");
@@ -188,24 +199,34 @@ START_TEST(nv_config_manager)
 }
 END_TEST
 
+/* The low bytes of the GUIDs of a change. */
+static void expect_members(const struct rest_change *c, const char *guids)
+{
+        char text[256] = "", *p = text;
+
+        for (uint32_t i = 0; i < c->n_members; i++)
+                p += sprintf(p, "%s%x", i > 0 ? " " : "", (unsigned) (c->members[i].guid.v & 0xffffffff));
+        ck_assert_str_eq(text, guids);
+}
+
 /* Mellanox/ufm_sdk_3.0: plugins/SLURM-Integration/ufm_slurm_utils.py, ufm_slurm_base.py; its booleans are strings of its file */
 START_TEST(ufm_slurm)
 {
         struct rest_change c;
 
         c = change("POST", "/ufmRestV3/resources/pkeys/hosts",
-                   "{\"hosts_names\": \"node[01-04],gpu7\", \"pkey\": \"0x7\", \"ip_over_ib\": \"True\", \"index0\": false}");
+                   "{\"hosts_names\": \"node[01-02],gpu7\", \"pkey\": \"0x7\", \"ip_over_ib\": \"True\", \"index0\": false}");
         ck_assert_int_eq(c.kind, REST_ADD);
-        ck_assert_str_eq(c.hosts, "node[01-04],gpu7");
-        ck_assert(c.ip_over_ib && !c.index0 && c.membership == MEMBERSHIP_FULL);
+        expect_members(&c, "1 11 12 21");
+        ck_assert(c.ip_over_ib && !c.members[0].index0 && c.members[0].membership == MEMBERSHIP_FULL);
         c = change("POST", "/ufmRest/resources/pkeys/hosts",
-                   "{\"hosts_names\": \"node1\", \"pkey\": \"0x7\", \"ip_over_ib\": \"false\", \"index0\": \"true\"}");
-        ck_assert(!c.ip_over_ib && c.index0);
+                   "{\"hosts_names\": \"node01\", \"pkey\": \"0x7\", \"ip_over_ib\": \"false\", \"index0\": \"true\"}");
+        ck_assert(!c.ip_over_ib && c.n_members == 1 && c.members[0].index0);
         c = change("DELETE", "/ufmRestV3/resources/pkeys/0x7/hosts/node%5B01-04%5D,gpu7", NULL);
         ck_assert_int_eq(c.kind, REST_REMOVE);
-        ck_assert_str_eq(c.hosts, "node[01-04],gpu7");
+        expect_members(&c, "1 11 12 21");
         c = change("DELETE", "/ufmRest/resources/pkeys/0x7/hosts/node[01-04]", NULL);
-        ck_assert_str_eq(c.hosts, "node[01-04]");
+        expect_members(&c, "1 11 12");
 }
 END_TEST
 
@@ -250,7 +271,7 @@ START_TEST(defaults)
                                       "{\"pkey\":\"0X8005\",\"guids\":[\"0x1\",\"0X0000000000000001\",\"F452140300188540\"]}");
 
         ck_assert_uint_eq(c.base, 5);
-        ck_assert(c.ip_over_ib && !c.index0);
+        ck_assert(c.ip_over_ib && !c.has_ip_over_ib);
         ck_assert_uint_eq(c.n_members, 2);
         ck_assert_uint_eq(c.members[0].guid.v, 1);
         ck_assert(c.members[0].membership == MEMBERSHIP_FULL && !c.members[0].index0);
@@ -309,7 +330,7 @@ START_TEST(paths)
         (void) refused(400, "DELETE", "/ufmRest/resources/pkeys/0x5/guids/1,2", NULL, "guids[0]: '1' is not a GUID", NULL);
         (void) refused(400, "DELETE", "/ufmRest/resources/pkeys/0x5/guids/0x1,", NULL, "guids[1]: '' is not a GUID", NULL);
         (void) refused(400, "DELETE", "/ufmRest/resources/pkeys/0x5/hosts/*", NULL, "hosts_names", NULL);
-        (void) refused(400, "DELETE", "/ufmRest/resources/pkeys/0x2000/hosts/node1", NULL, "0x2000 is not in the pool", NULL);
+        (void) refused(400, "DELETE", "/ufmRest/resources/pkeys/0x7fff/hosts/node1", NULL, "default partition", NULL);
 }
 END_TEST
 
@@ -325,8 +346,6 @@ START_TEST(p_keys)
         }
         refused_add("{\"pkey\":\"0x7fff\",\"guids\":[]}", "default partition");
         refused_add("{\"pkey\":\"0xffff\",\"guids\":[]}", "default partition");
-        refused_add("{\"pkey\":\"0x2000\",\"guids\":[]}",
-                    "pkey: 0x2000 is not in the pool of this client (accepted: 0x1-0xff, 0x1000-0x1fff, 0x3000)");
         refused_add("{\"pkey\":5,\"guids\":[]}", "pkey: is not a string");
         (void) change("POST", "/ufmRest/resources/pkeys", "{\"pkey\":\"0xb000\",\"guids\":[]}");
 }
@@ -388,6 +407,98 @@ START_TEST(hosts)
         for (size_t i = 0; i < ELEMENTS(wrong); i++) {
                 (void) snprintf(body, sizeof(body), "{\"pkey\":\"0x5\",\"hosts_names\":%s}", wrong[i]);
                 (void) refused(400, "POST", "/ufmRest/resources/pkeys/hosts", body, "hosts_names: is not a node list", NULL);
+        }
+}
+END_TEST
+
+#define ADD_HOSTS "POST", "/ufmRest/resources/pkeys/hosts"
+
+START_TEST(unknown_hosts)
+{
+        (void) refused(400, ADD_HOSTS, "{\"pkey\":\"0x5\",\"hosts_names\":\"node[01-03]\"}",
+                       "no port of the fabric belongs to node03 (accepted", NULL);
+        (void) refused(400, ADD_HOSTS, "{\"pkey\":\"0x5\",\"hosts_names\":\"node01,leaf,n[1-6]\"}",
+                       "belongs to leaf, n1, n2, n3, n4 and 2 more", NULL);
+        (void) refused(400, ADD_HOSTS, "{\"pkey\":\"0x5\",\"hosts_names\":\"gone1\"}", "belongs to gone1", NULL);
+        (void) refused(400, ADD_HOSTS, "{\"pkey\":\"0x5\",\"hosts_names\":\"node[01-\"}", "hosts_names: 'node[01-': ", NULL);
+        (void) refused(400, ADD_HOSTS, "{\"pkey\":\"0x5\",\"hosts_names\":\"node01,\"}", "an empty name", NULL);
+}
+END_TEST
+
+/* By the names that the hosts of members had, and by the ports of today. */
+START_TEST(removed_hosts)
+{
+        struct rest_change c = change("DELETE", "/ufmRest/resources/pkeys/0x5/hosts/gone1", NULL);
+
+        ck_assert_uint_eq(c.n_members, 1);
+        ck_assert_uint_eq(c.members[0].guid.v, 0xf452140300188540);
+        c = change("DELETE", "/ufmRest/resources/pkeys/0x5/hosts/node[01-02]", NULL);
+        expect_members(&c, "1 11 12");
+        c = change("DELETE", "/ufmRest/resources/pkeys/0x5/hosts/nobody", NULL);
+        ck_assert_uint_eq(c.n_members, 0);
+        c = change("DELETE", "/ufmRest/resources/pkeys/0x6/hosts/gone1", NULL);
+        ck_assert_uint_eq(c.n_members, 0);
+}
+END_TEST
+
+/* A node list that means more names than there can be hosts is refused before any is made. */
+START_TEST(many_hosts)
+{
+        (void) refused(400, ADD_HOSTS, "{\"pkey\":\"0x5\",\"hosts_names\":\"n[0-99999999]\"}", "more than 32768 hosts", NULL);
+        (void) refused(400, ADD_HOSTS, "{\"pkey\":\"0x5\",\"hosts_names\":\"n[0-99999999]x[0-99999999]x[0-99999999]\"}",
+                       "more than 32768 hosts", NULL);
+        (void) refused(400, ADD_HOSTS, "{\"pkey\":\"0x5\",\"hosts_names\":\"n[1-32768],x\"}", "more than 32768 hosts", NULL);
+        (void) refused(400, ADD_HOSTS, "{\"pkey\":\"0x5\",\"hosts_names\":\"n[1-32768]\"}", "and 32763 more", NULL);
+        ck_assert_uint_lt(arena_size(arena), 8 << 20);
+}
+END_TEST
+
+/* Ports of more hosts than a request may have GUIDs. */
+START_TEST(many_ports_of_hosts)
+{
+        static const char body[] = "{\"pkey\":\"0x5\",\"hosts_names\":\"a,b\"}";
+        const struct rest_request q = { ADD_HOSTS, body, sizeof(body) - 1 };
+        struct rest_port *many = arena_new_array(arena, struct rest_port, REST_MAX_GUIDS + 1);
+        struct rest_view v = { .version = "1", .ports = many, .n_ports = REST_MAX_GUIDS + 1 };
+        struct rest_reply reply;
+
+        ck_assert_ptr_nonnull(many);
+        for (uint32_t i = 0; i < v.n_ports; i++)
+                many[i] = (struct rest_port) { .guid = { i + 1 }, .node_name = i % 2 ? "a" : "b", .is_computer = true };
+        ck_assert_int_eq(rest_handle(arena, &q, &v, &reply), 0);
+        ck_assert(!reply.is_change && strstr(reply.response.body, "more than 32768 ports"));
+        v.n_ports--;
+        ck_assert_int_eq(rest_handle(arena, &q, &v, &reply), 0);
+        ck_assert(reply.is_change && reply.change.n_members == REST_MAX_GUIDS);
+}
+END_TEST
+
+START_TEST(needs)
+{
+        static const struct {
+                const char *method, *target;
+                unsigned needs;
+        } requests[] = {
+                { "GET", "/ufmRest/app/ufm_version", REST_NEEDS_NOTHING },
+                { "GET", "/ufmRest/app/smconf", REST_NEEDS_NOTHING },
+                { "GET", "/ufmRest/resources/ports", REST_NEEDS_PORTS },
+                { "GET", "/ufmRest/resources/pkeys", REST_NEEDS_PARTITIONS },
+                { "GET", "/ufmRest/resources/pkeys/0x5", REST_NEEDS_PARTITIONS },
+                { "GET", "/ufmRest/resources/pkeys/last_updated", REST_NEEDS_PARTITIONS },
+                { "POST", "/ufmRest/resources/pkeys", REST_CHANGES | REST_NEEDS_PARTITIONS },
+                { "DELETE", "/ufmRest/resources/pkeys/0x5", REST_CHANGES | REST_NEEDS_PARTITIONS },
+                { "POST", "/ufmRest/resources/pkeys/hosts", REST_CHANGES | REST_NEEDS_PARTITIONS | REST_NEEDS_PORTS },
+                { "DELETE", "/ufmRest/resources/pkeys/0x5/hosts/a", REST_CHANGES | REST_NEEDS_PARTITIONS | REST_NEEDS_PORTS },
+                { "PATCH", "/ufmRest/resources/pkeys", REST_NEEDS_NOTHING },
+                { "GET", "/x", REST_NEEDS_NOTHING },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(requests); i++) {
+                const struct rest_request q = { .method = requests[i].method, .target = requests[i].target };
+                unsigned found = 77;
+
+                ck_assert_int_eq(rest_needs(arena, &q, &found), 0);
+                ck_assert_msg(found == requests[i].needs, "%s %s: %u", q.method, q.target, found);
         }
 }
 END_TEST
@@ -478,7 +589,8 @@ START_TEST(no_memory)
                 { "PATCH", "/ufmRest/resources/pkeys" },
                 { "DELETE", "/ufmRest/resources/pkeys/0x5/guids/0x1,0x2" },
                 { "DELETE", "/ufmRest/resources/pkeys/0x2000/hosts/node1" },
-                { "POST", "/ufmRest/resources/pkeys/hosts", "{\"pkey\":\"0x5\",\"hosts_names\":\"n1\"}", 35 },
+                { "POST", "/ufmRest/resources/pkeys/hosts", "{\"pkey\":\"0x5\",\"hosts_names\":\"n[1-9]\"}", 39 },
+                { "DELETE", "/ufmRest/resources/pkeys/0x5/hosts/gone1,node[01-02]" },
                 { "POST", "/ufmRest/resources/pkeys", "{\"pkey\":\"0x5\",\"guids\":[\"0x1\"]}", 32 },
                 { "POST", "/ufmRest/resources/pkeys", "{\"pkex\":1}", 10 },
         };
@@ -533,6 +645,11 @@ int main(void)
         tcase_add_test(t, p_keys);
         tcase_add_test(t, bodies);
         tcase_add_test(t, hosts);
+        tcase_add_test(t, unknown_hosts);
+        tcase_add_test(t, removed_hosts);
+        tcase_add_test(t, many_hosts);
+        tcase_add_test(t, many_ports_of_hosts);
+        tcase_add_test(t, needs);
         tcase_add_test(t, qos);
         tcase_add_test(t, limits);
         tcase_add_test(t, answers);
