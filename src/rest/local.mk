@@ -7,6 +7,10 @@ libpkeyd_core_la_SOURCES += \
 	src/rest/rest_conf.c \
 	src/rest/rest_conf.h \
 	src/rest/rest_credentials.c \
+	src/rest/rest_edit.c \
+	src/rest/rest_edit.h \
 	src/rest/rest_hosts.c \
 	src/rest/rest_internal.h \
-	src/rest/rest_values.c
+	src/rest/rest_values.c \
+	src/rest/rest_view.c \
+	src/rest/rest_view.h

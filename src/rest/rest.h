@@ -5,16 +5,16 @@
  * rest/: the partition subset of NVIDIA UFM's REST API, for clients that exist: ib-kubernetes, NICo (infra-controller),
  * nv-config-manager, UFM's Slurm integration.
  *
- * rest_handle() takes a request and a view of what pkeyd has now. Its reply is a response, or a change that pkeyd is to store; then
- * rest_answer() makes the response from the outcome:
+ * rest_handle() takes a request and a view of what pkeyd has now. Its reply is a response, or a change that pkeyd is to store;
+ * then rest_answer() makes the response from the outcome:
  *
  *     request, view --> rest_handle --> response
  *                                  '--> change --> (pkeyd stores it) --> outcome --> rest_answer --> response
  *
  * A request belongs to a route: a pattern of words, in which "*" is a value, and a method (the table in rest.c). Each route that
  * changes something names the keys that its body may have (rest_change.c, rest_values.c); rest_answer.c makes the responses.
- * Before rest_handle() the caller checks the credentials (rest_conf.h), and asks pkeyd for what rest_needs() names, of which it makes
- * the view.
+ * Before rest_handle() the caller checks the credentials (rest_conf.h), and asks pkeyd for what rest_needs() names, of which it
+ * makes the view (rest_view.h). For pkeyd, a change becomes an edit of a lease (rest_edit.h).
  *
  * Invariants:
  * - A request is understood as a whole or refused as a whole, with a reason that says where and what is accepted: an unknown key, a

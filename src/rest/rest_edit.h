@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* A change becomes an edit of one lease, as the methods EditWith and ReleaseWith of pkeyd take it (org.pkeyd1(5)); and their
+ * answer the outcome of the change. */
+
+#include "rest/rest.h"
+
+/* Members with equal properties. */
+struct rest_group {
+        const char *selectors;      /* "0x2c90300000001,0x2c90300000002" */
+        enum membership membership; /* LIMITED or FULL */
+        bool index0;
+};
+
+struct rest_edit {
+        const char *id;
+        const char *what;           /* "add", "remove", "set"; NULL: the lease is released */
+        uint16_t base;
+        struct rest_group *groups;
+        size_t n_groups;
+
+        /* options */
+        bool has_ip_over_ib, ip_over_ib;
+        bool has_keep, keep;
+        bool must_exist;
+        struct rest_qos qos;        /* mtu_limit 0: it stays as it is */
+};
+
+/* The view has the partitions. Returns 0 or -ENOMEM; *ret in the arena. */
+int rest_edit_make(struct arena *a, const struct rest_change *change, const struct rest_view *view, struct rest_edit *ret);
+
+/* True: there is nothing to delete, and pkeyd is not asked: a lease of this base, if there is one, is that of another pool. */
+bool rest_edit_is_void(const struct rest_change *change, const struct rest_view *view);
+
+/* outcome: as pkeyd answered; code: of the first error among its findings, or NULL. */
+enum rest_outcome rest_edit_outcome(const struct rest_change *change, const char *outcome, const char *code);
