@@ -11,6 +11,8 @@ libpkeyd_core_la_SOURCES += \
 	src/rest/rest_edit.h \
 	src/rest/rest_hosts.c \
 	src/rest/rest_internal.h \
+	src/rest/rest_limits.c \
+	src/rest/rest_limits.h \
 	src/rest/rest_values.c \
 	src/rest/rest_view.c \
 	src/rest/rest_view.h
