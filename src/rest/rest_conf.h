@@ -46,3 +46,8 @@ int rest_conf_parse(struct arena *a, const char *file_name, const char *bytes, s
  * *ret is borrowed from the configuration. */
 int rest_authenticate(const struct rest_conf *conf, enum rest_prefix prefix, const char *authorization, const char *certificate,
                       const struct rest_client **ret);
+
+/* The name for which a header has a password or token that must be checked; *ret_n: its bytes. Returns false if it has none:
+ * rest_authenticate() then needs no hash. */
+#define REST_CREDENTIAL_SIZE 513
+bool rest_credential_name(enum rest_prefix prefix, const char *authorization, char ret[static REST_CREDENTIAL_SIZE], size_t *ret_n);

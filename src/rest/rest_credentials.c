@@ -7,7 +7,7 @@
 
 #include "rest/rest_conf.h"
 
-#define MAX_CREDENTIAL 512 /* bytes, decoded: as crypt(3) accepts */
+#define MAX_CREDENTIAL (REST_CREDENTIAL_SIZE - 1) /* bytes, decoded: as crypt(3) accepts */
 
 /* Decodes base64 with its padding into at most MAX_CREDENTIAL bytes and a NUL. Returns false if it is not well-formed, or has a NUL
  * in it. */
@@ -123,25 +123,49 @@ static int check_certificate(const struct rest_conf *conf, const char *subject, 
         return -EACCES;
 }
 
-int rest_authenticate(const struct rest_conf *conf, enum rest_prefix prefix, const char *authorization, const char *certificate,
-                      const struct rest_client **ret)
+/* The credential of a header, behind the scheme; NULL: it has another scheme, or none. */
+static const char *skip_scheme(const char *authorization)
 {
         static const char scheme[] = "Basic ";
         size_t n = strlen(scheme);
-        bool is_basic = authorization && strncasecmp(authorization, scheme, n) == 0;
 
-        if (is_basic)
-                authorization += n + strspn(authorization + n, " ");
+        if (!authorization || strncasecmp(authorization, scheme, n) != 0)
+                return NULL;
+        return authorization + n + strspn(authorization + n, " ");
+}
+
+int rest_authenticate(const struct rest_conf *conf, enum rest_prefix prefix, const char *authorization, const char *certificate,
+                      const struct rest_client **ret)
+{
+        const char *basic = skip_scheme(authorization);
+
         switch (prefix) {
         case REST_PREFIX_PASSWORD:
-                if (is_basic && *authorization)
-                        return check_password(conf, authorization, ret);
+                if (basic && *basic)
+                        return check_password(conf, basic, ret);
                 return authorization && *authorization ? -EACCES : check_certificate(conf, certificate, ret);
         case REST_PREFIX_TOKEN:
-                return is_basic ? check_token(conf, authorization, ret) : -EACCES;
+                return basic ? check_token(conf, basic, ret) : -EACCES;
         case REST_PREFIX_NONE:
         case REST_PREFIX_KERBEROS:
                 break;
         }
         return -EACCES;
+}
+
+bool rest_credential_name(enum rest_prefix prefix, const char *authorization, char ret[static REST_CREDENTIAL_SIZE], size_t *ret_n)
+{
+        const char *basic = skip_scheme(authorization), *end = NULL;
+        bool is_token = prefix == REST_PREFIX_TOKEN;
+        size_t n;
+
+        memset(ret, '\0', REST_CREDENTIAL_SIZE);
+        if (basic && is_token && strlen(basic) < REST_CREDENTIAL_SIZE)
+                memcpy(ret, basic, strlen(basic));
+        if (is_token || (prefix == REST_PREFIX_PASSWORD && basic && decode_base64(basic, ret)))
+                end = strchr(ret, is_token ? '.' : ':');
+        n = end ? (size_t) (end - ret) : 0;
+        explicit_bzero(ret + n, REST_CREDENTIAL_SIZE - n); /* the secret */
+        *ret_n = n;
+        return end;
 }

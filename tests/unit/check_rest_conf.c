@@ -225,6 +225,41 @@ START_TEST(authenticating)
 }
 END_TEST
 
+/* What is counted as a failure of whom; and none where no hash is made. */
+static const struct {
+        const char *authorization, *name; /* name NULL: none */
+        enum rest_prefix prefix;
+} names[] = {
+        { "Basic YWRtaW46ZXhhbXBsZQ==", "admin", REST_PREFIX_PASSWORD },
+        { "basic  YWRtaW46ZXhhbXBsZTI=", "admin", REST_PREFIX_PASSWORD },
+        { "Basic OmV4YW1wbGU=", "", REST_PREFIX_PASSWORD },
+        { "Basic YWRtaW4=", NULL, REST_PREFIX_PASSWORD },
+        { "Basic k8s.secret", NULL, REST_PREFIX_PASSWORD },
+        { "Basic ", NULL, REST_PREFIX_PASSWORD },
+        { "Bearer YWRtaW46ZXhhbXBsZQ==", NULL, REST_PREFIX_PASSWORD },
+        { "", NULL, REST_PREFIX_PASSWORD },
+        { NULL, NULL, REST_PREFIX_PASSWORD },
+        { "Basic k8s.secret.x", "k8s", REST_PREFIX_TOKEN },
+        { "Basic k8s", NULL, REST_PREFIX_TOKEN },
+        { "Basic YWRtaW46ZXhhbXBsZQ==", NULL, REST_PREFIX_TOKEN },
+        { NULL, NULL, REST_PREFIX_TOKEN },
+        { "Basic YWRtaW46ZXhhbXBsZQ==", NULL, REST_PREFIX_KERBEROS },
+};
+
+START_TEST(credential_names)
+{
+        char name[REST_CREDENTIAL_SIZE];
+        size_t n = 77;
+
+        memset(name, 'x', sizeof(name));
+        ck_assert(rest_credential_name(names[_i].prefix, names[_i].authorization, name, &n) == (names[_i].name != NULL));
+        ck_assert_uint_eq(n, names[_i].name ? strlen(names[_i].name) : 0);
+        ck_assert_str_eq(name, names[_i].name ?: "");
+        for (size_t i = n; i < sizeof(name); i++) /* the secret is gone */
+                ck_assert_int_eq(name[i], '\0');
+}
+END_TEST
+
 START_TEST(long_credentials)
 {
         const struct rest_conf *c = accept(whole);
@@ -233,6 +268,7 @@ START_TEST(long_credentials)
 
         memset(header + 10, 'A', sizeof(header) - 11);
         ck_assert_int_eq(rest_authenticate(c, REST_PREFIX_TOKEN, header, NULL, &client), -EACCES);
+        ck_assert(!rest_credential_name(REST_PREFIX_TOKEN, header, (char[REST_CREDENTIAL_SIZE]) {}, &(size_t) { 0 }));
         for (size_t n = 6 + 680; n < 6 + 700; n++) {
                 header[n] = '\0';
                 ck_assert_int_eq(rest_authenticate(c, REST_PREFIX_PASSWORD, header, NULL, &client), -EACCES);
@@ -282,6 +318,7 @@ int main(void)
         tcase_add_loop_test(t, refusing, 0, ELEMENTS(refused));
         tcase_add_test(t, no_secret_is_shown);
         tcase_add_loop_test(t, authenticating, 0, ELEMENTS(credentials));
+        tcase_add_loop_test(t, credential_names, 0, ELEMENTS(names));
         tcase_add_test(t, long_credentials);
         tcase_add_test(t, no_memory);
         suite_add_tcase(suite, t);
