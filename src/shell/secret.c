@@ -22,28 +22,41 @@ void secret_done(struct secret *s)
 
 #define SM_KEY_MAX_FILE_SIZE 4096 /* a number and perhaps a comment */
 
-static int refuse_exposed(struct findings *findings, const char *path, const char *why)
+/* Who may read a secret besides its owner. */
+enum readers {
+        READERS_NONE,
+        READERS_CREDENTIAL, /* the group of the file: an ACL that the service manager sets shows up like that */
+        READERS_GROUP,      /* the group of the file */
+};
+
+static int refuse_exposed(struct findings *findings, const char *path, enum readers readers, const char *why)
 {
+        const char *hint = readers == READERS_GROUP
+                                   ? "chown root:pkeyd-rest, chmod 640"
+                                   : "chown root, chmod 600; or let systemd pass the key: LoadCredential= in pkeyd.service, see "
+                                     "pkeyd.yaml(5), SECRETS";
         struct location where = { .file = arena_strdup(findings->arena, path) };
         struct finding *item;
 
         if (!where.file)
                 return -ENOMEM;
         item = findings_add(findings, FINDING_ERROR, FINDING_SECRET_EXPOSED, &where, "contains a key, and %s; refused", why);
-        finding_set_hint(findings, item, "chown root, chmod 600; or let systemd pass the key: LoadCredential= in pkeyd.service, "
-                                         "see pkeyd.yaml(5), SECRETS");
+        finding_set_hint(findings, item, "%s", hint);
         return findings->out_of_memory ? -ENOMEM : -EBADMSG;
 }
 
 /* Refuses a file that other users can read or may have written. */
-static int check_access(const struct stat *st, bool is_credential, const char *path, struct findings *findings)
+static int check_access(const struct stat *st, enum readers readers, const char *path, struct findings *findings)
 {
-        const mode_t others = is_credential ? S_IWGRP | S_IRWXO : S_IRWXG | S_IRWXO;
+        const mode_t others = readers == READERS_NONE ? S_IRWXG | S_IRWXO : S_IWGRP | S_IRWXO;
 
         if (st->st_uid != 0 && st->st_uid != geteuid())
-                return refuse_exposed(findings, path, "does not belong to root");
+                return refuse_exposed(findings, path, readers, "does not belong to root");
         if (st->st_mode & others)
-                return refuse_exposed(findings, path, "users other than its owner can read or write it");
+                return refuse_exposed(findings, path, readers,
+                                      readers == READERS_GROUP ? "users other than its owner and its group can read it, or others than "
+                                                                 "its owner can write it"
+                                                               : "users other than its owner can read or write it");
         return 0;
 }
 
@@ -68,7 +81,7 @@ static int read_bytes(int fd, size_t size, struct secret *ret)
         return -EAGAIN;
 }
 
-static int read_file(int fd, bool is_credential, size_t max, struct findings *findings, struct secret *ret)
+static int read_file(int fd, enum readers readers, size_t max, struct findings *findings, struct secret *ret)
 {
         struct stat st;
         int r;
@@ -77,7 +90,7 @@ static int read_file(int fd, bool is_credential, size_t max, struct findings *fi
                 return file_refuse(findings, ret->path, max, -errno);
         if (!S_ISREG(st.st_mode))
                 return file_refuse(findings, ret->path, max, -EINVAL);
-        r = check_access(&st, is_credential, ret->path, findings);
+        r = check_access(&st, readers, ret->path, findings);
         if (r < 0)
                 return r;
         r = (uintmax_t) st.st_size > max ? -EFBIG : read_bytes(fd, (size_t) st.st_size, ret);
@@ -117,7 +130,17 @@ int secret_read(const char *path, const char *credential, size_t max, struct fin
                 return -ENOMEM;
         if (fd < 0)
                 return file_refuse(findings, ret->path, max, fd);
-        return read_file(fd, is_credential, max, findings, ret);
+        return read_file(fd, is_credential ? READERS_CREDENTIAL : READERS_NONE, max, findings, ret);
+}
+
+int secret_read_of_group(const char *path, size_t max, struct findings *findings, struct secret *ret)
+{
+        _cleanup_close_ int fd = file_open(path);
+
+        *ret = (struct secret) { .path = strdup(path) };
+        if (!ret->path || fd == -ENOMEM)
+                return -ENOMEM;
+        return fd < 0 ? file_refuse(findings, path, max, fd) : read_file(fd, READERS_GROUP, max, findings, ret);
 }
 
 int secret_read_m_keys(const struct settings *settings, struct findings *findings, struct m_keys **ret)

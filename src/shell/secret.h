@@ -25,6 +25,8 @@ struct secret {
  * SECRET_EXPOSED). Returns 0 (ret->bytes is NULL if there is no credential and no path), -EBADMSG or -ENOMEM. The caller passes
  * *ret to secret_done() in any case. */
 int secret_read(const char *path, const char *credential, size_t max, struct findings *findings, struct secret *ret);
+/* The same for a file of a service with a user of its own: the group of the file may read it, too. */
+int secret_read_of_group(const char *path, size_t max, struct findings *findings, struct secret *ret);
 /* Wipes and frees. */
 void secret_done(struct secret *s);
 #define _cleanup_secret_ _cleanup_(secret_done)

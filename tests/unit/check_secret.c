@@ -131,6 +131,32 @@ START_TEST(owner)
 }
 END_TEST
 
+/* The user of a service reads the file by its group. */
+START_TEST(of_group)
+{
+        static const mode_t fine[] = { 0600, 0640 }, wrong[] = { 0660, 0644, 0642, 0641 };
+
+        for (size_t i = 0; i < ELEMENTS(fine); i++) {
+                write_file("a", fine[i]);
+                secret_done(&secret);
+                ck_assert_int_eq(secret_read_of_group("a", 4096, &findings, &secret), 0);
+                ck_assert_str_eq(secret.bytes, CONTENT);
+                ck_assert_uint_eq(findings.n, 0);
+        }
+        for (size_t i = 0; i < ELEMENTS(wrong); i++) {
+                write_file("a", wrong[i]);
+                secret_done(&secret);
+                ck_assert_int_eq(secret_read_of_group("a", 4096, &findings, &secret), -EBADMSG);
+                ck_assert_int_eq(findings.items[i].code, FINDING_SECRET_EXPOSED);
+                ck_assert_ptr_nonnull(strstr(findings.items[i].text, "its owner and its group"));
+        }
+        secret_done(&secret);
+        ck_assert_int_eq(secret_read_of_group("absent", 4096, &findings, &secret), -EBADMSG);
+        secret_done(&secret);
+        ck_assert_int_eq(secret_read_of_group("a", 3, &findings, &secret), -EBADMSG);
+}
+END_TEST
+
 START_TEST(unreadable)
 {
         refuse("absent", 4096, FINDING_FILE_UNREADABLE);
@@ -295,6 +321,7 @@ int main(void)
         tcase_add_test(c, nothing_named);
         tcase_add_test(c, owners_only);
         tcase_add_test(c, owner);
+        tcase_add_test(c, of_group);
         tcase_add_test(c, unreadable);
         tcase_add_test(c, empty);
         tcase_add_test(c, credential);
