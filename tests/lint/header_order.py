@@ -41,6 +41,7 @@ FLOW["metrics"] = FLOW["violations"] | {"violations", "notices"}
 CORE = set(FLOW)
 FLOW["shell"] = CORE
 FLOW["pkeyd"] = FLOW["session"] = CORE | {"shell"}
+FLOW["pkeyd_rest"] = FLOW["rest"] | {"rest", "shell"}
 FLOW["report"] = FLOW["store_commands"] = FLOW["session"] | {"session"}
 FLOW["pkeyctl"] = FLOW["report"] | {"report", "store_commands"}
 

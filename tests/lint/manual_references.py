@@ -5,7 +5,7 @@ import re
 
 from lint import files, finish, problem, read
 
-OURS = r"(pkeyd(?:-[a-z]+|\.yaml)?|pkeyctl(?:-[a-z]+)?|partitions\.yaml|org\.pkeyd1)"
+OURS = r"(pkeyd(?:-[a-z]+|\.yaml)?|pkeyctl(?:-[a-z]+)?|partitions\.yaml|rest\.yaml|org\.pkeyd1)"
 SECTION = r"((?<![\w-])[A-Z][A-Z_-]{2,}(?::? [A-Z][A-Z_-]*)*(?![\w-]))"
 TEXT = (".c", ".h", ".def", ".py", ".md", ".yaml", ".in", ".catalog", ".json", ".yml")
 

@@ -14,7 +14,7 @@ try:
 except ImportError as e:
     skip("%s is not installed (package python3-%s)" % (e.name, e.name))
 
-POLICY, SETTINGS = "conf/partitions.schema.json", "conf/pkeyd.schema.json"
+POLICY, SETTINGS, REST = "conf/partitions.schema.json", "conf/pkeyd.schema.json", "conf/rest.schema.json"
 
 
 class Yaml12(yaml.SafeLoader):
@@ -92,6 +92,25 @@ def check_settings_keys(schema):
                 problem(SETTINGS, inner + " is no key of the parser")
 
 
+def check_rest_keys(schema):
+    """The lists `keys` of the readers, and the ranges and defaults of limits."""
+    text = read("src/rest/rest_conf.c")
+    maps = {"root": schema["properties"], "tls": schema["properties"]["tls"]["properties"],
+            "limits": schema["properties"]["limits"]["properties"], "client": schema["definitions"]["client"]["properties"]}
+    for name, keys in maps.items():
+        row = re.search(r"read_%s\(.*?keys\[\] = \{(.*?)\}" % name, text, re.S)
+        equal(REST, name, sorted(keys), sorted(re.findall(r'"(\w+)"', row.group(1))))
+    words = {"REST_MAX_BODY": "1048576", "10 * USEC_PER_SEC": "10s"}
+    for name, low, high, member in re.findall(r'read_number\(r, map, "(\w+)", (\w+), (\w+), &c->(\w+)\)', text):
+        key = maps["limits"][name]
+        equal(REST, name, [key["minimum"], key["maximum"]], [int(words.get(x, x)) for x in (low, high)])
+        default = re.search(r"\.%s = ([^,}]+)" % member, text).group(1)
+        equal(REST, name + " by default", str(key["default"]), words.get(default, default))
+    equal(REST, "time by default", maps["limits"]["time"]["default"], words[re.search(r"\.max_time = ([^}]+) \}", text).group(1)])
+    equal(REST, "clients", schema["properties"]["clients"]["maxProperties"],
+          int(re.search(r"REST_CONF_MAX_CLIENTS (\d+)", read("src/rest/rest_conf.h")).group(1)))
+
+
 def is_accepted(path):
     """By the golden files: what the parser said has no error."""
     return ": error: " not in read(os.path.splitext(path)[0] + ".expected")
@@ -115,14 +134,15 @@ def check_files(schema, pattern, name):
     return n_refused
 
 
-policy, settings = json.loads(read(POLICY)), json.loads(read(SETTINGS))
-for schema in (policy, settings):
+policy, settings, rest = (json.loads(read(path)) for path in (POLICY, SETTINGS, REST))
+for schema in (policy, settings, rest):
     jsonschema.Draft7Validator.check_schema(schema)
 check_policy_keys(policy)
 check_settings_keys(settings)
+check_rest_keys(rest)
 refused = check_files(policy, "tests/golden/accepted/*.yaml", POLICY) + check_files(policy, "tests/golden/rejected/*.yaml", POLICY) + \
     check_files(settings, "tests/golden/settings/*.yaml", SETTINGS)
-for path, schema in (("conf/partitions.yaml", policy), ("conf/pkeyd.yaml", settings)):
+for path, schema in (("conf/partitions.yaml", policy), ("conf/pkeyd.yaml", settings), ("conf/rest.yaml", rest)):
     for message in errors(schema, os.path.join(SOURCE, path)):
         problem(path, message)
-finish("two schemas, which refuse %d files that the parsers refuse" % refused)
+finish("three schemas, which refuse %d files that the parsers refuse" % refused)

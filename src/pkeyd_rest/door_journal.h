@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The only place of pkeyd-rest that logs. Under systemd an entry goes to the journal with its MESSAGE_ID and fields; otherwise it
+ * is a line on stderr. No entry has a credential, a header or a body.
+ */
+
+#include "rest/rest.h"
+#include "util/findings.h"
+
+enum door_event {
+#define X(name, id, priority) DOOR_EVENT_##name,
+#include "pkeyd_rest/door-events.def"
+#undef X
+        DOOR_N_EVENTS
+};
+
+struct door_journal {
+        bool native; /* stderr is connected to the journal */
+};
+
+void door_journal_init(struct door_journal *j);
+
+void door_log(const struct door_journal *j, enum door_event event, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Each finding, on one line. */
+void door_log_findings(const struct door_journal *j, const struct findings *findings);
+
+/* What came of a change. */
+struct door_audit {
+        const char *client, *address;
+        const struct rest_change *change;
+        enum rest_outcome outcome;
+        const char *text; /* why it is not stored; NULL: nothing is to say */
+};
+/* One entry, or several if there are many GUIDs. */
+void door_log_change(const struct door_journal *j, const struct door_audit *audit);
+/* name of the client is not logged: it may be a secret that was typed in the wrong place. */
+void door_log_login(const struct door_journal *j, const char *address, uint64_t n_failures);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include <stdbool.h>
+
+#include "util/arena.h"
+
+/* The command line of pkeyd-rest. Texts are borrowed from argv. */
+struct door_options {
+        const char *config_file;
+        bool check, help, version;
+};
+
+/* Returns 1: run; 0: done (--help, --version); -EBADMSG: wrong usage, reported on stderr; -ENOMEM. */
+int door_options_parse(struct arena *a, int argc, char *argv[], struct door_options *ret);

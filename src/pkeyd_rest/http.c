@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyd_rest/http.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "pkeyd_rest/http_internal.h"
+#include "shell/shell.h"
+#include "shell/timer.h"
+
+/* Bytes of a request without its body. */
+#define MAX_HEADERS (REST_MAX_TARGET + (32u << 10))
+
+#define PRIORITIES "NORMAL:-VERS-TLS1.0:-VERS-TLS1.1"
+
+static struct http_connection *to_connection(struct rest_connection *c)
+{
+        return (struct http_connection *) c;
+}
+
+/* --- the event loop --------------------------------------------------------------------------------------------------- */
+
+void http_run_soon(struct http_server *s)
+{
+        (void) sd_event_source_set_enabled(s->run, SD_EVENT_ONESHOT);
+}
+
+void http_run_now(struct http_server *s)
+{
+        unsigned long long wait;
+
+        (void) MHD_run(s->daemon);
+        if (MHD_get_timeout(s->daemon, &wait) == MHD_YES && wait == 0)
+                http_run_soon(s);
+}
+
+static int on_readable(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        (void) source;
+        (void) fd;
+        (void) events;
+        http_run_now(userdata);
+        return 0;
+}
+
+static int on_run(sd_event_source *source, void *userdata)
+{
+        (void) source;
+        http_run_now(userdata);
+        return 0;
+}
+
+void http_wake_at(struct http_server *s, usec_t due)
+{
+        if (due >= s->wakes)
+                return;
+        s->wakes = due;
+        (void) timer_set(s->timer, due);
+}
+
+static int on_timer(sd_event_source *timer, uint64_t scheduled, void *userdata)
+{
+        struct http_server *s = userdata;
+        usec_t now = clock_now(), next = USEC_INFINITY;
+
+        (void) timer;
+        (void) scheduled;
+        s->wakes = USEC_INFINITY;
+        for (struct rest_connection *c = s->connections; c; c = c->next) {
+                usec_t due = http_connection_tick(to_connection(c), now);
+
+                next = MIN(next, due);
+        }
+        http_wake_at(s, next);
+        return 0;
+}
+
+static bool has_ended(const struct http_server *s)
+{
+        return s->is_ending && !s->connections && s->n_requests == 0;
+}
+
+void http_check_end(struct http_server *s)
+{
+        if (has_ended(s))
+                (void) sd_event_source_set_enabled(s->end, SD_EVENT_ONESHOT);
+}
+
+static int on_end(sd_event_source *source, void *userdata)
+{
+        struct http_server *s = userdata;
+
+        (void) source;
+        if (has_ended(s))
+                s->handlers.ended(s, s->handlers.userdata);
+        return 0;
+}
+
+/* --- a server --------------------------------------------------------------------------------------------------------- */
+
+static int start_library(struct http_server *s, const struct http_tls *tls)
+{
+        const struct MHD_OptionItem tls_options[] = {
+                { MHD_OPTION_HTTPS_MEM_CERT, 0, (void *) tls->certificate },
+                { MHD_OPTION_HTTPS_MEM_KEY, 0, (void *) tls->key },
+                { MHD_OPTION_HTTPS_PRIORITIES, 0, (void *) PRIORITIES },
+                { tls->client_ca ? MHD_OPTION_HTTPS_MEM_TRUST : MHD_OPTION_END, 0, (void *) tls->client_ca },
+                { MHD_OPTION_END, 0, NULL },
+        };
+        unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
+
+        s->has_tls = tls->certificate;
+        s->daemon = MHD_start_daemon(flags | (s->has_tls ? MHD_USE_TLS : 0), 0, NULL, NULL, http_on_request, s,
+                                     MHD_OPTION_CONNECTION_LIMIT, (unsigned) s->conf->max_connections + 1,
+                                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) MAX_HEADERS,
+                                     MHD_OPTION_URI_LOG_CALLBACK, http_on_target, s,
+                                     MHD_OPTION_NOTIFY_CONNECTION, http_on_connection, s,
+                                     MHD_OPTION_NOTIFY_COMPLETED, http_on_completed, s,
+                                     MHD_OPTION_STRICT_FOR_CLIENT, 1,
+                                     s->has_tls ? MHD_OPTION_ARRAY : MHD_OPTION_END, tls_options, MHD_OPTION_END);
+        return s->daemon ? 0 : -EINVAL;
+}
+
+static int add_sources(struct http_server *s)
+{
+        const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+        int r = info ? sd_event_add_io(s->event, &s->io, info->epoll_fd, EPOLLIN, on_readable, s) : -EINVAL;
+
+        if (r >= 0)
+                r = sd_event_add_time(s->event, &s->timer, CLOCK_MONOTONIC, USEC_INFINITY, 0, on_timer, s);
+        if (r >= 0)
+                r = sd_event_add_defer(s->event, &s->run, on_run, s);
+        if (r >= 0)
+                r = sd_event_add_defer(s->event, &s->end, on_end, s);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(s->end, SD_EVENT_OFF);
+        return r < 0 ? r : 0;
+}
+
+int http_server_new(sd_event *event, const struct rest_conf *conf, const struct http_tls *tls, const struct http_handlers *handlers,
+                    struct http_server **ret)
+{
+        _cleanup_(http_server_free_p) struct http_server *s = calloc(1, sizeof(*s));
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        *s = (struct http_server) { .event = event, .conf = conf, .handlers = *handlers, .wakes = USEC_INFINITY };
+        r = start_library(s, tls);
+        if (r == 0)
+                r = add_sources(s);
+        if (r == 0)
+                *ret = STEAL(s);
+        return r;
+}
+
+struct http_server *http_server_free(struct http_server *s)
+{
+        if (!s)
+                return NULL;
+        assert(!s->connections && s->n_requests == 0);
+        sd_event_source_disable_unref(s->io);
+        sd_event_source_disable_unref(s->run);
+        sd_event_source_disable_unref(s->timer);
+        sd_event_source_disable_unref(s->end);
+        if (s->daemon)
+                MHD_stop_daemon(s->daemon);
+        free(s);
+        return NULL;
+}
+
+void http_server_take(struct http_server *s, int fd, const struct sockaddr *address, socklen_t n_address, size_t max)
+{
+        struct rest_address from = http_address_of(address);
+        struct rest_connection *instead;
+
+        switch (rest_admit(s->connections, &from, max, &instead)) {
+        case REST_ADMIT:
+                break;
+        case REST_ADMIT_INSTEAD:
+                http_cut(to_connection(instead));
+                http_run_now(s);
+                break;
+        case REST_TURN_AWAY:
+                (void) close(fd);
+                return;
+        }
+        (void) MHD_add_connection(s->daemon, fd, address, n_address); /* closes it if that fails */
+        http_run_now(s);
+}
+
+void http_server_end(struct http_server *s)
+{
+        s->is_ending = true;
+        for (struct rest_connection *c = s->connections; c; c = c->next)
+                if (!c->is_busy)
+                        http_cut(to_connection(c));
+        http_check_end(s);
+}

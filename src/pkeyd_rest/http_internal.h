@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Private to http*.c. */
+
+#include <microhttpd.h>
+#include <netinet/in.h>
+
+#include "pkeyd_rest/http.h"
+
+#define HTTP_GRACE (2 * USEC_PER_SEC) /* to take an answer that comes at the deadline */
+
+struct http_connection {
+        struct rest_connection admission; /* the first member: a pointer to it is a pointer to the connection */
+        struct http_server *server;
+        struct MHD_Connection *mhd;
+        int fd;                           /* borrowed */
+        usec_t deadline;                  /* USEC_INFINITY: it was cut off */
+        struct http_request *request;     /* borrowed; NULL: none now */
+        char address[INET6_ADDRSTRLEN];
+        char *certificate;                /* owned; the subject; NULL: none */
+        bool was_verified;                /* `certificate` is as it will be */
+};
+
+struct http_server {
+        sd_event *event;
+        const struct rest_conf *conf;
+        struct http_handlers handlers;
+        struct MHD_Daemon *daemon;
+        sd_event_source *io, *run, *timer, *end;
+        struct rest_connection *connections;
+        size_t n_requests, n_delayed;
+        usec_t wakes;                     /* of the timer */
+        bool is_ending, has_tls;
+};
+
+/* http.c */
+/* The library has something to do that no descriptor reports. */
+void http_run_soon(struct http_server *s);
+void http_run_now(struct http_server *s);
+/* The timer elapses then, or earlier. */
+void http_wake_at(struct http_server *s, usec_t due);
+/* `ended` is called if there is nothing left. */
+void http_check_end(struct http_server *s);
+
+/* http_connection.c */
+/* The library notices, and ends the connection. */
+void http_cut(struct http_connection *c);
+void http_begin_wait(struct http_connection *c);
+/* Acts on what is due. Returns when to call it next. */
+usec_t http_connection_tick(struct http_connection *c, usec_t now);
+struct http_connection *http_connection_of(struct MHD_Connection *mhd);
+void http_on_connection(void *server, struct MHD_Connection *mhd, void **socket_context, enum MHD_ConnectionNotificationCode code);
+struct rest_address http_address_of(const struct sockaddr *address);
+
+/* http_request.c */
+/* Sends the answer, if its connection waits for it. */
+void http_resume(struct http_request *q);
+void *http_on_target(void *server, const char *target, struct MHD_Connection *mhd);
+enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const char *url, const char *method, const char *version,
+                                const char *bytes, size_t *n_bytes, void **request);
+void http_on_completed(void *server, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode code);

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Requests, from their first line to the answer. */
+#include <errno.h>
+#include <string.h>
+
+#include "pkeyd_rest/certificate.h"
+#include "pkeyd_rest/http_internal.h"
+#include "shell/shell.h"
+#include "util/scan.h"
+#include "util/vector.h"
+
+#define MAX_DELAYED 16 /* requests of which the refusal is delayed */
+
+struct http_request *http_request_ref(struct http_request *q)
+{
+        q->n_refs++;
+        return q;
+}
+
+struct http_request *http_request_unref(struct http_request *q)
+{
+        struct http_server *s = q->server;
+
+        if (--q->n_refs > 0)
+                return NULL;
+        free(q->body);
+        (void) arena_free(q->arena);
+        free(q);
+        s->n_requests--;
+        http_check_end(s);
+        return NULL;
+}
+
+bool http_request_is_awaited(const struct http_request *q)
+{
+        return q->connection && q->response.status == 0;
+}
+
+/* --- answers ---------------------------------------------------------------------------------------------------------- */
+
+void http_resume(struct http_request *q)
+{
+        if (q->is_delayed) {
+                q->is_delayed = false;
+                q->server->n_delayed--;
+        }
+        if (!q->is_suspended)
+                return;
+        q->is_suspended = false;
+        MHD_resume_connection(q->connection->mhd);
+        http_run_soon(q->server);
+}
+
+void http_answer(struct http_request *q, const struct rest_response *response, unsigned retry_after)
+{
+        if (!http_request_is_awaited(q))
+                return;
+        q->response = *response;
+        q->retry_after = retry_after;
+        http_resume(q);
+}
+
+void http_refuse(struct http_request *q, unsigned status, unsigned retry_after, const char *text)
+{
+        struct rest_response response;
+
+        if (!http_request_is_awaited(q))
+                return;
+        if (rest_refuse(q->arena, status, text, &response) == 0) {
+                http_answer(q, &response, retry_after);
+        } else {
+                http_cut(q->connection);
+                http_resume(q);
+        }
+}
+
+void http_refuse_later(struct http_request *q, unsigned status, usec_t delay, const char *text)
+{
+        struct http_server *s = q->server;
+        struct http_connection *c = q->connection;
+
+        if (!http_request_is_awaited(q))
+                return;
+        if (s->n_delayed == MAX_DELAYED) {
+                http_cut(c);
+                return;
+        }
+        http_refuse(q, status, 0, text);
+        q->answer_at = clock_now() + delay;
+        q->is_delayed = true;
+        s->n_delayed++;
+        c->deadline = MAX(c->deadline, q->answer_at + HTTP_GRACE);
+        http_wake_at(s, q->answer_at);
+}
+
+/* A header for which there is no memory is left out. */
+static struct MHD_Response *make_response(const struct http_request *q)
+{
+        const struct rest_response *r = &q->response;
+        struct MHD_Response *m = MHD_create_response_from_buffer(r->n_body, (void *) r->body, MHD_RESPMEM_MUST_COPY);
+        char seconds[16];
+
+        if (!m)
+                return NULL;
+        (void) snprintf(seconds, sizeof(seconds), "%u", q->retry_after);
+        (void) MHD_add_response_header(m, "Content-Type", r->content_type);
+        (void) MHD_add_response_header(m, "Cache-Control", "no-store");
+        if (r->allow)
+                (void) MHD_add_response_header(m, "Allow", r->allow);
+        if (r->status == 401)
+                (void) MHD_add_response_header(m, "WWW-Authenticate", "Basic realm=\"pkeyd\", charset=\"UTF-8\"");
+        if (q->retry_after > 0)
+                (void) MHD_add_response_header(m, "Retry-After", seconds);
+        if (q->server->is_ending)
+                (void) MHD_add_response_header(m, "Connection", "close");
+        return m;
+}
+
+static enum MHD_Result queue_response(struct http_request *q)
+{
+        struct MHD_Response *m = make_response(q);
+        enum MHD_Result result = m ? MHD_queue_response(q->connection->mhd, q->response.status, m) : MHD_NO;
+
+        if (m)
+                MHD_destroy_response(m);
+        return result;
+}
+
+/* --- bodies ----------------------------------------------------------------------------------------------------------- */
+
+static bool is_too_long(const struct http_request *q, uint64_t n)
+{
+        return n > q->server->conf->max_body;
+}
+
+static void refuse_body(struct http_request *q)
+{
+        char text[64];
+
+        (void) snprintf(text, sizeof(text), "the body is longer than %" PRIu64 " bytes", q->server->conf->max_body);
+        http_refuse(q, 413, 0, text);
+}
+
+static int append_body(struct http_request *q, const char *bytes, size_t n)
+{
+        if (VECTOR_EXTEND(NULL, q->body, q->n_body, q->n_allocated, n) < 0)
+                return -ENOMEM;
+        memcpy(q->body + q->n_body, bytes, n);
+        q->n_body += n;
+        return 0;
+}
+
+/* The library answers only before the body or behind it. So what follows a refusal is dropped, but not without end. */
+static enum MHD_Result take_body(struct http_request *q, const char *bytes, size_t n)
+{
+        if (q->response.status == 0 && is_too_long(q, q->n_body + n))
+                refuse_body(q);
+        if (q->response.status == 0)
+                return append_body(q, bytes, n) == 0 ? MHD_YES : MHD_NO;
+        q->n_dropped += n;
+        return q->n_dropped > REST_MAX_BODY ? MHD_NO : MHD_YES;
+}
+
+/* --- requests --------------------------------------------------------------------------------------------------------- */
+
+static struct http_request *request_free(struct http_request *q)
+{
+        (void) arena_free(q->arena);
+        free(q);
+        return NULL;
+}
+DEFINE_CLEANUP(struct http_request *, request_free)
+
+/* The first line was read. NULL: memory is out, and the connection ends. */
+void *http_on_target(void *server, const char *target, struct MHD_Connection *mhd)
+{
+        _cleanup_(request_free_p) struct http_request *q = calloc(1, sizeof(*q));
+        struct http_connection *c = http_connection_of(mhd);
+        struct http_server *s = server;
+
+        if (!q || !c)
+                return NULL;
+        *q = (struct http_request) { .server = s, .connection = c, .n_refs = 1, .from = c->admission.from, .arena = arena_new() };
+        q->target = arena_strdup(q->arena, target);
+        q->address = arena_strdup(q->arena, c->address);
+        if (!q->target || !q->address)
+                return NULL;
+        c->request = q;
+        s->n_requests++;
+        return STEAL(q);
+}
+
+static void verify_certificate(struct http_connection *c)
+{
+        const union MHD_ConnectionInfo *info;
+
+        if (c->was_verified || !c->server->has_tls)
+                return;
+        c->was_verified = true;
+        info = MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+        c->certificate = info ? certificate_subject(info->tls_session) : NULL;
+}
+
+static enum MHD_Result begin(struct http_request *q, const char *method)
+{
+        struct http_connection *c = q->connection;
+        const char *length = MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, "Content-Length");
+        struct scan s = { length, length ? length + strlen(length) : NULL };
+        uint64_t n = 0;
+
+        q->has_begun = true;
+        q->method = arena_strdup(q->arena, method);
+        if (!q->method)
+                return MHD_NO;
+        if (length && (!scan_number(&s, 10, UINT64_MAX - 1, &n) || is_too_long(q, n))) {
+                refuse_body(q);
+                return q->response.status > 0 ? queue_response(q) : MHD_NO;
+        }
+        verify_certificate(c);
+        q->authorization = MHD_lookup_connection_value(c->mhd, MHD_HEADER_KIND, "Authorization");
+        q->certificate = c->certificate;
+        c->server->handlers.begun(q, c->server->handlers.userdata);
+        q->authorization = q->certificate = NULL;
+        return MHD_YES;
+}
+
+/* The whole request is there, or its answer. */
+static enum MHD_Result proceed(struct http_request *q)
+{
+        struct http_server *s = q->server;
+
+        if (!q->is_complete) {
+                q->is_complete = q->connection->admission.is_busy = true;
+                if (q->response.status == 0)
+                        s->handlers.complete(q, s->handlers.userdata);
+        }
+        if (q->response.status > 0 && !q->is_delayed)
+                return queue_response(q);
+        MHD_suspend_connection(q->connection->mhd);
+        q->is_suspended = true;
+        return MHD_YES;
+}
+
+enum MHD_Result http_on_request(void *server, struct MHD_Connection *mhd, const char *url, const char *method, const char *version,
+                                const char *bytes, size_t *n_bytes, void **request)
+{
+        struct http_request *q = *request;
+        enum MHD_Result result;
+
+        (void) server;
+        (void) mhd;
+        (void) url;
+        (void) version;
+        if (!q || q->connection->deadline == USEC_INFINITY)
+                return MHD_NO;
+        if (!q->has_begun) {
+                result = begin(q, method);
+        } else if (*n_bytes > 0) {
+                result = take_body(q, bytes, *n_bytes);
+                *n_bytes = 0;
+        } else {
+                result = proceed(q);
+        }
+        return q->connection->deadline == USEC_INFINITY && !q->is_suspended ? MHD_NO : result;
+}
+
+void http_on_completed(void *server, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode code)
+{
+        struct http_request *q = *request;
+        struct http_connection *c;
+
+        (void) server;
+        (void) mhd;
+        (void) code;
+        *request = NULL;
+        if (!q)
+                return;
+        c = q->connection;
+        q->is_suspended = false;
+        http_resume(q);
+        q->connection = NULL;
+        (void) http_request_unref(q);
+        if (c->deadline == USEC_INFINITY)
+                return;
+        http_begin_wait(c);
+        if (c->server->is_ending)
+                http_cut(c);
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyd_rest/jobs.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "pkeyd_rest/lease_messages.h"
+
+#define MAX_READS   8                   /* at a time */
+#define MAX_CHANGES 64                  /* that wait */
+#define TIMEOUT     (60 * USEC_PER_SEC) /* of a call: pkeyd stores a change when its sweep has ended */
+
+enum stage {
+        JOB_BEGINS,
+        JOB_READS_LEASES,
+        JOB_READS_PORTS,
+        JOB_EDITS,
+        JOB_ENDED,
+};
+
+struct job {
+        struct jobs *jobs;
+        struct job *next;             /* in its queue */
+        struct http_request *request; /* a reference */
+        enum stage stage;
+        unsigned needs;               /* what was not read yet */
+        bool is_change;               /* it may be one */
+        struct rest_view view;
+        struct rest_reply reply;
+        sd_bus_slot *call;            /* owned; NULL: none is on its way */
+        sd_bus_message *answer;       /* of the call; owned; NULL: none yet */
+};
+
+struct queue {
+        struct job *first, *last;
+        size_t n;
+};
+
+struct jobs {
+        struct pkeyd_bus *bus;
+        const struct door_journal *journal;
+        sd_event_source *run;
+        struct queue reads, changes;  /* that wait; owned */
+        struct job *reading[MAX_READS], *changing; /* that run; owned; NULL: none */
+};
+
+/* --- queues ----------------------------------------------------------------------------------------------------------- */
+
+static void push(struct queue *q, struct job *job)
+{
+        if (q->last)
+                q->last->next = job;
+        else
+                q->first = job;
+        q->last = job;
+        q->n++;
+}
+
+/* NULL: it is empty. */
+static struct job *pop(struct queue *q)
+{
+        struct job *job = q->first;
+
+        if (!job)
+                return NULL;
+        q->first = job->next;
+        if (!q->first)
+                q->last = NULL;
+        q->n--;
+        return job;
+}
+
+static struct job *job_free(struct job *job)
+{
+        if (!job)
+                return NULL;
+        sd_bus_slot_unref(job->call);
+        sd_bus_message_unref(job->answer);
+        (void) http_request_unref(job->request);
+        free(job);
+        return NULL;
+}
+DEFINE_CLEANUP(struct job *, job_free)
+
+/* --- answers ---------------------------------------------------------------------------------------------------------- */
+
+static void refuse(struct job *job, const char *why)
+{
+        http_refuse(job->request, 503, 1, why);
+        job->stage = JOB_ENDED;
+}
+
+/* Answers a change, and logs it. */
+static void answer_change(struct job *job, enum rest_outcome outcome, const char *text)
+{
+        struct http_request *q = job->request;
+        const struct door_audit audit = {
+                .client = q->client->name, .address = q->address, .change = &job->reply.change, .outcome = outcome,
+                .text = outcome == REST_STORED ? NULL : text,
+        };
+        struct rest_response response;
+
+        door_log_change(job->jobs->journal, &audit);
+        if (rest_answer(q->arena, &job->reply.change, outcome, text, &response) == 0)
+                http_answer(q, &response, outcome == REST_UNAVAILABLE ? 1 : 0);
+        else
+                http_refuse(q, 503, 1, "out of memory");
+        job->stage = JOB_ENDED;
+}
+
+/* The request, with the view as far as it was read, becomes a response or a change. */
+static void handle(struct job *job)
+{
+        struct http_request *q = job->request;
+        const struct rest_request request = { .method = q->method, .target = q->target, .body = q->body, .n_body = q->n_body };
+
+        if (rest_handle(q->arena, &request, &job->view, &job->reply) < 0) {
+                refuse(job, "out of memory");
+        } else if (!job->reply.is_change) {
+                http_answer(q, &job->reply.response, 0);
+                job->stage = JOB_ENDED;
+        }
+}
+
+/* --- calls ------------------------------------------------------------------------------------------------------------ */
+
+/* The rest of the work is done when the loop runs again. */
+static void run_soon(struct jobs *j)
+{
+        (void) sd_event_source_set_enabled(j->run, SD_EVENT_ONESHOT);
+}
+
+static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+        struct job *job = userdata;
+
+        (void) error;
+        job->answer = sd_bus_message_ref(m);
+        job->call = sd_bus_slot_unref(job->call);
+        run_soon(job->jobs);
+        return 1;
+}
+
+/* pkeyd cannot be asked, or does not answer. */
+static void fail(struct job *job, const char *why)
+{
+        char text[512];
+
+        pkeyd_bus_note(job->jobs->bus, why);
+        (void) snprintf(text, sizeof(text), "pkeyd does not answer: %s%s", why,
+                        job->stage == JOB_EDITS ? "; whether the change is stored is not known" : "");
+        if (job->reply.is_change)
+                answer_change(job, REST_UNAVAILABLE, text);
+        else
+                refuse(job, text);
+}
+
+static int make_call(struct job *job, sd_bus *bus, enum stage stage, sd_bus_message **ret)
+{
+        struct http_request *q = job->request;
+        struct rest_edit edit;
+
+        if (stage == JOB_READS_LEASES)
+                return lease_messages_list(bus, q->client->pool, ret);
+        if (stage == JOB_READS_PORTS)
+                return lease_messages_ports(bus, ret);
+        return rest_edit_make(q->arena, &job->reply.change, &job->view, &edit) ?:
+               lease_messages_edit(bus, q->client->pool, q->client->name, &edit, ret);
+}
+
+static void call(struct job *job, enum stage stage)
+{
+        sd_bus *bus = pkeyd_bus_get(job->jobs->bus);
+        _cleanup_message_ sd_bus_message *m = NULL;
+        int r;
+
+        if (!bus) {
+                fail(job, "there is no connection to the system bus");
+                return;
+        }
+        r = make_call(job, bus, stage, &m);
+        if (r >= 0)
+                r = sd_bus_call_async(bus, &job->call, m, on_answer, job, TIMEOUT);
+        if (r < 0)
+                fail(job, strerror(-r));
+        else
+                job->stage = stage;
+}
+
+/* --- one step --------------------------------------------------------------------------------------------------------- */
+
+static void take_edit(struct job *job, sd_bus_message *m)
+{
+        struct lease_messages_answer answer;
+        int r = lease_messages_read_answer(job->request->arena, m, &answer);
+
+        if (r < 0)
+                fail(job, strerror(-r));
+        else
+                answer_change(job, rest_edit_outcome(&job->reply.change, answer.outcome, answer.code), answer.text);
+}
+
+static void take_error(struct job *job, const sd_bus_error *e)
+{
+        const char *text = e->message ?: e->name;
+
+        if (sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) || sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
+                fail(job, "it is not running, or is not on the system bus");
+        else if (job->stage == JOB_EDITS && sd_bus_error_has_name(e, SD_BUS_ERROR_INVALID_ARGS))
+                answer_change(job, REST_REFUSED, text);
+        else
+                fail(job, text);
+}
+
+static void take_answer(struct job *job)
+{
+        _cleanup_message_ sd_bus_message *m = STEAL(job->answer);
+        struct arena *a = job->request->arena;
+        int r;
+
+        if (sd_bus_message_is_method_error(m, NULL)) {
+                take_error(job, sd_bus_message_get_error(m));
+                return;
+        }
+        pkeyd_bus_note(job->jobs->bus, NULL);
+        if (job->stage == JOB_EDITS) {
+                take_edit(job, m);
+                return;
+        }
+        r = job->stage == JOB_READS_LEASES ? lease_messages_read_list(a, m, &job->view)
+                                           : lease_messages_read_ports(a, m, &job->view);
+        if (r < 0)
+                fail(job, strerror(-r));
+}
+
+/* What was read is as it is now, because no other change is on its way. */
+static void edit(struct job *job)
+{
+        if (rest_edit_is_void(&job->reply.change, &job->view))
+                answer_change(job, REST_NOT_FOUND, "there is no such partition");
+        else
+                call(job, JOB_EDITS);
+}
+
+/* Goes on as far as it can without an answer of pkeyd. */
+static void step(struct job *job)
+{
+        if (job->call)
+                return;
+        if (job->answer)
+                take_answer(job);
+        if (job->stage == JOB_ENDED)
+                return;
+        if (!http_request_is_awaited(job->request)) {
+                job->stage = JOB_ENDED;
+        } else if (job->needs & REST_NEEDS_PARTITIONS) {
+                job->needs &= ~(unsigned) REST_NEEDS_PARTITIONS;
+                call(job, JOB_READS_LEASES);
+        } else if (job->needs & REST_NEEDS_PORTS) {
+                job->needs &= ~(unsigned) REST_NEEDS_PORTS;
+                call(job, JOB_READS_PORTS);
+        } else {
+                if (!job->reply.is_change)
+                        handle(job);
+                if (job->stage != JOB_ENDED)
+                        edit(job);
+        }
+}
+
+/* Steps the job in a place for one that runs; if it has ended, the next one of the queue takes the place. */
+static void run_place(struct job **place, struct queue *waiting)
+{
+        if (!*place)
+                *place = pop(waiting);
+        while (*place) {
+                step(*place);
+                if ((*place)->stage != JOB_ENDED)
+                        return;
+                (void) job_free(*place);
+                *place = pop(waiting);
+        }
+}
+
+static int on_run(sd_event_source *source, void *userdata)
+{
+        struct jobs *j = userdata;
+
+        (void) source;
+        for (size_t i = 0; i < MAX_READS; i++)
+                run_place(&j->reading[i], &j->reads);
+        run_place(&j->changing, &j->changes);
+        return 0;
+}
+
+/* --- life ------------------------------------------------------------------------------------------------------------- */
+
+int jobs_new(sd_event *event, struct pkeyd_bus *bus, const struct door_journal *journal, struct jobs **ret)
+{
+        _cleanup_(jobs_free_p) struct jobs *j = calloc(1, sizeof(*j));
+        int r;
+
+        if (!j)
+                return -ENOMEM;
+        *j = (struct jobs) { .bus = bus, .journal = journal };
+        r = sd_event_add_defer(event, &j->run, on_run, j);
+        if (r < 0)
+                return r;
+        *ret = STEAL(j);
+        return 0;
+}
+
+static void drop(struct queue *q)
+{
+        for (struct job *job = pop(q); job; job = pop(q))
+                (void) job_free(job);
+}
+
+struct jobs *jobs_free(struct jobs *j)
+{
+        if (!j)
+                return NULL;
+        for (size_t i = 0; i < MAX_READS; i++)
+                (void) job_free(j->reading[i]);
+        (void) job_free(j->changing);
+        drop(&j->reads);
+        drop(&j->changes);
+        sd_event_source_disable_unref(j->run);
+        free(j);
+        return NULL;
+}
+
+/* Whether the request is understood does not depend on pkeyd, but for the hosts that it has. */
+static bool is_handled_first(unsigned needs)
+{
+        return needs == REST_NEEDS_NOTHING || ((needs & REST_CHANGES) && !(needs & REST_NEEDS_PORTS));
+}
+
+static void start(struct jobs *j, struct http_request *q, unsigned needs)
+{
+        _cleanup_(job_free_p) struct job *job = calloc(1, sizeof(*job));
+        struct queue *queue = needs & REST_CHANGES ? &j->changes : &j->reads;
+
+        if (!job) {
+                http_refuse(q, 503, 1, "out of memory");
+                return;
+        }
+        *job = (struct job) { .jobs = j, .request = http_request_ref(q), .needs = needs, .view.version = REST_UFM_VERSION };
+        if (is_handled_first(needs))
+                handle(job);
+        if (job->stage == JOB_ENDED)
+                return;
+        if (queue == &j->changes && queue->n == MAX_CHANGES) {
+                http_refuse(q, 503, 1, "too many changes wait already");
+                return;
+        }
+        push(queue, STEAL(job));
+        run_soon(j);
+}
+
+void jobs_add(struct jobs *j, struct http_request *q)
+{
+        const struct rest_request request = { .method = q->method, .target = q->target };
+        unsigned needs;
+
+        if (rest_needs(q->arena, &request, &needs) < 0)
+                http_refuse(q, 503, 1, "out of memory");
+        else
+                start(j, q, needs);
+}

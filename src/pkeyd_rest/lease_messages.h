@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* The messages to and from org.pkeyd1.Leases (org.pkeyd1(5)). All return 0 or negative errno; what is read lives in the arena. */
+
+#include <systemd/sd-bus.h>
+
+#include "rest/rest_edit.h"
+#include "rest/rest_view.h"
+
+#define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
+
+/* ListWhole, Ports; EditWith or ReleaseWith. *ret owned. */
+int lease_messages_list(sd_bus *bus, const char *pool, sd_bus_message **ret);
+int lease_messages_ports(sd_bus *bus, sd_bus_message **ret);
+int lease_messages_edit(sd_bus *bus, const char *pool, const char *client, const struct rest_edit *edit, sd_bus_message **ret);
+
+/* The answers. Both add to a view. */
+int lease_messages_read_list(struct arena *a, sd_bus_message *m, struct rest_view *view);
+int lease_messages_read_ports(struct arena *a, sd_bus_message *m, struct rest_view *view);
+
+struct lease_messages_answer {
+        const char *outcome;
+        const char *text; /* of the first error, else of the answer */
+        const char *code; /* of the first error; NULL: there is none */
+};
+int lease_messages_read_answer(struct arena *a, sd_bus_message *m, struct lease_messages_answer *ret);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "pkeyd_rest/pkeyd_bus.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "shell/shell.h"
+#include "shell/timer.h"
+
+#define RETRY (1 * USEC_PER_SEC)
+
+struct pkeyd_bus {
+        sd_event *event;
+        const struct door_journal *journal;
+        sd_bus *bus;            /* owned; NULL: not connected */
+        sd_event_source *retry;
+        bool is_broken;         /* the timer closes it, because this is found in one of its callbacks */
+        bool logged_absent;
+};
+
+sd_bus *pkeyd_bus_get(const struct pkeyd_bus *b)
+{
+        return b->is_broken ? NULL : b->bus;
+}
+
+void pkeyd_bus_note(struct pkeyd_bus *b, const char *why)
+{
+        if (why && !b->logged_absent)
+                door_log(b->journal, DOOR_EVENT_PKEYD_ABSENT, "pkeyd does not answer: %s; clients get 503 until it does", why);
+        if (!why && b->logged_absent)
+                door_log(b->journal, DOOR_EVENT_PKEYD_FOUND, "pkeyd answers again");
+        b->logged_absent = why;
+}
+
+static void disconnect(struct pkeyd_bus *b)
+{
+        if (!b->bus)
+                return;
+        (void) sd_bus_detach_event(b->bus);
+        sd_bus_close(b->bus);
+        b->bus = sd_bus_unref(b->bus);
+}
+
+static void retry_later(struct pkeyd_bus *b, const char *why)
+{
+        pkeyd_bus_note(b, why);
+        b->is_broken = true;
+        (void) timer_set(b->retry, clock_now() + RETRY);
+}
+
+static int on_disconnected(sd_bus_message *signal, void *userdata, sd_bus_error *error)
+{
+        (void) signal;
+        (void) error;
+        retry_later(userdata, "the bus closed the connection");
+        return 0;
+}
+
+static int connect_to_bus(struct pkeyd_bus *b)
+{
+        int r = sd_bus_open_system(&b->bus);
+
+        if (r >= 0)
+                r = sd_bus_attach_event(b->bus, b->event, SD_EVENT_PRIORITY_NORMAL);
+        if (r >= 0)
+                r = sd_bus_match_signal_async(b->bus, NULL, "org.freedesktop.DBus.Local", NULL, "org.freedesktop.DBus.Local",
+                                              "Disconnected", on_disconnected, NULL, b);
+        return r < 0 ? r : 0;
+}
+
+static int on_retry(sd_event_source *timer, uint64_t scheduled, void *userdata)
+{
+        struct pkeyd_bus *b = userdata;
+        char why[128];
+        int r;
+
+        (void) timer;
+        (void) scheduled;
+        disconnect(b);
+        b->is_broken = false;
+        r = connect_to_bus(b);
+        if (r < 0)
+                (void) snprintf(why, sizeof(why), "the system bus: %s", strerror(-r));
+        if (r < 0)
+                retry_later(b, why);
+        return 0;
+}
+
+int pkeyd_bus_new(sd_event *event, const struct door_journal *journal, struct pkeyd_bus **ret)
+{
+        _cleanup_(pkeyd_bus_free_p) struct pkeyd_bus *b = calloc(1, sizeof(*b));
+        int r;
+
+        if (!b)
+                return -ENOMEM;
+        *b = (struct pkeyd_bus) { .event = event, .journal = journal };
+        r = sd_event_add_time(event, &b->retry, CLOCK_MONOTONIC, 0, 0, on_retry, b);
+        if (r < 0)
+                return r;
+        *ret = STEAL(b);
+        return 0;
+}
+
+struct pkeyd_bus *pkeyd_bus_free(struct pkeyd_bus *b)
+{
+        if (!b)
+                return NULL;
+        disconnect(b);
+        sd_event_source_disable_unref(b->retry);
+        free(b);
+        return NULL;
+}
