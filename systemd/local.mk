@@ -1,17 +1,24 @@
-# systemd/: the unit, the message catalog and the policy of the bus
+# systemd/: the units, the message catalog, the policy of the bus and the user of pkeyd-rest
 systemdsystemunit_DATA = systemd/pkeyd.service
 dist_systemdcatalog_DATA = systemd/pkeyd.catalog
 # The directory for policies of the distribution; those of the administrator are in /etc.
 dist_dbuspolicy_DATA = systemd/org.pkeyd1.conf
-EXTRA_DIST += systemd/pkeyd.service.in
-CLEANFILES += systemd/pkeyd.service
+UNITS = systemd/pkeyd.service systemd/pkeyd-rest.service
+EXTRA_DIST += systemd/pkeyd.service.in systemd/pkeyd-rest.service.in
+CLEANFILES += $(UNITS)
 
 # $$MAINPID belongs to systemd, not to make, so the reload line cannot be a variable of this Makefile.
-systemd/pkeyd.service: systemd/pkeyd.service.in Makefile
+$(UNITS): %.service: %.service.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) systemd && \
 	case '$(SERVICE_TYPE)' in \
 	notify-reload) reload='# SIGHUP is sent by Type=notify-reload itself' ;; \
 	*) reload='ExecReload=/bin/kill -HUP $$MAINPID' ;; \
 	esac && \
 	sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@SERVICE_TYPE[@]|$(SERVICE_TYPE)|g' -e "s|@SERVICE_RELOAD[@]|$$reload|g" \
-		$(srcdir)/systemd/pkeyd.service.in > $@.tmp && mv $@.tmp $@
+		$(srcdir)/$@.in > $@.tmp && mv $@.tmp $@
+
+if ENABLE_REST
+systemdsystemunit_DATA += systemd/pkeyd-rest.service
+dist_systemdsystemunit_DATA = systemd/pkeyd-rest.socket
+dist_sysusers_DATA = systemd/sysusers/pkeyd-rest.conf
+endif
