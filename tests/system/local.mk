@@ -8,6 +8,7 @@ SYSTEM_TESTS = \
 	tests/system/test_daemon.py \
 	tests/system/test_discovery.py \
 	tests/system/test_doctor.py \
+	tests/system/test_door.py \
 	tests/system/test_documents.py \
 	tests/system/test_frozen.py \
 	tests/system/test_harness.py \
@@ -37,6 +38,7 @@ SYSTEM_TESTS = \
 SYSTEM_MODULES = \
 	tests/system/browser.py \
 	tests/system/document.py \
+	tests/system/door.py \
 	tests/system/harness.py \
 	tests/system/netfile.py \
 	tests/system/private_bus.py \

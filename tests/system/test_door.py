@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""pkeyd-rest without pkeyd: logins, TLS, limits, hostile clients, reload. None of these gets 200 for a change."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+
+from door import KUBE, PASSWORD, SLURM, Door, basic, descriptors, free_port, hash_of, loopback
+from harness import Fabric, PATIENCE, Skip, check, check_equal, main, program, read_file, wait_for
+
+VERSION = "/ufmRest/app/ufm_version"
+
+
+def require_clients():
+    for tool in ("curl", "openssl", "prlimit"):
+        if not shutil.which(tool):
+            raise Skip("%s is not installed (scripts/install-deps --test)" % tool)
+
+
+class Place(Fabric):
+    """A directory and programs, without a fabric."""
+
+    def __init__(self):
+        super().__init__(None, opensm=False)
+        require_clients()
+        program("pkeyd-rest")
+
+    def __enter__(self):
+        self.dir = tempfile.mkdtemp(prefix="pkeyd-test-")
+        os.mkdir(self.path("san"))
+        return self
+
+    def environment(self, *arguments, **more):
+        env = super().environment(*arguments, **more)
+        del env["LD_PRELOAD"]
+        return env
+
+
+def test_command_line():
+    with Place() as place:
+        door = [program("pkeyd-rest")]
+        check("--config FILE" in place.run([*door, "--help"]).expect(0).out, "help")
+        check("pkeyd-rest 0" in place.run([*door, "--version"]).expect(0).out, "version")
+        check("unknown option '--cheque'" in place.run([*door, "--cheque"]).expect(1).err, "unknown option")
+        check("unexpected argument 'x'" in place.run([*door, "x"]).expect(1).err, "argument")
+        good = place.write("good.yaml", "clients: {a: {password: %s, pool: p}}\n" % hash_of("x"))
+        os.chmod(good, 0o640)
+        check_equal(place.run([*door, "--check", "--config", good]).expect(0).out, good + ": no errors\n", "--check")
+        bad = place.write("bad.yaml", "clients: {a: {password: hush, pool: p}}\nlimit: {}\n")
+        os.chmod(bad, 0o640)
+        r = place.run([*door, "--check", "--config", bad]).expect(1)
+        check("clients.a.password" in r.err and "key is unknown" in r.err and "2 errors" in r.out and "hush" not in r.err, r)
+        check("clients.a.password" in place.run([*door, "--config", bad]).expect(1).err, "start with a bad file")
+        os.chmod(good, 0o644)
+        r = place.run([*door, "--check", "--config", good]).expect(1)
+        check("can read it" in r.err and "chown root:pkeyd-rest, chmod 640" in r.err, r)
+        os.chmod(good, 0o640)
+        check("there is no address to listen at" in place.run([*door, "--config", good]).expect(1).err, "no address")
+        loopback()
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen()
+            place.write("good.yaml", "listen: 127.0.0.1:%d\nclients: {}\n" % s.getsockname()[1])
+            os.chmod(good, 0o640)
+            r = place.run([*door, "--config", good]).expect(1)
+            check("cannot listen at 127.0.0.1:%d: Address already in use" % s.getsockname()[1] in r.err, r)
+
+
+def test_logins():
+    with Place() as place:
+        door = Door(place)
+        check_equal(door.get(VERSION), {"ufm_release_version": "6.19.0"}, "version")
+        check_equal(door.get("/ufmRestV3/app/ufm_version", headers=SLURM), {"ufm_release_version": "6.19.0"}, "version by a token")
+        r = door.request("GET", VERSION, headers={}).expect(401, "authentication is required")
+        check_equal(r.headers["WWW-Authenticate"], 'Basic realm="pkeyd", charset="UTF-8"', "the challenge")
+        for headers in (basic("kube", "wr0ng"), basic("nobody", PASSWORD), basic("slurm", "x")):
+            door.request("GET", VERSION, headers=headers).expect(401, "is wrong")
+        for headers in ({"Authorization": "Bearer x"}, {"Authorization": "Basic !"}, SLURM):
+            door.request("GET", VERSION, headers=headers).expect(401, "authentication is required")
+        door.request("GET", "/ufmRestV3/app/ufm_version").expect(401)
+        door.request("GET", "/ufmRestKrb/app/ufm_version").expect(401, "Kerberos")
+        door.request("GET", "/other").expect(404)
+        door.request("POST", "/other", "x" * 100000, headers={}).expect(404)
+        door.request("GET", "/ufmRest/other").expect(404)
+        door.request("GET", "/ufmRest/other", headers={}).expect(401)
+        door.request("POST", "/ufmRest/resources/pkeys", "x" * 100000, headers=basic("kube", "wr0ng")).expect(401)
+        text = door.text()
+        check("a login from 127.0.0.1 failed" in text and "1 failed so far" in text and "4 failed so far" in text, text)
+        check("3 failed" not in text, "every failure is logged:", text)
+        for secret in (PASSWORD, "wr0ng", "nobody", KUBE["Authorization"].split()[1]):
+            check(secret not in text, "a secret is in the log:", text)
+        door.stop()
+
+
+def test_no_pkeyd():
+    with Place() as place:
+        door = Door(place)
+        for method, path, body in (("GET", "resources/pkeys", None), ("GET", "resources/ports", None),
+                                   ("POST", "resources/pkeys", {"pkey": "0x2000", "guids": ["0x1"]}),
+                                   ("POST", "resources/pkeys/hosts", {"pkey": "0x2000", "hosts_names": "a"}),
+                                   ("DELETE", "resources/pkeys/0x2000", None)):
+            r = door.request(method, "/ufmRest/" + path, body).expect(503, "pkeyd does not answer")
+            check_equal(r.headers["Retry-After"], "1", "Retry-After")
+        text = door.text()
+        check_equal(text.count("pkeyd does not answer: the system bus"), 1, "entries about pkeyd:\n" + text)
+        check("client kube at 127.0.0.1: add P_Key 0x2000: unavailable" in text and "0x0000000000000001" in text, text)
+        # what is wrong is refused all the same
+        door.request("POST", "/ufmRest/resources/pkeys", {"pkey": "0x2000"}).expect(400, "guids is missing")
+        door.request("POST", "/ufmRest/resources/pkeys", "{").expect(400, "not JSON")
+        door.request("DELETE", "/ufmRest/resources/pkeys/0x7fff").expect(400, "default partition")
+        r = door.request("PATCH", "/ufmRest/resources/pkeys").expect(405)
+        check_equal(r.headers["Allow"], "GET, POST, PUT", "Allow")
+        door.stop()
+
+
+def test_sizes():
+    with Place() as place:
+        door = Door(place, more="limits: {body: 2048, time: 2s}\n")
+        pkeys = "/ufmRest/resources/pkeys"
+        door.request("POST", pkeys, " " * 2048).expect(400, "not JSON")
+        door.request("POST", pkeys, " " * 2049).expect(413, "longer than 2048 bytes")
+        status, body = door.curl(pkeys, "-u", "kube:" + PASSWORD, "-H", "Transfer-Encoding: chunked", "-d", " " * 3000)
+        check_equal(status, 413, body)
+        with door.raw() as s:  # at once, before the body comes
+            s.sendall(("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 5000000000\r\n\r\n" % pkeys).encode())
+            check(s.recv(100).startswith(b"HTTP/1.1 413 "), "answer to a long body")
+        with door.raw() as s:  # chunks without end
+            s.sendall(("POST %s HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" % pkeys).encode())
+            try:
+                for _ in range(3000):
+                    s.sendall(b"400\r\n" + b"x" * 1024 + b"\r\n")
+                check(not s.recv(1), "the connection should end")
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+        door.request("GET", VERSION + "?" + "x" * 60000).expect(200)
+        check(door.request("GET", VERSION + "?" + "x" * 70000).status in (400, 414), "a long path")
+        check(door.request("GET", VERSION + "?" + "x" * 200000).status in (400, 414, 431), "a longer path")
+        check(door.request("GET", VERSION, headers={**KUBE, "X": "x" * 200000}).status in (400, 413, 431), "a long header")
+        for junk in (b"\0" * 100, b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"x" * 500,
+                     b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1x\r\n\r\nab"):
+            with door.raw() as s:
+                s.sendall(junk)
+                s.shutdown(socket.SHUT_WR)
+                answer = s.recv(100)
+                check(not answer.startswith(b"HTTP/1.1 200"), junk, answer)
+        door.get(VERSION)
+        door.stop()
+
+
+def test_requests_in_a_second():
+    with Place() as place:
+        door = Door(place, more="limits: {requests: 3}\n")
+        answers = [door.request("GET", VERSION) for _ in range(20)]
+        statuses = [a.status for a in answers]
+        check(set(statuses) == {200, 429} and statuses[:3] == [200] * 3, statuses)
+        check_equal(next(a for a in answers if a.status == 429).headers["Retry-After"], "1", "Retry-After")
+        door.get("/ufmRestV3/app/ufm_version", headers=SLURM)  # another client
+        door.stop()
+
+
+def test_many_wrong_logins():
+    """The number of hashes in a second is limited, and so is the number of answers that wait. A client that was logged in is served."""
+    with Place() as place:
+        door = Door(place)
+        door.get(VERSION)
+        sockets = []
+        for i in range(60):
+            s = door.raw()
+            header = basic("kube", "wrong%d" % i)["Authorization"]
+            s.sendall(("GET %s HTTP/1.1\r\nHost: a\r\nAuthorization: %s\r\n\r\n" % (VERSION, header)).encode())
+            sockets.append(s)
+        door.get(VERSION)
+        answers = [s.recv(12) if not s.settimeout(PATIENCE) else None for s in sockets[-20:]]
+        check(b"HTTP/1.1 200" not in answers, answers)
+        check(b"HTTP/1.1 429" in answers, answers)
+        door.get(VERSION)
+        for s in sockets:
+            s.close()
+        door.stop()
+
+
+def test_slow_clients():
+    """With few descriptors: connections that send nothing, or a little at a time, end in time and do not keep others out."""
+    with Place() as place:
+        door = Door(place, files=64, more="limits: {time: 2s, connections: 1000}\n")
+        check("with a limit of 64 open files there can be" in door.text(), door.text())
+        slow = []
+        for i in range(200):
+            s = door.raw()
+            s.sendall((b"", b"G", b"GET / HTTP/1.1\r\nX: ", b"POST /ufmRest/resources/pkeys HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{")[i % 4])
+            slow.append(s)
+            if i % 20 == 0:
+                door.get(VERSION)
+        check(descriptors(door.process) <= 64, "descriptors:", descriptors(door.process))
+        door.get(VERSION)
+        door.request("GET", VERSION, headers=basic("kube", "wr0ng")).expect(401)
+
+        def ended(s):
+            s.setblocking(False)
+            try:
+                s.send(b"x")
+                return not s.recv(4096)
+            except BlockingIOError:
+                return False
+            except OSError:
+                return True
+        for s in slow:  # a byte now and then does not help
+            wait_for(lambda s=s: ended(s), "a slow connection to end")
+            s.close()
+        door.get(VERSION)
+        wait_for(lambda: descriptors(door.process) < 24, "the descriptors to be closed: %d" % descriptors(door.process))
+        door.stop()
+
+
+def test_idle_connection():
+    with Place() as place:
+        door = Door(place, more="limits: {time: 1s}\n")
+        c = door.connect()
+        for _ in range(3):
+            door.request("GET", VERSION, connection=c).expect(200)
+        check_equal(c.sock.recv(1), b"", "an idle connection")
+        door.stop()
+
+
+def make_certificates(place):
+    """A CA, and certificates of the server, of a client and of a client of another CA."""
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], cwd=place.dir, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    for ca in ("ca", "other"):
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", ca + ".key", "-out",
+                ca + ".crt", "-days", "2", "-subj", "/CN=" + ca)
+    for name, ca, subject, usage in (("server", "ca", "/CN=localhost", "serverAuth"), ("nico", "ca", "/O=Example/CN=nico", "clientAuth"),
+                                     ("forged", "other", "/O=Example/CN=nico", "clientAuth"), ("nobody", "ca", "/CN=nobody", "clientAuth"),
+                                     ("misused", "ca", "/O=Example/CN=nico", "serverAuth")):
+        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", name + ".key", "-out", name + ".csr", "-subj", subject)
+        place.write(name + ".ext", "subjectAltName=DNS:localhost\nextendedKeyUsage=%s\n" % usage)
+        openssl("x509", "-req", "-in", name + ".csr", "-CA", ca + ".crt", "-CAkey", ca + ".key", "-CAcreateserial", "-days", "2", "-extfile",
+                name + ".ext", "-out", name + ".crt")
+
+
+def test_tls():
+    with Place() as place:
+        make_certificates(place)
+        tls = "tls: {certificate: %s, key: %s, client_ca: %s}\n" % tuple(place.path(x) for x in ("server.crt", "server.key", "ca.crt"))
+        os.chmod(place.path("server.key"), 0o640)
+        door = Door(place, tls=tls, clients="  nico: {certificate: 'CN=nico,O=Example', pool: tenants}\n")
+
+        def status(*arguments, path=VERSION):
+            return door.curl(path, "--cacert", place.path("ca.crt"), *arguments, scheme="https")[0]
+
+        def certificate(name):
+            return "--cert", place.path(name + ".crt"), "--key", place.path(name + ".key")
+
+        check_equal(status("-u", "kube:" + PASSWORD), 200, "a password")
+        check_equal(status(), 401, "nothing")
+        check_equal(status(*certificate("nico")), 200, "a certificate")
+        check_equal(status(*certificate("nico"), "-H", "Authorization;"), 200, "a certificate beside an empty header")
+        check_equal(status(*certificate("nico"), path="/ufmRestV3/app/ufm_version"), 401, "a certificate for a token")
+        check_equal(status(*certificate("nico"), "-u", "kube:wrong"), 401, "a wrong password beside a certificate")
+        for name in ("forged", "nobody", "misused"):
+            check_equal(status(*certificate(name)), 401, "the certificate " + name)
+        check_equal(status("-u", "kube:" + PASSWORD, "--tls-max", "1.1", "--ciphers", "DEFAULT@SECLEVEL=0"), 0, "TLS 1.1")
+        check_equal(door.curl(VERSION, "-u", "kube:" + PASSWORD)[0], 0, "http")
+        # another certificate: new connections get it
+        place.write("server.crt", read_file(place.path("misused.crt")))
+        place.write("server.key", read_file(place.path("misused.key")))
+        os.chmod(place.path("server.key"), 0o640)
+        door.reload("was read again, and is in force")
+        r = subprocess.run(["curl", "-sv", "--cacert", place.path("ca.crt"), "https://localhost:%d/" % door.port], stdout=subprocess.DEVNULL,
+                           stderr=subprocess.PIPE, text=True)
+        check("O=Example; CN=nico" in r.stderr, r.stderr)
+        # files that do not belong together, or are not readable for good reasons
+        for name, text, mode, words in (("server.key", read_file(place.path("nico.key")), 0o640, "GnuTLS cannot use it"),
+                                        ("server.key", read_file(place.path("misused.key")), 0o644, "can read it"),
+                                        ("server.key", "", 0o640, "GnuTLS cannot use it"), ("ca.crt", "x", 0o644, "GnuTLS cannot use it")):
+            before = read_file(place.path(name))
+            place.write(name, text)
+            os.chmod(place.path(name), mode)
+            door.reload("was refused; what was in force stays")
+            check(words in door.text(), door.text())
+            place.write(name, before)
+            os.chmod(place.path(name), 0o640)
+        door.reload("was read again, and is in force")
+        door.stop()
+
+
+def test_reload():
+    with Place() as place:
+        door = Door(place)
+        c = door.connect()
+        door.request("GET", VERSION, connection=c).expect(200)
+        door.configure(clients="  new: {password: %s, pool: p}\n" % hash_of("y"), more="limits: {requests: 2}\n")
+        door.request("GET", VERSION, headers=basic("new", "y")).expect(401)
+        door.reload("was read again, and is in force")
+        check_equal(c.sock.recv(1), b"", "an idle connection from before")
+        door.request("GET", VERSION, headers=basic("new", "y")).expect(200)
+        good = read_file(door.file)
+        for text, words in (("clients: {a: {password: hush, pool: p}}\n", "clients.a.password"), ("", "clients")):
+            place.write("rest.yaml", text)
+            os.chmod(door.file, 0o640)
+            door.reload("was refused; what was in force stays")
+            check(words in door.text() and "hush" not in door.text(), door.text())
+            door.request("GET", VERSION, headers=basic("new", "y"))
+        place.write("rest.yaml", good.replace("127.0.0.1:%d" % door.port, "127.0.0.1:%d" % free_port()).replace("kube:", "cube:"))
+        os.chmod(door.file, 0o640)
+        door.reload("restart pkeyd-rest to listen at other addresses")
+        door.request("GET", VERSION).expect(401)  # kube is gone, though its password was right before
+        door.request("GET", VERSION, headers=basic("cube", PASSWORD)).expect(200)
+        for _ in range(10):
+            door.reload("was read again, and is in force")
+        wait_for(lambda: descriptors(door.process) < 20, "the descriptors of former servers to be closed: %d" % descriptors(door.process))
+        door.stop()
+
+
+def test_sockets_of_systemd():
+    """Passed sockets count, `listen` does not."""
+    with Place() as place:
+        loopback()
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen()
+            port = s.getsockname()[1]
+            conf = place.write("rest.yaml", "listen: 127.0.0.1:%d\nclients: {kube: {password: %s, pool: p}}\n" % (free_port(), hash_of(PASSWORD)))
+            os.chmod(conf, 0o640)
+            log = open(place.path("passed.err"), "w")
+            pid = os.fork()
+            if pid == 0:
+                os.dup2(s.fileno(), 3)
+                os.set_inheritable(3, True)
+                os.dup2(log.fileno(), 2)
+                env = place.environment()
+                env.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()), DBUS_SYSTEM_BUS_ADDRESS="unix:path=/nowhere")
+                os.execve(program("pkeyd-rest"), ["pkeyd-rest", "--config", conf], env)
+        try:
+            wait_for(lambda: "serves 1 client at 1 address" in read_file(place.path("passed.err")), "pkeyd-rest to listen")
+            status = subprocess.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", "-u", "kube:" + PASSWORD,
+                                     "http://127.0.0.1:%d%s" % (port, VERSION)], stdout=subprocess.PIPE, text=True).stdout
+            check_equal(status, "200", "status at the passed socket")
+        finally:
+            os.kill(pid, signal.SIGTERM)
+            check_equal(os.waitpid(pid, 0)[1], 0, "exit status")
+        r = place.run(["sh", "-c", "exec 3<%s; LISTEN_FDS=1 LISTEN_PID=$$ exec %s --config %s" % (conf, program("pkeyd-rest"), conf)]).expect(1)
+        check("systemd passed descriptor 3, which is not a listening" in r.err, r)
+
+
+if __name__ == "__main__":
+    main()
