@@ -28,6 +28,7 @@ SYSTEM_TESTS = \
 	tests/system/test_promises.py \
 	tests/system/test_reboots.py \
 	tests/system/test_report.py \
+	tests/system/test_rest.py \
 	tests/system/test_slurm.py \
 	tests/system/test_subnet_admin.py \
 	tests/system/test_topologies.py \
