@@ -5,7 +5,10 @@ A scenario is a function; it passes if it returns. They run in this order, from 
 OpenSM and pkeyd as a service.
 """
 
+import base64
+import ctypes
 import glob
+import http.client
 import json
 import os
 import re
@@ -17,7 +20,7 @@ import time
 import traceback
 
 SCENARIOS = ("no-modules", "roce-only", "port-down", "no-permission", "service", "second-witness", "bad-p-keys",
-             "metrics-file", "bus", "violation", "report", "report-taken", "path-records", "opensm-service", "behind-its-back",
+             "metrics-file", "bus", "rest-door", "violation", "report", "report-taken", "path-records", "opensm-service", "behind-its-back",
              "local-verify", "link-lost", "unplugged", "opensm-killed", "head-pair", "no-umad")
 
 LAB = "/lab"
@@ -419,6 +422,66 @@ def bus():
     code, text = run(*nobody, "reload", "--json")
     check(code == 1 and json.loads(text)["findings"][0]["code"] == "host.no-permission", "nobody reloads:", text)
     must("systemctl", "stop", "pkeyd")
+
+
+POOL = FIRST + """pools:
+  tenants:
+    pkeys: 0x2000-0x2fff
+    ports: ALL
+    lease: unlimited
+    rest: 0s
+    index0: true
+    allow: rest:kube
+"""
+REST_CONF = "/etc/pkeyd/rest.yaml"
+
+
+def rest_door():
+    """pkeyd-rest by its socket: as its own user, in the sandbox of its unit, with pkeyd in that of its own."""
+    start_service(POOL)
+    must("systemd-sysusers", "/usr/lib/sysusers.d/pkeyd-rest.conf")
+    write(REST_CONF, "clients:\n  kube: {password: %s, pool: tenants}\n" % yescrypt("secret"))
+    must("chown", "root:pkeyd-rest", REST_CONF)
+    must("chmod", "640", REST_CONF)
+    must("systemctl", "start", "pkeyd-rest.socket")
+    body = {"pkey": "0x2001", "index0": True, "guids": ["%016x" % (GUID + 16 + 1)]}
+    check(ask("POST", "resources/pkeys", body, "wrong")[0] == 401, "a wrong password is accepted")
+    check(ask("POST", "resources/pkeys", body) == (200, {"pkey": "0x2001"}), "the answer")
+    wait_for("0xa001 at index 0 of lab1", 20, lambda: kernel_keys("lab1").get(0) == 0xA001)
+    check(0x7FFF in kernel_keys("lab1").values(), "the default partition is gone:", kernel_keys("lab1"))
+    owner = json.loads(must("pkeyctl", "lease", "list", "--json"))["leases"][0]["owner"]
+    check(owner == "rest:kube", "the lease belongs to", owner)
+    in_its_sandbox()
+    check(ask("DELETE", "resources/pkeys/0x2001")[0] == 200, "the partition is not deleted")
+    in_force(FIRST_KEYS)
+    wait_for("0x7fff at index 0 of lab1", 20, lambda: kernel_keys("lab1").get(0) == 0x7FFF)
+    must("systemctl", "stop", "pkeyd-rest.socket", "pkeyd-rest.service", "pkeyd")
+
+
+def in_its_sandbox():
+    pid = property_of_unit("MainPID", "pkeyd-rest")
+    status = dict(line.split(":", 1) for line in read("/proc/%s/status" % pid).splitlines())
+    check(int(status["Uid"].split()[0]) == int(must("id", "-u", "pkeyd-rest")), "it runs as", status["Uid"])
+    check(int(status["CapEff"], 16) == int(status["CapBnd"], 16) == 0, "it has capabilities:", status["CapEff"], status["CapBnd"])
+    check(not os.path.exists("/proc/%s/root/dev/infiniband" % pid), "it sees RDMA devices")
+
+
+def yescrypt(secret):
+    crypt = ctypes.CDLL("libcrypt.so.1")
+    crypt.crypt_gensalt.restype = crypt.crypt.restype = ctypes.c_char_p
+    return crypt.crypt(secret.encode(), crypt.crypt_gensalt(b"$y$", 1, None, 0)).decode()
+
+
+def ask(method, path, body=None, password="secret"):
+    """Status and JSON of a request to pkeyd-rest."""
+    c = http.client.HTTPConnection("localhost", 443, timeout=60)
+    c.request(method, "/ufmRest/" + path, json.dumps(body) if body else None,
+              {"Authorization": "Basic " + base64.b64encode(("kube:" + password).encode()).decode()})
+    r = c.getresponse()
+    text = r.read().decode()
+    c.close()
+    say("%s %s -> %d\n%s" % (method, path, r.status, text))
+    return r.status, json.loads(text)
 
 
 def stop_service():
