@@ -356,7 +356,8 @@ int leases_edit(struct leases *l, const struct lease_view *view, const struct le
         if (r < 0)
                 return r;
         if (!lease && (edit->kind == LEASE_REMOVE_MEMBERS || edit->options.must_exist))
-                return findings_error(findings, FINDING_LEASE_NONE, "pkeyctl lease list shows all", "there is no lease %s", id);
+                return lease_check_base(view, pool, edit->base, findings) ?:
+                       findings_error(findings, FINDING_LEASE_NONE, "pkeyctl lease list shows all", "there is no lease %s", id);
         r = lease ? check_edit(lease, edit, findings) : begin(l, view, by, id, edit, pool, findings, &made);
         r = r ?: find_meant(view, pool, lease ?: made, edit, findings, &meant);
         r = r ?: check_index0(l, pool, lease, edit, &meant, findings);

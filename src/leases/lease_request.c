@@ -88,6 +88,13 @@ int lease_check_membership(enum membership membership, struct findings *findings
         return findings_error(findings, FINDING_LEASE_MEMBERSHIP, NULL, "members of a lease cannot be `both` (accepted: full, limited)");
 }
 
+int lease_check_base(const struct lease_view *view, const struct policy_pool *pool, uint16_t base, struct findings *findings)
+{
+        if (base == 0 || policy_pool_of_base(view->policy, base) == pool)
+                return 0;
+        return findings_error(findings, FINDING_LEASE_P_KEY, NULL, "P_Key 0x%04x is not in pool %s", base, pool->name);
+}
+
 static int check_wish(const struct lease_view *view, const struct policy_pool *pool, const struct lease_wish *wish,
                       struct findings *findings)
 {
@@ -95,8 +102,8 @@ static int check_wish(const struct lease_view *view, const struct policy_pool *p
 
         if (lease_check_membership(wish->membership, findings) < 0)
                 r = -EBADMSG;
-        if (wish->base > 0 && policy_pool_of_base(view->policy, wish->base) != pool)
-                r = findings_error(findings, FINDING_LEASE_P_KEY, NULL, "P_Key 0x%04x is not in pool %s", wish->base, pool->name);
+        if (lease_check_base(view, pool, wish->base, findings) < 0)
+                r = -EBADMSG;
         return r;
 }
 

@@ -66,6 +66,8 @@ void lease_drop_leaving(struct lease *lease);
 int lease_find_pool(const struct lease_view *view, const struct lease_caller *by, const char *id, const char *name,
                     struct findings *findings, const struct policy_pool **ret);
 int lease_check_membership(enum membership membership, struct findings *findings);
+/* 0: any P_Key. */
+int lease_check_base(const struct lease_view *view, const struct policy_pool *pool, uint16_t base, struct findings *findings);
 /* Whether members can be looked up now, by a text of n bytes. */
 int lease_check_members(const struct lease_view *view, size_t n, size_t max, struct findings *findings);
 /* ... so many can be in a lease; all of them are ports of the pool. */

@@ -200,6 +200,8 @@ START_TEST(is_refused)
                 { EDIT(LEASE_ADD_MEMBERS, "nothing", 0, "node1", MEMBERSHIP_NONE), "b", FINDING_LEASE_POOL },
                 { EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_NONE), "an id", FINDING_LEASE_ID },
                 { EDIT(LEASE_REMOVE_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_NONE), "b", FINDING_LEASE_NONE },
+                { EDIT(LEASE_REMOVE_MEMBERS, "cloud", 0x1002, "node1", MEMBERSHIP_NONE), "b", FINDING_LEASE_NONE },
+                { EDIT(LEASE_REMOVE_MEMBERS, "cloud", 0x2000, "node1", MEMBERSHIP_NONE), "b", FINDING_LEASE_P_KEY },
         };
 
         serve(POLICY);
