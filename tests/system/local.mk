@@ -29,6 +29,7 @@ SYSTEM_TESTS = \
 	tests/system/test_reboots.py \
 	tests/system/test_report.py \
 	tests/system/test_rest.py \
+	tests/system/test_rest_clients.py \
 	tests/system/test_slurm.py \
 	tests/system/test_subnet_admin.py \
 	tests/system/test_topologies.py \
@@ -43,6 +44,7 @@ SYSTEM_MODULES = \
 	tests/system/harness.py \
 	tests/system/netfile.py \
 	tests/system/private_bus.py \
+	tests/system/rest_clients.py \
 	tests/system/madtrace.py \
 	tests/system/oracle.py
 
@@ -91,4 +93,6 @@ CLEANFILES += tests/system/madtrace-preload.so tests/system/timeouts-preload.so
 
 TESTS += $(SYSTEM_TESTS)
 EXTRA_DIST += $(SYSTEM_TESTS) $(SYSTEM_MODULES) tests/system/madtrace.c tests/system/timeouts.c \
-	tests/system/lsan.supp tests/system/asan.supp
+	tests/system/lsan.supp tests/system/asan.supp \
+	tests/clients/ib_kubernetes.go tests/clients/networking-mlnx-baremetal.json tests/clients/nico.json \
+	tests/clients/nv-config-manager.json
