@@ -25,7 +25,8 @@ VARIES = ((r"\bin (\d+ min )?\d+ s, at\b", "in N s, at"), (r"\b\d+(\.\d+)? (ms|s
 MDOC = {"&": "", "-": "-", "e": "\\", "(aq": "'", "(dq": '"'}
 ONE_ARGUMENT = ("run", "console", "logged")  # directives whose argument is the rest of the line
 
-# The commands of the site: the programs under test with the files of the site, and replacements for systemd, ssh and journalctl.
+# The commands of the site: the programs under test with the files of the site, and replacements for systemd, ssh and journalctl,
+# and for what asks for a password, needs the user pkeyd-rest, or a name server.
 PRELUDE = r"""
 on_head1() { LD_PRELOAD=%(preload)s SIM_HOST=head1 "$@"; }
 pkeyctl() {
@@ -46,6 +47,22 @@ stop_pkeyd() {
                 sleep 0.1
         done
 }
+pkeyd_rest=(%(build)s/pkeyd-rest --config %(root)s/etc/pkeyd/rest.yaml)
+pkeyd-rest() { "${pkeyd_rest[@]}" "$@"; }
+listen_for_pkeyd_rest() {
+        ip link set lo up
+        systemd-socket-activate -l 127.0.0.1:443 -E DBUS_SYSTEM_BUS_ADDRESS -E ASAN_OPTIONS -E UBSAN_OPTIONS -E LSAN_OPTIONS \
+                "${pkeyd_rest[@]}" >>%(root)s/journal-rest 2>&1 </dev/null &
+        echo $! >%(root)s/pkeyd-rest.pid
+        for ((i = 0; i < 300; i++)); do
+                grep -q "^Listening" %(root)s/journal-rest && return
+                sleep 0.1
+        done
+        echo "systemd-socket-activate does not listen"; cat %(root)s/journal-rest
+}
+mkpasswd() { printf 'Password:\n'; printf secret | command mkpasswd -s "$@"; }
+chgrp() { [[ $1 == pkeyd-rest ]]; }
+curl() { command curl -s --resolve head1:443:127.0.0.1 "$@" && echo; }
 sweep_opensm() {
         local before
         before=$(grep -c "SUBNET UP" %(root)s/../osm.log)
@@ -63,6 +80,7 @@ systemctl() {
         "reload opensm") sweep_opensm; sweep_opensm; return ;; # the first one may be a sweep that had already begun
         "restart opensm") return ;; # the directive restart_opensm does it
         "restart pkeyd") stop_pkeyd ;;
+        "enable --now pkeyd-rest.socket") listen_for_pkeyd_rest; return ;;
         esac
         said=$(grep -cs "ports verified" %(root)s/journal)
         case "$*" in
@@ -109,9 +127,10 @@ class Site:
         return self
 
     def __exit__(self, *how):
-        pid = read_file(os.path.join(self.root, "pkeyd.pid"))
-        if pid:
-            subprocess.run(["kill", pid.strip()], check=False, stderr=subprocess.DEVNULL)
+        for name in ("pkeyd-rest.pid", "pkeyd.pid"):
+            pid = read_file(os.path.join(self.root, name))
+            if pid:
+                subprocess.run(["kill", pid.strip()], check=False, stderr=subprocess.DEVNULL)
         self.fabric.__exit__(*how)
 
     def path(self, name):

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The commands in the documents print what the documents show."""
 
+import os
+import shutil
+
 from document import as_markdown, is_as_shown, run
-from harness import check, check_equal, main
+from harness import Skip, check, check_equal, main, program
 
 
 def test_comparison():
@@ -26,6 +29,16 @@ def test_tutorial():
 
 def test_tasks():
     run("man/pkeyd-tasks.7")
+
+
+def test_rest():
+    program("pkeyd-rest")
+    for tool in ("curl", "mkpasswd", "openssl", "systemd-socket-activate", "ip"):
+        if not shutil.which(tool):
+            raise Skip("%s is not installed (scripts/install-deps --test)" % tool)
+    if os.environ.get("IBSIM_SOCKNAME") != "sim":
+        raise Skip("port 443 needs a network namespace of its own")
+    run("doc/rest.md")
 
 
 if __name__ == "__main__":
