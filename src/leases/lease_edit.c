@@ -342,6 +342,19 @@ static int begin(struct leases *l, const struct lease_view *view, const struct l
         return 0;
 }
 
+/* What an edit of no lease is answered with. That members were taken out is not true if another lease has the P_Key. */
+static int refuse_absent(const struct leases *l, const struct lease_view *view, const struct policy_pool *pool, const char *id,
+                         const struct lease_edit *edit, struct findings *findings)
+{
+        const struct lease *other = edit->base > 0 ? leases_find_base(l, edit->base) : NULL;
+        int r = lease_check_base(view, pool, edit->base, findings);
+
+        if (r == 0 && other && lease_is_in_force(other))
+                r = findings_error(findings, FINDING_LEASE_EXISTS, LEASE_EXISTS_HINT, "P_Key 0x%04x is that of lease %s", edit->base,
+                                   other->id);
+        return r ?: findings_error(findings, FINDING_LEASE_NONE, "pkeyctl lease list shows all", "there is no lease %s", id);
+}
+
 int leases_edit(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                 const struct lease_edit *edit, struct log *log, struct findings *findings)
 {
@@ -356,8 +369,7 @@ int leases_edit(struct leases *l, const struct lease_view *view, const struct le
         if (r < 0)
                 return r;
         if (!lease && (edit->kind == LEASE_REMOVE_MEMBERS || edit->options.must_exist))
-                return lease_check_base(view, pool, edit->base, findings) ?:
-                       findings_error(findings, FINDING_LEASE_NONE, "pkeyctl lease list shows all", "there is no lease %s", id);
+                return refuse_absent(l, view, pool, id, edit, findings);
         r = lease ? check_edit(lease, edit, findings) : begin(l, view, by, id, edit, pool, findings, &made);
         r = r ?: find_meant(view, pool, lease ?: made, edit, findings, &meant);
         r = r ?: check_index0(l, pool, lease, edit, &meant, findings);

@@ -201,6 +201,7 @@ START_TEST(is_refused)
                 { EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_NONE), "an id", FINDING_LEASE_ID },
                 { EDIT(LEASE_REMOVE_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_NONE), "b", FINDING_LEASE_NONE },
                 { EDIT(LEASE_REMOVE_MEMBERS, "cloud", 0x1002, "node1", MEMBERSHIP_NONE), "b", FINDING_LEASE_NONE },
+                { EDIT(LEASE_REMOVE_MEMBERS, "cloud", 0x1001, "node1", MEMBERSHIP_NONE), "b", FINDING_LEASE_EXISTS },
                 { EDIT(LEASE_REMOVE_MEMBERS, "cloud", 0x2000, "node1", MEMBERSHIP_NONE), "b", FINDING_LEASE_P_KEY },
         };
 
