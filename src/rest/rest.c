@@ -208,6 +208,8 @@ int rest_needs(struct arena *a, const struct rest_request *request, unsigned *re
         if (r == -ENOMEM)
                 return r;
         *ret = r == 0 ? route->needs : REST_NEEDS_NOTHING;
+        if (*ret == REST_NEEDS_PARTITIONS && rest_wants_ports(&x))
+                *ret |= REST_NEEDS_PORTS;
         return 0;
 }
 

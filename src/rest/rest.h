@@ -69,6 +69,10 @@ int rest_needs(struct arena *a, const struct rest_request *request, unsigned *re
 
 /* --- what pkeyd has now ---------------------------------------------------------------------------------------------- */
 
+/* UFM's defaults. */
+#define REST_DEFAULT_MTU_LIMIT  2
+#define REST_DEFAULT_RATE_LIMIT 25
+
 /* mtu_limit 0: not set, and UFM's defaults are answered. */
 struct rest_qos {
         uint8_t mtu_limit;     /* KiB: 2 or 4 */
@@ -110,7 +114,7 @@ struct rest_view {
         const char *last_updated;   /* of the partitions; NULL: not known */
         const struct rest_partition *partitions; /* ascending base */
         uint32_t n_partitions;
-        const struct rest_port *ports;
+        const struct rest_port *ports; /* ascending GUID */
         uint32_t n_ports;
         /* Clients judge by these whether the fabric is protected. False: it has the default, or that is not known. */
         bool m_key_is_set, sm_key_is_set, sa_key_is_set, m_key_per_port;
@@ -142,7 +146,7 @@ struct rest_change {
         uint32_t n_members;
         bool ip_over_ib;            /* of ADD, REPLACE and CREATE */
         bool has_ip_over_ib;        /* the request says so; else it counts for a new partition only */
-        struct rest_qos qos;        /* of SET_QOS */
+        struct rest_qos qos;        /* of SET_QOS; of CREATE, if the request says it */
 };
 
 struct rest_reply {

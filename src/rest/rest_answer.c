@@ -107,26 +107,11 @@ static json_t *name_text(struct arena *a, const char *name)
 static json_t *qos_value(struct rest_qos qos)
 {
         bool is_set = qos.mtu_limit > 0;
-        unsigned rate = is_set ? qos.rate_limit : 25;
+        unsigned rate = is_set ? qos.rate_limit : REST_DEFAULT_RATE_LIMIT;
 
-        return json_pack("{s:i, s:i, s:o}", "mtu_limit", is_set ? qos.mtu_limit : 2, "service_level",
-                         is_set ? qos.service_level : 0, "rate_limit", rate % 10 > 0 ? json_real(rate / 10.0) : json_integer(rate / 10));
-}
-
-static json_t *members_value(const struct rest_partition *p)
-{
-        json_t *list = json_array();
-
-        for (uint32_t i = 0; list && i < p->n_members; i++) {
-                const struct rest_member *m = &p->members[i];
-
-                if (json_array_append_new(list, json_pack("{s:o, s:b, s:s}", "guid", guid_text(m->guid), "index0", m->index0,
-                                                          "membership", membership_to_string(m->membership))) < 0) {
-                        json_decref(list);
-                        return NULL;
-                }
-        }
-        return list;
+        return json_pack("{s:i, s:i, s:o}", "mtu_limit", is_set ? qos.mtu_limit : REST_DEFAULT_MTU_LIMIT,
+                         "service_level", is_set ? qos.service_level : 0, "rate_limit",
+                         rate % 10 > 0 ? json_real(rate / 10.0) : json_integer(rate / 10));
 }
 
 /* The value of a name in the query, up to the next "&"; NULL: it is not there. Other names are ignored. */
@@ -147,6 +132,56 @@ static bool value_is(const char *value, const char *word)
         return value && strncasecmp(value, word, n) == 0 && (value[n] == '&' || value[n] == '\0');
 }
 
+/* UFM's name of a state. */
+static DEFINE_WORDS(logical_state, enum port_state, "Unknown", [PORT_STATE_DOWN] = "Down", [PORT_STATE_INIT] = "Initialize",
+                    [PORT_STATE_ARMED] = "Armed", [PORT_STATE_ACTIVE] = "Active")
+
+static json_t *port_value(struct arena *a, const struct rest_port *p)
+{
+        _cleanup_json_ json_t *j = json_object();
+        bool ok = put(j, "guid", guid_text(p->guid)) &&
+                  put(j, "name", p->name ? name_text(a, p->name) : json_sprintf("%016" PRIx64 "_%u", p->guid.v, p->number)) &&
+                  put(j, "systemID", guid_text(p->node)) && put(j, "lid", json_integer(p->lid.v)) &&
+                  put(j, "number", json_integer(p->number)) && put(j, "dname", json_sprintf("%u", p->number)) &&
+                  put(j, "system_name", name_text(a, p->node_name)) &&
+                  put(j, "physical_state", json_string(p->state >= PORT_STATE_INIT ? "Link Up" : "Down")) &&
+                  put(j, "logical_state", json_string(logical_state(p->state)));
+
+        return ok ? STEAL(j) : NULL;
+}
+
+/* NULL: it is not in the fabric. */
+static const struct rest_port *find_port(const struct rest_view *v, struct guid guid)
+{
+        uint32_t i = LOWER_BOUND(p, v->ports, v->n_ports, p->guid.v < guid.v);
+
+        return i < v->n_ports && v->ports[i].guid.v == guid.v ? &v->ports[i] : NULL;
+}
+
+bool rest_wants_ports(const struct rest_exchange *x)
+{
+        return value_is(query_value(x, "port_info"), "true");
+}
+
+static json_t *member_value(const struct rest_exchange *x, const struct rest_member *m)
+{
+        const struct rest_port *port = rest_wants_ports(x) ? find_port(x->view, m->guid) : NULL;
+        _cleanup_json_ json_t *j = json_pack("{s:o, s:b, s:s}", "guid", guid_text(m->guid), "index0", m->index0, "membership",
+                                             membership_to_string(m->membership));
+
+        return !j || (port && !put(j, "port_info", port_value(x->arena, port))) ? NULL : STEAL(j);
+}
+
+static json_t *members_value(const struct rest_exchange *x, const struct rest_partition *p)
+{
+        _cleanup_json_ json_t *list = json_array();
+
+        for (uint32_t i = 0; list && i < p->n_members; i++)
+                if (json_array_append_new(list, member_value(x, &p->members[i])) < 0)
+                        return NULL;
+        return STEAL(list);
+}
+
 static json_t *partition_value(const struct rest_exchange *x, const struct rest_partition *p)
 {
         _cleanup_json_ json_t *j = json_object();
@@ -154,7 +189,7 @@ static json_t *partition_value(const struct rest_exchange *x, const struct rest_
                   put(j, "ip_over_ib", json_boolean(p->ip_over_ib));
 
         if (ok && value_is(query_value(x, "guids_data"), "true")) {
-                ok = put(j, "guids", members_value(p));
+                ok = put(j, "guids", members_value(x, p));
                 if (ok && p->membership != MEMBERSHIP_NONE)
                         ok = put(j, "index0", json_false()) &&
                              put(j, "membership", json_string(membership_to_string(p->membership)));
@@ -192,24 +227,6 @@ int rest_get_sm_conf(struct rest_exchange *x)
                                  v->sm_key_is_set ? hidden : "0x0000000000000001", "sa_key",
                                  v->sa_key_is_set ? hidden : "0x0000000000000001", "m_key_per_port", v->m_key_per_port),
                        &x->reply->response);
-}
-
-/* UFM's name of a state. */
-static DEFINE_WORDS(logical_state, enum port_state, "Unknown", [PORT_STATE_DOWN] = "Down", [PORT_STATE_INIT] = "Initialize",
-                    [PORT_STATE_ARMED] = "Armed", [PORT_STATE_ACTIVE] = "Active")
-
-static json_t *port_value(struct arena *a, const struct rest_port *p)
-{
-        _cleanup_json_ json_t *j = json_object();
-        bool ok = put(j, "guid", guid_text(p->guid)) &&
-                  put(j, "name", p->name ? name_text(a, p->name) : json_sprintf("%016" PRIx64 "_%u", p->guid.v, p->number)) &&
-                  put(j, "systemID", guid_text(p->node)) && put(j, "lid", json_integer(p->lid.v)) &&
-                  put(j, "number", json_integer(p->number)) && put(j, "dname", json_sprintf("%u", p->number)) &&
-                  put(j, "system_name", name_text(a, p->node_name)) &&
-                  put(j, "physical_state", json_string(p->state >= PORT_STATE_INIT ? "Link Up" : "Down")) &&
-                  put(j, "logical_state", json_string(logical_state(p->state)));
-
-        return ok ? STEAL(j) : NULL;
 }
 
 /* With sys_type=Computer ports of hosts, with another type the other ones, else all. */

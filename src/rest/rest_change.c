@@ -243,11 +243,26 @@ int rest_replace(struct rest_exchange *x)
         return read_change(x, REST_REPLACE, member_keys, ELEMENTS(member_keys));
 }
 
+/* UFM's defaults for what is not said, if anything is. */
+static void complete_qos(struct rest_qos *qos)
+{
+        if (qos->mtu_limit == 0 && qos->service_level == 0 && qos->rate_limit == 0)
+                return;
+        qos->mtu_limit = qos->mtu_limit ?: REST_DEFAULT_MTU_LIMIT;
+        qos->rate_limit = qos->rate_limit ?: REST_DEFAULT_RATE_LIMIT;
+}
+
 int rest_create(struct rest_exchange *x)
 {
-        static const struct key keys[] = { P_KEY, IP_OVER_IB, INDEX0 };
+        static const struct key keys[] = {
+                P_KEY, IP_OVER_IB, INDEX0, { "mtu_limit", read_mtu_limit }, { "service_level", read_service_level },
+                { "rate_limit", read_rate_limit },
+        };
+        int r = read_change(x, REST_CREATE, keys, ELEMENTS(keys));
 
-        return read_change(x, REST_CREATE, keys, ELEMENTS(keys));
+        if (r == 0)
+                complete_qos(&x->reply->change.qos);
+        return r;
 }
 
 int rest_add_hosts(struct rest_exchange *x)

@@ -67,6 +67,8 @@ static void set_options(const struct rest_change *c, bool is_new, struct rest_ed
                 e->ip_over_ib = c->ip_over_ib;
                 e->has_keep = is_new || c->kind == REST_CREATE;
                 e->keep = c->kind == REST_CREATE;
+                if (c->kind == REST_CREATE)
+                        e->qos = c->qos;
                 break;
         case REST_REMOVE:
                 e->what = "remove";

@@ -20,11 +20,11 @@ static const struct rest_partition partitions[] = {
 static const struct rest_port ports[] = {
         { .guid = { 0x0002c90300000001 }, .node = { 0x0002c90300000000 }, .number = 1, .lid = { 7 }, .node_name = "node01",
           .is_computer = true, .state = PORT_STATE_ACTIVE },
+        { .guid = { 0x0002c90300000011 }, .number = 1, .node_name = "node02", .is_computer = true },
+        { .guid = { 0x0002c90300000012 }, .number = 2, .node_name = "node02", .is_computer = true },
+        { .guid = { 0x0002c90300000021 }, .number = 1, .node_name = "gpu7", .is_computer = true },
         { .guid = { 0x0002c90300000100 }, .node = { 0x0002c90300000100 }, .number = 3, .lid = { 8 }, .name = "leaf/3",
           .node_name = "leaf", .state = PORT_STATE_DOWN },
-        { .guid = { 0x0002c90300000012 }, .number = 2, .node_name = "node02", .is_computer = true },
-        { .guid = { 0x0002c90300000011 }, .number = 1, .node_name = "node02", .is_computer = true },
-        { .guid = { 0x0002c90300000021 }, .number = 1, .node_name = "gpu7", .is_computer = true },
 };
 static const struct rest_view view = {
         .version = "6.19.0",
@@ -140,7 +140,7 @@ START_TEST(nico)
         get("/ufmRestV3/resources/ports?sys_type=Computer",
             "[{\"guid\":\"0002c90300000001\",\"name\":\"0002c90300000001_1\",\"systemID\":\"0002c90300000000\",\"lid\":7,"
             "\"number\":1,\"dname\":\"1\",\"system_name\":\"node01\",\"physical_state\":\"Link Up\",\"logical_state\":\"Active\"},"
-            NODE02("12", "2") NODE02("11", "1")
+            NODE02("11", "1") NODE02("12", "2")
             "{\"guid\":\"0002c90300000021\",\"name\":\"0002c90300000021_1\",\"systemID\":\"0000000000000000\",\"lid\":0,"
             "\"number\":1,\"dname\":\"1\",\"system_name\":\"gpu7\",\"physical_state\":\"Down\",\"logical_state\":\"Unknown\"}]");
         get("/ufmRestV3/resources/pkeys?qos_conf=true",
@@ -196,6 +196,51 @@ START_TEST(nv_config_manager)
         ck_assert_int_eq(c.kind, REST_REMOVE);
         ck_assert_uint_eq(c.n_members, 2);
         ck_assert_uint_eq(c.members[1].guid.v, 0xb000000000000002);
+}
+END_TEST
+
+/* NVIDIA's UFM Enterprise REST API Guide, PKey GUIDs: a partition with its own QoS, where the request says some of it. */
+START_TEST(qos_of_an_empty_partition)
+{
+        struct rest_change c = change("POST", "/ufmRest/resources/pkeys/add",
+                                      "{\"pkey\": \"0x12\", \"index0\": false, \"ip_over_ib\": true, \"mtu_limit\": 4, "
+                                      "\"service_level\": 1, \"rate_limit\": 200}");
+
+        ck_assert_uint_eq(c.qos.mtu_limit, 4);
+        ck_assert_uint_eq(c.qos.service_level, 1);
+        ck_assert_uint_eq(c.qos.rate_limit, 2000);
+        c = change("POST", "/ufmRest/resources/pkeys/add", "{\"pkey\": \"0x12\", \"service_level\": 3}");
+        ck_assert_uint_eq(c.qos.mtu_limit, 2);
+        ck_assert_uint_eq(c.qos.service_level, 3);
+        ck_assert_uint_eq(c.qos.rate_limit, 25);
+        c = change("POST", "/ufmRest/resources/pkeys/add", "{\"pkey\": \"0x12\", \"rate_limit\": 100}");
+        ck_assert_uint_eq(c.qos.mtu_limit, 2);
+        ck_assert_uint_eq(c.qos.rate_limit, 1000);
+        c = change("POST", "/ufmRest/resources/pkeys/add", "{\"pkey\": \"0x12\"}");
+        ck_assert_uint_eq(c.qos.mtu_limit, 0);
+        ck_assert_uint_eq(c.qos.rate_limit, 0);
+}
+END_TEST
+
+/* The port of a member that is in the fabric, as resources/ports has it. */
+START_TEST(ports_of_members)
+{
+        static const char target[] = "/ufmRest/resources/pkeys/0x5?guids_data=true&port_info=true";
+        const struct rest_request with = { "GET", target, NULL, 0 };
+        const struct rest_request without = { "GET", "/ufmRest/resources/pkeys/0x5?guids_data=true&port_info=false", NULL, 0 };
+        unsigned needs;
+
+        get(target, "{\"partition\":\"api_pkey_0x5\",\"ip_over_ib\":true,\"guids\":["
+                    "{\"guid\":\"0002c90300000001\",\"index0\":true,\"membership\":\"full\",\"port_info\":{"
+                    "\"guid\":\"0002c90300000001\",\"name\":\"0002c90300000001_1\",\"systemID\":\"0002c90300000000\",\"lid\":7,"
+                    "\"number\":1,\"dname\":\"1\",\"system_name\":\"node01\",\"physical_state\":\"Link Up\","
+                    "\"logical_state\":\"Active\"}},"
+                    "{\"guid\":\"0002c90300000007\",\"index0\":true,\"membership\":\"full\"},"
+                    "{\"guid\":\"f452140300188540\",\"index0\":false,\"membership\":\"limited\"}]}");
+        ck_assert_int_eq(rest_needs(arena, &with, &needs), 0);
+        ck_assert_uint_eq(needs, REST_NEEDS_PARTITIONS | REST_NEEDS_PORTS);
+        ck_assert_int_eq(rest_needs(arena, &without, &needs), 0);
+        ck_assert_uint_eq(needs, REST_NEEDS_PARTITIONS);
 }
 END_TEST
 
@@ -583,7 +628,7 @@ END_TEST
 START_TEST(no_memory)
 {
         static const struct rest_request requests[] = {
-                { "GET", "/ufmRest/resources/pkeys?guids_data=true&qos_conf=true" },
+                { "GET", "/ufmRest/resources/pkeys?guids_data=true&qos_conf=true&port_info=true" },
                 { "GET", "/ufmRest/resources/ports" },
                 { "GET", "/ufmRest/app/smconf" },
                 { "PATCH", "/ufmRest/resources/pkeys" },
@@ -635,6 +680,8 @@ int main(void)
         tcase_add_test(t, ib_kubernetes);
         tcase_add_test(t, nico);
         tcase_add_test(t, nv_config_manager);
+        tcase_add_test(t, qos_of_an_empty_partition);
+        tcase_add_test(t, ports_of_members);
         tcase_add_test(t, ufm_slurm);
         tcase_add_test(t, others);
         tcase_add_test(t, default_partition);

@@ -190,8 +190,8 @@ START_TEST(options)
                 ck_assert_ptr_null(e.what);
         ck_assert(e.has_ip_over_ib == edits[_i].has_ip_over_ib && e.ip_over_ib == (e.has_ip_over_ib || e.ip_over_ib));
         ck_assert(e.has_keep == edits[_i].has_keep && e.keep == edits[_i].keep && e.must_exist == edits[_i].must_exist);
-        ck_assert_uint_eq(e.qos.mtu_limit, c.kind == REST_SET_QOS ? 2 : 0);
-        ck_assert_uint_eq(e.qos.rate_limit, c.kind == REST_SET_QOS ? 100 : 0);
+        ck_assert_uint_eq(e.qos.mtu_limit, c.kind == REST_SET_QOS || c.kind == REST_CREATE ? 2 : 0);
+        ck_assert_uint_eq(e.qos.rate_limit, c.kind == REST_SET_QOS || c.kind == REST_CREATE ? 100 : 0);
 }
 END_TEST
 
