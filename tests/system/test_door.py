@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 
 from door import KUBE, PASSWORD, SLURM, Door, basic, descriptors, free_port, hash_of, loopback
-from harness import Fabric, PATIENCE, Skip, check, check_equal, main, program, read_file, wait_for
+from harness import BUILD, Fabric, PATIENCE, Skip, check, check_equal, main, program, read_file, wait_for
 
 VERSION = "/ufmRest/app/ufm_version"
 
@@ -314,6 +314,17 @@ def test_reload():
             door.reload("was read again, and is in force")
         wait_for(lambda: descriptors(door.process) < 20, "the descriptors of former servers to be closed: %d" % descriptors(door.process))
         door.stop()
+
+
+def test_hardening():
+    """The exposure of the unit, by systemd's own measure: at most 1.5 of 10."""
+    program("pkeyd-rest")
+    if not shutil.which("systemd-analyze"):
+        raise Skip("systemd-analyze is not installed")
+    r = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", "--threshold=15",
+                        os.path.join(BUILD, "systemd/pkeyd-rest.service")], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    check_equal(r.returncode, 0, r.stdout[-2000:])
+    check("Overall exposure level" in r.stdout, r.stdout)
 
 
 def test_sockets_of_systemd():
