@@ -86,7 +86,7 @@ WRONGS = [
     Wrong("record-is-not-open", RECORDS, 'put_true(o, "open", lease->is_open)', 'put_true(o, "open", false)'),
     Wrong("edited-before-it-is-confirmed", LEASES, "lease->is_unread && !waiter->renews && !waiter->edits", "lease->is_unread && !waiter->renews"),
     Wrong("expected-for-ever", EDIT, "m->confirmed = m->is_expected = false;", "m->confirmed = false;"),
-    Wrong("expected-beyond-the-pool", EDIT, "port != SUBNET_NONE && port_list_holds(&ports, port);", "port != SUBNET_NONE;"),
+    Wrong("expected-beyond-the-pool", EDIT, "port != SUBNET_NONE && is_of_pool(view, pool, &ports, port);", "port != SUBNET_NONE;"),
     Wrong("expected-without-a-file", LEASING, "n > 0 && c->snapshot && settings_opensm_file(g->settings)", "n > 0 && c->snapshot"),
     Wrong("expected-is-not-in-the-policy", EXTEND, "lease_member_is_in_force(m) || m->is_expected)", "lease_member_is_in_force(m))"),
     Wrong("empty-although-kept", LIFE, "lease->is_open && !lease->is_kept && lease_n_wanted(lease) == 0", "lease->is_open && lease_n_wanted(lease) == 0"),

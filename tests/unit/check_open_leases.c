@@ -730,6 +730,44 @@ START_TEST(expected_with_opensm)
 }
 END_TEST
 
+/* Whether OpenSM gets a GUID of which nothing is known, for a pool of this policy. */
+static bool is_expected(const char *policy)
+{
+        const char *mirror = "sweep_interval: 1h\nopensm: {mirror: /etc/opensm/partitions.conf}\n";
+
+        serve(policy);
+        edit(LEASE_ADD_MEMBERS, NOBODY);
+        expect_edited();
+        ck_assert_int_eq(give_generation(make_generation(mirror, policy), 7), 0);
+        live_until(now + 10 * S);
+        return partition()->n_rules > 0;
+}
+
+/* A virtual function is a port of a CA, so a pool of all CAs has it. */
+START_TEST(expected_of_all_cas)
+{
+        ck_assert(is_expected(POOL("node1, ALL_CAS")));
+}
+END_TEST
+
+START_TEST(expected_of_a_group_of_all_cas)
+{
+        ck_assert(is_expected("groups: {cas: ALL_CAS}\n" POOL("cas")));
+}
+END_TEST
+
+START_TEST(not_expected_of_a_group_of_hosts)
+{
+        ck_assert(!is_expected("groups: {some: node1}\n" POOL("some")));
+}
+END_TEST
+
+START_TEST(not_expected_of_all_switches)
+{
+        ck_assert(!is_expected(POOL("ALL_SWITCHES")));
+}
+END_TEST
+
 /* A stranger's port gets nothing. */
 START_TEST(a_member_appears_outside_of_the_pool)
 {
@@ -811,10 +849,10 @@ int main(void)
                 members_come_and_go, the_same_again, out_and_in, does_not_wait_for_a_mute_host, is_refused, groups_of_members,
                 groups_of_a_limited_lease, groups_that_overlap, no_groups, long_groups, one_lease_has_index0,
                 index0_survives_a_restart, index0_is_refused, index0_is_written, index0_is_confirmed, options_stay,
-                ipoib_of_a_lease,
-                options_of_a_new_lease, qos_problems, released_without_members, members_return, kept_or_not,
-                not_kept_after_a_restart, not_kept_without_rest, a_member_appears,
-                not_expected_without_opensm, expected_with_opensm, a_member_appears_outside_of_the_pool,
+                ipoib_of_a_lease, options_of_a_new_lease, qos_problems, released_without_members, members_return, kept_or_not,
+                not_kept_after_a_restart, not_kept_without_rest, a_member_appears, not_expected_without_opensm,
+                expected_with_opensm, expected_of_all_cas, expected_of_a_group_of_all_cas, not_expected_of_a_group_of_hosts,
+                not_expected_of_all_switches, a_member_appears_outside_of_the_pool,
                 a_member_outside_of_the_pool_returns, members_survive_a_restart, a_reload_would_strand_it,
         };
 
