@@ -10,11 +10,11 @@ seeds=${SIMULATE_SEEDS:-1000}
 # of pkeyd that is not tested any more.
 totals=(seeds events MADs Sets 'writes of OpenSM' 'pairs checked' sweeps 'tables called right' 'indexes passed on'
         'ends of processes' reloads hand-overs converged refused 'converged but for ports without their M_Key' 'changes waited' confirmed undone
-        'requests for leases' granted 'granted in part' edited 'tables with a lease at index 0' renewed released 'not granted' 'requests refused' 'leases restored'
+        'requests for leases' granted 'granted in part' edited 'given index 0' renewed released 'not granted' 'requests refused' 'leases restored'
         'ended by their time')
 undo_seeds=$((1 << 40)) # from here on, see SIM_UNDO_SEEDS
 lease_seeds=$((1 << 41)) # from here on, see SIM_LEASE_SEEDS
-leases='requests for leases|granted|granted in part|edited|tables with a lease at index 0|renewed|released|not granted|requests refused|leases restored|ended by their time'
+leases='requests for leases|granted|granted in part|edited|given index 0|renewed|released|not granted|requests refused|leases restored|ended by their time'
 
 history() { "$simulate" --seed "$1" --trace | tail -n 1 && "$simulate" --seed "$1" --trace | cksum; }
 

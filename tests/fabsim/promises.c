@@ -575,6 +575,15 @@ static bool is_stranger_beside(const struct sim *s, const struct written *w)
                (w->basis->strayed >> w->endport & 1 || s->moved_at[w->endport] >= w->basis->by->census.began);
 }
 
+/* The base of a lease that belongs at index 0 of this endport; 0: none does. */
+static uint16_t leased_at_index0(const struct judgement *by, unsigned endport)
+{
+        for (unsigned i = 0; i < by->leased.n; i++)
+                if (by->leased.leases[i].index0 >> endport & 1)
+                        return by->leased.leases[i].base;
+        return 0;
+}
+
 static void check_entries(struct sim *s, const struct written *w)
 {
         struct process *p = &s->processes[w->basis->process];
@@ -587,6 +596,8 @@ static void check_entries(struct sim *s, const struct written *w)
 
                 if (before[i].v == w->now->table[i].v)
                         continue;
+                s->counters.leases_at_index0 += is_index0(s, w->record, i) && w->endport != UINT32_MAX && new > 0 &&
+                                                new == leased_at_index0(w->basis->by, w->endport);
                 sim_trace(s, "node %u port %u index %u: 0x%04x becomes 0x%04x", w->record->at.node, w->record->at.port, i,
                           before[i].v, w->now->table[i].v);
                 for (unsigned b = 0; b < SIM_BASES && !surprise; b++)
@@ -1083,15 +1094,6 @@ static bool a_port_is_silent(struct sim *s, const struct judgement *by)
         return false;
 }
 
-/* The base of a lease that belongs at index 0 of this endport; 0: none does. */
-static uint16_t leased_at_index0(const struct judgement *by, unsigned endport)
-{
-        for (unsigned i = 0; i < by->leased.n; i++)
-                if (by->leased.leases[i].index0 >> endport & 1)
-                        return by->leased.leases[i].base;
-        return 0;
-}
-
 /* What belongs at index 0 without leases; 0: nothing. */
 static uint16_t usual_at_index0(const struct judgement *by, unsigned endport)
 {
@@ -1120,7 +1122,6 @@ static void check_index0(struct sim *s, const struct judgement *by, unsigned end
                 is_full &= (p->table[i].v & 0x7fff) != 0;
         if (is_full || p->swallows.v != 0 || (has != 0 && !may_touch(by, has)) || by->intent.settings.writer == WRITER_OPENSM)
                 return;
-        s->counters.index0_checked += leased > 0;
         if (leased > 0 && has != leased)
                 not_right(s, by, endport, "does not have the P_Key of its lease at index 0");
         if (leased == 0 && is_left && intent_has_index0_pool(&by->intent) && usual_at_index0(by, endport) > 0)

@@ -453,7 +453,7 @@ struct reach {
 
 struct sim_counters {
         uint64_t events, frames, sets, opensm_writes, pairs_checked, pairs_changed, pairs_excused, sweeps;
-        uint64_t verified, passed_on_checked, index0_checked, converged, refused, kills, reloads, hand_overs, unconverged;
+        uint64_t verified, passed_on_checked, leases_at_index0, converged, refused, kills, reloads, hand_overs, unconverged;
         uint64_t waited, confirmed, undone;
         uint64_t lease_requests, leases_granted, leases_partial, leases_edited, leases_renewed, leases_released;
         uint64_t leases_failed, leases_refused;

@@ -202,12 +202,12 @@ static void print_totals(const struct totals *t)
                " ends of processes, %" PRIu64 " reloads, %" PRIu64 " hand-overs; %" PRIu64 " converged, %" PRIu64
                " refused, %" PRIu64 " converged but for ports without their M_Key; %" PRIu64 " changes waited, %" PRIu64
                " confirmed, %" PRIu64 " undone, %" PRIu64 " requests for leases, %" PRIu64 " granted, %" PRIu64 " granted in part, %" PRIu64
-               " edited, %" PRIu64 " tables with a lease at index 0, %" PRIu64 " renewed, %" PRIu64 " released, %" PRIu64
+               " edited, %" PRIu64 " given index 0, %" PRIu64 " renewed, %" PRIu64 " released, %" PRIu64
                " not granted, %" PRIu64 " requests refused, %" PRIu64 " leases restored, %" PRIu64 " ended by their time\n",
                t->n_seeds, c->events, c->frames, c->sets, c->opensm_writes, c->pairs_checked, c->sweeps, c->verified,
                c->passed_on_checked, c->kills, c->reloads, c->hand_overs, c->converged, c->refused, c->unconverged,
                c->waited, c->confirmed, c->undone, c->lease_requests, c->leases_granted, c->leases_partial, c->leases_edited,
-               c->index0_checked, c->leases_renewed, c->leases_released, c->leases_failed, c->leases_refused, c->leases_restored,
+               c->leases_at_index0, c->leases_renewed, c->leases_released, c->leases_failed, c->leases_refused, c->leases_restored,
                c->leases_expired);
         (void) fflush(stdout);
 }
