@@ -197,7 +197,8 @@ def test_refused():
     with Scene(clients="  stranger: {password: %s, pool: jobs}\n  lost: {password: %s, pool: nowhere}\n" % ((hash_of(PASSWORD),) * 2)) as s:
         a = s.guids["node0001"]
         s.post(PKEYS, {"pkey": "0x1001", "guids": [a]}).expect(400, "0x1001")
-        s.door.request("PUT", PKEYS + "/qos_conf", {"pkey": "0x1001", "mtu_limit": 2, "service_level": 0, "rate_limit": 10}).expect(404)
+        for p_key, status in (("0x1001", 400), ("0x2001", 404)):
+            s.door.request("PUT", PKEYS + "/qos_conf", {"pkey": p_key, "mtu_limit": 2, "service_level": 0, "rate_limit": 10}).expect(status)
         s.post(PKEYS, {"pkey": "0x1001", "guids": [a]}, headers=basic("stranger", PASSWORD)).expect(400, "may not use pool jobs")
         s.post(PKEYS, {"pkey": "0x2001", "guids": [a]}, headers=basic("lost", PASSWORD)).expect(400, "nowhere")
         s.post("/ufmRestV3/resources/pkeys", {"pkey": "0x1001", "index0": True, "guids": [a]}, headers=SLURM).expect(400, "index 0")
