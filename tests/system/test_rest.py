@@ -264,8 +264,9 @@ def test_pkeyd_killed():
             before = sum(map(len, stored.values()))
             wait_for(lambda: sum(map(len, stored.values())) > before + 5, "changes to be stored")
             s.kill_daemon()
-            statuses.clear()
-            wait_for(lambda: 503 in statuses, "a client to get 503")
+            for _ in range(2):  # answers from before may be noted after the first time
+                statuses.clear()
+                wait_for(lambda: 503 in statuses, "a client to get 503")
             check(200 not in statuses, "200 without pkeyd", statuses)
             s.daemon = s.start_daemon()
         stop.set()
@@ -302,16 +303,14 @@ def test_stop_and_time():
         check_equal(s.members("0x2001"), None, "members: the change was not sent to pkeyd yet, and nobody waits for it")
         s.post(PKEYS, body).expect(200)
         s.daemon.process.send_signal(signal.SIGSTOP)
-        answers = []
-        thread = threading.Thread(target=lambda: answers.append(s.door.request("GET", PKEYS)))
-        thread.start()
-        idle = s.door.connect()
-        s.door.request("GET", "/ufmRest/app/ufm_version", connection=idle).expect(200)
+        waits, idle = s.door.connect(), s.door.connect()
+        waits.request("GET", PKEYS, headers=KUBE)
+        s.door.request("GET", "/ufmRest/app/ufm_version", connection=idle).expect(200)  # so the door has read the one before
         s.door.process.send_signal(signal.SIGTERM)
         check_equal(idle.sock.recv(1), b"", "an idle connection")
         s.daemon.process.send_signal(signal.SIGCONT)
-        thread.join(PATIENCE)
-        check_equal([a.status in (200, 503) for a in answers], [True], answers)
+        check(waits.getresponse().status in (200, 503), "a request that was under way is not answered")
+        waits.close()
         check_equal(s.door.process.wait(timeout=PATIENCE), 0, "exit status")
         s.door = Door(s.fabric, s.bus)
 
