@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ib/multicast.h"
 #include "rest/rest_internal.h"
 
 /* --- members ---------------------------------------------------------------------------------------------------------- */
@@ -111,17 +112,15 @@ static int read_service_level(struct rest_exchange *x, const json_t *j)
         return 0;
 }
 
-/* The rates of IBA (PathRecord:Rate). */
 static int read_rate_limit(struct rest_exchange *x, const json_t *j)
 {
-        static const uint16_t rates[] = { 25,   50,   100,  140,  200,  250,  280,  300,  400,  500,  560,
-                                          600,  800,  1000, 1120, 1200, 1680, 2000, 3000, 4000, 6000, 8000, 12000 };
+        double tenths = json_number_value(j) * 10;
+        uint16_t whole = tenths > 0 && tenths <= UINT16_MAX ? (uint16_t) tenths : 0;
 
-        for (size_t i = 0; i < ELEMENTS(rates); i++)
-                if (json_number_value(j) * 10 == rates[i]) {
-                        x->reply->change.qos.rate_limit = rates[i];
-                        return 0;
-                }
+        if (whole == tenths && multicast_rate_code_of_tenths(whole) > 0) {
+                x->reply->change.qos.rate_limit = whole;
+                return 0;
+        }
         return rest_fail(x, 400, "rate_limit: is not a rate in Gb/s (accepted: 2.5, 5, 10, 14, 20, 25, 28, 30, 40, 50, 56, 60, 80, "
                          "100, 112, 120, 168, 200, 300, 400, 600, 800, 1200)");
 }
