@@ -121,7 +121,8 @@ static int admit(struct control *c, const struct generation *g)
         return leases_admit(c->leases, &view, c->log);
 }
 
-/* Where OpenSM's file is written: a VF, which discovery does not find, gets its P_Key from that. */
+/* Where OpenSM's file is written: a VF, which discovery does not find, gets its P_Key from that. A port of which only the GUID is
+ * known counts as that of a CA, as a VF does. */
 static int expect(struct control *c, const struct generation *g)
 {
         _cleanup_(policy_selection_free_p) struct policy_selection *selection = NULL;
@@ -133,7 +134,7 @@ static int expect(struct control *c, const struct generation *g)
         int r = leases_list_unseen(a, c->leases, &unseen, &n);
 
         if (r == 0 && n > 0 && c->snapshot && settings_opensm_file(g->settings)) {
-                r = known_extend_named(a, &c->known, c->snapshot->subnet, unseen, n, &larger);
+                r = known_extend_named(a, &c->known, c->snapshot->subnet, unseen, n, NODE_CA, &larger);
                 if (r < 0)
                         return r;
                 selection = policy_selection_new(g->policy, larger, &(struct policy_memory) { .pins = control_pins(c, g) });

@@ -5,7 +5,6 @@
 
 #include "leases/leases_internal.h"
 #include "policy/policy_select.h"
-#include "policy/selector.h"
 #include "util/text.h"
 #include "util/vector.h"
 
@@ -467,36 +466,6 @@ int leases_list_unseen(struct arena *a, const struct leases *l, const struct gui
         return 0;
 }
 
-static bool is_all_cas(const struct selector *s)
-{
-        return s->kind == SELECTOR_TYPE && s->type == NODE_CA;
-}
-
-static bool selects_cas(const struct policy *policy, const struct policy_pool *pool)
-{
-        for (uint32_t i = 0; i < pool->n_ports; i++) {
-                const struct selector *s = pool->ports[i];
-                const struct policy_group *group = s->kind == SELECTOR_GROUP ? &policy->groups[s->group] : NULL;
-
-                if (is_all_cas(s))
-                        return true;
-                for (uint32_t k = 0; group && k < group->n_selectors; k++)
-                        if (is_all_cas(group->selectors[k]))
-                                return true;
-        }
-        return false;
-}
-
-/* Whether the port of an unseen member is one of the pool, wherever it appears. One of which only the GUID is known counts as that
- * of a CA, as a virtual function does. */
-static bool is_of_pool(const struct lease_view *view, const struct policy_pool *pool, const struct port_list *ports, uint32_t port)
-{
-        const struct subnet_port *p = &view->subnet->ports[port];
-
-        return port_list_holds(ports, port) ||
-               (subnet_port_node(view->subnet, p)->type == NODE_UNKNOWN && selects_cas(view->policy, pool));
-}
-
 static int expect(struct lease *lease, const struct lease_view *view)
 {
         const struct policy_pool *pool = view->selection ? policy_find_pool(view->policy, lease->wish.pool) : NULL;
@@ -507,7 +476,7 @@ static int expect(struct lease *lease, const struct lease_view *view)
                 struct lease_member *m = &lease->members[i];
                 uint32_t port = pool && is_waiting(lease, m) ? subnet_find_endport(view->subnet, m->port) : SUBNET_NONE;
 
-                m->is_expected = port != SUBNET_NONE && is_of_pool(view, pool, &ports, port);
+                m->is_expected = port != SUBNET_NONE && port_list_holds(&ports, port);
         }
         return r;
 }

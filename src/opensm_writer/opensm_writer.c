@@ -494,7 +494,7 @@ static int resolve_absent(struct opensm_writer *w, struct opensm_absent *ret)
 
         r = opensm_named_guids(w->arena, &manager, w->conf_in_place, &named, &n_named);
         if (r == 0)
-                r = known_extend_named(w->arena, w->job.known, subnet, named, n_named, &larger);
+                r = known_extend_named(w->arena, w->job.known, subnet, named, n_named, NODE_UNKNOWN, &larger);
         if (r == 0 && w->handed_over)
                 r = opensm_unmanaged_of_absent(w->arena, &manager, w->conf_in_place, larger, subnet, w->job.conf->allow_both_pkeys,
                                                &given);

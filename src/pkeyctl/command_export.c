@@ -176,7 +176,7 @@ static int collect(struct context *ctx, const struct opensm_conf *opensm, struct
         if (r == 0)
                 r = opensm_named_guids(ctx->arena, &manager, conf, &named, &n_named);
         if (r == 0)
-                r = known_extend_named(ctx->arena, ctx->known ?: &none, ctx->subnet, named, n_named, &larger);
+                r = known_extend_named(ctx->arena, ctx->known ?: &none, ctx->subnet, named, n_named, NODE_UNKNOWN, &larger);
         if (r == 0)
                 r = collect_given(ctx, larger, &ports, &n);
         if (r == 0 && keeps_foreign(ctx))

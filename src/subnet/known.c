@@ -324,9 +324,10 @@ static int plug_in_all(struct subnet_builder *b, const struct subnet *s, const s
 }
 
 /* Adds no port if the GUID is that of a node that was seen: it stands for the ports of that node. */
-static int add_named(struct subnet_builder *b, const struct known *k, const struct subnet *s, struct guid guid)
+static int add_named(struct subnet_builder *b, const struct known *k, const struct subnet *s, struct guid guid,
+                     enum node_type type)
 {
-        const struct subnet_node node = { .guid = guid, .type = NODE_UNKNOWN };
+        const struct subnet_node node = { .guid = guid, .type = type };
         const struct subnet_port port = { .number = 1, .guid = guid };
         int r;
 
@@ -345,7 +346,7 @@ static struct subnet_place find_endport(const struct subnet *s, uint32_t port)
 }
 
 int known_extend_named(struct arena *a, const struct known *k, const struct subnet *subnet, const struct guid *guids,
-                       uint32_t n_guids, struct subnet **ret)
+                       uint32_t n_guids, enum node_type type, struct subnet **ret)
 {
         const struct subnet *s = subnet;
         struct subnet_place self = find_endport(s, s->self), sm = find_endport(s, s->sm);
@@ -355,7 +356,7 @@ int known_extend_named(struct arena *a, const struct known *k, const struct subn
         for (uint32_t i = 0; r == 0 && i < k->n; i++)
                 r = add_absent(b, s, &k->ports[i]);
         for (uint32_t i = 0; r == 0 && i < n_guids; i++)
-                r = add_named(b, k, s, guids[i]);
+                r = add_named(b, k, s, guids[i], type);
         if (r == 0)
                 r = plug_in_all(b, s, k);
         if (r < 0)
@@ -365,5 +366,5 @@ int known_extend_named(struct arena *a, const struct known *k, const struct subn
 
 int known_extend(struct arena *a, const struct known *k, const struct subnet *subnet, struct subnet **ret)
 {
-        return known_extend_named(a, k, subnet, NULL, 0, ret);
+        return known_extend_named(a, k, subnet, NULL, 0, NODE_UNKNOWN, ret);
 }

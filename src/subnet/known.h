@@ -69,9 +69,9 @@ int known_learn(struct known *k, const struct subnet *subnet, usec_t now, uint64
  * Use the result only to compute memberships. Returns 0 or -ENOMEM; *ret in the arena. */
 int known_extend(struct arena *a, const struct known *k, const struct subnet *subnet, struct subnet **ret);
 /* The same, and adds a port for each of these GUIDs that was never seen as the GUID of a port or node: it has no name and no place,
- * and is NODE_UNKNOWN. */
+ * and its node is of this type (NODE_UNKNOWN: not known). */
 int known_extend_named(struct arena *a, const struct known *k, const struct subnet *subnet, const struct guid *guids,
-                       uint32_t n_guids, struct subnet **ret);
+                       uint32_t n_guids, enum node_type type, struct subnet **ret);
 
 /* The new ports were reported. */
 void known_reported(struct known *k);

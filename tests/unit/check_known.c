@@ -88,14 +88,14 @@ START_TEST(test_named_ports)
         uint32_t port;
 
         ck_assert_int_eq(learn(snapshot_of(both), 1000 * DAY), 1);
-        ck_assert_int_eq(known_extend_named(arena, &k, now, named, ELEMENTS(named), &s), 0);
+        ck_assert_int_eq(known_extend_named(arena, &k, now, named, ELEMENTS(named), NODE_UNKNOWN, &s), 0);
         ck_assert_uint_eq(s->n_ports, now->n_ports + 3);
         port = subnet_find_endport(s, named[4]);
         ck_assert_uint_ne(port, SUBNET_NONE);
         ck_assert_int_eq(subnet_port_node(s, &s->ports[port])->type, NODE_UNKNOWN);
         ck_assert_str_eq(subnet_port_label(arena, s, port), "a port that was never seen");
         ck_assert_uint_eq(s->ports[port].peer, SUBNET_NONE);
-        ck_assert_int_eq(known_extend_named(arena, &k, now, named, 4, &s), 0);
+        ck_assert_int_eq(known_extend_named(arena, &k, now, named, 4, NODE_UNKNOWN, &s), 0);
         ck_assert_uint_eq(s->n_ports, now->n_ports + 2);
 }
 END_TEST

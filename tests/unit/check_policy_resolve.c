@@ -752,7 +752,7 @@ START_TEST(of_no_type_before_it_is_seen)
         uint32_t n, port;
 
         ck_assert_int_eq(policy_named_guids(arena, policy, &guids, &n), 0);
-        ck_assert_int_eq(known_extend_named(arena, &none, fixture_subnet(), guids, n, &larger), 0);
+        ck_assert_int_eq(known_extend_named(arena, &none, fixture_subnet(), guids, n, NODE_UNKNOWN, &larger), 0);
         ck_assert_int_eq(policy_resolve(arena, policy, larger, &findings, &m), 0);
         port = subnet_find_endport(larger, (struct guid) { 0x99 });
         ck_assert_uint_ne(port, SUBNET_NONE);
