@@ -187,6 +187,13 @@ static const struct desired_port *copy_policy(struct arena *a, const struct desi
         return copy;
 }
 
+void knowledge_doubt_absence(struct knowledge *k)
+{
+        k->counts.valid = false;
+        for (size_t i = 0; i < k->n; i++)
+                k->records[i].may_be_back = k->records[i].presence == KNOWLEDGE_ABSENT;
+}
+
 int knowledge_keep_policy(struct knowledge *k, struct arena *a)
 {
         for (size_t i = 0; i < k->n; i++) {

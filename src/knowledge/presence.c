@@ -432,13 +432,6 @@ static void judge_absent(const struct knowledge *k, struct knowledge_record *r, 
         expire(r, k->now, k->absent_hold);
 }
 
-void knowledge_doubt_absence(struct knowledge *k)
-{
-        k->counts.valid = false;
-        for (size_t i = 0; i < k->n; i++)
-                k->records[i].may_be_back = k->records[i].presence == KNOWLEDGE_ABSENT;
-}
-
 void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold)
 {
         k->counts.valid = false;
