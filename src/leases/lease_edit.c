@@ -489,15 +489,3 @@ int leases_expect(struct leases *l, const struct lease_view *view)
                 r = expect(l->items[i], view);
         return r;
 }
-
-void lease_drop_leaving(struct lease *lease)
-{
-        uint32_t n = 0;
-
-        for (uint32_t i = 0; i < lease->n_members; i++) {
-                lease->members[i].is_changed = false;
-                if (!lease->members[i].is_leaving)
-                        lease->members[n++] = lease->members[i];
-        }
-        lease->n_members = n;
-}

@@ -13,11 +13,6 @@
 
 /* --- changes -------------------------------------------------------------------------------------------------------- */
 
-void lease_unstored(struct lease *lease)
-{
-        lease->is_stored = lease->is_storing = false;
-}
-
 void lease_changed(struct leases *l, struct lease *lease)
 {
         lease_unstored(lease);

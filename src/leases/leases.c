@@ -308,6 +308,11 @@ bool leases_next_answer(struct leases *l, struct lease_answer *ret)
 
 /* --- the store ------------------------------------------------------------------------------------------------------ */
 
+void lease_unstored(struct lease *lease)
+{
+        lease->is_stored = lease->is_storing = false;
+}
+
 bool leases_are_stored(const struct leases *l)
 {
         for (size_t i = 0; i < l->n; i++)
@@ -394,6 +399,19 @@ int leases_restore_rest(struct leases *l, const struct lease_rest *rest)
 
 /* --- the plan ------------------------------------------------------------------------------------------------------- */
 
+/* A plan of the lease as it is now is being made: members that were taken out are in it no more. */
+static void drop_leaving(struct lease *lease)
+{
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < lease->n_members; i++) {
+                lease->members[i].is_changed = false;
+                if (!lease->members[i].is_leaving)
+                        lease->members[n++] = lease->members[i];
+        }
+        lease->n_members = n;
+}
+
 bool leases_need_plan(const struct leases *l)
 {
         return l->need_plan;
@@ -405,6 +423,6 @@ void leases_planned(struct leases *l)
         for (size_t i = 0; i < l->n; i++) {
                 l->items[i]->is_planned = true;
                 l->items[i]->was_in_plan |= l->items[i]->state != LEASE_ENDED;
-                lease_drop_leaving(l->items[i]);
+                drop_leaving(l->items[i]);
         }
 }

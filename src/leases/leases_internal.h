@@ -53,9 +53,6 @@ void lease_set_due(struct lease *lease, usec_t now, uint64_t wall);
 /* Its members have changed: the time without members begins, goes on, or is over. */
 void lease_set_empty_due(struct lease *lease, usec_t now);
 
-/* A plan of the lease as it is now is being made: members that were taken out are in it no more. */
-void lease_drop_leaving(struct lease *lease);
-
 /* --- requests ------------------------------------------------------------------------------------------------------------ */
 
 #define LEASE_EXISTS_HINT "pkeyctl lease show has it; choose another ID, or release it first"

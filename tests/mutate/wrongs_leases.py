@@ -51,7 +51,7 @@ WRONGS = [
     Wrong("partial-although-not-wanted", LIFE, "if (!lease->wish.partial || !any)", "if (!any)"),
     Wrong("left-out-and-still-a-member", EXTEND, "if (!(lease_member_is_in_force(m) || m->is_expected) || m->membership", "if (m->membership"),
     Wrong("answered-before-it-is-stored", LEASES, "                if (l->items[i]->is_stored)\n                        answer_waiters", "                answer_waiters"),
-    Wrong("stored-although-it-changed", LIFE, "        lease->is_stored = lease->is_storing = false;\n", "        lease->is_stored = false;\n"),
+    Wrong("stored-although-it-changed", LEASES, "        lease->is_stored = lease->is_storing = false;\n", "        lease->is_stored = false;\n"),
     # reloads
     Wrong("stranded-is-accepted", EXTEND, "return r < 0 ? r : n > 0 && !release ? -EBADMSG : 0;", "return r < 0 ? r : 0;"),
     Wrong("stranded-by-its-key", EXTEND, "else if (policy_pool_of_base(view->policy, lease->base) != pool)", "else if (0)"),
@@ -78,7 +78,7 @@ WRONGS = [
     Wrong("unseen-for-ever", EDIT, "        m->is_unseen = m->is_expected = false;\n        m->is_changed = true;\n", ""),
     Wrong("unseen-is-in-force", HEADER, "return !m->left_out && !m->is_unseen && !m->is_leaving;", "return !m->left_out && !m->is_leaving;"),
     Wrong("leaving-is-in-force", HEADER, "return !m->left_out && !m->is_unseen && !m->is_leaving;", "return !m->left_out && !m->is_unseen;"),
-    Wrong("leaving-for-ever", EDIT, "                if (!lease->members[i].is_leaving)\n                        lease->members[n++]", "                if (1)\n                        lease->members[n++]"),
+    Wrong("leaving-for-ever", LEASES, "                if (!lease->members[i].is_leaving)\n                        lease->members[n++]", "                if (1)\n                        lease->members[n++]"),
     Wrong("all-members-anew", EXTEND, "m->is_unseen || (lease->is_open && is_in_policy(lease) && !m->is_changed)", "m->is_unseen"),
     Wrong("record-of-who-leaves", RECORDS, "if (!lease->members[i].is_leaving && json_array", "if (json_array"),
     Wrong("record-without-its-membership", RECORDS, "bool differs = m->membership != lease->membership;", "bool differs = false;"),
