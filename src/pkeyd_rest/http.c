@@ -21,12 +21,7 @@ static struct http_connection *to_connection(struct rest_connection *c)
 
 /* --- the event loop --------------------------------------------------------------------------------------------------- */
 
-void http_run_soon(struct http_server *s)
-{
-        (void) sd_event_source_set_enabled(s->run, SD_EVENT_ONESHOT);
-}
-
-void http_run_now(struct http_server *s)
+static void run_now(struct http_server *s)
 {
         unsigned long long wait;
 
@@ -40,23 +35,31 @@ static int on_readable(sd_event_source *source, int fd, uint32_t events, void *u
         (void) source;
         (void) fd;
         (void) events;
-        http_run_now(userdata);
+        run_now(userdata);
         return 0;
 }
 
 static int on_run(sd_event_source *source, void *userdata)
 {
         (void) source;
-        http_run_now(userdata);
+        run_now(userdata);
         return 0;
 }
 
-void http_wake_at(struct http_server *s, usec_t due)
+/* Acts on what is due. Returns when to call it next. */
+static usec_t tick(struct http_connection *c, usec_t now)
 {
-        if (due >= s->wakes)
-                return;
-        s->wakes = due;
-        (void) timer_set(s->timer, due);
+        struct http_request *q = c->request;
+
+        if (q && q->is_delayed && q->answer_at <= now)
+                http_resume(q);
+        if (c->deadline <= now && q && http_request_is_awaited(q) && q->is_complete) {
+                c->deadline = now + HTTP_GRACE;
+                http_refuse(q, 503, 1, "pkeyd did not answer in time; what was asked for may still be done");
+        } else if (c->deadline <= now) {
+                http_cut(c);
+        }
+        return q && q->is_delayed ? MIN(c->deadline, q->answer_at) : c->deadline;
 }
 
 static int on_timer(sd_event_source *timer, uint64_t scheduled, void *userdata)
@@ -68,7 +71,7 @@ static int on_timer(sd_event_source *timer, uint64_t scheduled, void *userdata)
         (void) scheduled;
         s->wakes = USEC_INFINITY;
         for (struct rest_connection *c = s->connections; c; c = c->next) {
-                usec_t due = http_connection_tick(to_connection(c), now);
+                usec_t due = tick(to_connection(c), now);
 
                 next = MIN(next, due);
         }
@@ -76,23 +79,12 @@ static int on_timer(sd_event_source *timer, uint64_t scheduled, void *userdata)
         return 0;
 }
 
-static bool has_ended(const struct http_server *s)
-{
-        return s->is_ending && !s->connections && s->n_requests == 0;
-}
-
-void http_check_end(struct http_server *s)
-{
-        if (has_ended(s))
-                (void) sd_event_source_set_enabled(s->end, SD_EVENT_ONESHOT);
-}
-
 static int on_end(sd_event_source *source, void *userdata)
 {
         struct http_server *s = userdata;
 
         (void) source;
-        if (has_ended(s))
+        if (http_has_ended(s))
                 s->handlers.ended(s, s->handlers.userdata);
         return 0;
 }
@@ -180,14 +172,14 @@ void http_server_take(struct http_server *s, int fd, const struct sockaddr *addr
                 break;
         case REST_ADMIT_INSTEAD:
                 http_cut(to_connection(instead));
-                http_run_now(s);
+                run_now(s);
                 break;
         case REST_TURN_AWAY:
                 (void) close(fd);
                 return;
         }
         (void) MHD_add_connection(s->daemon, fd, address, n_address); /* closes it if that fails */
-        http_run_now(s);
+        run_now(s);
 }
 
 void http_server_end(struct http_server *s)

@@ -48,21 +48,6 @@ void http_begin_wait(struct http_connection *c)
         http_wake_at(c->server, c->deadline);
 }
 
-usec_t http_connection_tick(struct http_connection *c, usec_t now)
-{
-        struct http_request *q = c->request;
-
-        if (q && q->is_delayed && q->answer_at <= now)
-                http_resume(q);
-        if (c->deadline <= now && q && http_request_is_awaited(q) && q->is_complete) {
-                c->deadline = now + HTTP_GRACE;
-                http_refuse(q, 503, 1, "pkeyd did not answer in time; what was asked for may still be done");
-        } else if (c->deadline <= now) {
-                http_cut(c);
-        }
-        return q && q->is_delayed ? MIN(c->deadline, q->answer_at) : c->deadline;
-}
-
 struct http_connection *http_connection_of(struct MHD_Connection *mhd)
 {
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);

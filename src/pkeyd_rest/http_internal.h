@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Private to http*.c. */
+/*
+ * Private to http*.c. Each file uses only those above it:
+ *
+ *     http_loop.c        what the event loop is to do next
+ *     http_connection.c  connections, and how long they may take
+ *     http_request.c     requests, from their first line to the answer
+ *     http.c             the server: the library on the loop
+ */
 
 #include <microhttpd.h>
 #include <netinet/in.h>
@@ -34,12 +41,13 @@ struct http_server {
         bool is_ending, has_tls;
 };
 
-/* http.c */
+/* http_loop.c */
 /* The library has something to do that no descriptor reports. */
 void http_run_soon(struct http_server *s);
-void http_run_now(struct http_server *s);
 /* The timer elapses then, or earlier. */
 void http_wake_at(struct http_server *s, usec_t due);
+/* It was told to end, and nothing is left. */
+bool http_has_ended(const struct http_server *s);
 /* `ended` is called if there is nothing left. */
 void http_check_end(struct http_server *s);
 
@@ -47,8 +55,6 @@ void http_check_end(struct http_server *s);
 /* The library notices, and ends the connection. */
 void http_cut(struct http_connection *c);
 void http_begin_wait(struct http_connection *c);
-/* Acts on what is due. Returns when to call it next. */
-usec_t http_connection_tick(struct http_connection *c, usec_t now);
 struct http_connection *http_connection_of(struct MHD_Connection *mhd);
 void http_on_connection(void *server, struct MHD_Connection *mhd, void **socket_context, enum MHD_ConnectionNotificationCode code);
 struct rest_address http_address_of(const struct sockaddr *address);

@@ -17,6 +17,7 @@ pkeyd_rest_SOURCES = \
 	src/pkeyd_rest/http.h \
 	src/pkeyd_rest/http_connection.c \
 	src/pkeyd_rest/http_internal.h \
+	src/pkeyd_rest/http_loop.c \
 	src/pkeyd_rest/http_request.c \
 	src/pkeyd_rest/jobs.c \
 	src/pkeyd_rest/jobs.h \
