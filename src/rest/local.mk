@@ -13,6 +13,7 @@ libpkeyd_core_la_SOURCES += \
 	src/rest/rest_internal.h \
 	src/rest/rest_limits.c \
 	src/rest/rest_limits.h \
+	src/rest/rest_response.c \
 	src/rest/rest_values.c \
 	src/rest/rest_view.c \
 	src/rest/rest_view.h

@@ -8,25 +8,6 @@
 
 /* --- members ---------------------------------------------------------------------------------------------------------- */
 
-DEFINE_COMPARE(member_compare, struct rest_member, ORDER(a->guid.v, b->guid.v))
-
-int rest_set_members(struct rest_exchange *x, struct rest_member *members, size_t n)
-{
-        struct rest_change *c = &x->reply->change;
-
-        SORT(members, n, member_compare);
-        for (size_t i = 0; i < n; i++) {
-                struct rest_member *last = c->n_members > 0 ? &members[c->n_members - 1] : NULL;
-
-                if (!last || last->guid.v != members[i].guid.v)
-                        members[c->n_members++] = members[i];
-                else if (last->membership != members[i].membership)
-                        return rest_fail(x, 400, "guids: %016" PRIx64 " is there twice, with different memberships", last->guid.v);
-        }
-        c->members = members;
-        return 0;
-}
-
 static int refuse_number(struct rest_exchange *x)
 {
         return rest_fail(x, 400, "guids: more than %u GUIDs in one request", REST_MAX_GUIDS);
