@@ -10,8 +10,8 @@
  *     sweep_write.c       apply, or writing through OpenSM; comparing and reporting; the end
  *     sweep_steps.c       functions that several steps use
  *     reload.c            candidates, and requests that wait for the end of a reload
- *     lease_sweep.c       sweeps for leases, on a part of the fabric
  *     leasing.c           requests for leases, and what sweeps do for them
+ *     lease_sweep.c       sweeps for leases, on a part of the fabric
  *     confirm.c           changes that wait to be confirmed, undo, and the facts of the generation in force
  *     freezer.c           frozen ports from one sweep to the next
  *     identity.c          nodes that call themselves what is not pinned to them, from one sweep to the next

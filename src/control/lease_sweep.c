@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "control/freezer.h"
-#include "control/sweep_steps.h"
 #include "desired/desired.h"
 #include "verify/verify.h"
 
@@ -260,16 +259,14 @@ static bool has_failed(const struct control *c)
         return false;
 }
 
-void lease_sweep_verify(struct control *c)
+int lease_sweep_verify(const struct control *c, enum sweep_result *ret)
 {
-        struct sweep *s = &c->sweep;
+        const struct sweep *s = &c->sweep;
         struct verification *v;
         int r = verify_compare(s->arena, s->decision.desired, s->part.observed, &s->options, &v);
 
-        if (r < 0) {
-                sweep_fail(c, "tables could not be compared with the policy", r);
-                return;
-        }
         /* the retry that follows looks at the whole fabric, and reports */
-        sweep_end(c, has_failed(c) || v->n_differ > 0 || v->n_unreachable > 0 ? SWEEP_PARTIAL : SWEEP_DONE);
+        if (r == 0)
+                *ret = has_failed(c) || v->n_differ > 0 || v->n_unreachable > 0 ? SWEEP_PARTIAL : SWEEP_DONE;
+        return r;
 }

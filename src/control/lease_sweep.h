@@ -27,5 +27,5 @@ bool lease_sweep_is_possible(const struct control *c);
 int lease_sweep_decide(struct control *c);
 /* What was read and written is true for the snapshot, too; also when writing was cut short. */
 void lease_sweep_merge(struct control *c);
-/* The plan was carried out as far as possible: compares, and ends the sweep. */
-void lease_sweep_verify(struct control *c);
+/* The plan was carried out as far as possible: compares. Returns 0 or -ENOMEM; *ret: how the sweep ends. */
+int lease_sweep_verify(const struct control *c, enum sweep_result *ret);

@@ -291,10 +291,21 @@ static bool mirrors(const struct control *c)
                (g->settings->writer == WRITER_DIRECT || !control_may_write(c, g));
 }
 
+static void verify_leases(struct control *c)
+{
+        enum sweep_result result;
+        int r = lease_sweep_verify(c, &result);
+
+        if (r < 0)
+                sweep_fail(c, "tables could not be compared with the policy", r);
+        else
+                sweep_end(c, result);
+}
+
 void sweep_verify(struct control *c)
 {
         if (c->sweep.part.subnet) {
-                lease_sweep_verify(c);
+                verify_leases(c);
                 return;
         }
         if (!compare_and_report(c))
