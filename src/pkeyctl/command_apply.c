@@ -1,189 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <errno.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/stat.h>
-
-#include "host/sm_follow.h"
 #include "pkeyctl/commands.h"
 #include "session/bus_client.h"
-#include "session/held_output.h"
 #include "shell/file.h"
 
-struct apply_result {
-        struct plan_result plan;
-        bool is_described; /* the plan */
-        const struct control_results *sweep;
-        struct apply_summary summary;
-        bool verified;
-};
-
-static bool is_confirmed(const struct apply_outcome *outcome)
-{
-        return outcome->state == APPLY_WRITTEN || outcome->state == APPLY_PRESENT;
-}
-
-/* --- JSON ------------------------------------------------------------------------------------------------------------ */
-
-static json_t *failed_write(struct doc *d, const struct plan_step *step, const struct plan_write *w,
-                            const struct apply_outcome *outcome)
-{
-        json_t *o = json_write(d, w);
-
-        doc_add(d, o, "{s:s, s:s, s:o}", "phase", plan_phase_to_string(step->phase), "reason",
-                outcome->state == APPLY_HELD ? "held-back" : apply_reason_to_string(outcome->reason), "detail",
-                doc_text(output_reason(d->ctx, w->port, outcome)));
-        return o;
-}
-
-/* Writes that are not confirmed, then ports of which nothing could be planned. */
-static json_t *failed_writes(struct doc *d, const struct apply_result *r)
-{
-        const struct plan *plan = d->ctx->plan;
-        json_t *array = json_array();
-
-        for (const struct plan_step *step = plan->steps; r->sweep->apply && step < plan->steps + PLAN_N_PHASES; step++)
-                for (uint32_t w = 0; w < step->n_writes; w++) {
-                        const struct apply_outcome *outcome = apply_outcome(r->sweep->apply, step->phase, w);
-
-                        if (!is_confirmed(outcome))
-                                doc_append(d, array, failed_write(d, step, &step->writes[w], outcome));
-                }
-        for (uint32_t i = 0; i < r->plan.unreachable.n; i++) {
-                uint32_t port = r->plan.unreachable.ports[i];
-
-                if (!plan->final_tables[port])
-                        doc_append(d, array, doc_port(d, port, "{s:s, s:o}", "reason", apply_reason_to_string(APPLY_UNREACHABLE),
-                                                      "detail", doc_text(output_failure(d->ctx, port))));
-        }
-        return array;
-}
-
-static void json_apply(struct doc *d, const void *result)
-{
-        const struct apply_result *r = result;
-        uint32_t n_bases = 0;
-        const uint16_t *bases = r->sweep->apply ? apply_held_bases(r->sweep->apply, &n_bases) : NULL;
-
-        json_plan(d, &r->plan);
-        doc_add(d, d->root, "{s:i, s:i, s:o, s:o, s:b, s:b, s:o}", "written", r->summary.written, "sets_sent", r->summary.sets_sent,
-                "failed", failed_writes(d, r), "held_back", DOC_ARRAY(d, i, n_bases, doc_base(bases[i])),
-                "interrupted", r->sweep->stopped, "verified", r->verified, "generation",
-                r->sweep->generation ? json_integer((json_int_t) r->sweep->generation) : json_null());
-}
-
-/* --- text ------------------------------------------------------------------------------------------------------------ */
-
-static void print_failures(struct context *ctx, const struct apply *apply)
-{
-        const struct plan *plan = ctx->plan;
-        struct text_table t;
-
-        text_table_begin(&t, "PHASE|PORT|>BLOCK|REASON|*WHY", 0);
-        for (const struct plan_step *step = plan->steps; step < plan->steps + PLAN_N_PHASES; step++)
-                for (uint32_t i = 0; i < step->n_writes; i++) {
-                        const struct apply_outcome *outcome = apply_outcome(apply, step->phase, i);
-                        const struct plan_write *w = &step->writes[i];
-
-                        if (!is_confirmed(outcome))
-                                text_table_row(&t, "red", "%s\t%s\t%s\t%s\t%s", plan_phase_to_string(step->phase),
-                                               output_label(ctx, w->port),
-                                               w->kind == WRITE_BLOCK ? output_format(ctx, "%u", w->block) : "-",
-                                               outcome->state == APPLY_HELD ? "held back" : apply_reason_to_string(outcome->reason),
-                                               output_reason(ctx, w->port, outcome));
-                }
-        text_table_print(ctx, &t);
-}
-
-/* The last line says what is in force. */
-static void text_apply(struct context *ctx, const void *result)
-{
-        const struct apply_result *r = result;
-        const struct apply_summary *s = &r->summary;
-
-        if (ctx->options->quiet && ctx->status == EXIT_DONE)
-                return;
-        if (r->sweep->apply) {
-                print_failures(ctx, r->sweep->apply);
-                text_held(ctx, r->sweep->held);
-                printf("%u write%s confirmed (%u SubnSet%s sent)", s->written, text_plural(s->written), s->sets_sent,
-                       text_plural(s->sets_sent));
-        } else {
-                printf("nothing to do");
-        }
-        if (s->failed > 0)
-                printf(", %u failed", s->failed);
-        if (s->held > 0)
-                printf(", %u held back", s->held);
-        printf("; ");
-        if (r->sweep->stopped)
-                puts("interrupted: the policy is in force in part");
-        else if (!r->verified)
-                puts("the policy is in force in part");
-        else if (r->sweep->generation > 0)
-                printf("verified, the policy is in force (generation %" PRIu64 ")\n", r->sweep->generation);
-        else
-                puts("verified, the policy is in force");
-}
-
-/* --- the command ----------------------------------------------------------------------------------------------------- */
-
-/* While tables are written, a signal ends the run in order; before that, at once. */
-static int on_signal(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
-{
-        const struct control_event stop = { .kind = CONTROL_EVENT_STOP };
-        const struct context *ctx = userdata;
-        const struct control_status *status = ctx->control ? control_get_status(ctx->control) : NULL;
-
-        (void) source;
-        if (!status || status->state != CONTROL_APPLYING) {
-                /* nothing was sent: end as if the signal had not been blocked */
-                fputc('\n', stderr);
-                session_block_signals(false);
-                (void) signal((int) info->ssi_signo, SIG_DFL);
-                return raise((int) info->ssi_signo);
-        }
-        if (!status->stopping)
-                fputs("\npkeyctl: interrupted, waiting for the writes in flight\n", stderr);
-        (void) control_event(ctx->control, clock_now(), &stop);
-        return 0;
-}
-
-/* The port may lead to another fabric than pkeyd's: that needs a state directory of its own. */
-bool apply_is_elsewhere(const struct context *ctx)
-{
-        const struct options *o = ctx->options;
-        struct stat named, pkeyds;
-
-        if (!(o->ca || o->port) || !o->state_dir)
-                return false;
-        return stat(o->state_dir, &named) < 0 || stat(STATE_DIR_DEFAULT, &pkeyds) < 0 || named.st_dev != pkeyds.st_dev ||
-               named.st_ino != pkeyds.st_ino;
-}
-
-/* The policy file of a pkeyd that writes to this fabric, or will; NULL: no pkeyd runs, or it does not write. */
-static int find_writer(struct context *ctx, const char **ret_policy_file)
-{
-        struct daemon_status s = {};
-        int r = apply_is_elsewhere(ctx) ? 0 : bus_client_find(ctx, &s);
-
-        if (r == -ETIMEDOUT)
-                return findings_error(&ctx->findings, FINDING_DAEMON_FAILED, "see systemctl status pkeyd; or stop pkeyd",
-                                      "pkeyd is on the system bus but does not answer; if it has another policy, its next sweep "
-                                      "would undo this one; nothing was written");
-        if (r < 0)
-                return r;
-        /* in its first sweep, or while it waits for the fabric, it has no generation yet: it is about to write */
-        *ret_policy_file = s.writing || (s.generation == 0 && s.file_errors == 0) ? s.policy_file : NULL;
-        return 0;
-}
+/* --- a pkeyd that runs ----------------------------------------------------------------------------------------------- */
 
 /* pkeyd would undo at its next sweep what another policy writes, and blame OpenSM for it. *ret: pkeyd has this policy. */
 static int check_daemon(struct context *ctx, bool *ret)
 {
         const char *policy_file, *bytes;
         size_t n;
-        int r = find_writer(ctx, &policy_file);
+        int r = apply_find_writer(ctx, &policy_file);
 
         if (r < 0)
                 return r;
@@ -197,92 +24,19 @@ static int check_daemon(struct context *ctx, bool *ret)
                               "nothing was written", policy_file);
 }
 
-/* While the user was asked, pkeyd may have begun to write. */
-static int check_no_daemon(struct context *ctx)
-{
-        const char *policy_file;
-        int r = find_writer(ctx, &policy_file);
-
-        if (r < 0 || !policy_file)
-                return r;
-        return findings_error(&ctx->findings, FINDING_DAEMON_RUNS, "run the command again",
-                              "meanwhile pkeyd was started on this host, or left audit mode or standby; nothing was written");
-}
-
-/* A warning only: the admin decides to write. */
-static void warn_standby(struct context *ctx)
-{
-        struct sm_view view = { .sm_lid = ctx->subnet->sm_lid };
-        struct guid guids[SM_MAX_PORTS];
-        struct finding *item;
-
-        if (ctx->settings->role != ROLE_FOLLOW_SM || ctx->subnet->self == SUBNET_NONE)
-                return;
-        sm_view_add_known(&view, ctx->subnet, &ctx->subnet->ports[ctx->subnet->self].guid, 1);
-        sm_view_add_known(&view, ctx->subnet, guids, local_port_guids(guids, SM_MAX_PORTS));
-        if (sm_is_here(&view))
-                return;
-        item = findings_add(&ctx->findings, FINDING_WARNING, FINDING_HOST_STANDS_BY, NULL,
-                            "the master SM is at LID %u, not on this host: with role: follow-sm, pkeyd here would "
-                            "not write now", (unsigned) ctx->subnet->sm_lid.v);
-        finding_set_hint(&ctx->findings, item,
-                         "the pkeyd of the other head node puts its own policy in force again; "
-                         "apply there, or change the policy on both");
-}
-
-/* The mirror has the old policy. */
-static void warn_mirror(struct context *ctx)
-{
-        struct finding *item;
-
-        if (!ctx->settings->opensm_mirror)
-                return;
-        item = findings_add(&ctx->findings, FINDING_WARNING, FINDING_PLAN_MIRROR, NULL,
-                            "pkeyctl does not write %s (opensm.mirror): an OpenSM that starts, or becomes the master, makes the tables "
-                            "what that file says until pkeyd has written it", ctx->settings->opensm_mirror);
-        finding_set_hint(&ctx->findings, item, "start pkeyd, which carries the policy out, too: systemctl start pkeyd");
-}
-
-/* The plan may be shown more than once; its warnings only once. */
-static int describe(struct context *ctx, struct apply_result *result, bool writes)
-{
-        bool is_first = !result->is_described;
-
-        result->is_described = true;
-        if (is_first && writes) {
-                warn_standby(ctx);
-                warn_mirror(ctx);
-        }
-        if (is_first)
-                pipeline_note_in_force(ctx);
-        return plan_describe(ctx, &result->plan);
-}
-
-static int confirm(struct context *ctx, void *userdata)
-{
-        struct apply_result *result = userdata;
-        uint32_t n_writes = ctx->plan->n_block_writes, n_ports = ctx->plan->n_ports_affected;
-        int r = describe(ctx, result, true);
-
-        if (r < 0)
-                return r;
-        plan_propose(ctx, &result->plan);
-        if (ctx->output_r < 0)
-                return ctx->output_r;
-        session_block_signals(false);
-        r = ask_person(ctx, "Apply %u block write%s on %u port%s?", n_writes, text_plural(n_writes), n_ports, text_plural(n_ports));
-        session_block_signals(true);
-        return r < 0 ? r : check_no_daemon(ctx);
-}
-
 /* pkeyd has the same fabric and policy: it will carry out the plan that is made here. */
-static int confirm_reload(struct context *ctx, struct apply_result *result)
+static int confirm_reload(struct context *ctx)
 {
-        int r = session_sweep(ctx, CONTROL_PLAN, NULL) ?: describe(ctx, result, false);
+        struct plan_result plan = {};
+        int r = session_sweep(ctx, CONTROL_PLAN, NULL);
 
+        if (r == 0) {
+                pipeline_note_in_force(ctx);
+                r = plan_describe(ctx, &plan);
+        }
         if (r < 0 || plan_is_empty(ctx->plan))
                 return r;
-        plan_propose(ctx, &result->plan);
+        plan_propose(ctx, &plan);
         return ctx->output_r < 0 ? ctx->output_r : ask_person(ctx, "Have pkeyd carry out %s now?", ctx->policy->file);
 }
 
@@ -299,7 +53,7 @@ static int check_daemon_still_has_policy(struct context *ctx)
 }
 
 /* With pkeyd's own policy, pkeyd does the work. */
-static int have_reloaded(struct context *ctx, struct apply_result *result)
+static int have_reloaded(struct context *ctx)
 {
         int r = 0;
 
@@ -307,60 +61,21 @@ static int have_reloaded(struct context *ctx, struct apply_result *result)
         (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_DAEMON_RUNS, NULL,
                             "pkeyd runs on this host with this policy: pkeyctl makes it reload the file and carry it out");
         if (!ctx->options->yes)
-                r = confirm_reload(ctx, result);
+                r = confirm_reload(ctx);
         return r ?: check_daemon_still_has_policy(ctx) ?: command_reload(ctx);
 }
 
-static enum exit_status judge(struct context *ctx, struct apply_result *r)
-{
-        const struct verification *v;
-        bool all;
-
-        r->sweep = control_get_results(ctx->control);
-        v = r->sweep->verification;
-        r->verified = v->n_differ == 0 && v->n_unreachable == 0 && r->plan.n_silent == 0;
-        if (r->sweep->apply)
-                apply_get_summary(r->sweep->apply, &r->summary);
-        all = r->summary.failed + r->summary.held + r->summary.n_held_bases == 0 && !r->sweep->stopped &&
-              r->plan.unreachable.n + r->plan.frozen.n == 0;
-        return all && r->verified ? EXIT_DONE : EXIT_PARTIAL;
-}
-
-/* Nothing changed: then nothing waits, either. */
-static bool waits(struct context *ctx, const struct apply_result *r)
-{
-        return ctx->options->confirm > 0 && r->sweep->apply && r->sweep->generation > 0 &&
-               ctx->files->number == r->sweep->generation;
-}
-
-int apply_here(struct context *ctx)
-{
-        static const struct printer printer = { text_apply, json_apply, OK_IF_DONE };
-        struct apply_result result = {};
-        const struct session_hooks hooks = { .confirm = confirm, .userdata = &result };
-        int r = session_sweep(ctx, CONTROL_APPLY, &hooks);
-
-        if (r == 0 && !result.is_described) /* there was nothing to confirm */
-                r = describe(ctx, &result, true);
-        if (r < 0)
-                return r;
-        r = output(ctx, &printer, judge(ctx, &result), &result);
-        return waits(ctx, &result) ? confirm_wait(ctx, result.sweep->generation, r) : r;
-}
-
-int apply_handle_signals(struct context *ctx)
-{
-        return session_handle_signals(ctx, on_signal);
-}
+/* --- the command ----------------------------------------------------------------------------------------------------- */
 
 int command_apply(struct context *ctx)
 {
-        struct apply_result result = {};
         bool is_the_daemons;
+        uint64_t waits = 0;
         int r = apply_handle_signals(ctx) ?: check_daemon(ctx, &is_the_daemons);
 
         if (r == 0 && is_the_daemons)
-                return have_reloaded(ctx, &result);
+                return have_reloaded(ctx);
         ctx->files->facts.confirm_for = ctx->options->confirm / USEC_PER_SEC;
-        return r ?: confirm_name_origin(ctx, &ctx->files->facts.origin) ?: apply_here(ctx);
+        r = r ?: confirm_name_origin(ctx, &ctx->files->facts.origin) ?: apply_here(ctx, &waits);
+        return waits > 0 ? confirm_wait(ctx, waits, r) : r;
 }

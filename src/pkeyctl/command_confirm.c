@@ -14,7 +14,7 @@
 static int find_daemon(struct context *ctx)
 {
         struct daemon_status s = {};
-        int r = apply_is_elsewhere(ctx) ? 0 : bus_client_find(ctx, &s);
+        int r = bus_client_find_here(ctx, &s);
 
         if (r != -ETIMEDOUT)
                 return r;
@@ -131,13 +131,15 @@ static int prepare_undo(struct context *ctx)
         return confirm_name_origin(ctx, &ctx->files->facts.origin);
 }
 
+/* An undo does not wait to be confirmed. */
 static int undo_here(struct context *ctx)
 {
+        uint64_t waits;
         int r = session_provide(ctx, NEED_SETTINGS | NEED_STORE_TO_WRITE, NULL) ?: prepare_undo(ctx);
 
         if (r == 0)
                 r = session_provide(ctx, NEED_WRITER, NULL);
-        return r < 0 ? r : apply_here(ctx);
+        return r < 0 ? r : apply_here(ctx, &waits);
 }
 
 int command_undo(struct context *ctx)

@@ -80,12 +80,13 @@ void plan_propose(struct context *ctx, const struct plan_result *r);
 json_t *json_differences(struct doc *d, const struct verification *v);
 void text_kernel(struct context *ctx, const struct verification *v);
 
-/* Does pkeyd, if it runs on this host, write to another fabric than this run of pkeyctl? */
-bool apply_is_elsewhere(const struct context *ctx);
 /* While tables are written, a signal ends the run in order; before that, at once. */
 int apply_handle_signals(struct context *ctx);
-/* Carries out ctx->policy, after a person confirmed the plan, and shows the result. No pkeyd runs with it. */
-int apply_here(struct context *ctx);
+/* Carries out ctx->policy, after a person confirmed the plan, and shows the result. No pkeyd runs with it. Returns an exit status
+ * or a negative errno; *ret_waits, if it came to an end: the generation that waits to be confirmed (--confirm), or 0. */
+int apply_here(struct context *ctx, uint64_t *ret_waits);
+/* The policy file of a pkeyd that writes to this fabric, or will; NULL: no pkeyd runs, or it does not write. */
+int apply_find_writer(struct context *ctx, const char **ret_policy_file);
 /* Have pkeyd do it. */
 int daemon_confirm(struct context *ctx);
 int daemon_undo(struct context *ctx);

@@ -1,6 +1,7 @@
 # pkeyctl/: the commands, with session/
 bin_PROGRAMS += pkeyctl
 pkeyctl_SOURCES += \
+	src/pkeyctl/apply_here.c \
 	src/pkeyctl/command_apply.c \
 	src/pkeyctl/command_check.c \
 	src/pkeyctl/command_confirm.c \

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "util/vector.h"
 
@@ -345,6 +346,23 @@ int bus_client_find(struct context *ctx, struct daemon_status *ret)
         if (r < 0)
                 return r == -ENOMEM || r == -ETIMEDOUT ? r : 0;
         return bus_client_read_status(ctx, reply, ret, &seen) ?: 1;
+}
+
+/* The port may lead to another fabric than pkeyd's: that needs a state directory of its own. */
+static bool is_elsewhere(const struct context *ctx)
+{
+        const struct options *o = ctx->options;
+        struct stat named, pkeyds;
+
+        if (!(o->ca || o->port) || !o->state_dir)
+                return false;
+        return stat(o->state_dir, &named) < 0 || stat(STATE_DIR_DEFAULT, &pkeyds) < 0 || named.st_dev != pkeyds.st_dev ||
+               named.st_ino != pkeyds.st_ino;
+}
+
+int bus_client_find_here(struct context *ctx, struct daemon_status *ret)
+{
+        return is_elsewhere(ctx) ? 0 : bus_client_find(ctx, ret);
 }
 
 /* --- dictionaries as JSON --------------------------------------------------------------------------------------------- */

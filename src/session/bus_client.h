@@ -127,6 +127,8 @@ void json_violations(struct doc *d, const void *result);
 /* Checks whether pkeyd runs on this host. Returns 1 (with its properties), 0 (no; or there is no bus, or permission is denied),
  * -ETIMEDOUT (it is on the bus and does not answer; no finding), -EBADMSG or -ENOMEM. Does not start it. */
 int bus_client_find(struct context *ctx, struct daemon_status *ret);
+/* The same; 0 also if pkeyd writes to another fabric than this run of pkeyctl. */
+int bus_client_find_here(struct context *ctx, struct daemon_status *ret);
 /* Connects to the bus (ctx->bus), once; the daemon need not run. */
 int bus_client_open(struct context *ctx);
 /* Connects and calls a method with arguments of these D-Bus types. timeout 0: the bus's own; UINT64_MAX: none. *ret owned. The

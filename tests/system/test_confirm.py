@@ -249,6 +249,7 @@ def test_apply_is_undone():
         check("waits to be confirmed" in r.err, r)
         check_equal(child.wait(timeout=60), 2, "exit status: " + open(fabric.path("apply.log")).read())
         check_equal(contents(fabric), before, "tables")
+        check_equal(open(fabric.path("apply.log")).read().count("is undone in"), 1, "changes that wait")
 
 
 def test_apply_is_confirmed():
