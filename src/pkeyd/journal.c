@@ -5,15 +5,13 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
 #include <syslog.h>
 #include <systemd/sd-journal.h>
 
+#include "shell/journal_fields.h"
 #include "util/text.h"
 
-#define MAX_FIELDS  48
-#define MAX_P_KEYS  32
+#define MAX_P_KEYS 32
 
 static const struct {
         const char *message_id;
@@ -24,67 +22,40 @@ static const struct {
 #undef X
 };
 
-/* A journal entry that is being built. A field for which there is no memory is left out. */
-struct entry {
-        struct iovec fields[MAX_FIELDS];
-        int n;
-};
-
-static void entry_done(struct entry *e)
-{
-        for (int i = 0; i < e->n; i++)
-                free(e->fields[i].iov_base);
-}
-
-__attribute__((format(printf, 2, 3))) static void entry_add(struct entry *e, const char *format, ...)
-{
-        char *field;
-        va_list ap;
-        int n;
-
-        if (e->n == MAX_FIELDS)
-                return;
-        va_start(ap, format);
-        n = vasprintf(&field, format, ap);
-        va_end(ap);
-        if (n >= 0)
-                e->fields[e->n++] = (struct iovec) { .iov_base = field, .iov_len = (size_t) n };
-}
-
-static void entry_add_violation(struct entry *e, const struct log_about *about)
+static void add_violation(struct journal_fields *f, const struct log_about *about)
 {
         if (about->switch_name)
-                entry_add(e, "PKEYD_SWITCH=%s", about->switch_name);
+                journal_fields_add(f, "PKEYD_SWITCH=%s", about->switch_name);
         if (about->partition)
-                entry_add(e, "PKEYD_PARTITION=%s", about->partition);
+                journal_fields_add(f, "PKEYD_PARTITION=%s", about->partition);
         if (p_key_is_used(about->p_key))
-                entry_add(e, "PKEYD_PKEY=0x%04x", (unsigned) about->p_key.v);
+                journal_fields_add(f, "PKEYD_PKEY=0x%04x", (unsigned) about->p_key.v);
         if (!about->source)
                 return;
-        entry_add(e, "PKEYD_SOURCE=%s", about->source);
-        entry_add(e, "PKEYD_COUNT=%" PRIu64, about->count);
-        entry_add(e, "PKEYD_TOTAL=%" PRIu64, about->total);
+        journal_fields_add(f, "PKEYD_SOURCE=%s", about->source);
+        journal_fields_add(f, "PKEYD_COUNT=%" PRIu64, about->count);
+        journal_fields_add(f, "PKEYD_TOTAL=%" PRIu64, about->total);
 }
 
-static void entry_add_about(struct entry *e, const struct log_about *about)
+static void add_about(struct journal_fields *f, const struct log_about *about)
 {
         if (about->generation)
-                entry_add(e, "PKEYD_GENERATION=%" PRIu64, about->generation);
+                journal_fields_add(f, "PKEYD_GENERATION=%" PRIu64, about->generation);
         if (about->node) {
-                entry_add(e, "PKEYD_NODE=%s", about->node);
-                entry_add(e, "PKEYD_PORT=%u", (unsigned) about->port);
+                journal_fields_add(f, "PKEYD_NODE=%s", about->node);
+                journal_fields_add(f, "PKEYD_PORT=%u", (unsigned) about->port);
         }
         if (about->port_guid.v)
-                entry_add(e, "PKEYD_PORT_GUID=0x%016" PRIx64, about->port_guid.v);
+                journal_fields_add(f, "PKEYD_PORT_GUID=0x%016" PRIx64, about->port_guid.v);
         if (about->lid.v)
-                entry_add(e, "PKEYD_LID=%u", (unsigned) about->lid.v);
+                journal_fields_add(f, "PKEYD_LID=%u", (unsigned) about->lid.v);
         for (uint32_t i = 0; i < about->n_p_keys && i < MAX_P_KEYS; i++)
-                entry_add(e, "PKEYD_P_KEY=0x%04x", (unsigned) about->p_keys[i].v);
-        entry_add_violation(e, about);
+                journal_fields_add(f, "PKEYD_P_KEY=0x%04x", (unsigned) about->p_keys[i].v);
+        add_violation(f, about);
         if (about->where && about->where->file) {
-                entry_add(e, "CONFIG_FILE=%s", about->where->file);
+                journal_fields_add(f, "CONFIG_FILE=%s", about->where->file);
                 if (about->where->line)
-                        entry_add(e, "CONFIG_LINE=%u", about->where->line);
+                        journal_fields_add(f, "CONFIG_LINE=%u", about->where->line);
         }
 }
 
@@ -96,34 +67,26 @@ static DEFINE_WORDS(priority_to_string, int, "",
 static void write_entry(const struct journal *j, int priority, const char *message_id, const struct log_about *about,
                         const char *text)
 {
-        _cleanup_(entry_done) struct entry e = {};
+        _cleanup_journal_fields_ struct journal_fields f = {};
 
         if (!j->native) {
                 fprintf(stderr, "pkeyd: %s%s\n", priority_to_string(priority), text);
                 return;
         }
-        entry_add(&e, "MESSAGE=%s", text);
-        entry_add(&e, "PRIORITY=%d", priority);
-        entry_add(&e, "SYSLOG_IDENTIFIER=pkeyd");
+        journal_fields_add(&f, "MESSAGE=%s", text);
+        journal_fields_add(&f, "PRIORITY=%d", priority);
+        journal_fields_add(&f, "SYSLOG_IDENTIFIER=pkeyd");
         if (message_id)
-                entry_add(&e, "MESSAGE_ID=%s", message_id);
+                journal_fields_add(&f, "MESSAGE_ID=%s", message_id);
         if (about)
-                entry_add_about(&e, about);
-        if (sd_journal_sendv(e.fields, e.n) < 0)
+                add_about(&f, about);
+        if (sd_journal_sendv(f.items, f.n) < 0)
                 fprintf(stderr, "%s\n", text);
 }
 
-/* systemd sets JOURNAL_STREAM to the device and inode of the stderr that it passes; a shell may have redirected stderr since. */
 void journal_init(struct journal *j, bool verbose)
 {
-        const char *stream = getenv("JOURNAL_STREAM");
-        unsigned long long device, inode;
-        struct stat st;
-
-        *j = (struct journal) { .verbose = verbose };
-        if (!stream || sscanf(stream, "%llu:%llu", &device, &inode) != 2 || fstat(STDERR_FILENO, &st) < 0)
-                return;
-        j->native = st.st_dev == device && st.st_ino == inode;
+        *j = (struct journal) { .native = journal_fields_are_shown(), .verbose = verbose };
 }
 
 static const int finding_priorities[] = {

@@ -5,6 +5,8 @@ libpkeyd_shell_la_SOURCES += \
 	src/shell/file.h \
 	src/shell/ipoib_interface.c \
 	src/shell/ipoib_interface.h \
+	src/shell/journal_fields.c \
+	src/shell/journal_fields.h \
 	src/shell/local_port.c \
 	src/shell/opened_port.c \
 	src/shell/opened_port.h \
