@@ -320,11 +320,12 @@ static int read_partitions_conf(struct context *ctx, const char *path, struct do
         int r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
 
         if (r >= 0) {
-                enum partitions_file_owner owner = partitions_file_recognise(bytes, n, NULL);
+                enum partitions_file_owner owner = partitions_file_recognise(bytes, n, NULL, NULL);
 
                 ret->is_edited = owner == PARTITIONS_FILE_EDITED;
                 /* pkeyd replaces an empty file */
-                ret->is_foreign = owner == PARTITIONS_FILE_FOREIGN && n > 0 && ours && strcmp(path, ours) == 0;
+                ret->is_foreign = (owner == PARTITIONS_FILE_FOREIGN || owner == PARTITIONS_FILE_OTHER) && n > 0 && ours &&
+                                  strcmp(path, ours) == 0;
                 r = partitions_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, &conf);
         }
         ret->discarded = conf && conf->discarded;
