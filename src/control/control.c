@@ -44,6 +44,10 @@ static const char *start_problem(int r)
         case -EACCES:
         case -EPERM:
                 return "no permission to use /dev/infiniband/umad*; pkeyd must be run as root";
+        case -ENOTUNIQ:
+                return "several InfiniBand ports of this host are possible, and each fabric needs its own; set ca and port in pkeyd.yaml";
+        case -EBUSY:
+                return "another pkeyd of this host serves this port; each fabric needs its own: see ca and port in pkeyd.yaml";
         case -EOPNOTSUPP:
                 return "the kernel module ib_umad is not loaded";
         }

@@ -406,6 +406,7 @@ static int init(struct daemon *d, const struct options *options)
                 .options = options,
                 .handlers = { .turn_ended = on_turn_ended, .stage_ended = on_stage_ended, .userdata = d },
                 .control = control_new(&config),
+                .port = { .serves = true },
         };
         if (d->control)
                 d->handlers.gate = control_gate(d->control);
