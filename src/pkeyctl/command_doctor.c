@@ -259,13 +259,13 @@ static int turn_findings(struct context *ctx, enum finding_severity least, enum 
 
 static int read_files(struct context *ctx, struct doctor_host *host)
 {
-        const char *settings = ctx->options->config ?: DEFAULT_CONFIG_FILE;
+        const char *settings = ctx->options->config ?: ctx->fabric.config_file;
         int r = pipeline_read_files(ctx, NEED_SETTINGS | NEED_POLICY_IF_ANY | TAKES_POLICY);
 
         if (r < 0 && r != -EBADMSG)
                 return r;
         host->settings_file = inspect_file(ctx, settings);
-        host->policy_file = inspect_file(ctx, ctx->arguments[0] ?: ctx->options->policy ?: DEFAULT_POLICY_FILE);
+        host->policy_file = inspect_file(ctx, ctx->arguments[0] ?: ctx->options->policy ?: ctx->fabric.policy_file);
         return take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, true, &host->settings_errors) ?:
                take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, false, &host->policy_errors) ?: forget_findings(ctx);
 }
@@ -287,7 +287,7 @@ static int inspect_secrets(struct context *ctx, struct doctor_host *host)
 /* Makes and locks nothing; but a damaged database is moved aside. */
 static int inspect_state(struct context *ctx, struct doctor_host *host)
 {
-        const char *path = ctx->options->state_dir ?: STATE_DIR_DEFAULT;
+        const char *path = ctx->options->state_dir ?: ctx->fabric.state_dir;
         struct remembered *m = NULL;
         struct state_report report;
         struct state state;
@@ -320,7 +320,7 @@ static int read_partitions_conf(struct context *ctx, const char *path, struct do
         int r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
 
         if (r >= 0) {
-                enum partitions_file_owner owner = partitions_file_recognise(bytes, n, NULL, NULL);
+                enum partitions_file_owner owner = partitions_file_recognise(bytes, n, ctx->fabric.name, NULL);
 
                 ret->is_edited = owner == PARTITIONS_FILE_EDITED;
                 /* pkeyd replaces an empty file */

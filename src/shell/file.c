@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shell/fabric.h"
 #include "util/vector.h"
 
 #define READ_AT_LEAST 4096
@@ -100,6 +101,17 @@ int file_read(struct arena *a, const char *path, size_t max, const char **ret_by
         return fd < 0 ? fd : file_read_opened(a, fd, max, ret_bytes, ret_n);
 }
 
+/* If a file of this host's settings does not exist, that of a fabric may be meant. */
+static void refuse_unreadable(struct findings *findings, const struct location *where, int r)
+{
+        bool is_missing = r == -ENOENT && strncmp(where->file, CONFIG_DIR "/", strlen(CONFIG_DIR "/")) == 0;
+        const char *hint = is_missing ? fabric_hint(findings->arena) : NULL;
+        struct finding *item = findings_add(findings, FINDING_ERROR, FINDING_FILE_UNREADABLE, where, "cannot be read: %s", strerror(-r));
+
+        if (hint)
+                finding_set_hint(findings, item, "%s", hint);
+}
+
 int file_refuse(struct findings *findings, const char *path, size_t max, int r)
 {
         struct location where = { .file = arena_strdup(findings->arena, path) };
@@ -112,7 +124,7 @@ int file_refuse(struct findings *findings, const char *path, size_t max, int r)
         else if (r == -EINVAL)
                 (void) findings_add(findings, FINDING_ERROR, FINDING_FILE_UNREADABLE, &where, "not a regular file");
         else
-                (void) findings_add(findings, FINDING_ERROR, FINDING_FILE_UNREADABLE, &where, "cannot be read: %s", strerror(-r));
+                refuse_unreadable(findings, &where, r);
         return findings->out_of_memory ? -ENOMEM : -EBADMSG;
 }
 
