@@ -33,12 +33,32 @@ char *file_path(const char *dir, const char *name)
         return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
 }
 
+/* O_NONBLOCK: opening a FIFO without a writer would block. */
+#define READ_FLAGS (O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+
 int file_open(const char *path)
 {
-        /* O_NONBLOCK: opening a FIFO without a writer would block. */
-        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        int fd = open(path, READ_FLAGS);
 
         return fd < 0 ? -errno : fd;
+}
+
+int file_open_in_place(const char *path)
+{
+        int fd = open(path, READ_FLAGS | O_NOFOLLOW);
+
+        return fd < 0 ? -errno : fd;
+}
+
+int file_give_to_owner_of(int fd, int dir_fd)
+{
+        struct stat st;
+
+        if (geteuid() != 0)
+                return 0;
+        if (fstat(dir_fd, &st) < 0)
+                return -errno;
+        return st.st_uid != 0 && fchown(fd, st.st_uid, st.st_gid) < 0 ? -errno : 0;
 }
 
 static int read_all(struct arena *a, int fd, size_t max, const char **ret_bytes, size_t *ret_n)

@@ -25,6 +25,13 @@ char *file_path(const char *dir, const char *name);
 /* Opens a file of any type for reading, without blocking. Returns a descriptor, which the caller closes, or negative errno. */
 int file_open(const char *path);
 
+/* As file_open, but refuses a symbolic link (-ELOOP): for a file in a directory that another user may write to. */
+int file_open_in_place(const char *path);
+
+/* For a file or directory that this process has just created in the directory of another user: if this process is root, gives it to
+ * the user and the group of that directory, who need it later. Returns 0 or negative errno. */
+int file_give_to_owner_of(int fd, int dir_fd);
+
 /* Reads a regular file, or standard input for "-", of at most max bytes. *ret_bytes lives in the arena and has a NUL behind its
  * last byte. Returns 0, -EFBIG, -EISDIR, -EINVAL (not a regular file), -ENOMEM or another negative errno. */
 int file_read(struct arena *a, const char *path, size_t max, const char **ret_bytes, size_t *ret_n);
