@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shell/user.h"
 #include "util/vector.h"
 
 #define READ_AT_LEAST 4096
@@ -120,9 +121,24 @@ int file_read(struct arena *a, const char *path, size_t max, const char **ret_by
         return fd < 0 ? fd : file_read_opened(a, fd, max, ret_bytes, ret_n);
 }
 
+/* Both services have users of their own, and a file is easily made readable for root only. */
+static void add_hint(struct findings *findings, struct finding *item)
+{
+        const char *user = user_name_of_process(findings->arena);
+
+        if (!user)
+                findings->out_of_memory = true;
+        else if (strcmp(user, USER_PKEYD) == 0 || strcmp(user, USER_PKEYD_REST) == 0)
+                finding_set_hint(findings, item, "%s runs as a user of its own: chgrp %s and chmod 640, and chmod 751 for the directory",
+                                 user, user);
+        else
+                finding_set_hint(findings, item, "run this as root; the user %s may not read the file", user);
+}
+
 int file_refuse(struct findings *findings, const char *path, size_t max, int r)
 {
         struct location where = { .file = arena_strdup(findings->arena, path) };
+        struct finding *item = NULL;
 
         if (r == -ENOMEM || !where.file)
                 return -ENOMEM;
@@ -132,7 +148,9 @@ int file_refuse(struct findings *findings, const char *path, size_t max, int r)
         else if (r == -EINVAL)
                 (void) findings_add(findings, FINDING_ERROR, FINDING_FILE_UNREADABLE, &where, "not a regular file");
         else
-                (void) findings_add(findings, FINDING_ERROR, FINDING_FILE_UNREADABLE, &where, "cannot be read: %s", strerror(-r));
+                item = findings_add(findings, FINDING_ERROR, FINDING_FILE_UNREADABLE, &where, "cannot be read: %s", strerror(-r));
+        if (item && (r == -EACCES || r == -EPERM))
+                add_hint(findings, item);
         return findings->out_of_memory ? -ENOMEM : -EBADMSG;
 }
 

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
-#include <stdbool.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "util/cleanup.h"
 
@@ -90,4 +90,27 @@ int user_list_names(struct arena *a, uid_t uid, const char *const **ret, size_t 
         *ret = names;
         *ret_n = n;
         return r;
+}
+
+bool user_find_group(const char *name, gid_t *ret)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        struct group group, *found = NULL;
+        int r = scratch ? LOOK_UP(scratch, getgrnam_r(name, &group, buffer, size, &found)) : -ENOMEM;
+
+        if (r < 0 || !found)
+                return false;
+        *ret = group.gr_gid;
+        return true;
+}
+
+const char *user_name_of_process(struct arena *a)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        bool found = false;
+        struct passwd user;
+
+        if (!scratch || find_user(scratch, geteuid(), &user, &found) < 0)
+                return NULL;
+        return found ? arena_strdup(a, user.pw_name) : arena_printf(a, "%u", (unsigned) geteuid());
 }
