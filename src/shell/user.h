@@ -19,5 +19,8 @@ int user_list_names(struct arena *a, uid_t uid, const char *const **ret, size_t 
 
 /* Whether there is such a group. */
 bool user_find_group(const char *name, gid_t *ret);
+/* Whether that user can read this file, as the kernel decides it for a process of that user. Only root can find out. Returns 0,
+ * -ESRCH (there is no such user, or this process is not root), -ENOMEM, or why the user cannot read it. */
+int user_may_read(const char *user, const char *path);
 /* The name of the user that this process runs as, or its decimal number; NULL: out of memory. In the arena. */
 const char *user_name_of_process(struct arena *a);

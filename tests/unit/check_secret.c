@@ -10,6 +10,7 @@
 
 #include "shell/file.h"
 #include "shell/secret.h"
+#include "shell/user.h"
 #include "util/cleanup.h"
 
 #define CONTENT "0x5ec4e75ec4e75ec4\n"
@@ -220,6 +221,23 @@ START_TEST(own_group)
 }
 END_TEST
 
+/* What root asks about another user, as the doctor does. */
+START_TEST(may_read)
+{
+        ck_assert_int_eq(user_may_read("no-such-user", "a"), -ESRCH);
+        if (geteuid() != 0)
+                return;
+        write_file("a", 0644);
+        ck_assert_int_eq(user_may_read("nobody", "a"), -EACCES); /* of the directory */
+        ck_assert_int_eq(chmod(directory, 0711), 0);
+        ck_assert_int_eq(user_may_read("nobody", "a"), 0);
+        write_file("a", 0640);
+        ck_assert_int_eq(user_may_read("nobody", "a"), -EACCES);
+        ck_assert_int_eq(user_may_read("root", "a"), 0);
+        ck_assert_int_eq(user_may_read("nobody", "absent"), -ENOENT);
+}
+END_TEST
+
 /* The user of a service reads the file by its group. */
 START_TEST(of_group)
 {
@@ -412,6 +430,7 @@ int main(void)
         tcase_add_test(c, owner);
         tcase_add_test(c, group_of_pkeyd);
         tcase_add_test(c, own_group);
+        tcase_add_test(c, may_read);
         tcase_add_test(c, of_group);
         tcase_add_test(c, unreadable);
         tcase_add_test(c, empty);
