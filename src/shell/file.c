@@ -287,6 +287,20 @@ int file_write_shared(const char *path, const void *bytes, size_t n)
         return replace_target(path, bytes, n, WRITE_SHARED);
 }
 
+int file_write_beside(const char *path, const char *beside, const void *bytes, size_t n)
+{
+        _cleanup_free_ char *target = NULL, *moved = NULL;
+        const char *name = strrchr(path, '/');
+        int r = beside ? follow_links(beside, &target) : 0;
+
+        if (r < 0)
+                return r;
+        if (!beside || strcmp(target, beside) == 0)
+                return file_write_shared(path, bytes, n);
+        moved = file_path(dirname(target), name ? name + 1 : path);
+        return moved ? file_write_shared(moved, bytes, n) : -ENOMEM;
+}
+
 int file_write_named(const char *path, const void *bytes, size_t n)
 {
         return replace_target(path, bytes, n, WRITE_NAMED);

@@ -54,8 +54,12 @@ int file_read_found(struct arena *a, const char *path, size_t max, struct findin
  * that has the owner and group of this process; else the mode is 0644 whatever the umask is. Follows symbolic links, which an admin
  * made, and replaces or creates their target.
  *
+ * file_write_beside: as file_write_shared, but if `beside` is a symbolic link, the file is in the directory of its target: that of
+ * the link may be closed to this process. `beside` may be NULL.
+ *
  * file_write_named: for a file that the user named, who expects what a shell does: as file_write_shared, but not synced, and the
  * umask decides the mode of a new file. */
 int file_write_public(const char *path, const void *bytes, size_t n);
 int file_write_shared(const char *path, const void *bytes, size_t n);
+int file_write_beside(const char *path, const char *beside, const void *bytes, size_t n);
 int file_write_named(const char *path, const void *bytes, size_t n);
