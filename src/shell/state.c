@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "shell/fabric.h"
 #include "shell/file.h"
 #include "shell/sqlite_files.h"
 #include "shell/state_import.h"
@@ -148,6 +149,9 @@ static int make_directory(const char *path)
 {
         _cleanup_close_ int fd = -1, above = -1;
 
+        /* a fabric may be the first of this host; its user is not known yet, and must get through */
+        if (strncmp(path, STATE_DIR "/", strlen(STATE_DIR "/")) == 0)
+                (void) mkdir(STATE_DIR, 0711);
         if (mkdir(path, 0700) < 0)
                 return errno == EEXIST ? 0 : -errno;
         fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
