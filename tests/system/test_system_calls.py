@@ -16,8 +16,8 @@ partitions:
 pools:
   jobs: {pkeys: 0x0100-0x0101, ports: ALL, lease: 1h, allow: root}
 """
-# The tests run as root, and only then pkeyd and SQLite give files to the owner of the directory (fchown). The simulated fabric
-# removes its directory (rmdir).
+# The tests run as root, and only then SQLite gives files to the owner of the database (fchown). The simulated fabric removes its
+# directory (rmdir).
 OF_TESTS = {"fchown", "rmdir"}
 # What the sanitizers add.
 OF_SANITIZERS = {"personality", "readlink", "sigaltstack", "sched_getaffinity", "getcwd", "dup", "pipe", "setrlimit"}
