@@ -623,10 +623,10 @@ def watchdog():
     try:
         must("systemctl", "start", "pkeyd-impatient")
         before = property_of_unit("MainPID", "pkeyd-impatient")
-        time.sleep(3)
+        time.sleep(6)
         check(property_of_unit("MainPID", "pkeyd-impatient") == before, "the watchdog bit though nothing hung")
         os.kill(int(before), signal.SIGSTOP)
-        wait_for("a new process after the old one hung", 20,
+        wait_for("a new process after the old one hung", 30,
                  lambda: property_of_unit("MainPID", "pkeyd-impatient") not in ("0", before))
     finally:
         run("systemctl", "stop", "pkeyd-impatient")  # it restarts for ever, also after a failure
