@@ -6,6 +6,7 @@
 #include "pins/claims.h"
 #include "policy/typing_error.h"
 #include "shell/file.h"
+#include "shell/opensm_program.h"
 
 #define TOPOLOGY_MAX_SIZE     (256u << 20)
 
@@ -37,7 +38,7 @@ void pipeline_override_settings(struct context *ctx)
 
 static int read_settings(struct context *ctx, unsigned needs)
 {
-        const char *path = ctx->options->config ?: DEFAULT_CONFIG_FILE, *bytes;
+        const char *path = ctx->options->config ?: ctx->fabric.config_file, *bytes;
         struct generation *g = ctx->files;
         size_t n;
         int r;
@@ -53,7 +54,7 @@ static int read_settings(struct context *ctx, unsigned needs)
 static int read_policy(struct context *ctx, unsigned needs)
 {
         const char *named = (needs & TAKES_POLICY ? ctx->arguments[0] : NULL) ?: ctx->options->policy;
-        const char *path = named ?: DEFAULT_POLICY_FILE, *bytes = NULL;
+        const char *path = named ?: ctx->fabric.policy_file, *bytes = NULL;
         struct generation *g = ctx->files;
         size_t n = 0;
         int r;
@@ -106,6 +107,11 @@ int pipeline_read_opensm_conf(struct context *ctx, const char *otherwise, struct
                 return 0;
         return file_read_found(ctx->arena, path, OPENSM_CONF_MAX_SIZE, &ctx->findings, &bytes, &n) ?:
                opensm_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, ret);
+}
+
+enum opensm_numbers pipeline_opensm_numbers(struct context *ctx)
+{
+        return ctx->options->topology ? OPENSM_NUMBERS_UNKNOWN : opensm_program_numbers();
 }
 
 /* --- the fabric ------------------------------------------------------------------------------------------------------ */
