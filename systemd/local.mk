@@ -1,18 +1,23 @@
-# systemd/: the units, the message catalog, the policy of the bus and the user of pkeyd-rest
+# systemd/: the units, the message catalog, the policy of the bus, the users of the services, and the rule for the devices
 systemdsystemunit_DATA = systemd/pkeyd.service
 dist_systemdcatalog_DATA = systemd/pkeyd.catalog
 # The directory for policies of the distribution; those of the administrator are in /etc.
 dist_dbuspolicy_DATA = systemd/org.pkeyd1.conf
+dist_sysusers_DATA = systemd/sysusers/pkeyd.conf
+dist_udevrules_DATA = systemd/udev/70-pkeyd.rules
+# To be copied to /etc/systemd/system/pkeyd.service.d/, see pkeyd-opensm(7).
+dist_doc_DATA += systemd/pkeyd-opensm.conf
 UNITS = systemd/pkeyd.service systemd/pkeyd-rest.service
 EXTRA_DIST += systemd/pkeyd.service.in systemd/pkeyd-rest.service.in
 CLEANFILES += $(UNITS)
 
+# +: kill runs outside of the sandbox, whose system calls are those of pkeyd.
 # $$MAINPID belongs to systemd, not to make, so the reload line cannot be a variable of this Makefile.
 $(UNITS): %.service: %.service.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) systemd && \
 	case '$(SERVICE_TYPE)' in \
 	notify-reload) reload='# SIGHUP is sent by Type=notify-reload itself' ;; \
-	*) reload='ExecReload=/bin/kill -HUP $$MAINPID' ;; \
+	*) reload='ExecReload=+/bin/kill -HUP $$MAINPID' ;; \
 	esac && \
 	sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@SERVICE_TYPE[@]|$(SERVICE_TYPE)|g' -e "s|@SERVICE_RELOAD[@]|$$reload|g" \
 		$(srcdir)/$@.in > $@.tmp && mv $@.tmp $@
@@ -20,5 +25,5 @@ $(UNITS): %.service: %.service.in Makefile
 if ENABLE_REST
 systemdsystemunit_DATA += systemd/pkeyd-rest.service
 dist_systemdsystemunit_DATA = systemd/pkeyd-rest.socket
-dist_sysusers_DATA = systemd/sysusers/pkeyd-rest.conf
+dist_sysusers_DATA += systemd/sysusers/pkeyd-rest.conf
 endif
