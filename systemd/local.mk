@@ -1,8 +1,10 @@
-# systemd/: the units, the message catalog, the policy of the bus and the user of pkeyd-rest
+# systemd/: the units, the message catalog, the policy of the bus, the users of the services, and the rule for the devices
 systemdsystemunit_DATA = systemd/pkeyd.service
 dist_systemdcatalog_DATA = systemd/pkeyd.catalog
 # The directory for policies of the distribution; those of the administrator are in /etc.
 dist_dbuspolicy_DATA = systemd/org.pkeyd1.conf
+dist_sysusers_DATA = systemd/sysusers/pkeyd.conf
+dist_udevrules_DATA = systemd/udev/70-pkeyd.rules
 UNITS = systemd/pkeyd.service systemd/pkeyd-rest.service
 EXTRA_DIST += systemd/pkeyd.service.in systemd/pkeyd-rest.service.in
 CLEANFILES += $(UNITS)
@@ -20,5 +22,5 @@ $(UNITS): %.service: %.service.in Makefile
 if ENABLE_REST
 systemdsystemunit_DATA += systemd/pkeyd-rest.service
 dist_systemdsystemunit_DATA = systemd/pkeyd-rest.socket
-dist_sysusers_DATA = systemd/sysusers/pkeyd-rest.conf
+dist_sysusers_DATA += systemd/sysusers/pkeyd-rest.conf
 endif

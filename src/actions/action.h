@@ -80,6 +80,7 @@ struct control_file {
         const char *bytes;
         size_t n;
         int r;                           /* of reading: 0 or negative errno (-ENOENT: there is no such file) */
+        const char *beside;              /* WRITE_FILE: if this is a link, write to the directory of its target; or NULL */
 };
 
 #define CONTROL_MAX_FILES 3

@@ -43,7 +43,8 @@ static const char *start_problem(int r)
                 return "this host has no such device";
         case -EACCES:
         case -EPERM:
-                return "no permission to use /dev/infiniband/umad*; pkeyd must be run as root";
+                return "no permission to use /dev/infiniband/umad*; the udev rule 70-pkeyd.rules gives them to the group pkeyd: "
+                       "'udevadm control --reload', then 'udevadm trigger'";
         case -EOPNOTSUPP:
                 return "the kernel module ib_umad is not loaded";
         }

@@ -14,13 +14,14 @@ static void diagnose_files(struct diagnosis_list *l)
 {
         const struct doctor_host *h = &l->facts->host;
         const struct doctor_file *const files[] = {&h->settings_file, &h->policy_file, &h->state_dir};
-        struct places changeable = {};
+        struct places changeable = {}, unreadable = places_of_lines(l, &h->unreadable);
 
         for (size_t i = 0; i < ELEMENTS(files); i++)
                 if (files[i]->changeable)
                         places_add(l, &changeable, SUBNET_NONE, files[i]->path);
         diagnosis_add(l, DIAGNOSIS_FILE_CHANGEABLE, &changeable,
                       "users other than root can change %u of pkeyd's files", changeable.n);
+        diagnosis_add(l, DIAGNOSIS_FILE_UNREADABLE, &unreadable, "the user pkeyd cannot read %u of pkeyd's files", unreadable.n);
 }
 
 static void diagnose_settings(struct diagnosis_list *l)

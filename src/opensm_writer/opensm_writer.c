@@ -829,12 +829,18 @@ static void report_lost_groups(struct opensm_writer *w)
         w->conf_before_pkeyd = NULL;
 }
 
+/* pkeyd is not root, and sees most of the file system read-only. */
+static const char *way_out(int r)
+{
+        return r == -EACCES || r == -EPERM || r == -EROFS ? "; THE UNIT in pkeyd-opensm(7) describes how to let pkeyd write it" : "";
+}
+
 static int file_written(struct opensm_writer *w, usec_t now, const struct control_event *event)
 {
         (void) now;
         knowledge_settle_expected(w->job.knowledge, true); /* after an error, too: the file may be in place */
         if (event->r < 0) {
-                (void) report(w, 0, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written: %s%s%s", w->path, strerror(-event->r),
+                (void) report(w, 0, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s cannot be written: %s%s%s%s", w->path, strerror(-event->r), way_out(event->r),
                               w->job.mirror ? "; " : "", w->job.mirror ? describe_consequence(w) : "");
                 return w->purpose == TO_PUT_BACK ? report_put_back(w, false) : event->r;
         }
@@ -1031,8 +1037,10 @@ bool opensm_writer_next_action(struct opensm_writer *w, struct control_action *r
                 action.files[1].path = w->copy_path;
         } else if (action.kind == CONTROL_WRITE_FILE) {
                 action.files[0] = (struct control_file) { .path = w->path, .bytes = w->file.bytes, .n = w->file.n };
-                if (w->step == STEP_PUTTING_ASIDE)
+                if (w->step == STEP_PUTTING_ASIDE) {
                         action.files[0].path = arena_printf(w->arena, "%s.refused", w->path);
+                        action.files[0].beside = w->path;
+                }
         } else if (action.kind == CONTROL_SIGNAL_OPENSM) {
                 action.settings = w->job.generation->settings;
                 action.signal = w->step == STEP_SIGNALLING ? SIGHUP : 0;

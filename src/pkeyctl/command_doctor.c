@@ -3,6 +3,7 @@
 #include <libgen.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <systemd/sd-bus.h>
 
 #include "doctor/doctor.h"
 #include "opensm/partitions_file.h"
@@ -10,6 +11,7 @@
 #include "shell/file.h"
 #include "shell/findings_print.h"
 #include "shell/secret.h"
+#include "shell/user.h"
 #include "shell/verbs_port.h"
 
 struct doctor_result {
@@ -270,6 +272,57 @@ static int read_files(struct context *ctx, struct doctor_host *host)
                take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, false, &host->policy_errors) ?: forget_findings(ctx);
 }
 
+/* The names of the credentials that the service gets; it reads no files in their place. Without systemd there are none. */
+static bool has_credential(const char *property, const char *name)
+{
+        static const char path[] = "/org/freedesktop/systemd1/unit/pkeyd_2eservice";
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+        const char *id, *source;
+
+        if (sd_bus_open_system(&bus) < 0 || sd_bus_set_method_call_timeout(bus, USEC_PER_SEC) < 0 ||
+            sd_bus_get_property(bus, "org.freedesktop.systemd1", path, "org.freedesktop.systemd1.Service", property, NULL, &reply,
+                                "a(ss)") < 0 ||
+            sd_bus_message_enter_container(reply, 'a', "(ss)") < 0)
+                return false;
+        while (sd_bus_message_read(reply, "(ss)", &id, &source) > 0)
+                if (strcmp(id, name) == 0)
+                        return true;
+        return false;
+}
+
+static const char *unless_credential(const char *path, const char *name)
+{
+        return path && !has_credential("LoadCredential", name) && !has_credential("LoadCredentialEncrypted", name) ? path : NULL;
+}
+
+/* The service does not run as root: what root can read here, pkeyd may not be able to read. */
+static int inspect_readability(struct context *ctx, struct doctor_host *host)
+{
+        const struct settings *s = ctx->settings;
+        const char *const paths[] = {
+                host->settings_file.exists ? host->settings_file.path : NULL,
+                host->policy_file.exists ? host->policy_file.path : NULL,
+                unless_credential(s->m_key_file, "m_key"), unless_credential(s->sa_key_file, "sa_key"), s->opensm_config,
+        };
+        const char **lines = arena_new_array(ctx->arena, const char *, ELEMENTS(paths));
+        uint32_t n = 0;
+
+        if (!lines)
+                return -ENOMEM;
+        for (size_t i = 0; i < ELEMENTS(paths); i++) {
+                int r = paths[i] && strcmp(paths[i], "-") != 0 ? user_may_read(USER_PKEYD, paths[i]) : 0;
+
+                if (r != -EACCES)
+                        continue;
+                lines[n] = arena_printf(ctx->arena, "%s: %s", paths[i], strerror(-r));
+                if (!lines[n++])
+                        return -ENOMEM;
+        }
+        host->unreadable = (struct doctor_lines) { lines, n };
+        return 0;
+}
+
 /* Whether the keys can be read; they themselves are forgotten at once. */
 static int inspect_secrets(struct context *ctx, struct doctor_host *host)
 {
@@ -440,8 +493,8 @@ int command_doctor(struct context *ctx)
         static const struct printer printer = { text_doctor, json_doctor, OK_IF_DONE | QUIET };
         struct doctor_result result = { .facts = &facts };
         struct diagnoses *diagnoses = &result.diagnoses;
-        int r = read_files(ctx, &facts.host) ?: inspect_secrets(ctx, &facts.host) ?: inspect_state(ctx, &facts.host) ?:
-                inspect_opensm(ctx, &facts.host);
+        int r = read_files(ctx, &facts.host) ?: inspect_readability(ctx, &facts.host) ?: inspect_secrets(ctx, &facts.host) ?:
+                inspect_state(ctx, &facts.host) ?: inspect_opensm(ctx, &facts.host);
 
         if (r < 0)
                 return r;

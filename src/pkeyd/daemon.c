@@ -93,6 +93,12 @@ static void read_local_tables(struct daemon *d, struct arena *a, struct control_
         ret->local.n = n_tables;
 }
 
+static void write_file(const struct control_file *file, struct control_event *ret)
+{
+        ret->kind = CONTROL_EVENT_FILE_WRITTEN;
+        ret->r = file_write_beside(file->path, file->beside, file->bytes, file->n);
+}
+
 static void read_files(struct arena *a, const struct control_action *action, struct control_event *ret)
 {
         ret->kind = CONTROL_EVENT_FILES_READ;
@@ -183,8 +189,7 @@ static bool run_action(struct daemon *d, struct arena *a, const struct control_a
                 read_files(a, action, ret);
                 return true;
         case CONTROL_WRITE_FILE:
-                ret->kind = CONTROL_EVENT_FILE_WRITTEN;
-                ret->r = file_write_shared(action->files[0].path, action->files[0].bytes, action->files[0].n);
+                write_file(&action->files[0], ret);
                 return true;
         case CONTROL_SIGNAL_OPENSM:
                 signal_opensm(a, action, ret);

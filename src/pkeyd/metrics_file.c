@@ -122,6 +122,19 @@ static int set_path(struct metrics_file *f, const char *path)
         return 0;
 }
 
+/* pkeyd makes a new file beside the old one, so the directory counts, not the file. */
+static const char *advice(int r)
+{
+        switch (-r) {
+        case EACCES:
+        case EPERM:
+                return "; let the group pkeyd write to the directory: chgrp pkeyd, chmod 1775";
+        case EROFS:
+                return "; name the directory in ReadWritePaths= of a drop-in ('systemctl edit pkeyd')";
+        }
+        return "";
+}
+
 static void write_now(struct metrics_file *f)
 {
         const struct control_status *s = control_get_status(f->control);
@@ -135,7 +148,7 @@ static void write_now(struct metrics_file *f)
         r = r ?: write_file(f, path);
         if (r < 0 && !f->failed)
                 journal_event(f->journal, LOG_EVENT_METRICS_FILE, NULL,
-                              "%s: the metrics cannot be written: %s; pkeyd goes on without them", path, strerror(-r));
+                              "%s: the metrics cannot be written: %s; pkeyd goes on without them%s", path, strerror(-r), advice(r));
         else if (r == 0 && f->failed)
                 journal_event(f->journal, LOG_EVENT_METRICS_WRITTEN, NULL, "%s: the metrics can be written again", path);
         f->failed = r < 0;

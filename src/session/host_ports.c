@@ -29,7 +29,7 @@ static int complain_scan(struct context *ctx, int error)
         case EACCES:
         case EPERM:
                 return findings_error(f, FINDING_HOST_NO_PERMISSION,
-                                      "its mode should be 0666; the udev rules of rdma-core see to that",
+                                      "its mode should be 0666, as the kernel creates it; a udev rule of this host changes that",
                                       "permission denied for /dev/infiniband/uverbs*");
         }
         return findings_error(f, FINDING_HOST_VERBS, NULL, "libibverbs: %s", strerror(-error));

@@ -186,7 +186,7 @@ static void read_secret(struct reader *r, const struct settings_key *key, const 
                         key->name, key->accepted);
         if (r->report.last)
                 r->report.last->source_line = NULL;
-        report_hint(&r->report, "write the key into a file that only root can read, and the path of that file here");
+        report_hint(&r->report, "write the key into a file that only root and the group pkeyd can read, and the path of that file here");
 }
 
 static void read_path(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)

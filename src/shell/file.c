@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shell/user.h"
 #include "util/vector.h"
 
 #define READ_AT_LEAST 4096
@@ -33,12 +34,32 @@ char *file_path(const char *dir, const char *name)
         return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
 }
 
+/* O_NONBLOCK: opening a FIFO without a writer would block. */
+#define READ_FLAGS (O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+
 int file_open(const char *path)
 {
-        /* O_NONBLOCK: opening a FIFO without a writer would block. */
-        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        int fd = open(path, READ_FLAGS);
 
         return fd < 0 ? -errno : fd;
+}
+
+int file_open_in_place(const char *path)
+{
+        int fd = open(path, READ_FLAGS | O_NOFOLLOW);
+
+        return fd < 0 ? -errno : fd;
+}
+
+int file_give_to_owner_of(int fd, int dir_fd)
+{
+        struct stat st;
+
+        if (geteuid() != 0)
+                return 0;
+        if (fstat(dir_fd, &st) < 0)
+                return -errno;
+        return st.st_uid != 0 && fchown(fd, st.st_uid, st.st_gid) < 0 ? -errno : 0;
 }
 
 static int read_all(struct arena *a, int fd, size_t max, const char **ret_bytes, size_t *ret_n)
@@ -100,9 +121,24 @@ int file_read(struct arena *a, const char *path, size_t max, const char **ret_by
         return fd < 0 ? fd : file_read_opened(a, fd, max, ret_bytes, ret_n);
 }
 
+/* Both services have users of their own, and a file is easily made readable for root only. */
+static void add_hint(struct findings *findings, struct finding *item)
+{
+        const char *user = user_name_of_process(findings->arena);
+
+        if (!user)
+                findings->out_of_memory = true;
+        else if (strcmp(user, USER_PKEYD) == 0 || strcmp(user, USER_PKEYD_REST) == 0)
+                finding_set_hint(findings, item, "%s runs as a user of its own: chgrp %s and chmod 640, and chmod 751 for the directory",
+                                 user, user);
+        else
+                finding_set_hint(findings, item, "run this as root; the user %s may not read the file", user);
+}
+
 int file_refuse(struct findings *findings, const char *path, size_t max, int r)
 {
         struct location where = { .file = arena_strdup(findings->arena, path) };
+        struct finding *item = NULL;
 
         if (r == -ENOMEM || !where.file)
                 return -ENOMEM;
@@ -112,7 +148,9 @@ int file_refuse(struct findings *findings, const char *path, size_t max, int r)
         else if (r == -EINVAL)
                 (void) findings_add(findings, FINDING_ERROR, FINDING_FILE_UNREADABLE, &where, "not a regular file");
         else
-                (void) findings_add(findings, FINDING_ERROR, FINDING_FILE_UNREADABLE, &where, "cannot be read: %s", strerror(-r));
+                item = findings_add(findings, FINDING_ERROR, FINDING_FILE_UNREADABLE, &where, "cannot be read: %s", strerror(-r));
+        if (item && (r == -EACCES || r == -EPERM))
+                add_hint(findings, item);
         return findings->out_of_memory ? -ENOMEM : -EBADMSG;
 }
 
@@ -247,6 +285,20 @@ int file_write_public(const char *path, const void *bytes, size_t n)
 int file_write_shared(const char *path, const void *bytes, size_t n)
 {
         return replace_target(path, bytes, n, WRITE_SHARED);
+}
+
+int file_write_beside(const char *path, const char *beside, const void *bytes, size_t n)
+{
+        _cleanup_free_ char *target = NULL, *moved = NULL;
+        const char *name = strrchr(path, '/');
+        int r = beside ? follow_links(beside, &target) : 0;
+
+        if (r < 0)
+                return r;
+        if (!beside || strcmp(target, beside) == 0)
+                return file_write_shared(path, bytes, n);
+        moved = file_path(dirname(target), name ? name + 1 : path);
+        return moved ? file_write_shared(moved, bytes, n) : -ENOMEM;
 }
 
 int file_write_named(const char *path, const void *bytes, size_t n)

@@ -25,6 +25,13 @@ char *file_path(const char *dir, const char *name);
 /* Opens a file of any type for reading, without blocking. Returns a descriptor, which the caller closes, or negative errno. */
 int file_open(const char *path);
 
+/* As file_open, but refuses a symbolic link (-ELOOP): for a file in a directory that another user may write to. */
+int file_open_in_place(const char *path);
+
+/* For a file or directory that this process has just created in the directory of another user: if this process is root, gives it to
+ * the user and the group of that directory, who need it later. Returns 0 or negative errno. */
+int file_give_to_owner_of(int fd, int dir_fd);
+
 /* Reads a regular file, or standard input for "-", of at most max bytes. *ret_bytes lives in the arena and has a NUL behind its
  * last byte. Returns 0, -EFBIG, -EISDIR, -EINVAL (not a regular file), -ENOMEM or another negative errno. */
 int file_read(struct arena *a, const char *path, size_t max, const char **ret_bytes, size_t *ret_n);
@@ -47,8 +54,12 @@ int file_read_found(struct arena *a, const char *path, size_t max, struct findin
  * that has the owner and group of this process; else the mode is 0644 whatever the umask is. Follows symbolic links, which an admin
  * made, and replaces or creates their target.
  *
+ * file_write_beside: as file_write_shared, but if `beside` is a symbolic link, the file is in the directory of its target: that of
+ * the link may be closed to this process. `beside` may be NULL.
+ *
  * file_write_named: for a file that the user named, who expects what a shell does: as file_write_shared, but not synced, and the
  * umask decides the mode of a new file. */
 int file_write_public(const char *path, const void *bytes, size_t n);
 int file_write_shared(const char *path, const void *bytes, size_t n);
+int file_write_beside(const char *path, const char *beside, const void *bytes, size_t n);
 int file_write_named(const char *path, const void *bytes, size_t n);

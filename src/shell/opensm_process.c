@@ -15,6 +15,7 @@
 #define COMM_SIZE   64
 #define BUS_TIMEOUT (5 * USEC_PER_SEC)
 #define MANAGER     "org.freedesktop.systemd1"
+#define WAY_OUT     "; THE UNIT in pkeyd-opensm(7) describes how to let pkeyd signal OpenSM"
 
 __attribute__((format(printf, 3, 4))) static int explain(char ret_why[OPENSM_WHY], int error, const char *format, ...)
 {
@@ -69,13 +70,15 @@ static int signal_one(int pid, int signal, char ret_why[OPENSM_WHY])
         if (fd < 0)
                 return explain(ret_why, -errno, "process %d: %s", pid, errno == ESRCH ? "does not exist" : strerror(errno));
         read_comm(pid, comm);
+        if (!comm[0]) /* it exists, but ProtectProc=invisible hides it */
+                return explain(ret_why, -EPERM, "process %d cannot be identified: permission denied" WAY_OUT, pid);
         if (strcmp(comm, "opensm") != 0 && !exe_is_opensm(pid)) {
                 for (char *c = comm; *c; c++)
                         *c = *c >= ' ' && *c < 0x7f ? *c : '?';
                 return explain(ret_why, -ESRCH, "process %d is not OpenSM but '%s'", pid, comm);
         }
         if (pidfd_send_signal(fd, signal, NULL, 0) < 0)
-                return explain(ret_why, -errno, "process %d: %s", pid, strerror(errno));
+                return explain(ret_why, -errno, "process %d: %s%s", pid, strerror(errno), errno == EPERM ? WAY_OUT : "");
         return 0;
 }
 
@@ -148,13 +151,13 @@ static int read_group(struct arena *a, const char *group, struct scan *ret)
         return r;
 }
 
-/* Returns how many processes of the service are OpenSM. */
+/* Returns how many processes of the service are OpenSM; -EPERM: pkeyd may signal or identify none of them. */
 static int signal_service(sd_bus *bus, const char *unit, int signal, char ret_why[OPENSM_WHY])
 {
         _cleanup_arena_ struct arena *a = arena_new();
         _cleanup_free_ char *group = NULL;
         struct scan pids;
-        int pid, n = 0, r = a ? read_property(bus, unit, MANAGER ".Service", "ControlGroup", &group, NULL) : -ENOMEM;
+        int pid, n = 0, error = 0, r = a ? read_property(bus, unit, MANAGER ".Service", "ControlGroup", &group, NULL) : -ENOMEM;
         if (r < 0)
                 return explain(ret_why, r, "cannot ask systemd about %s: %s", unit, strerror(-r));
         r = group[0] ? read_group(a, group, &pids) : -ENOENT;
@@ -162,9 +165,13 @@ static int signal_service(sd_bus *bus, const char *unit, int signal, char ret_wh
                 return 0;
         if (r < 0)
                 return explain(ret_why, r, "cannot read the processes of %s: %s", unit, strerror(-r));
-        while (pids.p < pids.end)
-                n += take_pid(&pids, &pid) && signal_one(pid, signal, ret_why) == 0;
-        return n;
+        while (pids.p < pids.end) {
+                r = take_pid(&pids, &pid) ? signal_one(pid, signal, ret_why) : -ESRCH;
+                if (r == -EPERM)
+                        error = r;
+                n += r == 0;
+        }
+        return n > 0 ? n : error;
 }
 
 /* The same for the services that are PartOf= the unit. */

@@ -9,6 +9,7 @@
 
 #include "discovery/links.h"
 #include "shell/file.h"
+#include "shell/user.h"
 #include "util/cleanup.h"
 
 void secret_done(struct secret *s)
@@ -24,7 +25,7 @@ void secret_done(struct secret *s)
 
 /* Who may read a secret besides its owner. */
 enum readers {
-        READERS_NONE,
+        READERS_PKEYD,      /* the group that pkeyd runs as */
         READERS_CREDENTIAL, /* the group of the file: an ACL that the service manager sets shows up like that */
         READERS_GROUP,      /* the group of the file */
 };
@@ -33,8 +34,8 @@ static int refuse_exposed(struct findings *findings, const char *path, enum read
 {
         const char *hint = readers == READERS_GROUP
                                    ? "chown root:pkeyd-rest, chmod 640"
-                                   : "chown root, chmod 600; or let systemd pass the key: LoadCredential= in pkeyd.service, see "
-                                     "pkeyd.yaml(5), SECRETS";
+                                   : "chown root:pkeyd, chmod 640; or let systemd pass the key: LoadCredential= in a drop-in of "
+                                     "pkeyd.service, see pkeyd.yaml(5), SECRETS";
         struct location where = { .file = arena_strdup(findings->arena, path) };
         struct finding *item;
 
@@ -45,19 +46,36 @@ static int refuse_exposed(struct findings *findings, const char *path, enum read
         return findings->out_of_memory ? -ENOMEM : -EBADMSG;
 }
 
+/* The service reads its files by the group that it runs as. Root's pkeyctl accepts what the service accepts. */
+static bool is_group_of_pkeyd(gid_t gid)
+{
+        gid_t group;
+
+        if (geteuid() != 0)
+                return gid == getegid();
+        return user_find_group(USER_PKEYD, &group) && gid == group;
+}
+
+static mode_t refused_bits(const struct stat *st, enum readers readers)
+{
+        const mode_t all = S_IRWXG | S_IRWXO;
+
+        return readers != READERS_PKEYD || is_group_of_pkeyd(st->st_gid) ? all & ~(mode_t) S_IRGRP : all;
+}
+
 /* Refuses a file that other users can read or may have written. */
 static int check_access(const struct stat *st, enum readers readers, const char *path, struct findings *findings)
 {
-        const mode_t others = readers == READERS_NONE ? S_IRWXG | S_IRWXO : S_IWGRP | S_IRWXO;
+        static const char *const why[] = {
+                [READERS_PKEYD] = "users other than its owner and the group that pkeyd runs as can read it, or others than its owner can "
+                                  "write it",
+                [READERS_CREDENTIAL] = "users other than its owner can read or write it",
+                [READERS_GROUP] = "users other than its owner and its group can read it, or others than its owner can write it",
+        };
 
         if (st->st_uid != 0 && st->st_uid != geteuid())
                 return refuse_exposed(findings, path, readers, "does not belong to root");
-        if (st->st_mode & others)
-                return refuse_exposed(findings, path, readers,
-                                      readers == READERS_GROUP ? "users other than its owner and its group can read it, or others than "
-                                                                 "its owner can write it"
-                                                               : "users other than its owner can read or write it");
-        return 0;
+        return st->st_mode & refused_bits(st, readers) ? refuse_exposed(findings, path, readers, why[readers]) : 0;
 }
 
 /* Reads `size` bytes, the size of the file when it was opened. -EAGAIN: it has grown since. */
@@ -130,7 +148,7 @@ int secret_read(const char *path, const char *credential, size_t max, struct fin
                 return -ENOMEM;
         if (fd < 0)
                 return file_refuse(findings, ret->path, max, fd);
-        return read_file(fd, is_credential ? READERS_CREDENTIAL : READERS_NONE, max, findings, ret);
+        return read_file(fd, is_credential ? READERS_CREDENTIAL : READERS_PKEYD, max, findings, ret);
 }
 
 int secret_read_of_group(const char *path, size_t max, struct findings *findings, struct secret *ret)

@@ -11,9 +11,10 @@
  * their content.
  *
  * A secret comes from a credential of the service manager (LoadCredential=NAME:PATH, then $CREDENTIALS_DIRECTORY/NAME), or,
- * if there is no credential of that name, from the file that the settings name. A file must be owned by root or by the user that
- * pkeyd runs as, and no other user may read or write it; a credential may be readable by its group, because an ACL that the service
- * manager sets shows up like that. Owner and mode are checked on the open descriptor.
+ * if there is no credential of that name, from the file that the settings name. A file must be owned by root or by the user of
+ * this process. No other user may write it, and none may read it but the group that pkeyd runs as: the effective group of this
+ * process, or, if that runs as root, the group named pkeyd. A credential may be readable by its group, because an ACL that the
+ * service manager sets shows up like that. Owner and mode are checked on the open descriptor.
  */
 struct secret {
         char *bytes;  /* owned; has a NUL behind the last byte; NULL: there is no such secret */

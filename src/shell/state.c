@@ -15,6 +15,7 @@
 #include "util/scan.h"
 
 #define BUSY_MSEC    2000
+#define LOCK_FILE    "lock"
 #define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
 
 /* --- reports ------------------------------------------------------------------------------------------------------ */
@@ -76,7 +77,8 @@ static const char *hint_for(int error)
         case EDQUOT:
                 return "make room on its file system";
         default:
-                return "the directory and its files must belong to root, and their file system must be writable";
+                return "the directory and its files must belong to the user that pkeyd runs as (chown -R pkeyd: DIRECTORY), and their "
+                       "file system must be writable";
         }
 }
 
@@ -141,13 +143,25 @@ static int import_files(struct state *s)
         return r < 0 ? r : commit_import(s, &t, &import);
 }
 
+/* A directory of one fabric belongs to the user of the directory above it. */
+static int make_directory(const char *path)
+{
+        _cleanup_close_ int fd = -1, above = -1;
+
+        if (mkdir(path, 0700) < 0)
+                return errno == EEXIST ? 0 : -errno;
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        above = fd < 0 ? -1 : openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return above < 0 ? -errno : file_give_to_owner_of(fd, above);
+}
+
 /* Creates the directory if that is allowed; else -ENOENT if there is no database. */
 static int ensure_directory(const struct state *s)
 {
         _cleanup_free_ char *database = file_path(s->path, SQLITE_FILES_NAME);
 
         if (s->make)
-                return mkdir(s->path, 0700) < 0 && errno != EEXIST ? -errno : 0;
+                return make_directory(s->path);
         if (!database)
                 return -ENOMEM;
         return access(database, F_OK) < 0 ? -errno : 0;
@@ -396,18 +410,44 @@ static void write_pid(int fd)
                 (void) dprintf(fd, "%d\n", (int) getpid());
 }
 
+/* Only a file that this process created is given away: one that is there may be a link to a file elsewhere. */
+static int make_lock(int dir_fd)
+{
+        int r, fd = openat(dir_fd, LOCK_FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+        if (fd < 0)
+                return -errno;
+        r = file_give_to_owner_of(fd, dir_fd);
+        if (r == 0)
+                return fd;
+        (void) close(fd);
+        return r;
+}
+
+static int open_lock(const char *dir)
+{
+        _cleanup_close_ int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int fd;
+
+        if (dir_fd < 0)
+                return -errno;
+        do {
+                fd = openat(dir_fd, LOCK_FILE, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+                if (fd < 0)
+                        fd = errno == ENOENT ? make_lock(dir_fd) : -errno;
+        } while (fd == -EEXIST); /* another process made it meanwhile */
+        return fd;
+}
+
 static int take_lock(struct state *s, int *ret_pid)
 {
-        _cleanup_free_ char *path = file_path(s->path, "lock");
         _cleanup_close_ int fd = -1;
 
         if (s->locked)
                 return 0;
-        if (!path)
-                return -ENOMEM;
-        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        fd = open_lock(s->path);
         if (fd < 0)
-                return -errno;
+                return fd;
         if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
                 if (errno != EWOULDBLOCK)
                         return -errno;

@@ -4,8 +4,9 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
-#include <stdbool.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "util/cleanup.h"
 
@@ -90,4 +91,54 @@ int user_list_names(struct arena *a, uid_t uid, const char *const **ret, size_t 
         *ret = names;
         *ret_n = n;
         return r;
+}
+
+bool user_find_group(const char *name, gid_t *ret)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        struct group group, *found = NULL;
+        int r = scratch ? LOOK_UP(scratch, getgrnam_r(name, &group, buffer, size, &found)) : -ENOMEM;
+
+        if (r < 0 || !found)
+                return false;
+        *ret = group.gr_gid;
+        return true;
+}
+
+const char *user_name_of_process(struct arena *a)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        bool found = false;
+        struct passwd user;
+
+        if (!scratch || find_user(scratch, geteuid(), &user, &found) < 0)
+                return NULL;
+        return found ? arena_strdup(a, user.pw_name) : arena_printf(a, "%u", (unsigned) geteuid());
+}
+
+/* In a process of its own, which becomes the user. */
+static _Noreturn void try_to_read(const struct passwd *user, const char *path)
+{
+        if (initgroups(user->pw_name, user->pw_gid) < 0 || setgid(user->pw_gid) < 0 || setuid(user->pw_uid) < 0)
+                _exit(ESRCH);
+        _exit(access(path, R_OK) < 0 ? errno : 0);
+}
+
+int user_may_read(const char *user, const char *path)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        struct passwd entry, *found = NULL;
+        int status, r = scratch ? LOOK_UP(scratch, getpwnam_r(user, &entry, buffer, size, &found)) : -ENOMEM;
+        pid_t pid;
+
+        if (r < 0)
+                return r;
+        if (!found || geteuid() != 0)
+                return -ESRCH;
+        pid = fork();
+        if (pid == 0)
+                try_to_read(&entry, path);
+        if (pid < 0 || waitpid(pid, &status, 0) < 0)
+                return -errno;
+        return WIFEXITED(status) ? -WEXITSTATUS(status) : -ESRCH;
 }

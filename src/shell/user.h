@@ -3,6 +3,7 @@
 
 /* Users of this system and their groups. A look-up may block: where they come from is a matter of nsswitch.conf. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -11,3 +12,15 @@
 /* The user name, or the decimal number of a user that has none; and the names of all its groups, without those that have none. The
  * user name is the first. Returns 0 or -ENOMEM; *ret in the arena. */
 int user_list_names(struct arena *a, uid_t uid, const char *const **ret, size_t *ret_n);
+
+/* The users that the services run as; each has a group of that name. */
+#define USER_PKEYD      "pkeyd"
+#define USER_PKEYD_REST "pkeyd-rest"
+
+/* Whether there is such a group. */
+bool user_find_group(const char *name, gid_t *ret);
+/* Whether that user can read this file, as the kernel decides it for a process of that user. Only root can find out. Returns 0,
+ * -ESRCH (there is no such user, or this process is not root), -ENOMEM, or why the user cannot read it. */
+int user_may_read(const char *user, const char *path);
+/* The name of the user that this process runs as, or its decimal number; NULL: out of memory. In the arena. */
+const char *user_name_of_process(struct arena *a);

@@ -26,7 +26,7 @@ MDOC = {"&": "", "-": "-", "e": "\\", "(aq": "'", "(dq": '"'}
 ONE_ARGUMENT = ("run", "console", "logged")  # directives whose argument is the rest of the line
 
 # The commands of the site: the programs under test with the files of the site, and replacements for systemd, ssh and journalctl,
-# and for what asks for a password, needs the user pkeyd-rest, or a name server.
+# and for what asks for a password, needs the users of the services, or a name server.
 PRELUDE = r"""
 on_head1() { LD_PRELOAD=%(preload)s SIM_HOST=head1 "$@"; }
 pkeyctl() {
@@ -61,7 +61,8 @@ listen_for_pkeyd_rest() {
         echo "systemd-socket-activate does not listen"; cat %(root)s/journal-rest
 }
 mkpasswd() { printf 'Password:\n'; printf secret | command mkpasswd -s "$@"; }
-chgrp() { [[ $1 == pkeyd-rest ]]; }
+chgrp() { [[ $1 == pkeyd || $1 == pkeyd-rest ]]; }
+chmod() { command chmod "${1/640/600}" "${@:2}"; } # without these groups
 curl() { command curl -s --resolve head1:443:127.0.0.1 "$@" && echo; }
 sweep_opensm() {
         local before

@@ -409,8 +409,8 @@ START_TEST(port_that_cannot_be_used)
                 const char *text;
         } cases[] = {
                         {-ENODEV, "an InfiniBand port: this host has no such device"},
-                        {-EACCES, "no permission to use /dev/infiniband/umad*; pkeyd must be run as root"},
-                        {-EPERM, "no permission to use /dev/infiniband/umad*; pkeyd must be run as root"},
+                        {-EACCES, "no permission to use /dev/infiniband/umad*; the udev rule 70-pkeyd.rules gives them to the group pkeyd"},
+                        {-EPERM, "no permission to use /dev/infiniband/umad*; the udev rule 70-pkeyd.rules gives them to the group pkeyd"},
                         {-EOPNOTSUPP, "the kernel module ib_umad is not loaded"},
                         {-EIO, "Input/output error"},
         };

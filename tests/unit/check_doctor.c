@@ -647,6 +647,9 @@ START_TEST(files)
         facts.host.policy_file.changeable = true;
         ck_assert_str_eq(only(DIAGNOSIS_FILE_CHANGEABLE)->places[0].text, "partitions.yaml");
         facts.host.policy_file.changeable = false;
+        facts.host.unreadable = two;
+        ck_assert_str_eq(only(DIAGNOSIS_FILE_UNREADABLE)->title, "the user pkeyd cannot read 2 of pkeyd's files");
+        facts.host.unreadable.n = 0;
         facts.host.settings_errors = two;
         ck_assert_uint_eq(only(DIAGNOSIS_SETTINGS_REFUSED)->n_places, 2);
         facts.host.settings_errors.n = 0;

@@ -183,6 +183,28 @@ START_TEST(write_through_links)
 END_TEST
 
 /* Links are not followed, because other users may be able to write to the directory. */
+/* What is kept of a file that a link leads to is where that file is. */
+START_TEST(write_beside_a_link)
+{
+        const char *bytes;
+        size_t n;
+
+        ck_assert_int_eq(mkdir("elsewhere", 0700), 0);
+        ck_assert_int_eq(file_write_shared("elsewhere/a", "1", 1), 0);
+        ck_assert_int_eq(symlink("elsewhere/a", "link"), 0);
+        ck_assert_int_eq(file_write_beside("link.old", "link", "2", 1), 0);
+        ck_assert_int_eq(access("link.old", F_OK), -1);
+        ck_assert_int_eq(file_read(arena, "elsewhere/link.old", 10, &bytes, &n), 0);
+        ck_assert_str_eq(bytes, "2");
+        ck_assert_int_eq(file_write_beside("elsewhere/a.old", "elsewhere/a", "3", 1), 0);
+        ck_assert_int_eq(file_write_beside("none.old", "none", "4", 1), 0);
+        ck_assert_int_eq(file_write_beside("alone", NULL, "5", 1), 0);
+        ck_assert_int_eq(access("elsewhere/a.old", F_OK) + access("none.old", F_OK) + access("alone", F_OK), 0);
+        ck_assert_int_eq(unlink("elsewhere/a") + unlink("elsewhere/link.old") + unlink("elsewhere/a.old") + rmdir("elsewhere"), 0);
+        ck_assert_int_eq(unlink("link") + unlink("none.old") + unlink("alone"), 0);
+}
+END_TEST
+
 START_TEST(others_links_are_replaced)
 {
         ck_assert_int_eq(file_write_shared("a", "mine", 4), 0);
@@ -295,6 +317,7 @@ int main(void)
         tcase_add_test(t, write_for_others);
         tcase_add_test(t, write_what_the_user_named);
         tcase_add_test(t, write_through_links);
+        tcase_add_test(t, write_beside_a_link);
         tcase_add_test(t, others_links_are_replaced);
         tcase_add_test(t, write_fails);
         tcase_add_test(t, what_is_no_file);

@@ -56,7 +56,7 @@ static int how_it_ended(pid_t pid)
         int status;
 
         ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-        return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+        return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 START_TEST(test_opensm_is_told)
@@ -84,6 +84,26 @@ START_TEST(test_others_are_not)
         ck_assert_int_eq(file_write_public(s.opensm_pidfile, text, strlen(text)), 0);
         ck_assert_int_eq(opensm_process_signal(&s, SIGHUP, why), -ESRCH);
         ck_assert_ptr_nonnull(strstr(why, "is not OpenSM but 'opensmd'"));
+        ck_assert_int_eq(waitpid(pid, NULL, WNOHANG), 0);
+        ck_assert_int_eq(kill(pid, SIGKILL), 0);
+        ck_assert_int_eq(how_it_ended(pid), SIGKILL);
+}
+END_TEST
+
+/* pkeyd runs as a user of its own, OpenSM as root. */
+START_TEST(test_not_permitted)
+{
+        pid_t pid = start("opensm"), child;
+        struct settings s = { .opensm_reload = RELOAD_PID, .opensm_pid = (unsigned) pid };
+
+        fflush(NULL);
+        child = geteuid() == 0 ? fork() : -1;
+        if (child == 0) {
+                if (setuid(65534) < 0 || opensm_process_signal(&s, SIGHUP, why) != -EPERM)
+                        _exit(1);
+                _exit(strstr(why, "Operation not permitted; THE UNIT in pkeyd-opensm(7)") ? 0 : 2);
+        }
+        ck_assert(child < 0 || how_it_ended(child) == 0);
         ck_assert_int_eq(waitpid(pid, NULL, WNOHANG), 0);
         ck_assert_int_eq(kill(pid, SIGKILL), 0);
         ck_assert_int_eq(how_it_ended(pid), SIGKILL);
@@ -314,6 +334,7 @@ int main(void)
                 return EXIT_FAILURE;
         tcase_add_test(c, test_opensm_is_told);
         tcase_add_test(c, test_others_are_not);
+        tcase_add_test(c, test_not_permitted);
         tcase_add_test(c, test_pidfile);
         tcase_add_test(c, test_long_path);
         tcase_add_test(c, test_units);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <check.h>
 #include <errno.h>
+#include <grp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "shell/file.h"
 #include "shell/secret.h"
+#include "shell/user.h"
 #include "util/cleanup.h"
 
 #define CONTENT "0x5ec4e75ec4e75ec4\n"
@@ -109,7 +112,7 @@ START_TEST(owners_only)
         }
         ck_assert_int_eq(symlink("a", "link"), 0);
         accept("link");
-        for (mode_t bit = 1; bit <= 040; bit <<= 1) {
+        for (mode_t bit = 1; bit <= 020; bit <<= 1) {
                 write_file("a", 0600 | bit);
                 refuse("a", 4096, FINDING_SECRET_EXPOSED);
                 refuse("link", 4096, FINDING_SECRET_EXPOSED);
@@ -128,6 +131,110 @@ START_TEST(owner)
         } else {
                 refuse("/proc/1/environ", 4096, FINDING_FILE_UNREADABLE);
         }
+}
+END_TEST
+
+/* The group that pkeyd runs as, which root's pkeyctl looks up by name. */
+#define GROUP_OF_PKEYD 65533
+
+static bool is_group_known = true;
+
+int getgrnam_r(const char *name, struct group *group, char *buffer, size_t size, struct group **ret)
+{
+        (void) buffer;
+        (void) size;
+        *ret = NULL;
+        if (is_group_known && strcmp(name, "pkeyd") == 0) {
+                *group = (struct group) { .gr_gid = GROUP_OF_PKEYD };
+                *ret = group;
+        }
+        return 0;
+}
+
+static void write_for_group(mode_t mode, gid_t gid)
+{
+        write_file("a", 0600);
+        ck_assert_int_eq(chown("a", 0, gid), 0);
+        ck_assert_int_eq(chmod("a", mode), 0);
+}
+
+START_TEST(group_of_pkeyd)
+{
+        static const mode_t wrong[] = { 0660, 0650, 0644, 0642, 0641 };
+
+        if (geteuid() != 0)
+                return;
+        write_for_group(0640, GROUP_OF_PKEYD);
+        accept("a");
+        write_for_group(0440, GROUP_OF_PKEYD);
+        accept("a");
+        for (size_t i = 0; i < ELEMENTS(wrong); i++) {
+                write_for_group(wrong[i], GROUP_OF_PKEYD);
+                refuse("a", 4096, FINDING_SECRET_EXPOSED);
+                ck_assert_ptr_nonnull(strstr(findings.items[i].text, "the group that pkeyd runs as"));
+        }
+        write_for_group(0640, GROUP_OF_PKEYD - 1);
+        refuse("a", 4096, FINDING_SECRET_EXPOSED);
+        write_for_group(0640, 0); /* that of root itself */
+        refuse("a", 4096, FINDING_SECRET_EXPOSED);
+        is_group_known = false;
+        write_for_group(0640, GROUP_OF_PKEYD);
+        refuse("a", 4096, FINDING_SECRET_EXPOSED);
+}
+END_TEST
+
+/* Reads `a` in a process of a user of this group and of one more; the number of the finding's code, or 0. */
+static int read_as_user(void)
+{
+        const gid_t more = GROUP_OF_PKEYD - 1;
+        pid_t pid = fork();
+        int status;
+
+        if (pid == 0) {
+                if (setgroups(1, &more) < 0 || setgid(GROUP_OF_PKEYD) < 0 || setuid(65534) < 0)
+                        _exit(100);
+                if (read_it("a", 4096) == 0)
+                        _exit(strcmp(secret.bytes, CONTENT) == 0 ? 0 : 101);
+                _exit(findings.n == 1 ? (int) findings.items[0].code : 102);
+        }
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert(WIFEXITED(status));
+        return WEXITSTATUS(status);
+}
+
+/* Another group of the user is not accepted: others may be in it. */
+START_TEST(own_group)
+{
+        if (geteuid() != 0)
+                return;
+        ck_assert_int_eq(chmod(directory, 0711), 0);
+        write_for_group(0640, GROUP_OF_PKEYD);
+        ck_assert_int_eq(read_as_user(), 0);
+        write_for_group(0660, GROUP_OF_PKEYD);
+        ck_assert_int_eq(read_as_user(), FINDING_SECRET_EXPOSED);
+        write_for_group(0640, GROUP_OF_PKEYD - 1);
+        ck_assert_int_eq(read_as_user(), FINDING_SECRET_EXPOSED);
+        write_for_group(0640, 0);
+        ck_assert_int_eq(read_as_user(), FINDING_FILE_UNREADABLE);
+        write_for_group(0600, GROUP_OF_PKEYD);
+        ck_assert_int_eq(read_as_user(), FINDING_FILE_UNREADABLE);
+}
+END_TEST
+
+/* What root asks about another user, as the doctor does. */
+START_TEST(may_read)
+{
+        ck_assert_int_eq(user_may_read("no-such-user", "a"), -ESRCH);
+        if (geteuid() != 0)
+                return;
+        write_file("a", 0644);
+        ck_assert_int_eq(user_may_read("nobody", "a"), -EACCES); /* of the directory */
+        ck_assert_int_eq(chmod(directory, 0711), 0);
+        ck_assert_int_eq(user_may_read("nobody", "a"), 0);
+        write_file("a", 0640);
+        ck_assert_int_eq(user_may_read("nobody", "a"), -EACCES);
+        ck_assert_int_eq(user_may_read("root", "a"), 0);
+        ck_assert_int_eq(user_may_read("nobody", "absent"), -ENOENT);
 }
 END_TEST
 
@@ -321,6 +428,9 @@ int main(void)
         tcase_add_test(c, nothing_named);
         tcase_add_test(c, owners_only);
         tcase_add_test(c, owner);
+        tcase_add_test(c, group_of_pkeyd);
+        tcase_add_test(c, own_group);
+        tcase_add_test(c, may_read);
         tcase_add_test(c, of_group);
         tcase_add_test(c, unreadable);
         tcase_add_test(c, empty);

@@ -78,7 +78,7 @@ static void setup(void)
         ck_assert_int_eq(state_open(&state, path, true), 0);
 }
 
-static void teardown(void)
+static void remove_files(void)
 {
         DIR *d;
 
@@ -89,6 +89,11 @@ static void teardown(void)
                         (void) rmdir(file(e->d_name));
         if (d)
                 (void) closedir(d);
+}
+
+static void teardown(void)
+{
+        remove_files();
         (void) rmdir(path);
         ck_assert_int_eq(rmdir(top), 0);
         arena = arena_free(arena);
@@ -611,6 +616,84 @@ START_TEST(lock_is_let_go)
 }
 END_TEST
 
+/* --- a directory of another user ---------------------------------------------------------------------------------- */
+
+#define USER 65534
+
+static void check_owners(void)
+{
+        DIR *d = opendir(path);
+        unsigned n = 0;
+        struct stat st;
+
+        ck_assert_ptr_nonnull(d);
+        for (struct dirent *e; (e = readdir(d));) {
+                if (strcmp(e->d_name, "..") == 0)
+                        continue;
+                ck_assert_int_eq(lstat(file(e->d_name), &st), 0);
+                ck_assert_msg(st.st_uid == USER && st.st_gid == USER, "%s belongs to %u:%u", e->d_name, st.st_uid, st.st_gid);
+                n++;
+        }
+        (void) closedir(d);
+        ck_assert_uint_ge(n, 5); /* the directory, state.db, -wal, -shm, lock */
+}
+
+/* Opens, locks and commits in a process of that user. */
+static int use_as_user(void)
+{
+        int status;
+        pid_t pid;
+
+        fflush(NULL);
+        pid = fork();
+        if (pid == 0) {
+                struct state s;
+                int holder;
+
+                if (setgid(USER) < 0 || setuid(USER) < 0 || state_open(&s, path, true) < 0 || lock(&s, &holder) < 0)
+                        _exit(1);
+                _exit(commit_index(&s, 1) == 0 ? 0 : 2);
+        }
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert(WIFEXITED(status));
+        return WEXITSTATUS(status);
+}
+
+/* pkeyctl runs as root, pkeyd as a user of its own: what root makes in that user's directory belongs to the user. */
+START_TEST(root_in_a_directory_of_a_user)
+{
+        int holder;
+
+        if (geteuid() != 0)
+                return;
+        ck_assert_int_eq(chown(top, USER, USER), 0);
+        remove_files();
+        ck_assert_int_eq(rmdir(path), 0);
+        open_again(0); /* the directory is new */
+        ck_assert_int_eq(lock(&state, &holder), 0);
+        ck_assert_int_eq(commit_index(&state, 1), 0);
+        check_owners();
+        state_unlock(&state);
+        ck_assert_int_eq(use_as_user(), 0);
+        check_owners();
+
+        remove_files(); /* the directory is there */
+        open_again(0);
+        ck_assert_int_eq(lock(&state, &holder), 0);
+        ck_assert_int_eq(commit_index(&state, 1), 0);
+        check_owners();
+
+        state_close(&state);
+        write_text("state.db", "damaged");
+        ck_assert_int_eq(chown(file("state.db"), USER, USER), 0);
+        open_again(0); /* it is moved aside */
+        ck_assert_int_eq(commit_index(&state, 1), 0);
+        check_owners();
+        state_close(&state);
+        ck_assert_int_eq(use_as_user(), 0);
+}
+END_TEST
+
 /* --- files of version 0.1.0 --------------------------------------------------------------------------------------- */
 
 #define PORT(text) "{\"schema\": 1, \"ports\": [{\"node\": \"0x1\", \"port\": 1, \"freed\": [" \
@@ -805,6 +888,22 @@ START_TEST(import_by_a_writer)
 }
 END_TEST
 
+/* The directory belongs to pkeyd, and the process may be root's pkeyctl. */
+START_TEST(import_follows_no_link)
+{
+        _cleanup_remembered_ struct remembered *m = NULL;
+
+        remove_files();
+        write_text("elsewhere", good_indexes);
+        ck_assert_int_eq(symlink("elsewhere", file("indexes.json")), 0);
+        open_again(0);
+        check_report(STATE_DAMAGED, "indexes.json");
+        ck_assert(exists("indexes.json"));
+        m = load();
+        ck_assert_uint_eq(n_freed(m), 0);
+}
+END_TEST
+
 int main(void)
 {
         Suite *suite = suite_create("state");
@@ -834,6 +933,7 @@ int main(void)
         tcase_add_test(t, removed_and_open);
         tcase_add_test(t, lock_is_held_by_another);
         tcase_add_test(t, lock_is_let_go);
+        tcase_add_test(t, root_in_a_directory_of_a_user);
         tcase_add_test(t, import_once);
         tcase_add_test(t, import_time);
         tcase_add_loop_test(t, damaged_indexes, 0, (int) ELEMENTS(damaged_files));
@@ -841,6 +941,7 @@ int main(void)
         tcase_add_loop_test(t, damaged_generation, 0, 6);
         tcase_add_test(t, import_of_some);
         tcase_add_test(t, import_by_a_writer);
+        tcase_add_test(t, import_follows_no_link);
         suite_add_tcase(suite, t);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);
