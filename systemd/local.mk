@@ -5,16 +5,19 @@ dist_systemdcatalog_DATA = systemd/pkeyd.catalog
 dist_dbuspolicy_DATA = systemd/org.pkeyd1.conf
 dist_sysusers_DATA = systemd/sysusers/pkeyd.conf
 dist_udevrules_DATA = systemd/udev/70-pkeyd.rules
+# To be copied to /etc/systemd/system/pkeyd.service.d/, see pkeyd-opensm(7).
+dist_doc_DATA += systemd/pkeyd-opensm.conf
 UNITS = systemd/pkeyd.service systemd/pkeyd-rest.service
 EXTRA_DIST += systemd/pkeyd.service.in systemd/pkeyd-rest.service.in
 CLEANFILES += $(UNITS)
 
+# +: kill runs outside of the sandbox, whose system calls are those of pkeyd.
 # $$MAINPID belongs to systemd, not to make, so the reload line cannot be a variable of this Makefile.
 $(UNITS): %.service: %.service.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) systemd && \
 	case '$(SERVICE_TYPE)' in \
 	notify-reload) reload='# SIGHUP is sent by Type=notify-reload itself' ;; \
-	*) reload='ExecReload=/bin/kill -HUP $$MAINPID' ;; \
+	*) reload='ExecReload=+/bin/kill -HUP $$MAINPID' ;; \
 	esac && \
 	sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@SERVICE_TYPE[@]|$(SERVICE_TYPE)|g' -e "s|@SERVICE_RELOAD[@]|$$reload|g" \
 		$(srcdir)/$@.in > $@.tmp && mv $@.tmp $@

@@ -44,7 +44,7 @@ static const char *start_problem(int r)
         case -EACCES:
         case -EPERM:
                 return "no permission to use /dev/infiniband/umad*; the udev rule 70-pkeyd.rules gives them to the group pkeyd: "
-                       "'udevadm control --reload', then 'udevadm trigger'";
+                       "'systemctl restart systemd-udevd', then 'udevadm trigger'";
         case -EOPNOTSUPP:
                 return "the kernel module ib_umad is not loaded";
         }

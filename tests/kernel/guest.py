@@ -8,10 +8,13 @@ OpenSM and pkeyd as a service.
 import base64
 import ctypes
 import glob
+import grp
 import http.client
 import json
 import os
+import pwd
 import re
+import shutil
 import signal
 import struct
 import subprocess
@@ -19,14 +22,18 @@ import sys
 import time
 import traceback
 
-SCENARIOS = ("no-modules", "roce-only", "port-down", "no-permission", "service", "second-witness", "bad-p-keys",
+SCENARIOS = ("no-modules", "roce-only", "port-down", "no-permission", "service", "unprivileged", "second-witness", "bad-p-keys",
              "metrics-file", "bus", "rest-door", "violation", "report", "report-taken", "path-records", "opensm-service", "behind-its-back",
              "local-verify", "link-lost", "unplugged", "opensm-killed", "head-pair", "no-umad")
+
+OF_THE_SANDBOX = ("service", "unprivileged")  # they check what --trace changes
 
 LAB = "/lab"
 RESULTS = LAB + "/results"
 POLICY, SETTINGS = "/etc/pkeyd/partitions.yaml", "/etc/pkeyd/pkeyd.yaml"
 PARTITIONS = "/etc/opensm/partitions.conf"  # OpenSM's partition file, usually absent
+WRITTEN = "/etc/opensm/pkeyd/partitions.conf"  # where it is if pkeyd writes it; then PARTITIONS is a link
+FOR_PKEYD = "/etc/pkeyd"  # its files are for root and the group pkeyd
 METRICS = "/var/lib/prometheus/node-exporter/pkeyd.prom"
 DEVICES = ("lab0", "lab1", "lab2")
 GUID = 0x0002C90300800000
@@ -81,9 +88,15 @@ def read(path, default=""):
 
 
 def write(path, text):
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    folder = os.path.dirname(path)
+    os.makedirs(folder, exist_ok=True)
     with open(path, "w") as f:
         f.write(text)
+    if folder == FOR_PKEYD:
+        group = grp.getgrnam("pkeyd").gr_gid
+        for name, mode in ((folder, 0o751), (path, 0o640)):
+            os.chown(name, 0, group)
+            os.chmod(name, mode)
 
 
 def as_nobody(*argv):
@@ -406,6 +419,115 @@ def reload_and_refuse():
     write(POLICY, SECOND)
 
 
+# --- without privileges -----------------------------------------------------------------------------------------------
+
+STATE = "/var/lib/pkeyd"
+
+
+def status_of(pid):
+    return dict(line.split(":", 1) for line in read("/proc/%s/status" % pid).splitlines())
+
+
+def owners(folder):
+    """{name: user} of a folder and the files in it."""
+    paths = [folder] + [os.path.join(folder, name) for name in os.listdir(folder)]
+    return {path: pwd.getpwuid(os.lstat(path).st_uid).pw_name for path in paths}
+
+
+def unprivileged():
+    """The service is the user pkeyd without capabilities, and the kernel kills it if it makes another system call than those of its
+    unit. The group has the devices by the udev rule alone. What root's pkeyctl creates belongs to the user."""
+    user = pwd.getpwnam("pkeyd")
+    must("systemctl", "stop", "pkeyd")
+    no_drop_in()
+    fabric.up()
+    must("rm", "-rf", STATE)
+    write(POLICY, FIRST)
+    write(SETTINGS, NO_SWEEPS)
+    must("pkeyctl", "apply", "--yes")  # before the service was ever started: the directory is root's
+    check(set(owners(STATE).values()) == {"root"}, "pkeyctl made", owners(STATE))
+    start_service(SECOND, SECOND_KEYS)
+    check(set(owners(STATE).values()) == {"pkeyd"}, "the service has", owners(STATE))
+
+    pid = main_pid()
+    status = status_of(pid)
+    check(status["Uid"].split() == [str(user.pw_uid)] * 4 and status["Gid"].split() == [str(user.pw_gid)] * 4, "it runs as",
+          status["Uid"], status["Gid"])
+    check(status["Groups"].split() in ([], [str(user.pw_gid)]), "it has the groups", status["Groups"])
+    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+        check(int(status[name], 16) == 0, name, status[name])
+    check(status["NoNewPrivs"].strip() == "1" and status["Seccomp"].strip() == "2", "status", status)
+    check(user.pw_shell.endswith("nologin"), "it has the shell", user.pw_shell)
+
+    for kind, mode in (("umad", 0o660), ("uverbs", 0o666)):
+        for path in files_of(kind):
+            st = os.stat(path)
+            check((st.st_uid, st.st_gid, st.st_mode & 0o777) == (0, user.pw_gid, mode), path, st)
+    check([os.stat(path).st_mode & 0o777 for path in (POLICY, SETTINGS)] == [0o640] * 2, "modes of the files")
+    status, said = as_nobody("pkeyctl", "plan")
+    check(status == 1 and "Permission denied" in said, "another user reads the policy: %d" % status, said)
+
+    must("systemctl", "stop", "pkeyd")
+    for name in os.listdir(STATE):
+        os.unlink(os.path.join(STATE, name))
+    write(POLICY, FIRST)
+    must("pkeyctl", "apply", "--yes")
+    in_force(FIRST_KEYS)
+    check(set(owners(STATE).values()) == {"pkeyd"}, "root created", owners(STATE))
+    start_service(SECOND, SECOND_KEYS)
+    kills()
+    without_devices()
+    key_of_the_group()
+
+
+def kills():
+    """The list of the unit, on another program: it runs, and is killed when it makes a call that is not in the list."""
+    allowed = property_of_unit("SystemCallFilter")
+    sandbox = ("systemd-run", "--quiet", "--wait", "--pipe", "-p", "NoNewPrivileges=yes", "-p", "SystemCallFilter=" + allowed, "--",
+               "/bin/busybox")
+    check(run(*sandbox, "true")[0] == 0, "even this needs another system call")
+    check(run(*sandbox, "chroot", "/", "/bin/busybox", "true")[0] in (159, 255), "chroot(2) was not fatal")
+    check("status=31/SYS" in run("journalctl", "-b", "-n", "50", "--no-pager")[1], "nothing was killed by SIGSYS")
+
+
+def without_devices():
+    """As before the udev rule was applied: the message names it, and after `udevadm trigger` the service starts."""
+    must("systemctl", "stop", "pkeyd")
+    for path in files_of("umad"):
+        os.chown(path, 0, 0)
+        os.chmod(path, 0o600)
+    moment = time.monotonic()
+    run("systemctl", "start", "--no-block", "pkeyd")
+    said = wait_entry("CANNOT_START", moment)["MESSAGE"]
+    check("/dev/infiniband/umad" in said and "70-pkeyd.rules" in said, "says", said)
+    must("udevadm", "trigger", "--subsystem-match=infiniband_mad", "--subsystem-match=infiniband_verbs")
+    must("udevadm", "settle")
+    must("systemctl", "restart", "pkeyd", timeout=120)
+    check(property_of_unit("ActiveState") == "active", "it does not start")
+
+
+def key_of_the_group():
+    """A key file: refused if only root can read it, accepted if the group can."""
+    key = FOR_PKEYD + "/m_key"
+    write(key, "0x1\n")
+    os.chmod(key, 0o600)
+    os.chown(key, 0, 0)
+    moment = time.monotonic()
+    write(SETTINGS, NO_SWEEPS + "m_key_file: %s\n" % key)
+    must("systemctl", "reload", "pkeyd")
+    wait_entry("RELOAD_REFUSED", moment)
+    check("refused" in property_of_unit("StatusText"), "status line:", property_of_unit("StatusText"))
+    said = " ".join(e["MESSAGE"] for e in entries("FINDING", moment))
+    unreadable = [f for f in json.loads(run("pkeyctl", "doctor", "--json")[1])["findings"] if f["code"] == "file.unreadable"]
+    check([w["text"] for f in unreadable for w in f["where"]] == [key + ": Permission denied"], "the doctor:", unreadable)
+    check(key in said and "Permission denied" in said and "chgrp pkeyd" in said, "says", said)
+    write(key, "0x1\n")
+    must("systemctl", "reload", "pkeyd")
+    wait_for("the key to be accepted", 20, lambda: "refused" not in property_of_unit("StatusText"))
+    write(SETTINGS, NO_SWEEPS)
+    must("systemctl", "reload", "pkeyd")
+
+
 def bus():
     """The system bus, with the installed policy file, and the daemon in the sandbox of its unit."""
     began = start_service()
@@ -460,7 +582,7 @@ def rest_door():
 
 def in_its_sandbox():
     pid = property_of_unit("MainPID", "pkeyd-rest")
-    status = dict(line.split(":", 1) for line in read("/proc/%s/status" % pid).splitlines())
+    status = status_of(pid)
     check(int(status["Uid"].split()[0]) == int(must("id", "-u", "pkeyd-rest")), "it runs as", status["Uid"])
     check(int(status["CapEff"], 16) == int(status["CapBnd"], 16) == 0, "it has capabilities:", status["CapEff"], status["CapBnd"])
     check(not os.path.exists("/proc/%s/root/dev/infiniband" % pid), "it sees RDMA devices")
@@ -550,12 +672,19 @@ def bad_p_keys():
         check([line for line in said if line.startswith("lab")] == ["%s 1 %d" % (d, n) for d in DEVICES], "ports:", said)
 
 
+def for_metrics(folder):
+    """Makes it as the manual says."""
+    os.makedirs(folder, exist_ok=True)
+    must("chgrp", "pkeyd", folder)
+    must("chmod", "1775", folder)
+
+
 def metrics_file():
     """The shipped unit, without capabilities, can write the metrics file of the example, and nothing else."""
     here, elsewhere = "/var/lib/prometheus/node-exporter", "/var/lib/elsewhere"
     must("systemctl", "stop", "pkeyd")
     for path in (here, elsewhere):
-        os.makedirs(path, exist_ok=True)
+        for_metrics(path)
     start_service()
     write(SETTINGS, NO_SWEEPS + "metrics: {textfile: %s/pkeyd.prom}\n" % here)
     must("systemctl", "reload", "pkeyd")
@@ -566,13 +695,20 @@ def metrics_file():
     write(SETTINGS, NO_SWEEPS + "metrics: {textfile: %s/pkeyd.prom}\n" % elsewhere)
     must("systemctl", "reload", "pkeyd")
     entry = wait_entry("METRICS_FILE", moment)
-    check("Read-only file system" in entry["MESSAGE"], "says", entry["MESSAGE"])
+    check("Read-only file system" in entry["MESSAGE"] and "ReadWritePaths=" in entry["MESSAGE"], "says", entry["MESSAGE"])
     check(os.listdir(elsewhere) == [] and os.listdir(here) == [], "files are left")
+    os.chmod(here, 0o755)
+    moment = time.monotonic()
+    write(SETTINGS, NO_SWEEPS + "metrics: {textfile: %s/pkeyd.prom}\n" % here)
+    must("systemctl", "reload", "pkeyd")
+    entry = wait_entry("METRICS_FILE", moment)
+    check("Permission denied" in entry["MESSAGE"] and "chgrp pkeyd" in entry["MESSAGE"], "says", entry["MESSAGE"])
 
 
 # --- violations -------------------------------------------------------------------------------------------------------
 
-DROP_IN = "/run/systemd/system/pkeyd.service.d/lab.conf"
+DROP_INS = "/run/systemd/system/pkeyd.service.d"
+DROP_IN = DROP_INS + "/lab.conf"
 SA_KEY = "/run/sa_key"
 COUNTING = "violations: {interval: 1s}\nmetrics: {textfile: %s}\n" % METRICS
 REFUSED = ("PKEYD_NODE", "PKEYD_PORT_GUID", "PKEYD_LID", "PKEYD_PORT", "PKEYD_SWITCH", "PKEYD_COUNT", "PKEYD_TOTAL",
@@ -583,15 +719,20 @@ def drop_in():
     """The steps of the manual for a site with an sa_key and OpenSM on this host."""
     must("systemctl", "stop", "pkeyd")
     if not os.path.exists(DROP_IN):
+        must("install", "-d", "-o", "pkeyd", "-g", "pkeyd", os.path.dirname(WRITTEN))
+        if not os.path.islink(PARTITIONS):
+            os.symlink("pkeyd/partitions.conf", PARTITIONS)
         write(SA_KEY, "0x1\n")
-        write(DROP_IN, "[Service]\nLoadCredential=sa_key:%s\nReadWritePaths=/etc/opensm\nProtectProc=default\n" % SA_KEY)
+        os.chmod(SA_KEY, 0o600)
+        write(DROP_IN, "[Service]\nLoadCredential=sa_key:%s\n" % SA_KEY)
+        write(DROP_INS + "/opensm.conf", read("/usr/share/doc/pkeyd/pkeyd-opensm.conf"))
         must("systemctl", "daemon-reload")
 
 
 def start_counting():
     """Starts the service with OpenSM's sa_key as a credential, and waits for its second poll of all counters."""
     drop_in()
-    os.makedirs(os.path.dirname(METRICS), exist_ok=True)
+    for_metrics(os.path.dirname(METRICS))
     began = start_service(settings=COUNTING)
     time.sleep(2.5)
     return began
@@ -600,6 +741,7 @@ def start_counting():
 def no_drop_in():
     if os.path.exists(DROP_IN):
         os.unlink(DROP_IN)
+        os.unlink(DROP_INS + "/opensm.conf")
         must("systemctl", "daemon-reload")
 
 
@@ -793,7 +935,7 @@ def path_records():
                   (PARTITIONS, fabric.opensm.pid))
     check_paths("written by OpenSM", MAY_TALK + MAY_TALK_LATER)
     must("systemctl", "stop", "pkeyd")
-    os.unlink(PARTITIONS)
+    os.unlink(WRITTEN)
     fabric.sweep()
 
 
@@ -819,8 +961,8 @@ def opensm_service():
         check(must("systemctl", "show", "-P", "MainPID", unit).strip() == pid, "OpenSM was restarted")
     finally:
         must("systemctl", "stop", "pkeyd", "opensm.service")
-        if os.path.exists(PARTITIONS):
-            os.unlink(PARTITIONS)
+        if os.path.exists(WRITTEN):
+            os.unlink(WRITTEN)
         ups = read("/tmp/opensm.log").count("SUBNET UP")
         fabric.start_opensm()
         wait_for("its first sweep", 30, lambda: read("/tmp/opensm.log").count("SUBNET UP") > ups)
@@ -955,7 +1097,8 @@ def head_pair():
 
 def local_verify():
     start_service()
-    os.chmod(POLICY, 0o644)
+    for path in (POLICY, SETTINGS):
+        os.chmod(path, 0o644)
     status, said = as_nobody("pkeyctl", "verify", "--local")
     check(status == 0 and "3 ports of this host" in said, "verify --local as nobody: %d" % status, said)
     check(verify("--local")[1]["findings"] == [], "there are findings")
@@ -1061,8 +1204,31 @@ def dump():
     run("dmesg", "-l", "warn,err,crit,alert,emerg")
 
 
+def install():
+    """What the manual says to do after `make install`."""
+    must("systemd-sysusers", "/usr/lib/sysusers.d/pkeyd.conf")
+    must("systemctl", "restart", "systemd-udevd")
+    must("systemctl", "try-reload-or-restart", "dbus")
+
+
+TRACES = "/run/calls"
+
+
+def trace():
+    """Runs the service under strace, which stays in the background so that the main process is pkeyd."""
+    os.makedirs(TRACES)
+    os.chmod(TRACES, 0o1777)
+    write("/run/systemd/system/pkeyd.service.d/trace.conf",
+          "[Service]\nSystemCallFilter=\nReadWritePaths=%s\nExecStart=\n"
+          "ExecStart=/bin/sh -c 'exec strace -D -f -c -qq -o %s/calls.$$$$ /usr/sbin/pkeyd'\n" % (TRACES, TRACES))
+    must("systemctl", "daemon-reload")
+
+
 def main(names):
     read_events()
+    install()
+    if read(LAB + "/trace"):
+        trace()
     for name in names:
         say("=== " + name)
         try:
@@ -1074,6 +1240,9 @@ def main(names):
                 dump()
             finally:
                 verdict(name, "%s: %s" % (type(e).__name__, e))
+    run("systemctl", "stop", "pkeyd")
+    for path in glob.glob(TRACES + "/*"):
+        shutil.copy(path, RESULTS)
     verdict("end", "pass")
 
 

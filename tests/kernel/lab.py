@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The kernel lab: pkeyd on a real kernel's ib_core, ib_umad and ib_uverbs, in a virtual machine.
 
-    lab.py [--build DIR] [--timeout SECONDS] [--keep] [SCENARIO ...]
+    lab.py [--build DIR] [--timeout SECONDS] [--trace DIR] [SCENARIO ...]
     lab.py --missing                 prints what this host lacks; exits with 0 if nothing
 
 The guest runs the kernel of Debian with this host's root file system below an overlay, systemd as its first process, the
 driver in driver/ for host channel adapters, and ibsim for the fabric behind them. guest.py has the scenarios. The guest
-writes a verdict for each scenario to a shared folder; a missing verdict, or one other than "pass", is a failure. If the lab
+writes a verdict for each scenario to a shared folder; --trace runs the service under strace, without its list of system calls, and
+copies the summaries to DIR. A missing verdict, or one other than "pass", is a failure. If the lab
 cannot run, it prints what is missing and exits with 77.
 """
 
@@ -289,7 +290,7 @@ def make_initramfs(build, version):
     return archive
 
 
-def fill_share(build, driver, scenarios):
+def fill_share(build, driver, scenarios, trace):
     share = os.path.join(build, "share")
     shutil.rmtree(os.path.join(share, "results"), ignore_errors=True)
     os.makedirs(os.path.join(share, "results"))
@@ -297,6 +298,7 @@ def fill_share(build, driver, scenarios):
     for path in ("tests/kernel/guest.py", "src/events/events.def", "contrib/slurm/prolog-pkeyd", "contrib/nhc/pkeyd.nhc"):
         shutil.copy(os.path.join(TOP, path), share)
     write(os.path.join(share, "prepare"), PREPARE)
+    write(os.path.join(share, "trace"), "yes" if trace else "")
     write(os.path.join(share, "off"), OFF, 0o755)
     write(os.path.join(share, "scenarios"), " ".join(scenarios))
     return share
@@ -365,6 +367,7 @@ def main():
     parser.add_argument("--build", default=os.path.join(TOP, "build-kernel"))
     parser.add_argument("--timeout", type=int, default=480)
     parser.add_argument("--missing", action="store_true")
+    parser.add_argument("--trace", metavar="DIR")
     parser.add_argument("scenario", nargs="*")
     options = parser.parse_args()
     lacks = missing()
@@ -375,7 +378,7 @@ def main():
     if lacks:
         print("kernel lab: skipped: this host lacks %s (scripts/install-deps --kernel installs what can be)" % ", ".join(lacks))
         return SKIPPED
-    scenarios = options.scenario or list(guest.SCENARIOS)
+    scenarios = options.scenario or [name for name in guest.SCENARIOS if not options.trace or name not in guest.OF_THE_SANDBOX]
     for name in scenarios:
         if name not in guest.SCENARIOS:
             fail("there is no scenario '%s'; there are %s" % (name, " ".join(guest.SCENARIOS)))
@@ -384,11 +387,13 @@ def main():
     driver = build_driver(build, version)
     build_tools(build)
     build_pkeyd(build)
-    share = fill_share(build, driver, scenarios)
+    share = fill_share(build, driver, scenarios, bool(options.trace))
     kernel, initramfs = unpack_kernel(build, version), make_initramfs(build, version)
     built = time.monotonic()
     in_time = boot(build, kernel, initramfs, share, options.timeout)
     bad = judge(os.path.join(share, "results"), scenarios, in_time)
+    for path in glob.glob(share + "/results/calls.*") if options.trace else ():
+        shutil.copy(path, options.trace)
     if bad:
         tail(os.path.join(build, "console.log"), 30)
         for name in bad:

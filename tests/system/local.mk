@@ -32,6 +32,7 @@ SYSTEM_TESTS = \
 	tests/system/test_rest_clients.py \
 	tests/system/test_slurm.py \
 	tests/system/test_subnet_admin.py \
+	tests/system/test_system_calls.py \
 	tests/system/test_topologies.py \
 	tests/system/test_unknown.py \
 	tests/system/test_violations.py \
