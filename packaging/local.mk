@@ -1,10 +1,10 @@
 # packaging/: what scripts/package builds packages from
-EXTRA_DIST += packaging/audit.sed
+EXTRA_DIST += packaging/audit.sed tests/package/deb
 EXTRA_DIST += packaging/debian/README.Debian packaging/debian/changelog packaging/debian/control packaging/debian/copyright \
 	packaging/debian/not-installed packaging/debian/pkeyctl.install packaging/debian/pkeyctl.lintian-overrides \
 	packaging/debian/pkeyd-doc.install packaging/debian/pkeyd-doc.lintian-overrides packaging/debian/pkeyd-rest.install \
-	packaging/debian/pkeyd-rest.lintian-overrides packaging/debian/pkeyd-rest.prerm packaging/debian/pkeyd.install \
-	packaging/debian/pkeyd.lintian-overrides packaging/debian/pkeyd.postinst packaging/debian/pkeyd.postrm \
-	packaging/debian/pkeyd.prerm packaging/debian/rules packaging/debian/source/format \
+	packaging/debian/pkeyd-rest.lintian-overrides packaging/debian/pkeyd-rest.postinst packaging/debian/pkeyd-rest.prerm \
+	packaging/debian/pkeyd.install packaging/debian/pkeyd.lintian-overrides packaging/debian/pkeyd.postinst \
+	packaging/debian/pkeyd.postrm packaging/debian/pkeyd.prerm packaging/debian/rules packaging/debian/source/format \
 	packaging/debian/source/lintian-overrides packaging/debian/tests/control packaging/debian/tests/demo \
 	packaging/debian/tests/installed
