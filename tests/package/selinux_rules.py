@@ -36,6 +36,7 @@ opensm_t pkeyd_opensm_conf_t file read
 NEVER = """
 pkeyd_t pkeyd_etc_t file write
 pkeyd_t etc_t file write
+pkeyd_t etc_t dir add_name
 pkeyd_t shell_exec_t file execute
 pkeyd_t bin_t file execute
 pkeyd_t sshd_t process signal
@@ -51,7 +52,7 @@ pkeyd_rest_t pkeyd_opensm_conf_t file write
 # What it may do only with a boolean.
 WITH = """
 pkeyd_manage_opensm pkeyd_t pkeyd_opensm_conf_t file write
-pkeyd_manage_opensm pkeyd_t etc_t dir add_name
+pkeyd_manage_opensm pkeyd_t pkeyd_opensm_conf_t dir add_name
 pkeyd_manage_opensm pkeyd_t opensm_t process signal
 pkeyd_manage_opensm pkeyd_t pkeyd_t capability kill
 pkeyd_write_metrics pkeyd_t pkeyd_metrics_t file rename
@@ -67,8 +68,8 @@ LABELS = """
 /etc/pkeyd/partitions.yaml pkeyd_etc_t
 /etc/pkeyd/blue/pkeyd.yaml pkeyd_etc_t
 /var/lib/pkeyd/state.db-wal pkeyd_var_lib_t
-/etc/rdma/partitions.conf.before-pkeyd pkeyd_opensm_conf_t
-/etc/opensm/partitions.conf pkeyd_opensm_conf_t
+/etc/rdma/pkeyd/partitions.conf.before-pkeyd pkeyd_opensm_conf_t
+/etc/opensm/pkeyd/partitions.conf pkeyd_opensm_conf_t
 /etc/rdma/opensm.conf etc_t
 /var/lib/node_exporter/pkeyd.prom pkeyd_metrics_t
 /var/lib/node_exporter/other.prom var_lib_t
