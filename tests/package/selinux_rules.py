@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Checks rules and labels of pkeyd in a linked SELinux policy: selinux_rules.py POLICY FILE_CONTEXTS (see tests/package/selinux)."""
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Checks rules and labels of pkeyd in a linked SELinux policy, for tests/package/selinux: selinux_rules.py POLICY FILE_CONTEXTS"""
 
 import subprocess
 import sys
