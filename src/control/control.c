@@ -45,6 +45,10 @@ static const char *start_problem(int r)
         case -EPERM:
                 return "no permission to use /dev/infiniband/umad*; the udev rule 70-pkeyd.rules gives them to the group pkeyd: "
                        "'systemctl restart systemd-udevd', then 'udevadm trigger'";
+        case -ENOTUNIQ:
+                return "several InfiniBand ports of this host are possible, and each fabric needs its own; set ca and port in pkeyd.yaml";
+        case -EBUSY:
+                return "another pkeyd of this host serves this port; each fabric needs its own: see ca and port in pkeyd.yaml";
         case -EOPNOTSUPP:
                 return "the kernel module ib_umad is not loaded";
         }

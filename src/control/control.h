@@ -72,6 +72,7 @@ struct control_config {
         enum control_goal goal;
         bool choose_tables; /* not for CONTROL_SERVE: the shell chooses the tables to read; else all are read */
         bool confirm;       /* CONTROL_APPLY: a person confirms the plan, which may take long */
+        const char *fabric;  /* of several fabrics of this host; NULL: it has one; borrowed */
         const char *program; /* CONTROL_SERVE: "pkeyd 0.2.0", for the log; static */
         struct findings *findings; /* all other goals: gets the findings of the planner; borrowed */
 };

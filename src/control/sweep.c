@@ -243,6 +243,10 @@ static const char *port_problem(int r)
                 return "its link is down";
         case -ENODEV:
                 return "there is no such device";
+        case -ENOTUNIQ:
+                return "several ports are possible; set ca and port in pkeyd.yaml";
+        case -EBUSY:
+                return "another pkeyd of this host serves it";
         }
         return strerror(-r);
 }

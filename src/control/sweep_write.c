@@ -260,6 +260,7 @@ void sweep_follow_writer(struct control *c)
 static void start_writer(struct control *c, enum control_state state)
 {
         const struct opensm_job job = {
+                .fabric = c->config.fabric,
                 .generation = c->sweep.generation, .decision = &c->sweep.decision, .snapshot = c->snapshot,
                 .knowledge = c->knowledge, .known = &c->known, .pins = c->sweep.options.pins, .conf = &c->sweep.conf,
                 .mirror = state == CONTROL_MIRRORING,

@@ -17,51 +17,78 @@ struct series {
         bool rest; /* of all ports beyond the limit */
 };
 
+/* The text, and the label of the fabric in front of the other labels of each series. */
+struct page {
+        struct text text;
+        const char *fabric; /* NULL: none */
+};
+
 /* --- lines ------------------------------------------------------------------------------------------------------ */
 
-static void family(struct text *t, const char *name, const char *type, const char *help)
+static void family(struct page *p, const char *name, const char *type, const char *help)
 {
-        text_add(t, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+        text_add(&p->text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static void one(struct text *t, const char *name, const char *type, const char *help, uint64_t value)
+/* The name of a series with no label of its own. */
+static void begin(struct page *p, const char *name)
 {
-        family(t, name, type, help);
-        text_add(t, "%s %" PRIu64 "\n", name, value);
+        if (p->fabric)
+                text_add(&p->text, "%s{fabric=\"%s\"}", name, p->fabric);
+        else
+                text_add(&p->text, "%s", name);
+}
+
+/* The name of a series whose labels follow. */
+static void begin_labels(struct page *p, const char *name)
+{
+        if (p->fabric)
+                text_add(&p->text, "%s{fabric=\"%s\",", name, p->fabric);
+        else
+                text_add(&p->text, "%s{", name);
+}
+
+static void one(struct page *p, const char *name, const char *type, const char *help, uint64_t value)
+{
+        family(p, name, type, help);
+        begin(p, name);
+        text_add(&p->text, " %" PRIu64 "\n", value);
 }
 
 /* seconds: 0: never, and left out. */
-static void timestamp(struct text *t, const char *name, const char *help, uint64_t seconds)
+static void timestamp(struct page *p, const char *name, const char *help, uint64_t seconds)
 {
         if (seconds > 0)
-                one(t, name, GAUGE, help, seconds);
+                one(p, name, GAUGE, help, seconds);
 }
 
-static void duration(struct text *t, const char *name, const char *help, usec_t usec)
+static void duration(struct page *p, const char *name, const char *help, usec_t usec)
 {
-        family(t, name, GAUGE, help);
-        text_add(t, "%s %" PRIu64 ".%06u\n", name, usec / USEC_PER_SEC, (unsigned) (usec % USEC_PER_SEC));
+        family(p, name, GAUGE, help);
+        begin(p, name);
+        text_add(&p->text, " %" PRIu64 ".%06u\n", usec / USEC_PER_SEC, (unsigned) (usec % USEC_PER_SEC));
 }
 
-static void labelled(struct text *t, const char *name, const char *label, const char *value, uint64_t number)
+static void labelled(struct page *p, const char *name, const char *label, const char *value, uint64_t number)
 {
-        text_add(t, "%s{%s=\"%s\"} %" PRIu64 "\n", name, label, value, number);
+        begin_labels(p, name);
+        text_add(&p->text, "%s=\"%s\"} %" PRIu64 "\n", label, value, number);
 }
 
 /* ,label="value": names come from the fabric, and may hold quotes and the backslashes of their escapes. */
-static void add_label(struct text *t, const char *label, const char *value)
+static void add_label(struct page *p, const char *label, const char *value)
 {
-        text_add(t, ",%s=\"", label);
+        text_add(&p->text, ",%s=\"", label);
         for (; *value; value++) {
                 if (*value == '\n') {
-                        text_add(t, "\\n");
+                        text_add(&p->text, "\\n");
                         continue;
                 }
                 if (*value == '\\' || *value == '"')
-                        text_add_n(t, "\\", 1);
-                text_add_n(t, value, 1);
+                        text_add_n(&p->text, "\\", 1);
+                text_add_n(&p->text, value, 1);
         }
-        text_add(t, "\"");
+        text_add(&p->text, "\"");
 }
 
 /* --- violations ------------------------------------------------------------------------------------------------- */
@@ -121,7 +148,7 @@ static uint32_t cut_series(struct series *all, uint32_t n)
 }
 
 /* host: as it was when the counter was read; GUID 0: another one may have been there. NULL: the one of the snapshot. */
-static void add_port(struct text *t, struct arena *a, const struct subnet *s, struct violation_port port,
+static void add_port(struct page *p, struct arena *a, const struct subnet *s, struct violation_port port,
                      const struct violation_host *host)
 {
         uint32_t node = s ? subnet_find_node(s, port.node_guid) : SUBNET_NONE;
@@ -138,37 +165,37 @@ static void add_port(struct text *t, struct arena *a, const struct subnet *s, st
                 is_switch_port = port.node_guid.v != host->node_guid.v;
         } else if (endport != SUBNET_NONE) {
                 has_endport = !host;
-                t->failed = violation_host_open(a, s, endport, &h) < 0 || t->failed;
+                p->text.failed = violation_host_open(a, s, endport, &h) < 0 || p->text.failed;
         } else if (is_switch_port) {
                 h.switch_name = subnet_node_name(&s->nodes[node], name);
                 h.switch_port = port.number;
         }
-        text_add(t, ",node_guid=\"0x%016" PRIx64 "\"", port.node_guid.v);
-        if (t->failed || (!has_endport && !h.switch_name)) {
-                text_add(t, ",port=\"%u\"", (unsigned) port.number);
+        text_add(&p->text, ",node_guid=\"0x%016" PRIx64 "\"", port.node_guid.v);
+        if (p->text.failed || (!has_endport && !h.switch_name)) {
+                text_add(&p->text, ",port=\"%u\"", (unsigned) port.number);
                 return;
         }
-        add_label(t, "seen_by", is_switch_port ? "switch" : "endport");
+        add_label(p, "seen_by", is_switch_port ? "switch" : "endport");
         if (has_endport) {
-                add_label(t, "node", h.node);
+                add_label(p, "node", h.node);
                 if (h.device[0])
-                        add_label(t, "device", h.device);
-                text_add(t, ",port=\"%u\",port_guid=\"0x%016" PRIx64 "\"", (unsigned) h.number, h.guid.v);
+                        add_label(p, "device", h.device);
+                text_add(&p->text, ",port=\"%u\",port_guid=\"0x%016" PRIx64 "\"", (unsigned) h.number, h.guid.v);
         }
         if (h.switch_name) {
-                add_label(t, "switch", h.switch_name);
-                text_add(t, ",switch_port=\"%u\"", (unsigned) h.switch_port);
+                add_label(p, "switch", h.switch_name);
+                text_add(&p->text, ",switch_port=\"%u\"", (unsigned) h.switch_port);
         }
 }
 
-static void add_series_labels(struct text *t, struct arena *a, const struct metrics *m, const struct series *s)
+static void add_series_labels(struct page *p, struct arena *a, const struct metrics *m, const struct series *s)
 {
-        text_add(t, "{source=\"%s\"", violation_source_to_string(s->first->source));
+        text_add(&p->text, "source=\"%s\"", violation_source_to_string(s->first->source));
         if (s->rest)
-                text_add(t, ",rest=\"true\"");
+                text_add(&p->text, ",rest=\"true\"");
         else
-                add_port(t, a, m->subnet, s->first->port, s->first->host);
-        text_add(t, "} ");
+                add_port(p, a, m->subnet, s->first->port, s->first->host);
+        text_add(&p->text, "} ");
 }
 
 static uint64_t to_unix(const struct metrics *m, usec_t when)
@@ -179,23 +206,23 @@ static uint64_t to_unix(const struct metrics *m, usec_t when)
 }
 
 /* times: the last time of each series, else its total. */
-static void add_by_port(struct text *t, struct arena *a, const struct metrics *m, const struct series *all, uint32_t n, bool times)
+static void add_by_port(struct page *p, struct arena *a, const struct metrics *m, const struct series *all, uint32_t n, bool times)
 {
         const char *name = times ? "pkeyd_violations_last_timestamp_seconds" : "pkeyd_violations_total";
 
         if (n == 0)
                 return;
-        family(t, name, times ? GAUGE : COUNTER,
+        family(p, name, times ? GAUGE : COUNTER,
                times ? "When membership violations were last seen, by port and source."
                      : "Membership violations since pkeyd was started, by port and source, as in the journal.");
         for (uint32_t i = 0; i < n; i++) {
-                text_add(t, "%s", name);
-                add_series_labels(t, a, m, &all[i]);
-                text_add(t, "%" PRIu64 "\n", times ? to_unix(m, all[i].last) : all[i].total);
+                begin_labels(p, name);
+                add_series_labels(p, a, m, &all[i]);
+                text_add(&p->text, "%" PRIu64 "\n", times ? to_unix(m, all[i].last) : all[i].total);
         }
 }
 
-static void add_violations(struct text *t, const struct metrics *m)
+static void add_violations(struct page *p, const struct metrics *m)
 {
         static const char name[] = "pkeyd_fabric_violations_total";
         _cleanup_arena_ struct arena *a = arena_new();
@@ -203,157 +230,160 @@ static void add_violations(struct text *t, const struct metrics *m)
         uint64_t saturated = 0;
         uint32_t n;
 
-        t->failed = t->failed || !all;
-        if (!m->has_violations || t->failed)
+        p->text.failed = p->text.failed || !all;
+        if (!m->has_violations || p->text.failed)
                 return;
-        family(t, name, COUNTER, "Membership violations on all ports since pkeyd was started, by source.");
+        family(p, name, COUNTER, "Membership violations on all ports since pkeyd was started, by source.");
         for (int source = 0; source < VIOLATION_N_SOURCES; source++)
-                labelled(t, name, "source", violation_source_to_string((enum violation_source) source), m->violations[source]);
+                labelled(p, name, "source", violation_source_to_string((enum violation_source) source), m->violations[source]);
         n = cut_series(all, make_series(m, all));
-        add_by_port(t, a, m, all, n, false);
-        add_by_port(t, a, m, all, n, true);
+        add_by_port(p, a, m, all, n, false);
+        add_by_port(p, a, m, all, n, true);
         for (uint32_t i = 0; i < m->n_records; i++)
                 saturated += m->records[i].saturated;
-        one(t, "pkeyd_saturated_counters", GAUGE, "Violation counters at their maximum, which count no more.", saturated);
+        one(p, "pkeyd_saturated_counters", GAUGE, "Violation counters at their maximum, which count no more.", saturated);
 }
 
-static void add_poll(struct text *t, const struct violation_poll_counters *poll)
+static void add_poll(struct page *p, const struct violation_poll_counters *poll)
 {
         if (!poll)
                 return;
-        one(t, "pkeyd_polled_ports", GAUGE, "Ports whose violation counters are polled.", poll->n_ports);
-        one(t, "pkeyd_silent_ports", GAUGE, "Polled ports that did not answer the last time.", poll->n_silent);
-        one(t, "pkeyd_poll_rounds_total", COUNTER, "Rounds in which every polled port that answers was queried once.",
+        one(p, "pkeyd_polled_ports", GAUGE, "Ports whose violation counters are polled.", poll->n_ports);
+        one(p, "pkeyd_silent_ports", GAUGE, "Polled ports that did not answer the last time.", poll->n_silent);
+        one(p, "pkeyd_poll_rounds_total", COUNTER, "Rounds in which every polled port that answers was queried once.",
             poll->n_rounds);
         if (poll->cycle_duration > 0)
-                duration(t, "pkeyd_poll_duration_seconds",
+                duration(p, "pkeyd_poll_duration_seconds",
                          "How long it last took to query every polled port once; ports without an answer wait for each other.",
                          poll->cycle_duration);
-        one(t, "pkeyd_poll_late", GAUGE,
+        one(p, "pkeyd_poll_late", GAUGE,
             "1 if, in most rounds, violations.interval is too short to query each port once.",
             poll->is_late);
 }
 
-static void add_notices(struct text *t, const struct notices_status *notices)
+static void add_notices(struct page *p, const struct notices_status *notices)
 {
         static const char name[] = "pkeyd_notices_state";
 
         if (!notices)
                 return;
-        family(t, name, GAUGE, "State of the subscription to notices at the subnet administration: 1 for the present state.");
+        family(p, name, GAUGE, "State of the subscription to notices at the subnet administration: 1 for the present state.");
         for (enum notices_state s = 0; s < NOTICES_N_STATES; s++)
-                labelled(t, name, "state", notices_state_to_string(s), notices->state == s);
-        one(t, "pkeyd_notices_received_total", COUNTER, "Reports of the subnet administration with a notice.", notices->n_reports);
-        one(t, "pkeyd_notices_malformed_total", COUNTER, "Reports without a notice that pkeyd understands.", notices->n_malformed);
+                labelled(p, name, "state", notices_state_to_string(s), notices->state == s);
+        one(p, "pkeyd_notices_received_total", COUNTER, "Reports of the subnet administration with a notice.", notices->n_reports);
+        one(p, "pkeyd_notices_malformed_total", COUNTER, "Reports without a notice that pkeyd understands.", notices->n_malformed);
 }
 
 /* --- the daemon and its work ------------------------------------------------------------------------------------ */
 
-static void add_daemon(struct text *t, const struct metrics *m)
+static void add_daemon(struct page *p, const struct metrics *m)
 {
         static const char info[] = "pkeyd_build_info";
 
-        family(t, info, GAUGE, "1; the label is the version of pkeyd.");
-        text_add(t, "%s{version=\"%s\"} 1\n", info, m->version);
-        timestamp(t, "pkeyd_start_time_seconds", "When pkeyd was started.", m->started);
-        one(t, "pkeyd_audit_mode", GAUGE, "1 if pkeyd compares and never writes (mode: audit).", m->audit);
-        one(t, "pkeyd_standing_by", GAUGE, "1 if pkeyd stands by, because the master SM is on another host (role: follow-sm).",
+        family(p, info, GAUGE, "1; the label is the version of pkeyd.");
+        begin_labels(p, info);
+        text_add(&p->text, "version=\"%s\"} 1\n", m->version);
+        timestamp(p, "pkeyd_start_time_seconds", "When pkeyd was started.", m->started);
+        one(p, "pkeyd_audit_mode", GAUGE, "1 if pkeyd compares and never writes (mode: audit).", m->audit);
+        one(p, "pkeyd_standing_by", GAUGE, "1 if pkeyd stands by, because the master SM is on another host (role: follow-sm).",
             m->is_standby);
-        one(t, "pkeyd_policy_generation", GAUGE, "The generation of the policy that is in force; 0 for none.", m->generation);
-        one(t, "pkeyd_policy_accepted", GAUGE, "1 if the files as they were last loaded were accepted, 0 if refused.",
+        one(p, "pkeyd_policy_generation", GAUGE, "The generation of the policy that is in force; 0 for none.", m->generation);
+        one(p, "pkeyd_policy_accepted", GAUGE, "1 if the files as they were last loaded were accepted, 0 if refused.",
             m->n_policy_errors == 0);
-        one(t, "pkeyd_policy_errors", GAUGE, "Errors for which the files as they were last loaded were refused.",
+        one(p, "pkeyd_policy_errors", GAUGE, "Errors for which the files as they were last loaded were refused.",
             m->n_policy_errors);
 }
 
-static void add_ports(struct text *t, const struct metrics *m)
+static void add_ports(struct page *p, const struct metrics *m)
 {
         if (m->knows_ports) {
-                one(t, "pkeyd_ports_managed", GAUGE, "Ports whose P_Key tables pkeyd manages.", m->n_managed);
-                one(t, "pkeyd_ports_verified", GAUGE, "Managed ports that were read and are as the policy says.", m->n_verified);
-                one(t, "pkeyd_ports_drifted", GAUGE, "Managed ports that were read and are not as the policy says.", m->n_drifted);
-                one(t, "pkeyd_ports_unreachable", GAUGE, "Managed ports that could not be read.", m->n_unreachable);
-                one(t, "pkeyd_silent_links", GAUGE, "Links that are up and whose other end did not answer discovery.",
+                one(p, "pkeyd_ports_managed", GAUGE, "Ports whose P_Key tables pkeyd manages.", m->n_managed);
+                one(p, "pkeyd_ports_verified", GAUGE, "Managed ports that were read and are as the policy says.", m->n_verified);
+                one(p, "pkeyd_ports_drifted", GAUGE, "Managed ports that were read and are not as the policy says.", m->n_drifted);
+                one(p, "pkeyd_ports_unreachable", GAUGE, "Managed ports that could not be read.", m->n_unreachable);
+                one(p, "pkeyd_silent_links", GAUGE, "Links that are up and whose other end did not answer discovery.",
                     m->n_silent_links);
-                one(t, "pkeyd_frozen_ports", GAUGE,
+                one(p, "pkeyd_frozen_ports", GAUGE,
                     "Frozen endports: pkeyd writes neither to them nor to the switch ports beside them.", m->n_frozen);
-                one(t, "pkeyd_name_claims", GAUGE, "Nodes that call themselves by a name that is not pinned to them.", m->n_claims);
+                one(p, "pkeyd_name_claims", GAUGE, "Nodes that call themselves by a name that is not pinned to them.", m->n_claims);
         }
         if (m->knows_held) {
-                one(t, "pkeyd_held_bases", GAUGE, "Held bases: a change waits, because too little is known of a port.",
+                one(p, "pkeyd_held_bases", GAUGE, "Held bases: a change waits, because too little is known of a port.",
                     m->n_held_bases);
-                one(t, "pkeyd_held_ports", GAUGE, "Ports that hold a base: changes wait until pkeyd knows what these ports have.",
+                one(p, "pkeyd_held_ports", GAUGE, "Ports that hold a base: changes wait until pkeyd knows what these ports have.",
                     m->n_held_ports);
         }
-        one(t, "pkeyd_drifts_total", COUNTER, "Tables that were as the policy says and later were not.", m->n_drifts);
+        one(p, "pkeyd_drifts_total", COUNTER, "Tables that were as the policy says and later were not.", m->n_drifts);
 }
 
-static void add_leases(struct text *t, const struct metrics *m)
+static void add_leases(struct page *p, const struct metrics *m)
 {
         static const char name[] = "pkeyd_leases";
 
-        family(t, name, GAUGE, "Leases by state: granting; active; releasing (a port may still hold the P_Key).");
-        labelled(t, name, "state", "granting", m->n_granting);
-        labelled(t, name, "state", "active", m->n_active);
-        labelled(t, name, "state", "releasing", m->n_releasing);
+        family(p, name, GAUGE, "Leases by state: granting; active; releasing (a port may still hold the P_Key).");
+        labelled(p, name, "state", "granting", m->n_granting);
+        labelled(p, name, "state", "active", m->n_active);
+        labelled(p, name, "state", "releasing", m->n_releasing);
 }
 
-static void add_sweeps(struct text *t, const struct metrics *m)
+static void add_sweeps(struct page *p, const struct metrics *m)
 {
         static const char name[] = "pkeyd_passes_total";
 
-        family(t, name, COUNTER, "Sweeps, by result: done; partial (ports failed, or a base is held); refused (the policy cannot "
+        family(p, name, COUNTER, "Sweeps, by result: done; partial (ports failed, or a base is held); refused (the policy cannot "
                "be carried out on this fabric); failed.");
-        labelled(t, name, "result", "done", m->sweeps.done);
-        labelled(t, name, "result", "partial", m->sweeps.partial);
-        labelled(t, name, "result", "refused", m->sweeps.refused);
-        labelled(t, name, "result", "failed", m->sweeps.failed);
+        labelled(p, name, "result", "done", m->sweeps.done);
+        labelled(p, name, "result", "partial", m->sweeps.partial);
+        labelled(p, name, "result", "refused", m->sweeps.refused);
+        labelled(p, name, "result", "failed", m->sweeps.failed);
         if (m->swept)
-                duration(t, "pkeyd_sweep_duration_seconds", "How long the last sweep of the whole fabric took.", m->sweep_duration);
+                duration(p, "pkeyd_sweep_duration_seconds", "How long the last sweep of the whole fabric took.", m->sweep_duration);
         if (m->planned)
-                duration(t, "pkeyd_plan_duration_seconds",
+                duration(p, "pkeyd_plan_duration_seconds",
                          "How long the last comparison with the policy and the plan took.", m->plan_duration);
         if (m->applied)
-                duration(t, "pkeyd_apply_duration_seconds", "How long it took to carry out the last plan that was not empty.",
+                duration(p, "pkeyd_apply_duration_seconds", "How long it took to carry out the last plan that was not empty.",
                          m->apply_duration);
-        timestamp(t, "pkeyd_last_pass_timestamp_seconds", "When a sweep last came to its end, also if ports failed.", m->last_sweep);
-        timestamp(t, "pkeyd_last_success_timestamp_seconds",
+        timestamp(p, "pkeyd_last_pass_timestamp_seconds", "When a sweep last came to its end, also if ports failed.", m->last_sweep);
+        timestamp(p, "pkeyd_last_success_timestamp_seconds",
                "When a sweep last ended with every table as the policy says, also in audit mode and on a standby.",
                m->last_success);
-        timestamp(t, "pkeyd_last_apply_timestamp_seconds", "When a plan was last carried out in full.", m->last_apply);
+        timestamp(p, "pkeyd_last_apply_timestamp_seconds", "When a plan was last carried out in full.", m->last_apply);
 }
 
-static void add_mads(struct text *t, const struct metrics *m)
+static void add_mads(struct page *p, const struct metrics *m)
 {
-        one(t, "pkeyd_writes_total", COUNTER, "Confirmed writes to P_Key tables and switch ports, as the journal counts them.",
+        one(p, "pkeyd_writes_total", COUNTER, "Confirmed writes to P_Key tables and switch ports, as the journal counts them.",
             m->n_writes);
-        one(t, "pkeyd_writes_failed_total", COUNTER, "Writes that could not be confirmed.", m->n_writes_failed);
-        one(t, "pkeyd_writes_refused_by_gate_total", COUNTER,
+        one(p, "pkeyd_writes_failed_total", COUNTER, "Writes that could not be confirmed.", m->n_writes_failed);
+        one(p, "pkeyd_writes_refused_by_gate_total", COUNTER,
             "Writes that could have broken a promise and were not sent: each is a bug of pkeyd.", m->n_refused_by_gate);
-        one(t, "pkeyd_mads_sent_total", COUNTER, "MADs sent, every try of each.", m->mads.sent);
-        one(t, "pkeyd_mads_retried_total", COUNTER, "MADs sent again because no answer came.", m->mads.retried);
-        one(t, "pkeyd_mads_answered_total", COUNTER, "MADs that were answered.", m->mads.answered);
-        one(t, "pkeyd_mads_timed_out_total", COUNTER, "Tries without an answer in time.", m->mads.timed_out);
-        one(t, "pkeyd_mads_busy_total", COUNTER, "Answers with the status busy.", m->mads.busy);
-        one(t, "pkeyd_mads_malformed_total", COUNTER, "Received MADs that do not answer a request.", m->mads.malformed);
+        one(p, "pkeyd_mads_sent_total", COUNTER, "MADs sent, every try of each.", m->mads.sent);
+        one(p, "pkeyd_mads_retried_total", COUNTER, "MADs sent again because no answer came.", m->mads.retried);
+        one(p, "pkeyd_mads_answered_total", COUNTER, "MADs that were answered.", m->mads.answered);
+        one(p, "pkeyd_mads_timed_out_total", COUNTER, "Tries without an answer in time.", m->mads.timed_out);
+        one(p, "pkeyd_mads_busy_total", COUNTER, "Answers with the status busy.", m->mads.busy);
+        one(p, "pkeyd_mads_malformed_total", COUNTER, "Received MADs that do not answer a request.", m->mads.malformed);
 }
 
 int metrics_print(const struct metrics *m, char **ret, size_t *ret_n)
 {
-        _cleanup_text_ struct text t = {};
+        struct page page = { .fabric = m->fabric };
 
-        add_daemon(&t, m);
-        add_ports(&t, m);
-        add_leases(&t, m);
-        add_sweeps(&t, m);
-        add_mads(&t, m);
-        add_violations(&t, m);
-        add_poll(&t, m->poll);
-        add_notices(&t, m->notices);
-        text_add(&t, "# EOF\n");
-        if (t.failed)
+        add_daemon(&page, m);
+        add_ports(&page, m);
+        add_leases(&page, m);
+        add_sweeps(&page, m);
+        add_mads(&page, m);
+        add_violations(&page, m);
+        add_poll(&page, m->poll);
+        add_notices(&page, m->notices);
+        text_add(&page.text, "# EOF\n");
+        if (page.text.failed) {
+                text_done(&page.text);
                 return -ENOMEM;
-        *ret_n = t.n;
-        *ret = STEAL(t.bytes);
+        }
+        *ret_n = page.text.n;
+        *ret = page.text.bytes;
         return 0;
 }

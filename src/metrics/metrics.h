@@ -36,6 +36,7 @@ struct metrics_sweeps {
 
 struct metrics {
         const char *version;
+        const char *fabric;    /* a label of every series; NULL: none */
         uint64_t started;      /* this and the next three in seconds since 1970; 0: never */
         uint64_t last_sweep;   /* the end of the last complete sweep */
         uint64_t last_success; /* the end of the last sweep after which every table matched the policy */

@@ -16,6 +16,7 @@
  * second line. */
 #define HEAD_PEOPLE "# Written by pkeyd. Do not edit: what is changed here is not in the policy and will be refused.\n"
 #define HEAD_OWN    "# pkeyd "
+#define HEAD_FABRIC " fabric "
 #define HEAD_PHASE  " phase "
 #define HEAD_SUM    " sum "
 #define SUM_DIGITS  16
@@ -350,6 +351,8 @@ static void print_head(struct text *t, const struct partitions_file *file, const
                 return;
         }
         text_add(t, HEAD_PEOPLE HEAD_OWN "generation %" PRIu64, file->generation);
+        if (file->fabric)
+                text_add(t, HEAD_FABRIC "%s", file->fabric);
         if (file->phase)
                 text_add(t, HEAD_PHASE "%s", file->phase);
         text_add(t, HEAD_SUM "%016" PRIx64 "\n", sum(t->bytes, t->n, body->bytes, body->n));
@@ -384,11 +387,24 @@ int partitions_file_render(struct arena *a, const struct partitions_file *file, 
 
 /* ---- recognising ----------------------------------------------------------------------------------------------- */
 
-enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n, bool *ret_is_phase)
+/* Takes the fabric, or that there is none, if it is this one. */
+static bool take_fabric(struct scan *own, const char *fabric)
+{
+        size_t length = fabric ? strlen(fabric) : 0;
+
+        if (!scan_word(own, HEAD_FABRIC))
+                return !fabric;
+        if (!fabric || (size_t) (own->end - own->p) <= length || memcmp(own->p, fabric, length) != 0 || own->p[length] != ' ')
+                return false;
+        own->p += length;
+        return true;
+}
+
+enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n, const char *fabric, bool *ret_is_phase)
 {
         const ptrdiff_t digits = strlen(HEAD_SUM) + SUM_DIGITS;
         struct scan rest = { bytes, bytes + n }, people, own, tail;
-        bool is_phase, is_people = scan_word(&(struct scan) { bytes, bytes + n }, HEAD_PEOPLE);
+        bool is_phase, is_ours, is_people = scan_word(&(struct scan) { bytes, bytes + n }, HEAD_PEOPLE);
         uint64_t generation, wanted;
 
         if (ret_is_phase)
@@ -400,10 +416,13 @@ enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n
         if (!is_people || own.end == bytes + n || !scan_number(&own, 10, UINT64_MAX, &generation) || own.end - own.p < digits)
                 return PARTITIONS_FILE_EDITED;
         tail = (struct scan) { own.end - digits, own.end };
+        is_ours = take_fabric(&own, fabric);
         is_phase = scan_word(&own, HEAD_PHASE);
         if (!scan_word(&tail, HEAD_SUM) || !scan_number(&tail, 16, UINT64_MAX, &wanted) || tail.p != tail.end ||
             wanted != sum(bytes, (size_t) (own.end - digits - bytes), rest.p, (size_t) (rest.end - rest.p)))
                 return PARTITIONS_FILE_EDITED;
+        if (!is_ours)
+                return PARTITIONS_FILE_OTHER;
         if (ret_is_phase)
                 *ret_is_phase = is_phase;
         return PARTITIONS_FILE_INTACT;

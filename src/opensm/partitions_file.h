@@ -46,6 +46,7 @@ struct partitions_file {
         const struct partitions_file_partition *partitions; /* each base once */
         uint32_t n_partitions;
         uint64_t generation;
+        const char *fabric;        /* of several fabrics of the host, the one that it is for; NULL: the host has one */
         const char *phase;         /* "3 open"; NULL: the whole policy */
         bool released;             /* without the head: it no longer belongs to pkeyd */
 };
@@ -60,8 +61,8 @@ struct partitions_file_port {
 
 /* The file that gives these ports their P_Keys. Names, index 0 and IPoIB come from the policy; for a base that the policy does not
  * own, from conf, the file that OpenSM had before (NULL: not known); a base in neither is named by its number. Partitions: the
- * default one, then by ascending base; members by ascending GUID. A base without members is left out. The caller sets generation
- * and phase. Returns 0 or -ENOMEM; *ret in the arena, borrowing policy, conf and labels. */
+ * default one, then by ascending base; members by ascending GUID. A base without members is left out. The caller sets generation,
+ * fabric and phase. Returns 0 or -ENOMEM; *ret in the arena, borrowing policy, conf and labels. */
 int partitions_file_from_ports(struct arena *a, const struct policy *policy, const struct partitions_conf *conf,
                                const struct partitions_file_port *ports, uint32_t n_ports, struct partitions_file *ret);
 
@@ -78,9 +79,10 @@ int partitions_file_render(struct arena *a, const struct partitions_file *file, 
 enum partitions_file_owner {
         PARTITIONS_FILE_FOREIGN, /* pkeyd did not write it */
         PARTITIONS_FILE_EDITED,  /* pkeyd wrote it, and it was edited or truncated since */
+        PARTITIONS_FILE_OTHER,   /* intact, but of another fabric of this host */
         PARTITIONS_FILE_INTACT,
 };
 
-/* Whether pkeyd wrote this file. *ret_is_phase (may be NULL): it is intact, and of a phase, so that others should have followed.
- * Safe for any bytes. */
-enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n, bool *ret_is_phase);
+/* Whether the pkeyd of this fabric wrote the file. *ret_is_phase (may be NULL): it is intact, and of a phase, so that others should
+ * have followed. Safe for any bytes. */
+enum partitions_file_owner partitions_file_recognise(const char *bytes, size_t n, const char *fabric, bool *ret_is_phase);

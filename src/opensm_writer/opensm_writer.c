@@ -301,11 +301,17 @@ static const char *describe_consequence(const struct opensm_writer *w)
                                : "when this host takes over, OpenSM will follow this file, not the policy";
 }
 
-static int refuse_file(struct opensm_writer *w, bool edited)
+static int refuse_file(struct opensm_writer *w, enum partitions_file_owner owner)
 {
         const char *path = w->path;
 
-        if (edited)
+        if (owner == PARTITIONS_FILE_OTHER)
+                return report(w, -EEXIST, LOG_EVENT_OPENSM_FILE_FOREIGN,
+                              "%s is written by the pkeyd of another fabric of this host, so this one does not replace it; %s; to resolve "
+                              "this, give the OpenSM of each fabric a partition file of its own (opensm in pkeyd.yaml, "
+                              "partition_config_file in opensm.conf), or hand the file over: cp --backup=numbered %s %s.before-pkeyd",
+                              path, describe_consequence(w), path, path);
+        if (owner == PARTITIONS_FILE_EDITED)
                 return report(w, -EEXIST, LOG_EVENT_OPENSM_FILE_FOREIGN,
                               "%s was edited after pkeyd wrote it, so pkeyd does not replace it; %s; to resolve this, put the "
                               "change into the policy, then hand the file over to pkeyd: cp --backup=numbered %s %s.before-pkeyd",
@@ -353,6 +359,7 @@ static int render(struct opensm_writer *w, enum opensm_phase phase, struct file_
         if (r < 0)
                 return r;
         file.generation = w->job.generation->number;
+        file.fabric = w->job.fabric;
         file.phase = is_last(w, phase) ? NULL : opensm_phase_to_string(phase);
         r = partitions_file_render(w->arena, &file, w->phases.allow_both, &findings, &ret->bytes, &ret->n);
         event_text_findings(w->log, &findings);
@@ -710,7 +717,7 @@ static bool was_handed_over(const struct control_file *copy, struct file_bytes f
 /* May the file in place be replaced? */
 static int check_file_in_place(struct opensm_writer *w, usec_t now, struct file_bytes f, const struct control_file *copy)
 {
-        enum partitions_file_owner owner = partitions_file_recognise(f.bytes, f.n, &w->is_phase);
+        enum partitions_file_owner owner = partitions_file_recognise(f.bytes, f.n, w->job.fabric, &w->is_phase);
         struct partitions_conf *conf;
 
         if (owner == PARTITIONS_FILE_INTACT) {
@@ -725,7 +732,7 @@ static int check_file_in_place(struct opensm_writer *w, usec_t now, struct file_
                 w->file = f;
                 return go_to(w, STEP_PUTTING_ASIDE);
         } else {
-                return refuse_file(w, owner == PARTITIONS_FILE_EDITED);
+                return refuse_file(w, owner);
         }
         return begin(w, now);
 }

@@ -48,6 +48,7 @@ int opensm_writer_check(const struct generation *g, const struct opensm_conf *co
 
 /* The decision to carry out or to mirror. Everything is borrowed until the end. */
 struct opensm_job {
+        const char *fabric;              /* of several fabrics of this host; NULL: it has one */
         const struct generation *generation;
         const struct reconciled *decision;
         struct snapshot *snapshot;       /* its tables were read just now; updated with each survey */

@@ -151,7 +151,7 @@ static void text_left(struct context *ctx, const void *result)
 int command_check_fix(struct context *ctx)
 {
         static const struct printer printer = { text_left, json_left, OK_IF_DONE };
-        struct correction c = { .file.path = ctx->arguments[0] ?: ctx->options->policy ?: DEFAULT_POLICY_FILE };
+        struct correction c = { .file.path = ctx->arguments[0] ?: ctx->options->policy ?: ctx->fabric.policy_file };
         struct check_result result = { .n_fixed = &c.n_fixed };
         int r = correct(ctx, &c);
 

@@ -97,7 +97,7 @@ static void text_status(struct context *ctx, const void *result)
 {
         const struct daemon_status *s = result;
 
-        printf("pkeyd %s: %s%s\n", s->version ?: "?", s->state ?: "?", s->reloading ? ", a reload is under way" : "");
+        printf("pkeyd %s%s%s: %s%s\n", s->version ?: "?", s->fabric && *s->fabric ? ", fabric " : "", s->fabric ?: "", s->state ?: "?", s->reloading ? ", a reload is under way" : "");
         printf("  status        %s\n", s->text ?: "");
         print_files(s);
         print_confirm(ctx, s, true);
@@ -462,18 +462,21 @@ static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *erro
 
 static int attach_bus(struct context *ctx)
 {
+        const char *owner = arena_printf(ctx->arena, "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
+                                                     "member='NameOwnerChanged',arg0='%s'", ctx->fabric.bus_name);
         sd_bus *bus = ctx->bus;
         int r;
 
+        if (!owner)
+                return -ENOMEM;
         r = sd_bus_attach_event(bus, ctx->event, SD_EVENT_PRIORITY_NORMAL);
         if (r >= 0)
                 r = sd_bus_match_signal(bus, NULL, "org.freedesktop.DBus.Local", NULL, "org.freedesktop.DBus.Local", "Disconnected",
                                         on_disconnected, ctx);
         if (r >= 0)
-                r = sd_bus_match_signal(bus, NULL, BUS_NAME, BUS_PATH, NULL, NULL, on_signal, ctx);
+                r = sd_bus_match_signal(bus, NULL, ctx->fabric.bus_name, ctx->fabric.bus_path, NULL, NULL, on_signal, ctx);
         if (r >= 0)
-                r = sd_bus_add_match(bus, NULL, "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
-                                     "member='NameOwnerChanged',arg0='" BUS_NAME "'", on_owner, ctx);
+                r = sd_bus_add_match(bus, NULL, owner, on_owner, ctx);
         return r < 0 ? bus_client_complain(ctx, r) : 0;
 }
 

@@ -261,26 +261,28 @@ static int turn_findings(struct context *ctx, enum finding_severity least, enum 
 
 static int read_files(struct context *ctx, struct doctor_host *host)
 {
-        const char *settings = ctx->options->config ?: DEFAULT_CONFIG_FILE;
+        const char *settings = ctx->options->config ?: ctx->fabric.config_file;
         int r = pipeline_read_files(ctx, NEED_SETTINGS | NEED_POLICY_IF_ANY | TAKES_POLICY);
 
         if (r < 0 && r != -EBADMSG)
                 return r;
         host->settings_file = inspect_file(ctx, settings);
-        host->policy_file = inspect_file(ctx, ctx->arguments[0] ?: ctx->options->policy ?: DEFAULT_POLICY_FILE);
+        host->policy_file = inspect_file(ctx, ctx->arguments[0] ?: ctx->options->policy ?: ctx->fabric.policy_file);
         return take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, true, &host->settings_errors) ?:
                take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, false, &host->policy_errors) ?: forget_findings(ctx);
 }
 
-/* The names of the credentials that the service gets; it reads no files in their place. Without systemd there are none. */
-static bool has_credential(const char *property, const char *name)
+/* Whether the service gets this credential; it reads no file in its place. Without systemd there are none. */
+static bool has_credential(const struct context *ctx, const char *property, const char *name)
 {
-        static const char path[] = "/org/freedesktop/systemd1/unit/pkeyd_2eservice";
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        const char *id, *source;
+        _cleanup_free_ char *path = NULL;
+        const char *id, *source, *fabric = ctx->fabric.name;
+        char unit[sizeof("pkeyd@.service") + FABRIC_NAME_MAX];
 
-        if (sd_bus_open_system(&bus) < 0 || sd_bus_set_method_call_timeout(bus, USEC_PER_SEC) < 0 ||
+        (void) snprintf(unit, sizeof(unit), "pkeyd%s%s.service", fabric ? "@" : "", fabric ?: "");
+        if (sd_bus_path_encode("/org/freedesktop/systemd1/unit", unit, &path) < 0 || sd_bus_open_system(&bus) < 0 || sd_bus_set_method_call_timeout(bus, USEC_PER_SEC) < 0 ||
             sd_bus_get_property(bus, "org.freedesktop.systemd1", path, "org.freedesktop.systemd1.Service", property, NULL, &reply,
                                 "a(ss)") < 0 ||
             sd_bus_message_enter_container(reply, 'a', "(ss)") < 0)
@@ -291,9 +293,9 @@ static bool has_credential(const char *property, const char *name)
         return false;
 }
 
-static const char *unless_credential(const char *path, const char *name)
+static const char *unless_credential(const struct context *ctx, const char *path, const char *name)
 {
-        return path && !has_credential("LoadCredential", name) && !has_credential("LoadCredentialEncrypted", name) ? path : NULL;
+        return path && !has_credential(ctx, "LoadCredential", name) && !has_credential(ctx, "LoadCredentialEncrypted", name) ? path : NULL;
 }
 
 /* The service does not run as root: what root can read here, pkeyd may not be able to read. */
@@ -303,7 +305,7 @@ static int inspect_readability(struct context *ctx, struct doctor_host *host)
         const char *const paths[] = {
                 host->settings_file.exists ? host->settings_file.path : NULL,
                 host->policy_file.exists ? host->policy_file.path : NULL,
-                unless_credential(s->m_key_file, "m_key"), unless_credential(s->sa_key_file, "sa_key"), s->opensm_config,
+                unless_credential(ctx, s->m_key_file, "m_key"), unless_credential(ctx, s->sa_key_file, "sa_key"), s->opensm_config,
         };
         const char **lines = arena_new_array(ctx->arena, const char *, ELEMENTS(paths));
         uint32_t n = 0;
@@ -340,7 +342,7 @@ static int inspect_secrets(struct context *ctx, struct doctor_host *host)
 /* Makes and locks nothing; but a damaged database is moved aside. */
 static int inspect_state(struct context *ctx, struct doctor_host *host)
 {
-        const char *path = ctx->options->state_dir ?: STATE_DIR_DEFAULT;
+        const char *path = ctx->options->state_dir ?: ctx->fabric.state_dir;
         struct remembered *m = NULL;
         struct state_report report;
         struct state state;
@@ -373,11 +375,12 @@ static int read_partitions_conf(struct context *ctx, const char *path, struct do
         int r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n);
 
         if (r >= 0) {
-                enum partitions_file_owner owner = partitions_file_recognise(bytes, n, NULL);
+                enum partitions_file_owner owner = partitions_file_recognise(bytes, n, ctx->fabric.name, NULL);
 
                 ret->is_edited = owner == PARTITIONS_FILE_EDITED;
                 /* pkeyd replaces an empty file */
-                ret->is_foreign = owner == PARTITIONS_FILE_FOREIGN && n > 0 && ours && strcmp(path, ours) == 0;
+                ret->is_foreign = (owner == PARTITIONS_FILE_FOREIGN || owner == PARTITIONS_FILE_OTHER) && n > 0 && ours &&
+                                  strcmp(path, ours) == 0;
                 r = partitions_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, &conf);
         }
         ret->discarded = conf && conf->discarded;

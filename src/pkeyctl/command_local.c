@@ -145,7 +145,7 @@ static struct guid find_self(struct context *ctx)
         struct local_port lp = {};
         struct stat st;
 
-        if (stat(ctx->options->state_dir ?: STATE_DIR_DEFAULT, &st) < 0 ||
+        if (stat(ctx->options->state_dir ?: ctx->fabric.state_dir, &st) < 0 ||
             local_port_find(ctx->settings->ca, ctx->settings->port, &lp) < 0)
                 return (struct guid) {};
         return lp.port_guid;

@@ -126,7 +126,7 @@ static int complain_lines(struct context *ctx, const struct replacement *r)
 /* A policy with errors has no lines that are certain. The default file may be absent. */
 static int find_lines(struct context *ctx, struct replacement *r)
 {
-        const char *path = ctx->options->policy ?: DEFAULT_POLICY_FILE;
+        const char *path = ctx->options->policy ?: ctx->fabric.policy_file;
         struct policy_edit *e = &r->file;
         struct policy *policy;
         int n;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pkeyctl/completion.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "pkeyctl/completion_names.h"
+#include "shell/fabric.h"
 #include "util/scan.h"
 
 #define MAX_CANDIDATES 1000
@@ -225,9 +227,35 @@ static void skip_list(struct candidates *c)
         c->prefix += n;
 }
 
+/* That of the line, if there is one of this name. */
+static struct fabric fabric_of(struct candidates *c, const struct line *l)
+{
+        _cleanup_findings_ struct findings ignored = {};
+        struct fabric fabric;
+
+        findings_init(&ignored, c->arena);
+        (void) fabric_init(c->arena, value_of(l, "fabric") ?: getenv(FABRIC_VARIABLE), "", &ignored, &fabric);
+        return fabric;
+}
+
+static const char *state_dir(struct candidates *c, const struct line *l)
+{
+        return value_of(l, "state-dir") ?: fabric_of(c, l).state_dir;
+}
+
 static void add_names(struct candidates *c, const struct line *l, enum names_kind kind)
 {
-        completion_add_names(c, kind, value_of(l, "policy"), value_of(l, "state-dir"));
+        completion_add_names(c, kind, value_of(l, "policy") ?: fabric_of(c, l).policy_file, state_dir(c, l));
+}
+
+static void add_fabrics(struct candidates *c)
+{
+        struct fabric_names names;
+
+        if (fabric_list(c->arena, &names) < 0)
+                return;
+        for (size_t i = 0; i < names.n; i++)
+                candidates_add(c, names.items[i].text, NULL, false);
 }
 
 /* The formats of the command. */
@@ -264,6 +292,8 @@ static const char *add_value(struct candidates *c, const struct line *l, const s
         }
         if (strcmp(argument, "FORMAT") == 0)
                 add_formats(c, l);
+        if (strcmp(argument, "FABRIC") == 0)
+                add_fabrics(c);
         return NULL;
 }
 
@@ -287,10 +317,10 @@ static const char *add_argument_of(struct candidates *c, const struct line *l, c
                 add_names(c, l, NAMES_SELECTOR);
                 return NULL;
         case ARGUMENT_LEASE:
-                completion_add_leases(c, value_of(l, "state-dir"));
+                completion_add_leases(c, state_dir(c, l));
                 return NULL;
         case ARGUMENT_GENERATION:
-                completion_add_generations(c, value_of(l, "state-dir"));
+                completion_add_generations(c, state_dir(c, l));
                 if (index > 0)
                         candidates_add(c, "file", "the present files", false);
                 return NULL;

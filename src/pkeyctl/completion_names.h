@@ -30,12 +30,12 @@ enum names_kind {
         NAMES_SELECTOR, /* hosts, @SWITCH, groups; GUIDs if the prefix begins like one */
 };
 
-/* Adds names from the policy and from the store, as far as both can be read. NULL: the default ones. Only names that a group could
+/* Adds names from the policy and from the store, as far as both can be read. Only names that a group could
  * have (selector_name_problem()), because names from the fabric may be hostile to a shell. */
 void completion_add_names(struct candidates *c, enum names_kind kind, const char *policy, const char *state_dir);
 
-/* Adds the IDs of the stored leases. NULL: the default directory. */
+/* Adds the IDs of the stored leases. */
 void completion_add_leases(struct candidates *c, const char *state_dir);
 
-/* Adds the numbers of the stored generations, each with the time at which it came into force. NULL: the default directory. */
+/* Adds the numbers of the stored generations, each with the time at which it came into force. */
 void completion_add_generations(struct candidates *c, const char *state_dir);

@@ -174,7 +174,7 @@ static void print_help(void)
                 if (!commands[i].word)
                         printf("  %-10s %-34s  %s\n", commands[i].name, commands[i].synopsis, commands[i].summary);
         puts("\n"
-             "FILE is the policy (" DEFAULT_POLICY_FILE "). A and B are hosts, GUIDs, @SWITCH/PORT or\n"
+             "FILE is the policy (" CONFIG_DIR "/partitions.yaml). A and B are hosts, GUIDs, @SWITCH/PORT or\n"
              "other selectors of a policy.\n"
              "\n"
              "Options:");
@@ -305,6 +305,14 @@ static int report_failure(struct context *ctx, int r)
         return ctx->writing ? EXIT_PARTIAL : EXIT_REFUSED;
 }
 
+static int choose_fabric(struct context *ctx)
+{
+        const char *option = ctx->options->fabric;
+
+        return fabric_init(ctx->arena, option ?: getenv(FABRIC_VARIABLE), option ? "--fabric" : FABRIC_VARIABLE, &ctx->findings,
+                           &ctx->fabric);
+}
+
 static int run(struct context *ctx, int parsed)
 {
         int r;
@@ -317,7 +325,7 @@ static int run(struct context *ctx, int parsed)
                 puts("pkeyctl " PACKAGE_VERSION);
                 return EXIT_DONE;
         }
-        r = parsed < 0 ? parsed : run_command(ctx);
+        r = parsed < 0 ? parsed : choose_fabric(ctx) ?: run_command(ctx);
         if (r >= 0 && ctx->output_r < 0)
                 r = ctx->output_r;
         return r < 0 ? report_failure(ctx, r) : r;

@@ -13,8 +13,6 @@
 #include "shell/shell.h"
 #include "shell/timer.h"
 
-#define BUS_NAME      "org.pkeyd1"
-#define BUS_PATH      "/org/pkeyd1"
 #define BUS_INTERFACE "org.pkeyd1"
 
 #define MAX_RETRY (60 * USEC_PER_SEC) /* the longest wait before connecting again */
@@ -32,6 +30,7 @@ struct waiter {
 
 struct bus {
         sd_event *event;
+        const struct fabric *fabric;
         const struct journal *journal;
         const struct control *control;
         const struct violation_list *violations;
@@ -123,7 +122,7 @@ static sd_bus_message *new_signal(struct bus *b, const char *name)
         sd_bus_message *m = NULL;
 
         if (b->owns_name && !bus_queue_is_full(b->bus))
-                (void) sd_bus_message_new_signal(b->bus, &m, BUS_PATH, BUS_INTERFACE, name);
+                (void) sd_bus_message_new_signal(b->bus, &m, b->fabric->bus_path, BUS_INTERFACE, name);
         return m;
 }
 
@@ -168,11 +167,12 @@ static int on_post(sd_event_source *source, void *userdata)
         int r;
 
         (void) source;
-        b->unreported |= bus_status_update(&b->status, control_get_status(b->control), b->violations, b->policy_file);
+        b->unreported |= bus_status_update(&b->status, control_get_status(b->control), b->violations, b->fabric->name ?: "",
+                                           b->policy_file);
         if (b->unreported == 0 || !b->owns_name || bus_queue_is_full(b->bus))
                 return 0;
         bus_status_names(b->unreported, names);
-        r = sd_bus_emit_properties_changed_strv(b->bus, BUS_PATH, BUS_INTERFACE, (char **) names);
+        r = sd_bus_emit_properties_changed_strv(b->bus, b->fabric->bus_path, BUS_INTERFACE, (char **) names);
         if (r < 0)
                 journal_event(b->journal, LOG_EVENT_DEBUG, NULL, "bus: PropertiesChanged: %s", strerror(-r));
         b->unreported = 0;
@@ -367,22 +367,24 @@ static void retry_later(struct bus *b, const char *why)
 static int on_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
 {
         struct bus *b = userdata;
-        const char *why = NULL;
+        const char *problem = NULL;
+        char why[128];
         uint32_t result;
 
         (void) error;
         if (sd_bus_message_is_method_error(reply, NULL))
-                why = sd_bus_message_get_error(reply)->message ?: "the name " BUS_NAME " was refused";
+                problem = sd_bus_message_get_error(reply)->message ?: "the bus refused the name";
         else if (sd_bus_message_read(reply, "u", &result) < 0 || (result != NAME_PRIMARY_OWNER && result != NAME_ALREADY_OWNER))
-                why = "another process has the name " BUS_NAME;
-        if (why) {
+                problem = "another process has the name";
+        if (problem) {
+                (void) snprintf(why, sizeof(why), "%s: %s", b->fabric->bus_name, problem);
                 retry_later(b, why);
                 return 1;
         }
         b->owns_name = true;
         b->retry_delay = 0;
         if (b->logged_absent)
-                journal_event(b->journal, LOG_EVENT_BUS_FOUND, NULL, "on the system bus as " BUS_NAME);
+                journal_event(b->journal, LOG_EVENT_BUS_FOUND, NULL, "on the system bus as %s", b->fabric->bus_name);
         b->logged_absent = false;
         return 1;
 }
@@ -395,6 +397,31 @@ static int on_disconnected(sd_bus_message *signal, void *userdata, sd_bus_error 
         return 0;
 }
 
+/* Whether this waits for org.pkeyd1, or has it, makes no difference; see fabric.h. */
+static int on_common_name(sd_bus_message *reply, void *userdata, sd_bus_error *error)
+{
+        const struct bus *b = userdata;
+
+        (void) error;
+        if (sd_bus_message_is_method_error(reply, NULL))
+                journal_event(b->journal, LOG_EVENT_DEBUG, NULL, "bus: " FABRIC_BUS_NAME ": %s", sd_bus_message_get_error(reply)->name);
+        return 1;
+}
+
+/* The pkeyd of a host with one fabric takes org.pkeyd1 from those of named fabrics. */
+static int request_names(struct bus *b)
+{
+        int r = 0;
+
+        if (b->fabric->name)
+                r = sd_bus_request_name_async(b->bus, NULL, FABRIC_BUS_NAME, SD_BUS_NAME_QUEUE | SD_BUS_NAME_ALLOW_REPLACEMENT,
+                                              on_common_name, b);
+        if (r >= 0)
+                r = sd_bus_request_name_async(b->bus, NULL, b->fabric->bus_name,
+                                              b->fabric->name ? 0 : SD_BUS_NAME_REPLACE_EXISTING, on_name, b);
+        return r;
+}
+
 static int connect_to_bus(struct bus *b)
 {
         int r = sd_bus_open_system(&b->bus);
@@ -405,11 +432,11 @@ static int connect_to_bus(struct bus *b)
                 r = sd_bus_match_signal_async(b->bus, NULL, "org.freedesktop.DBus.Local", NULL,
                                               "org.freedesktop.DBus.Local", "Disconnected", on_disconnected, NULL, b);
         if (r >= 0)
-                r = sd_bus_add_object_vtable(b->bus, NULL, BUS_PATH, BUS_INTERFACE, vtable, b);
+                r = sd_bus_add_object_vtable(b->bus, NULL, b->fabric->bus_path, BUS_INTERFACE, vtable, b);
         if (r >= 0)
-                r = bus_leases_connect(b->leases, b->bus, BUS_PATH);
+                r = bus_leases_connect(b->leases, b->bus, b->fabric->bus_path);
         if (r >= 0)
-                r = sd_bus_request_name_async(b->bus, NULL, BUS_NAME, 0, on_name, b);
+                r = request_names(b);
         return r < 0 ? r : 0;
 }
 
@@ -427,7 +454,7 @@ static int on_retry(sd_event_source *timer, uint64_t scheduled, void *userdata)
         return 0;
 }
 
-int bus_new(sd_event *event, const struct control *control, const struct violation_list *violations,
+int bus_new(sd_event *event, const struct fabric *fabric, const struct control *control, const struct violation_list *violations,
             const struct journal *journal, const char *policy_file, const struct bus_handlers *handlers, struct bus **ret)
 {
         _cleanup_(bus_free_p) struct bus *b = calloc(1, sizeof(*b));
@@ -436,8 +463,8 @@ int bus_new(sd_event *event, const struct control *control, const struct violati
         if (!b)
                 return -ENOMEM;
         *b = (struct bus) {
-                .event = event, .journal = journal, .control = control, .violations = violations, .handlers = *handlers,
-                .policy_file = bus_make_text(policy_file),
+                .event = event, .fabric = fabric, .journal = journal, .control = control, .violations = violations,
+                .handlers = *handlers, .policy_file = bus_make_text(policy_file),
         };
         r = b->policy_file ? 0 : -ENOMEM;
         if (r >= 0)
@@ -450,7 +477,7 @@ int bus_new(sd_event *event, const struct control *control, const struct violati
                 r = bus_leases_new(control_get_status(control), handlers->asked_lease, handlers->userdata, &b->leases);
         if (r < 0)
                 return r;
-        (void) bus_status_update(&b->status, control_get_status(control), violations, b->policy_file);
+        (void) bus_status_update(&b->status, control_get_status(control), violations, fabric->name ?: "", b->policy_file);
         *ret = STEAL(b);
         return 0;
 }

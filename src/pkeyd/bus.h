@@ -30,6 +30,7 @@
 #include "control/control.h"
 #include "pkeyd/journal.h"
 #include "pkeyd/violation_list.h"
+#include "shell/fabric.h"
 
 #define BUS_MAX_WAITERS 16
 
@@ -54,7 +55,7 @@ struct bus_handlers {
 
 /* Connects when the loop runs, and again after failures. Borrows all but the handlers and policy_file. Returns 0, -ENOMEM or an
  * error of the event loop; *ret owned. */
-int bus_new(sd_event *event, const struct control *control, const struct violation_list *violations,
+int bus_new(sd_event *event, const struct fabric *fabric, const struct control *control, const struct violation_list *violations,
             const struct journal *journal, const char *policy_file, const struct bus_handlers *handlers, struct bus **ret);
 struct bus *bus_free(struct bus *b);
 DEFINE_CLEANUP(struct bus *, bus_free)

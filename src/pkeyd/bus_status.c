@@ -101,7 +101,7 @@ static void point_to_buffers(struct bus_status *s)
 }
 
 static void fill(struct bus_status *s, const struct control_status *c, const struct violation_list *violations,
-                 const char *policy_file)
+                 const char *fabric, const char *policy_file)
 {
         const struct generation *g = c->in_force;
         struct violation_summary summary;
@@ -113,6 +113,7 @@ static void fill(struct bus_status *s, const struct control_status *c, const str
                 .mode = !g ? "" : g->audits ? "audit" : "enforce",
                 .role = !g ? "" : g->settings->role == ROLE_FOLLOW_SM ? "follow-sm" : "always",
                 .writing = c->writing,
+                .fabric = fabric,
                 .policy_file = policy_file,
                 .reloading = c->reload_pending,
                 .generation = g ? g->number : 0,
@@ -152,12 +153,12 @@ static bool differs(const struct property *p, const struct bus_status *a, const 
 }
 
 uint32_t bus_status_update(struct bus_status *s, const struct control_status *control, const struct violation_list *violations,
-                           const char *policy_file)
+                           const char *fabric, const char *policy_file)
 {
         struct bus_status now;
         uint32_t changed = 0;
 
-        fill(&now, control, violations, policy_file);
+        fill(&now, control, violations, fabric, policy_file);
         for (size_t i = 0; i < ELEMENTS(properties); i++)
                 if (differs(&properties[i], s, &now))
                         changed |= UINT32_C(1) << i;

@@ -11,6 +11,7 @@
 /* X(Name, "signature", member): in the order in which busctl shows them. */
 #define BUS_PROPERTIES(X)                                                                                              \
         X(Version, "s", version)                                                                                       \
+        X(Fabric, "s", fabric)                                                                                         \
         X(State, "s", state)                                                                                           \
         X(StatusText, "s", text)                                                                                       \
         X(Reloading, "b", reloading)                                                                                   \
@@ -43,7 +44,7 @@
 
 /* Members have the types that sd-bus reads: a text is a pointer, a boolean an int. */
 struct bus_status {
-        const char *version, *state, *text, *mode, *role, *policy_file, *notices, *frozen, *claims, *held;
+        const char *version, *fabric, *state, *text, *mode, *role, *policy_file, *notices, *frozen, *claims, *held;
         int reloading, writing;
         uint64_t generation, confirm_until, undone, last_success, violations_total, violations_since;
         uint32_t partitions, file_errors, ports_managed, ports_right, ports_differ, ports_unreachable, links_silent,
@@ -52,9 +53,10 @@ struct bus_status {
         char text_buffer[CONTROL_TEXT_MAX], frozen_buffer[4096], claims_buffer[4096], held_buffer[4096];
 };
 
-/* Updates s and returns which properties changed: bit i is property i. Borrows policy_file; other text is static or in s. */
+/* Updates s and returns which properties changed: bit i is property i. Borrows fabric and policy_file; other text is
+ * static or in s. */
 uint32_t bus_status_update(struct bus_status *s, const struct control_status *control, const struct violation_list *violations,
-                           const char *policy_file);
+                           const char *fabric, const char *policy_file);
 
 /* Writes the names of these properties, and a NULL behind them. The names are static. */
 #define BUS_STATUS_MAX_NAMES 33 /* one for each bit, and the NULL */

@@ -119,6 +119,12 @@ static void signal_opensm(struct arena *a, const struct control_action *action, 
         ret->opensm.why = why ?: "out of memory";
 }
 
+/* Whether a port would have to be chosen that may lead to another fabric. */
+static bool is_ambiguous(const struct daemon *d, const struct settings *s)
+{
+        return d->port.is_of_several && local_port_count(s->ca, s->port) > 1;
+}
+
 /* Refuses settings that name a port which this host does not have: with them no daemon could reach the fabric. */
 static int check_port(struct daemon *d, const struct generation *g, struct findings *findings)
 {
@@ -126,11 +132,12 @@ static int check_port(struct daemon *d, const struct generation *g, struct findi
         struct local_port lp;
 
         if ((s->port == now->port && strcmp(s->ca ?: "", now->ca ?: "") == 0) ||
-            local_port_find(s->ca, s->port, &lp) != -ENODEV)
+            (!is_ambiguous(d, s) && local_port_find(s->ca, s->port, &lp) != -ENODEV))
                 return 0;
-        (void) findings_add(findings, FINDING_ERROR, FINDING_HOST_NO_DEVICE, NULL, "this host has no InfiniBand port %s/%u",
-                            s->ca ? s->ca : "(any)", s->port);
-        return -EBADMSG;
+        if (is_ambiguous(d, s))
+                return findings_error(findings, FINDING_HOST_NO_DEVICE, "set ca and port in pkeyd.yaml",
+                                      "this host has several InfiniBand ports that may lead to fabric %s", d->options->fabric.name);
+        return findings_error(findings, FINDING_HOST_NO_DEVICE, NULL, "this host has no InfiniBand port %s/%u", s->ca ?: "(any)", s->port);
 }
 
 /* The event borrows the findings, which are in the arena. */
@@ -393,28 +400,32 @@ static int add_parts(struct daemon *d)
         const struct monitor_handlers of_monitor = { .reported = on_reported, .counted = on_counted, .userdata = d };
         const struct bus_handlers of_bus = { .asked = on_asked, .asked_lease = on_asked_lease, .userdata = d };
         int r = verbs_host_new(d->event, on_verbs, d, &d->verbs) ?: notify_new(d->event, d->control, &d->notify) ?:
-                metrics_file_new(d->event, d->control, &d->journal, collect_metrics, d, &d->metrics) ?:
+                metrics_file_new(d->event, d->options->fabric.name, d->control, &d->journal, collect_metrics, d, &d->metrics) ?:
                 monitor_new(d->event, d->control, d->verbs, &d->journal, &of_monitor, &d->monitor);
 
         if (r < 0)
                 return r;
         monitor_list(d->monitor, &d->violations);
-        return bus_new(d->event, d->control, &d->violations, &d->journal, d->options->policy_file, &of_bus, &d->bus);
+        return bus_new(d->event, &d->options->fabric, d->control, &d->violations, &d->journal, d->options->policy_file,
+                       &of_bus, &d->bus);
 }
 
 static int init(struct daemon *d, const struct options *options)
 {
-        const struct control_config config = { .goal = CONTROL_SERVE, .program = "pkeyd " PACKAGE_VERSION };
+        const struct control_config config = {
+                .goal = CONTROL_SERVE, .fabric = options->fabric.name, .program = "pkeyd " PACKAGE_VERSION,
+        };
         int r;
 
         *d = (struct daemon) {
                 .options = options,
                 .handlers = { .turn_ended = on_turn_ended, .stage_ended = on_stage_ended, .userdata = d },
                 .control = control_new(&config),
+                .port = { .serves = true, .is_of_several = options->fabric.name },
         };
         if (d->control)
                 d->handlers.gate = control_gate(d->control);
-        journal_init(&d->journal, options->verbose);
+        journal_init(&d->journal, options->fabric.name, options->verbose);
         r = d->control ? state_open(&d->state, options->state_dir, true) : -ENOMEM;
         if (r != -ENOMEM) /* without a store pkeyd runs, but writes nothing */
                 r = add_sources(d);

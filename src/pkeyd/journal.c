@@ -70,12 +70,14 @@ static void write_entry(const struct journal *j, int priority, const char *messa
         _cleanup_journal_fields_ struct journal_fields f = {};
 
         if (!j->native) {
-                fprintf(stderr, "pkeyd: %s%s\n", priority_to_string(priority), text);
+                fprintf(stderr, "%s: %s%s\n", j->identifier, priority_to_string(priority), text);
                 return;
         }
         journal_fields_add(&f, "MESSAGE=%s", text);
         journal_fields_add(&f, "PRIORITY=%d", priority);
-        journal_fields_add(&f, "SYSLOG_IDENTIFIER=pkeyd");
+        journal_fields_add(&f, "SYSLOG_IDENTIFIER=%s", j->identifier);
+        if (j->fabric)
+                journal_fields_add(&f, "PKEYD_FABRIC=%s", j->fabric);
         if (message_id)
                 journal_fields_add(&f, "MESSAGE_ID=%s", message_id);
         if (about)
@@ -84,9 +86,10 @@ static void write_entry(const struct journal *j, int priority, const char *messa
                 fprintf(stderr, "%s\n", text);
 }
 
-void journal_init(struct journal *j, bool verbose)
+void journal_init(struct journal *j, const char *fabric, bool verbose)
 {
-        *j = (struct journal) { .native = journal_fields_are_shown(), .verbose = verbose };
+        *j = (struct journal) { .fabric = fabric, .native = journal_fields_are_shown(), .verbose = verbose };
+        (void) snprintf(j->identifier, sizeof(j->identifier), "pkeyd%s%s", fabric ? "@" : "", fabric ?: "");
 }
 
 static const int finding_priorities[] = {
@@ -113,7 +116,7 @@ static void write_finding(const struct journal *j, const struct log_entry *entry
                 _cleanup_arena_ struct arena *a = arena_new();
                 const char *block = a ? finding_format(a, entry->finding) : NULL;
 
-                fprintf(stderr, "pkeyd: %s%s", block ?: entry->text, block ? "" : "\n");
+                fprintf(stderr, "%s: %s%s", j->identifier, block ?: entry->text, block ? "" : "\n");
                 return;
         }
         add_finding(&line, entry->finding);

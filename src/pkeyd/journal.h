@@ -7,13 +7,17 @@
  */
 
 #include "events/log.h"
+#include "shell/fabric.h"
 
 struct journal {
+        const char *fabric; /* NULL: none; borrowed */
+        char identifier[sizeof("pkeyd@") + FABRIC_NAME_MAX]; /* of the entries: "pkeyd", "pkeyd@FABRIC" */
         bool native;  /* stderr is connected to the journal, so entries go there with fields */
         bool verbose; /* logs debug entries, too */
 };
 
-void journal_init(struct journal *j, bool verbose);
+/* fabric: its name, borrowed; NULL: none. */
+void journal_init(struct journal *j, const char *fabric, bool verbose);
 
 /* Logs an entry of control. A finding has its own priority and place; only stderr shows its source line and caret. */
 void journal_entry(const struct journal *j, const struct log_entry *entry);

@@ -2,18 +2,23 @@
 #include "pkeyd/metrics_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "config.h"
 #include "knowledge/held.h"
+#include "shell/fabric.h"
 #include "shell/file.h"
 #include "shell/timer.h"
 
 #define EVERY (60 * USEC_PER_SEC)
 #define SOON  USEC_PER_SEC
 
+#define HEAD_SIZE 4096 /* has the first series */
+
 struct metrics_file {
+        const char *fabric;      /* NULL: none */
         const struct control *control;
         const struct journal *journal;
         metrics_collector collect;
@@ -66,7 +71,7 @@ static void collect(const struct metrics_file *f, struct metrics *m)
         const struct generation *g = s->in_force ? s->in_force : s->wanted;
         uint32_t leases[LEASE_N_STATES];
 
-        *m = (struct metrics) { .version = PACKAGE_VERSION, .started = f->started };
+        *m = (struct metrics) { .version = PACKAGE_VERSION, .fabric = f->fabric, .started = f->started };
         collect_numbers(&s->numbers, m);
         m->generation = s->in_force ? s->in_force->number : 0;
         m->audit = g && g->audits;
@@ -92,6 +97,22 @@ static void collect(const struct metrics_file *f, struct metrics *m)
 
 /* --- writing ---------------------------------------------------------------------------------------------------- */
 
+/* Whether the file has the numbers of another fabric, which its series name: two of them would overwrite each other's. */
+static bool is_of_another(const struct metrics_file *f, const char *path)
+{
+        static const char info[] = "\npkeyd_build_info{";
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        char bytes[HEAD_SIZE + 1] = {}, label[sizeof("fabric=\"\",") + FABRIC_NAME_MAX] = "version=";
+        const char *found;
+
+        if (fd < 0 || read(fd, bytes, HEAD_SIZE) < 0)
+                return false;
+        if (f->fabric)
+                (void) snprintf(label, sizeof(label), "fabric=\"%s\",", f->fabric);
+        found = strstr(bytes, info);
+        return found && strncmp(found + strlen(info), label, strlen(label)) != 0;
+}
+
 static int write_file(const struct metrics_file *f, const char *path)
 {
         _cleanup_free_ char *text = NULL;
@@ -99,6 +120,8 @@ static int write_file(const struct metrics_file *f, const char *path)
         size_t n;
         int r;
 
+        if (is_of_another(f, path))
+                return -EEXIST;
         collect(f, &m);
         r = metrics_print(&m, &text, &n);
         return r < 0 ? r : file_write_public(path, text, n);
@@ -122,6 +145,11 @@ static int set_path(struct metrics_file *f, const char *path)
         return 0;
 }
 
+static const char *problem(int r)
+{
+        return r == -EEXIST ? "the file has those of another fabric" : strerror(-r);
+}
+
 /* pkeyd makes a new file beside the old one, so the directory counts, not the file. */
 static const char *advice(int r)
 {
@@ -129,6 +157,8 @@ static const char *advice(int r)
         case EACCES:
         case EPERM:
                 return "; let the group pkeyd write to the directory: chgrp pkeyd, chmod 1775";
+        case EEXIST:
+                return "; name another file as metrics.textfile in pkeyd.yaml, or remove this one";
         case EROFS:
                 return "; name the directory in ReadWritePaths= of a drop-in ('systemctl edit pkeyd')";
         }
@@ -148,7 +178,7 @@ static void write_now(struct metrics_file *f)
         r = r ?: write_file(f, path);
         if (r < 0 && !f->failed)
                 journal_event(f->journal, LOG_EVENT_METRICS_FILE, NULL,
-                              "%s: the metrics cannot be written: %s; pkeyd goes on without them%s", path, strerror(-r), advice(r));
+                              "%s: the metrics cannot be written: %s; pkeyd goes on without them%s", path, problem(r), advice(r));
         else if (r == 0 && f->failed)
                 journal_event(f->journal, LOG_EVENT_METRICS_WRITTEN, NULL, "%s: the metrics can be written again", path);
         f->failed = r < 0;
@@ -198,7 +228,7 @@ struct metrics_file *metrics_file_free(struct metrics_file *f)
         return NULL;
 }
 
-int metrics_file_new(sd_event *event, const struct control *control, const struct journal *journal,
+int metrics_file_new(sd_event *event, const char *fabric, const struct control *control, const struct journal *journal,
                      metrics_collector collector, void *userdata, struct metrics_file **ret)
 {
         _cleanup_(metrics_file_free_p) struct metrics_file *f = calloc(1, sizeof(*f));
@@ -207,7 +237,7 @@ int metrics_file_new(sd_event *event, const struct control *control, const struc
         if (!f)
                 return -ENOMEM;
         *f = (struct metrics_file) {
-                .control = control, .journal = journal, .collect = collector, .userdata = userdata,
+                .fabric = fabric, .control = control, .journal = journal, .collect = collector, .userdata = userdata,
                 .started = clock_wall() / USEC_PER_SEC,
         };
         r = sd_event_add_time(event, &f->due, CLOCK_MONOTONIC, clock_now() + EVERY, 0, on_due, f);

@@ -18,8 +18,8 @@ struct metrics_file;
 /* Fills in what control does not know: MADs, plan_duration and violations. The rest is filled in already. */
 typedef void (*metrics_collector)(struct metrics *m, void *userdata);
 
-/* Borrows event loop, control and journal. Returns 0 or negative errno; *ret owned. */
-int metrics_file_new(sd_event *event, const struct control *control, const struct journal *journal,
+/* Borrows all. fabric: its name; NULL: none. Returns 0 or negative errno; *ret owned. */
+int metrics_file_new(sd_event *event, const char *fabric, const struct control *control, const struct journal *journal,
                      metrics_collector collect, void *userdata, struct metrics_file **ret);
 struct metrics_file *metrics_file_free(struct metrics_file *f);
 DEFINE_CLEANUP(struct metrics_file *, metrics_file_free)

@@ -7,24 +7,22 @@
 #include "config.h"
 #include "shell/command_line.h"
 #include "shell/findings_print.h"
-#include "shell/shell.h"
-#include "shell/state.h"
 
 /* systemd sets a colon-separated list for StateDirectory=; this is the first of it. */
-static const char *default_state_dir(struct arena *a)
+static const char *default_state_dir(struct arena *a, const struct fabric *fabric)
 {
         const char *list = getenv("STATE_DIRECTORY");
 
         if (list && list[0] == '/')
                 return arena_strndup(a, list, strcspn(list, ":"));
-        return STATE_DIR_DEFAULT;
+        return fabric->state_dir;
 }
 
 static const struct command_line_option known_options[] = {
-        COMMAND_LINE_OPTION("config", 0, TEXT, config_file, "FILE", "settings of this host (" DEFAULT_CONFIG_FILE ")"),
-        COMMAND_LINE_OPTION("policy", 0, TEXT, policy_file, "FILE",
-                            "the policy (" DEFAULT_POLICY_FILE ")"),
-        COMMAND_LINE_OPTION("state-dir", 0, TEXT, state_dir, "DIR", "state directory (" STATE_DIR_DEFAULT ")"),
+        COMMAND_LINE_OPTION("fabric", 0, TEXT, fabric_name, "FABRIC", "serve this one of several fabrics of this host"),
+        COMMAND_LINE_OPTION("config", 0, TEXT, config_file, "FILE", "settings of this host (" CONFIG_DIR "/pkeyd.yaml)"),
+        COMMAND_LINE_OPTION("policy", 0, TEXT, policy_file, "FILE", "the policy (" CONFIG_DIR "/partitions.yaml)"),
+        COMMAND_LINE_OPTION("state-dir", 0, TEXT, state_dir, "DIR", "state directory (" STATE_DIR ")"),
         COMMAND_LINE_OPTION("check", 0, FLAG, check, NULL, "check both files, print all errors and warnings, and exit"),
         COMMAND_LINE_OPTION("Ca", 'C', TEXT, ca, "CA", "use this channel adapter"),
         COMMAND_LINE_OPTION("Port", 'P', PORT, port, "PORT", "use this port of it"),
@@ -40,7 +38,8 @@ static void print_help(void)
              "Keeps the P_Key tables of an InfiniBand subnet as partitions.yaml defines them. Runs in the foreground.\n");
         for (size_t i = 0; i < ELEMENTS(known_options); i++)
                 command_line_print_help(&known_options[i], "");
-        puts("\nSIGHUP reloads both files. See pkeyd(8), pkeyd.yaml(5), partitions.yaml(5).");
+        puts("\nThe files of a fabric with a name are in " CONFIG_DIR "/FABRIC, its state in " STATE_DIR "/FABRIC.\n"
+             "SIGHUP reloads both files. See pkeyd(8), pkeyd.yaml(5), partitions.yaml(5).");
 }
 
 int options_parse(struct arena *a, int argc, char *argv[], struct options *ret)
@@ -55,6 +54,8 @@ int options_parse(struct arena *a, int argc, char *argv[], struct options *ret)
         if (r >= 0 && r < argc)
                 r = findings_error(&findings, FINDING_USAGE, "a policy is given with --policy",
                                    "unexpected argument '%s'", argv[r]);
+        if (r >= 0)
+                r = fabric_init(a, o.fabric_name, "--fabric", &findings, &o.fabric);
         if (r < 0) {
                 (void) findings_print(stderr, &findings, FINDING_ERROR);
                 return r;
@@ -66,9 +67,9 @@ int options_parse(struct arena *a, int argc, char *argv[], struct options *ret)
         if (o.help || o.version)
                 return 0;
         o.config_named = o.config_file != NULL;
-        o.config_file = o.config_file ?: DEFAULT_CONFIG_FILE;
-        o.policy_file = o.policy_file ?: DEFAULT_POLICY_FILE;
-        o.state_dir = o.state_dir ?: default_state_dir(a);
+        o.config_file = o.config_file ?: o.fabric.config_file;
+        o.policy_file = o.policy_file ?: o.fabric.policy_file;
+        o.state_dir = o.state_dir ?: default_state_dir(a, &o.fabric);
         if (!o.state_dir)
                 return -ENOMEM;
         *ret = o;

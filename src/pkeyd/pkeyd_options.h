@@ -2,10 +2,13 @@
 #pragma once
 
 #include "ib/types.h"
+#include "shell/fabric.h"
 #include "util/arena.h"
 
 /* The command line. Strings are borrowed from argv. */
 struct options {
+        const char *fabric_name;
+        struct fabric fabric;
         const char *config_file;
         bool config_named;        /* with --config; then the file must exist */
         const char *policy_file;

@@ -30,6 +30,7 @@ struct door_server {
 struct door {
         struct door_journal journal;
         const char *file;
+        const struct fabric *fabric;
         sd_event *event;
         sd_event_source *signals[3];
         struct pkeyd_bus *bus;
@@ -290,7 +291,7 @@ static int set_up(struct door *d)
         if (r >= 0)
                 r = sd_event_add_signal(d->event, &d->signals[2], SIGINT, on_terminate, d);
         if (r >= 0)
-                r = pkeyd_bus_new(d->event, &d->journal, &d->bus);
+                r = pkeyd_bus_new(d->event, d->fabric, &d->journal, &d->bus);
         if (r >= 0)
                 r = jobs_new(d->event, d->bus, &d->journal, &d->jobs);
         if (r >= 0)
@@ -319,10 +320,10 @@ static void tear_down(struct door *d)
 
 int door_run(const struct door_options *o)
 {
-        struct door d = { .file = o->config_file };
+        struct door d = { .file = o->config_file, .fabric = &o->fabric };
         int r;
 
-        door_journal_init(&d.journal);
+        door_journal_init(&d.journal, o->fabric.name);
         r = set_up(&d);
         if (r >= 0) {
                 const struct rest_conf *c = d.servers->conf->rest;

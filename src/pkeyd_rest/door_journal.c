@@ -21,9 +21,10 @@ static const struct {
 #undef X
 };
 
-void door_journal_init(struct door_journal *j)
+void door_journal_init(struct door_journal *j, const char *fabric)
 {
-        *j = (struct door_journal) { .native = journal_fields_are_shown() };
+        *j = (struct door_journal) { .fabric = fabric, .native = journal_fields_are_shown() };
+        (void) snprintf(j->identifier, sizeof(j->identifier), "pkeyd-rest%s%s", fabric ? "@" : "", fabric ?: "");
 }
 
 /* --- entries ---------------------------------------------------------------------------------------------------------- */
@@ -35,12 +36,14 @@ static void write_entry(const struct door_journal *j, enum door_event event, str
         int priority = events[event].priority;
 
         if (!j->native) {
-                fprintf(stderr, "pkeyd-rest: %s%s\n", priority_to_string(priority), text);
+                fprintf(stderr, "%s: %s%s\n", j->identifier, priority_to_string(priority), text);
                 return;
         }
         journal_fields_add(f, "MESSAGE=%s", text);
         journal_fields_add(f, "PRIORITY=%d", priority);
-        journal_fields_add(f, "SYSLOG_IDENTIFIER=pkeyd-rest");
+        journal_fields_add(f, "SYSLOG_IDENTIFIER=%s", j->identifier);
+        if (j->fabric)
+                journal_fields_add(f, "PKEYD_FABRIC=%s", j->fabric);
         journal_fields_add(f, "MESSAGE_ID=%s", events[event].message_id);
         if (sd_journal_sendv(f->items, f->n) < 0)
                 fprintf(stderr, "%s\n", text);

@@ -7,6 +7,7 @@
  */
 
 #include "rest/rest.h"
+#include "shell/fabric.h"
 #include "util/findings.h"
 
 enum door_event {
@@ -17,10 +18,13 @@ enum door_event {
 };
 
 struct door_journal {
+        const char *fabric; /* NULL: none; borrowed */
+        char identifier[sizeof("pkeyd-rest@") + FABRIC_NAME_MAX]; /* of the entries */
         bool native; /* stderr is connected to the journal */
 };
 
-void door_journal_init(struct door_journal *j);
+/* fabric: its name, borrowed; NULL: none. */
+void door_journal_init(struct door_journal *j, const char *fabric);
 
 void door_log(const struct door_journal *j, enum door_event event, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Each finding, on one line. */

@@ -7,13 +7,12 @@
 #include "shell/command_line.h"
 #include "shell/findings_print.h"
 
-#define DEFAULT_FILE SYSCONFDIR "/pkeyd/rest.yaml"
-
 #define OPTION(name, letter, kind, member, argument, help)                                                             \
         { name, letter, COMMAND_LINE_##kind, offsetof(struct door_options, member), NULL, argument, help }
 
 static const struct command_line_option known_options[] = {
-        OPTION("config", 0, TEXT, config_file, "FILE", "clients, TLS and limits (" DEFAULT_FILE ")"),
+        OPTION("fabric", 0, TEXT, fabric_name, "FABRIC", "this one of several fabrics of this host"),
+        OPTION("config", 0, TEXT, config_file, "FILE", "clients, TLS and limits (" CONFIG_DIR "/rest.yaml)"),
         OPTION("check", 0, FLAG, check, NULL, "check the file and those it names, print all errors, and exit"),
         OPTION("help", 'h', FLAG, help, NULL, "this text"),
         OPTION("version", 0, FLAG, version, NULL, "the version"),
@@ -32,13 +31,15 @@ int door_options_parse(struct arena *a, int argc, char *argv[], struct door_opti
 {
         static const struct command_line line = { "pkeyd-rest", known_options, ELEMENTS(known_options) };
         _cleanup_findings_ struct findings findings = {};
-        struct door_options o = { .config_file = DEFAULT_FILE };
+        struct door_options o = {};
         int r;
 
         findings_init(&findings, a);
         r = command_line_read(&line, argc, argv, &findings, &o, NULL);
         if (r >= 0 && r < argc)
                 r = findings_error(&findings, FINDING_USAGE, "the file is given with --config", "unexpected argument '%s'", argv[r]);
+        if (r >= 0)
+                r = fabric_init(a, o.fabric_name, "--fabric", &findings, &o.fabric);
         if (r < 0) {
                 (void) findings_print(stderr, &findings, FINDING_ERROR);
                 return r;
@@ -47,6 +48,7 @@ int door_options_parse(struct arena *a, int argc, char *argv[], struct door_opti
                 print_help();
         else if (o.version)
                 puts("pkeyd-rest " PACKAGE_VERSION);
+        o.config_file = o.config_file ?: o.fabric.rest_file;
         *ret = o;
         return !o.help && !o.version;
 }

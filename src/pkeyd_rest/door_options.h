@@ -3,10 +3,13 @@
 
 #include <stdbool.h>
 
+#include "shell/fabric.h"
 #include "util/arena.h"
 
-/* The command line of pkeyd-rest. Texts are borrowed from argv. */
+/* The command line of pkeyd-rest. Texts are borrowed from argv, or live in the arena. */
 struct door_options {
+        const char *fabric_name;
+        struct fabric fabric;
         const char *config_file;
         bool check, help, version;
 };

@@ -155,17 +155,18 @@ static void fail(struct job *job, const char *why)
                 refuse(job, text);
 }
 
-static int make_call(struct job *job, sd_bus *bus, enum stage stage, sd_bus_message **ret)
+static int make_call(struct job *job, enum stage stage, sd_bus_message **ret)
 {
+        const struct pkeyd_bus *b = job->jobs->bus;
         struct http_request *q = job->request;
         struct rest_edit edit;
 
         if (stage == JOB_READS_LEASES)
-                return lease_messages_list(bus, q->client->pool, ret);
+                return lease_messages_list(b, q->client->pool, ret);
         if (stage == JOB_READS_PORTS)
-                return lease_messages_ports(bus, ret);
+                return lease_messages_ports(b, ret);
         return rest_edit_make(q->arena, &job->reply.change, &job->view, &edit) ?:
-               lease_messages_edit(bus, q->client->pool, q->client->name, &edit, ret);
+               lease_messages_edit(b, q->client->pool, q->client->name, &edit, ret);
 }
 
 static void call(struct job *job, enum stage stage)
@@ -178,7 +179,7 @@ static void call(struct job *job, enum stage stage)
                 fail(job, "there is no connection to the system bus");
                 return;
         }
-        r = make_call(job, bus, stage, &m);
+        r = make_call(job, stage, &m);
         if (r >= 0)
                 r = sd_bus_call_async(bus, &job->call, m, on_answer, job, TIMEOUT);
         if (r < 0)

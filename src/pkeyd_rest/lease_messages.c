@@ -6,27 +6,26 @@
 
 #include "util/vector.h"
 
-#define BUS_NAME  "org.pkeyd1"
-#define BUS_PATH  "/org/pkeyd1"
 #define INTERFACE "org.pkeyd1.Leases"
 
 #define MEMBER  "(ttysqqs)"  /* port GUID, node GUID, port, label, index, P_Key, state */
 #define PORT    "(ttyqsyy)"  /* port GUID, node GUID, port, LID, host, node type, state */
 #define FINDING "(suusssss)" /* file, line, column, severity, code, text, hint, source line */
 
-static int new_call(sd_bus *bus, const char *member, sd_bus_message **ret)
+static int new_call(const struct pkeyd_bus *b, const char *member, sd_bus_message **ret)
 {
-        int r = sd_bus_message_new_method_call(bus, ret, BUS_NAME, BUS_PATH, INTERFACE, member);
+        const struct fabric *fabric = pkeyd_bus_fabric(b);
+        int r = sd_bus_message_new_method_call(pkeyd_bus_get(b), ret, fabric->bus_name, fabric->bus_path, INTERFACE, member);
 
         if (r >= 0)
                 r = sd_bus_message_set_auto_start(*ret, 0);
         return r < 0 ? r : 0;
 }
 
-int lease_messages_list(sd_bus *bus, const char *pool, sd_bus_message **ret)
+int lease_messages_list(const struct pkeyd_bus *b, const char *pool, sd_bus_message **ret)
 {
         _cleanup_message_ sd_bus_message *m = NULL;
-        int r = new_call(bus, "ListWhole", &m);
+        int r = new_call(b, "ListWhole", &m);
 
         if (r >= 0)
                 r = sd_bus_message_append(m, "s", pool);
@@ -36,9 +35,9 @@ int lease_messages_list(sd_bus *bus, const char *pool, sd_bus_message **ret)
         return 0;
 }
 
-int lease_messages_ports(sd_bus *bus, sd_bus_message **ret)
+int lease_messages_ports(const struct pkeyd_bus *b, sd_bus_message **ret)
 {
-        return new_call(bus, "Ports", ret);
+        return new_call(b, "Ports", ret);
 }
 
 /* --- edits ------------------------------------------------------------------------------------------------------------ */
@@ -71,10 +70,11 @@ static int append_options(sd_bus_message *m, const char *client, const struct re
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-int lease_messages_edit(sd_bus *bus, const char *pool, const char *client, const struct rest_edit *edit, sd_bus_message **ret)
+int lease_messages_edit(const struct pkeyd_bus *b, const char *pool, const char *client, const struct rest_edit *edit,
+                        sd_bus_message **ret)
 {
         _cleanup_message_ sd_bus_message *m = NULL;
-        int r = new_call(bus, edit->what ? "EditWith" : "ReleaseWith", &m);
+        int r = new_call(b, edit->what ? "EditWith" : "ReleaseWith", &m);
 
         if (r >= 0 && edit->what)
                 r = sd_bus_message_append(m, "sssq", pool, edit->id, edit->what, edit->base);

@@ -3,17 +3,17 @@
 
 /* The messages to and from org.pkeyd1.Leases (org.pkeyd1(5)). All return 0 or negative errno; what is read lives in the arena. */
 
-#include <systemd/sd-bus.h>
-
+#include "pkeyd_rest/pkeyd_bus.h"
 #include "rest/rest_edit.h"
 #include "rest/rest_view.h"
 
 #define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
 
-/* ListWhole, Ports; EditWith or ReleaseWith. *ret owned. */
-int lease_messages_list(sd_bus *bus, const char *pool, sd_bus_message **ret);
-int lease_messages_ports(sd_bus *bus, sd_bus_message **ret);
-int lease_messages_edit(sd_bus *bus, const char *pool, const char *client, const struct rest_edit *edit, sd_bus_message **ret);
+/* ListWhole, Ports; EditWith or ReleaseWith, while there is a connection. *ret owned. */
+int lease_messages_list(const struct pkeyd_bus *b, const char *pool, sd_bus_message **ret);
+int lease_messages_ports(const struct pkeyd_bus *b, sd_bus_message **ret);
+int lease_messages_edit(const struct pkeyd_bus *b, const char *pool, const char *client, const struct rest_edit *edit,
+                        sd_bus_message **ret);
 
 /* The answers. Both add to a view. */
 int lease_messages_read_list(struct arena *a, sd_bus_message *m, struct rest_view *view);

@@ -11,6 +11,7 @@
 
 struct pkeyd_bus {
         sd_event *event;
+        const struct fabric *fabric;
         const struct door_journal *journal;
         sd_bus *bus;            /* owned; NULL: not connected */
         sd_event_source *retry;
@@ -21,6 +22,11 @@ struct pkeyd_bus {
 sd_bus *pkeyd_bus_get(const struct pkeyd_bus *b)
 {
         return b->is_broken ? NULL : b->bus;
+}
+
+const struct fabric *pkeyd_bus_fabric(const struct pkeyd_bus *b)
+{
+        return b->fabric;
 }
 
 void pkeyd_bus_note(struct pkeyd_bus *b, const char *why)
@@ -86,14 +92,14 @@ static int on_retry(sd_event_source *timer, uint64_t scheduled, void *userdata)
         return 0;
 }
 
-int pkeyd_bus_new(sd_event *event, const struct door_journal *journal, struct pkeyd_bus **ret)
+int pkeyd_bus_new(sd_event *event, const struct fabric *fabric, const struct door_journal *journal, struct pkeyd_bus **ret)
 {
         _cleanup_(pkeyd_bus_free_p) struct pkeyd_bus *b = calloc(1, sizeof(*b));
         int r;
 
         if (!b)
                 return -ENOMEM;
-        *b = (struct pkeyd_bus) { .event = event, .journal = journal };
+        *b = (struct pkeyd_bus) { .event = event, .fabric = fabric, .journal = journal };
         r = sd_event_add_time(event, &b->retry, CLOCK_MONOTONIC, 0, 0, on_retry, b);
         if (r < 0)
                 return r;

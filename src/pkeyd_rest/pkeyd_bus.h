@@ -7,16 +7,19 @@
 #include <systemd/sd-event.h>
 
 #include "pkeyd_rest/door_journal.h"
+#include "shell/fabric.h"
 
 struct pkeyd_bus;
 
-/* Connects when the loop runs. Borrows the journal. Returns 0 or negative errno; *ret owned. */
-int pkeyd_bus_new(sd_event *event, const struct door_journal *journal, struct pkeyd_bus **ret);
+/* Connects when the loop runs. Borrows the fabric and the journal. Returns 0 or negative errno; *ret owned. */
+int pkeyd_bus_new(sd_event *event, const struct fabric *fabric, const struct door_journal *journal, struct pkeyd_bus **ret);
 struct pkeyd_bus *pkeyd_bus_free(struct pkeyd_bus *b);
 DEFINE_CLEANUP(struct pkeyd_bus *, pkeyd_bus_free)
 
 /* NULL: there is no connection now. */
 sd_bus *pkeyd_bus_get(const struct pkeyd_bus *b);
+/* Of the pkeyd that is meant. */
+const struct fabric *pkeyd_bus_fabric(const struct pkeyd_bus *b);
 /* What came of a call: NULL if pkeyd answered it, else why not. The first time that pkeyd does not answer is logged, and the
  * first time that it does again. */
 void pkeyd_bus_note(struct pkeyd_bus *b, const char *why);

@@ -110,7 +110,7 @@ static int judge_reach(struct context *ctx, struct report *r)
 static int read_store(struct context *ctx, struct report *r)
 {
         struct state state = {};
-        int e = state_open(&state, ctx->options->state_dir ?: STATE_DIR_DEFAULT, false);
+        int e = state_open(&state, ctx->options->state_dir ?: ctx->fabric.state_dir, false);
 
         if (e == 0)
                 e = state_load(&state, &ctx->remembered);

@@ -13,6 +13,7 @@
 
 const struct bus_field daemon_status_fields[] = {
         FIELD(daemon_status, "Version", "version", FIELD_TEXT, version),
+        FIELD(daemon_status, "Fabric", "fabric", FIELD_TEXT, fabric),
         FIELD(daemon_status, "State", "state", FIELD_TEXT, state),
         [DAEMON_STATUS_TEXT] = FIELD(daemon_status, "StatusText", "text", FIELD_TEXT, text),
         FIELD(daemon_status, "Reloading", "reloading", FIELD_BOOL, reloading),
@@ -110,8 +111,23 @@ const char *bus_next_line(const char **rest, int *length)
 
 #define FIND_TIMEOUT (10 * USEC_PER_SEC) /* pkeyd answers within milliseconds, unless it is stopped or hangs */
 
-static const char hint_absent[] = "see systemctl status pkeyd; check, plan, apply, verify, show, explain and "
-                                  "violations --once need no daemon";
+/* Without a name, the fabrics of this host are named: one of them may be meant. */
+static const char *hint_absent(struct context *ctx)
+{
+        const char *name = ctx->fabric.name;
+
+        return (name ? NULL : fabric_hint(ctx->arena)) ?:
+               arena_printf(ctx->arena, "see systemctl status pkeyd%s%s; check, plan, apply, verify, show, explain and violations --once "
+                            "need no daemon", name ? "@" : "", name ?: "");
+}
+
+static int complain_absent(struct context *ctx)
+{
+        const char *name = ctx->fabric.name;
+
+        return findings_error(&ctx->findings, FINDING_DAEMON_ABSENT, hint_absent(ctx), "pkeyd%s%s is not running, or is not on the system "
+                              "bus", name ? " of fabric " : "", name ?: "");
+}
 
 int bus_client_complain(struct context *ctx, int r)
 {
@@ -127,7 +143,7 @@ int bus_client_open(struct context *ctx)
         if (r == -ENOMEM)
                 return r;
         if (r < 0)
-                return findings_error(&ctx->findings, FINDING_DAEMON_ABSENT, hint_absent,
+                return findings_error(&ctx->findings, FINDING_DAEMON_ABSENT, hint_absent(ctx),
                                       "pkeyd cannot be reached: there is no system bus: %s", strerror(-r));
         return 0;
 }
@@ -136,8 +152,9 @@ static int complain_error(struct context *ctx, const sd_bus_error *e, int r)
 {
         struct findings *f = &ctx->findings;
 
-        if (sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) || sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER))
-                return findings_error(f, FINDING_DAEMON_ABSENT, hint_absent, "pkeyd is not running, or is not on the system bus");
+        if (sd_bus_error_has_name(e, SD_BUS_ERROR_SERVICE_UNKNOWN) || sd_bus_error_has_name(e, SD_BUS_ERROR_NAME_HAS_NO_OWNER) ||
+            sd_bus_error_has_name(e, SD_BUS_ERROR_UNKNOWN_OBJECT)) /* the name is that of the pkeyd of another fabric */
+                return complain_absent(ctx);
         if (sd_bus_error_has_name(e, SD_BUS_ERROR_ACCESS_DENIED))
                 return findings_error(f, FINDING_HOST_NO_PERMISSION, "run as root", "permission denied by pkeyd");
         if (sd_bus_error_has_name(e, "org.pkeyd1.Error.NoSuchNode"))
@@ -163,7 +180,7 @@ static int call_with(struct context *ctx, const char *interface, const char *mem
 
         if (r < 0)
                 return r;
-        r = sd_bus_message_new_method_call(ctx->bus, &call, BUS_NAME, BUS_PATH, interface, member);
+        r = sd_bus_message_new_method_call(ctx->bus, &call, ctx->fabric.bus_name, ctx->fabric.bus_path, interface, member);
         if (r >= 0)
                 r = sd_bus_message_appendv(call, types, ap);
         if (r >= 0)
@@ -338,7 +355,7 @@ int bus_client_find(struct context *ctx, struct daemon_status *ret)
         int r = sd_bus_open_system(&bus);
 
         if (r >= 0)
-                r = sd_bus_message_new_method_call(bus, &call, BUS_NAME, BUS_PATH, BUS_INTERFACE, "Status");
+                r = sd_bus_message_new_method_call(bus, &call, ctx->fabric.bus_name, ctx->fabric.bus_path, BUS_INTERFACE, "Status");
         if (r >= 0)
                 r = sd_bus_message_set_auto_start(call, 0);
         if (r >= 0)
@@ -356,7 +373,7 @@ static bool is_elsewhere(const struct context *ctx)
 
         if (!(o->ca || o->port) || !o->state_dir)
                 return false;
-        return stat(o->state_dir, &named) < 0 || stat(STATE_DIR_DEFAULT, &pkeyds) < 0 || named.st_dev != pkeyds.st_dev ||
+        return stat(o->state_dir, &named) < 0 || stat(ctx->fabric.state_dir, &pkeyds) < 0 || named.st_dev != pkeyds.st_dev ||
                named.st_ino != pkeyds.st_ino;
 }
 

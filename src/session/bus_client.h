@@ -10,8 +10,6 @@
 
 #include "session/doc.h"
 
-#define BUS_NAME      "org.pkeyd1"
-#define BUS_PATH      "/org/pkeyd1"
 #define BUS_INTERFACE "org.pkeyd1"
 #define BUS_LEASES    "org.pkeyd1.Leases"
 
@@ -35,16 +33,16 @@ struct bus_field {
 
 /* Properties of the daemon. */
 struct daemon_status {
-        const char *version, *state, *text, *mode, *role, *policy_file, *notices, *frozen, *claims, *held;
+        const char *version, *fabric, *state, *text, *mode, *role, *policy_file, *notices, *frozen, *claims, *held;
         uint64_t reloading, writing, generation, confirm_until, undone, partitions, file_errors;
         uint64_t ports_managed, ports_right, ports_differ, ports_unreachable, links_silent, ports_frozen, names_claimed, held_bases;
         uint64_t leases, leases_releasing, last_success, violations_total, violations_since;
 };
-#define DAEMON_STATUS_TEXT    2  /* the index of `text` among its fields */
-#define DAEMON_STATUS_CONFIRM 5  /* ... of `confirm_until` */
-#define DAEMON_STATUS_FROZEN  19 /* ... of `frozen`, which has several lines */
-#define DAEMON_STATUS_CLAIMS  21 /* ... of `claims`, too */
-#define DAEMON_STATUS_HELD    23 /* ... of `held`, too */
+#define DAEMON_STATUS_TEXT    3  /* the index of `text` among its fields */
+#define DAEMON_STATUS_CONFIRM 6  /* ... of `confirm_until` */
+#define DAEMON_STATUS_FROZEN  20 /* ... of `frozen`, which has several lines */
+#define DAEMON_STATUS_CLAIMS  22 /* ... of `claims`, too */
+#define DAEMON_STATUS_HELD    24 /* ... of `held`, too */
 extern const struct bus_field daemon_status_fields[];
 extern const size_t n_daemon_status_fields;
 

@@ -9,6 +9,7 @@
 
 #include "control/control.h"
 #include "session/pkeyctl_options.h"
+#include "shell/fabric.h"
 #include "shell/opened_port.h"
 #include "shell/state.h"
 
@@ -34,6 +35,7 @@ struct endports {
 
 struct context {
         const struct options *options;
+        struct fabric fabric;          /* the one to work on */
         const char *command;           /* its name; "" before it is known */
         char **arguments;              /* after it, NULL at the end; as many as it takes */
         struct arena *arena;

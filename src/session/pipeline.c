@@ -37,7 +37,7 @@ void pipeline_override_settings(struct context *ctx)
 
 static int read_settings(struct context *ctx, unsigned needs)
 {
-        const char *path = ctx->options->config ?: DEFAULT_CONFIG_FILE, *bytes;
+        const char *path = ctx->options->config ?: ctx->fabric.config_file, *bytes;
         struct generation *g = ctx->files;
         size_t n;
         int r;
@@ -53,7 +53,7 @@ static int read_settings(struct context *ctx, unsigned needs)
 static int read_policy(struct context *ctx, unsigned needs)
 {
         const char *named = (needs & TAKES_POLICY ? ctx->arguments[0] : NULL) ?: ctx->options->policy;
-        const char *path = named ?: DEFAULT_POLICY_FILE, *bytes = NULL;
+        const char *path = named ?: ctx->fabric.policy_file, *bytes = NULL;
         struct generation *g = ctx->files;
         size_t n = 0;
         int r;

@@ -5,7 +5,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "shell/state.h"
+#include "generation/generation.h"
+#include "shell/fabric.h"
 #include "util/scan.h"
 
 #define MAX_SPAN     1000000 /* of any unit */
@@ -158,12 +159,13 @@ static void read_format(struct findings *findings, const char *text, void *optio
 }
 
 static const struct command_line_option known_options[] = {
+        COMMAND_LINE_OPTION("fabric", 0, TEXT, fabric, "FABRIC", "this one of several fabrics of this host (" FABRIC_VARIABLE ")"),
         COMMAND_LINE_OPTION("Ca", 'C', TEXT, ca, "CA", "work through this device of this host"),
         COMMAND_LINE_OPTION("Port", 'P', PORT, port, "PORT", "and this port of it"),
         { "timeout", 't', COMMAND_LINE_READ, 0, read_timeout, "MS", "wait this long for one MAD; lease create: like 90s, for its members" },
-        COMMAND_LINE_OPTION("config", 0, TEXT, config, "FILE", "this host's settings (" DEFAULT_CONFIG_FILE ")"),
+        COMMAND_LINE_OPTION("config", 0, TEXT, config, "FILE", "this host's settings (" CONFIG_DIR "/pkeyd.yaml)"),
         COMMAND_LINE_OPTION("policy", 0, TEXT, policy, "FILE", "the policy, for show and explain"),
-        COMMAND_LINE_OPTION("state-dir", 0, TEXT, state_dir, "DIR", "what is kept between runs (" STATE_DIR_DEFAULT ")"),
+        COMMAND_LINE_OPTION("state-dir", 0, TEXT, state_dir, "DIR", "what is kept between runs (" STATE_DIR ")"),
         COMMAND_LINE_OPTION("topology", 0, TEXT, topology, "FILE", "output of ibnetdiscover instead of a fabric"),
         COMMAND_LINE_OPTION("opensm-config", 0, TEXT, opensm_config, "FILE", "opensm.conf"),
         COMMAND_LINE_OPTION("output", 0, TEXT, output, "FILE", "write to this file; only report replaces one"),

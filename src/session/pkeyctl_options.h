@@ -6,14 +6,17 @@
 #include "shell/command_line.h"
 #include "shell/shell.h"
 
+#define FABRIC_VARIABLE "PKEYCTL_FABRIC"
+
 struct options {
+        const char *fabric;    /* NULL: as the environment says */
         const char *ca;        /* NULL: as the settings say */
         unsigned port;         /* 0: as the settings say */
         usec_t timeout;        /* of one MAD: --timeout without a unit; 0: as the settings say */
         usec_t wait;           /* of a command: --timeout with a unit, like 90s; 0: not given */
-        const char *config;    /* NULL: the default file, if there is one */
+        const char *config;    /* NULL: that of the fabric, if there is one */
         const char *policy;    /* NULL: not named as an option */
-        const char *state_dir; /* NULL: the default directory */
+        const char *state_dir; /* NULL: that of the fabric */
         const char *topology;
         const char *opensm_config; /* NULL: OpenSM's defaults are taken to hold */
         const char *output;        /* NULL: standard output */

@@ -56,6 +56,9 @@ static int complain_host(struct context *ctx, int r, const char *what)
                 return findings_error(f, FINDING_HOST_NO_DEVICE,
                                       "modprobe ib_umad; rdma-core loads it at boot where it is installed",
                                       "the kernel module ib_umad is not loaded");
+        case ENOTUNIQ:
+                return findings_error(f, FINDING_USAGE, "set ca and port in the fabric's pkeyd.yaml, or use -C and -P; ibstat shows them",
+                                      "fabric %s: this host has several InfiniBand ports that may lead to it", ctx->fabric.name);
         case ENETDOWN:
                 return findings_error(f, FINDING_HOST_PORT_DOWN, "-C and -P choose another; ibstat shows them",
                                       "the link of this host's InfiniBand port%s%s is down",
@@ -214,6 +217,7 @@ static void open_port(struct context *ctx, const struct settings *settings, stru
         };
 
         ret->kind = CONTROL_EVENT_PORT;
+        ctx->port.is_of_several = ctx->fabric.name;
         opened_port_open(&ctx->port, ctx->event, settings, &handlers, &ret->port);
 }
 
@@ -325,7 +329,7 @@ static void feed(struct session *s, struct control_event *event)
 static int open_state(struct context *ctx, bool writing)
 {
         state_close(&ctx->state);
-        return state_open(&ctx->state, ctx->options->state_dir ?: STATE_DIR_DEFAULT, writing);
+        return state_open(&ctx->state, ctx->options->state_dir ?: ctx->fabric.state_dir, writing);
 }
 
 /* The last policy was valid when it was stored. If it is not any more (another version of pkeyd, a damaged file), nothing is

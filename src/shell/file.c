@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shell/fabric.h"
 #include "shell/user.h"
 #include "util/vector.h"
 
@@ -122,7 +123,7 @@ int file_read(struct arena *a, const char *path, size_t max, const char **ret_by
 }
 
 /* Both services have users of their own, and a file is easily made readable for root only. */
-static void add_hint(struct findings *findings, struct finding *item)
+static void hint_at_user(struct findings *findings, struct finding *item)
 {
         const char *user = user_name_of_process(findings->arena);
 
@@ -133,6 +134,15 @@ static void add_hint(struct findings *findings, struct finding *item)
                                  user, user);
         else
                 finding_set_hint(findings, item, "run this as root; the user %s may not read the file", user);
+}
+
+/* If a file of this host's settings does not exist, that of a fabric may be meant. */
+static void hint_at_fabrics(struct findings *findings, struct finding *item, const char *path)
+{
+        const char *hint = strncmp(path, CONFIG_DIR "/", strlen(CONFIG_DIR "/")) == 0 ? fabric_hint(findings->arena) : NULL;
+
+        if (hint)
+                finding_set_hint(findings, item, "%s", hint);
 }
 
 int file_refuse(struct findings *findings, const char *path, size_t max, int r)
@@ -150,7 +160,9 @@ int file_refuse(struct findings *findings, const char *path, size_t max, int r)
         else
                 item = findings_add(findings, FINDING_ERROR, FINDING_FILE_UNREADABLE, &where, "cannot be read: %s", strerror(-r));
         if (item && (r == -EACCES || r == -EPERM))
-                add_hint(findings, item);
+                hint_at_user(findings, item);
+        if (item && r == -ENOENT)
+                hint_at_fabrics(findings, item, path);
         return findings->out_of_memory ? -ENOMEM : -EBADMSG;
 }
 

@@ -1,6 +1,8 @@
 # shell/
 libpkeyd_shell_la_SOURCES += \
 	src/shell/clock.c \
+	src/shell/fabric.c \
+	src/shell/fabric.h \
 	src/shell/file.c \
 	src/shell/file.h \
 	src/shell/ipoib_interface.c \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "shell/opened_port.h"
 
+#include <errno.h>
 #include <string.h>
 
 static bool is_open_as(const struct opened_port *p, const struct local_port *lp, const struct settings *settings)
@@ -12,12 +13,19 @@ static bool is_open_as(const struct opened_port *p, const struct local_port *lp,
 static int open_session(struct opened_port *p, sd_event *event, const struct local_port *lp, const struct settings *settings,
                         const struct port_session_handlers *handlers)
 {
+        int r;
+
         if (is_open_as(p, lp, settings))
                 return 0;
         opened_port_close(p);
         p->window = settings->window;
         p->timeout = settings->timeout;
-        return port_session_open(event, lp, settings, handlers, &p->session);
+        r = port_session_open(event, lp, settings, handlers, &p->session);
+        if (r == 0 && p->serves)
+                r = port_session_claim(p->session);
+        if (r < 0)
+                p->session = port_session_close(p->session);
+        return r;
 }
 
 void opened_port_open(struct opened_port *p, sd_event *event, const struct settings *settings,
@@ -26,6 +34,8 @@ void opened_port_open(struct opened_port *p, sd_event *event, const struct setti
         struct local_port lp;
 
         *ret = (struct control_port) { .r = local_port_find(settings->ca, settings->port, &lp) };
+        if (p->is_of_several && local_port_count(settings->ca, settings->port) > 1)
+                ret->r = -ENOTUNIQ;
         if (ret->r == 0)
                 ret->r = open_session(p, event, &lp, settings, handlers);
         if (ret->r < 0)

@@ -146,6 +146,11 @@ struct port_session *port_session_close(struct port_session *s)
         return NULL;
 }
 
+int port_session_claim(const struct port_session *s)
+{
+        return umad_port_claim(s->port);
+}
+
 void port_session_run(struct port_session *s, const struct mad_stage *stage)
 {
         mad_dispatcher_start(s->dispatcher, stage);

@@ -35,6 +35,9 @@ int port_session_open(sd_event *event, const struct local_port *lp, const struct
 struct port_session *port_session_close(struct port_session *s);
 DEFINE_CLEANUP(struct port_session *, port_session_close)
 
+/* As umad_port_claim. */
+int port_session_claim(const struct port_session *s);
+
 /* As mad_dispatcher_start. */
 void port_session_run(struct port_session *s, const struct mad_stage *stage);
 /* As mad_dispatcher_abandon. */

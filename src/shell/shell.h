@@ -6,6 +6,7 @@
  *
  *     clock           monotonic and wall-clock time
  *     timer           arms a timer of an event loop
+ *     fabric          the files, store and bus name of one of several fabrics of this host
  *     file            bounded reading, atomic writing
  *     secret          files and credentials that no other user may read
  *     state           the state directory for control: loading at the start, the fabric lock, transactions
@@ -28,10 +29,6 @@
 
 #include "ib/types.h"
 #include "util/arena.h"
-
-/* The files that both programs read unless an option names others. */
-#define DEFAULT_CONFIG_FILE SYSCONFDIR "/pkeyd/pkeyd.yaml"
-#define DEFAULT_POLICY_FILE SYSCONFDIR "/pkeyd/partitions.yaml"
 
 /* CLOCK_MONOTONIC. */
 usec_t clock_now(void);

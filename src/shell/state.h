@@ -18,8 +18,6 @@
 #include "records/stored_records.h"
 #include "shell/sqlite_store.h"
 
-#define STATE_DIR_DEFAULT "/var/lib/pkeyd"
-
 enum state_report_kind {
         STATE_DAMAGED,  /* the database was moved aside, or some records or files of version 0.1.0 are damaged */
         STATE_UNUSABLE, /* the store cannot be opened or read */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 
 #define RING_SIZE         4096 /* frames; a power of two, far more than a window */
 #define BATCH             256  /* frames for which the eventfd is written once at most */
@@ -278,6 +279,11 @@ int umad_port_open(const struct local_port *lp, struct mad_port **ret)
                 return r;
         *ret = STEAL(p);
         return 0;
+}
+
+int umad_port_claim(const struct mad_port *p)
+{
+        return flock(umad_get_fd(p->fd), LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK ? -EBUSY : 0;
 }
 
 /* A kernel drops outstanding requests when the descriptor is closed. ibsim's preload library does not, and fails on an answer

@@ -28,6 +28,9 @@ struct local_port {
  * errno. */
 int local_port_find(const char *ca, unsigned port, struct local_port *ret);
 
+/* How many InfiniBand ports local_port_find() chooses from, up or down. */
+unsigned local_port_count(const char *ca, unsigned port);
+
 /* Writes the GUIDs of all InfiniBand ports of this host, up or down, at most max. Returns their number. */
 size_t local_port_guids(struct guid *ret, size_t max);
 
@@ -37,6 +40,9 @@ struct mad_port;
 /* Opens the port and registers for LID-routed and directed-route subnet management. Returns 0 or negative errno (-EOPNOTSUPP: the
  * kernel has no ib_umad); *ret owned. */
 int umad_port_open(const struct local_port *lp, struct mad_port **ret);
+/* Claims the port until it is closed: no other pkeyd of this host may serve it by another policy. Returns 0 (also if the device
+ * cannot be locked, as in a simulation) or -EBUSY. */
+int umad_port_claim(const struct mad_port *p);
 /* Waits until all requests were answered or timed out, at most a second. */
 struct mad_port *umad_port_close(struct mad_port *p);
 DEFINE_CLEANUP(struct mad_port *, umad_port_close)

@@ -488,7 +488,8 @@ static int read_version(struct context *ctx, uint64_t number, struct version *re
 /* Without a pkeyd.yaml pkeyd runs with default settings. */
 static int read_files(struct context *ctx, struct version *ret)
 {
-        const char *policy = ctx->options->policy ?: DEFAULT_POLICY_FILE, *settings = ctx->options->config ?: DEFAULT_CONFIG_FILE;
+        const char *policy = ctx->options->policy ?: ctx->fabric.policy_file;
+        const char *settings = ctx->options->config ?: ctx->fabric.config_file;
         bool has_settings = ctx->options->config || access(settings, F_OK) == 0;
         int r;
 

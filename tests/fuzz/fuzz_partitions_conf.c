@@ -133,7 +133,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         size_t size, n_findings;
 
         require(a != NULL);
-        require(partitions_file_recognise((const char *) data, n, NULL) != PARTITIONS_FILE_INTACT);
+        require(partitions_file_recognise((const char *) data, n, NULL, NULL) != PARTITIONS_FILE_INTACT);
         findings_init(&findings, a);
         require(opensm_conf_parse(a, "opensm.conf", (const char *) data, n, &findings, &opensm) == 0);
         findings_done(&findings);
@@ -142,7 +142,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                 const struct subnet *subnet = build_subnet(a);
 
                 bytes = render(a, conf, subnet, &size);
-                require(partitions_file_recognise(bytes, size, NULL) == PARTITIONS_FILE_INTACT);
+                require(partitions_file_recognise(bytes, size, NULL, NULL) == PARTITIONS_FILE_INTACT);
                 again = parse(a, bytes, size, &n_findings);
                 require(again && !again->discarded && n_findings == 0);
                 compare(a, conf, again, subnet);

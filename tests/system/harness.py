@@ -112,11 +112,12 @@ class Fabric:
     topology is an object of netfile.py, or the path of a file for ibsim. home is the node that stands for this host."""
 
     def __init__(self, topology, home=None, opensm=True, partitions_conf=None, simulator_options=(),
-                 opensm_environment=None, opensm_conf=None):
+                 opensm_environment=None, opensm_conf=None, socket_name=None):
         self.topology, self.home, self.with_opensm = topology, home, opensm
         self.partitions_conf, self.simulator_options = partitions_conf, list(simulator_options)
         self.opensm_environment = opensm_environment or {}
         self.opensm_conf = opensm_conf
+        self.socket_name = socket_name or os.environ["IBSIM_SOCKNAME"]  # of the simulator; a second one needs another
         self.simulator = self.opensm = None
         self.children = []
         self._working_directories = 0
@@ -165,11 +166,11 @@ class Fabric:
     def _start_simulator(self, netfile):
         self.simulator = subprocess.Popen(
             ["ibsim", "-s", *self.simulator_options, netfile], cwd=self.new_directory(), stdin=subprocess.PIPE,
-            stdout=open(self.path("ibsim.log"), "w"), stderr=subprocess.STDOUT)
+            env=dict(os.environ, IBSIM_SOCKNAME=self.socket_name), stdout=open(self.path("ibsim.log"), "w"), stderr=subprocess.STDOUT)
 
         def listening():
             check(self.simulator.poll() is None, "ibsim ended:", read_file(self.path("ibsim.log"))[-2000:])
-            return "@%s:ctl" % os.environ["IBSIM_SOCKNAME"] in read_file("/proc/net/unix")
+            return "@%s:ctl" % self.socket_name in read_file("/proc/net/unix")
 
         wait_for(listening, "ibsim to listen")
 
@@ -216,7 +217,7 @@ class Fabric:
 
     def environment(self, trace=None, host=None, preload=(), **more):
         preload = [*preload, PRELOAD]
-        env = dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1")
+        env = dict(os.environ, LC_ALL="C.UTF-8", NO_COLOR="1", IBSIM_SOCKNAME=self.socket_name)
         for name in ("NOTIFY_SOCKET", "JOURNAL_STREAM", "WATCHDOG_USEC"):
             env.pop(name, None)
         if trace:

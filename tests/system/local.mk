@@ -10,6 +10,7 @@ SYSTEM_TESTS = \
 	tests/system/test_doctor.py \
 	tests/system/test_door.py \
 	tests/system/test_documents.py \
+	tests/system/test_fabrics.py \
 	tests/system/test_frozen.py \
 	tests/system/test_harness.py \
 	tests/system/test_held.py \

@@ -15,7 +15,7 @@ from oracle import Policy
 from private_bus import Bus, require, signals
 
 SETTINGS = "sweep_interval: 1h\ntimeout: 200ms\n"
-PROPERTIES = {"Version": "s", "State": "s", "StatusText": "s", "Reloading": "b", "Generation": "t", "ConfirmUntil": "t", "Undone": "t", "Partitions": "u",
+PROPERTIES = {"Version": "s", "Fabric": "s", "State": "s", "StatusText": "s", "Reloading": "b", "Generation": "t", "ConfirmUntil": "t", "Undone": "t", "Partitions": "u",
               "Role": "s", "Writing": "b", "Mode": "s", "PolicyFile": "s", "FileErrors": "u", "PortsManaged": "u",
               "PortsRight": "u", "PortsDiffer": "u", "PortsUnreachable": "u", "LinksSilent": "u", "PortsFrozen": "u",
               "Frozen": "s", "NamesClaimed": "u", "Claims": "s", "HeldBases": "u", "Held": "s", "Leases": "u", "LeasesReleasing": "u",

@@ -174,6 +174,32 @@ START_TEST(golden)
 }
 END_TEST
 
+/* The fabric is the first label of every series, and nothing else differs. */
+START_TEST(fabric)
+{
+        struct metrics m = full();
+        char *without = print(&m, NULL), *with, *label, *rest;
+
+        m.fabric = "storage";
+        with = print(&m, NULL);
+        for (char *line = with; *line; line = rest) {
+                rest = line + strcspn(line, "\n") + 1;
+                if (*line == '#')
+                        continue;
+                label = strstr(line, "{fabric=\"storage\"");
+                ck_assert_msg(label && label < rest, "%.*s", (int) (rest - line), line);
+                /* take it out, and its comma or both brackets */
+                label[0] = label[17] == '}' ? '\2' : '\1';
+                memset(label + 1, '\2', 17);
+        }
+        for (label = rest = with; *rest; rest++)
+                if (*rest != '\2')
+                        *label++ = *rest == '\1' ? '{' : *rest;
+        *label = '\0';
+        ck_assert_str_eq(with, without);
+}
+END_TEST
+
 /* A daemon that has just begun knows little, and says no more than that. */
 START_TEST(what_is_not_known)
 {
@@ -342,6 +368,7 @@ int main(void)
 
         tcase_add_checked_fixture(c, setup, teardown);
         tcase_add_test(c, golden);
+        tcase_add_test(c, fabric);
         tcase_add_test(c, what_is_not_known);
         tcase_add_test(c, no_violations);
         tcase_add_test(c, no_picture);

@@ -136,24 +136,46 @@ START_TEST(test_recognise)
         const char *bytes = render(&p, 1, false, &n);
         char *copy = arena_strndup(arena, bytes, n);
 
-        ck_assert_int_eq(partitions_file_recognise(bytes, n, &is_phase), PARTITIONS_FILE_INTACT);
+        ck_assert_int_eq(partitions_file_recognise(bytes, n, NULL, &is_phase), PARTITIONS_FILE_INTACT);
         ck_assert(is_phase);
         /* truncated, or any byte changed: never intact */
         for (i = 0; i < n; i++) {
-                ck_assert_int_ne(partitions_file_recognise(bytes, i, NULL), PARTITIONS_FILE_INTACT);
+                ck_assert_int_ne(partitions_file_recognise(bytes, i, NULL, NULL), PARTITIONS_FILE_INTACT);
                 copy[i] ^= 1;
-                ck_assert_int_ne(partitions_file_recognise(copy, n, NULL), PARTITIONS_FILE_INTACT);
+                ck_assert_int_ne(partitions_file_recognise(copy, n, NULL, NULL), PARTITIONS_FILE_INTACT);
                 copy[i] ^= 1;
         }
-        ck_assert_int_eq(partitions_file_recognise(bytes, n - 1, &is_phase), PARTITIONS_FILE_EDITED);
+        ck_assert_int_eq(partitions_file_recognise(bytes, n - 1, NULL, &is_phase), PARTITIONS_FILE_EDITED);
         ck_assert(!is_phase);
         copy[3] = 'w';
-        ck_assert_int_eq(partitions_file_recognise(copy, n, NULL), PARTITIONS_FILE_EDITED);
-        ck_assert_int_eq(partitions_file_recognise("", 0, NULL), PARTITIONS_FILE_FOREIGN);
-        ck_assert_int_eq(partitions_file_recognise("Default=0x7fff:ALL=full;\n", 25, NULL), PARTITIONS_FILE_FOREIGN);
+        ck_assert_int_eq(partitions_file_recognise(copy, n, NULL, NULL), PARTITIONS_FILE_EDITED);
+        ck_assert_int_eq(partitions_file_recognise("", 0, NULL, NULL), PARTITIONS_FILE_FOREIGN);
+        ck_assert_int_eq(partitions_file_recognise("Default=0x7fff:ALL=full;\n", 25, NULL, NULL), PARTITIONS_FILE_FOREIGN);
         ck_assert_int_eq(partitions_file_render(arena, &last, false, &findings, &bytes, &n), 0);
-        ck_assert_int_eq(partitions_file_recognise(bytes, n, &is_phase), PARTITIONS_FILE_INTACT);
+        ck_assert_int_eq(partitions_file_recognise(bytes, n, NULL, &is_phase), PARTITIONS_FILE_INTACT);
         ck_assert(!is_phase);
+}
+END_TEST
+
+/* Each fabric of a host has a file of its own. */
+START_TEST(test_recognise_fabric)
+{
+        static const char *const fabrics[] = { NULL, "a", "ab", "storage" };
+        struct partitions_file file = { .generation = 41, .phase = "3 open" };
+        bool is_phase;
+        const char *bytes;
+        size_t n;
+
+        for (size_t i = 0; i < ELEMENTS(fabrics); i++) {
+                file.fabric = fabrics[i];
+                ck_assert_int_eq(partitions_file_render(arena, &file, false, &findings, &bytes, &n), 0);
+                for (size_t k = 0; k < ELEMENTS(fabrics); k++) {
+                        ck_assert_int_eq(partitions_file_recognise(bytes, n, fabrics[k], &is_phase),
+                                         i == k ? PARTITIONS_FILE_INTACT : PARTITIONS_FILE_OTHER);
+                        ck_assert_int_eq(is_phase, i == k);
+                        ck_assert_int_eq(partitions_file_recognise(bytes, n - 1, fabrics[k], NULL), PARTITIONS_FILE_EDITED);
+                }
+        }
 }
 END_TEST
 
@@ -305,6 +327,7 @@ int main(void)
         tcase_add_test(c, test_render_ipoib);
         tcase_add_test(c, test_both_needs_the_option);
         tcase_add_test(c, test_recognise);
+        tcase_add_test(c, test_recognise_fabric);
         tcase_add_test(c, test_from_desired);
         tcase_add_test(c, test_same_file);
         tcase_add_test(c, test_opensm_conf);
