@@ -5,3 +5,5 @@ dist_man_MANS += man/pkeyctl.1 man/pkeyd-opensm.7 man/pkeyd-tasks.7
 if ENABLE_REST
 dist_man_MANS += man/pkeyd-rest.8 man/rest.yaml.5
 endif
+# automake leaves manual pages of a false conditional out of the tarball.
+EXTRA_DIST += man/pkeyd-rest.8 man/rest.yaml.5

@@ -8,3 +8,5 @@ EXTRA_DIST += packaging/debian/README.Debian packaging/debian/changelog packagin
 	packaging/debian/pkeyd.postrm packaging/debian/pkeyd.prerm packaging/debian/rules packaging/debian/source/format \
 	packaging/debian/source/lintian-overrides packaging/debian/tests/control packaging/debian/tests/demo \
 	packaging/debian/tests/installed
+EXTRA_DIST += packaging/rpm/macros.debian packaging/rpm/pkeyd.spec packaging/rpm/rpmlint.toml packaging/selinux/pkeyd.fc \
+	packaging/selinux/pkeyd.if packaging/selinux/pkeyd.te packaging/selinux/pkeyd_selinux.8

@@ -40,6 +40,8 @@ include tests/unit/metrics.mk
 include tests/unit/import.mk
 include tests/unit/rest.mk
 endif
+# Not in the fragments above: the tarball has them also if it is made where Check is not installed.
+EXTRA_DIST += tests/unit/check_port_session.sh tests/unit/metrics.prom
 include tests/fuzz/local.mk
 include tests/fabsim/local.mk
 include tests/model/local.mk

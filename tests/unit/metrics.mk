@@ -3,4 +3,3 @@ check_PROGRAMS += check_metrics
 TESTS += check_metrics
 check_metrics_SOURCES = tests/unit/check_metrics.c
 check_metrics_LDADD = $(TEST_LIBS)
-EXTRA_DIST += tests/unit/metrics.prom

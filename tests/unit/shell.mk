@@ -13,7 +13,6 @@ smp_rate_LDADD = libpkeyd-shell.la
 port_again_SOURCES = tests/unit/port_again.c
 port_again_LDADD = libpkeyd-shell.la
 TESTS += tests/unit/check_port_session.sh
-EXTRA_DIST += tests/unit/check_port_session.sh
 
 check_PROGRAMS += check_opensm_process
 TESTS += check_opensm_process
