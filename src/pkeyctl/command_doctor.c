@@ -185,21 +185,22 @@ static void text_doctor(struct context *ctx, const void *result)
 
 /* --- files of this host ---------------------------------------------------------------------------------------------- */
 
-static bool belongs_to_others(const struct stat *st)
+/* owner: who may own it besides root and the user of this process. */
+static bool belongs_to_others(const struct stat *st, uid_t owner)
 {
-        return (st->st_uid != 0 && st->st_uid != geteuid()) || (st->st_mode & (S_IWGRP | S_IWOTH));
+        return (st->st_uid != 0 && st->st_uid != geteuid() && st->st_uid != owner) || (st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
 /* Everyone who may write the directory can replace the file; in a sticky directory only the owner can. */
-static bool is_replaceable(struct context *ctx, const char *path)
+static bool is_replaceable(struct context *ctx, const char *path, uid_t owner)
 {
         char *copy = arena_strdup(ctx->arena, path);
         struct stat st;
 
-        return copy && stat(dirname(copy), &st) == 0 && !(st.st_mode & S_ISVTX) && belongs_to_others(&st);
+        return copy && stat(dirname(copy), &st) == 0 && !(st.st_mode & S_ISVTX) && belongs_to_others(&st, owner);
 }
 
-static struct doctor_file inspect_file(struct context *ctx, const char *path)
+static struct doctor_file inspect_file(struct context *ctx, const char *path, uid_t owner)
 {
         bool is_standard_input = strcmp(path, "-") == 0;
         struct stat st;
@@ -207,7 +208,7 @@ static struct doctor_file inspect_file(struct context *ctx, const char *path)
         if (is_standard_input || stat(path, &st) < 0)
                 return (struct doctor_file) { .path = path, .exists = is_standard_input };
         return (struct doctor_file) {
-                .path = path, .exists = true, .changeable = belongs_to_others(&st) || is_replaceable(ctx, path),
+                .path = path, .exists = true, .changeable = belongs_to_others(&st, owner) || is_replaceable(ctx, path, owner),
         };
 }
 
@@ -266,8 +267,8 @@ static int read_files(struct context *ctx, struct doctor_host *host)
 
         if (r < 0 && r != -EBADMSG)
                 return r;
-        host->settings_file = inspect_file(ctx, settings);
-        host->policy_file = inspect_file(ctx, ctx->arguments[0] ?: ctx->options->policy ?: ctx->fabric.policy_file);
+        host->settings_file = inspect_file(ctx, settings, 0);
+        host->policy_file = inspect_file(ctx, ctx->arguments[0] ?: ctx->options->policy ?: ctx->fabric.policy_file, 0);
         return take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, true, &host->settings_errors) ?:
                take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, false, &host->policy_errors) ?: forget_findings(ctx);
 }
@@ -348,7 +349,7 @@ static int inspect_state(struct context *ctx, struct doctor_host *host)
         struct state state;
         int r;
 
-        host->state_dir = inspect_file(ctx, path);
+        host->state_dir = inspect_file(ctx, path, user_find_uid(USER_PKEYD)); /* that of the service belongs to its user */
         if (!host->state_dir.exists)
                 return 0;
         r = state_open(&state, path, false);

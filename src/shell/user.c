@@ -116,6 +116,23 @@ const char *user_name_of_process(struct arena *a)
         return found ? arena_strdup(a, user.pw_name) : arena_printf(a, "%u", (unsigned) geteuid());
 }
 
+/* -ESRCH: there is no such user. */
+static int find_named(struct arena *a, const char *name, struct passwd *ret)
+{
+        struct passwd *found = NULL;
+        int r = LOOK_UP(a, getpwnam_r(name, ret, buffer, size, &found));
+
+        return r < 0 || found ? r : -ESRCH;
+}
+
+uid_t user_find_uid(const char *name)
+{
+        _cleanup_arena_ struct arena *scratch = arena_new();
+        struct passwd entry;
+
+        return scratch && find_named(scratch, name, &entry) == 0 ? entry.pw_uid : 0;
+}
+
 /* In a process of its own, which becomes the user. */
 static _Noreturn void try_to_read(const struct passwd *user, const char *path)
 {
@@ -127,14 +144,12 @@ static _Noreturn void try_to_read(const struct passwd *user, const char *path)
 int user_may_read(const char *user, const char *path)
 {
         _cleanup_arena_ struct arena *scratch = arena_new();
-        struct passwd entry, *found = NULL;
-        int status, r = scratch ? LOOK_UP(scratch, getpwnam_r(user, &entry, buffer, size, &found)) : -ENOMEM;
+        struct passwd entry;
+        int status, r = scratch ? find_named(scratch, user, &entry) : -ENOMEM;
         pid_t pid;
 
-        if (r < 0)
-                return r;
-        if (!found || geteuid() != 0)
-                return -ESRCH;
+        if (r < 0 || geteuid() != 0)
+                return r < 0 ? r : -ESRCH;
         pid = fork();
         if (pid == 0)
                 try_to_read(&entry, path);

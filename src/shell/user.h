@@ -19,6 +19,8 @@ int user_list_names(struct arena *a, uid_t uid, const char *const **ret, size_t 
 
 /* Whether there is such a group. */
 bool user_find_group(const char *name, gid_t *ret);
+/* 0, the user root, if there is no such user. */
+uid_t user_find_uid(const char *name);
 /* Whether that user can read this file, as the kernel decides it for a process of that user. Only root can find out. Returns 0,
  * -ESRCH (there is no such user, or this process is not root), -ENOMEM, or why the user cannot read it. */
 int user_may_read(const char *user, const char *path);

@@ -518,7 +518,9 @@ def key_of_the_group():
     wait_entry("RELOAD_REFUSED", moment)
     check("refused" in property_of_unit("StatusText"), "status line:", property_of_unit("StatusText"))
     said = " ".join(e["MESSAGE"] for e in entries("FINDING", moment))
-    unreadable = [f for f in json.loads(run("pkeyctl", "doctor", "--json")[1])["findings"] if f["code"] == "file.unreadable"]
+    findings = json.loads(run("pkeyctl", "doctor", "--json")[1])["findings"]
+    check(not [f for f in findings if f["code"] in ("file.changeable", "state-dir.unusable")], "the doctor:", findings)
+    unreadable = [f for f in findings if f["code"] == "file.unreadable"]
     check([w["text"] for f in unreadable for w in f["where"]] == [key + ": Permission denied"], "the doctor:", unreadable)
     check(key in said and "Permission denied" in said and "chgrp pkeyd" in said, "says", said)
     write(key, "0x1\n")

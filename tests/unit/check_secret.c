@@ -225,6 +225,8 @@ END_TEST
 START_TEST(may_read)
 {
         ck_assert_int_eq(user_may_read("no-such-user", "a"), -ESRCH);
+        ck_assert_uint_eq(user_find_uid("no-such-user"), 0);
+        ck_assert_uint_ne(user_find_uid("nobody"), 0);
         if (geteuid() != 0)
                 return;
         write_file("a", 0644);
