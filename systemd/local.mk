@@ -25,7 +25,7 @@ $(UNITS): %.service: %.service.in Makefile
 
 # The units of one of several fabrics: the same, with the name of the fabric.
 systemd/%@.service: systemd/%.service
-	$(AM_V_GEN)sed -e 's|^Description=.*|& of fabric %i|' -e 's|^ExecStart=.*|& --fabric %i|' -e 's|^StateDirectory=.*|&/%i|' \
+	$(AM_V_GEN)sed -e 's|^Description=.*|& of fabric %i|' -e 's|^ExecStart=.*|& --fabric %i|' -e 's|^StateDirectory=.*|& pkeyd/%i|' \
 		-e 's/pkeyd\(-rest\)*\.\(service\|socket\)/pkeyd\1@%i.\2/g' $< > $@.tmp && mv $@.tmp $@
 
 systemd/%@.socket: systemd/%.socket

@@ -4,6 +4,8 @@ libpkeyd_core_la_SOURCES += \
 	src/opensm/admission.h \
 	src/opensm/opensm_conf.c \
 	src/opensm/opensm_conf.h \
+	src/opensm/opensm_numbers.c \
+	src/opensm/opensm_numbers.h \
 	src/opensm/partitions_conf.c \
 	src/opensm/partitions_conf.h \
 	src/opensm/partitions_conf_apply.c \

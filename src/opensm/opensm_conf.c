@@ -3,9 +3,9 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "opensm/opensm_numbers.h"
 #include "util/file_report.h"
 
 #define LINE_MAX_SIZE 1022 /* characters that one fgets of OpenSM reads of this file */
@@ -37,10 +37,14 @@ static void read_bool(struct reader *r, const char *key, const char *value, bool
 
 static void read_m_key(struct reader *r, const char *key, const char *value)
 {
-        char *end;
-        uint64_t v = strtoull(value, &end, 0);
+        const char *end;
+        uint64_t v = opensm_number(OPENSM_NUMBERS_UNKNOWN, value, &end);
 
-        if (end == value || *end)
+        if (opensm_number_is_binary(value))
+                report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_CONF, &r->place,
+                           "%s: its value is a binary number, which only an OpenSM that was built with glibc 2.38 or later reads; "
+                           "pkeyd ignores it", key);
+        else if (end == value || *end)
                 report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_CONF, &r->place,
                            "%s: its value is not a number; OpenSM ignores it", key);
         else if (strcmp(key, "m_key") == 0)
@@ -51,10 +55,10 @@ static void read_m_key(struct reader *r, const char *key, const char *value)
 
 static void read_level(struct reader *r, const char *key, const char *value)
 {
-        char *end;
-        unsigned long v = strtoul(value, &end, 0);
+        const char *end;
+        uint64_t v = opensm_number(OPENSM_NUMBERS_UNKNOWN, value, &end);
 
-        if (end == value || *end || v > 3)
+        if (opensm_number_is_binary(value) || end == value || *end || v > 3)
                 warn(r, key, value, "is not a protection level (accepted: 0 to 3)");
         else
                 r->conf->m_key_protection_level = (unsigned) v;

@@ -119,7 +119,8 @@ static int discard(struct reader *r, size_t position, const char *why, const cha
 static int discard_member(struct reader *r, const struct token *t)
 {
         const char *why = report_text(&r->report, "%s is not a port GUID", report_quote(&r->report, t->name));
-        const char *hint = "OpenSM accepts port GUIDs, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF and NONE";
+        const char *hint = partitions_conf_binary_hint(r, t->name) ?:
+                           "OpenSM accepts port GUIDs, ALL, ALL_CAS, ALL_SWITCHES, ALL_ROUTERS, SELF and NONE";
 
         if (r->source_line && strchr(r->source_line, ':') && r->open.line < r->line_number)
                 hint = report_text(&r->report, "the definition that begins in line %u has no ';' at its end", r->open.line);
@@ -151,6 +152,7 @@ static int open_definition(struct reader *r, struct token *head, const char *nam
 static int create_partition(struct reader *r, struct token *head)
 {
         const char *name = head->name, *id = head->value, *end;
+        size_t at = id ? head->value_at : head->at;
         uint64_t v = 0;
 
         if (!id && isdigit((unsigned char) *name)) {
@@ -158,10 +160,10 @@ static int create_partition(struct reader *r, struct token *head)
                 name = NULL;
         }
         if (id) {
-                v = partitions_conf_number(id, &end);
+                v = partitions_conf_number(r, at, id, &end);
                 if (end == id || *end)
-                        return discard(r, head->value ? head->value_at : head->at, "this P_Key is not a number", NULL);
-                partitions_conf_check_key(r, head->value ? head->value_at : head->at, id, v);
+                        return discard(r, at, "this P_Key is not a number", partitions_conf_binary_hint(r, id));
+                partitions_conf_check_key(r, at, id, v);
         }
         return open_definition(r, head, name, (uint16_t) v & P_KEY_BASE_MASK);
 }
@@ -266,6 +268,8 @@ static int read_chunk(struct reader *r)
                         begin_definition(r);
                 semicolon = partitions_conf_cut(r, p, ';');
                 e = read_definition(r, p, &p);
+                if (r->report.has_error[FINDING_OPENSM_NUMBER] && e != -ENOMEM)
+                        return -EBADMSG;
                 if (e < 0)
                         return e;
                 r->any = true;
@@ -396,8 +400,8 @@ static int read_all(struct reader *r, const char *bytes, size_t n)
         return e == 0 && r->discarded ? use_opensm_default(r) : e;
 }
 
-int partitions_conf_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
-                          struct partitions_conf **ret)
+int partitions_conf_parse(struct arena *a, enum opensm_numbers numbers, const char *file_name, const char *bytes, size_t n,
+                          struct findings *findings, struct partitions_conf **ret)
 {
         _cleanup_free_ struct reader *r = calloc(1, sizeof(*r));
         _cleanup_free_ uint32_t *by_base = calloc(P_KEY_BASE_MASK + 1, sizeof(*by_base));
@@ -411,6 +415,7 @@ int partitions_conf_parse(struct arena *a, const char *file_name, const char *by
                 return -ENOMEM;
         r->arena = a;
         r->conf = c;
+        r->numbers = numbers;
         r->by_base = by_base;
         r->next_comment = &c->comments;
         r->line_ends = line_ends_of(bytes, n);
@@ -429,5 +434,5 @@ int partitions_conf_fallback(struct arena *a, const char *file_name, struct part
         _cleanup_findings_ struct findings ignored = {};
 
         findings_init(&ignored, a);
-        return partitions_conf_parse(a, file_name, "", 0, &ignored, ret);
+        return partitions_conf_parse(a, OPENSM_NUMBERS_UNKNOWN, file_name, "", 0, &ignored, ret);
 }

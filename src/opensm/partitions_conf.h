@@ -11,7 +11,8 @@
  * The parser reads a partitions.conf exactly as OpenSM 3.3.23 does. Where that is probably not what the author meant, it adds a
  * finding: any prefix of a word is that word, P_Keys are cut to 15 bits, numbers may be octal, long lines are split, text of an
  * earlier line is read again, and many errors make OpenSM drop the whole file and make every port a full member of the default
- * partition. The files that this folder writes (partitions_file.h) avoid all of this.
+ * partition. What depends on the build of OpenSM is a parameter (opensm_numbers.h). The files that this folder writes
+ * (partitions_file.h) avoid all of this.
  *
  * Invariants: a model never grants what OpenSM would not. Of two memberships of a port in one partition, the later one
  * counts, as in OpenSM, so the order of members is kept.
@@ -20,6 +21,7 @@
  */
 
 #include "ib/multicast.h"
+#include "opensm/opensm_numbers.h"
 #include "subnet/subnet.h"
 #include "util/findings.h"
 
@@ -74,11 +76,11 @@ struct partitions_conf {
         struct partitions_conf_comment *comments;     /* ascending line */
 };
 
-/* Reads a file as OpenSM does when it starts. What its author probably did not mean becomes a warning. Returns 0; -EBADMSG if it
- * cannot be predicted what OpenSM does, or a limit is exceeded (an error says which); -ENOMEM. Safe for any bytes; *ret in the
- * arena. */
-int partitions_conf_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
-                          struct partitions_conf **ret);
+/* Reads a file as an OpenSM with such numbers does when it starts. What its author probably did not mean becomes a warning. Returns
+ * 0; -EBADMSG if it cannot be predicted what OpenSM does, or a limit is exceeded (an error says which; FINDING_OPENSM_NUMBER: it
+ * depends on `numbers`, which is UNKNOWN); -ENOMEM. Safe for any bytes; *ret in the arena. */
+int partitions_conf_parse(struct arena *a, enum opensm_numbers numbers, const char *file_name, const char *bytes, size_t n,
+                          struct findings *findings, struct partitions_conf **ret);
 
 /* What OpenSM uses without a partition file, or for one that it drops: every port is a full member of the default partition, which
  * has a broadcast group. Copies file_name. Returns 0 or -ENOMEM; *ret in the arena. */

@@ -44,6 +44,7 @@ struct reader {
         struct arena *arena;
         struct report report;
         struct partitions_conf *conf;
+        enum opensm_numbers numbers;
         uint32_t allocated;
         uint32_t *by_base;            /* index + 1 */
         uint32_t n_definitions;
@@ -81,8 +82,10 @@ size_t partitions_conf_skip_blanks(const struct reader *r, size_t p);
 size_t partitions_conf_cut(struct reader *r, size_t p, char c);
 /* Reads NAME or NAME=VALUE between p and the next NUL. Returns the distance from p to where OpenSM continues, after that NUL. */
 size_t partitions_conf_read_token(struct reader *r, size_t p, struct token *ret);
-/* strtoull with base 0 of the C library before 0b became a prefix. */
-uint64_t partitions_conf_number(const char *text, const char **ret_end);
+/* A number as OpenSM reads it; position: of the text in the buffer. Reports an error if that cannot be known. */
+uint64_t partitions_conf_number(struct reader *r, size_t position, const char *text, const char **ret_end);
+/* The way out for text that is not a number for this OpenSM, but would be for another; NULL: none. In the findings' arena. */
+const char *partitions_conf_binary_hint(struct reader *r, const char *text);
 
 /* False if position p was never written, so that what OpenSM reads there is not known. Warns if an earlier line wrote the text. */
 bool partitions_conf_was_written(struct reader *r, size_t p);

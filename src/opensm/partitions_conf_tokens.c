@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <ctype.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "opensm/partitions_conf_reader.h"
@@ -81,22 +80,29 @@ static bool is_prefix(const char *word, const char *whole)
         return strncmp(word, whole, strlen(word)) == 0;
 }
 
-uint64_t partitions_conf_number(const char *text, const char **ret_end)
+uint64_t partitions_conf_number(struct reader *r, size_t position, const char *text, const char **ret_end)
 {
-        const char *p = text;
-        char *end;
-        uint64_t v;
+        uint64_t v = opensm_number(r->numbers, text, ret_end);
 
-        while (isspace((unsigned char) *p))
-                p++;
-        p += *p == '-' || *p == '+';
-        if (p[0] == '0' && (p[1] == 'b' || p[1] == 'B')) {
-                *ret_end = p + 1;
-                return 0;
+        if (r->numbers == OPENSM_NUMBERS_UNKNOWN && opensm_number_is_binary(text)) {
+                struct place place = partitions_conf_place(r, position);
+
+                report_add(&r->report, FINDING_ERROR, FINDING_OPENSM_NUMBER, &place,
+                           "%s is 0x%" PRIx64 " for an OpenSM that was built with glibc 2.38 or later, and not a number for an "
+                           "older build; it is not known which one reads this file", report_quote(&r->report, text), v);
+                report_hint(&r->report, "write the number in hexadecimal, or import the file on the host of this OpenSM");
         }
-        v = strtoull(text, &end, 0);
-        *ret_end = end;
         return v;
+}
+
+const char *partitions_conf_binary_hint(struct reader *r, const char *text)
+{
+        const char *end;
+
+        if (!opensm_number_is_binary(text))
+                return NULL;
+        return report_text(&r->report, "this OpenSM was built with glibc before 2.38 and has no binary numbers: if 0x%" PRIx64
+                           " is meant, write that", opensm_number(OPENSM_NUMBERS_C23, text, &end));
 }
 
 bool partitions_conf_was_written(struct reader *r, size_t p)
@@ -145,7 +151,7 @@ static bool read_value(struct reader *r, const struct token *t, const char *whol
                         warn_value(r, t, whole, "is given; OpenSM ignores it");
                 return false;
         }
-        *ret = (uint32_t) partitions_conf_number(t->value, &end);
+        *ret = (uint32_t) partitions_conf_number(r, t->value_at, t->value, &end);
         if (*end || end == t->value)
                 warn_value(r, t, whole, "is not a number; OpenSM uses the digits at its beginning, or 0");
         return true;
@@ -167,7 +173,7 @@ static void read_scope(struct reader *r, const struct token *t, struct group_fla
 static void read_checked(struct reader *r, const struct token *t, const char *whole, uint32_t max, uint32_t *ret)
 {
         const char *end = NULL;
-        uint32_t v = t->value ? (uint32_t) partitions_conf_number(t->value, &end) : 0;
+        uint32_t v = t->value ? (uint32_t) partitions_conf_number(r, t->value_at, t->value, &end) : 0;
 
         if (!t->value && t->at > r->hash)
                 return;
@@ -408,8 +414,10 @@ void partitions_conf_add_flag(struct reader *r, const struct token *t)
 }
 
 /* Describes how the C library reads a number that is not hexadecimal. NULL: the number is hexadecimal. */
-static const char *describe_notation(const char *text)
+static const char *describe_notation(const struct reader *r, const char *text)
 {
+        if (r->numbers == OPENSM_NUMBERS_C23 && opensm_number_is_binary(text))
+                return "binary, because this OpenSM was built with glibc 2.38 or later";
         while (isspace((unsigned char) *text))
                 text++;
         if (*text == '-' || *text == '+')
@@ -422,7 +430,7 @@ static const char *describe_notation(const char *text)
 void partitions_conf_check_key(struct reader *r, size_t at, const char *text, uint64_t value)
 {
         unsigned base = (unsigned) value & P_KEY_BASE_MASK;
-        const char *notation = describe_notation(text);
+        const char *notation = describe_notation(r, text);
 
         if (base == 0)
                 partitions_conf_warn(r, at, FINDING_OPENSM_P_KEY, "%s is not the P_Key of a partition; OpenSM looks up the "
@@ -500,10 +508,10 @@ static bool read_keyword(struct reader *r, const struct token *t, struct partiti
 
 static int read_guid(struct reader *r, const struct token *t, struct guid *ret)
 {
-        const char *end, *notation = describe_notation(t->name);
+        const char *end, *notation = describe_notation(r, t->name);
 
         errno = 0;
-        ret->v = partitions_conf_number(t->name, &end);
+        ret->v = partitions_conf_number(r, t->at, t->name, &end);
         if (ret->v == 0 || *end)
                 return -EINVAL;
         if (errno == ERANGE)

@@ -283,13 +283,28 @@ static bool is_last_file(const struct opensm_writer *w, struct file_bytes f)
         return is_last_path(w) && same_bytes(f, (struct file_bytes) { w->last.bytes, w->last.n });
 }
 
-/* Returns 0; -EBADMSG: OpenSM would drop the file and fall back to its default partitions; -ENOMEM. */
-static int parse_file(struct opensm_writer *w, struct file_bytes f, struct partitions_conf **ret)
+static int parse_as(struct opensm_writer *w, enum opensm_numbers numbers, struct file_bytes f, struct partitions_conf **ret)
 {
         _cleanup_findings_ struct findings ignored = { .arena = w->arena };
-        int r = partitions_conf_parse(w->arena, w->path, f.bytes, f.n, &ignored, ret);
+        int r = partitions_conf_parse(w->arena, numbers, w->path, f.bytes, f.n, &ignored, ret);
 
         return r == 0 && (*ret)->discarded ? -EBADMSG : r;
+}
+
+/* Returns 0; -EBADMSG: OpenSM would drop the file and fall back to its default partitions; -ENOTUNIQ: that depends on its build;
+ * -ENOMEM. */
+static int parse_file(struct opensm_writer *w, struct file_bytes f, struct partitions_conf **ret)
+{
+        int r = parse_as(w, OPENSM_NUMBERS_UNKNOWN, f, ret), c17, c23;
+        struct partitions_conf *other;
+
+        if (r != -EBADMSG)
+                return r;
+        c17 = parse_as(w, OPENSM_NUMBERS_C17, f, &other);
+        c23 = parse_as(w, OPENSM_NUMBERS_C23, f, &other);
+        if (c17 == -ENOMEM || c23 == -ENOMEM)
+                return -ENOMEM;
+        return c17 == -EBADMSG && c23 == -EBADMSG ? -EBADMSG : -ENOTUNIQ;
 }
 
 /* The consequence of a file that pkeyd does not replace, for the admin. */
@@ -299,6 +314,15 @@ static const char *describe_consequence(const struct opensm_writer *w)
                 return "nothing is written";
         return w->job.in_force ? "pkeyd carries out the policy without it, and OpenSM may undo that at its next heavy sweep"
                                : "when this host takes over, OpenSM will follow this file, not the policy";
+}
+
+/* A file that was handed over: what it gives to hosts that are down must stay in pkeyd's first file. */
+static int refuse_numbers(struct opensm_writer *w)
+{
+        return report(w, -EEXIST, LOG_EVENT_OPENSM_FILE_FOREIGN,
+                      "%s has a binary number (0b...), which only an OpenSM that was built with glibc 2.38 or later reads, so pkeyd "
+                      "does not replace it; %s; to resolve this, write the number in hexadecimal, then hand the file over again: "
+                      "cp --backup=numbered %s %s.before-pkeyd", w->path, describe_consequence(w), w->path, w->path);
 }
 
 static int refuse_file(struct opensm_writer *w, enum partitions_file_owner owner)
@@ -719,14 +743,18 @@ static int check_file_in_place(struct opensm_writer *w, usec_t now, struct file_
 {
         enum partitions_file_owner owner = partitions_file_recognise(f.bytes, f.n, w->job.fabric, &w->is_phase);
         struct partitions_conf *conf;
+        int r;
 
         if (owner == PARTITIONS_FILE_INTACT) {
                 w->in_place = f;
         } else if (was_cut_short(w, f)) {
                 report_damaged_file(w, "was cut short");
         } else if (was_handed_over(copy, f)) {
+                r = parse_file(w, f, &conf);
+                if (r == -ENOTUNIQ)
+                        return refuse_numbers(w);
                 w->handover_unreported = true;
-                w->handed_over = parse_file(w, f, &conf) == 0;
+                w->handed_over = r == 0;
                 w->conf_in_place = w->handed_over ? conf : NULL;
         } else if (owner == PARTITIONS_FILE_EDITED && parse_file(w, f, &conf) == -EBADMSG) {
                 w->file = f;

@@ -381,7 +381,7 @@ static int read_partitions_conf(struct context *ctx, const char *path, struct do
                 /* pkeyd replaces an empty file */
                 ret->is_foreign = (owner == PARTITIONS_FILE_FOREIGN || owner == PARTITIONS_FILE_OTHER) && n > 0 && ours &&
                                   strcmp(path, ours) == 0;
-                r = partitions_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, &conf);
+                r = partitions_conf_parse(ctx->arena, pipeline_opensm_numbers(ctx), path, bytes, n, &ctx->findings, &conf);
         }
         ret->discarded = conf && conf->discarded;
         return r;

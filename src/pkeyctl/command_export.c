@@ -139,7 +139,7 @@ static int read_conf(struct context *ctx, const struct opensm_conf *opensm, stru
 
         findings_init(&ignored, ctx->arena);
         r = file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ignored, &bytes, &n) ?:
-            partitions_conf_parse(ctx->arena, path, bytes, n, &ignored, ret);
+            partitions_conf_parse(ctx->arena, pipeline_opensm_numbers(ctx), path, bytes, n, &ignored, ret);
         if (r != -EBADMSG)
                 return r;
         *ret = NULL;

@@ -47,12 +47,13 @@ static void note_writer(struct context *ctx, const char *path)
 int command_import(struct context *ctx)
 {
         const char *path = ctx->arguments[0], *bytes, *yaml;
+        enum opensm_numbers numbers = pipeline_opensm_numbers(ctx);
         struct partitions_conf *conf = NULL;
         struct opensm_conf opensm;
         size_t n;
         int r = pipeline_read_opensm_conf(ctx, NULL, &opensm) ?:
                 file_read_found(ctx->arena, path, PARTITIONS_CONF_MAX_SIZE, &ctx->findings, &bytes, &n) ?:
-                partitions_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, &conf) ?: find_names(ctx) ?:
+                partitions_conf_parse(ctx->arena, numbers, path, bytes, n, &ctx->findings, &conf) ?: find_names(ctx) ?:
                 import_convert(ctx->arena, conf, ctx->subnet, opensm.allow_both_pkeys, &ctx->findings, &yaml);
 
         if (r < 0)

@@ -8,14 +8,21 @@
 #include "shell/command_line.h"
 #include "shell/findings_print.h"
 
-/* systemd sets a colon-separated list for StateDirectory=; this is the first of it. */
+/* systemd sets a colon-separated list for StateDirectory=: this is the directory with the name of the fabric, else the first. */
 static const char *default_state_dir(struct arena *a, const struct fabric *fabric)
 {
-        const char *list = getenv("STATE_DIRECTORY");
+        const char *list = getenv("STATE_DIRECTORY"), *first = NULL;
 
-        if (list && list[0] == '/')
-                return arena_strndup(a, list, strcspn(list, ":"));
-        return fabric->state_dir;
+        for (size_t n; list && *list == '/'; list += n + (list[n] == ':')) {
+                char *dir;
+
+                n = strcspn(list, ":");
+                dir = arena_strndup(a, list, n);
+                if (!dir || (fabric->name && strcmp(strrchr(dir, '/') + 1, fabric->name) == 0))
+                        return dir;
+                first = first ?: dir;
+        }
+        return first ?: fabric->state_dir;
 }
 
 static const struct command_line_option known_options[] = {

@@ -6,6 +6,7 @@
 #include "pins/claims.h"
 #include "policy/typing_error.h"
 #include "shell/file.h"
+#include "shell/opensm_program.h"
 
 #define TOPOLOGY_MAX_SIZE     (256u << 20)
 
@@ -106,6 +107,11 @@ int pipeline_read_opensm_conf(struct context *ctx, const char *otherwise, struct
                 return 0;
         return file_read_found(ctx->arena, path, OPENSM_CONF_MAX_SIZE, &ctx->findings, &bytes, &n) ?:
                opensm_conf_parse(ctx->arena, path, bytes, n, &ctx->findings, ret);
+}
+
+enum opensm_numbers pipeline_opensm_numbers(struct context *ctx)
+{
+        return ctx->options->topology ? OPENSM_NUMBERS_UNKNOWN : opensm_program_numbers();
 }
 
 /* --- the fabric ------------------------------------------------------------------------------------------------------ */

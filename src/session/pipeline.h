@@ -7,6 +7,7 @@
  */
 
 #include "opensm/opensm_conf.h"
+#include "opensm/opensm_numbers.h"
 #include "session/context.h"
 
 /* What a command needs before it runs, in the order in which it is provided. */
@@ -42,6 +43,8 @@ int pipeline_read_topology(struct context *ctx);
 
 /* The file that --opensm-config names, else this one (NULL: none) if it is there, else OpenSM's defaults. */
 int pipeline_read_opensm_conf(struct context *ctx, const char *otherwise, struct opensm_conf *ret);
+/* The numbers of this host's OpenSM. Unknown with --topology, because the files are then those of another host. */
+enum opensm_numbers pipeline_opensm_numbers(struct context *ctx);
 
 /* These endports and the switch ports they are plugged into, as a choice of tables to read (session.h). */
 int pipeline_around(struct context *ctx, const struct endports *lists, size_t n_lists, const uint32_t **ret, uint32_t *ret_n);

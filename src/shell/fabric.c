@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -79,7 +80,7 @@ int fabric_init(struct arena *a, const char *name, const char *where, struct fin
 
 static bool has_files(int dir, const char *name)
 {
-        char path[FABRIC_NAME_MAX + sizeof("/partitions.yaml")];
+        char path[NAME_MAX + sizeof("/partitions.yaml")];
 
         (void) snprintf(path, sizeof(path), "%s/pkeyd.yaml", name);
         if (faccessat(dir, path, F_OK, 0) == 0)

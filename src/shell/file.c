@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,32 +36,36 @@ char *file_path(const char *dir, const char *name)
         return asprintf(&path, "%s/%s", dir, name) < 0 ? NULL : path;
 }
 
-/* O_NONBLOCK: opening a FIFO without a writer would block. */
-#define READ_FLAGS (O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
-
 int file_open(const char *path)
 {
-        int fd = open(path, READ_FLAGS);
+        /* O_NONBLOCK: opening a FIFO without a writer would block. */
+        int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
         return fd < 0 ? -errno : fd;
 }
 
-int file_open_in_place(const char *path)
+void file_become_self_p(struct file_identity *i)
 {
-        int fd = open(path, READ_FLAGS | O_NOFOLLOW);
-
-        return fd < 0 ? -errno : fd;
+        if (!i->is_other)
+                return;
+        (void) setfsuid(i->uid);
+        (void) setfsgid(i->gid);
+        i->is_other = false;
 }
 
-int file_give_to_owner_of(int fd, int dir_fd)
+/* Neither call reports an error, but both return what was set before. */
+int file_become_owner_of(const char *dir, struct file_identity *ret)
 {
         struct stat st;
 
-        if (geteuid() != 0)
+        *ret = (struct file_identity) {};
+        if (geteuid() != 0 || stat(dir, &st) < 0 || st.st_uid == 0)
                 return 0;
-        if (fstat(dir_fd, &st) < 0)
-                return -errno;
-        return st.st_uid != 0 && fchown(fd, st.st_uid, st.st_gid) < 0 ? -errno : 0;
+        *ret = (struct file_identity) { true, (uid_t) setfsuid(st.st_uid), (gid_t) setfsgid(st.st_gid) };
+        if ((uid_t) setfsuid(st.st_uid) == st.st_uid && (gid_t) setfsgid(st.st_gid) == st.st_gid)
+                return 0;
+        file_become_self_p(ret);
+        return -EPERM;
 }
 
 static int read_all(struct arena *a, int fd, size_t max, const char **ret_bytes, size_t *ret_n)

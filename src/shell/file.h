@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "shell/shell.h"
 #include "util/arena.h"
@@ -25,12 +27,17 @@ char *file_path(const char *dir, const char *name);
 /* Opens a file of any type for reading, without blocking. Returns a descriptor, which the caller closes, or negative errno. */
 int file_open(const char *path);
 
-/* As file_open, but refuses a symbolic link (-ELOOP): for a file in a directory that another user may write to. */
-int file_open_in_place(const char *path);
-
-/* For a file or directory that this process has just created in the directory of another user: if this process is root, gives it to
- * the user and the group of that directory, who need it later. Returns 0 or negative errno. */
-int file_give_to_owner_of(int fd, int dir_fd);
+/* Root in the directory of another user: until this goes out of scope, the thread is that user and its group for the file system.
+ * So what it creates belongs to the user, who needs it later, and no link leads it to a file that the user may not touch. Does
+ * nothing for other processes, for a directory of root, or if there is none. Returns 0 or -EPERM. */
+struct file_identity {
+        bool is_other;
+        uid_t uid; /* to return to */
+        gid_t gid;
+};
+int file_become_owner_of(const char *dir, struct file_identity *ret);
+void file_become_self_p(struct file_identity *i);
+#define _cleanup_identity_ _cleanup_(file_become_self_p)
 
 /* Reads a regular file, or standard input for "-", of at most max bytes. *ret_bytes lives in the arena and has a NUL behind its
  * last byte. Returns 0, -EFBIG, -EISDIR, -EINVAL (not a regular file), -ENOMEM or another negative errno. */

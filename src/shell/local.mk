@@ -27,6 +27,7 @@ libpkeyd_shell_la_SOURCES += src/shell/findings_print.c src/shell/findings_print
 libpkeyd_shell_la_SOURCES += src/shell/verbs_port.c src/shell/verbs_port.h
 libpkeyd_shell_la_SOURCES += src/shell/secret.c src/shell/secret.h
 libpkeyd_shell_la_SOURCES += src/shell/opensm_process.c src/shell/opensm_process.h
+libpkeyd_shell_la_SOURCES += src/shell/opensm_program.c src/shell/opensm_program.h
 libpkeyd_shell_la_SOURCES += src/shell/sqlite_files.c src/shell/sqlite_files.h src/shell/sqlite_store.c src/shell/sqlite_store.h
 libpkeyd_shell_la_SOURCES += src/shell/sqlite_peek.c src/shell/sqlite_peek.h
 libpkeyd_shell_la_SOURCES += src/shell/text_diff.c src/shell/text_diff.h

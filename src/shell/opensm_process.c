@@ -5,7 +5,7 @@
 #include <fnmatch.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <systemd/sd-bus.h>
 
 #include "shell/file.h"
@@ -16,6 +16,17 @@
 #define BUS_TIMEOUT (5 * USEC_PER_SEC)
 #define MANAGER     "org.freedesktop.systemd1"
 #define WAY_OUT     "; THE UNIT in pkeyd-opensm(7) describes how to let pkeyd signal OpenSM"
+
+/* glibc has functions for these since 2.36; Ubuntu 22.04 and RHEL 9 are older. */
+static int open_pidfd(int pid)
+{
+        return (int) syscall(SYS_pidfd_open, pid, 0);
+}
+
+static int signal_pidfd(int fd, int signal)
+{
+        return (int) syscall(SYS_pidfd_send_signal, fd, signal, NULL, 0);
+}
 
 __attribute__((format(printf, 3, 4))) static int explain(char ret_why[OPENSM_WHY], int error, const char *format, ...)
 {
@@ -64,7 +75,7 @@ static bool exe_is_opensm(int pid)
 
 static int signal_one(int pid, int signal, char ret_why[OPENSM_WHY])
 {
-        _cleanup_close_ int fd = pidfd_open(pid, 0);
+        _cleanup_close_ int fd = open_pidfd(pid);
         char comm[COMM_SIZE];
 
         if (fd < 0)
@@ -77,7 +88,7 @@ static int signal_one(int pid, int signal, char ret_why[OPENSM_WHY])
                         *c = *c >= ' ' && *c < 0x7f ? *c : '?';
                 return explain(ret_why, -ESRCH, "process %d is not OpenSM but '%s'", pid, comm);
         }
-        if (pidfd_send_signal(fd, signal, NULL, 0) < 0)
+        if (signal_pidfd(fd, signal) < 0)
                 return explain(ret_why, -errno, "process %d: %s%s", pid, strerror(errno), errno == EPERM ? WAY_OUT : "");
         return 0;
 }

@@ -92,7 +92,7 @@ int sqlite_files_make_new(int dir_fd)
         fd = openat(dir_fd, SQLITE_FILES_NAME_NEW, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
                 return -errno;
-        r = fchmod(fd, 0600) < 0 ? -errno : file_give_to_owner_of(fd, dir_fd); /* whatever the umask is */
+        r = fchmod(fd, 0600) < 0 ? -errno : 0; /* whatever the umask is */
         (void) close(fd);
         return r;
 }

@@ -21,8 +21,7 @@ bool sqlite_files_is_whole(int dir_fd, int64_t page_size);
  * it on error. -EBUSY: another process did not release its lock within msec. */
 int sqlite_files_lock(int dir_fd, int operation, unsigned msec);
 
-/* Creates an empty file state.db.new, mode 0600, after removing one that an earlier attempt left. If root does that in the
- * directory of another user, the file belongs to that user; SQLite does the same for the -wal and the -shm. */
+/* Creates an empty file state.db.new, mode 0600, after removing one that an earlier attempt left. */
 int sqlite_files_make_new(int dir_fd);
 void sqlite_files_remove_new(int dir_fd);
 /* Renames state.db.new to state.db. Moves aside the file that has that name, and its -wal, -shm and -journal. Needs LOCK_EX.

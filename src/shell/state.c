@@ -3,19 +3,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "shell/fabric.h"
 #include "shell/file.h"
 #include "shell/sqlite_files.h"
 #include "shell/state_import.h"
 #include "util/scan.h"
 
 #define BUSY_MSEC    2000
-#define LOCK_FILE    "lock"
 #define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
 
 /* --- reports ------------------------------------------------------------------------------------------------------ */
@@ -146,13 +147,17 @@ static int import_files(struct state *s)
 /* A directory of one fabric belongs to the user of the directory above it. */
 static int make_directory(const char *path)
 {
-        _cleanup_close_ int fd = -1, above = -1;
+        _cleanup_identity_ struct file_identity owner = {};
+        _cleanup_free_ char *copy = strdup(path);
+        int r;
 
-        if (mkdir(path, 0700) < 0)
-                return errno == EEXIST ? 0 : -errno;
-        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        above = fd < 0 ? -1 : openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        return above < 0 ? -errno : file_give_to_owner_of(fd, above);
+        /* a fabric may be the first of this host; its user is not known yet, and must get through */
+        if (strncmp(path, STATE_DIR "/", strlen(STATE_DIR "/")) == 0)
+                (void) mkdir(STATE_DIR, 0711);
+        r = copy ? file_become_owner_of(dirname(copy), &owner) : -ENOMEM;
+        if (r < 0)
+                return r;
+        return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
 /* Creates the directory if that is allowed; else -ENOENT if there is no database. */
@@ -169,8 +174,9 @@ static int ensure_directory(const struct state *s)
 
 static int open_store(struct state *s)
 {
+        _cleanup_identity_ struct file_identity owner = {};
         _cleanup_free_ char *damaged = NULL;
-        int r = ensure_directory(s);
+        int r = ensure_directory(s) ?: file_become_owner_of(s->path, &owner);
 
         if (r == 0)
                 r = sqlite_store_open(s->path, BUSY_MSEC, &s->store, &damaged);
@@ -235,6 +241,10 @@ int state_open(struct state *s, const char *path, bool make)
 
 void state_close(struct state *s)
 {
+        _cleanup_identity_ struct file_identity owner = {};
+
+        if (s->path)
+                (void) file_become_owner_of(s->path, &owner);
         state_unlock(s);
         (void) sqlite_store_close(s->store);
         while (s->n_reports > 0)
@@ -277,8 +287,12 @@ static int load_records(struct state *s, struct remembered **ret)
 
 int state_load(struct state *s, struct remembered **ret)
 {
-        int r = load_records(s, ret);
+        _cleanup_identity_ struct file_identity owner = {};
+        int r;
 
+        if (s->path)
+                (void) file_become_owner_of(s->path, &owner);
+        r = load_records(s, ret);
         if (r == -EUCLEAN) {
                 reopen(s);
                 r = load_records(s, ret);
@@ -288,6 +302,17 @@ int state_load(struct state *s, struct remembered **ret)
                 r = load_records(s, ret);
         }
         return r;
+}
+
+/* Calls `each` for the records of a range. Returns its result, or why there is no store. */
+static int load_range(struct state *s, const char *first, const char *end, store_record_handler each, void *userdata)
+{
+        _cleanup_identity_ struct file_identity owner = {};
+
+        if (!s->store)
+                return s->error ?: -ENOENT;
+        (void) file_become_owner_of(s->path, &owner);
+        return sqlite_store_load_range(s->store, first, end, each, userdata);
 }
 
 /* --- generations -------------------------------------------------------------------------------------------------- */
@@ -306,7 +331,7 @@ int state_read_history(struct state *s, struct generation_history *ret)
         int r;
 
         *ret = (struct generation_history) {};
-        r = s->store ? sqlite_store_load_range(s->store, RECORDS_GENERATION, RECORDS_GENERATION "~", note_key, ret) : s->error ?: -ENOENT;
+        r = load_range(s, RECORDS_GENERATION, RECORDS_GENERATION "~", note_key, ret);
         if (r < 0)
                 generation_history_done(ret);
         return r;
@@ -341,7 +366,7 @@ int state_read_generation(struct state *s, struct arena *a, uint64_t number, str
         stored_files_begin(ret, number);
         (void) snprintf(first, sizeof(first), RECORDS_GENERATION_KEY, number);
         (void) snprintf(end, sizeof(end), RECORDS_GENERATION_KEY, number + 1);
-        r = s->store ? sqlite_store_load_range(s->store, first, end, read_record, &reader) : s->error ?: -ENOENT;
+        r = load_range(s, first, end, read_record, &reader);
         if (r == 0 && ret->is_missing)
                 r = -ENOENT;
         else if (r == 0 && !stored_files_end(ret))
@@ -382,8 +407,7 @@ int state_read_layout(struct state *s, struct arena *a, uint64_t after, struct l
         if (r == 0)
                 layout->arena = a;
         if (r == 0)
-                r = s->store ? sqlite_store_load_range(s->store, RECORDS_BEFORE, RECORDS_BEFORE "~", read_table, &reader)
-                             : s->error ?: -ENOENT;
+                r = load_range(s, RECORDS_BEFORE, RECORDS_BEFORE "~", read_table, &reader);
         if (r < 0)
                 return r;
         layout_sort(layout);
@@ -410,44 +434,18 @@ static void write_pid(int fd)
                 (void) dprintf(fd, "%d\n", (int) getpid());
 }
 
-/* Only a file that this process created is given away: one that is there may be a link to a file elsewhere. */
-static int make_lock(int dir_fd)
-{
-        int r, fd = openat(dir_fd, LOCK_FILE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-
-        if (fd < 0)
-                return -errno;
-        r = file_give_to_owner_of(fd, dir_fd);
-        if (r == 0)
-                return fd;
-        (void) close(fd);
-        return r;
-}
-
-static int open_lock(const char *dir)
-{
-        _cleanup_close_ int dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        int fd;
-
-        if (dir_fd < 0)
-                return -errno;
-        do {
-                fd = openat(dir_fd, LOCK_FILE, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-                if (fd < 0)
-                        fd = errno == ENOENT ? make_lock(dir_fd) : -errno;
-        } while (fd == -EEXIST); /* another process made it meanwhile */
-        return fd;
-}
-
 static int take_lock(struct state *s, int *ret_pid)
 {
+        _cleanup_free_ char *path = file_path(s->path, "lock");
         _cleanup_close_ int fd = -1;
 
         if (s->locked)
                 return 0;
-        fd = open_lock(s->path);
+        if (!path)
+                return -ENOMEM;
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
-                return fd;
+                return -errno;
         if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
                 if (errno != EWOULDBLOCK)
                         return -errno;
@@ -510,7 +508,8 @@ static int refresh(struct state *s, struct remembered **ret_changed)
 
 int state_lock(struct state *s, int *ret_pid, struct remembered **ret_changed)
 {
-        int r = s->path ? take_lock(s, ret_pid) : -ENOENT;
+        _cleanup_identity_ struct file_identity owner = {};
+        int r = s->path ? file_become_owner_of(s->path, &owner) ?: take_lock(s, ret_pid) : -ENOENT;
 
         if (r < 0)
                 return r;
@@ -524,10 +523,12 @@ int state_lock(struct state *s, int *ret_pid, struct remembered **ret_changed)
 
 int state_commit(struct state *s, const struct store_transaction *t)
 {
+        _cleanup_identity_ struct file_identity owner = {};
         int r;
 
         if (!s->store)
                 return s->error ?: -ENOENT;
+        (void) file_become_owner_of(s->path, &owner);
         r = sqlite_store_commit(s->store, t);
         if (r == -EUCLEAN)
                 reopen(s);

@@ -16,14 +16,12 @@ DEFINE_WORDS(state_import_name, enum state_import_file, NULL,
              [STATE_IMPORT_INDEXES] = "indexes.json", [STATE_IMPORT_KNOWN] = "known.json",
              [STATE_IMPORT_POLICY] = "policy.yaml", [STATE_IMPORT_GENERATION] = "generation.json")
 
-/* Follows no symbolic link: the directory is pkeyd's, and when root imports, it could lead to a file that pkeyd may not read. */
 static int read_file(struct arena *a, const char *dir, enum state_import_file file, size_t max, const char **ret_bytes,
                      size_t *ret_n)
 {
         const char *path = arena_printf(a, "%s/%s", dir, state_import_name(file));
-        _cleanup_close_ int fd = path ? file_open_in_place(path) : -ENOMEM;
 
-        return fd < 0 ? fd : file_read_opened(a, fd, max, ret_bytes, ret_n);
+        return path ? file_read(a, path, max, ret_bytes, ret_n) : -ENOMEM;
 }
 
 /* --- a list of ports ---------------------------------------------------------------------------------------------- */

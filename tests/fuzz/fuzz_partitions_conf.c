@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Any bytes as partitions.conf: findings and no model, or a model that grants nothing out of range, which rendered and read
- * again is the same, without one finding; and never pkeyd's own file by accident.
+ * again is the same, without one finding; and never pkeyd's own file by accident. A model that is the same for every build of
+ * OpenSM is that of each.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,14 +20,15 @@ static void require(bool condition)
                 abort();
 }
 
-static struct partitions_conf *parse(struct arena *a, const char *bytes, size_t n, size_t *ret_findings)
+static struct partitions_conf *parse(struct arena *a, enum opensm_numbers numbers, const char *bytes, size_t n,
+                                     size_t *ret_findings)
 {
         struct partitions_conf *conf = NULL;
         struct findings findings;
         int r;
 
         findings_init(&findings, a);
-        r = partitions_conf_parse(a, "partitions.conf", bytes, n, &findings, &conf);
+        r = partitions_conf_parse(a, numbers, "partitions.conf", bytes, n, &findings, &conf);
         require(r == 0 || r == -EBADMSG);
         require((r == 0) == (conf != NULL) && (r == 0) != findings_refuse(&findings));
         for (size_t i = 0; i < findings.n; i++)
@@ -123,6 +125,22 @@ static void compare(struct arena *a, const struct partitions_conf *x, const stru
         }
 }
 
+/* What is accepted without knowing how OpenSM was built does not depend on that. */
+static void compare_builds(struct arena *a, const char *bytes, size_t n, const struct partitions_conf *conf,
+                           const struct subnet *subnet)
+{
+        static const enum opensm_numbers builds[] = { OPENSM_NUMBERS_C17, OPENSM_NUMBERS_C23 };
+
+        for (size_t i = 0; i < ELEMENTS(builds); i++) {
+                size_t n_findings;
+                const struct partitions_conf *other = parse(a, builds[i], bytes, n, &n_findings);
+
+                require(other && other->discarded == conf->discarded && other->n_partitions == conf->n_partitions);
+                compare(a, conf, other, subnet);
+                compare(a, other, conf, subnet);
+        }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
         struct arena *a = arena_new();
@@ -137,13 +155,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         findings_init(&findings, a);
         require(opensm_conf_parse(a, "opensm.conf", (const char *) data, n, &findings, &opensm) == 0);
         findings_done(&findings);
-        conf = parse(a, (const char *) data, n, &n_findings);
+        (void) opensm_numbers_of_program(data, n);
+        conf = parse(a, OPENSM_NUMBERS_UNKNOWN, (const char *) data, n, &n_findings);
         if (conf) {
                 const struct subnet *subnet = build_subnet(a);
 
+                compare_builds(a, (const char *) data, n, conf, subnet);
                 bytes = render(a, conf, subnet, &size);
                 require(partitions_file_recognise(bytes, size, NULL, NULL) == PARTITIONS_FILE_INTACT);
-                again = parse(a, bytes, size, &n_findings);
+                again = parse(a, OPENSM_NUMBERS_UNKNOWN, bytes, size, &n_findings);
                 require(again && !again->discarded && n_findings == 0);
                 compare(a, conf, again, subnet);
         }

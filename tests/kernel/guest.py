@@ -24,7 +24,7 @@ import traceback
 
 SCENARIOS = ("no-modules", "roce-only", "port-down", "no-permission", "service", "unprivileged", "second-witness", "bad-p-keys",
              "metrics-file", "bus", "rest-door", "violation", "report", "report-taken", "path-records", "opensm-service", "behind-its-back",
-             "local-verify", "link-lost", "unplugged", "opensm-killed", "head-pair", "no-umad")
+             "local-verify", "link-lost", "unplugged", "opensm-killed", "head-pair", "fabrics", "no-umad")
 
 OF_THE_SANDBOX = ("service", "unprivileged")  # they check what --trace changes
 
@@ -620,14 +620,16 @@ def watchdog():
     """The watchdog, with a shorter time than the two minutes of the unit."""
     check(property_of_unit("WatchdogUSec") == "2min", "watchdog:", property_of_unit("WatchdogUSec"))
     must("systemctl", "stop", "pkeyd")
-    must("systemctl", "start", "pkeyd-impatient")
-    before = property_of_unit("MainPID", "pkeyd-impatient")
-    time.sleep(3)
-    check(property_of_unit("MainPID", "pkeyd-impatient") == before, "the watchdog bit though nothing hung")
-    os.kill(int(before), signal.SIGSTOP)
-    wait_for("a new process after the old one hung", 20,
-             lambda: property_of_unit("MainPID", "pkeyd-impatient") not in ("0", before))
-    must("systemctl", "stop", "pkeyd-impatient")
+    try:
+        must("systemctl", "start", "pkeyd-impatient")
+        before = property_of_unit("MainPID", "pkeyd-impatient")
+        time.sleep(6)
+        check(property_of_unit("MainPID", "pkeyd-impatient") == before, "the watchdog bit though nothing hung")
+        os.kill(int(before), signal.SIGSTOP)
+        wait_for("a new process after the old one hung", 30,
+                 lambda: property_of_unit("MainPID", "pkeyd-impatient") not in ("0", before))
+    finally:
+        run("systemctl", "stop", "pkeyd-impatient")  # it restarts for ever, also after a failure
     must("systemctl", "start", "pkeyd")
 
 
@@ -1093,6 +1095,35 @@ def head_pair():
     fabric.start_opensm()
     # the next scenario expects the tables of pkeyd, not those of OpenSM
     wait_for("every table of the fabric as the policy says", 40, lambda: holds(SECOND_KEYS) and verify()[0] == 0)
+
+
+def fabrics():
+    """A pkeyd of one of several fabrics, beside the one without a name: it does not choose a port, and does not serve a port that
+    another one serves. (The ports of this host lead to one fabric, so the second one only audits.)"""
+    start_service()
+    folder = "/etc/pkeyd/storage"
+    os.makedirs(folder, exist_ok=True)
+    write(folder + "/partitions.yaml", FIRST)
+    settings = "mode: audit\n" + NO_SWEEPS.replace("ca: lab0\n", "")
+    for more, words in (("", "set ca and port in pkeyd.yaml"), ("ca: lab0\n", "another pkeyd of this host serves this port")):
+        write(folder + "/pkeyd.yaml", more + settings)
+        moment = time.monotonic()
+        run("systemctl", "start", "--no-block", "pkeyd@storage")
+        entry = wait_entry("CANNOT_START", moment)
+        check(words in entry["MESSAGE"], "says", entry["MESSAGE"])
+        check((entry["PKEYD_FABRIC"], entry["SYSLOG_IDENTIFIER"], entry["_SYSTEMD_UNIT"]) ==
+              ("storage", "pkeyd@storage", "pkeyd@storage.service"), "fields:", entry)
+        must("systemctl", "stop", "pkeyd@storage")
+    write(folder + "/pkeyd.yaml", "ca: lab1\n" + settings)
+    must("systemctl", "start", "pkeyd@storage", timeout=120)
+    found = {name: json.loads(run("pkeyctl", *more, "status", "--json")[1]) for name, more in
+             (("", ()), ("storage", ("--fabric", "storage")))}
+    check({name: (status["fabric"], status["mode"]) for name, status in found.items()} ==
+          {"": ("", "enforce"), "storage": ("storage", "audit")}, "status:", found)
+    check(set(owners("/var/lib/pkeyd/storage").values()) == {"pkeyd"}, "the state:", owners("/var/lib/pkeyd/storage"))
+    check(property_of_unit("ActiveState") == "active", "the pkeyd without a name ended")
+    must("systemctl", "stop", "pkeyd@storage")
+    in_force(FIRST_KEYS)
 
 
 def local_verify():

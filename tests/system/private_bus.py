@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 
-from harness import PATIENCE, SOURCE, Skip, check_equal, end, read_file, wait_for
+from harness import PATIENCE, SOURCE, Skip, check_equal, end, program, read_file, wait_for
 
 # As strict as a system bus: calls that no policy allows are refused.
 CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
@@ -38,6 +38,11 @@ CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configurat
 """
 
 
+def as_user(user):
+    """The beginning of a command that this user runs. None: root."""
+    return ["setpriv", "--reuid", user, "--regid", "65534", "--clear-groups"] if user else []
+
+
 class Bus:
     """A bus in the directory of the fabric."""
 
@@ -67,8 +72,7 @@ class Bus:
 
     def busctl(self, *arguments, user=None):
         """Runs busctl."""
-        as_user = ["setpriv", "--reuid", user, "--regid", "65534", "--clear-groups"] if user else []
-        r = subprocess.run([*as_user, "busctl", "--address=" + self.address, *arguments], text=True, cwd="/",
+        r = subprocess.run([*as_user(user), "busctl", "--address=" + self.address, *arguments], text=True, cwd="/",
                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE)
         return r
 
@@ -97,8 +101,24 @@ class Bus:
         child = subprocess.Popen(["busctl", "--address=" + self.address, "--json=short", "monitor", "org.pkeyd1"],
                                  stdin=subprocess.DEVNULL, stdout=open(path, "w"), stderr=open(path + ".err", "w"))
         self.fabric.children.append(child)
-        wait_for(lambda: "Monitoring" in read_file(path + ".err"), "busctl monitor")
+        wait_for(lambda: self.is_recorded(path), "busctl monitor: " + read_file(path + ".err"))
         return path
+
+    def is_recorded(self, path):
+        """Sends a message to pkeyd, which the monitor records once it is one. Not all versions of busctl print that they are."""
+        self.busctl("--expect-reply=no", "call", "org.pkeyd1", "/org/pkeyd1", "org.freedesktop.DBus.Peer", "Ping")
+        return os.path.getsize(path) > 0
+
+    def pkeyctl_as(self, user, *arguments):
+        """Runs a copy of pkeyctl as this user, who may not access the build directory. Without the environment of the fabric, which
+        names files of the source tree."""
+        copy = self.fabric.path("pkeyctl")
+        if not os.path.exists(copy):
+            shutil.copy(program("pkeyctl"), copy)
+            os.chmod(copy, 0o755)
+        return subprocess.run([*as_user(user), copy, *arguments], text=True, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=PATIENCE,
+                              env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0", **self.environment()))
 
 
 def signals(path, member):

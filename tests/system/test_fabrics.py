@@ -68,8 +68,9 @@ class Head:
         self.write(name, "pkeyd.yaml", settings)
         site = self.fabrics[fabric or name]
         log = "pkeyd-%s-%d.err" % (name, len(site.children))
+        states = ":".join(["/var/lib/pkeyd"] + (["/var/lib/pkeyd/" + name] if name else []))  # as systemd does for StateDirectory=
         child = site.start(self.apart(program("pkeyd"), *(["--fabric", name] if name else [])), log, trace=trace,
-                           **self.bus.environment())
+                           STATE_DIRECTORY=states, **self.bus.environment())
         self.daemons[name] = (child, site.path(log))
         if wait:
             wait_for(lambda: self.status(name).get("state") == "right", "pkeyd of %s to be done; it said:\n%s" % (name, self.log(name)))
@@ -185,6 +186,18 @@ def test_names():
         check_equal(answer, ["a-b", "compute"], "completion of --fabric")
         answer = head.pkeyctl(None, "complete", "3", "pkeyctl", "--fabric=compute", "env").out.split("\n")
         check(any(line.startswith("jobs") for line in answer), "completion of a partition of a fabric:", answer)
+
+
+def test_apply_first():
+    """The tool may be the first that needs the state directory of a fabric; without a name there is none yet."""
+    with Head("compute") as head:
+        os.rmdir(head.path("lib/pkeyd"))
+        head.write("compute", "partitions.yaml", COMPUTE.yaml())
+        head.write("compute", "pkeyd.yaml", SETTINGS)
+        head.pkeyctl("compute", "apply", "--yes").expect(0)
+        check_equal(head.wrong("compute", COMPUTE), [], "tables")
+        check_equal([os.stat(head.path("lib/pkeyd" + d)).st_mode & 0o777 for d in ("", "/compute")], [0o711, 0o700], "modes")
+        head.start("compute")
 
 
 def test_a_name_with_a_dash():

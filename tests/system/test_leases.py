@@ -200,22 +200,15 @@ def test_refused():
         check("pkeyd is not running" in r.err, r)
 
 
-def as_nobody(fabric, bus, *arguments):
-    """pkeyctl as a user who is not root."""
-    return subprocess.run(["setpriv", "--reuid", "nobody", "--regid", "65534", "--clear-groups", program("pkeyctl"), "lease", *arguments],
-                          text=True, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE,
-                          env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0", **bus.environment()))
-
-
 def test_other_users():
     """Everybody may read; `allow` names who may lease, as users or as groups."""
     with fabric_of() as fabric:
         bus, daemon = serve(fabric, POOLS.replace("allow: root", "allow: nobody"))
         create(fabric, bus, "mine").expect(0)
-        r = as_nobody(fabric, bus, "create", "--pool", "jobs", "--id", "theirs", "--members", "node0003", "--json")
+        r = bus.pkeyctl_as("nobody", "lease", "create", "--pool", "jobs", "--id", "theirs", "--members", "node0003", "--json")
         check_equal((r.returncode, json.loads(r.stdout)["lease"]["owner"]), (0, "nobody"), "a user of an allowed group: " + r.stderr)
-        check_equal(as_nobody(fabric, bus, "release", "theirs").returncode, 0, "release by a user of an allowed group")
-        r = as_nobody(fabric, bus, "list", "--json")
+        check_equal(bus.pkeyctl_as("nobody", "lease", "release", "theirs").returncode, 0, "release by a user of an allowed group")
+        r = bus.pkeyctl_as("nobody", "lease", "list", "--json")
         check_equal([x["id"] for x in json.loads(r.stdout)["leases"]], ["mine"], "lease list by another user")
         # root is not in the list of tenants
         refused(create(fabric, bus, "tenant", "node0008", "tenants", more=["--json"]), "lease.access", "user root (uid 0) may not use pool tenants")
@@ -223,7 +216,7 @@ def test_other_users():
         fabric.pkeyctl("reload", **bus.environment()).expect(0)
         for command in (["release", "mine"], ["renew", "mine", "--for", "1h"],
                         ["create", "--pool", "jobs", "--id", "mine", "--members", "node[0001-0002]"]):
-            r = as_nobody(fabric, bus, *command)
+            r = bus.pkeyctl_as("nobody", "lease", *command)
             check(r.returncode == 1 and "user nobody (uid 65534) may not use pool jobs (allowed: root)" in r.stderr, command, r)
         check_equal(sorted(holders(fabric, 0x1000)), ["node0001", "node0002"], "members after refused requests")
         r = bus.busctl("call", "org.pkeyd1", "/org/pkeyd1", "org.pkeyd1", "ReloadWith", "a{sv}", "1", "ReleaseStranded", "b", "true",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The sandbox of pkeyd.service: the kernel ends pkeyd if it makes a system call that the unit does not list. scripts/trace-syscalls
-traces all tests; these are the parts of pkeyd that use most of the system."""
+"""The sandbox of the services: the kernel ends them if they make a system call that the unit does not list. scripts/trace-syscalls
+traces all tests; this is a run of pkeyd that uses most of the system."""
 
 import os
 import re
@@ -16,19 +16,19 @@ partitions:
 pools:
   jobs: {pkeys: 0x0100-0x0101, ports: ALL, lease: 1h, allow: root}
 """
-# The tests run as root, and only then pkeyd and SQLite give files to the owner of the directory (fchown). The simulated fabric
-# removes its directory (rmdir).
+# The tests run as root, and only then SQLite gives files to the owner of the database (fchown). The simulated fabric removes its
+# directory (rmdir).
 OF_TESTS = {"fchown", "rmdir"}
 # What the sanitizers add.
 OF_SANITIZERS = {"personality", "readlink", "sigaltstack", "sched_getaffinity", "getcwd", "dup", "pipe", "setrlimit"}
 
 
-def unit():
-    return read_file(os.path.join(SOURCE, "systemd/pkeyd.service.in"))
+def unit(name="pkeyd"):
+    return read_file(os.path.join(SOURCE, "systemd", name + ".service.in"))
 
 
-def listed():
-    return {name for line in re.findall(r"^SystemCallFilter=(.*)$", unit(), re.M) for name in line.split()}
+def listed(name="pkeyd"):
+    return {call for line in re.findall(r"^SystemCallFilter=(.*)$", unit(name), re.M) for call in line.split()}
 
 
 def is_sanitized():
@@ -78,10 +78,13 @@ def test_list():
 
 def test_unlisted_calls_are_fatal():
     """Without an error number, and without sets, whose content depends on the version of systemd."""
-    check("SystemCallErrorNumber=" not in re.sub(r"(?m)^#.*", "", unit()), "the calls return an error")
-    check_equal(sorted(name for name in listed() if not re.fullmatch("[a-z0-9_]+", name)), [], "names")
-    for name in ("ptrace", "mount", "bpf", "keyctl", "setuid", "chroot", "unshare", "io_uring_setup", "kill", "chmod", "chown"):
-        check(name not in listed(), name, "is in the list")
+    for service in ("pkeyd", "pkeyd-rest"):
+        check("SystemCallErrorNumber=" not in re.sub(r"(?m)^#.*", "", unit(service)), service, "gets an error")
+        calls = listed(service)
+        check_equal(sorted(call for call in calls if not re.fullmatch("[a-z0-9_]+", call)), [], "names in " + service)
+        for call in ("ptrace", "mount", "bpf", "keyctl", "setuid", "chroot", "unshare", "io_uring_setup", "kill", "chmod", "chown"):
+            check(call not in calls, call, "is in the list of", service)
+    check(not {"unlink", "unlinkat", "rename", "renameat", "mkdir", "clone3"} & listed("pkeyd-rest"), "pkeyd-rest writes files")
 
 
 def test_exposure():

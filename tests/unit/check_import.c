@@ -25,7 +25,8 @@ static const char *import(const char *text, bool with_fabric)
                 leaf->inbound_enforcement_cap = filter_capacity > 0;
         }
 
-        ck_assert_int_eq(partitions_conf_parse(arena, "partitions.conf", text, strlen(text), &findings, &conf), 0);
+        ck_assert_int_eq(partitions_conf_parse(arena, OPENSM_NUMBERS_UNKNOWN, "partitions.conf", text, strlen(text), &findings,
+                                               &conf), 0);
         ck_assert_int_eq(import_convert(arena, conf, s, true, &findings, &yaml), 0);
         return yaml;
 }

@@ -121,7 +121,7 @@ static int go(struct arena *a, struct findings *f, struct outcome *ret)
         if (r == 0)
                 r = export(a, policy, desired, f, &bytes, &n);
         if (r == 0)
-                r = partitions_conf_parse(a, "partitions.conf", bytes, n, f, &conf);
+                r = partitions_conf_parse(a, OPENSM_NUMBERS_UNKNOWN, "partitions.conf", bytes, n, f, &conf);
         if (r < 0)
                 return r;
         ret->n_findings = f->n;

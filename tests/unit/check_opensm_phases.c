@@ -368,7 +368,7 @@ START_TEST(test_file_in_place)
         struct observed *o;
         struct opensm_phases p;
 
-        ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", file, strlen(file), &findings, &conf), 0);
+        ck_assert_int_eq(partitions_conf_parse(arena, OPENSM_NUMBERS_UNKNOWN, "p.conf", file, strlen(file), &findings, &conf), 0);
         ck_assert_int_eq(opensm_tables_of_file(arena, conf, &t), 0);
         ck_assert_uint_eq(t.n_ports, 3);
         ck_assert_uint_eq(t.ports[0].guid.v, 7);
@@ -399,7 +399,7 @@ START_TEST(test_not_read)
         struct desired desired = {};
         uint32_t n;
 
-        ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", file, strlen(file), &findings, &conf), 0);
+        ck_assert_int_eq(partitions_conf_parse(arena, OPENSM_NUMBERS_UNKNOWN, "p.conf", file, strlen(file), &findings, &conf), 0);
         ck_assert_int_eq(opensm_tables_of_file(arena, conf, &t), 0);
         p = phases_between(&a, &a, false, &t, &o);
         expect_keys(&p, OPENSM_ADOPT, 1, "8011 7fff");
@@ -445,7 +445,7 @@ START_TEST(test_absent)
         struct opensm_transition *transitions;
         struct observed *o;
 
-        ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", file, strlen(file), &findings, &conf), 0);
+        ck_assert_int_eq(partitions_conf_parse(arena, OPENSM_NUMBERS_UNKNOWN, "p.conf", file, strlen(file), &findings, &conf), 0);
         ck_assert_int_eq(opensm_tables_of_file(arena, conf, &t), 0);
         (void) phases_between(&a, &a, false, &t, &o);
         now = *o->subnet;
@@ -491,7 +491,7 @@ START_TEST(test_unmanaged_of_absent)
         struct partitions_file_port *given;
         struct partitions_conf *conf;
 
-        ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", file, strlen(file), &findings, &conf), 0);
+        ck_assert_int_eq(partitions_conf_parse(arena, OPENSM_NUMBERS_UNKNOWN, "p.conf", file, strlen(file), &findings, &conf), 0);
         ck_assert_int_eq(opensm_unmanaged_of_absent(arena, &manager, conf, &larger, &present, true, &given), 0);
         ck_assert_uint_eq(given[1].n_keys, 0); /* it is in the snapshot */
         ck_assert_uint_eq(given[0].n_keys, 5);

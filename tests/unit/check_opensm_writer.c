@@ -864,6 +864,42 @@ static void edit(const char *old, const char *new)
         put_file(FILE_CONF, arena_printf(arena, "%.*s%s%s", (int) (at - text), text, new, at + strlen(old)));
 }
 
+/* The meaning of a number depends on how OpenSM was built: pkeyd replaces no such file, neither one that was handed over nor its
+ * own that was edited. */
+START_TEST(file_with_a_binary_number)
+{
+        static const char given[] = "Default=0x7fff, ipoib: ALL=full;\na=0b11: ALL=full;\n";
+
+        put_file(FILE_CONF, given);
+        put_file(COPY, given);
+        begin(POLICY_1);
+        read_files();
+        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, FILE_CONF " has a binary number (0b...), which only an OpenSM that was built with "
+                      "glibc 2.38 or later reads, so pkeyd does not replace it; nothing is written; to resolve this, write the number "
+                      "in hexadecimal");
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        ck_assert_str_eq(file_at(FILE_CONF)->bytes, given);
+        /* OpenSM drops this one, however it was built */
+        put_file(FILE_CONF, "a=0b11: ALL=full, node1=full;\n");
+        put_file(COPY, "a=0b11: ALL=full, node1=full;\n");
+        until(CONTROL_WRITING_OPENSM);
+        read_files();
+        ck_assert(has(write_file(), "adopt"));
+        until(CONTROL_IDLE);
+}
+END_TEST
+
+START_TEST(edited_file_with_a_binary_number)
+{
+        begin_again(POLICY_1);
+        edit("=0x0010", "=0b10000");
+        read_files();
+        ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
+        expect_logged(LOG_EVENT_OPENSM_FILE_FOREIGN, FILE_CONF " was edited after pkeyd wrote it");
+        take_nothing();
+}
+END_TEST
+
 START_TEST(edited_file)
 {
         begin_again(POLICY_1);
@@ -1639,7 +1675,7 @@ int main(void)
                         foreign_default_keeps_its_group,
                         lost_group_is_reported,
                         another_path,
-                        edited_file,
+                        edited_file, file_with_a_binary_number, edited_file_with_a_binary_number,
                         file_that_opens_the_fabric,
                         cannot_be_put_aside,
                         damaged_files,

@@ -2,11 +2,14 @@
 #include "partitions_find.h"
 #include "policy_fixture.h"
 
+/* Of the OpenSM that reads. */
+static enum opensm_numbers numbers;
+
 static struct partitions_conf *read_n(const char *text, size_t n)
 {
         struct partitions_conf *c = NULL;
 
-        ck_assert_msg(partitions_conf_parse(arena, "p.conf", text, n, &findings, &c) == 0, "%s", print_findings());
+        ck_assert_msg(partitions_conf_parse(arena, numbers, "p.conf", text, n, &findings, &c) == 0, "%s", print_findings());
         ck_assert_ptr_nonnull(c);
         ck_assert_uint_eq(c->partitions[0].base, 0x7fff);
         return c;
@@ -170,7 +173,80 @@ START_TEST(test_guids)
         c = read_conf("a=0x10: 0x10002c90300800001=full;\n");
         ck_assert_uint_eq(member(partition(c, 0x10), 0)->guid.v, UINT64_MAX);
         expect_warning(FINDING_OPENSM_GUID, 1, 9, "more than 64 bits");
-        expect_discarded("a=0x10: 0b101=full;\n", 1, 9, "not a port GUID");
+        expect_discarded("a=0x10: 0b=full;\n", 1, 9, "not a port GUID");
+        expect_discarded("a=0x10: 0b2=full;\n", 1, 9, "not a port GUID");
+}
+END_TEST
+
+START_TEST(test_binary_numbers_of_c17)
+{
+        const struct partitions_conf *c;
+
+        numbers = OPENSM_NUMBERS_C17;
+        expect_discarded("a=0x10: 0b101=full;\n", 1, 9, "'0b101' is not a port GUID");
+        expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "has no binary numbers: if 0x5 is meant, write that");
+        expect_discarded("a=0b11: 0x5=full;\n", 1, 3, "this P_Key is not a number");
+        expect_text(only(FINDING_OPENSM_DISCARDED)->hint, "if 0x3 is meant");
+        findings.n = findings.n_warnings = 0;
+        c = read_conf("a=0x10, ipoib, mtu=0b101: 0x5=full;\n");
+        ck_assert_uint_eq(partition(c, 0x10)->ipoib->broadcast.mtu, MULTICAST_MTU_2048);
+        expect_text(findings.items[0].text, "mtu: '0b101' is not a number; OpenSM uses the digits at its beginning, or 0");
+        numbers = OPENSM_NUMBERS_UNKNOWN;
+}
+END_TEST
+
+START_TEST(test_binary_numbers_of_c23)
+{
+        const struct partitions_conf *c;
+
+        numbers = OPENSM_NUMBERS_C23;
+        c = read_conf("a=0x10: 0b101=full;\n");
+        ck_assert_uint_eq(member(partition(c, 0x10), 0)->guid.v, 5);
+        expect_warning(FINDING_OPENSM_GUID, 1, 9, "'0b101' is read as binary, because this OpenSM was built with glibc 2.38 or later: "
+                       "0x0000000000000005");
+        c = read_conf("a=0B11: 0x5=full;\n");
+        ck_assert_uint_eq(partition(c, 3)->n_members, 1);
+        expect_warning(FINDING_OPENSM_P_KEY, 1, 3, "is read as binary");
+        c = read_conf("a=0x10, ipoib, mtu=0b101: 0x5=full;\n");
+        ck_assert_uint_eq(partition(c, 0x10)->ipoib->broadcast.mtu, 5);
+        ck_assert_uint_eq(findings.n, 0);
+        numbers = OPENSM_NUMBERS_UNKNOWN;
+}
+END_TEST
+
+/* What depends on the build of OpenSM is refused where it is not known, also if OpenSM drops the file for another reason. */
+START_TEST(test_binary_numbers_of_unknown)
+{
+        static const struct {
+                const char *text;
+                unsigned line, column;
+        } cases[] = {
+                { "a=0x10: 0b101=full;\n", 1, 9 },
+                { "a=0x10: 0x1,\n 0x2,  -0b101;\n", 2, 8 },
+                { "a=0b11: 0x5=full;\n", 1, 3 },
+                { "0b11: 0x5=full;\n", 1, 1 },
+                { "a=0x10, ipoib, mtu=0b101: 0x5=full;\n", 1, 20 },
+                { "a=0x10, ipoib, sl=0b1: 0x5=full;\n", 1, 19 },
+                { "a=0x10:\n mgid=ff12:401b::16,rate=0b1\n 0x5=full;\n", 2, 26 },
+                { "a=0x10: 0b101=full, node1=full;\n", 1, 9 },
+                { "a=0x10: 0b0=full;\n", 1, 9 },
+        };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                const char *text = cases[i].text;
+                struct partitions_conf *c = NULL;
+                const struct finding *f;
+
+                findings.n = findings.n_warnings = 0;
+                ck_assert_int_eq(partitions_conf_parse(arena, OPENSM_NUMBERS_UNKNOWN, "p.conf", text, strlen(text), &findings, &c),
+                                 -EBADMSG);
+                ck_assert_ptr_null(c);
+                f = only(FINDING_OPENSM_NUMBER);
+                ck_assert_int_eq(f->severity, FINDING_ERROR);
+                ck_assert_msg(f->where.line == cases[i].line && f->where.column == cases[i].column, "%s", print_findings());
+                expect_text(f->text, "and not a number for an older build; it is not known which one reads this file");
+                expect_text(f->hint, "write the number in hexadecimal");
+        }
 }
 END_TEST
 
@@ -236,7 +312,8 @@ START_TEST(test_semicolon)
         (void) only(FINDING_OPENSM_STALE);
         findings.n = findings.n_warnings = 0;
         /* and here nothing was ever written */
-        ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", ";a=0x10:0x5=full;\n", 18, &findings, &c), -EBADMSG);
+        ck_assert_int_eq(partitions_conf_parse(arena, OPENSM_NUMBERS_UNKNOWN, "p.conf", ";a=0x10:0x5=full;\n", 18, &findings, &c),
+                         -EBADMSG);
         ck_assert_ptr_null(c);
         for (i = 0; i < findings.n && findings.items[i].severity != FINDING_ERROR; i++)
                 ;
@@ -279,7 +356,8 @@ START_TEST(test_multicast)
         (void) read_conf("a=0x10,ipoib:\n mgid=ff12:401b::16 # mtu=5\n 0x5;\n");
         ck_assert_int_eq(findings.items[0].code, FINDING_OPENSM_STALE);
         findings.n = 0;
-        ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", "a=0x10:\n mgid\n", 14, &findings, &none), -EBADMSG);
+        ck_assert_int_eq(partitions_conf_parse(arena, OPENSM_NUMBERS_UNKNOWN, "p.conf", "a=0x10:\n mgid\n", 14, &findings, &none),
+                         -EBADMSG);
         expect_text(only(FINDING_OPENSM_GROUP)->text, "OpenSM crashes");
 }
 END_TEST
@@ -324,7 +402,7 @@ START_TEST(test_too_many_definitions)
 
         for (i = 0; i < n; i += 8)
                 memcpy(text + i, "0x9:;\n  ", 8);
-        ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", text, n, &findings, &c), -EBADMSG);
+        ck_assert_int_eq(partitions_conf_parse(arena, OPENSM_NUMBERS_UNKNOWN, "p.conf", text, n, &findings, &c), -EBADMSG);
         (void) only(FINDING_FILE_TOO_LARGE);
 }
 END_TEST
@@ -332,8 +410,9 @@ END_TEST
 int main(void)
 {
         const TTest *const tests[] = {
-                test_plain, test_words, test_p_keys, test_guids, test_discarded, test_long_line, test_semicolon,
-                test_multicast, test_apply, test_too_many_definitions,
+                test_plain, test_words, test_p_keys, test_guids, test_binary_numbers_of_c17, test_binary_numbers_of_c23,
+                test_binary_numbers_of_unknown, test_discarded, test_long_line, test_semicolon, test_multicast, test_apply,
+                test_too_many_definitions,
         };
         Suite *suite = suite_create("partitions_conf");
         TCase *c = tcase_create("all");

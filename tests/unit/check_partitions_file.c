@@ -86,7 +86,7 @@ static void read_again(const char *bytes, const struct ipoib *wanted)
         const struct partitions_conf_partition *p;
         struct partitions_conf *c = NULL;
 
-        ck_assert_int_eq(partitions_conf_parse(arena, "p.conf", bytes, strlen(bytes), &findings, &c), 0);
+        ck_assert_int_eq(partitions_conf_parse(arena, OPENSM_NUMBERS_UNKNOWN, "p.conf", bytes, strlen(bytes), &findings, &c), 0);
         ck_assert_msg(findings.n == 0, "%s", print_findings());
         p = find_partition(c, 0x10);
         ck_assert(p && p->has_broadcast && p->ipoib->n_groups == wanted->n_groups);

@@ -888,19 +888,26 @@ START_TEST(import_by_a_writer)
 }
 END_TEST
 
-/* The directory belongs to pkeyd, and the process may be root's pkeyctl. */
-START_TEST(import_follows_no_link)
+/* The directory belongs to pkeyd, and the process is root's pkeyctl: a link must not lead it to a file that pkeyd may not read. */
+START_TEST(import_through_a_link)
 {
         _cleanup_remembered_ struct remembered *m = NULL;
+        const char *secret = arena_printf(arena, "%s/secret", top);
 
+        if (geteuid() != 0)
+                return;
         remove_files();
-        write_text("elsewhere", good_indexes);
-        ck_assert_int_eq(symlink("elsewhere", file("indexes.json")), 0);
+        ck_assert_int_eq(chown(path, USER, USER), 0);
+        ck_assert_int_eq(chmod(top, 0711), 0);
+        write_text("../secret", good_indexes);
+        ck_assert_int_eq(chmod(secret, 0600), 0);
+        ck_assert_int_eq(symlink(secret, file("indexes.json")), 0);
         open_again(0);
-        check_report(STATE_DAMAGED, "indexes.json");
+        check_report(STATE_DAMAGED, "Permission denied");
         ck_assert(exists("indexes.json"));
         m = load();
         ck_assert_uint_eq(n_freed(m), 0);
+        ck_assert_int_eq(unlink(secret), 0);
 }
 END_TEST
 
@@ -941,7 +948,7 @@ int main(void)
         tcase_add_loop_test(t, damaged_generation, 0, 6);
         tcase_add_test(t, import_of_some);
         tcase_add_test(t, import_by_a_writer);
-        tcase_add_test(t, import_follows_no_link);
+        tcase_add_test(t, import_through_a_link);
         suite_add_tcase(suite, t);
         runner = srunner_create(suite);
         srunner_run_all(runner, CK_ENV);

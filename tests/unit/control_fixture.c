@@ -141,7 +141,7 @@ void opensm_reads_file(void)
         struct findings ignored;
 
         findings_init(&ignored, arena);
-        ck_assert_int_eq(partitions_conf_parse(arena, FILE_CONF, file->bytes, file->n, &ignored, &conf), 0);
+        ck_assert_int_eq(partitions_conf_parse(arena, OPENSM_NUMBERS_UNKNOWN, FILE_CONF, file->bytes, file->n, &ignored, &conf), 0);
         ck_assert_int_eq(opensm_tables_of_file(arena, conf, &tables), 0);
         findings_done(&ignored);
         for (unsigned n = 0; n < f.n_nodes; n++) {

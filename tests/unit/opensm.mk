@@ -11,3 +11,7 @@ check_PROGRAMS += check_opensm_admission
 TESTS += check_opensm_admission
 check_opensm_admission_SOURCES = tests/unit/check_opensm_admission.c tests/unit/knowledge_fixture.c tests/unit/knowledge_fixture.h
 check_opensm_admission_LDADD = $(TEST_LIBS)
+check_PROGRAMS += check_opensm_numbers
+TESTS += check_opensm_numbers
+check_opensm_numbers_SOURCES = tests/unit/check_opensm_numbers.c
+check_opensm_numbers_LDADD = $(TEST_LIBS)

@@ -30,6 +30,11 @@ TESTS += check_ipoib_interface
 check_ipoib_interface_SOURCES = tests/unit/check_ipoib_interface.c
 check_ipoib_interface_LDADD = libpkeyd-shell.la $(TEST_LIBS)
 
+check_PROGRAMS += check_fabric
+TESTS += check_fabric
+check_fabric_SOURCES = tests/unit/check_fabric.c tests/unit/findings_fixture.h
+check_fabric_LDADD = libpkeyd-shell.la $(TEST_LIBS)
+
 check_PROGRAMS += check_text_diff
 TESTS += check_text_diff
 check_text_diff_SOURCES = tests/unit/check_text_diff.c tests/unit/arena_fixture.h
