@@ -1,5 +1,6 @@
 # packaging/: what scripts/package builds packages from
-EXTRA_DIST += packaging/audit.sed tests/package/deb
+EXTRA_DIST += packaging/audit.sed tests/package/deb tests/package/rpm tests/package/selinux tests/package/selinux_rules.py \
+	tests/package/tarball
 EXTRA_DIST += packaging/debian/README.Debian packaging/debian/changelog packaging/debian/control packaging/debian/copyright \
 	packaging/debian/not-installed packaging/debian/pkeyctl.install packaging/debian/pkeyctl.lintian-overrides \
 	packaging/debian/pkeyd-doc.install packaging/debian/pkeyd-doc.lintian-overrides packaging/debian/pkeyd-rest.install \
