@@ -55,23 +55,33 @@ struct http_connection *http_connection_of(struct MHD_Connection *mhd)
         return info ? info->socket_context : NULL;
 }
 
+/* Two calls of MHD_get_connection_info() may return the same address: since libmicrohttpd 1.0 the second one overwrites what the
+ * first returned. */
+static int fd_of(struct MHD_Connection *mhd)
+{
+        return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+}
+
+static const struct sockaddr *address_of(struct MHD_Connection *mhd)
+{
+        return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
+}
+
 /* Without memory for it the connection is cut off at once. */
 static void add_connection(struct http_server *s, struct MHD_Connection *mhd, void **socket_context)
 {
-        const union MHD_ConnectionInfo *fd = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-        const union MHD_ConnectionInfo *address = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
         struct http_connection *c = calloc(1, sizeof(*c));
 
         *socket_context = c;
         if (!c) {
-                (void) shutdown(fd->connect_fd, SHUT_RDWR);
+                (void) shutdown(fd_of(mhd), SHUT_RDWR);
                 return;
         }
         c->server = s;
         c->mhd = mhd;
-        c->fd = fd->connect_fd;
-        c->admission.from = http_address_of(address->client_addr);
-        print_address(address->client_addr, c->address, sizeof(c->address));
+        c->fd = fd_of(mhd);
+        c->admission.from = http_address_of(address_of(mhd));
+        print_address(address_of(mhd), c->address, sizeof(c->address));
         c->admission.next = s->connections;
         s->connections = &c->admission;
         http_begin_wait(c);

@@ -271,6 +271,14 @@ class Fabric:
         os.rename(path + ".new", path)
         return path
 
+    def copy_program(self, name):
+        """A copy of a program for users who may not access the build directory."""
+        path = self.path(name)
+        if not os.path.exists(path):
+            shutil.copy(program(name), path)
+            os.chmod(path, 0o755)
+        return path
+
     def settings(self, text=None, beside=True):
         """The path of pkeyd.yaml, which is created if necessary. beside: set beside_opensm unless the text is about OpenSM."""
         if text is not None or not os.path.exists(self.path("pkeyd.yaml")):

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 
-from harness import PATIENCE, SOURCE, Skip, check_equal, end, program, read_file, wait_for
+from harness import PATIENCE, SOURCE, Skip, check_equal, end, read_file, wait_for
 
 # As strict as a system bus: calls that no policy allows are refused.
 CONFIG = """<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
@@ -110,13 +110,8 @@ class Bus:
         return os.path.getsize(path) > 0
 
     def pkeyctl_as(self, user, *arguments):
-        """Runs a copy of pkeyctl as this user, who may not access the build directory. Without the environment of the fabric, which
-        names files of the source tree."""
-        copy = self.fabric.path("pkeyctl")
-        if not os.path.exists(copy):
-            shutil.copy(program("pkeyctl"), copy)
-            os.chmod(copy, 0o755)
-        return subprocess.run([*as_user(user), copy, *arguments], text=True, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        """Runs pkeyctl as this user. Without the environment of the fabric, which names files of the source tree."""
+        return subprocess.run([*as_user(user), self.fabric.copy_program("pkeyctl"), *arguments], text=True, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, timeout=PATIENCE,
                               env=dict(os.environ, ASAN_OPTIONS="detect_leaks=0", **self.environment()))
 

@@ -14,7 +14,7 @@ import socket
 import subprocess
 
 import harness
-from harness import SOURCE, Daemon, Fabric, Skip, check, check_equal, end, main, program, read_file, two_level, wait_for
+from harness import SOURCE, Daemon, Fabric, Skip, check, check_equal, end, main, read_file, two_level, wait_for
 from oracle import Policy
 from private_bus import Bus, require
 
@@ -132,7 +132,7 @@ class Slurm:
         environment = fabric.environment(**self.bus.environment())
         words = ("SIM_HOST", "LD_PRELOAD", "IBSIM_SOCKNAME")
         fabric.write("lock", "")
-        fabric.write("env.py", ENV.format(lock=fabric.path("lock"), reader=program("readtables"),
+        fabric.write("env.py", ENV.format(lock=fabric.path("lock"), reader=fabric.copy_program("readtables"),
                                           environment={name: environment[name] for name in words}))
         exports = "".join("export %s=%s\n" % (name, shlex.quote(environment[name]))
                           for name in ("DBUS_SYSTEM_BUS_ADDRESS", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"))

@@ -78,7 +78,7 @@ struct program {
         char names[128];
 };
 
-static struct program make_program(const char *needed, const char *const symbols[3])
+static struct program make_program(const char *needed, const char *const *symbols)
 {
         struct program p = {
                 .header = {
