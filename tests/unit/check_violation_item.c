@@ -36,7 +36,7 @@ static struct journal native_journal(void)
         ck_assert_int_eq(setenv("JOURNAL_STREAM",
                                 arena_printf(arena, "%llu:%llu", (unsigned long long) st.st_dev, (unsigned long long) st.st_ino),
                                 1), 0);
-        journal_init(&j, false);
+        journal_init(&j, NULL, false);
         ck_assert(j.native);
         return j;
 }
