@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#define SD_JOURNAL_SUPPRESS_LOCATION
-
 #include "pkeyd/journal.h"
 
 #include <errno.h>
 #include <string.h>
 #include <syslog.h>
-#include <systemd/sd-journal.h>
 
-#include "shell/journal_fields.h"
 #include "util/text.h"
 
 #define MAX_P_KEYS 32
@@ -59,37 +55,23 @@ static void add_about(struct journal_fields *f, const struct log_about *about)
         }
 }
 
-static DEFINE_WORDS(priority_to_string, int, "",
-                    [LOG_ALERT] = "ALERT: ", [LOG_CRIT] = "critical: ", [LOG_ERR] = "error: ",
-                    [LOG_WARNING] = "warning: ", [LOG_DEBUG] = "debug: ")
-
 /* message_id and about may be NULL. */
 static void write_entry(const struct journal *j, int priority, const char *message_id, const struct log_about *about,
                         const char *text)
 {
         _cleanup_journal_fields_ struct journal_fields f = {};
 
-        if (!j->native) {
-                fprintf(stderr, "%s: %s%s\n", j->identifier, priority_to_string(priority), text);
+        if (!journal_output_begin(&j->output, priority, message_id, text, &f))
                 return;
-        }
-        journal_fields_add(&f, "MESSAGE=%s", text);
-        journal_fields_add(&f, "PRIORITY=%d", priority);
-        journal_fields_add(&f, "SYSLOG_IDENTIFIER=%s", j->identifier);
-        if (j->fabric)
-                journal_fields_add(&f, "PKEYD_FABRIC=%s", j->fabric);
-        if (message_id)
-                journal_fields_add(&f, "MESSAGE_ID=%s", message_id);
         if (about)
                 add_about(&f, about);
-        if (sd_journal_sendv(f.items, f.n) < 0)
-                fprintf(stderr, "%s\n", text);
+        journal_output_send(&f, text);
 }
 
 void journal_init(struct journal *j, const char *fabric, bool verbose)
 {
-        *j = (struct journal) { .fabric = fabric, .native = journal_fields_are_shown(), .verbose = verbose };
-        (void) snprintf(j->identifier, sizeof(j->identifier), "pkeyd%s%s", fabric ? "@" : "", fabric ?: "");
+        *j = (struct journal) { .verbose = verbose };
+        journal_output_init(&j->output, "pkeyd", fabric);
 }
 
 static const int finding_priorities[] = {
@@ -112,11 +94,11 @@ static void write_finding(const struct journal *j, const struct log_entry *entry
 {
         _cleanup_text_ struct text line = {};
 
-        if (!j->native && entry->finding->where.file) {
+        if (!j->output.native && entry->finding->where.file) {
                 _cleanup_arena_ struct arena *a = arena_new();
                 const char *block = a ? finding_format(a, entry->finding) : NULL;
 
-                fprintf(stderr, "%s: %s%s", j->identifier, block ?: entry->text, block ? "" : "\n");
+                fprintf(stderr, "%s: %s%s", j->output.identifier, block ?: entry->text, block ? "" : "\n");
                 return;
         }
         add_finding(&line, entry->finding);

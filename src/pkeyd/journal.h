@@ -7,12 +7,10 @@
  */
 
 #include "events/log.h"
-#include "shell/fabric.h"
+#include "shell/journal_fields.h"
 
 struct journal {
-        const char *fabric; /* NULL: none; borrowed */
-        char identifier[sizeof("pkeyd@") + FABRIC_NAME_MAX]; /* of the entries: "pkeyd", "pkeyd@FABRIC" */
-        bool native;  /* stderr is connected to the journal, so entries go there with fields */
+        struct journal_output output;
         bool verbose; /* logs debug entries, too */
 };
 

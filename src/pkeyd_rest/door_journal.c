@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#define SD_JOURNAL_SUPPRESS_LOCATION
-
 #include "pkeyd_rest/door_journal.h"
 
 #include <string.h>
 #include <syslog.h>
-#include <systemd/sd-journal.h>
 
-#include "shell/journal_fields.h"
 #include "util/text.h"
 
 #define MAX_GUIDS 32 /* of one entry */
@@ -23,30 +19,15 @@ static const struct {
 
 void door_journal_init(struct door_journal *j, const char *fabric)
 {
-        *j = (struct door_journal) { .fabric = fabric, .native = journal_fields_are_shown() };
-        (void) snprintf(j->identifier, sizeof(j->identifier), "pkeyd-rest%s%s", fabric ? "@" : "", fabric ?: "");
+        journal_output_init(&j->output, "pkeyd-rest", fabric);
 }
 
 /* --- entries ---------------------------------------------------------------------------------------------------------- */
 
-static DEFINE_WORDS(priority_to_string, int, "", [LOG_ERR] = "error: ", [LOG_WARNING] = "warning: ")
-
 static void write_entry(const struct door_journal *j, enum door_event event, struct journal_fields *f, const char *text)
 {
-        int priority = events[event].priority;
-
-        if (!j->native) {
-                fprintf(stderr, "%s: %s%s\n", j->identifier, priority_to_string(priority), text);
-                return;
-        }
-        journal_fields_add(f, "MESSAGE=%s", text);
-        journal_fields_add(f, "PRIORITY=%d", priority);
-        journal_fields_add(f, "SYSLOG_IDENTIFIER=%s", j->identifier);
-        if (j->fabric)
-                journal_fields_add(f, "PKEYD_FABRIC=%s", j->fabric);
-        journal_fields_add(f, "MESSAGE_ID=%s", events[event].message_id);
-        if (sd_journal_sendv(f->items, f->n) < 0)
-                fprintf(stderr, "%s\n", text);
+        if (journal_output_begin(&j->output, events[event].priority, events[event].message_id, text, f))
+                journal_output_send(f, text);
 }
 
 void door_log(const struct door_journal *j, enum door_event event, const char *format, ...)

@@ -7,7 +7,7 @@
  */
 
 #include "rest/rest.h"
-#include "shell/fabric.h"
+#include "shell/journal_fields.h"
 #include "util/findings.h"
 
 enum door_event {
@@ -18,9 +18,7 @@ enum door_event {
 };
 
 struct door_journal {
-        const char *fabric; /* NULL: none; borrowed */
-        char identifier[sizeof("pkeyd-rest@") + FABRIC_NAME_MAX]; /* of the entries */
-        bool native; /* stderr is connected to the journal */
+        struct journal_output output;
 };
 
 /* fabric: its name, borrowed; NULL: none. */

@@ -21,6 +21,7 @@
  *     verbs_port      the ports of this host as its kernel shows them, through libibverbs
  *     command_line    options by a table
  *     findings_print  findings to a stream
+ *     journal_fields  entries of the journal, with fields
  *     text_diff       two texts as a unified diff, by diff(1)
  *
  * Each is thin: the core decides everything that can be decided without I/O. Shell code includes core code, never the

@@ -3,7 +3,7 @@
 
 from wrongs import Wrong
 
-FABRIC, BUS, JOURNAL, METRICS_FILE = "src/shell/fabric.c", "src/pkeyd/bus.c", "src/pkeyd/journal.c", "src/pkeyd/metrics_file.c"
+FABRIC, BUS, JOURNAL, METRICS_FILE = "src/shell/fabric.c", "src/pkeyd/bus.c", "src/shell/journal_fields.c", "src/pkeyd/metrics_file.c"
 METRICS, FILE, WRITER = "src/metrics/metrics.c", "src/opensm/partitions_file.c", "src/opensm_writer/opensm_writer.c"
 CLIENT, OPTIONS, REST = "src/session/bus_client.c", "src/pkeyd/pkeyd_options.c", "src/pkeyd_rest/door_options.c"
 
@@ -29,7 +29,7 @@ WRONGS = [
     Wrong("fabric-does-not-take-the-common-name", BUS, "b->fabric->name ? 0 : SD_BUS_NAME_REPLACE_EXISTING", "0"),
     Wrong("fabric-absent-is-another-error", CLIENT, " ||\n            sd_bus_error_has_name(e, SD_BUS_ERROR_UNKNOWN_OBJECT)) /*", ") /*"),
     # the journal, the metrics, OpenSM's file
-    Wrong("fabric-journal-without", JOURNAL, '"pkeyd%s%s", fabric ? "@" : "", fabric ?: "")', '"pkeyd")'),
+    Wrong("fabric-journal-without", JOURNAL, '"%s%s%s", program, fabric ? "@" : "", fabric ?: "")', '"%s", program)'),
     Wrong("fabric-metrics-of-another", METRICS_FILE, "        if (is_of_another(f, path))\n                return -EEXIST;\n", ""),
     Wrong("fabric-metrics-of-none", METRICS_FILE, '"version=";\n', '"";\n'),
     Wrong("fabric-metrics-by-a-prefix", METRICS_FILE, 'snprintf(label, sizeof(label), "fabric=\\"%s\\",", f->fabric)', 'snprintf(label, sizeof(label), "fabric=\\"%s", f->fabric)'),

@@ -37,7 +37,7 @@ static struct journal native_journal(void)
                                 arena_printf(arena, "%llu:%llu", (unsigned long long) st.st_dev, (unsigned long long) st.st_ino),
                                 1), 0);
         journal_init(&j, NULL, false);
-        ck_assert(j.native);
+        ck_assert(j.output.native);
         return j;
 }
 
