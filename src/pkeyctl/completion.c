@@ -19,6 +19,7 @@ struct line {
         const struct command_line_option *value_of; /* the cursor is in the value of this option */
         uint64_t given;                            /* bit i: option i of options_line */
         const char *values[COMMAND_LINE_MAX_OPTIONS];
+        struct fabric fabric;                      /* that of the line, if there is one of this name */
         const char *arguments[2];                  /* the first of those that belong to no option, without the cursor's word */
         unsigned n_arguments, n_before;            /* how many; in front of the cursor */
 };
@@ -227,25 +228,14 @@ static void skip_list(struct candidates *c)
         c->prefix += n;
 }
 
-/* That of the line, if there is one of this name. */
-static struct fabric fabric_of(struct candidates *c, const struct line *l)
+static const char *state_dir(const struct line *l)
 {
-        _cleanup_findings_ struct findings ignored = {};
-        struct fabric fabric;
-
-        findings_init(&ignored, c->arena);
-        (void) fabric_init(c->arena, value_of(l, "fabric") ?: getenv(FABRIC_VARIABLE), "", &ignored, &fabric);
-        return fabric;
-}
-
-static const char *state_dir(struct candidates *c, const struct line *l)
-{
-        return value_of(l, "state-dir") ?: fabric_of(c, l).state_dir;
+        return value_of(l, "state-dir") ?: l->fabric.state_dir;
 }
 
 static void add_names(struct candidates *c, const struct line *l, enum names_kind kind)
 {
-        completion_add_names(c, kind, value_of(l, "policy") ?: fabric_of(c, l).policy_file, state_dir(c, l));
+        completion_add_names(c, kind, value_of(l, "policy") ?: l->fabric.policy_file, state_dir(l));
 }
 
 static void add_fabrics(struct candidates *c)
@@ -317,10 +307,10 @@ static const char *add_argument_of(struct candidates *c, const struct line *l, c
                 add_names(c, l, NAMES_SELECTOR);
                 return NULL;
         case ARGUMENT_LEASE:
-                completion_add_leases(c, state_dir(c, l));
+                completion_add_leases(c, state_dir(l));
                 return NULL;
         case ARGUMENT_GENERATION:
-                completion_add_generations(c, state_dir(c, l));
+                completion_add_generations(c, state_dir(l));
                 if (index > 0)
                         candidates_add(c, "file", "the present files", false);
                 return NULL;
@@ -409,11 +399,14 @@ void completion_answer(const struct completion_table *table, int n, char **argum
         _cleanup_arena_ struct arena *arena = arena_new();
         struct candidates c = { .arena = arena, .lead = "" };
         struct line line = { .table = table, .words = arguments + 1, .n = n - 1 };
+        _cleanup_findings_ struct findings ignored = {};
         const char *directive;
 
         if (!arena || n < 2 || !read_cursor(arguments[0], n - 1, &line.cursor))
                 return;
         read_line(&line);
+        findings_init(&ignored, arena);
+        (void) fabric_init(arena, value_of(&line, "fabric") ?: getenv(FABRIC_VARIABLE), "", &ignored, &line.fabric);
         c.prefix = line.cursor < line.n ? line.words[line.cursor] : "";
         directive = add_candidates(&c, &line);
         if (!directive && c.n == 0)
