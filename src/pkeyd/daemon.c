@@ -119,25 +119,22 @@ static void signal_opensm(struct arena *a, const struct control_action *action, 
         ret->opensm.why = why ?: "out of memory";
 }
 
-/* Whether a port would have to be chosen that may lead to another fabric. */
-static bool is_ambiguous(const struct daemon *d, const struct settings *s)
-{
-        return d->port.is_of_several && local_port_count(s->ca, s->port) > 1;
-}
-
-/* Refuses settings that name a port which this host does not have: with them no daemon could reach the fabric. */
+/* Refuses settings that name a port which this host does not have: with them no daemon could reach the fabric; or that leave a
+ * choice of ports of which one may lead to another fabric. */
 static int check_port(struct daemon *d, const struct generation *g, struct findings *findings)
 {
         const struct settings *now = control_get_status(d->control)->wanted->settings, *s = g->settings;
-        struct local_port lp;
+        struct local_port lp = {};
 
-        if ((s->port == now->port && strcmp(s->ca ?: "", now->ca ?: "") == 0) ||
-            (!is_ambiguous(d, s) && local_port_find(s->ca, s->port, &lp) != -ENODEV))
+        if (s->port == now->port && strcmp(s->ca ?: "", now->ca ?: "") == 0)
                 return 0;
-        if (is_ambiguous(d, s))
+        if (local_port_find(s->ca, s->port, &lp) == -ENODEV)
+                return findings_error(findings, FINDING_HOST_NO_DEVICE, NULL, "this host has no InfiniBand port %s/%u", s->ca ?: "(any)",
+                                      s->port);
+        if (d->port.is_of_several && lp.n_choices > 1)
                 return findings_error(findings, FINDING_HOST_NO_DEVICE, "set ca and port in pkeyd.yaml",
                                       "this host has several InfiniBand ports that may lead to fabric %s", d->options->fabric.name);
-        return findings_error(findings, FINDING_HOST_NO_DEVICE, NULL, "this host has no InfiniBand port %s/%u", s->ca ?: "(any)", s->port);
+        return 0;
 }
 
 /* The event borrows the findings, which are in the arena. */

@@ -32,7 +32,7 @@ static void fill_port(const umad_ca_t *ca, unsigned number, struct local_port *r
         memcpy(ret->ca, ca->ca_name, strnlen(ca->ca_name, sizeof(ca->ca_name)));
 }
 
-/* Replaces *best by a better port of this CA. port 0: any port of it. Adds to *n how many there are. */
+/* Replaces *best by a better port of this CA, and counts all of them. port 0: any port of it. */
 static int check_ca(const char *name, unsigned port, struct local_port *best, unsigned *best_rank, unsigned *n)
 {
         umad_ca_t ca = {};
@@ -56,44 +56,30 @@ static int check_ca(const char *name, unsigned port, struct local_port *best, un
         return 0;
 }
 
-/* *ret_n: how many ports *best was chosen from. Returns the rank of the best; 0: there is none. */
-static unsigned choose(const char *ca, unsigned port, struct local_port *best, unsigned *ret_n)
+int local_port_find(const char *ca, unsigned port, struct local_port *ret)
 {
         char names[UMAD_MAX_DEVICES][UMAD_CA_NAME_LEN] = {};
-        unsigned best_rank = 0;
+        struct local_port best;
+        unsigned best_rank = 0, n_choices = 0;
         int n = 1;
 
-        *ret_n = 0;
-        if (umad_init() < 0 || (ca && (strlen(ca) >= UMAD_CA_NAME_LEN || strchr(ca, '/'))))
-                return 0;
+        if (umad_init() < 0)
+                return -ENODEV;
+        if (ca && (strlen(ca) >= UMAD_CA_NAME_LEN || strchr(ca, '/')))
+                return -ENODEV;
         if (ca)
                 strcpy(names[0], ca);
         else
                 n = umad_get_cas_names(names, UMAD_MAX_DEVICES);
         for (int i = 0; i < n; i++)
                 /* A device that disappears meanwhile is skipped. */
-                (void) check_ca(names[i], port, best, &best_rank, ret_n);
-        return best_rank;
-}
-
-int local_port_find(const char *ca, unsigned port, struct local_port *ret)
-{
-        struct local_port best;
-        unsigned n, best_rank = choose(ca, port, &best, &n);
+                (void) check_ca(names[i], port, &best, &best_rank, &n_choices);
 
         if (best_rank == 0)
                 return -ENODEV;
         *ret = best;
+        ret->n_choices = n_choices;
         return best_rank == rank(PORT_STATE_DOWN) ? -ENETDOWN : 0;
-}
-
-unsigned local_port_count(const char *ca, unsigned port)
-{
-        struct local_port best;
-        unsigned n;
-
-        (void) choose(ca, port, &best, &n);
-        return n;
 }
 
 static size_t add_guids(const char *name, struct guid *ret, size_t n, size_t max)

@@ -31,10 +31,10 @@ static int open_session(struct opened_port *p, sd_event *event, const struct loc
 void opened_port_open(struct opened_port *p, sd_event *event, const struct settings *settings,
                       const struct port_session_handlers *handlers, struct control_port *ret)
 {
-        struct local_port lp;
+        struct local_port lp = {};
 
         *ret = (struct control_port) { .r = local_port_find(settings->ca, settings->port, &lp) };
-        if (p->is_of_several && local_port_count(settings->ca, settings->port) > 1)
+        if (p->is_of_several && lp.n_choices > 1)
                 ret->r = -ENOTUNIQ;
         if (ret->r == 0)
                 ret->r = open_session(p, event, &lp, settings, handlers);

@@ -21,15 +21,13 @@ struct local_port {
         struct guid port_guid;
         struct lid lid, sm_lid;
         enum port_state state;
+        unsigned n_choices; /* how many ports local_port_find() chose from, up or down */
 };
 
 /* Finds a port. With ca NULL or port 0, any device or any port will do: the first that is ACTIVE, else ARMED, else INIT. Returns 0,
  * -ENODEV (no such port, or none with an InfiniBand link layer), -ENETDOWN (its link is down; *ret is filled), or another negative
  * errno. */
 int local_port_find(const char *ca, unsigned port, struct local_port *ret);
-
-/* How many InfiniBand ports local_port_find() chooses from, up or down. */
-unsigned local_port_count(const char *ca, unsigned port);
 
 /* Writes the GUIDs of all InfiniBand ports of this host, up or down, at most max. Returns their number. */
 size_t local_port_guids(struct guid *ret, size_t max);
