@@ -3,11 +3,11 @@
 #include <libgen.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <systemd/sd-bus.h>
 
 #include "doctor/doctor.h"
 #include "opensm/partitions_file.h"
 #include "pkeyctl/commands.h"
+#include "session/bus_client.h"
 #include "shell/file.h"
 #include "shell/findings_print.h"
 #include "shell/secret.h"
@@ -273,18 +273,13 @@ static int read_files(struct context *ctx, struct doctor_host *host)
                take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, false, &host->policy_errors) ?: forget_findings(ctx);
 }
 
-/* Whether the service gets this credential; it reads no file in its place. Without systemd there are none. */
-static bool has_credential(const struct context *ctx, const char *property, const char *name)
+/* Whether a property of the unit of the service, LoadCredential or LoadCredentialEncrypted, has this name. */
+static bool lists_credential(sd_bus *bus, const char *unit, const char *property, const char *name)
 {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
-        _cleanup_free_ char *path = NULL;
-        const char *id, *source, *fabric = ctx->fabric.name;
-        char unit[sizeof("pkeyd@.service") + FABRIC_NAME_MAX];
+        _cleanup_message_ sd_bus_message *reply = NULL;
+        const char *id, *source;
 
-        (void) snprintf(unit, sizeof(unit), "pkeyd%s%s.service", fabric ? "@" : "", fabric ?: "");
-        if (sd_bus_path_encode("/org/freedesktop/systemd1/unit", unit, &path) < 0 || sd_bus_open_system(&bus) < 0 || sd_bus_set_method_call_timeout(bus, USEC_PER_SEC) < 0 ||
-            sd_bus_get_property(bus, "org.freedesktop.systemd1", path, "org.freedesktop.systemd1.Service", property, NULL, &reply,
+        if (sd_bus_get_property(bus, "org.freedesktop.systemd1", unit, "org.freedesktop.systemd1.Service", property, NULL, &reply,
                                 "a(ss)") < 0 ||
             sd_bus_message_enter_container(reply, 'a', "(ss)") < 0)
                 return false;
@@ -294,9 +289,20 @@ static bool has_credential(const struct context *ctx, const char *property, cons
         return false;
 }
 
+/* Of a key: NULL if the service gets it as a credential, and reads no file in its place. Without systemd it never does. */
 static const char *unless_credential(const struct context *ctx, const char *path, const char *name)
 {
-        return path && !has_credential(ctx, "LoadCredential", name) && !has_credential(ctx, "LoadCredentialEncrypted", name) ? path : NULL;
+        _cleanup_bus_ sd_bus *bus = NULL;
+        _cleanup_free_ char *unit = NULL;
+        const char *fabric = ctx->fabric.name;
+        char service[sizeof("pkeyd@.service") + FABRIC_NAME_MAX];
+
+        (void) snprintf(service, sizeof(service), "pkeyd%s%s.service", fabric ? "@" : "", fabric ?: "");
+        if (!path || sd_bus_path_encode("/org/freedesktop/systemd1/unit", service, &unit) < 0 || sd_bus_open_system(&bus) < 0 ||
+            sd_bus_set_method_call_timeout(bus, USEC_PER_SEC) < 0)
+                return path;
+        return lists_credential(bus, unit, "LoadCredential", name) || lists_credential(bus, unit, "LoadCredentialEncrypted", name)
+                       ? NULL : path;
 }
 
 /* The service does not run as root: what root can read here, pkeyd may not be able to read. */
