@@ -6,8 +6,8 @@
 #include "policy/selector.h"
 #include "records/stored_records.h"
 #include "shell/file.h"
-#include "shell/sqlite_peek.h"
-#include "shell/state.h"
+#include "state/sqlite_peek.h"
+#include "state/state.h"
 #include "util/vector.h"
 
 /* So that completion takes less than a tenth of a second. */

@@ -16,7 +16,7 @@
 #include "shell/file.h"
 #include "shell/opened_port.h"
 #include "shell/opensm_process.h"
-#include "shell/state.h"
+#include "state/state.h"
 #include "shell/timer.h"
 
 struct daemon {

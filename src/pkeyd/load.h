@@ -4,7 +4,7 @@
 /* Loads both files, and the secrets that the settings name, as a generation. */
 
 #include "pkeyd/pkeyd_options.h"
-#include "shell/state.h"
+#include "state/state.h"
 
 /* Files that are taken from a stored generation (borrowed); NULL: as they are on the disk now. */
 struct load_from {

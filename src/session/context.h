@@ -11,7 +11,7 @@
 #include "session/pkeyctl_options.h"
 #include "shell/fabric.h"
 #include "shell/opened_port.h"
-#include "shell/state.h"
+#include "state/state.h"
 
 enum exit_status {
         EXIT_DONE = 0,       /* done, nothing to do, all equal */

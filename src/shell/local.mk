@@ -15,10 +15,6 @@ libpkeyd_shell_la_SOURCES += \
 	src/shell/port_session.c \
 	src/shell/port_session.h \
 	src/shell/shell.h \
-	src/shell/state.c \
-	src/shell/state.h \
-	src/shell/state_import.c \
-	src/shell/state_import.h \
 	src/shell/timer.h \
 	src/shell/umad_port.c \
 	src/shell/umad_port.h
@@ -28,7 +24,5 @@ libpkeyd_shell_la_SOURCES += src/shell/verbs_port.c src/shell/verbs_port.h
 libpkeyd_shell_la_SOURCES += src/shell/secret.c src/shell/secret.h
 libpkeyd_shell_la_SOURCES += src/shell/opensm_process.c src/shell/opensm_process.h
 libpkeyd_shell_la_SOURCES += src/shell/opensm_program.c src/shell/opensm_program.h
-libpkeyd_shell_la_SOURCES += src/shell/sqlite_files.c src/shell/sqlite_files.h src/shell/sqlite_store.c src/shell/sqlite_store.h
-libpkeyd_shell_la_SOURCES += src/shell/sqlite_peek.c src/shell/sqlite_peek.h
 libpkeyd_shell_la_SOURCES += src/shell/text_diff.c src/shell/text_diff.h
 libpkeyd_shell_la_SOURCES += src/shell/user.c src/shell/user.h

@@ -9,10 +9,6 @@
  *     fabric          the files, store and bus name of one of several fabrics of this host
  *     file            bounded reading, atomic writing
  *     secret          files and credentials that no other user may read
- *     state           the state directory for control: loading at the start, the fabric lock, transactions
- *     state_import    imports the files of version 0.1.0, once
- *     sqlite_store    a store of records in the state directory, in an SQLite database; sqlite_files: its files
- *     sqlite_peek     reads records of a store that may be in use, without waiting
  *     local_port      finds the InfiniBand ports of this host
  *     umad_port       one InfiniBand port through libibumad: send, and a thread that receives
  *     port_session    an open port and its dispatcher on an sd_event loop

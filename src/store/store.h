@@ -4,7 +4,7 @@
 /*
  * store/: what pkeyd remembers, as records: keys with values, ordered by key.
  *
- * A store survives a crash at any instruction. It has few operations, so that it can be a file (shell/sqlite_store.h) or a
+ * A store survives a crash at any instruction. It has few operations, so that it can be a file (state/sqlite_store.h) or a
  * cluster of other hosts:
  *
  *     load      all records, in the order of their keys, as they are at one moment

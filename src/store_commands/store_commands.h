@@ -16,7 +16,7 @@
  * locks the store. What cannot be read of a damaged store is shown as damaged; nothing is guessed.
  *
  * This folder writes no tables, and it does not know the other commands, what the records look like (records/), and where they are
- * (shell/state.h).
+ * (state/state.h).
  */
 
 #include "session/output.h"

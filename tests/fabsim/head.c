@@ -357,7 +357,7 @@ void head_lock(struct sim *s, struct process *p, struct control_lock *ret)
         ret->changed = load(s, &h->store);
         if (!p->is_replaced)
                 return;
-        knowledge_stop_following(ret->changed->knowledge); /* as shell/state.c does */
+        knowledge_stop_following(ret->changed->knowledge); /* as state/state.c does */
         h->replaced_at = s->now;
         p->is_replaced = false;
 }

@@ -42,14 +42,14 @@ SUBNET = "src/subnet/subnet.c"
 HOSTLIST = "src/policy/hostlist.c"
 MATCH = "src/policy/selector_match.c"
 STORE = "src/store/store.c"
-SQLITE = "src/shell/sqlite_store.c"
+SQLITE = "src/state/sqlite_store.c"
 RULE = "src/knowledge/rule.c"
 COUNTS = "src/knowledge/counts.c"
 KNOWLEDGE = "src/knowledge/knowledge.c"
 KNOWLEDGE_PRESENCE = "src/knowledge/presence.c"
 KNOWLEDGE_TABLES = "src/knowledge/tables.c"
 GATE = "src/gate/gate.c"
-SQLITE_FILES = "src/shell/sqlite_files.c"
+SQLITE_FILES = "src/state/sqlite_files.c"
 
 WRONGS = [
     # the order of phases
@@ -1004,7 +1004,7 @@ KNOWLEDGE = "src/knowledge/knowledge.c"
 KNOWLEDGE_MEMORY = "src/knowledge/memory.c"
 GATE = "src/gate/gate.c"
 RECORDS = "src/records/stored_records.c"
-STATE = "src/shell/state.c"
+STATE = "src/state/state.c"
 
 WRONGS += [
     # what is known, and what is stored of it before it is sent
@@ -1516,8 +1516,8 @@ WRONGS += [
           "if (r->writes[i].is_sent && !covers(mine,",
           "if (!r->writes[i].is_sent && !covers(mine,"),
     Wrong("sweep-what-was-heard-is-forgotten", "src/control/sweep_steps.c", "if (p_key_is_used(was->entries[i]) && !p_key_is_used(is->entries[i]))", "if (p_key_is_used(was->entries[i]) && i == 0)"),
-    Wrong("state-another-file-is-believed", "src/shell/state.c", "        if (r == 0 && replaced)\n                distrust_tables(s, *ret_changed);\n", "        (void) replaced;\n        (void) distrust_tables;\n"),
-    Wrong("state-another-file-for-ever", "src/shell/state.c", "        s->stale = s->replaced = false;\n", "        s->stale = false;\n"),
+    Wrong("state-another-file-is-believed", "src/state/state.c", "        if (r == 0 && replaced)\n                distrust_tables(s, *ret_changed);\n", "        (void) replaced;\n        (void) distrust_tables;\n"),
+    Wrong("state-another-file-for-ever", "src/state/state.c", "        s->stale = s->replaced = false;\n", "        s->stale = false;\n"),
     Wrong("opensm-back-is-silent", "src/opensm/phases.c", "return r && (r->presence == KNOWLEDGE_SILENT || (r->presence == KNOWLEDGE_ABSENT && r->may_be_silent));", "return r && r->presence != KNOWLEDGE_THERE;"),
     Wrong("opensm-moved-is-not-silent", "src/opensm/phases.c", "return r && (r->presence == KNOWLEDGE_SILENT || (r->presence == KNOWLEDGE_ABSENT && r->may_be_silent));", "return r && r->presence == KNOWLEDGE_SILENT;"),
     Wrong("known-at-the-first-that-was-there", "src/subnet/known.c", "(!last || known_is_later(p, last)) &&", "!last &&"),
@@ -1574,11 +1574,11 @@ WRONGS += [
     Wrong("poll-cleared-in-vain", POLL, "        if (result->outcome == MAD_ANSWERED)\n                (void) queue_push", "        if (result->outcome != MAD_TIMED_OUT)\n                (void) queue_push"),
     Wrong("poll-cleared-never-again", POLL, "        t->is_clearing[flight->counter] = false;\n", "        t->is_clearing[flight->counter] = result->outcome != MAD_ANSWERED;\n"),
     Wrong("poll-silent-by-counters-only", POLL, "p->t.targets[i].blocks[BLOCK_PORT_INFO].is_silent ||\n                                 ", ""),
-    Wrong("peek-of-the-next-prefix", "src/shell/sqlite_peek.c", "ret[n - 1]++;", "ret[n - 1] += 2;"),
-    Wrong("peek-leaves-a-wal", "src/shell/sqlite_peek.c", "in_use ? \"\" : \"&immutable=1\"", "in_use ? \"\" : \"\""),
-    Wrong("peek-ignores-the-wal", "src/shell/sqlite_peek.c", "in_use ? \"\" : \"&immutable=1\"", "in_use ? \"&immutable=1\" : \"&immutable=1\""),
-    Wrong("peek-while-it-is-replaced", "src/shell/sqlite_peek.c", "sqlite_files_lock(dir_fd, LOCK_SH, 0) ?: ", ""),
-    Wrong("peek-at-a-newer-version", "src/shell/sqlite_peek.c", "== STORE_SCHEMA_VERSION ? 0", ">= STORE_SCHEMA_VERSION ? 0"),
+    Wrong("peek-of-the-next-prefix", "src/state/sqlite_peek.c", "ret[n - 1]++;", "ret[n - 1] += 2;"),
+    Wrong("peek-leaves-a-wal", "src/state/sqlite_peek.c", "in_use ? \"\" : \"&immutable=1\"", "in_use ? \"\" : \"\""),
+    Wrong("peek-ignores-the-wal", "src/state/sqlite_peek.c", "in_use ? \"\" : \"&immutable=1\"", "in_use ? \"&immutable=1\" : \"&immutable=1\""),
+    Wrong("peek-while-it-is-replaced", "src/state/sqlite_peek.c", "sqlite_files_lock(dir_fd, LOCK_SH, 0) ?: ", ""),
+    Wrong("peek-at-a-newer-version", "src/state/sqlite_peek.c", "== STORE_SCHEMA_VERSION ? 0", ">= STORE_SCHEMA_VERSION ? 0"),
     Wrong("known-at-a-glance-keeps-escapes", "src/records/stored_records.c", "                p += *p == '\\\\';", "                p += 0;"),
     Wrong("known-at-a-glance-is-cut", "src/records/stored_records.c", "length + 1 < SUBNET_NAME_SIZE", "length + 2 < SUBNET_NAME_SIZE"),
     # kinds of endports, for the report

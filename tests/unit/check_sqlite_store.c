@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 
 #include "shell/file.h"
-#include "shell/sqlite_peek.h"
-#include "shell/sqlite_store.h"
+#include "state/sqlite_peek.h"
+#include "state/sqlite_store.h"
 #include "util/text.h"
 
 #define BUSY_MSEC 50

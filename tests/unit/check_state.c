@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "shell/file.h"
-#include "shell/state.h"
+#include "state/state.h"
 
 static char top[64], path[128];
 static struct state state;

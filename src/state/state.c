@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "shell/state.h"
+#include "state/state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +12,8 @@
 
 #include "shell/fabric.h"
 #include "shell/file.h"
-#include "shell/sqlite_files.h"
-#include "shell/state_import.h"
+#include "state/sqlite_files.h"
+#include "state/state_import.h"
 #include "util/scan.h"
 
 #define BUSY_MSEC    2000

@@ -2,8 +2,15 @@
 #pragma once
 
 /*
- * The state directory for control's shells: the store (sqlite_store.h, records in records/stored_records.h), and the fabric
- * lock, a file `lock` that is held while tables are written.
+ * state/: what pkeyd remembers between two runs, for control's shells.
+ *
+ *     state           the state directory: loading at the start, the fabric lock, transactions
+ *     state_import    imports the files of version 0.1.0, once
+ *     sqlite_store    a store of records in the state directory, in an SQLite database; sqlite_files: its files
+ *     sqlite_peek     reads records of a store that may be in use, without waiting
+ *
+ * The state directory has the store (records in records/stored_records.h), and the fabric lock, a file `lock` that is held while
+ * tables are written.
  *
  *     state_open -> state_load -> ( state_lock -> state_commit, MADs, ... -> state_unlock )* -> state_close
  *
@@ -16,7 +23,7 @@
 
 #include "control/control.h"
 #include "records/stored_records.h"
-#include "shell/sqlite_store.h"
+#include "state/sqlite_store.h"
 
 enum state_report_kind {
         STATE_DAMAGED,  /* the database was moved aside, or some records or files of version 0.1.0 are damaged */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "shell/sqlite_files.h"
+#include "state/sqlite_files.h"
 
 #include <dirent.h>
 #include <errno.h>

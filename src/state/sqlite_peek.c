@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "shell/sqlite_peek.h"
+#include "state/sqlite_peek.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <sys/file.h>
 
 #include "shell/file.h"
-#include "shell/sqlite_files.h"
+#include "state/sqlite_files.h"
 #include "util/text.h"
 
 #define SELECT "SELECT key, value FROM record WHERE key >= ?1 AND key < ?2 ORDER BY key"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "shell/sqlite_store.h"
+#include "state/sqlite_store.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <sys/file.h>
 
 #include "shell/file.h"
-#include "shell/sqlite_files.h"
+#include "state/sqlite_files.h"
 
 #define STRING(x)  STRING_(x)
 #define STRING_(x) #x

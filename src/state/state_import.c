@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "shell/state_import.h"
+#include "state/state_import.h"
 
 #include <errno.h>
 #include <string.h>

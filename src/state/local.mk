@@ -1,0 +1,12 @@
+# state/: what pkeyd remembers on this host
+libpkeyd_shell_la_SOURCES += \
+	src/state/sqlite_files.c \
+	src/state/sqlite_files.h \
+	src/state/sqlite_peek.c \
+	src/state/sqlite_peek.h \
+	src/state/sqlite_store.c \
+	src/state/sqlite_store.h \
+	src/state/state.c \
+	src/state/state.h \
+	src/state/state_import.c \
+	src/state/state_import.h
