@@ -6,32 +6,19 @@
 #include <strings.h>
 
 #include "rest/rest_conf.h"
+#include "util/base64.h"
 
 #define MAX_CREDENTIAL (REST_CREDENTIAL_SIZE - 1) /* bytes, decoded: as crypt(3) accepts */
 
-/* Decodes base64 with its padding into at most MAX_CREDENTIAL bytes and a NUL. Returns false if it is not well-formed, or has a NUL
- * in it. */
+/* Decodes base64 of at most MAX_CREDENTIAL bytes, and adds a NUL. Returns false if it is not well-formed, or has a NUL in it. */
 static bool decode_base64(const char *text, char ret[MAX_CREDENTIAL + 1])
 {
-        static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        size_t n = strlen(text), length = 0, padding = n - strcspn(text, "=");
-        uint32_t bits = 0;
+        size_t n;
 
-        if (n % 4 != 0 || n / 4 * 3 > MAX_CREDENTIAL || padding > 2)
+        if (BASE64_BYTES(strlen(text)) > MAX_CREDENTIAL || !base64_decode(text, ret, &n))
                 return false;
-        for (size_t i = 0; i < n; i++) {
-                const char *digit = i < n - padding ? strchr(digits, text[i]) : text[i] == '=' ? digits : NULL;
-
-                if (!digit)
-                        return false;
-                bits = bits << 6 | (uint32_t) (digit - digits);
-                if (i % 4 == 3)
-                        for (int shift = 16; shift >= 0; shift -= 8)
-                                ret[length++] = (char) (bits >> shift);
-        }
-        length -= padding;
-        ret[length] = '\0';
-        return strlen(ret) == length;
+        ret[n] = '\0';
+        return strlen(ret) == n;
 }
 
 /* Compares in a time that depends on the length of `expected` only. */

@@ -1,7 +1,9 @@
-# util/: arenas, findings, hashes and an index by them, JSON members, YAML files, texts to build and to take apart, near words
+# util/: arenas, base64, findings, hashes and an index by them, JSON members, YAML files, texts to build and to take apart, near words
 libpkeyd_core_la_SOURCES += \
 	src/util/arena.c \
 	src/util/arena.h \
+	src/util/base64.c \
+	src/util/base64.h \
 	src/util/cleanup.h \
 	src/util/duration.c \
 	src/util/duration.h \
