@@ -54,6 +54,7 @@ static const char *const sql[N_STATEMENTS] = {
 };
 
 struct sqlite_store {
+        struct store store; /* first */
         char *dir; /* without symbolic links: SQLite refuses a path that has one */
         int dir_fd; /* also holds the lock of the directory */
         unsigned busy_msec;
@@ -62,6 +63,11 @@ struct sqlite_store {
         int64_t data_version; /* as it was last read */
         bool loading;
 };
+
+static struct sqlite_store *of_store(struct store *s)
+{
+        return (struct sqlite_store *) s;
+}
 
 /* --- errors ------------------------------------------------------------------------------------------------------- */
 
@@ -314,7 +320,7 @@ static int open_database(struct sqlite_store *s, char **ret_damaged)
         return r;
 }
 
-/* --- opening ------------------------------------------------------------------------------------------------------ */
+/* --- a new database ----------------------------------------------------------------------------------------------- */
 
 static int create_new(struct sqlite_store *s)
 {
@@ -345,50 +351,6 @@ static int open_exclusively(struct sqlite_store *s, int why, char **ret_damaged)
         if (r == -ENOENT || r == -EUCLEAN)
                 r = replace_database(s, ret_damaged);
         return r < 0 ? r : sqlite_files_lock(s->dir_fd, LOCK_SH, s->busy_msec);
-}
-
-static int new_store(const char *dir, unsigned busy_msec, struct sqlite_store **ret)
-{
-        _cleanup_sqlite_store_ struct sqlite_store *s = calloc(1, sizeof(*s));
-
-        if (!s)
-                return -ENOMEM;
-        s->busy_msec = busy_msec;
-        s->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (s->dir_fd < 0)
-                return -errno;
-        s->dir = realpath(dir, NULL);
-        if (!s->dir)
-                return -errno;
-        *ret = STEAL(s);
-        return 0;
-}
-
-int sqlite_store_open(const char *dir, unsigned busy_msec, struct sqlite_store **ret, char **ret_damaged)
-{
-        _cleanup_sqlite_store_ struct sqlite_store *s = NULL;
-        _cleanup_free_ char *damaged = NULL;
-        int r = new_store(dir, busy_msec, &s) ?: sqlite_files_lock(s->dir_fd, LOCK_SH, busy_msec) ?: open_database(s, &damaged);
-
-        if (s && !s->db && (r == -ENOENT || r == -EUCLEAN))
-                r = open_exclusively(s, r, &damaged);
-        if (r < 0)
-                return r;
-        *ret_damaged = STEAL(damaged);
-        *ret = STEAL(s);
-        return 0;
-}
-
-struct sqlite_store *sqlite_store_close(struct sqlite_store *s)
-{
-        if (!s)
-                return NULL;
-        disconnect(s);
-        if (s->dir_fd >= 0)
-                (void) close(s->dir_fd);
-        free(s->dir);
-        free(s);
-        return NULL;
 }
 
 /* --- reading ------------------------------------------------------------------------------------------------------ */
@@ -450,7 +412,7 @@ static int pass_records(struct sqlite_store *s, sqlite3_stmt *st, store_record_h
         return error_of(s->db, code);
 }
 
-static int load(struct sqlite_store *s, enum statement which, store_record_handler each, void *userdata)
+static int load_by(struct sqlite_store *s, enum statement which, store_record_handler each, void *userdata)
 {
         sqlite3_stmt *st = s->statements[which];
         int r;
@@ -462,28 +424,25 @@ static int load(struct sqlite_store *s, enum statement which, store_record_handl
         return r;
 }
 
-int sqlite_store_load(struct sqlite_store *s, store_record_handler each, void *userdata)
+static int load(struct store *store, const char *first, const char *end, store_record_handler each, void *userdata)
 {
-        assert(!s->loading);
-        errno = 0;
-        return load(s, STATEMENT_LOAD, each, userdata);
-}
-
-int sqlite_store_load_range(struct sqlite_store *s, const char *first, const char *end, store_record_handler each, void *userdata)
-{
+        struct sqlite_store *s = of_store(store);
         sqlite3_stmt *st = s->statements[STATEMENT_LOAD_RANGE];
         int code;
 
         assert(!s->loading);
         errno = 0;
+        if (!first)
+                return load_by(s, STATEMENT_LOAD, each, userdata);
         code = sqlite3_bind_text(st, 1, first, -1, SQLITE_STATIC);
         if (code == SQLITE_OK)
                 code = sqlite3_bind_text(st, 2, end, -1, SQLITE_STATIC);
-        return code == SQLITE_OK ? load(s, STATEMENT_LOAD_RANGE, each, userdata) : error_of(s->db, code);
+        return code == SQLITE_OK ? load_by(s, STATEMENT_LOAD_RANGE, each, userdata) : error_of(s->db, code);
 }
 
-int sqlite_store_changed(struct sqlite_store *s)
+static int changed(struct store *store)
 {
+        struct sqlite_store *s = of_store(store);
         int64_t version = 0;
         int r;
 
@@ -519,8 +478,9 @@ static int run_ops(struct sqlite_store *s, const struct store_transaction *t)
         return r;
 }
 
-int sqlite_store_commit(struct sqlite_store *s, const struct store_transaction *t)
+static int commit(struct store *store, const struct store_transaction *t)
 {
+        struct sqlite_store *s = of_store(store);
         int r = t->error;
 
         assert(!s->loading);
@@ -532,4 +492,52 @@ int sqlite_store_commit(struct sqlite_store *s, const struct store_transaction *
         if (!sqlite3_get_autocommit(s->db))
                 (void) run(s, STATEMENT_ROLLBACK);
         return r;
+}
+
+/* --- opening and closing ------------------------------------------------------------------------------------------ */
+
+static struct store *close_store(struct store *store)
+{
+        struct sqlite_store *s = of_store(store);
+
+        disconnect(s);
+        if (s->dir_fd >= 0)
+                (void) close(s->dir_fd);
+        free(s->dir);
+        free(s);
+        return NULL;
+}
+
+static const struct store_operations operations = { .load = load, .commit = commit, .changed = changed, .close = close_store };
+
+static int open_store(struct sqlite_store *s, const char *dir, char **ret_damaged)
+{
+        int r;
+
+        s->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (s->dir_fd < 0)
+                return -errno;
+        s->dir = realpath(dir, NULL);
+        if (!s->dir)
+                return -errno;
+        r = sqlite_files_lock(s->dir_fd, LOCK_SH, s->busy_msec) ?: open_database(s, ret_damaged);
+        return r == -ENOENT || r == -EUCLEAN ? open_exclusively(s, r, ret_damaged) : r;
+}
+
+int sqlite_store_open(const char *dir, unsigned busy_msec, struct store **ret, char **ret_damaged)
+{
+        struct sqlite_store *s = calloc(1, sizeof(*s));
+        _cleanup_store_ struct store *store = s ? &s->store : NULL;
+        _cleanup_free_ char *damaged = NULL;
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        *s = (struct sqlite_store) { .store.operations = &operations, .busy_msec = busy_msec, .dir_fd = -1 };
+        r = open_store(s, dir, &damaged);
+        if (r < 0)
+                return r;
+        *ret_damaged = STEAL(damaged);
+        *ret = STEAL(store);
+        return 0;
 }

@@ -88,7 +88,7 @@ static const char *hint_for(int error)
 /* Continues without a store, and reports the error if it is new. */
 static void give_up(struct state *s, int error)
 {
-        s->store = sqlite_store_close(s->store);
+        s->store = store_close(s->store);
         if (error != s->error)
                 report(s, STATE_UNUSABLE, "pkeyd reads and compares tables, but writes none", hint_for(error),
                        "%s/" SQLITE_FILES_NAME " cannot be used: %s", s->path, explain(error));
@@ -107,14 +107,14 @@ static int stop_at_first(void *userdata, const char *key, const void *value, siz
 /* Returns 1 if the store has no records, 0 if it has, or negative errno. */
 static int store_is_empty(struct state *s)
 {
-        int r = sqlite_store_load(s->store, stop_at_first, NULL);
+        int r = store_load(s->store, stop_at_first, NULL);
 
         return r < 0 ? r : !r;
 }
 
 static int commit_import(struct state *s, const struct store_transaction *t, const struct state_import *import)
 {
-        int r = sqlite_store_commit(s->store, t);
+        int r = store_commit(s->store, t);
 
         if (r < 0)
                 return r;
@@ -200,7 +200,7 @@ static void reopen(struct state *s)
 {
         int r;
 
-        s->store = sqlite_store_close(s->store);
+        s->store = store_close(s->store);
         if (open_store(s) < 0)
                 return;
         r = store_is_empty(s);
@@ -246,7 +246,7 @@ void state_close(struct state *s)
         if (s->path)
                 (void) file_become_owner_of(s->path, &owner);
         state_unlock(s);
-        (void) sqlite_store_close(s->store);
+        (void) store_close(s->store);
         while (s->n_reports > 0)
                 drop_first_report(s);
         free(s->path);
@@ -275,7 +275,7 @@ static int load_records(struct state *s, struct remembered **ret)
         int r = m ? 0 : -ENOMEM;
 
         if (r == 0 && s->store)
-                r = sqlite_store_load(s->store, restore, m);
+                r = store_load(s->store, restore, m);
         if (r < 0)
                 return r;
         remembered_end(m);
@@ -312,7 +312,7 @@ static int load_range(struct state *s, const char *first, const char *end, store
         if (!s->store)
                 return s->error ?: -ENOENT;
         (void) file_become_owner_of(s->path, &owner);
-        return sqlite_store_load_range(s->store, first, end, each, userdata);
+        return store_load_range(s->store, first, end, each, userdata);
 }
 
 /* --- generations -------------------------------------------------------------------------------------------------- */
@@ -492,7 +492,7 @@ static int load_changes(struct state *s, struct remembered **ret_changed)
 /* Under the lock, so that no other process commits meanwhile. */
 static int refresh(struct state *s, struct remembered **ret_changed)
 {
-        int r = s->store ? sqlite_store_changed(s->store) : -EUCLEAN;
+        int r = s->store ? store_changed(s->store) : -EUCLEAN;
 
         if (r == -EUCLEAN) {
                 reopen(s);
@@ -529,7 +529,7 @@ int state_commit(struct state *s, const struct store_transaction *t)
         if (!s->store)
                 return s->error ?: -ENOENT;
         (void) file_become_owner_of(s->path, &owner);
-        r = sqlite_store_commit(s->store, t);
+        r = store_commit(s->store, t);
         if (r == -EUCLEAN)
                 reopen(s);
         return r;

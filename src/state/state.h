@@ -44,7 +44,7 @@ struct state {
         char *path;                 /* owned; NULL: not open */
         bool make;
         char boot[64];
-        struct sqlite_store *store; /* NULL: there is none */
+        struct store *store;       /* NULL: there is none */
         int error;                  /* why there is none */
         bool stale;                 /* it has records that this process did not load */
         bool replaced;              /* and is another file than the one that was loaded */
@@ -94,7 +94,7 @@ int state_lock(struct state *s, int *ret_pid, struct remembered **ret_changed);
 void state_unlock(struct state *s);
 
 /* Returns 0 when the transaction is on the disk; its own error; without a store why there is none (-ENOENT: not opened); or an
- * error of sqlite_store_commit(). After an error no MAD that depends on the records may be sent.
+ * error of store_commit(). After an error no MAD that depends on the records may be sent.
  *
  * -EUCLEAN: the store was lost, and was opened again. The caller marks everything in memory as not stored, takes the lock again and
  * commits all of it. If another database has taken its place, state_lock() returns its records. */

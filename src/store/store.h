@@ -5,17 +5,17 @@
  * store/: what pkeyd remembers, as records: keys with values, ordered by key.
  *
  * A store survives a crash at any instruction. It has few operations, so that it can be a file (state/sqlite_store.h) or a
- * cluster of other hosts:
+ * cluster of other hosts (etcd/etcd_store.h):
  *
- *     load      all records, in the order of their keys, as they are at one moment
+ *     load      all records, or those of a range, in the order of their keys, as they are at one moment
  *     commit    a transaction: a list of puts and deletes, all or none of which take effect; durable when it returns
  *     changed   whether another process has committed since the last call
  *
  * Keys are paths: `table/0x0002c90300800001/1`, `intent/...`, `generation/...`, `known/...`. They are compared as bytes, so
  * a number in a key has leading zeros if its order matters. Values are bytes; the writer of a record defines them.
  *
- * This folder is what all stores have in common: what a valid key is, and a transaction while it is built. The operations of a
- * transaction take effect in their order: the last one on a key counts.
+ * This folder is what all stores have in common: what a valid key is, a transaction while it is built, and the operations of a
+ * store. The operations of a transaction take effect in their order: the last one on a key counts.
  *
  * This folder does not know where records are kept, or what they mean.
  */
@@ -59,3 +59,54 @@ void store_put(struct store_transaction *t, const char *key, const void *value, 
 void store_delete(struct store_transaction *t, const char *key);
 
 bool store_key_is_valid(const char *key);
+
+/* --- stores --------------------------------------------------------------------------------------------------------- */
+
+/* The first member of each kind of store. Each kind documents the errors of its own. */
+struct store {
+        const struct store_operations *operations;
+};
+
+struct store_operations {
+        int (*load)(struct store *s, const char *first, const char *end, store_record_handler each, void *userdata);
+        int (*commit)(struct store *s, const struct store_transaction *t);
+        int (*changed)(struct store *s);
+        struct store *(*close)(struct store *s);
+};
+
+/* Calls `each` for all records, ordered by key, as they are at one moment. `each` must not use the store. Returns 0, what `each`
+ * returned if that is not 0, or an error as store_commit(). */
+static inline int store_load(struct store *s, store_record_handler each, void *userdata)
+{
+        return s->operations->load(s, NULL, NULL, each, userdata);
+}
+
+/* The same for the records whose keys are at least `first` and less than `end`. */
+static inline int store_load_range(struct store *s, const char *first, const char *end, store_record_handler each, void *userdata)
+{
+        return s->operations->load(s, first, end, each, userdata);
+}
+
+/* Commits all or nothing of a transaction. Returns 0 when it is durable, the error of the transaction if it has one, -ENOMEM,
+ * -ENOSPC, or
+ *
+ *     -EUCLEAN  the store was lost, removed or replaced: close it and open it again */
+static inline int store_commit(struct store *s, const struct store_transaction *t)
+{
+        return s->operations->commit(s, t);
+}
+
+/* Returns 1 if another process, or another store of this process, has committed since the last call, or since the store was
+ * opened; else 0. Errors as store_commit(). */
+static inline int store_changed(struct store *s)
+{
+        return s->operations->changed(s);
+}
+
+/* Accepts NULL; returns NULL. */
+static inline struct store *store_close(struct store *s)
+{
+        return s ? s->operations->close(s) : NULL;
+}
+DEFINE_CLEANUP(struct store *, store_close)
+#define _cleanup_store_ _cleanup_(store_close_p)

@@ -9,7 +9,7 @@
 #include "util/cleanup.h"
 #include "util/vector.h"
 
-static void store_clear(struct store *store)
+static void store_clear(struct sim_store *store)
 {
         for (size_t i = 0; i < store->n; i++) {
                 free(store->records[i].key);
@@ -104,7 +104,7 @@ struct generation *head_load(struct sim *s, struct head *h, struct findings *fin
 
 /* --- the store ------------------------------------------------------------------------------------------------------- */
 
-static void store_carry_out(struct store *store, const struct store_op *op)
+static void store_carry_out(struct sim_store *store, const struct store_op *op)
 {
         size_t i = LOWER_BOUND(item, store->records, store->n, strcmp(item->key, op->key) < 0);
         bool exists = i < store->n && strcmp(store->records[i].key, op->key) == 0;
@@ -139,7 +139,7 @@ static void note_used(struct sim *s, const struct remembered *m)
                                 s->tables[t].was_used[all[i].index] = true;
 }
 
-static struct remembered *load(struct sim *s, const struct store *store)
+static struct remembered *load(struct sim *s, const struct sim_store *store)
 {
         struct remembered *m = remembered_new("this boot");
 
@@ -173,7 +173,7 @@ static struct generation *make_generation(struct sim *s, const char *policy, siz
 }
 
 /* Where entries were before the generations above this one. */
-static const struct layout *read_layout(const struct store *store, struct arena *a, uint64_t after)
+static const struct layout *read_layout(const struct sim_store *store, struct arena *a, uint64_t after)
 {
         struct layout *l = arena_new_object(a, struct layout);
 
@@ -199,7 +199,7 @@ static struct generation *generation_of(struct sim *s, const struct head *h, con
 }
 
 /* False: the store has no such generation. */
-static bool read_files(const struct store *store, struct arena *a, uint64_t number, struct stored_files *ret)
+static bool read_files(const struct sim_store *store, struct arena *a, uint64_t number, struct stored_files *ret)
 {
         struct generation_key k;
 
@@ -307,7 +307,7 @@ bool head_vouch(struct sim *s, struct head *h, unsigned endport)
 /* True: it was lost since p used it last. Another process may have stored something in the new one. */
 static bool is_another(struct process *p)
 {
-        struct store *store = &p->head->store;
+        struct sim_store *store = &p->head->store;
         bool another = p->store_life != store->life;
 
         p->store_life = store->life;
@@ -319,7 +319,7 @@ static bool is_another(struct process *p)
 
 int head_store(struct sim *s, struct process *p, const struct store_transaction *t)
 {
-        struct store *store = &p->head->store;
+        struct sim_store *store = &p->head->store;
         bool fails = store->fails;
 
         if (is_another(p))

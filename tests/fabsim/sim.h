@@ -253,7 +253,7 @@ struct stored_record {
         size_t n;
 };
 
-struct store {
+struct sim_store {
         struct stored_record *records; /* ascending by key */
         size_t n, allocated;
         uint64_t version, life;     /* counters: of commits; of lost stores */
@@ -331,7 +331,7 @@ struct head {
         usec_t rests_until[SIM_BASES]; /* a P_Key whose lease ended */
         uint64_t lease_store_life;  /* of the store, when pkeyd last started */
         unsigned intent_on_file;
-        struct store store;
+        struct sim_store store;
         struct sim_file files[SIM_FILES];
         uint64_t lock;              /* life of the process that holds it; 0: free */
         usec_t started_at;          /* a process, last */

@@ -19,7 +19,7 @@
 
 static char top[64], dir[128];
 static struct arena *arena;
-static struct sqlite_store *store;
+static struct store *store;
 static struct store_transaction t;
 
 /* --- a disk that fails for SQLite ------------------------------------------------------------------------------------- */
@@ -192,15 +192,15 @@ static void write_file(const char *name, const void *bytes, size_t n)
 
 /* --- stores ------------------------------------------------------------------------------------------------------------ */
 
-static int try_open(struct sqlite_store **ret, char **ret_damaged)
+static int try_open(struct store **ret, char **ret_damaged)
 {
         return sqlite_store_open(dir, BUSY_MSEC, ret, ret_damaged);
 }
 
 /* Opens the store, which must not be damaged. */
-static struct sqlite_store *open_store(void)
+static struct store *open_store(void)
 {
-        struct sqlite_store *s = NULL;
+        struct store *s = NULL;
         char *damaged = (char *) "untouched";
 
         ck_assert_int_eq(try_open(&s, &damaged), 0);
@@ -210,9 +210,9 @@ static struct sqlite_store *open_store(void)
 }
 
 /* Opens the store, whose database must be moved aside. *ret_damaged: its new path, in the arena. */
-static struct sqlite_store *open_damaged(const char **ret_damaged)
+static struct store *open_damaged(const char **ret_damaged)
 {
-        struct sqlite_store *s = NULL;
+        struct store *s = NULL;
         char *damaged = NULL;
 
         ck_assert_int_eq(try_open(&s, &damaged), 0);
@@ -226,7 +226,7 @@ static struct sqlite_store *open_damaged(const char **ret_damaged)
 
 static void check_refused(int error)
 {
-        struct sqlite_store *s = NULL;
+        struct store *s = NULL;
         char *damaged = NULL;
         int r = try_open(&s, &damaged);
 
@@ -241,13 +241,13 @@ static struct store_transaction *begin(void)
         return &t;
 }
 
-static int try_put(struct sqlite_store *s, const char *key, const char *value)
+static int try_put(struct store *s, const char *key, const char *value)
 {
         store_put(begin(), key, value, strlen(value));
-        return sqlite_store_commit(s, &t);
+        return store_commit(s, &t);
 }
 
-static void put(struct sqlite_store *s, const char *key, const char *value)
+static void put(struct store *s, const char *key, const char *value)
 {
         ck_assert_int_eq(try_put(s, key, value), 0);
 }
@@ -261,11 +261,11 @@ static int add_text(void *userdata, const char *key, const void *value, size_t n
 }
 
 /* "key=value;..." of all records, in the arena. */
-static const char *dump(struct sqlite_store *s)
+static const char *dump(struct store *s)
 {
         _cleanup_text_ struct text text = {};
 
-        ck_assert_int_eq(sqlite_store_load(s, add_text, &text), 0);
+        ck_assert_int_eq(store_load(s, add_text, &text), 0);
         return text.n > 0 ? text_copy(arena, &text) : "";
 }
 
@@ -322,7 +322,7 @@ static void teardown(void)
 {
         failing = 0;
         sync_error = write_error = read_error = 0;
-        store = sqlite_store_close(store);
+        store = store_close(store);
         ck_assert_ptr_null(store);
         arena = arena_free(arena);
         empty_directory();
@@ -341,7 +341,7 @@ START_TEST(made_with_mode_0600)
         ck_assert_uint_eq(mode_of("state.db"), 0600);
         ck_assert_uint_eq(mode_of("state.db-wal"), 0600);
         ck_assert_uint_eq(mode_of("state.db-shm"), 0600);
-        store = sqlite_store_close(store);
+        store = store_close(store);
         ck_assert_uint_eq(count_files(""), 1);
         (void) umask(0777);
         ck_assert_int_eq(unlink(path_of("state.db")), 0);
@@ -361,9 +361,9 @@ START_TEST(records_come_back)
         store_put(&t, "B", "upper", 5);
         store_put(&t, "!", "first", 5);
         store_put(&t, "b/10", "ten", 3);
-        ck_assert_int_eq(sqlite_store_commit(store, &t), 0);
+        ck_assert_int_eq(store_commit(store, &t), 0);
         ck_assert_str_eq(dump(store), "!=first;B=upper;a=;b/10=ten;b/2=two;~=last;");
-        store = sqlite_store_close(store);
+        store = store_close(store);
         store = open_store();
         ck_assert_str_eq(dump(store), "!=first;B=upper;a=;b/10=ten;b/2=two;~=last;");
 }
@@ -378,27 +378,27 @@ START_TEST(replaced_and_deleted)
         ck_assert_str_eq(dump(store), "a=other;b=2;");
         store_delete(begin(), "a");
         store_delete(&t, "absent");
-        ck_assert_int_eq(sqlite_store_commit(store, &t), 0);
+        ck_assert_int_eq(store_commit(store, &t), 0);
         ck_assert_str_eq(dump(store), "b=2;");
         /* in the order of the operations */
         store_delete(begin(), "b");
         store_put(&t, "b", "3", 1);
         store_put(&t, "c", "4", 1);
         store_delete(&t, "c");
-        ck_assert_int_eq(sqlite_store_commit(store, &t), 0);
+        ck_assert_int_eq(store_commit(store, &t), 0);
         ck_assert_str_eq(dump(store), "b=3;");
 }
 END_TEST
 
 START_TEST(nothing_to_commit)
 {
-        struct sqlite_store *other;
+        struct store *other;
 
         store = open_store();
         other = open_store();
-        ck_assert_int_eq(sqlite_store_commit(store, begin()), 0);
-        ck_assert_int_eq(sqlite_store_changed(other), 0);
-        sqlite_store_close(other);
+        ck_assert_int_eq(store_commit(store, begin()), 0);
+        ck_assert_int_eq(store_changed(other), 0);
+        store_close(other);
 }
 END_TEST
 
@@ -433,8 +433,8 @@ START_TEST(values_are_bytes)
         store = open_store();
         for (size_t i = 0; i < ELEMENTS(values); i++) {
                 store_put(begin(), "k", values[i].bytes, values[i].n);
-                ck_assert_int_eq(sqlite_store_commit(store, &t), 0);
-                ck_assert_int_eq(sqlite_store_load(store, compare_bytes, &values[i]), 0);
+                ck_assert_int_eq(store_commit(store, &t), 0);
+                ck_assert_int_eq(store_load(store, compare_bytes, &values[i]), 0);
                 ck_assert(values[i].found);
         }
 }
@@ -447,10 +447,10 @@ START_TEST(wrong_transactions)
         store = open_store();
         store_put(begin(), "a", "1", 1);
         store_put(&t, "a b", "1", 1);
-        ck_assert_int_eq(sqlite_store_commit(store, &t), -EINVAL);
+        ck_assert_int_eq(store_commit(store, &t), -EINVAL);
         store_put(begin(), "a", "1", 1);
         store_put(&t, "b", too_large, sizeof(too_large));
-        ck_assert_int_eq(sqlite_store_commit(store, &t), -EFBIG);
+        ck_assert_int_eq(store_commit(store, &t), -EFBIG);
         ck_assert_str_eq(dump(store), "");
 }
 END_TEST
@@ -471,7 +471,7 @@ START_TEST(handler_ends_the_load)
         put(store, "a", "1");
         put(store, "b", "2");
         put(store, "c", "3");
-        ck_assert_int_eq(sqlite_store_load(store, stop_at_b, &n), 7);
+        ck_assert_int_eq(store_load(store, stop_at_b, &n), 7);
         ck_assert_int_eq(n, 2);
         /* loading leaves no lock */
         exec_other("PRAGMA wal_checkpoint(TRUNCATE); BEGIN EXCLUSIVE; COMMIT");
@@ -480,7 +480,7 @@ START_TEST(handler_ends_the_load)
 }
 END_TEST
 
-static struct sqlite_store *meanwhile;
+static struct store *meanwhile;
 
 static int commit_meanwhile(void *userdata, const char *key, const void *value, size_t n)
 {
@@ -488,7 +488,7 @@ static int commit_meanwhile(void *userdata, const char *key, const void *value, 
         if (strcmp(key, "a") == 0) {
                 store_put(begin(), "b", "new", 3);
                 store_put(&t, "c", "new", 3);
-                ck_assert_int_eq(sqlite_store_commit(meanwhile, &t), 0);
+                ck_assert_int_eq(store_commit(meanwhile, &t), 0);
         }
         return 0;
 }
@@ -501,32 +501,32 @@ START_TEST(load_is_of_one_moment)
         meanwhile = open_store();
         put(store, "a", "old");
         put(store, "b", "old");
-        ck_assert_int_eq(sqlite_store_load(store, commit_meanwhile, &text), 0);
+        ck_assert_int_eq(store_load(store, commit_meanwhile, &text), 0);
         ck_assert_str_eq(text_copy(arena, &text), "a=old;b=old;");
         ck_assert_str_eq(dump(store), "a=old;b=new;c=new;");
-        sqlite_store_close(meanwhile);
+        store_close(meanwhile);
 }
 END_TEST
 
 START_TEST(changed_by_another)
 {
-        struct sqlite_store *other;
+        struct store *other;
 
         store = open_store();
         put(store, "a", "1");
         other = open_store();
-        ck_assert_int_eq(sqlite_store_changed(other), 0);
-        ck_assert_int_eq(sqlite_store_changed(store), 0);
+        ck_assert_int_eq(store_changed(other), 0);
+        ck_assert_int_eq(store_changed(store), 0);
         put(store, "a", "2");
-        ck_assert_int_eq(sqlite_store_changed(store), 0);
-        ck_assert_int_eq(sqlite_store_changed(other), 1);
-        ck_assert_int_eq(sqlite_store_changed(other), 0);
+        ck_assert_int_eq(store_changed(store), 0);
+        ck_assert_int_eq(store_changed(other), 1);
+        ck_assert_int_eq(store_changed(other), 0);
         put(store, "a", "3");
         put(store, "a", "4");
         ck_assert_str_eq(dump(other), "a=4;");
-        ck_assert_int_eq(sqlite_store_changed(other), 1);
-        ck_assert_int_eq(sqlite_store_changed(other), 0);
-        sqlite_store_close(other);
+        ck_assert_int_eq(store_changed(other), 1);
+        ck_assert_int_eq(store_changed(other), 0);
+        store_close(other);
 }
 END_TEST
 
@@ -560,8 +560,8 @@ START_TEST(many_records)
                 memset(value, (int) k, sizeof(value));
                 store_put(&t, key, value, sizeof(value));
         }
-        ck_assert_int_eq(sqlite_store_commit(store, &t), 0);
-        ck_assert_int_eq(sqlite_store_load(store, check_number, &next), 0);
+        ck_assert_int_eq(store_commit(store, &t), 0);
+        ck_assert_int_eq(store_load(store, check_number, &next), 0);
         ck_assert_uint_eq(next, 100000);
         /* the -wal shrinks again */
         ck_assert_int_eq(stat(path_of("state.db-wal"), &st), 0);
@@ -570,10 +570,10 @@ START_TEST(many_records)
         put(store, "a", "2");
         ck_assert_int_eq(stat(path_of("state.db-wal"), &st), 0);
         ck_assert_int_le(st.st_size, 5 << 20);
-        store = sqlite_store_close(store);
+        store = store_close(store);
         store = open_store();
         next = 0;
-        ck_assert_int_eq(sqlite_store_load(store, check_number, &next), 0);
+        ck_assert_int_eq(store_load(store, check_number, &next), 0);
         ck_assert_uint_eq(next, 100000);
 }
 END_TEST
@@ -590,11 +590,11 @@ START_TEST(another_holds_the_lock)
         exec(other, "BEGIN IMMEDIATE");
         store_put(begin(), "a", "2", 1);
         store_put(&t, "b", "2", 1);
-        ck_assert_int_eq(sqlite_store_commit(store, &t), -EBUSY);
+        ck_assert_int_eq(store_commit(store, &t), -EBUSY);
         ck_assert_str_eq(dump(store), "a=1;");
         exec(other, "ROLLBACK");
         ck_assert_str_eq(dump(store), "a=1;");
-        ck_assert_int_eq(sqlite_store_commit(store, &t), 0);
+        ck_assert_int_eq(store_commit(store, &t), 0);
         ck_assert_str_eq(dump(store), "a=2;b=2;");
         ck_assert_int_eq(sqlite3_close(other), SQLITE_OK);
 }
@@ -648,12 +648,12 @@ START_TEST(disk_fails)
                         store_put(&t, key, large, i % 2 ? sizeof(large) : 1); /* every other case exceeds the cache */
                 }
                 *cases[i].which = cases[i].error;
-                ck_assert_int_eq(sqlite_store_commit(store, &t), cases[i].expected);
+                ck_assert_int_eq(store_commit(store, &t), cases[i].expected);
                 *cases[i].which = 0;
                 ck_assert_str_eq(dump(store), "a=1;");
                 put(store, "a", "1");
         }
-        store = sqlite_store_close(store);
+        store = store_close(store);
         store = open_store();
         ck_assert_str_eq(dump(store), "a=1;");
 }
@@ -669,10 +669,10 @@ START_TEST(operation_fails)
         store_put(&t, "b", "2", 1);
         store_put(&t, "c", "2", 1);
         store_put(&t, "d", "2", 1);
-        ck_assert_int_eq(sqlite_store_commit(store, &t), -EUCLEAN);
+        ck_assert_int_eq(store_commit(store, &t), -EUCLEAN);
         ck_assert_str_eq(dump(store), "a=1;");
         exec_other("DROP TRIGGER refuse");
-        ck_assert_int_eq(sqlite_store_commit(store, &t), 0);
+        ck_assert_int_eq(store_commit(store, &t), 0);
         ck_assert_str_eq(dump(store), "a=2;b=2;c=2;d=2;");
 }
 END_TEST
@@ -690,7 +690,7 @@ END_TEST
 
 #define PER_TRANSACTION 20
 
-static void commit_numbered(struct sqlite_store *s, unsigned n)
+static void commit_numbered(struct store *s, unsigned n)
 {
         char key[32], value[300];
 
@@ -701,7 +701,7 @@ static void commit_numbered(struct sqlite_store *s, unsigned n)
                 store_put(&t, key, value, sizeof(value));
         }
         store_put(&t, "last", &n, sizeof(n));
-        if (sqlite_store_commit(s, &t) < 0)
+        if (store_commit(s, &t) < 0)
                 _exit(1);
 }
 
@@ -715,7 +715,7 @@ static pid_t start_numbered(unsigned first, int *ret_reports)
         pid = fork();
         ck_assert_int_ge(pid, 0);
         if (pid == 0) {
-                struct sqlite_store *s = NULL;
+                struct store *s = NULL;
                 char *damaged = NULL;
 
                 if (sqlite_store_open(dir, 10000, &s, &damaged) < 0 || damaged)
@@ -755,11 +755,11 @@ static int count_numbered(void *userdata, const char *key, const void *value, si
 }
 
 /* Checks that transactions 1 to n are complete, and returns n. */
-static unsigned check_numbered(struct sqlite_store *s)
+static unsigned check_numbered(struct store *s)
 {
         struct numbered found = {};
 
-        ck_assert_int_eq(sqlite_store_load(s, count_numbered, &found), 0);
+        ck_assert_int_eq(store_load(s, count_numbered, &found), 0);
         ck_assert_uint_eq(found.n, found.last * PER_TRANSACTION);
         return found.last;
 }
@@ -782,7 +782,7 @@ START_TEST(killed_while_it_commits)
                 close(reports);
                 store = open_store();
                 last = check_numbered(store);
-                store = sqlite_store_close(store);
+                store = store_close(store);
                 ck_assert_msg(last == reported || last == reported + 1, "%u reported, %u there", reported, last);
         }
         ck_assert_uint_gt(n_reports, 0);
@@ -809,7 +809,7 @@ START_TEST(killed_beside_another)
                         ;
                 close(reports);
                 ck_assert_uint_ge(check_numbered(store), last);
-                ck_assert_int_eq(sqlite_store_changed(store), 1);
+                ck_assert_int_eq(store_changed(store), 1);
         }
 }
 END_TEST
@@ -817,7 +817,7 @@ END_TEST
 /* What a process leaves that was killed while it created the database is not damage. */
 START_TEST(killed_while_it_is_made)
 {
-        struct sqlite_store *s = NULL;
+        struct store *s = NULL;
         char *damaged = NULL;
         pid_t pid;
 
@@ -833,7 +833,7 @@ START_TEST(killed_while_it_is_made)
                 store = open_store();
                 put(store, "a", "1");
                 ck_assert_uint_eq(count_files("state.db.new"), 0);
-                store = sqlite_store_close(store);
+                store = store_close(store);
                 empty_directory();
         }
 }
@@ -841,7 +841,7 @@ END_TEST
 
 static void commit_many(const char *name)
 {
-        struct sqlite_store *s = NULL;
+        struct store *s = NULL;
         char *damaged = NULL, key[32];
 
         if (sqlite_store_open(dir, 60000, &s, &damaged) < 0 || damaged)
@@ -850,10 +850,10 @@ static void commit_many(const char *name)
                 snprintf(key, sizeof(key), "%s/%02u", name, i);
                 store_put(begin(), key, name, strlen(name));
                 store_put(&t, "both", name, strlen(name));
-                if (sqlite_store_commit(s, &t) < 0 || sqlite_store_changed(s) < 0)
+                if (store_commit(s, &t) < 0 || store_changed(s) < 0)
                         _exit(2);
         }
-        sqlite_store_close(s);
+        store_close(s);
         _exit(0);
 }
 
@@ -894,8 +894,8 @@ static void make_good(void)
                 snprintf(key, sizeof(key), "k/%03u", i);
                 store_put(&t, key, value, sizeof(value));
         }
-        ck_assert_int_eq(sqlite_store_commit(store, &t), 0);
-        store = sqlite_store_close(store);
+        ck_assert_int_eq(store_commit(store, &t), 0);
+        store = store_close(store);
         ck_assert_uint_eq(count_files(""), 1);
 }
 
@@ -920,11 +920,11 @@ static void check_moved_aside(const char *what)
         ck_assert_uint_eq(mode_of("state.db"), 0600);
         ck_assert_msg(dump(store)[0] == '\0', "%s", what);
         put(store, "new", "1");
-        store = sqlite_store_close(store);
+        store = store_close(store);
         /* that store is not damaged the next time */
         store = open_store();
         ck_assert_str_eq(dump(store), "new=1;");
-        store = sqlite_store_close(store);
+        store = store_close(store);
         ck_assert_uint_eq(count_files("state.db.new"), 0);
         empty_directory();
 }
@@ -1041,12 +1041,12 @@ START_TEST(random_damage)
                 if (r == -EPROTONOSUPPORT)
                         continue; /* the damage may also raise the version */
                 ck_assert_int_eq(r, 0);
-                r = sqlite_store_load(store, add_text, &text);
+                r = store_load(store, add_text, &text);
                 ck_assert(r == 0 || (r == -EUCLEAN && !damaged));
                 n_moved += damaged != NULL;
                 n_kept += !damaged;
                 free(damaged);
-                store = sqlite_store_close(store);
+                store = store_close(store);
                 empty_directory();
         }
         ck_assert_uint_gt(n_moved, 10);
@@ -1151,7 +1151,7 @@ START_TEST(damaged_again_and_again)
                 ck_assert_uint_eq(count_files("state.db.damaged-"), i + 1);
                 free(before);
                 before = damaged;
-                store = sqlite_store_close(store);
+                store = store_close(store);
         }
         free(before);
 }
@@ -1168,7 +1168,7 @@ START_TEST(moved_aside_before)
         write_file("state.db.other", "", 0);
         store = open_damaged(&damaged);
         ck_assert_str_eq(damaged + strlen(dir), "/state.db.damaged-20260102T000000Z");
-        store = sqlite_store_close(store);
+        store = store_close(store);
         store = open_store();
         ck_assert_uint_eq(count_files("state.db.damaged-"), 3);
 }
@@ -1198,9 +1198,9 @@ START_TEST(reported_once)
                         free(now);
                 }
                 ck_assert_uint_eq(count_files("state.db.damaged-"), 1);
-                store = sqlite_store_close(store);
+                store = store_close(store);
                 store = open_store();
-                store = sqlite_store_close(store);
+                store = store_close(store);
                 empty_directory();
                 n_full++;
         } while (r < 0);
@@ -1223,7 +1223,7 @@ START_TEST(damaged_while_it_is_open)
         write_file("state.db", bytes, n);
         check_refused(-EUCLEAN);
         ck_assert_uint_eq(count_files("state.db.damaged"), 0);
-        store = sqlite_store_close(store);
+        store = store_close(store);
         store = open_damaged(&damaged);
 }
 END_TEST
@@ -1239,7 +1239,7 @@ START_TEST(another_replaces_it)
         check_refused(-EBUSY);
         ck_assert_int_eq(flock(fd, LOCK_SH), 0);
         store = open_store();
-        store = sqlite_store_close(store);
+        store = store_close(store);
         ck_assert_int_eq(unlink(path_of("state.db")), 0);
         check_refused(-EBUSY);
         close(fd);
@@ -1249,8 +1249,8 @@ END_TEST
 
 static void check_useless(int error)
 {
-        ck_assert_int_eq(sqlite_store_load(store, add_text, &(struct text) {}), error);
-        ck_assert_int_eq(sqlite_store_changed(store), error);
+        ck_assert_int_eq(store_load(store, add_text, &(struct text) {}), error);
+        ck_assert_int_eq(store_changed(store), error);
         ck_assert_int_eq(try_put(store, "a", "1"), error);
 }
 
@@ -1262,7 +1262,7 @@ START_TEST(removed_while_it_is_open)
         check_useless(-EUCLEAN);
         exec_other(ID "PRAGMA user_version = 1;" TABLE);
         check_useless(-EUCLEAN);
-        store = sqlite_store_close(store);
+        store = store_close(store);
         store = open_store();
         put(store, "a", "1");
 }
@@ -1319,10 +1319,10 @@ START_TEST(wrong_types)
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 struct wrong_records good = {}, count = {};
 
-                ck_assert_int_eq(sqlite_store_load(store, count_wrong, &good), 0);
+                ck_assert_int_eq(store_load(store, count_wrong, &good), 0);
                 ck_assert(good.n_right > 0 && good.n_without_key + good.n_without_value == 0);
                 exec_other(cases[i].insert);
-                ck_assert_int_eq(sqlite_store_load(store, count_wrong, &count), 0);
+                ck_assert_int_eq(store_load(store, count_wrong, &count), 0);
                 ck_assert_msg(count.n_without_key == !cases[i].has_key && count.n_without_value == !cases[i].has_value &&
                                       count.n_right == good.n_right + (cases[i].has_key && cases[i].has_value),
                               "%s", cases[i].insert);
@@ -1343,7 +1343,7 @@ START_TEST(damage_noticed_later)
         bytes = read_file(path_of("state.db"), &n);
         memset(bytes + 4096, 0xff, n - 4096);
         write_file("state.db", bytes, n);
-        ck_assert_int_eq(sqlite_store_load(store, load_nothing, NULL), -EUCLEAN);
+        ck_assert_int_eq(store_load(store, load_nothing, NULL), -EUCLEAN);
         ck_assert_int_eq(try_put(store, "k/100", "1"), -EUCLEAN);
 }
 END_TEST
@@ -1353,7 +1353,7 @@ START_TEST(table_dropped_while_it_is_open)
         make_good();
         store = open_store();
         exec_other("DROP TABLE record");
-        ck_assert_int_eq(sqlite_store_load(store, load_nothing, NULL), -EUCLEAN);
+        ck_assert_int_eq(store_load(store, load_nothing, NULL), -EUCLEAN);
         ck_assert_int_eq(try_put(store, "a", "1"), -EUCLEAN);
         exec_other(TABLE);
         put(store, "a", "1");
@@ -1388,7 +1388,7 @@ END_TEST
 
 START_TEST(not_a_directory)
 {
-        struct sqlite_store *s = NULL;
+        struct store *s = NULL;
         char *damaged = NULL;
 
         ck_assert_int_eq(sqlite_store_open(path_of("absent"), BUSY_MSEC, &s, &damaged), -ENOENT);
@@ -1415,7 +1415,7 @@ END_TEST
 /* The result of opening the store in a process of an unprivileged user. */
 static int open_as_user(void)
 {
-        struct sqlite_store *s = NULL;
+        struct store *s = NULL;
         char *damaged = NULL;
         int status, r;
         pid_t pid = fork();
@@ -1497,18 +1497,18 @@ END_TEST
 /* Returns the first error. */
 static int use_store(void)
 {
-        struct sqlite_store *s = NULL;
+        struct store *s = NULL;
         char *damaged = NULL;
         int r;
 
         r = try_open(&s, &damaged);
         if (r == 0)
-                r = sqlite_store_commit(s, &t);
+                r = store_commit(s, &t);
         if (r == 0)
-                r = sqlite_store_load(s, load_nothing, NULL);
+                r = store_load(s, load_nothing, NULL);
         if (r == 0)
-                r = MIN(sqlite_store_changed(s), 0);
-        sqlite_store_close(s);
+                r = MIN(store_changed(s), 0);
+        store_close(s);
         ck_assert_msg(!damaged, "allocation %u", failing);
         return r;
 }
@@ -1585,7 +1585,7 @@ START_TEST(peek_alone)
 
         store = open_store();
         put(store, "k/1", "a");
-        store = sqlite_store_close(store);
+        store = store_close(store);
         ck_assert_str_eq(peek(dir, "k/", 0), "k/1=a;");
         ck_assert_uint_eq(count_files(""), 1);
         ck_assert_int_eq(symlink(dir, link), 0);
@@ -1617,7 +1617,7 @@ START_TEST(peek_fails)
         put(store, "k/2", "a");
         ck_assert_int_eq(sqlite_peek(dir, "k/", stop, &n), 1);
         ck_assert_int_eq(n, 1);
-        store = sqlite_store_close(store);
+        store = store_close(store);
         dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         ck_assert_int_eq(flock(dir_fd, LOCK_EX), 0);
         (void) peek(dir, "k/", -EBUSY);
