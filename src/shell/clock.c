@@ -16,6 +16,11 @@ usec_t clock_now(void)
         return clock_read(CLOCK_MONOTONIC);
 }
 
+usec_t clock_boot(void)
+{
+        return clock_read(CLOCK_BOOTTIME);
+}
+
 usec_t clock_wall(void)
 {
         return clock_read(CLOCK_REALTIME);

@@ -29,6 +29,8 @@
 
 /* CLOCK_MONOTONIC. */
 usec_t clock_now(void);
+/* CLOCK_BOOTTIME, which also counts while this host is suspended. */
+usec_t clock_boot(void);
 /* CLOCK_REALTIME, for people and other programs. */
 usec_t clock_wall(void);
 /* Seconds since 1970 as local time to the minute ("2026-01-31 12:00"). Lives in the arena; NULL: out of memory. */

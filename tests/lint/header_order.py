@@ -40,7 +40,8 @@ FLOW["violations"] = FLOW["policy"] | {"policy"}
 FLOW["metrics"] = FLOW["violations"] | {"violations", "notices"}
 CORE = set(FLOW)
 FLOW["shell"] = CORE
-FLOW["state"] = CORE | {"shell"}
+FLOW["etcd"] = {"util", "store", "ib", "shell"}
+FLOW["state"] = CORE | {"shell", "etcd"}
 FLOW["pkeyd"] = FLOW["session"] = CORE | {"shell", "state"}
 FLOW["pkeyd_rest"] = FLOW["rest"] | {"rest", "shell"}
 FLOW["report"] = FLOW["store_commands"] = FLOW["session"] | {"session"}

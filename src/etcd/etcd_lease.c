@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "etcd/etcd_lease.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "etcd/etcd_message.h"
+#include "shell/shell.h"
+#include "shell/timer.h"
+
+/* The time counts from when the request was sent: etcd counts from when it took it. */
+static void extend(struct etcd_lease *l, usec_t asked_at, uint64_t seconds)
+{
+        usec_t length = MIN(seconds, (uint64_t) ETCD_LEASE_MAX) * USEC_PER_SEC;
+
+        if (length > ETCD_MARGIN)
+                l->deadline = MAX(l->deadline, asked_at + length - ETCD_MARGIN);
+}
+
+static usec_t renewal_interval(const struct etcd_lease *l)
+{
+        return l->seconds * USEC_PER_SEC / 5;
+}
+
+/* An answer without the lease, or with no time left: it has ended. Without an answer nothing is known: the deadline counts. */
+static void on_renewed(int r, json_t *answer, void *userdata)
+{
+        struct etcd_lease *l = userdata;
+        const json_t *result = json_object_get(answer, "result");
+        uint64_t seconds = 0;
+
+        l->renewal = NULL;
+        if (r == -ENOENT || (r == 0 && (!etcd_number(result, "TTL", &seconds) || seconds == 0)))
+                l->deadline = 0;
+        else if (r == 0)
+                extend(l, l->asked_at, seconds);
+        (void) timer_set(l->timer, l->deadline > 0 ? clock_now() + renewal_interval(l) : USEC_INFINITY);
+}
+
+static int on_renewal_due(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct etcd_lease *l = userdata;
+        char id[24];
+
+        (void) source;
+        (void) usec;
+        (void) snprintf(id, sizeof(id), "%" PRIu64, l->id);
+        l->asked_at = clock_boot();
+        if (etcd_http_post(l->http, "/v3/lease/keepalive", json_pack("{ss}", "ID", id), renewal_interval(l) * 2, on_renewed, l,
+                           &l->renewal) < 0)
+                (void) timer_set(l->timer, clock_now() + renewal_interval(l));
+        return 0;
+}
+
+int etcd_lease_take(struct etcd_lease *l, struct etcd_http *http, sd_event *event, unsigned seconds, usec_t timeout)
+{
+        usec_t asked_at = clock_boot();
+        _cleanup_json_ json_t *answer = NULL;
+        uint64_t given = 0;
+        char text[24];
+        int r;
+
+        *l = (struct etcd_lease) { .http = http, .seconds = seconds };
+        (void) snprintf(text, sizeof(text), "%u", seconds);
+        r = etcd_http_call(http, "/v3/lease/grant", json_pack("{ss}", "TTL", text), timeout, &answer);
+        if (r == 0 && (!etcd_number(answer, "ID", &l->id) || !etcd_number(answer, "TTL", &given) || l->id == 0 || given == 0))
+                r = -EPROTO;
+        if (r == 0)
+                r = sd_event_add_time(event, &l->timer, CLOCK_MONOTONIC, clock_now() + renewal_interval(l), 1, on_renewal_due, l);
+        if (r < 0) {
+                etcd_lease_forget(l);
+                return r;
+        }
+        extend(l, asked_at, given);
+        return 0;
+}
+
+void etcd_lease_forget(struct etcd_lease *l)
+{
+        etcd_http_drop(l->renewal);
+        sd_event_source_disable_unref(l->timer);
+        *l = (struct etcd_lease) {};
+}
+
+void etcd_lease_give_back(struct etcd_lease *l, usec_t timeout)
+{
+        _cleanup_json_ json_t *answer = NULL;
+        struct etcd_http *http = l->http;
+        char id[24];
+
+        (void) snprintf(id, sizeof(id), "%" PRIu64, l->id);
+        if (l->id > 0) {
+                etcd_lease_forget(l);
+                (void) etcd_http_call(http, "/v3/lease/revoke", json_pack("{ss}", "ID", id), timeout, &answer);
+        }
+}

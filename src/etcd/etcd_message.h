@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The requests of etcd's API (rpc.proto, as the gateway maps it to JSON), and what is read from the answers. Keys and values are
+ * in base64, 64-bit numbers are strings, and a member that is 0 or empty is missing.
+ *
+ * Functions that make JSON return a new reference, NULL: memory is out. They accept NULL for a part, and then return NULL; they
+ * take the references of their parts in any case.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/arena.h"
+#include "util/json.h"
+
+#define ETCD_KEY_MAX 512 /* of a whole key, with its NUL */
+
+/* --- requests --------------------------------------------------------------------------------------------------------- */
+
+/* The keys from `key` to before `end`, limit of them at most; end NULL: this key only. revision: as they were then; 0: as they
+ * are. */
+json_t *etcd_range(const char *key, const char *end, unsigned limit, uint64_t revision);
+
+/* Operations of a transaction. lease: 0: the key stays. */
+json_t *etcd_op_range(const char *key, const char *end, unsigned limit);
+json_t *etcd_op_put(const char *key, const void *value, size_t n, uint64_t lease);
+json_t *etcd_op_delete(const char *key, const char *end);
+
+/* Conditions: the key was created, or last put, at this revision; 0: it does not exist. */
+json_t *etcd_if_created(const char *key, uint64_t revision);
+json_t *etcd_if_modified(const char *key, uint64_t revision);
+
+/* Both are arrays: operations that are carried out if all conditions hold. */
+json_t *etcd_transaction(json_t *conditions, json_t *operations);
+/* Adds those that are carried out otherwise. */
+json_t *etcd_or_else(json_t *transaction, json_t *operations);
+
+/* --- answers ---------------------------------------------------------------------------------------------------------- */
+
+/* A number that is missing is 0. Returns false if it is none. */
+bool etcd_number(const json_t *object, const char *name, uint64_t *ret);
+
+struct etcd_header {
+        uint64_t cluster, revision;
+};
+bool etcd_read_header(const json_t *answer, struct etcd_header *ret);
+
+/* Of a transaction: whether its conditions held, and the answer to operation i; NULL: there is none. */
+bool etcd_succeeded(const json_t *answer);
+const json_t *etcd_range_of(const json_t *answer, size_t i);
+
+/* A key and its value. value has a NUL behind its n bytes. */
+struct etcd_record {
+        const char *key;
+        const char *value;
+        size_t n;
+        uint64_t created, modified, lease;
+};
+
+/* Record i of an answer to a range, in the arena. Returns 0, -ENOENT (there is none), -EPROTO, -ENOMEM. */
+int etcd_read_record(const json_t *range, size_t i, struct arena *a, struct etcd_record *ret);
+/* There are more records than the limit allowed. */
+bool etcd_has_more(const json_t *range);

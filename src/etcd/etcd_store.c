@@ -1,0 +1,672 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A transaction of up to ETCD_MAX_OPS operations and ETCD_MAX_BYTES is one transaction of etcd. A larger one is first put as parts,
+ * redo/000000, redo/000001, ..., each the operations of one transaction of etcd as JSON; that changes no record yet. Then one
+ * transaction of etcd puts `redo` and `commit`: with it, all of them have taken effect. What remains is to copy each part to the
+ * records, in their order, with the removal of the part in the same transaction. Any process that finds `redo` does that before it
+ * reads: each step has the condition that the part is still the same, so nothing happens twice.
+ */
+#include "etcd/etcd_store.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "etcd/etcd_lease.h"
+#include "etcd/etcd_message.h"
+#include "shell/shell.h"
+
+#define TIMEOUT        (3 * USEC_PER_SEC)
+#define GIVE_BACK      USEC_PER_SEC
+#define PAGE           128u /* records */
+#define MAX_TRIES      5    /* while other processes change what is read */
+#define PATH_RANGE     "/v3/kv/range"
+#define PATH_TXN       "/v3/kv/txn"
+
+struct etcd_store {
+        struct store store;           /* first */
+        struct arena *arena;          /* of the configuration */
+        struct etcd_config config;
+        const char *prefix;           /* of all keys */
+        char holder[ETCD_HOLDER_SIZE]; /* this process */
+        sd_event *loop;               /* of its own, so that it runs while a caller waits */
+        sd_event_source *attached;    /* of that loop on a caller's */
+        struct etcd_http *http;
+        struct etcd_lease lease;
+        uint64_t lock;                /* the revision that created the lock; 0: it is not held */
+        uint64_t cluster;             /* 0: not known yet */
+        uint64_t seen;                /* revision of `commit` up to which everything was loaded, or committed here */
+        char last_writer[ETCD_HOLDER_SIZE];
+        bool loading;
+};
+
+static struct etcd_store *of_store(struct store *s)
+{
+        return (struct etcd_store *) s;
+}
+
+/* A key of this store; `ret` has room for every key. */
+static const char *key_of(const struct etcd_store *s, const char *folder, const char *name, char ret[ETCD_KEY_MAX])
+{
+        int n = snprintf(ret, ETCD_KEY_MAX, "%s%s%s", s->prefix, folder, name);
+
+        assert(n > 0 && n < ETCD_KEY_MAX);
+        return ret;
+}
+
+static const char *lock_key(const struct etcd_store *s, char ret[ETCD_KEY_MAX])
+{
+        return key_of(s, "lock", "", ret);
+}
+
+static const char *part_key(const struct etcd_store *s, size_t part, char ret[ETCD_KEY_MAX])
+{
+        char number[24];
+
+        (void) snprintf(number, sizeof(number), "%06zu", part);
+        return key_of(s, "redo/", number, ret);
+}
+
+static int call(struct etcd_store *s, const char *path, json_t *body, json_t **ret, struct etcd_header *ret_header)
+{
+        int r = etcd_http_call(s->http, path, body, TIMEOUT, ret);
+
+        if (r == 0 && !etcd_read_header(*ret, ret_header))
+                r = -EPROTO;
+        if (r == 0 && s->cluster > 0 && s->cluster != ret_header->cluster)
+                r = -EUCLEAN;
+        if (r == 0)
+                s->cluster = ret_header->cluster;
+        return r;
+}
+
+/* --- what there is ---------------------------------------------------------------------------------------------------------- */
+
+/* What there is besides the records, at one moment. */
+struct overview {
+        uint64_t revision;            /* of that moment */
+        uint64_t commit;              /* revision of the last commit; 0: there was none */
+        uint64_t redo;                /* revision of `redo`; 0: there is none */
+};
+
+enum { AT_COMMIT, AT_REDO, AT_VERSION };
+
+static json_t *make_inspection(const struct etcd_store *s)
+{
+        char commit[ETCD_KEY_MAX], redo[ETCD_KEY_MAX], version[ETCD_KEY_MAX];
+
+        return etcd_transaction(json_array(), json_pack("[o, o, o]", etcd_op_range(key_of(s, "commit", "", commit), NULL, 1),
+                                                        etcd_op_range(key_of(s, "redo", "", redo), NULL, 1),
+                                                        etcd_op_range(key_of(s, "version", "", version), NULL, 1)));
+}
+
+/* Reads the one record of an answer. Returns 0, -EPROTO, -ENOMEM; without a record *ret is zeroed. */
+static int read_single(const json_t *answer, size_t i, struct arena *a, struct etcd_record *ret)
+{
+        int r = etcd_read_record(etcd_range_of(answer, i), 0, a, ret);
+
+        if (r == -ENOENT)
+                *ret = (struct etcd_record) {};
+        return r == -ENOENT ? 0 : r;
+}
+
+static int check_version(const struct etcd_record *version)
+{
+        char *end;
+        unsigned long v;
+
+        if (!version->key)
+                return 0;
+        v = strtoul(version->value, &end, 10);
+        if (version->n == 0 || *end)
+                return -EPROTO;
+        return v == STORE_SCHEMA_VERSION ? 0 : -EPROTONOSUPPORT;
+}
+
+static int inspect(struct etcd_store *s, struct overview *ret)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct etcd_record commit, redo, version;
+        _cleanup_json_ json_t *answer = NULL;
+        struct etcd_header header;
+        int r = a ? call(s, PATH_TXN, make_inspection(s), &answer, &header) : -ENOMEM;
+
+        r = r ?: read_single(answer, AT_COMMIT, a, &commit) ?: read_single(answer, AT_REDO, a, &redo) ?:
+                read_single(answer, AT_VERSION, a, &version) ?: check_version(&version);
+        if (r < 0)
+                return r;
+        if (commit.modified < s->seen)
+                return -EUCLEAN;
+        *ret = (struct overview) { header.revision, commit.modified, redo.modified };
+        (void) snprintf(s->last_writer, sizeof(s->last_writer), "%s", commit.value ?: "");
+        return 0;
+}
+
+/* --- a large transaction: the second half ------------------------------------------------------------------------------ */
+
+/* Copies a part to the records. Returns 0, also if another process has done it. */
+static int redo_part(struct etcd_store *s, const struct etcd_record *part)
+{
+        _cleanup_json_ json_t *operations = json_loadb(part->value, part->n, 0, NULL), *answer = NULL;
+        struct etcd_header header;
+
+        if (!json_is_array(operations))
+                return -EPROTO;
+        if (json_array_append_new(operations, etcd_op_delete(part->key, NULL)) < 0)
+                return -ENOMEM;
+        return call(s, PATH_TXN, etcd_transaction(json_pack("[o]", etcd_if_modified(part->key, part->modified)), STEAL(operations)),
+                    &answer, &header);
+}
+
+/* Returns 1 if there was a part, 0 if there is none any more. */
+static int redo_next_part(struct etcd_store *s)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        char first[ETCD_KEY_MAX], end[ETCD_KEY_MAX];
+        _cleanup_json_ json_t *answer = NULL;
+        struct etcd_record part;
+        struct etcd_header header;
+        int r = a ? 0 : -ENOMEM;
+
+        r = r ?: call(s, PATH_RANGE, etcd_range(key_of(s, "redo/", "", first), key_of(s, "redo/", "~", end), 1, 0), &answer, &header);
+        r = r ?: etcd_read_record(answer, 0, a, &part);
+        if (r < 0)
+                return r == -ENOENT ? 0 : r;
+        r = redo_part(s, &part);
+        return r < 0 ? r : 1;
+}
+
+/* `redo` had this revision. */
+static int redo(struct etcd_store *s, uint64_t revision)
+{
+        _cleanup_json_ json_t *answer = NULL;
+        char key[ETCD_KEY_MAX];
+        struct etcd_header header;
+        int r;
+
+        do
+                r = redo_next_part(s);
+        while (r > 0);
+        if (r < 0)
+                return r;
+        (void) key_of(s, "redo", "", key);
+        return call(s, PATH_TXN, etcd_transaction(json_pack("[o]", etcd_if_modified(key, revision)),
+                                                  json_pack("[o]", etcd_op_delete(key, NULL))), &answer, &header);
+}
+
+/* Inspects until no large transaction is half done. */
+static int inspect_whole(struct etcd_store *s, struct overview *ret)
+{
+        int r;
+
+        for (int i = 0; i < MAX_TRIES; i++) {
+                r = inspect(s, ret);
+                if (r < 0 || ret->redo == 0)
+                        return r;
+                r = redo(s, ret->redo);
+                if (r < 0)
+                        return r;
+        }
+        return -EBUSY;
+}
+
+/* --- loading ---------------------------------------------------------------------------------------------------------- */
+
+/* One page of records, from the key `first` on. *ret_next: where the next page begins; empty: there is none. */
+struct page {
+        const char *end;              /* whole key */
+        uint64_t revision;
+        size_t n_prefix;              /* of the prefix of all records */
+        char next[ETCD_KEY_MAX];
+};
+
+/* Calls `each` with NULL for what no transaction can have put there. */
+static int pass_record(const struct page *p, const struct etcd_record *record, store_record_handler each, void *userdata)
+{
+        const char *key = record->key + p->n_prefix;
+
+        if (!store_key_is_valid(key))
+                return each(userdata, NULL, NULL, 0);
+        if (record->n > STORE_VALUE_MAX)
+                return each(userdata, key, NULL, 0);
+        return each(userdata, key, record->value, record->n);
+}
+
+static int pass_records(struct page *p, const json_t *answer, store_record_handler each, void *userdata)
+{
+        struct etcd_record record = {};
+        int r = 0;
+
+        for (size_t i = 0; r == 0; i++) {
+                _cleanup_arena_ struct arena *a = arena_new();
+
+                r = a ? etcd_read_record(answer, i, a, &record) : -ENOMEM;
+                if (r == 0 && strlen(record.key) < p->n_prefix)
+                        r = -EPROTO;
+                if (r == 0) /* the next key after this one */
+                        (void) snprintf(p->next, sizeof(p->next), "%s!", record.key);
+                if (r == 0)
+                        r = pass_record(p, &record, each, userdata);
+        }
+        if (r == -ENOENT)
+                r = 0;
+        if (r == 0 && !etcd_has_more(answer))
+                p->next[0] = '\0';
+        return r;
+}
+
+static int load_page(struct etcd_store *s, struct page *p, store_record_handler each, void *userdata)
+{
+        _cleanup_json_ json_t *answer = NULL;
+        struct etcd_header header;
+        int r = call(s, PATH_RANGE, etcd_range(p->next, p->end, PAGE, p->revision), &answer, &header);
+
+        return r < 0 ? r : pass_records(p, answer, each, userdata);
+}
+
+static int load_at(struct etcd_store *s, const struct overview *at, const char *first, const char *end, store_record_handler each,
+                   void *userdata)
+{
+        char last[ETCD_KEY_MAX];
+        struct page p = { .end = key_of(s, "record/", end, last), .revision = at->revision };
+        int r = 0;
+
+        p.n_prefix = strlen(key_of(s, "record/", "", p.next));
+        (void) key_of(s, "record/", first, p.next);
+        while (r == 0 && p.next[0])
+                r = load_page(s, &p, each, userdata);
+        return r;
+}
+
+static int load(struct store *store, const char *first, const char *end, store_record_handler each, void *userdata)
+{
+        struct etcd_store *s = of_store(store);
+        struct overview at;
+        int r;
+
+        assert(!s->loading);
+        s->loading = true;
+        r = inspect_whole(s, &at) ?: load_at(s, &at, first ?: "", end ?: "\x7f", each, userdata);
+        s->loading = false;
+        if (r >= 0 && !first)
+                s->seen = at.commit;
+        return r;
+}
+
+static int changed(struct store *store)
+{
+        struct etcd_store *s = of_store(store);
+        struct overview now;
+        int r = inspect_whole(s, &now);
+
+        if (r < 0)
+                return r;
+        r = now.commit != s->seen;
+        s->seen = now.commit;
+        return r;
+}
+
+/* --- the lock --------------------------------------------------------------------------------------------------------- */
+
+static json_t *make_lock(const struct etcd_store *s)
+{
+        char lock[ETCD_KEY_MAX];
+
+        (void) lock_key(s, lock);
+        return etcd_or_else(etcd_transaction(json_pack("[o]", etcd_if_created(lock, 0)),
+                                             json_pack("[o]", etcd_op_put(lock, s->holder, strlen(s->holder), s->lease.id))),
+                            json_pack("[o]", etcd_op_range(lock, NULL, 1)));
+}
+
+/* The lock exists. It is ours if an earlier attempt of this request arrived. */
+static int take_holder(struct etcd_store *s, const json_t *answer, char ret_holder[ETCD_HOLDER_SIZE])
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct etcd_record lock;
+        int r = a ? read_single(answer, 0, a, &lock) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        if (lock.key && lock.lease == s->lease.id) {
+                s->lock = lock.created;
+                return 0;
+        }
+        (void) snprintf(ret_holder, ETCD_HOLDER_SIZE, "%s", lock.value ?: "");
+        return -EWOULDBLOCK;
+}
+
+static int take_lock(struct etcd_store *s, char ret_holder[ETCD_HOLDER_SIZE])
+{
+        _cleanup_json_ json_t *answer = NULL;
+        struct etcd_header header;
+        int r = call(s, PATH_TXN, make_lock(s), &answer, &header);
+
+        if (r < 0)
+                return r;
+        if (!etcd_succeeded(answer))
+                return take_holder(s, answer, ret_holder);
+        s->lock = header.revision;
+        return 0;
+}
+
+/* The version of a new store; the other processes see it before the first record. */
+static int put_version(struct etcd_store *s)
+{
+        _cleanup_json_ json_t *answer = NULL;
+        char key[ETCD_KEY_MAX], text[8];
+        struct etcd_header header;
+
+        (void) key_of(s, "version", "", key);
+        (void) snprintf(text, sizeof(text), "%d", STORE_SCHEMA_VERSION);
+        return call(s, PATH_TXN, etcd_transaction(json_pack("[o]", etcd_if_created(key, 0)),
+                                                  json_pack("[o]", etcd_op_put(key, text, strlen(text), 0))), &answer, &header);
+}
+
+usec_t etcd_store_deadline(const struct store *store)
+{
+        const struct etcd_store *s = (const struct etcd_store *) store;
+
+        return s->lock > 0 ? s->lease.deadline : 0;
+}
+
+int etcd_store_lock(struct store *store, char ret_holder[ETCD_HOLDER_SIZE])
+{
+        struct etcd_store *s = of_store(store);
+        int r;
+
+        if (etcd_store_deadline(store) > clock_boot())
+                return 0;
+        etcd_store_unlock(store);
+        r = etcd_lease_take(&s->lease, s->http, s->loop, s->config.lease, TIMEOUT) ?: take_lock(s, ret_holder) ?: put_version(s);
+        if (r < 0)
+                etcd_store_unlock(store);
+        return r;
+}
+
+void etcd_store_unlock(struct store *store)
+{
+        struct etcd_store *s = of_store(store);
+
+        s->lock = 0;
+        etcd_lease_give_back(&s->lease, GIVE_BACK);
+}
+
+/* --- committing ------------------------------------------------------------------------------------------------------- */
+
+typedef const struct store_op *store_op_p;
+
+/* The operations that count: the last one on each key. */
+struct last_ops {
+        store_op_p *ops;
+        size_t n;
+};
+
+DEFINE_COMPARE(compare_ops, store_op_p, strcmp((*a)->key, (*b)->key) ?: ORDER(*a, *b))
+
+static int find_last(struct arena *a, const struct store_transaction *t, struct last_ops *ret)
+{
+        store_op_p *ops = arena_new_array(a, store_op_p, t->n);
+        size_t n = 0;
+
+        if (!ops)
+                return -ENOMEM;
+        for (size_t i = 0; i < t->n; i++)
+                ops[i] = &t->ops[i];
+        SORT(ops, t->n, compare_ops);
+        for (size_t i = 0; i < t->n; i++)
+                if (i + 1 == t->n || strcmp(ops[i]->key, ops[i + 1]->key) != 0)
+                        ops[n++] = ops[i];
+        *ret = (struct last_ops) { ops, n };
+        return 0;
+}
+
+/* Adds the operations from *at on that fit in one transaction of etcd, at least one. NULL: memory is out. */
+static json_t *make_operations(const struct etcd_store *s, const struct last_ops *l, size_t *at)
+{
+        _cleanup_json_ json_t *operations = json_array();
+        size_t n_bytes = 0, first = *at;
+
+        for (; *at < l->n && *at - first < ETCD_MAX_OPS; ++*at) {
+                const struct store_op *op = l->ops[*at];
+                char key[ETCD_KEY_MAX];
+
+                n_bytes += strlen(op->key) + op->n;
+                if (n_bytes > ETCD_MAX_BYTES && *at > first)
+                        break;
+                (void) key_of(s, "record/", op->key, key);
+                if (json_array_append_new(operations, op->value ? etcd_op_put(key, op->value, op->n, 0)
+                                                                : etcd_op_delete(key, NULL)) < 0)
+                        return NULL;
+        }
+        return STEAL(operations);
+}
+
+/* One transaction of etcd, if this process still holds the lock. */
+static int commit_fenced(struct etcd_store *s, json_t *operations, uint64_t *ret_revision)
+{
+        _cleanup_json_ json_t *answer = NULL;
+        struct etcd_header header;
+        char lock[ETCD_KEY_MAX];
+        int r = call(s, PATH_TXN, etcd_transaction(json_pack("[o]", etcd_if_created(lock_key(s, lock), s->lock)), operations),
+                     &answer, &header);
+
+        if (r < 0)
+                return r;
+        if (!etcd_succeeded(answer)) {
+                s->lease.deadline = 0;
+                return -ENOLCK;
+        }
+        *ret_revision = header.revision;
+        return 0;
+}
+
+static json_t *append(json_t *operations, json_t *operation)
+{
+        if (json_array_append_new(operations, operation) == 0)
+                return operations;
+        json_decref(operations);
+        return NULL;
+}
+
+static json_t *append_commit(const struct etcd_store *s, json_t *operations)
+{
+        char key[ETCD_KEY_MAX];
+
+        return append(operations, etcd_op_put(key_of(s, "commit", "", key), s->holder, strlen(s->holder), 0));
+}
+
+static int put_part(struct etcd_store *s, size_t part, json_t *operations)
+{
+        _cleanup_json_ json_t *mine = operations;
+        _cleanup_free_ char *text = mine ? json_dumps(mine, JSON_COMPACT) : NULL;
+        char key[ETCD_KEY_MAX];
+        uint64_t revision;
+
+        if (!text)
+                return -ENOMEM;
+        return commit_fenced(s, json_pack("[o]", etcd_op_put(part_key(s, part, key), text, strlen(text), 0)), &revision);
+}
+
+/* Parts that a process left behind before it committed them. */
+static int delete_parts(struct etcd_store *s)
+{
+        char first[ETCD_KEY_MAX], end[ETCD_KEY_MAX];
+        uint64_t revision;
+
+        return commit_fenced(s, json_pack("[o]", etcd_op_delete(key_of(s, "redo/", "", first), key_of(s, "redo/", "~", end))),
+                             &revision);
+}
+
+static int commit_large(struct etcd_store *s, const struct last_ops *l)
+{
+        char key[ETCD_KEY_MAX], text[24];
+        size_t at = 0, n_parts = 0;
+        uint64_t revision;
+        int r = delete_parts(s);
+
+        while (r == 0 && at < l->n)
+                r = put_part(s, n_parts++, make_operations(s, l, &at));
+        if (r < 0)
+                return r;
+        (void) snprintf(text, sizeof(text), "%zu", n_parts);
+        r = commit_fenced(s, append_commit(s, json_pack("[o]", etcd_op_put(key_of(s, "redo", "", key), text, strlen(text), 0))),
+                          &revision);
+        if (r < 0)
+                return r;
+        s->seen = revision;
+        (void) redo(s, revision); /* it is committed; who reads next does what is left */
+        return 0;
+}
+
+static int commit(struct store *store, const struct store_transaction *t)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct etcd_store *s = of_store(store);
+        _cleanup_json_ json_t *operations = NULL;
+        struct last_ops last;
+        size_t at = 0;
+        int r = t->error;
+
+        assert(!s->loading);
+        if (r < 0 || t->n == 0)
+                return r;
+        if (s->lock == 0)
+                return -ENOLCK;
+        r = a ? find_last(a, t, &last) : -ENOMEM;
+        if (r < 0)
+                return r;
+        operations = make_operations(s, &last, &at);
+        if (!operations)
+                return -ENOMEM;
+        return at < last.n ? commit_large(s, &last) : commit_fenced(s, append_commit(s, STEAL(operations)), &s->seen);
+}
+
+/* --- on a caller's loop ----------------------------------------------------------------------------------------------- */
+
+/* Runs what is due on the loop of the store, and leaves it so that its descriptor wakes the caller's loop. */
+static void run_loop(struct etcd_store *s, bool arm)
+{
+        etcd_http_settle(s->http);
+        do
+                while (sd_event_run(s->loop, 0) > 0)
+                        ;
+        while (arm && sd_event_prepare(s->loop) > 0 && sd_event_dispatch(s->loop) > 0);
+}
+
+static int on_ready(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        (void) source;
+        (void) fd;
+        (void) events;
+        run_loop(userdata, false);
+        return 0;
+}
+
+static int on_prepare(sd_event_source *source, void *userdata)
+{
+        (void) source;
+        run_loop(userdata, true);
+        return 0;
+}
+
+int etcd_store_attach(struct store *store, sd_event *event)
+{
+        struct etcd_store *s = of_store(store);
+        int r = sd_event_add_io(event, &s->attached, sd_event_get_fd(s->loop), EPOLLIN, on_ready, s);
+
+        return r < 0 ? r : sd_event_source_set_prepare(s->attached, on_prepare);
+}
+
+/* --- opening and closing ---------------------------------------------------------------------------------------------- */
+
+const char *etcd_store_problem(const struct store *store)
+{
+        return etcd_http_problem(((const struct etcd_store *) store)->http);
+}
+
+const char *etcd_store_last_writer(const struct store *store)
+{
+        return ((const struct etcd_store *) store)->last_writer;
+}
+
+static struct store *close_store(struct store *store)
+{
+        struct etcd_store *s = of_store(store);
+
+        if (s->http)
+                etcd_store_unlock(store);
+        sd_event_source_disable_unref(s->attached);
+        s->http = etcd_http_free(s->http);
+        sd_event_unref(s->loop);
+        if (s->config.password)
+                explicit_bzero((char *) s->config.password, strlen(s->config.password));
+        arena_free(s->arena);
+        free(s);
+        return NULL;
+}
+
+static const struct store_operations operations = { .load = load, .commit = commit, .changed = changed, .close = close_store };
+
+static bool copy_text(struct arena *a, const char **text)
+{
+        if (*text)
+                *text = arena_strdup(a, *text);
+        return *text != NULL;
+}
+
+static int copy_config(struct etcd_store *s, const struct etcd_config *config)
+{
+        const char **endpoints = arena_new_array(s->arena, const char *, config->n_endpoints), **texts[] = {
+                &s->config.ca_file, &s->config.cert_file, &s->config.key_file, &s->config.user, &s->config.password,
+                &s->config.fabric,
+        };
+
+        if (!endpoints)
+                return -ENOMEM;
+        s->config = *config;
+        for (size_t i = 0; i < ELEMENTS(texts); i++)
+                if (*texts[i] && !copy_text(s->arena, texts[i]))
+                        return -ENOMEM;
+        for (size_t i = 0; i < config->n_endpoints; i++)
+                if (!(endpoints[i] = arena_strdup(s->arena, config->endpoints[i])))
+                        return -ENOMEM;
+        s->config.endpoints = endpoints;
+        s->prefix = s->config.fabric ? arena_printf(s->arena, "/pkeyd@%s/", s->config.fabric) : "/pkeyd/";
+        return s->prefix ? 0 : -ENOMEM;
+}
+
+static void name_holder(struct etcd_store *s, const char *program)
+{
+        char host[64] = "?";
+
+        (void) gethostname(host, sizeof(host) - 1);
+        (void) snprintf(s->holder, sizeof(s->holder), "%s on %s (process %d)", program, host, (int) getpid());
+}
+
+int etcd_store_open(const struct etcd_config *config, const char *program, struct store **ret)
+{
+        struct etcd_store *s = calloc(1, sizeof(*s));
+        _cleanup_store_ struct store *store = s ? &s->store : NULL;
+        struct overview now;
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        s->store.operations = &operations;
+        s->arena = arena_new();
+        name_holder(s, program);
+        r = s->arena ? copy_config(s, config) : -ENOMEM;
+        if (r == 0)
+                r = sd_event_new(&s->loop);
+        if (r >= 0)
+                r = etcd_http_new(s->loop, &s->config, &s->http);
+        if (r >= 0)
+                r = inspect_whole(s, &now);
+        if (r < 0)
+                return r;
+        s->seen = now.commit;
+        *ret = STEAL(store);
+        return 0;
+}

@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What only a store in etcd does: its lock, large transactions that were interrupted, a cluster that fails. */
+#include <check.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "etcd/etcd_http.h"
+#include "etcd/etcd_message.h"
+#include "etcd/etcd_store.h"
+#include "etcd_fixture.h"
+#include "shell/shell.h"
+#include "util/text.h"
+
+static struct etcd_cluster cluster;
+static char fabric[32], prefix[48], holder[ETCD_HOLDER_SIZE];
+static struct arena *arena;
+static struct store *store, *other;
+static struct store_transaction t;
+
+/* --- another client ----------------------------------------------------------------------------------------------------- */
+
+static sd_event *event;
+static struct etcd_http *http;
+
+/* Returns the answer, which is owned. */
+static json_t *ask(const char *path, json_t *body)
+{
+        json_t *answer = NULL;
+
+        ck_assert_int_eq(etcd_http_call(http, path, body, 10 * USEC_PER_SEC, &answer), 0);
+        return answer;
+}
+
+static const char *key_of(const char *name)
+{
+        return arena_printf(arena, "%s%s", prefix, name);
+}
+
+static void put_key(const char *name, const char *value)
+{
+        json_t *put = etcd_op_put(key_of(name), value, strlen(value), 0);
+
+        json_decref(ask("/v3/kv/txn", etcd_transaction(json_array(), json_pack("[o]", put))));
+}
+
+/* The record of a key; key NULL: there is none. */
+static struct etcd_record get_key(const char *name)
+{
+        json_t *answer = ask("/v3/kv/range", etcd_range(key_of(name), NULL, 1, 0));
+        struct etcd_record record = {};
+
+        if (etcd_read_record(answer, 0, arena, &record) < 0)
+                record = (struct etcd_record) {};
+        json_decref(answer);
+        return record;
+}
+
+static const char *value_of(const char *name)
+{
+        return get_key(name).value ?: "(none)";
+}
+
+/* --- stores ------------------------------------------------------------------------------------------------------------ */
+
+static int try_open(struct store **ret)
+{
+        struct etcd_config config;
+
+        etcd_cluster_config(&cluster, &config);
+        config.fabric = fabric;
+        return etcd_store_open(&config, "check", ret);
+}
+
+static struct store *open_store(void)
+{
+        struct store *s = NULL;
+
+        ck_assert_int_eq(try_open(&s), 0);
+        return s;
+}
+
+static void lock(struct store *s)
+{
+        ck_assert_int_eq(etcd_store_lock(s, holder), 0);
+}
+
+static int try_put(struct store *s, const char *key, const char *value)
+{
+        store_transaction_init(&t, arena);
+        store_put(&t, key, value, strlen(value));
+        return store_commit(s, &t);
+}
+
+static void put(struct store *s, const char *key, const char *value)
+{
+        ck_assert_int_eq(try_put(s, key, value), 0);
+}
+
+static int add_text(void *userdata, const char *key, const void *value, size_t n)
+{
+        text_add(userdata, "%s=", key ?: "(damaged)");
+        text_add_n(userdata, value, n);
+        text_add(userdata, ";");
+        return 0;
+}
+
+static const char *dump(struct store *s)
+{
+        _cleanup_text_ struct text text = {};
+
+        ck_assert_int_eq(store_load(s, add_text, &text), 0);
+        return text.n > 0 ? text_copy(arena, &text) : "";
+}
+
+static void begin_test(void)
+{
+        static unsigned n;
+        static struct etcd_config config;
+
+        arena = arena_new();
+        snprintf(fabric, sizeof(fabric), "f%d-%u", (int) getpid(), n++);
+        snprintf(prefix, sizeof(prefix), "/pkeyd@%s/", fabric);
+        etcd_cluster_config(&cluster, &config);
+        ck_assert_int_ge(sd_event_new(&event), 0);
+        ck_assert_int_eq(etcd_http_new(event, &config, &http), 0);
+        store = open_store();
+}
+
+static void teardown(void)
+{
+        store = store_close(store);
+        other = store_close(other);
+        http = etcd_http_free(http);
+        event = sd_event_unref(event);
+        arena = arena_free(arena);
+}
+
+/* --- the lock ----------------------------------------------------------------------------------------------------------- */
+
+START_TEST(one_process_holds_the_lock)
+{
+        char name[64];
+
+        other = open_store();
+        ck_assert_uint_eq(etcd_store_deadline(store), 0);
+        lock(store);
+        lock(store);
+        ck_assert_uint_gt(etcd_store_deadline(store), clock_boot());
+        ck_assert_uint_le(etcd_store_deadline(store), clock_boot() + ETCD_LEASE_MIN * USEC_PER_SEC - ETCD_MARGIN);
+        ck_assert_int_eq(etcd_store_lock(other, holder), -EWOULDBLOCK);
+        snprintf(name, sizeof(name), " (process %d)", (int) getpid());
+        ck_assert_msg(strncmp(holder, "check on ", 9) == 0 && strstr(holder, name), "%s", holder);
+        ck_assert_uint_eq(etcd_store_deadline(other), 0);
+        put(store, "a", "1");
+        etcd_store_unlock(store);
+        ck_assert_uint_eq(etcd_store_deadline(store), 0);
+        ck_assert_str_eq(value_of("lock"), "(none)");
+        lock(other);
+        ck_assert_str_eq(dump(other), "a=1;");
+        ck_assert_ptr_nonnull(strstr(etcd_store_last_writer(other), name));
+}
+END_TEST
+
+START_TEST(commits_need_the_lock)
+{
+        ck_assert_int_eq(try_put(store, "a", "1"), -ENOLCK);
+        lock(store);
+        etcd_store_unlock(store);
+        ck_assert_int_eq(try_put(store, "a", "1"), -ENOLCK);
+        ck_assert_str_eq(dump(store), "");
+}
+END_TEST
+
+/* What a lease does when it ends: the lock is gone, and another process may have it. */
+static void end_lease(void)
+{
+        char id[24];
+
+        snprintf(id, sizeof(id), "%" PRIu64, get_key("lock").lease);
+        json_decref(ask("/v3/lease/revoke", json_pack("{ss}", "ID", id)));
+}
+
+START_TEST(nothing_is_committed_after_the_lease)
+{
+        lock(store);
+        put(store, "a", "1");
+        end_lease();
+        ck_assert_int_eq(try_put(store, "a", "2"), -ENOLCK);
+        ck_assert_uint_eq(etcd_store_deadline(store), 0);
+        ck_assert_str_eq(dump(store), "a=1;");
+        other = open_store();
+        lock(other);
+        ck_assert_int_eq(try_put(store, "a", "2"), -ENOLCK);
+        put(other, "a", "3");
+        ck_assert_int_eq(etcd_store_lock(store, holder), -EWOULDBLOCK);
+        etcd_store_unlock(other);
+        lock(store);
+        ck_assert_int_eq(store_changed(store), 1);
+        put(store, "a", "4");
+}
+END_TEST
+
+/* The same process has the lock again, but not what it knew under the first one. */
+START_TEST(large_transaction_is_fenced)
+{
+        char key[16];
+
+        lock(store);
+        put(store, "a", "1");
+        end_lease();
+        store_transaction_init(&t, arena);
+        for (int i = 0; i < 1000; i++) {
+                snprintf(key, sizeof(key), "k%d", i);
+                store_put(&t, key, "", 0);
+        }
+        ck_assert_int_eq(store_commit(store, &t), -ENOLCK);
+        ck_assert_str_eq(dump(store), "a=1;");
+        ck_assert_str_eq(value_of("redo/000000"), "(none)");
+}
+END_TEST
+
+/* The process does not run for longer than its lease. */
+START_TEST(paused)
+{
+        usec_t end = clock_now() + (2 * ETCD_LEASE_MIN + 5) * USEC_PER_SEC;
+        int r;
+
+        lock(store);
+        other = open_store();
+        while ((r = etcd_store_lock(other, holder)) == -EWOULDBLOCK && clock_now() < end)
+                usleep(200 * 1000);
+        ck_assert_int_eq(r, 0);
+        ck_assert_uint_lt(etcd_store_deadline(store), clock_boot());
+        ck_assert_int_eq(try_put(store, "a", "1"), -ENOLCK);
+}
+END_TEST
+
+static int on_end(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        (void) source;
+        (void) usec;
+        (void) userdata;
+        return sd_event_exit(event, 0);
+}
+
+START_TEST(renewed_on_the_loop)
+{
+        ck_assert_int_eq(etcd_store_attach(store, event), 0);
+        ck_assert_int_ge(sd_event_add_time(event, NULL, CLOCK_MONOTONIC, clock_now() + (2 * ETCD_LEASE_MIN + 3) * USEC_PER_SEC, 1,
+                                           on_end, NULL), 0);
+        lock(store);
+        ck_assert_int_ge(sd_event_loop(event), 0);
+        ck_assert_uint_gt(etcd_store_deadline(store), clock_boot());
+        put(store, "a", "1");
+        other = open_store();
+        ck_assert_int_eq(etcd_store_lock(other, holder), -EWOULDBLOCK);
+        store = store_close(store); /* gives the lock back */
+        lock(other);
+}
+END_TEST
+
+/* --- large transactions that were interrupted ---------------------------------------------------------------------------- */
+
+static const char *part_of(const char *key, const char *value)
+{
+        json_t *operations = json_pack("[o]", etcd_op_put(key_of(key), value, strlen(value), 0));
+        char *text = json_dumps(operations, JSON_COMPACT);
+        const char *copy = arena_strdup(arena, text);
+
+        free(text);
+        json_decref(operations);
+        return copy;
+}
+
+START_TEST(committed_parts_take_effect)
+{
+        put_key("record/a", "0");
+        put_key("record/c", "0");
+        put_key("redo/000001", part_of("record/b", "2"));
+        put_key("redo/000002", part_of("record/c", "3"));
+        ck_assert_str_eq(dump(store), "a=0;c=0;");
+        put_key("redo", "3");
+        ck_assert_str_eq(dump(store), "a=0;b=2;c=3;");
+        ck_assert_str_eq(value_of("redo"), "(none)");
+        ck_assert_str_eq(value_of("redo/000001"), "(none)");
+        ck_assert_str_eq(value_of("redo/000002"), "(none)");
+}
+END_TEST
+
+START_TEST(parts_that_were_not_committed_are_dropped)
+{
+        char key[16];
+
+        put_key("redo/000000", part_of("record/a", "wrong"));
+        put_key("redo/000099", part_of("record/b", "wrong"));
+        lock(store);
+        put(store, "c", "1");
+        store_transaction_init(&t, arena);
+        for (int i = 0; i < ETCD_MAX_OPS + 1; i++) {
+                snprintf(key, sizeof(key), "k%03d", i);
+                store_put(&t, key, "", 0);
+        }
+        ck_assert_int_eq(store_commit(store, &t), 0);
+        ck_assert_uint_eq(strncmp(dump(store), "c=1;k000=;", 10), 0);
+        ck_assert_str_eq(value_of("redo/000099"), "(none)");
+}
+END_TEST
+
+START_TEST(part_that_is_no_json)
+{
+        put_key("redo/000000", "wrong");
+        put_key("redo", "1");
+        ck_assert_int_eq(store_load(store, add_text, NULL), -EPROTO);
+        ck_assert_int_eq(store_changed(store), -EPROTO);
+        ck_assert_int_eq(try_open(&other), -EPROTO);
+}
+END_TEST
+
+/* --- what other programs may have put there ------------------------------------------------------------------------------ */
+
+START_TEST(keys_that_no_transaction_has)
+{
+        put_key("record/with blank", "1");
+        put_key("record/", "2");
+        put_key("record/good", "3");
+        put_key("recording", "4");
+        ck_assert_str_eq(dump(store), "(damaged)=;good=3;(damaged)=;");
+}
+END_TEST
+
+START_TEST(of_a_newer_version)
+{
+        lock(store);
+        ck_assert_str_eq(value_of("version"), "1");
+        put_key("version", "2");
+        ck_assert_int_eq(store_load(store, add_text, NULL), -EPROTONOSUPPORT);
+        ck_assert_int_eq(try_open(&other), -EPROTONOSUPPORT);
+        put_key("version", "x");
+        ck_assert_int_eq(try_open(&other), -EPROTO);
+}
+END_TEST
+
+/* Restored from an older snapshot of the same cluster. */
+START_TEST(older_than_it_was)
+{
+        lock(store);
+        put(store, "a", "1");
+        json_decref(ask("/v3/kv/txn", etcd_transaction(json_array(), json_pack("[o]", etcd_op_delete(key_of("commit"), NULL)))));
+        ck_assert_int_eq(store_changed(store), -EUCLEAN);
+}
+END_TEST
+
+/* --- a cluster that fails ------------------------------------------------------------------------------------------------- */
+
+static void end_member(unsigned i)
+{
+        ck_assert_int_eq(kill(cluster.pids[i], SIGKILL), 0);
+        ck_assert_int_eq(waitpid(cluster.pids[i], NULL, 0), cluster.pids[i]);
+}
+
+static void begin_with_three(void)
+{
+        etcd_cluster_start(&cluster, 3);
+        begin_test();
+}
+
+static void end_with_three(void)
+{
+        teardown();
+        for (unsigned i = 0; i < cluster.n; i++)
+                (void) kill(cluster.pids[i], SIGCONT);
+        etcd_cluster_stop(&cluster);
+}
+
+/* Tries again as a daemon does, since the other members may have to elect a leader first. */
+static void put_soon(const char *key, const char *value)
+{
+        usec_t end = clock_now() + 20 * USEC_PER_SEC;
+        int r;
+
+        do {
+                r = etcd_store_lock(store, holder);
+                if (r == 0)
+                        r = try_put(store, key, value);
+        } while (r < 0 && clock_now() < end);
+        ck_assert_msg(r == 0, "%s %s", strerror(-r), etcd_store_problem(store));
+}
+
+START_TEST(one_of_three_ends)
+{
+        lock(store);
+        put(store, "a", "1");
+        end_member((unsigned) _i);
+        put_soon("b", "2");
+        ck_assert_str_eq(dump(store), "a=1;b=2;");
+}
+END_TEST
+
+START_TEST(one_of_three_hangs)
+{
+        lock(store);
+        put(store, "a", "1");
+        ck_assert_int_eq(kill(cluster.pids[_i], SIGSTOP), 0);
+        put_soon("b", "2");
+        ck_assert_str_eq(dump(store), "a=1;b=2;");
+}
+END_TEST
+
+START_TEST(no_majority)
+{
+        usec_t began;
+
+        lock(store);
+        put(store, "a", "1");
+        end_member(0);
+        end_member(2);
+        began = clock_now();
+        ck_assert_int_eq(try_put(store, "a", "2"), -EHOSTUNREACH);
+        ck_assert_int_eq(store_changed(store), -EHOSTUNREACH);
+        ck_assert_int_eq(store_load(store, add_text, NULL), -EHOSTUNREACH);
+        ck_assert_int_eq(try_open(&other), -EHOSTUNREACH);
+        ck_assert_msg(strncmp(etcd_store_problem(store), "http://127.0.0.1:", 17) == 0, "%s", etcd_store_problem(store));
+        etcd_store_unlock(store);
+        ck_assert_int_eq(etcd_store_lock(store, holder), -EHOSTUNREACH);
+        ck_assert_uint_eq(etcd_store_deadline(store), 0);
+        ck_assert_uint_lt(clock_now() - began, 60 * USEC_PER_SEC);
+}
+END_TEST
+
+/* --- users ---------------------------------------------------------------------------------------------------------------- */
+
+static void enable_users(void)
+{
+        json_decref(ask("/v3/auth/user/add", json_pack("{ss, ss}", "name", "root", "password", "secret of root")));
+        json_decref(ask("/v3/auth/role/add", json_pack("{ss}", "name", "root")));
+        json_decref(ask("/v3/auth/user/grant", json_pack("{ss, ss}", "user", "root", "role", "root")));
+        json_decref(ask("/v3/auth/enable", json_object()));
+}
+
+static int open_as(const char *user, const char *password)
+{
+        struct etcd_config config;
+
+        etcd_cluster_config(&cluster, &config);
+        config.fabric = fabric;
+        config.user = user;
+        config.password = password;
+        other = store_close(other);
+        return etcd_store_open(&config, "check", &other);
+}
+
+START_TEST(needs_the_password)
+{
+        enable_users();
+        ck_assert_int_eq(open_as("root", "wrong"), -EACCES);
+        ck_assert_int_eq(open_as("nobody", "secret of root"), -EACCES);
+        ck_assert_int_eq(open_as(NULL, NULL), -EACCES);
+        ck_assert_int_eq(open_as("root", "secret of root"), 0);
+        lock(other);
+        put(other, "a", "1");
+        ck_assert_str_eq(dump(other), "a=1;");
+}
+END_TEST
+
+static void start_cluster(void)
+{
+        etcd_cluster_start(&cluster, 1);
+}
+
+static void stop_cluster(void)
+{
+        etcd_cluster_stop(&cluster);
+}
+
+static void begin_alone(void)
+{
+        start_cluster();
+        begin_test();
+}
+
+static void end_alone(void)
+{
+        teardown();
+        stop_cluster();
+}
+
+int main(void)
+{
+        Suite *suite = suite_create("etcd_store");
+        SRunner *runner = srunner_create(suite);
+        TCase *tc = tcase_create("one member"), *three = tcase_create("three members"), *alone = tcase_create("a cluster of its own");
+        int failed;
+
+        if (!etcd_is_installed()) {
+                puts("etcd is not installed, or older than 3.4");
+                return 77;
+        }
+        tcase_add_unchecked_fixture(tc, start_cluster, stop_cluster);
+        tcase_add_checked_fixture(tc, begin_test, teardown);
+        tcase_set_timeout(tc, 60);
+        tcase_add_test(tc, one_process_holds_the_lock);
+        tcase_add_test(tc, commits_need_the_lock);
+        tcase_add_test(tc, nothing_is_committed_after_the_lease);
+        tcase_add_test(tc, large_transaction_is_fenced);
+        tcase_add_test(tc, paused);
+        tcase_add_test(tc, renewed_on_the_loop);
+        tcase_add_test(tc, committed_parts_take_effect);
+        tcase_add_test(tc, parts_that_were_not_committed_are_dropped);
+        tcase_add_test(tc, part_that_is_no_json);
+        tcase_add_test(tc, keys_that_no_transaction_has);
+        tcase_add_test(tc, of_a_newer_version);
+        tcase_add_test(tc, older_than_it_was);
+        suite_add_tcase(suite, tc);
+        tcase_add_checked_fixture(three, begin_with_three, end_with_three);
+        tcase_set_timeout(three, 120);
+        tcase_add_loop_test(three, one_of_three_ends, 0, 3);
+        tcase_add_loop_test(three, one_of_three_hangs, 0, 3);
+        tcase_add_test(three, no_majority);
+        suite_add_tcase(suite, three);
+        tcase_add_checked_fixture(alone, begin_alone, end_alone);
+        tcase_set_timeout(alone, 60);
+        tcase_add_test(alone, needs_the_password);
+        suite_add_tcase(suite, alone);
+        srunner_run_all(runner, CK_NORMAL);
+        failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
