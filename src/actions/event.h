@@ -47,6 +47,8 @@ struct control_candidate {
         uint64_t request;              /* named in the answer; 0: no caller waits for one */
 };
 
+#define LOCK_HOLDER_SIZE 192
+
 /* r: 0, -ENODEV: there is no such port; -ENETDOWN: its link is down; or the error of the system. */
 struct control_port {
         int r;
@@ -59,7 +61,7 @@ struct control_port {
 struct control_lock {
         int r;                         /* 0, -EWOULDBLOCK: another process holds the lock; -EUCLEAN: it was not taken, and an empty
                                         * store is in place of one that was lost; or the error of locking */
-        int pid;                       /* of the process that holds it; 0: not known */
+        const char *holder;            /* with -EWOULDBLOCK: "process 4711", "pkeyd on head1 (process 4711)" */
         struct remembered *changed;    /* taken by control: another process stored something since; NULL: none did */
 };
 

@@ -201,6 +201,6 @@ struct control_results {
         const struct verification *verification;
         bool stopped;                        /* the apply was ended early */
         uint64_t generation;                 /* in force now; 0: the policy was not carried out completely */
-        int lock_pid;                        /* of the process that holds the lock; 0: not known */
+        char lock_holder[LOCK_HOLDER_SIZE];  /* who holds the lock, if that was the reason; else "" */
 };
 const struct control_results *control_get_results(const struct control *c);

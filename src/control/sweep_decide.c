@@ -632,16 +632,16 @@ void sweep_found_sm(struct control *c, const struct control_event *event)
 
 /* --- lock ---------------------------------------------------------------------------------------------------------- */
 
-static void wait_for_lock(struct control *c, int pid)
+static void wait_for_lock(struct control *c, const char *holder)
 {
         if (!control_serves(c)) {
-                c->results.lock_pid = pid;
+                (void) snprintf(c->results.lock_holder, sizeof(c->results.lock_holder), "%s", holder);
                 sweep_fail(c, "another process writes P_Key tables", -EWOULDBLOCK);
                 return;
         }
         if (!c->sweep.waited_for_lock)
                 log_add(c->log, LOG_EVENT_LOCK_WAIT, NULL,
-                        "process %d is writing P_Key tables with the same state directory; waiting for it", pid);
+                        "%s is writing P_Key tables with the same state directory; waiting for it", holder);
         c->sweep.waited_for_lock = true;
         c->sweep.lock_at = c->now + LOCK_RETRY;
         control_set_status(c, "waiting for another process that writes P_Key tables");
@@ -652,7 +652,7 @@ void sweep_locked(struct control *c, const struct control_event *event)
         struct sweep *s = &c->sweep;
 
         if (event->lock.r == -EWOULDBLOCK) {
-                wait_for_lock(c, event->lock.pid);
+                wait_for_lock(c, event->lock.holder);
                 return;
         }
         if (event->lock.r == -EUCLEAN && !s->store_was_lost) {

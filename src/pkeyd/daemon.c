@@ -178,7 +178,7 @@ static bool run_action(struct daemon *d, struct arena *a, const struct control_a
                 return false;
         case CONTROL_LOCK:
                 ret->kind = CONTROL_EVENT_LOCK;
-                ret->lock.r = state_lock(&d->state, &ret->lock.pid, &ret->lock.changed);
+                ret->lock.r = state_lock(&d->state, &ret->lock.holder, &ret->lock.changed);
                 log_state_reports(d);
                 return true;
         case CONTROL_STORE:

@@ -100,11 +100,9 @@ static int complain(struct context *ctx, const struct control_results *results)
                                       "if it has an M_Key, set m_key_file in pkeyd.yaml to a file with that key",
                                       "%s/%u: the port itself does not answer, so the fabric cannot be discovered", ctx->port.lp.ca,
                                       ctx->port.lp.port);
-        if (results->failed == CONTROL_LOCKING && results->lock_pid > 0)
-                return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: process %d is writing tables now", ctx->state.path,
-                                      results->lock_pid);
-        if (results->failed == CONTROL_LOCKING)
-                return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: another process is writing tables now", ctx->state.path);
+        if (results->failed == CONTROL_LOCKING && *results->lock_holder)
+                return findings_error(f, FINDING_HOST_BUSY, NULL, "%s: %s is writing tables now", ctx->state.path,
+                                      results->lock_holder);
         return complain_host(ctx, r, WORD(steps, results->failed, "sweep"));
 }
 
@@ -273,7 +271,7 @@ static bool carry_out(struct session *s, const struct control_action *action, st
                 return true;
         case CONTROL_LOCK:
                 ret->kind = CONTROL_EVENT_LOCK;
-                ret->lock.r = state_lock(&ctx->state, &ret->lock.pid, &ret->lock.changed);
+                ret->lock.r = state_lock(&ctx->state, &ret->lock.holder, &ret->lock.changed);
                 session_report_state(ctx, false);
                 return true;
         case CONTROL_STORE:

@@ -417,14 +417,17 @@ int state_read_layout(struct state *s, struct arena *a, uint64_t after, struct l
 
 /* --- the lock ----------------------------------------------------------------------------------------------------- */
 
-static int read_pid(int fd)
+static void name_holder(struct state *s, int fd)
 {
         char text[16];
         ssize_t n = pread(fd, text, sizeof(text), 0);
-        struct scan s = { text, text + MAX(n, 0) };
+        struct scan scan = { text, text + MAX(n, 0) };
         uint64_t pid;
 
-        return scan_number(&s, 10, INT_MAX, &pid) && scan_char(&s, '\n') ? (int) pid : 0;
+        if (scan_number(&scan, 10, INT_MAX, &pid) && scan_char(&scan, '\n'))
+                (void) snprintf(s->holder, sizeof(s->holder), "process %d", (int) pid);
+        else
+                (void) snprintf(s->holder, sizeof(s->holder), "another process");
 }
 
 /* Only for messages; the lock itself is the flock(). */
@@ -434,7 +437,7 @@ static void write_pid(int fd)
                 (void) dprintf(fd, "%d\n", (int) getpid());
 }
 
-static int take_lock(struct state *s, int *ret_pid)
+static int take_lock(struct state *s, const char **ret_holder)
 {
         _cleanup_free_ char *path = file_path(s->path, "lock");
         _cleanup_close_ int fd = -1;
@@ -449,7 +452,8 @@ static int take_lock(struct state *s, int *ret_pid)
         if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
                 if (errno != EWOULDBLOCK)
                         return -errno;
-                *ret_pid = read_pid(fd);
+                name_holder(s, fd);
+                *ret_holder = s->holder;
                 return -EWOULDBLOCK;
         }
         write_pid(fd);
@@ -506,10 +510,10 @@ static int refresh(struct state *s, struct remembered **ret_changed)
         return s->store && s->stale ? load_changes(s, ret_changed) : 0;
 }
 
-int state_lock(struct state *s, int *ret_pid, struct remembered **ret_changed)
+int state_lock(struct state *s, const char **ret_holder, struct remembered **ret_changed)
 {
         _cleanup_identity_ struct file_identity owner = {};
-        int r = s->path ? file_become_owner_of(s->path, &owner) ?: take_lock(s, ret_pid) : -ENOENT;
+        int r = s->path ? file_become_owner_of(s->path, &owner) ?: take_lock(s, ret_holder) : -ENOENT;
 
         if (r < 0)
                 return r;

@@ -50,6 +50,7 @@ struct state {
         bool replaced;              /* and is another file than the one that was loaded */
         bool locked;
         int lock_fd;
+        char holder[LOCK_HOLDER_SIZE]; /* of the lock, when it could not be taken last */
         struct state_report reports[STATE_MAX_REPORTS];
         unsigned n_reports;
         bool shown;                 /* the first report was returned already */
@@ -84,13 +85,13 @@ int state_read_layout(struct state *s, struct arena *a, uint64_t after, struct l
  * *ret_changed, owned, replaces what is in memory. Else it is not set. If the store is another file than before, each
  * table in it counts as never read (knowledge_stop_following). Returns 0, or
  *
- *     -EWOULDBLOCK  another process has the lock: its pid in *ret_pid, 0 if it is unknown
+ *     -EWOULDBLOCK  another process has the lock: *ret_holder says which, for people; borrowed until the next call
  *     -EUCLEAN      the store was lost, and an empty one is open: mark everything in memory as not stored
  *                   (index_memory_unstore, known_unstore, ...), lock again, and commit all of it
  *     -ENOMEM, or why the lock cannot be taken
  *
  * If the store does not work, the commit that follows fails, not this. */
-int state_lock(struct state *s, int *ret_pid, struct remembered **ret_changed);
+int state_lock(struct state *s, const char **ret_holder, struct remembered **ret_changed);
 void state_unlock(struct state *s);
 
 /* Returns 0 when the transaction is on the disk; its own error; without a store why there is none (-ENOENT: not opened); or an

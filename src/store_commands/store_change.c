@@ -26,14 +26,14 @@ const char *store_get_user(struct context *ctx)
         return user ? arena_strdup(ctx->arena, user->pw_name) : arena_printf(ctx->arena, "uid %u", (unsigned) getuid());
 }
 
-static int complain(struct context *ctx, const char *nothing, const char *what, int r, int pid)
+static int complain(struct context *ctx, const char *nothing, const char *what, int r, const char *holder)
 {
         session_report_state(ctx, true);
         if (r == -ENOMEM || r == -EBADMSG)
                 return r;
         if (r == -EWOULDBLOCK)
-                return findings_error(&ctx->findings, FINDING_HOST_BUSY, "try again", "%s: process %d is writing tables now; %s",
-                                      ctx->state.path, pid, nothing);
+                return findings_error(&ctx->findings, FINDING_HOST_BUSY, "try again", "%s: %s is writing tables now; %s",
+                                      ctx->state.path, holder, nothing);
         return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "%s: %s: %s; %s", ctx->state.path, what, strerror(-r),
                               nothing);
 }
@@ -51,15 +51,16 @@ int store_change(struct context *ctx, const char *nothing, store_changer *change
 {
         struct remembered *changed = NULL;
         struct store_transaction t;
-        int pid = 0, r = state_lock(&ctx->state, &pid, &changed);
+        const char *holder = NULL;
+        int r = state_lock(&ctx->state, &holder, &changed);
 
         if (r < 0)
-                return complain(ctx, nothing, "lock", r, pid);
+                return complain(ctx, nothing, "lock", r, holder);
         take_changed(ctx, changed);
         store_transaction_init(&t, ctx->arena);
         r = change(ctx, changed != NULL, &t, userdata);
         if (r == 0)
                 r = state_commit(&ctx->state, &t);
         state_unlock(&ctx->state);
-        return r < 0 ? complain(ctx, nothing, "state.db", r, 0) : 0;
+        return r < 0 ? complain(ctx, nothing, "state.db", r, NULL) : 0;
 }

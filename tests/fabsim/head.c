@@ -342,7 +342,7 @@ void head_lock(struct sim *s, struct process *p, struct control_lock *ret)
         *ret = (struct control_lock) {};
         if (h->lock && h->lock != p->life) {
                 ret->r = -EWOULDBLOCK;
-                ret->pid = (int) h->lock;
+                ret->holder = "the other process";
                 return;
         }
         if (is_another(p) && h->store.n == 0) {

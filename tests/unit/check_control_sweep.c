@@ -1715,7 +1715,7 @@ START_TEST(apply_while_another_process_writes)
         take(CONTROL_LOCK);
         give_lock(-EWOULDBLOCK, 33);
         ck_assert_int_eq(noted.exit_r, -EWOULDBLOCK);
-        ck_assert_int_eq(control_get_results(c)->lock_pid, 33);
+        ck_assert_str_eq(control_get_results(c)->lock_holder, "process 33");
         ck_assert_int_eq(control_get_results(c)->failed, CONTROL_LOCKING);
         ck_assert_uint_eq(noted.n_unlocked, 0);
 }

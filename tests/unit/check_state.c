@@ -116,10 +116,10 @@ static struct remembered *load(void)
         return m;
 }
 
-static int lock(struct state *s, int *ret_pid)
+static int lock(struct state *s, const char **ret_holder)
 {
         _cleanup_remembered_ struct remembered *changed = NULL;
-        int r = state_lock(s, ret_pid, &changed);
+        int r = state_lock(s, ret_holder, &changed);
 
         ck_assert_ptr_null(changed);
         return r;
@@ -237,7 +237,7 @@ START_TEST(records_of_wrong_types)
                   "1 record cannot be understood, one is index/0x0000000000000001/1" },
                 { "UPDATE record SET key = CAST(key AS BLOB) WHERE key LIKE '%1/1'", "1 record cannot be understood" },
         };
-        int holder;
+        const char *holder;
 
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
                 _cleanup_remembered_ struct remembered *m = NULL;
@@ -292,7 +292,7 @@ START_TEST(never_opened)
 {
         struct remembered *m = NULL;
         struct state none = {};
-        int holder;
+        const char *holder;
 
         ck_assert_int_eq(state_load(&none, &m), 0);
         remembered_free(m);
@@ -322,7 +322,7 @@ END_TEST
 START_TEST(cannot_be_opened_yet)
 {
         _cleanup_remembered_ struct remembered *m = NULL;
-        int holder;
+        const char *holder;
 
         state_close(&state);
         remove_database();
@@ -347,7 +347,7 @@ END_TEST
 START_TEST(opened_later_with_records)
 {
         _cleanup_remembered_ struct remembered *changed = NULL;
-        int holder;
+        const char *holder;
 
         ck_assert_int_eq(commit_index(&state, 1), 0);
         state_close(&state);
@@ -403,7 +403,7 @@ START_TEST(another_committed)
 {
         _cleanup_remembered_ struct remembered *first = load(), *changed = NULL, *again = NULL;
         struct state other;
-        int holder;
+        const char *holder;
 
         ck_assert_int_eq(commit_index(&state, 1), 0);
         ck_assert_int_eq(lock(&state, &holder), 0); /* its own commit does not count as a change */
@@ -430,7 +430,7 @@ END_TEST
 START_TEST(removed_before_a_commit)
 {
         _cleanup_remembered_ struct remembered *m = NULL;
-        int holder;
+        const char *holder;
 
         ck_assert_int_eq(commit_index(&state, 1), 0);
         remove_database();
@@ -447,7 +447,7 @@ END_TEST
 START_TEST(removed_before_a_lock)
 {
         struct state other;
-        int holder;
+        const char *holder;
 
         remove_database();
         ck_assert_int_eq(lock(&state, &holder), -EUCLEAN);
@@ -477,7 +477,7 @@ START_TEST(replaced_before_it_is_loaded)
         _cleanup_remembered_ struct remembered *m = NULL, *changed = NULL;
         const char *elsewhere = file("elsewhere");
         struct state other;
-        int holder;
+        const char *holder;
 
         ck_assert_int_eq(state_open(&other, elsewhere, true), 0);
         ck_assert_int_eq(commit_table(&other), 0);
@@ -504,7 +504,7 @@ START_TEST(replaced)
         _cleanup_remembered_ struct remembered *changed = NULL, *again = NULL;
         const char *elsewhere = file("elsewhere");
         struct state other;
-        int holder;
+        const char *holder;
 
         ck_assert_int_eq(commit_index(&state, 1), 0);
         ck_assert_int_eq(state_open(&other, elsewhere, true), 0);
@@ -561,7 +561,7 @@ static pid_t hold_lock(int *ret_go)
         if (pid == 0) {
                 struct remembered *changed = NULL;
                 struct state mine;
-                int other;
+                const char *other;
 
                 close(go[1]);
                 if (state_open(&mine, path, true) < 0 || state_lock(&mine, &other, &changed) < 0)
@@ -580,14 +580,15 @@ static pid_t hold_lock(int *ret_go)
 
 START_TEST(lock_is_held_by_another)
 {
-        int go, status, holder = -1;
+        int go, status;
+        const char *holder = NULL;
         pid_t pid = hold_lock(&go);
 
         ck_assert_int_eq(lock(&state, &holder), -EWOULDBLOCK);
-        ck_assert_int_eq(holder, pid);
+        ck_assert_str_eq(holder, arena_printf(arena, "process %d", (int) pid));
         write_file("lock", "junk", 4); /* not a pid */
         ck_assert_int_eq(lock(&state, &holder), -EWOULDBLOCK);
-        ck_assert_int_eq(holder, 0);
+        ck_assert_str_eq(holder, "another process");
         close(go);
         ck_assert_int_eq(waitpid(pid, &status, 0), pid);
         ck_assert_int_eq(status, 0);
@@ -600,12 +601,12 @@ END_TEST
 START_TEST(lock_is_let_go)
 {
         struct state other;
-        int holder = -1;
+        const char *holder = NULL;
 
         ck_assert_int_eq(state_open(&other, path, true), 0);
         ck_assert_int_eq(lock(&state, &holder), 0);
         ck_assert_int_eq(lock(&other, &holder), -EWOULDBLOCK);
-        ck_assert_int_eq(holder, getpid());
+        ck_assert_str_eq(holder, arena_printf(arena, "process %d", (int) getpid()));
         state_unlock(&state);
         state_unlock(&state);
         ck_assert_int_eq(lock(&other, &holder), 0);
@@ -648,7 +649,7 @@ static int use_as_user(void)
         pid = fork();
         if (pid == 0) {
                 struct state s;
-                int holder;
+                const char *holder;
 
                 if (setgid(USER) < 0 || setuid(USER) < 0 || state_open(&s, path, true) < 0 || lock(&s, &holder) < 0)
                         _exit(1);
@@ -662,7 +663,7 @@ static int use_as_user(void)
 /* pkeyctl runs as root, pkeyd as a user of its own: what root makes in that user's directory belongs to the user. */
 START_TEST(root_in_a_directory_of_a_user)
 {
-        int holder;
+        const char *holder;
 
         if (geteuid() != 0)
                 return;

@@ -463,7 +463,10 @@ int give_stage_end(int r)
 
 int give_lock(int r, int pid)
 {
-        return give(&(struct control_event) {.kind = CONTROL_EVENT_LOCK, .lock = {.r = r, .pid = pid}});
+        char holder[32];
+
+        snprintf(holder, sizeof(holder), "process %d", pid);
+        return give(&(struct control_event) {.kind = CONTROL_EVENT_LOCK, .lock = {.r = r, .holder = holder}});
 }
 
 int give_stored(int r)
