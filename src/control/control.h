@@ -74,6 +74,8 @@ struct control_config {
         bool confirm;       /* CONTROL_APPLY: a person confirms the plan, which may take long */
         const char *fabric;  /* of several fabrics of this host; NULL: it has one; borrowed */
         const char *program; /* CONTROL_SERVE: "pkeyd 0.2.0", for the log; static */
+        bool (*holds_lock)(void *userdata); /* whether the fabric lock is held at this moment: called directly before each Set */
+        void *lock_userdata;
         struct findings *findings; /* all other goals: gets the findings of the planner; borrowed */
 };
 

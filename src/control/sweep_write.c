@@ -363,6 +363,17 @@ static void report_gate(struct control *c)
                 (void) findings_add(c->config.findings, FINDING_ERROR, FINDING_BUG, NULL, "%s", text);
 }
 
+/* The lock ended while tables were written. */
+static void report_lost_lock(struct control *c)
+{
+        uint64_t n = gate_n_late(c->gate) - c->sweep.n_late_before;
+
+        if (n > 0)
+                log_add(c->log, LOG_EVENT_LOCK_LOST, &(struct log_about) { .generation = c->sweep.generation->number },
+                        "the lease of the lock in etcd ended; %" PRIu64 " write%s not sent; pkeyd takes the lock again and reads "
+                        "all tables", n, n == 1 ? " was" : "s were");
+}
+
 /* All phases have ended. r < 0: writing was cut short, and why. */
 static void applied(struct control *c, int r, const char *why)
 {
@@ -371,6 +382,7 @@ static void applied(struct control *c, int r, const char *why)
 
         knowledge_withdraw(c->knowledge);
         report_gate(c);
+        report_lost_lock(c);
         if (s->part.subnet)
                 lease_sweep_merge(c);
         apply_get_summary(s->apply, &summary);
@@ -476,6 +488,7 @@ void sweep_apply(struct control *c)
         int r;
 
         s->apply_began = c->now;
+        s->n_late_before = gate_n_late(c->gate);
         store_before_writing(c);
         r = sweep_note_before(c) ?: apply_new(s->arena, s->decision.plan, sweep_observed(c), c->indexes, &options, &s->apply);
         if (r < 0) {

@@ -26,7 +26,9 @@ struct gate {
         struct answer *answers;
         size_t n_answers, n_allocated;
         struct hash_index by_question, by_route; /* of answers */
-        uint64_t n_refused;
+        bool (*holds_lock)(void *userdata); /* NULL: it always does */
+        void *lock_userdata;
+        uint64_t n_refused, n_late;
         char refusal[256];
 };
 
@@ -56,6 +58,17 @@ struct gate *gate_free(struct gate *g)
 uint64_t gate_n_refused(const struct gate *g)
 {
         return g->n_refused;
+}
+
+uint64_t gate_n_late(const struct gate *g)
+{
+        return g->n_late;
+}
+
+void gate_set_lock(struct gate *g, bool (*holds)(void *userdata), void *userdata)
+{
+        g->holds_lock = holds;
+        g->lock_userdata = userdata;
 }
 
 const char *gate_refusal(const struct gate *g)
@@ -256,26 +269,37 @@ static bool admit_filter(struct gate *g, const struct mad_request *set)
 
 /* --- the gate --------------------------------------------------------------------------------------------------------------- */
 
+static bool admit_set(struct gate *g, const struct mad_request *set)
+{
+        const struct answer *identity = find_answer(g, &set->route, SMP_ATTR_NODE_INFO, 0);
+
+        if (!g->knowledge)
+                return refuse(g, "no write is expected now");
+        if (identity && identity->is_old)
+                return refuse(g, "no device at this address identified itself since the gate was opened");
+        if (identity && identity->in_doubt)
+                return false;
+        if (set->method == MAD_SET && set->attribute == SMP_ATTR_P_KEY_TABLE)
+                return admit_block(g, set);
+        if (set->method == MAD_SET && set->attribute == SMP_ATTR_PORT_INFO)
+                return admit_filter(g, set);
+        return refuse(g, "method 0x%02x of attribute 0x%04x", set->method, set->attribute);
+}
+
+/* The knowledge counts a Set as sent that the lock stops: it may have been. */
 bool gate_admit(struct gate *g, const struct mad_frame *frame)
 {
-        const struct answer *identity;
         struct mad_request set;
 
         mad_frame_decode(frame, &set);
         if (set.mgmt_class != MAD_CLASS_SMP || set.method == MAD_GET)
                 return true;
-        if (!g->knowledge)
-                return refuse(g, "no write is expected now");
-        identity = find_answer(g, &set.route, SMP_ATTR_NODE_INFO, 0);
-        if (identity && identity->is_old)
-                return refuse(g, "no device at this address identified itself since the gate was opened");
-        if (identity && identity->in_doubt)
+        if (!admit_set(g, &set))
                 return false;
-        if (set.method == MAD_SET && set.attribute == SMP_ATTR_P_KEY_TABLE)
-                return admit_block(g, &set);
-        if (set.method == MAD_SET && set.attribute == SMP_ATTR_PORT_INFO)
-                return admit_filter(g, &set);
-        return refuse(g, "method 0x%02x of attribute 0x%04x", set.method, set.attribute);
+        if (!g->holds_lock || g->holds_lock(g->lock_userdata))
+                return true;
+        g->n_late++;
+        return false;
 }
 
 /* Passes an answer about a table, or about the filter bits of a switch port, to the knowledge. Returns false if it is news. */

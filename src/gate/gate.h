@@ -12,7 +12,9 @@
  *     owns       entries of bases that pkeyd does not own stay as they were read;
  *     policy     no level rises above what the policy gives the port;
  *     rule       knowledge/rule.h admits it for each base that changes;
- *     stored     the block was announced to the knowledge with these entries, and that is in the store.
+ *     stored     the block was announced to the knowledge with these entries, and that is in the store;
+ *     lock       this process still holds the fabric lock. A lock that hosts share ends with its lease, also while this process is
+ *                paused; so the gate asks last, directly before the Set leaves.
  *
  * It is opened for each phase of an apply, and closed otherwise: then no Set passes. So a wrong planner can stall, but cannot open
  * anything. If the gate refuses a Set, pkeyd has a bug, or a table changed at that moment.
@@ -39,12 +41,17 @@ DEFINE_CLEANUP(struct gate *, gate_free)
 void gate_open(struct gate *g, struct knowledge *k, const struct policy *policy);
 void gate_close(struct gate *g);
 
+/* holds: whether this process may write at this moment; it is called for every Set. Without it the gate takes that for granted. */
+void gate_set_lock(struct gate *g, bool (*holds)(void *userdata), void *userdata);
+
 /* Whether a frame may leave; only Sets of SMPs are judged. A refusal is counted, unless the gate only waits for the SMA to identify
  * itself. */
 bool gate_admit(struct gate *g, const struct mad_frame *frame);
 /* Takes how a request ended. */
 void gate_see(struct gate *g, const struct mad_result *result);
 
-/* Sets refused since gate_new(); why the last one was, in words. */
+/* Sets refused since gate_new(); why the last one was, in words. Not counting those for which the lock had ended. */
 uint64_t gate_n_refused(const struct gate *g);
 const char *gate_refusal(const struct gate *g);
+/* Sets that did not leave because the lock had ended. */
+uint64_t gate_n_late(const struct gate *g);

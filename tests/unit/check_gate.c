@@ -907,6 +907,39 @@ START_TEST(not_stored_at_any_index)
 }
 END_TEST
 
+/* --- the lock ---------------------------------------------------------------------------------------------------------- */
+
+static int held; /* how often the lock still holds */
+static unsigned n_asked;
+
+static bool holds_lock(void *userdata)
+{
+        n_asked++;
+        return *(int *) userdata == 0 ? false : (*(int *) userdata)-- > 0;
+}
+
+/* It is asked for each Set that would pass, and only then. */
+START_TEST(nothing_without_the_lock)
+{
+        held = 1;
+        n_asked = 0;
+        gate_set_lock(gate, holds_lock, &held);
+        prepare(0, 0);
+        prepare(1, 0);
+        ck_assert_uint_eq(n_asked, 0);
+        ck_assert(set_host(0, 0x8001));
+        ck_assert(!set_host(1, 0x8001));
+        ck_assert_uint_eq(n_asked, 2);
+        ck_assert_uint_eq(gate_n_late(gate), 1);
+        ck_assert_uint_eq(gate_n_refused(gate), 0);
+        /* it counts as sent until it is read */
+        ck_assert_uint_eq(knowledge_get(k, host_record(1))->n_writes, 1);
+        ck_assert(!set_host(2, 0x8001));
+        ck_assert_uint_eq(n_asked, 2);
+        ck_assert_uint_eq(gate_n_refused(gate), 1);
+}
+END_TEST
+
 int main(void)
 {
         TCase *t = tcase_create("gate");
@@ -917,6 +950,7 @@ int main(void)
         tcase_add_checked_fixture(t, setup, teardown);
         tcase_add_test(t, what_the_policy_gives);
         tcase_add_test(t, what_changes_nothing);
+        tcase_add_test(t, nothing_without_the_lock);
         tcase_add_test(t, directed_routes);
         tcase_add_test(t, routes_that_no_mad_has);
         tcase_add_test(t, leaf_ports);
