@@ -13,6 +13,8 @@
         .words = (const char *const[]) { __VA_ARGS__ }, .n_words = ELEMENTS(((const char *const[]) { __VA_ARGS__ }))
 #define NAME_MAX_LENGTH 63
 #define PATH_MAX_LENGTH 4095
+#define URL_MAX_LENGTH  255
+#define MAX_ENDPOINTS   16
 
 const struct settings_key settings_schema[] = {
         { "ca", SETTINGS_NAME, MEMBER(ca), 0, 0, "the name of a channel adapter, as in mlx5_0" },
@@ -51,6 +53,17 @@ const struct settings_key settings_schema[] = {
         { "history", SETTINGS_MAP, .standard = "{}" },
         { "history.keep", SETTINGS_NUMBER, MEMBER(history_keep), 2, 10000, "2 to 10000", .standard = "200" },
         { "history.days", SETTINGS_NUMBER, MEMBER(history_days), 1, 36500, "1 to 36500", .standard = "365" },
+        { "store", SETTINGS_WORD, MEMBER(store), WORDS("sqlite", "etcd"), .standard = "sqlite" },
+        { "etcd", SETTINGS_MAP, .standard = "{}" },
+        { "etcd.endpoints", SETTINGS_URLS, MEMBER(etcd_endpoints), 0, 0, "URLs, as in [https://head1:2379, https://head2:2379]" },
+        { "etcd.ca_file", SETTINGS_PATH, MEMBER(etcd_ca_file), 0, 0, "an absolute path, as in /etc/pkeyd/etcd-ca.pem" },
+        { "etcd.cert_file", SETTINGS_PATH, MEMBER(etcd_cert_file), 0, 0, "an absolute path, as in /etc/pkeyd/etcd.pem" },
+        { "etcd.key_file", SETTINGS_SECRET, MEMBER(etcd_key_file), 0, 0, "an absolute path, as in /etc/pkeyd/etcd.key" },
+        { "etcd.user", SETTINGS_USER, MEMBER(etcd_user), 0, 0, "the name of a user of etcd, as in pkeyd" },
+        { "etcd.password_file", SETTINGS_SECRET, MEMBER(etcd_password_file), 0, 0,
+          "an absolute path, as in /etc/pkeyd/etcd-password" },
+        { "etcd.lease", SETTINGS_DURATION, MEMBER(etcd_lease), 5 * USEC_PER_SEC, 120 * USEC_PER_SEC, "5s to 120s",
+          .standard = "15s" },
         { "metrics", SETTINGS_MAP, .standard = "{}" },
         { "metrics.textfile", SETTINGS_PATH, MEMBER(metrics_textfile), 0, 0,
           "an absolute path, as in /var/lib/prometheus/node-exporter/pkeyd.prom" },
@@ -79,16 +92,26 @@ static void *member(struct reader *r, const struct settings_key *key)
         return (char *) r->settings + key->offset;
 }
 
-static void read_name(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+static void read_plain_name(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node, const char *problem)
 {
         static const char accepted[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
         size_t n = strlen(node->text);
         const char *name = node->text;
 
         if (n == 0 || n > NAME_MAX_LENGTH || strspn(name, accepted) != n)
-                refuse(r, node, key, "is not a device name");
+                refuse(r, node, key, problem);
         else
                 memcpy(member(r, key), &name, sizeof(name));
+}
+
+static void read_name(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+{
+        read_plain_name(r, key, node, "is not a device name");
+}
+
+static void read_user(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+{
+        read_plain_name(r, key, node, "is not the name of a user");
 }
 
 /* 1 to 10 decimal digits. *ret_end: the text after them. */
@@ -156,7 +179,8 @@ static void read_word(struct reader *r, const struct settings_key *key, const st
 _Static_assert(sizeof(enum settings_mode) == sizeof(unsigned) && sizeof(enum settings_unmanaged) == sizeof(unsigned) &&
                        sizeof(enum settings_enforcement) == sizeof(unsigned) &&
                        sizeof(enum settings_overflow) == sizeof(unsigned) && sizeof(enum settings_writer) == sizeof(unsigned) &&
-                       sizeof(enum settings_role) == sizeof(unsigned) && sizeof(enum settings_identity) == sizeof(unsigned),
+                       sizeof(enum settings_role) == sizeof(unsigned) && sizeof(enum settings_identity) == sizeof(unsigned) &&
+                       sizeof(enum settings_store) == sizeof(unsigned),
                "an enum of settings.h is no unsigned int");
 
 static bool is_path(const char *text)
@@ -199,19 +223,62 @@ static void read_path(struct reader *r, const struct settings_key *key, const st
                 memcpy(member(r, key), &path, sizeof(path));
 }
 
+static const char *after_prefix(const char *text, const char *prefix)
+{
+        size_t n = strlen(prefix);
+
+        return strncmp(text, prefix, n) == 0 ? text + n : NULL;
+}
+
+/* http(s)://HOST[:PORT] with HOST a name, an IPv4 address, or an IPv6 address in brackets. */
+static bool is_endpoint(const char *url)
+{
+        static const char name[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
+        const char *host = after_prefix(url, "https://") ?: after_prefix(url, "http://"), *end;
+        bool is_ipv6 = host && *host == '[';
+        size_t n = !host ? 0 : is_ipv6 ? strspn(host + 1, "0123456789abcdefABCDEF:.") : strspn(host, name);
+        uint64_t port;
+
+        if (n == 0 || strlen(url) > URL_MAX_LENGTH || (is_ipv6 && host[1 + n] != ']'))
+                return false;
+        end = is_ipv6 ? host + n + 2 : host + n;
+        return !*end || (*end == ':' && parse_number(end + 1, &port, &end) && !*end && port > 0 && port <= UINT16_MAX);
+}
+
+static bool read_url(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node, const char **ret)
+{
+        if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, key->name))
+                return false;
+        *ret = node->text;
+        if (!is_endpoint(node->text))
+                refuse(r, node, key, "is not http:// or https:// with a host and a port");
+        return true;
+}
+
+static void read_urls(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
+{
+        bool is_list = node->kind == YAML_TREE_LIST;
+        const struct yaml_tree_node *item = is_list ? node->children : node;
+        uint32_t n = is_list ? node->n_children : 1;
+        const char **urls = arena_new_array(r->tree.arena, const char *, n);
+
+        if (n == 0 || n > MAX_ENDPOINTS) {
+                yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: %u URLs (accepted: 1 to %d)", key->name, n, MAX_ENDPOINTS);
+                return;
+        }
+        for (uint32_t i = 0; urls && i < n; i++, item = item->next)
+                if (!read_url(r, key, item, &urls[i]))
+                        return;
+        r->settings->etcd_endpoints = urls;
+        r->settings->n_etcd_endpoints = urls ? n : 0;
+}
+
 static bool is_unit(const char *text)
 {
         static const char accepted[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.@:\\";
         size_t n = strlen(text), suffix = strlen(".service");
 
         return n > suffix && n <= 255 && strspn(text, accepted) == n && strcmp(text + n - suffix, ".service") == 0;
-}
-
-static const char *after_prefix(const char *text, const char *prefix)
-{
-        size_t n = strlen(prefix);
-
-        return strncmp(text, prefix, n) == 0 ? text + n : NULL;
 }
 
 static void read_reload(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
@@ -251,15 +318,17 @@ typedef void (*value_reader)(struct reader *r, const struct settings_key *key, c
 
 /* Every type except SETTINGS_MAP; the node is a scalar that is not null. */
 static const value_reader readers[] = {
-        [SETTINGS_NAME] = read_name, [SETTINGS_NUMBER] = read_number, [SETTINGS_DURATION] = read_duration,
+        [SETTINGS_NAME] = read_name, [SETTINGS_USER] = read_user, [SETTINGS_NUMBER] = read_number, [SETTINGS_DURATION] = read_duration,
         [SETTINGS_BOOL] = read_bool, [SETTINGS_WORD] = read_word,     [SETTINGS_SECRET] = read_secret,
-        [SETTINGS_PATH] = read_path, [SETTINGS_RELOAD] = read_reload,
+        [SETTINGS_PATH] = read_path, [SETTINGS_RELOAD] = read_reload, [SETTINGS_URLS] = read_urls,
 };
 
 static void read_key(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
         if (key->type == SETTINGS_SECRET && node->kind != YAML_TREE_SCALAR)
                 read_secret(r, key, node);
+        else if (key->type == SETTINGS_URLS && node->kind == YAML_TREE_LIST)
+                read_urls(r, key, node);
         else if (!yaml_tree_expect(&r->tree, node, YAML_TREE_SCALAR, key->name))
                 return;
         else if (yaml_tree_is_null(node))
@@ -330,6 +399,59 @@ static void check_writer(struct reader *r)
                                 "opensm.partitions_conf");
 }
 
+/* Without encryption the password could be read on the network, but not on this host's own. */
+static bool is_private(const char *url)
+{
+        const char *host = after_prefix(url, "http://");
+
+        return !host || strncmp(host, "127.", 4) == 0 || strncmp(host, "localhost", 9) == 0 || strncmp(host, "[::1]", 5) == 0;
+}
+
+static void check_password_is_private(struct reader *r, const struct yaml_tree_node *user)
+{
+        for (unsigned i = 0; i < r->settings->n_etcd_endpoints; i++)
+                if (!is_private(r->settings->etcd_endpoints[i])) {
+                        yaml_tree_error(&r->tree, user, FINDING_VALUE_INVALID,
+                                        "etcd.user: the password would be sent to %s without encryption", r->settings->etcd_endpoints[i]);
+                        report_hint(&r->report, "write https:// in etcd.endpoints, and etcd.ca_file");
+                        return;
+                }
+}
+
+static void require_etcd_key(struct reader *r, const struct yaml_tree_node *etcd, const char *name, const char *other)
+{
+        if (!yaml_tree_get(etcd, name) || yaml_tree_get(etcd, other))
+                return;
+        yaml_tree_error(&r->tree, yaml_tree_get(etcd, name), FINDING_KEY_MISSING, "the key 'etcd.%s' is missing: etcd.%s requires it",
+                        other, name);
+}
+
+static void check_store(struct reader *r)
+{
+        const struct yaml_tree_node *store = yaml_tree_get(r->tree.root, "store");
+        const struct yaml_tree_node *etcd = yaml_tree_get(r->tree.root, "etcd");
+
+        if (etcd && etcd->kind != YAML_TREE_MAP)
+                return;
+        if (yaml_tree_get(etcd, "endpoints") && r->settings->store != STORE_ETCD) {
+                yaml_tree_error(&r->tree, yaml_tree_get(etcd, "endpoints"), FINDING_VALUE_INVALID,
+                                "etcd.endpoints: is accepted with store: etcd only");
+                report_hint(&r->report, "write store: etcd as well, or remove etcd");
+                return;
+        }
+        if (r->settings->store == STORE_ETCD && !yaml_tree_get(etcd, "endpoints")) {
+                yaml_tree_error(&r->tree, store, FINDING_KEY_MISSING,
+                                "the key 'etcd.endpoints' is missing: store: etcd requires it");
+                report_hint(&r->report, "write it as in etcd: {endpoints: [https://head1:2379, https://head2:2379], ...}");
+        }
+        require_etcd_key(r, etcd, "cert_file", "key_file");
+        require_etcd_key(r, etcd, "key_file", "cert_file");
+        require_etcd_key(r, etcd, "user", "password_file");
+        require_etcd_key(r, etcd, "password_file", "user");
+        if (yaml_tree_get(etcd, "user"))
+                check_password_is_private(r, yaml_tree_get(etcd, "user"));
+}
+
 void settings_default(struct settings *ret)
 {
         struct reader r = { .settings = ret };
@@ -358,8 +480,10 @@ int settings_parse(struct arena *a, const char *file_name, const char *bytes, si
         e = yaml_tree_parse(&r.tree, a, file, bytes, n, NULL, &r.report);
         if (e == 0 && r.tree.root)
                 read_map(&r, r.tree.root, "");
-        if (e == 0)
+        if (e == 0) {
                 check_writer(&r);
+                check_store(&r);
+        }
         e = yaml_tree_finish(&r.tree, e);
         if (e == 0)
                 *ret = r.settings;

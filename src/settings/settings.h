@@ -21,6 +21,7 @@ enum settings_unmanaged { UNMANAGED_REMOVE, UNMANAGED_KEEP };
 enum settings_enforcement { ENFORCEMENT_BOTH, ENFORCEMENT_IN, ENFORCEMENT_OUT, ENFORCEMENT_OFF };
 enum settings_overflow { OVERFLOW_REFUSE, OVERFLOW_DISABLE };
 enum settings_writer { WRITER_DIRECT, WRITER_OPENSM };
+enum settings_store { STORE_SQLITE, STORE_ETCD };
 
 /* How pkeyd makes OpenSM read its file again. */
 enum settings_reload {
@@ -54,6 +55,12 @@ struct settings {
         unsigned violations_threshold;    /* of violations in an interval, below which none is reported */
         bool violations_clear_saturated;
         unsigned history_keep, history_days; /* how many generations are kept in the store, and for how long */
+        enum settings_store store;        /* where pkeyd remembers: in a file of this host, or in a cluster that both heads share */
+        const char *const *etcd_endpoints; /* of STORE_ETCD: URLs, "https://head1:2379"; at least one */
+        unsigned n_etcd_endpoints;
+        const char *etcd_ca_file, *etcd_cert_file, *etcd_key_file; /* absolute paths; NULL: none */
+        const char *etcd_user, *etcd_password_file; /* both or none */
+        usec_t etcd_lease;                /* of the lock; whole seconds */
         const char *metrics_textfile;     /* absolute path of the file to write; NULL: none */
         const char *opensm_partitions_conf; /* absolute path; not NULL with WRITER_OPENSM */
         enum settings_reload opensm_reload; /* not RELOAD_NOT_SET with WRITER_OPENSM */
@@ -68,6 +75,7 @@ struct settings {
 /* The type of a value. */
 enum settings_type {
         SETTINGS_NAME,     /* the name of a device */
+        SETTINGS_USER,     /* the name of a user of another program */
         SETTINGS_NUMBER,
         SETTINGS_DURATION, /* number and unit */
         SETTINGS_BOOL,
@@ -75,6 +83,7 @@ enum settings_type {
         SETTINGS_SECRET,   /* the absolute path of a file with a secret; no message shows the value, because it may be the
                               secret itself, written here by mistake */
         SETTINGS_PATH,     /* the absolute path of a file */
+        SETTINGS_URLS,     /* one or more of http(s)://HOST[:PORT]; sets etcd_endpoints */
         SETTINGS_RELOAD,   /* systemd:UNIT, pidfile:PATH or pid:N; sets opensm_reload and the member of its kind */
         SETTINGS_MAP,      /* a map; the names of the keys in it begin with its name and a dot */
 };
