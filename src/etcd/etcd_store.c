@@ -21,15 +21,15 @@
 #define TIMEOUT        (3 * USEC_PER_SEC)
 #define GIVE_BACK      USEC_PER_SEC
 #define PAGE           128u /* records */
+#define ETCD_PREFIX_SIZE 128
 #define MAX_TRIES      5    /* while other processes change what is read */
 #define PATH_RANGE     "/v3/kv/range"
 #define PATH_TXN       "/v3/kv/txn"
 
 struct etcd_store {
         struct store store;           /* first */
-        struct arena *arena;          /* of the configuration */
-        struct etcd_config config;
-        const char *prefix;           /* of all keys */
+        const struct etcd_config *config;
+        char prefix[ETCD_PREFIX_SIZE]; /* of all keys */
         char holder[ETCD_HOLDER_SIZE]; /* this process */
         sd_event *loop;               /* of its own, so that it runs while a caller waits */
         sd_event_source *attached;    /* of that loop on a caller's */
@@ -379,7 +379,7 @@ int etcd_store_lock(struct store *store, char ret_holder[ETCD_HOLDER_SIZE])
         if (etcd_store_deadline(store) > clock_boot())
                 return 0;
         etcd_store_unlock(store);
-        r = etcd_lease_take(&s->lease, s->http, s->loop, s->config.lease, TIMEOUT) ?: take_lock(s, ret_holder) ?: put_version(s);
+        r = etcd_lease_take(&s->lease, s->http, s->loop, s->config->lease, TIMEOUT) ?: take_lock(s, ret_holder) ?: put_version(s);
         if (r < 0)
                 etcd_store_unlock(store);
         return r;
@@ -600,52 +600,21 @@ static struct store *close_store(struct store *store)
         sd_event_source_disable_unref(s->attached);
         s->http = etcd_http_free(s->http);
         sd_event_unref(s->loop);
-        if (s->config.password)
-                explicit_bzero((char *) s->config.password, strlen(s->config.password));
-        arena_free(s->arena);
         free(s);
         return NULL;
 }
 
 static const struct store_operations operations = { .load = load, .commit = commit, .changed = changed, .close = close_store };
 
-static bool copy_text(struct arena *a, const char **text)
-{
-        if (*text)
-                *text = arena_strdup(a, *text);
-        return *text != NULL;
-}
-
-static int copy_config(struct etcd_store *s, const struct etcd_config *config)
-{
-        const char **endpoints = arena_new_array(s->arena, const char *, config->n_endpoints), **texts[] = {
-                &s->config.ca_file, &s->config.cert_file, &s->config.key_file, &s->config.user, &s->config.password,
-                &s->config.fabric,
-        };
-
-        if (!endpoints)
-                return -ENOMEM;
-        s->config = *config;
-        for (size_t i = 0; i < ELEMENTS(texts); i++)
-                if (*texts[i] && !copy_text(s->arena, texts[i]))
-                        return -ENOMEM;
-        for (size_t i = 0; i < config->n_endpoints; i++)
-                if (!(endpoints[i] = arena_strdup(s->arena, config->endpoints[i])))
-                        return -ENOMEM;
-        s->config.endpoints = endpoints;
-        s->prefix = s->config.fabric ? arena_printf(s->arena, "/pkeyd@%s/", s->config.fabric) : "/pkeyd/";
-        return s->prefix ? 0 : -ENOMEM;
-}
-
-static void name_holder(struct etcd_store *s, const char *program)
+static void name_holder(struct etcd_store *s)
 {
         char host[64] = "?";
 
         (void) gethostname(host, sizeof(host) - 1);
-        (void) snprintf(s->holder, sizeof(s->holder), "%s on %s (process %d)", program, host, (int) getpid());
+        (void) snprintf(s->holder, sizeof(s->holder), "%s on %s (process %d)", program_invocation_short_name, host, (int) getpid());
 }
 
-int etcd_store_open(const struct etcd_config *config, const char *program, struct store **ret)
+int etcd_store_open(const struct etcd_config *config, struct store **ret, char **ret_problem)
 {
         struct etcd_store *s = calloc(1, sizeof(*s));
         _cleanup_store_ struct store *store = s ? &s->store : NULL;
@@ -655,15 +624,16 @@ int etcd_store_open(const struct etcd_config *config, const char *program, struc
         if (!s)
                 return -ENOMEM;
         s->store.operations = &operations;
-        s->arena = arena_new();
-        name_holder(s, program);
-        r = s->arena ? copy_config(s, config) : -ENOMEM;
-        if (r == 0)
-                r = sd_event_new(&s->loop);
+        s->config = config;
+        (void) snprintf(s->prefix, sizeof(s->prefix), "/pkeyd%s%s/", config->fabric ? "@" : "", config->fabric ?: "");
+        name_holder(s);
+        r = sd_event_new(&s->loop);
         if (r >= 0)
-                r = etcd_http_new(s->loop, &s->config, &s->http);
+                r = etcd_http_new(s->loop, config, &s->http);
         if (r >= 0)
                 r = inspect_whole(s, &now);
+        if (r < 0 && s->http && *etcd_http_problem(s->http))
+                *ret_problem = strdup(etcd_http_problem(s->http));
         if (r < 0)
                 return r;
         s->seen = now.commit;

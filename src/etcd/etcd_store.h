@@ -22,8 +22,9 @@
 #include "etcd/etcd.h"
 #include "store/store.h"
 
-/* Copies the configuration. program: "pkeyd", for other processes to see. Returns 0 or an error; *ret is owned. */
-int etcd_store_open(const struct etcd_config *config, const char *program, struct store **ret);
+/* Borrows the configuration until the store is closed. Returns 0 or an error; *ret is owned, and so is *ret_problem: why etcd could
+ * not be asked, for people; NULL: not known, or it could. */
+int etcd_store_open(const struct etcd_config *config, struct store **ret, char **ret_problem);
 /* Serves the store on this loop, until it is closed. Returns 0 or a negative errno. */
 int etcd_store_attach(struct store *s, sd_event *event);
 

@@ -18,6 +18,7 @@
 #include "shell/opensm_process.h"
 #include "state/state.h"
 #include "shell/timer.h"
+#include "state/etcd_place.h"
 
 struct daemon {
         const struct options *options;
@@ -27,6 +28,7 @@ struct daemon {
         struct control *control;
         struct opened_port port;
         struct port_session_handlers handlers; /* for the sessions of the port */
+        struct arena *arena;    /* of the place of the store */
         struct state state;
         struct verbs_host *verbs;
         struct notify *notify;
@@ -407,10 +409,38 @@ static int add_parts(struct daemon *d)
                        &of_bus, &d->bus);
 }
 
+static bool holds_lock(void *userdata)
+{
+        const struct daemon *d = userdata;
+
+        return state_holds_lock(&d->state);
+}
+
+/* Without a store pkeyd runs, but writes nothing. */
+static int open_state(struct daemon *d)
+{
+        const struct options *o = d->options;
+        _cleanup_findings_ struct findings findings = {};
+        struct etcd_config *etcd;
+        int r;
+
+        d->arena = arena_new();
+        if (!d->arena)
+                return -ENOMEM;
+        findings_init(&findings, d->arena);
+        r = etcd_place_find(d->arena, o->config_file, o->fabric.name, &findings, &etcd);
+        for (size_t i = 0; i < findings.n; i++)
+                journal_event(&d->journal, LOG_EVENT_STATE_DIR, NULL, "%s", findings.items[i].text);
+        if (r == 0)
+                r = state_open(&d->state, o->state_dir, true, etcd);
+        return r == -ENOMEM || !d->state.path ? r : 0;
+}
+
 static int init(struct daemon *d, const struct options *options)
 {
         const struct control_config config = {
                 .goal = CONTROL_SERVE, .fabric = options->fabric.name, .program = "pkeyd " PACKAGE_VERSION,
+                .holds_lock = holds_lock, .lock_userdata = d,
         };
         int r;
 
@@ -423,9 +453,11 @@ static int init(struct daemon *d, const struct options *options)
         if (d->control)
                 d->handlers.gate = control_gate(d->control);
         journal_init(&d->journal, options->fabric.name, options->verbose);
-        r = d->control ? state_open(&d->state, options->state_dir, true) : -ENOMEM;
-        if (r != -ENOMEM) /* without a store pkeyd runs, but writes nothing */
+        r = d->control ? open_state(d) : -ENOMEM;
+        if (r == 0)
                 r = add_sources(d);
+        if (r == 0)
+                r = state_attach(&d->state, d->event);
         return r < 0 ? r : add_parts(d);
 }
 
@@ -472,6 +504,7 @@ static void done(struct daemon *d)
         verbs_host_free(d->verbs);
         (void) control_free(d->control);
         state_close(&d->state);
+        arena_free(d->arena);
         sd_event_source_disable_unref(d->due);
         sd_event_unref(d->event);
 }

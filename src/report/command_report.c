@@ -8,6 +8,7 @@
 #include "reconcile.h"
 #include "report/report.h"
 #include "shell/file.h"
+#include "state/etcd_place.h"
 #include "util/vector.h"
 #include "verify/explain.h"
 
@@ -110,8 +111,11 @@ static int judge_reach(struct context *ctx, struct report *r)
 static int read_store(struct context *ctx, struct report *r)
 {
         struct state state = {};
-        int e = state_open(&state, ctx->options->state_dir ?: ctx->fabric.state_dir, false);
+        struct etcd_config *etcd;
+        int e = etcd_place_find(ctx->arena, ctx->options->config ?: ctx->fabric.config_file, ctx->fabric.name, &ctx->findings, &etcd);
 
+        if (e == 0)
+                e = state_open(&state, ctx->options->state_dir ?: ctx->fabric.state_dir, false, etcd);
         if (e == 0)
                 e = state_load(&state, &ctx->remembered);
         if (e == 0 && state.store)

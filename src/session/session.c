@@ -8,6 +8,7 @@
 #include "session/output.h"
 #include "session/progress.h"
 #include "shell/secret.h"
+#include "state/etcd_place.h"
 
 #define PROGRESS_INTERVAL (USEC_PER_SEC / 5)
 
@@ -326,8 +327,12 @@ static void feed(struct session *s, struct control_event *event)
 /* Of a command that does not write, the directory is not made, and what it may not read is missing. */
 static int open_state(struct context *ctx, bool writing)
 {
+        struct etcd_config *etcd;
+        int r;
+
         state_close(&ctx->state);
-        return state_open(&ctx->state, ctx->options->state_dir ?: ctx->fabric.state_dir, writing);
+        r = etcd_place_find(ctx->arena, ctx->options->config ?: ctx->fabric.config_file, ctx->fabric.name, &ctx->findings, &etcd);
+        return r ?: state_open(&ctx->state, ctx->options->state_dir ?: ctx->fabric.state_dir, writing, etcd);
 }
 
 /* The last policy was valid when it was stored. If it is not any more (another version of pkeyd, a damaged file), nothing is

@@ -1,5 +1,7 @@
 # state/: what pkeyd remembers on this host
 libpkeyd_shell_la_SOURCES += \
+	src/state/etcd_place.c \
+	src/state/etcd_place.h \
 	src/state/sqlite_files.c \
 	src/state/sqlite_files.h \
 	src/state/sqlite_peek.c \

@@ -17,6 +17,7 @@
 #include "util/scan.h"
 
 #define BUSY_MSEC    2000
+#define MARK         "etcd" /* a file: what pkeyd remembers is in etcd */
 #define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
 
 /* --- reports ------------------------------------------------------------------------------------------------------ */
@@ -61,6 +62,8 @@ static const char *explain(int error)
                 return "it is damaged, or was removed, and another process has it open";
         case EBUSY:
                 return "another process has it open or locked";
+        case EXDEV:
+                return "since store: etcd was set, what pkeyd remembers is in etcd";
         default:
                 return strerror(-error);
         }
@@ -74,6 +77,9 @@ static const char *hint_for(int error)
         case EUCLEAN:
         case EBUSY:
                 return "end or restart the other process, pkeyd or pkeyctl";
+        case EXDEV:
+                return "pkeyctl store copy takes it along; or remove state.db and the file `etcd` beside it: then every port counts as "
+                       "never read";
         case ENOSPC:
         case EDQUOT:
                 return "make room on its file system";
@@ -83,15 +89,69 @@ static const char *hint_for(int error)
         }
 }
 
+static const char *explain_etcd(int error)
+{
+        switch (-error) {
+        case EPROTONOSUPPORT:
+                return "a newer version of pkeyd wrote it";
+        case EEXIST:
+                return "state.db of this host has what pkeyd remembered before store: etcd was set";
+        case EUCLEAN:
+                return "it is another cluster than before, or an older copy of it";
+        case EHOSTUNREACH:
+                return "no member answers, or they have no majority";
+        case EKEYREJECTED:
+                return "the certificate of a member is not accepted";
+        case EPROTO:
+                return "the answer is not one of etcd 3.4 or later";
+        case ENOLCK:
+                return "the lease of the lock has ended";
+        case EACCES:
+                return "etcd does not let this user in";
+        case ENOSPC:
+                return "its database is full";
+        default:
+                return strerror(-error);
+        }
+}
+
+static const char *hint_for_etcd(int error)
+{
+        switch (-error) {
+        case EPROTONOSUPPORT:
+                return "install that version again";
+        case EEXIST:
+                return "pkeyctl store copy takes it along; if the cluster has the records of the other head node already, move state.db away";
+        case EHOSTUNREACH:
+        case ENOLCK:
+                return "what is in force stays, and pkeyd tries again; etcdctl endpoint status shows the members";
+        case EKEYREJECTED:
+                return "see etcd.ca_file in pkeyd.yaml, and the names in the certificates";
+        case EACCES:
+                return "see etcd.user and etcd.password_file in pkeyd.yaml, and the roles of that user in etcd";
+        case ENOSPC:
+                return "compact and defragment it with etcdctl, then etcdctl alarm disarm";
+        default:
+                return "see etcd in pkeyd.yaml, and the log of etcd";
+        }
+}
+
 /* --- the store ---------------------------------------------------------------------------------------------------- */
 
 /* Continues without a store, and reports the error if it is new. */
 static void give_up(struct state *s, int error)
 {
+        const char *why = s->etcd ? explain_etcd(error) : explain(error), *hint = s->etcd ? hint_for_etcd(error) : hint_for(error);
+
+        if (s->etcd && s->store && *etcd_store_problem(s->store)) {
+                free(s->problem);
+                s->problem = strdup(etcd_store_problem(s->store));
+        }
         s->store = store_close(s->store);
         if (error != s->error)
-                report(s, STATE_UNUSABLE, "pkeyd reads and compares tables, but writes none", hint_for(error),
-                       "%s/" SQLITE_FILES_NAME " cannot be used: %s", s->path, explain(error));
+                report(s, STATE_UNUSABLE, "pkeyd reads and compares tables, but writes none", hint, "%s cannot be used: %s%s%s%s", s->name,
+                       why, s->problem ? " (" : "", s->problem ?: "", s->problem ? ")" : "");
+        free(STEAL(s->problem));
         s->error = error;
 }
 
@@ -160,32 +220,67 @@ static int make_directory(const char *path)
         return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* Creates the directory if that is allowed; else -ENOENT if there is no database. */
+/* Creates the directory if that is allowed; else -ENOENT if there is no database. One in etcd needs no directory to be read. */
 static int ensure_directory(const struct state *s)
 {
         _cleanup_free_ char *database = file_path(s->path, SQLITE_FILES_NAME);
 
         if (s->make)
                 return make_directory(s->path);
+        if (s->etcd)
+                return 0;
         if (!database)
                 return -ENOMEM;
         return access(database, F_OK) < 0 ? -errno : 0;
 }
 
-static int open_store(struct state *s)
+static bool has_file(const struct state *s, const char *name)
 {
-        _cleanup_identity_ struct file_identity owner = {};
-        _cleanup_free_ char *damaged = NULL;
-        int r = ensure_directory(s) ?: file_become_owner_of(s->path, &owner);
+        _cleanup_free_ char *path = file_path(s->path, name);
 
-        if (r == 0)
-                r = sqlite_store_open(s->path, BUSY_MSEC, &s->store, &damaged);
+        return !path || access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+static int open_sqlite(struct state *s)
+{
+        _cleanup_free_ char *damaged = NULL;
+        int r = has_file(s, MARK) ? -EXDEV : sqlite_store_open(s->path, BUSY_MSEC, &s->store, &damaged);
+
         if (damaged)
                 report(s, STATE_DAMAGED, "every port counts as never read until its table is read",
                        "check the disk, and keep the file until the cause is known",
                        "%s/" SQLITE_FILES_NAME " is damaged and was moved to %s", s->path, damaged);
-        if (r == 0 && s->make)
-                r = import_files(s);
+        return r == 0 && s->make ? import_files(s) : r;
+}
+
+/* For those who later open state.db. */
+static int leave_mark(const struct state *s)
+{
+        static const char text[] = "What pkeyd remembers is in etcd; see pkeyctl-store in pkeyctl(1).\n";
+        _cleanup_free_ char *path = file_path(s->path, MARK);
+
+        if (!path)
+                return -ENOMEM;
+        return s->make && !has_file(s, MARK) ? file_write_shared(path, text, strlen(text)) : 0;
+}
+
+static int open_etcd(struct state *s)
+{
+        int r;
+
+        if (has_file(s, SQLITE_FILES_NAME))
+                return -EEXIST;
+        r = leave_mark(s) ?: etcd_store_open(s->etcd, &s->store, &s->problem);
+        return r == 0 && s->event ? etcd_store_attach(s->store, s->event) : r;
+}
+
+static int open_store(struct state *s)
+{
+        _cleanup_identity_ struct file_identity owner = {};
+        int r = ensure_directory(s) ?: file_become_owner_of(s->path, &owner);
+
+        if (r == 0)
+                r = s->etcd ? open_etcd(s) : open_sqlite(s);
         if (r == 0)
                 s->error = 0;
         else if (r == -ENOENT && !s->make)
@@ -224,12 +319,21 @@ static int read_boot_id(struct state *s)
         return 0;
 }
 
-int state_open(struct state *s, const char *path, bool make)
+static char *name_store(const char *path, const struct etcd_config *etcd)
+{
+        char *name;
+
+        if (!etcd)
+                return file_path(path, SQLITE_FILES_NAME);
+        return asprintf(&name, "etcd (%s%s)", etcd->endpoints[0], etcd->n_endpoints > 1 ? ", ..." : "") < 0 ? NULL : name;
+}
+
+int state_open(struct state *s, const char *path, bool make, const struct etcd_config *etcd)
 {
         int r;
 
-        *s = (struct state) { .make = make, .path = strdup(path) };
-        if (!s->path)
+        *s = (struct state) { .make = make, .path = strdup(path), .etcd = etcd, .name = name_store(path, etcd) };
+        if (!s->path || !s->name)
                 return -ENOMEM;
         r = read_boot_id(s);
         if (r == 0)
@@ -237,6 +341,12 @@ int state_open(struct state *s, const char *path, bool make)
         /* without the boot ID nothing is known of how long a port has been absent */
         give_up(s, r);
         return r;
+}
+
+int state_attach(struct state *s, sd_event *event)
+{
+        s->event = event;
+        return s->etcd && s->store ? etcd_store_attach(s->store, event) : 0;
 }
 
 void state_close(struct state *s)
@@ -250,6 +360,8 @@ void state_close(struct state *s)
         while (s->n_reports > 0)
                 drop_first_report(s);
         free(s->path);
+        free(s->name);
+        free(s->problem);
         *s = (struct state) {};
 }
 
@@ -264,9 +376,9 @@ static void report_records(struct state *s, const struct remembered *r)
 {
         if (r->n_damaged > 0)
                 report(s, STATE_DAMAGED, "pkeyd does not use damaged records",
-                       "check the disk, unless another program wrote to the file; please report this with a copy of the file",
-                       "%s/" SQLITE_FILES_NAME ": %zu record%s cannot be understood, one is %s", s->path, r->n_damaged,
-                       text_plural(r->n_damaged), r->first_damaged);
+                       "check the disk, unless another program wrote to it; please report this with a copy of it",
+                       "%s: %zu record%s cannot be understood, one is %s", s->name, r->n_damaged, text_plural(r->n_damaged),
+                       r->first_damaged);
 }
 
 static int load_records(struct state *s, struct remembered **ret)
@@ -381,7 +493,7 @@ int state_complain_generation(struct findings *findings, uint64_t number, int r)
         if (r == -ENOMEM)
                 return r;
         return findings_error(findings, FINDING_HOST_STATE_DIR, "pkeyctl history lists the generations of state.db",
-                              "generation %" PRIu64 " cannot be read from state.db: %s", number,
+                              "generation %" PRIu64 " cannot be read from the store: %s", number,
                               r == -ENOENT ? "it has no such generation" : r == -EBADMSG ? "its records are damaged" : strerror(-r));
 }
 
@@ -467,6 +579,8 @@ void state_unlock(struct state *s)
 {
         if (!s->locked)
                 return;
+        if (s->etcd && s->store)
+                etcd_store_unlock(s->store);
         (void) !ftruncate(s->lock_fd, 0);
         (void) close(s->lock_fd);
         s->locked = false;
@@ -510,6 +624,32 @@ static int refresh(struct state *s, struct remembered **ret_changed)
         return s->store && s->stale ? load_changes(s, ret_changed) : 0;
 }
 
+/* Of a store in etcd, the lock that other hosts see. A store that could not be opened is tried again. */
+static int take_shared_lock(struct state *s, const char **ret_holder)
+{
+        int r;
+
+        if (!s->etcd)
+                return 0;
+        if (!s->store) {
+                r = open_store(s);
+                if (r < 0)
+                        return r;
+                s->stale = true; /* others may have committed meanwhile */
+        }
+        r = etcd_store_lock(s->store, s->holder);
+        if (r == -EWOULDBLOCK)
+                *ret_holder = s->holder;
+        else if (r < 0 && r != -ENOMEM)
+                give_up(s, r);
+        return r;
+}
+
+bool state_holds_lock(const struct state *s)
+{
+        return s->locked && (!s->etcd || (s->store && etcd_store_deadline(s->store) > clock_boot()));
+}
+
 int state_lock(struct state *s, const char **ret_holder, struct remembered **ret_changed)
 {
         _cleanup_identity_ struct file_identity owner = {};
@@ -517,9 +657,30 @@ int state_lock(struct state *s, const char **ret_holder, struct remembered **ret
 
         if (r < 0)
                 return r;
-        r = refresh(s, ret_changed);
+        r = take_shared_lock(s, ret_holder) ?: refresh(s, ret_changed);
+        if (r == 0 && s->etcd && !state_holds_lock(s)) /* it was lost while everything was loaded, or the store was */
+                r = s->error ?: -ENOLCK;
         if (r < 0)
                 state_unlock(s);
+        return r;
+}
+
+int state_follow(struct state *s, struct remembered **ret_changed)
+{
+        int r;
+
+        if (!s->etcd)
+                return 0;
+        r = s->store ? store_changed(s->store) : open_store(s) ?: 1;
+        if (r == -EUCLEAN) {
+                reopen(s);
+                r = s->store ? 1 : s->error;
+        }
+        if (r > 0)
+                r = load_changes(s, ret_changed) ?: s->error;
+        else if (r < 0 && r != -ENOMEM)
+                give_up(s, r);
+        s->stale = true;
         return r;
 }
 
@@ -536,5 +697,7 @@ int state_commit(struct state *s, const struct store_transaction *t)
         r = store_commit(s->store, t);
         if (r == -EUCLEAN)
                 reopen(s);
+        else if (r < 0 && r != -ENOMEM && s->etcd)
+                give_up(s, r);
         return r;
 }

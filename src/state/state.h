@@ -9,8 +9,12 @@
  *     sqlite_store    a store of records in the state directory, in an SQLite database; sqlite_files: its files
  *     sqlite_peek     reads records of a store that may be in use, without waiting
  *
+ *     etcd_place      the cluster that the settings name, as a configuration of etcd/
+ *
  * The state directory has the store (records in records/stored_records.h), and the fabric lock, a file `lock` that is held while
- * tables are written.
+ * tables are written. With `store: etcd` the store is a cluster that other hosts share, and the fabric lock is the one in it as
+ * well; then the directory has a file `etcd`, so that nobody continues with a state.db that is older than the cluster, or the other
+ * way round.
  *
  *     state_open -> state_load -> ( state_lock -> state_commit, MADs, ... -> state_unlock )* -> state_close
  *
@@ -23,6 +27,7 @@
 
 #include "control/control.h"
 #include "records/stored_records.h"
+#include "etcd/etcd_store.h"
 #include "state/sqlite_store.h"
 
 enum state_report_kind {
@@ -43,6 +48,10 @@ struct state_report {
 struct state {
         char *path;                 /* owned; NULL: not open */
         bool make;
+        const struct etcd_config *etcd; /* borrowed; NULL: the store is in the directory */
+        char *name;                 /* owned; of the store, for messages */
+        char *problem;              /* owned; why etcd could not be asked, for messages; NULL: not known */
+        sd_event *event;            /* on which a store in etcd is served; NULL: none */
         char boot[64];
         struct store *store;       /* NULL: there is none */
         int error;                  /* why there is none */
@@ -57,8 +66,11 @@ struct state {
 };
 
 /* make: creates the directory (mode 0700) and the store if they do not exist, and imports files of version 0.1.0. Without it they
- * must exist; -ENOENT is not reported. Returns 0, -ENOMEM, or why there is no store; the state can be used without one. */
-int state_open(struct state *s, const char *path, bool make);
+ * must exist; -ENOENT is not reported. etcd: NULL: the store is in the directory; borrowed until state_close(). Returns 0, -ENOMEM,
+ * or why there is no store; the state can be used without one. */
+int state_open(struct state *s, const char *path, bool make, const struct etcd_config *etcd);
+/* A store in etcd is served on this loop from now on: its lease is renewed. Borrows the loop. */
+int state_attach(struct state *s, sd_event *event);
 /* Also accepts a zeroed state. */
 void state_close(struct state *s);
 
@@ -81,6 +93,11 @@ int state_complain_generation(struct findings *findings, uint64_t number, int r)
  * arena. Returns 0, -ENOMEM, or why the store cannot be read. */
 int state_read_layout(struct state *s, struct arena *a, uint64_t after, struct layout **ret);
 
+/* Reads what other hosts have committed since the last load, without the lock: to be shown, not to write by. The next state_lock()
+ * loads everything. *ret_changed as of state_lock(). Does nothing for a store in the directory. Returns 0, -ENOMEM, or why the store
+ * cannot be read. */
+int state_follow(struct state *s, struct remembered **ret_changed);
+
 /* Takes the fabric lock, without waiting. If another process committed since the last load, all records are loaded again:
  * *ret_changed, owned, replaces what is in memory. Else it is not set. If the store is another file than before, each
  * table in it counts as never read (knowledge_stop_following). Returns 0, or
@@ -93,6 +110,8 @@ int state_read_layout(struct state *s, struct arena *a, uint64_t after, struct l
  * If the store does not work, the commit that follows fails, not this. */
 int state_lock(struct state *s, const char **ret_holder, struct remembered **ret_changed);
 void state_unlock(struct state *s);
+/* Whether this process holds the fabric lock for certain at this moment. */
+bool state_holds_lock(const struct state *s);
 
 /* Returns 0 when the transaction is on the disk; its own error; without a store why there is none (-ENOENT: not opened); or an
  * error of store_commit(). After an error no MAD that depends on the records may be sent.

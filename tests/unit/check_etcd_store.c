@@ -17,6 +17,7 @@ static struct etcd_cluster cluster;
 static char fabric[32], prefix[48], holder[ETCD_HOLDER_SIZE];
 static struct arena *arena;
 static struct store *store, *other;
+static char *problem; /* of the last store that could not be opened */
 static struct store_transaction t;
 
 /* --- another client ----------------------------------------------------------------------------------------------------- */
@@ -66,11 +67,12 @@ static const char *value_of(const char *name)
 
 static int try_open(struct store **ret)
 {
-        struct etcd_config config;
+        static struct etcd_config config;
 
+        free(STEAL(problem));
         etcd_cluster_config(&cluster, &config);
         config.fabric = fabric;
-        return etcd_store_open(&config, "check", ret);
+        return etcd_store_open(&config, ret, &problem);
 }
 
 static struct store *open_store(void)
@@ -130,6 +132,7 @@ static void begin_test(void)
 
 static void teardown(void)
 {
+        free(STEAL(problem));
         store = store_close(store);
         other = store_close(other);
         http = etcd_http_free(http);
@@ -151,7 +154,7 @@ START_TEST(one_process_holds_the_lock)
         ck_assert_uint_le(etcd_store_deadline(store), clock_boot() + ETCD_LEASE_MIN * USEC_PER_SEC - ETCD_MARGIN);
         ck_assert_int_eq(etcd_store_lock(other, holder), -EWOULDBLOCK);
         snprintf(name, sizeof(name), " (process %d)", (int) getpid());
-        ck_assert_msg(strncmp(holder, "check on ", 9) == 0 && strstr(holder, name), "%s", holder);
+        ck_assert_msg(strncmp(holder, "check_etcd_store on ", 20) == 0 && strstr(holder, name), "%s", holder);
         ck_assert_uint_eq(etcd_store_deadline(other), 0);
         put(store, "a", "1");
         etcd_store_unlock(store);
@@ -421,6 +424,7 @@ START_TEST(no_majority)
         ck_assert_int_eq(store_changed(store), -EHOSTUNREACH);
         ck_assert_int_eq(store_load(store, add_text, NULL), -EHOSTUNREACH);
         ck_assert_int_eq(try_open(&other), -EHOSTUNREACH);
+        ck_assert_msg(problem && strncmp(problem, "http://127.0.0.1:", 17) == 0, "%s", problem);
         ck_assert_msg(strncmp(etcd_store_problem(store), "http://127.0.0.1:", 17) == 0, "%s", etcd_store_problem(store));
         etcd_store_unlock(store);
         ck_assert_int_eq(etcd_store_lock(store, holder), -EHOSTUNREACH);
@@ -441,14 +445,15 @@ static void enable_users(void)
 
 static int open_as(const char *user, const char *password)
 {
-        struct etcd_config config;
+        static struct etcd_config config;
 
         etcd_cluster_config(&cluster, &config);
         config.fabric = fabric;
         config.user = user;
         config.password = password;
         other = store_close(other);
-        return etcd_store_open(&config, "check", &other);
+        free(STEAL(problem));
+        return etcd_store_open(&config, &other, &problem);
 }
 
 START_TEST(needs_the_password)

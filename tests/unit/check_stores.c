@@ -22,9 +22,9 @@ static enum kind kind;
 
 static struct store *open_store(void)
 {
-        struct etcd_config config;
+        static struct etcd_config config;
         struct store *s = NULL;
-        char *damaged = NULL;
+        char *damaged = NULL, *problem = NULL;
 
         if (kind == KIND_SQLITE) {
                 ck_assert_int_eq(sqlite_store_open(dir, 1000, &s, &damaged), 0);
@@ -33,7 +33,7 @@ static struct store *open_store(void)
         }
         etcd_cluster_config(&cluster, &config);
         config.fabric = fabric;
-        ck_assert_int_eq(etcd_store_open(&config, "check_stores", &s), 0);
+        ck_assert_int_eq(etcd_store_open(&config, &s, &problem), 0);
         return s;
 }
 

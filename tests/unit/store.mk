@@ -20,3 +20,8 @@ check_PROGRAMS += check_etcd_store
 TESTS += check_etcd_store
 check_etcd_store_SOURCES = tests/unit/check_etcd_store.c tests/unit/etcd_fixture.c tests/unit/etcd_fixture.h
 check_etcd_store_LDADD = libpkeyd-shell.la $(TEST_LIBS)
+
+check_PROGRAMS += check_shared_state
+TESTS += check_shared_state
+check_shared_state_SOURCES = tests/unit/check_shared_state.c tests/unit/etcd_fixture.c tests/unit/etcd_fixture.h
+check_shared_state_LDADD = libpkeyd-shell.la $(TEST_LIBS)

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "state/etcd_place.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "settings/settings.h"
+#include "shell/file.h"
+#include "shell/secret.h"
+
+#define MAX_PASSWORD_FILE_SIZE 4096
+
+/* The first line of the file. */
+static int read_password(struct arena *a, const struct settings *settings, struct findings *findings, const char **ret)
+{
+        _cleanup_secret_ struct secret secret = {};
+        int r = secret_read(settings->etcd_password_file, "etcd_password", MAX_PASSWORD_FILE_SIZE, findings, &secret);
+
+        if (r < 0 || !secret.bytes)
+                return r;
+        *ret = arena_strndup(a, secret.bytes, strcspn(secret.bytes, "\r\n"));
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int make_config(struct arena *a, const struct settings *settings, const char *fabric, struct findings *findings,
+                       struct etcd_config **ret)
+{
+        struct etcd_config *config = arena_new_object(a, struct etcd_config);
+
+        if (!config)
+                return -ENOMEM;
+        *config = (struct etcd_config) {
+                .endpoints = settings->etcd_endpoints, .n_endpoints = settings->n_etcd_endpoints, .ca_file = settings->etcd_ca_file,
+                .cert_file = settings->etcd_cert_file, .key_file = settings->etcd_key_file, .user = settings->etcd_user,
+                .fabric = fabric, .lease = (unsigned) (settings->etcd_lease / USEC_PER_SEC),
+        };
+        *ret = config;
+        return config->user ? read_password(a, settings, findings, &config->password) : 0;
+}
+
+int etcd_place_find(struct arena *a, const char *settings_file, const char *fabric, struct findings *findings,
+                    struct etcd_config **ret)
+{
+        _cleanup_findings_ struct findings ignored = {};
+        struct settings *settings;
+        const char *bytes;
+        size_t n;
+        int r;
+
+        *ret = NULL;
+        findings_init(&ignored, a);
+        r = file_read_found(a, settings_file, SETTINGS_MAX_FILE_SIZE, &ignored, &bytes, &n) ?:
+            settings_parse(a, settings_file, bytes, n, &ignored, &settings);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        return settings->store == STORE_ETCD ? make_config(a, settings, fabric, findings, ret) : 0;
+}

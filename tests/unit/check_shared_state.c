@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* The state of two head nodes whose store is an etcd cluster. Each has a directory of its own. */
+#include <check.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "etcd_fixture.h"
+#include "shell/file.h"
+#include "state/etcd_place.h"
+#include "state/state.h"
+
+static struct arena *arena;
+static struct etcd_cluster cluster;
+static struct etcd_config config;
+static char top[64], fabric[32];
+static struct state one, two;
+
+static const char *file(const char *name)
+{
+        return arena_printf(arena, "%s/%s", top, name);
+}
+
+static void write_text(const char *name, const char *text)
+{
+        ck_assert_int_eq(file_write_named(file(name), text, strlen(text)), 0);
+}
+
+static void begin_test(void)
+{
+        static unsigned n;
+
+        arena = arena_new();
+        strcpy(top, "/tmp/check_shared_state.XXXXXX");
+        ck_assert_ptr_nonnull(mkdtemp(top));
+        snprintf(fabric, sizeof(fabric), "f%d-%u", (int) getpid(), n++);
+        etcd_cluster_config(&cluster, &config);
+        config.fabric = fabric;
+}
+
+static void end_test(void)
+{
+        char command[96];
+
+        state_close(&one);
+        state_close(&two);
+        arena = arena_free(arena);
+        snprintf(command, sizeof(command), "rm -rf %s", top);
+        ck_assert_int_eq(system(command), 0);
+}
+
+static void open_both(void)
+{
+        ck_assert_int_eq(state_open(&one, file("one"), true, &config), 0);
+        ck_assert_int_eq(state_open(&two, file("two"), true, &config), 0);
+}
+
+/* Takes the lock, which must be free. Returns the records that others changed; NULL: none. */
+static struct remembered *lock(struct state *s)
+{
+        struct remembered *changed = NULL;
+        const char *holder = NULL;
+        int r = state_lock(s, &holder, &changed);
+
+        ck_assert_msg(r == 0, "%s", strerror(-r));
+        ck_assert(state_holds_lock(s));
+        return changed;
+}
+
+static int try_lock(struct state *s, const char **ret_holder)
+{
+        _cleanup_remembered_ struct remembered *changed = NULL;
+
+        return state_lock(s, ret_holder, &changed);
+}
+
+/* A freed index of a port. */
+static int commit(struct state *s, uint64_t node)
+{
+        struct store_transaction t;
+        const char *value = arena_printf(arena, "{\"node\": \"0x%016" PRIx64 "\", \"port\": 1, \"freed\": [{\"index\": 1, \"base\": \"0x0001\", "
+                                         "\"full\": true, \"sequence\": 1, \"lost\": false}]}", node);
+
+        store_transaction_init(&t, arena);
+        store_put(&t, arena_printf(arena, "index/0x%016" PRIx64 "/1", node), value, strlen(value));
+        return state_commit(s, &t);
+}
+
+static size_t n_freed(const struct remembered *m)
+{
+        size_t n;
+
+        (void) index_memory_all(m->indexes, &n);
+        return n;
+}
+
+static void check_report(struct state *s, const char *text)
+{
+        struct state_report report;
+
+        ck_assert_msg(state_next_report(s, &report), "%s", text);
+        ck_assert_msg(strstr(report.text, text) && report.hint && report.effect, "%s", report.text);
+        ck_assert(!state_next_report(s, &report));
+}
+
+static void check_no_report(struct state *s)
+{
+        struct state_report report = { .text = (char *) "" };
+
+        ck_assert_msg(!state_next_report(s, &report), "%s", report.text);
+}
+
+START_TEST(one_memory)
+{
+        _cleanup_remembered_ struct remembered *changed = NULL, *again = NULL, *followed = NULL;
+        const char *holder = NULL;
+
+        open_both();
+        ck_assert(!state_holds_lock(&one));
+        ck_assert_ptr_null(lock(&one));
+        ck_assert_int_eq(commit(&one, 1), 0);
+        ck_assert_int_eq(try_lock(&two, &holder), -EWOULDBLOCK);
+        ck_assert_ptr_nonnull(strstr(holder, "check_shared_state on "));
+        ck_assert(!state_holds_lock(&two));
+        ck_assert_int_eq(commit(&two, 2), -ENOLCK);
+        ck_assert_int_eq(state_follow(&two, &followed), 0);
+        ck_assert_ptr_nonnull(followed);
+        ck_assert_uint_eq(n_freed(followed), 1);
+        state_unlock(&one);
+        ck_assert(!state_holds_lock(&one));
+        /* what was followed was to be shown only */
+        changed = lock(&two);
+        ck_assert_ptr_nonnull(changed);
+        ck_assert_uint_eq(n_freed(changed), 1);
+        ck_assert_int_eq(commit(&two, 2), 0);
+        state_unlock(&two);
+        again = lock(&one);
+        ck_assert_ptr_nonnull(again);
+        ck_assert_uint_eq(n_freed(again), 2);
+        check_no_report(&one);
+}
+END_TEST
+
+START_TEST(followed_only_when_it_changed)
+{
+        _cleanup_remembered_ struct remembered *first = NULL, *none = NULL;
+
+        open_both();
+        ck_assert_int_eq(state_follow(&two, &none), 0);
+        ck_assert_ptr_null(none);
+        ck_assert_ptr_null(lock(&one));
+        ck_assert_int_eq(commit(&one, 1), 0);
+        ck_assert_int_eq(state_follow(&two, &first), 0);
+        ck_assert_ptr_nonnull(first);
+        ck_assert_int_eq(state_follow(&two, &none), 0);
+        ck_assert_ptr_null(none);
+}
+END_TEST
+
+/* state.db is older than the cluster, or the cluster than state.db: which of them is to be believed is for an admin to say. */
+START_TEST(another_store_is_in_the_way)
+{
+        ck_assert_int_eq(state_open(&one, file("one"), true, NULL), 0);
+        ck_assert_int_eq(commit(&one, 1), 0);
+        state_close(&one);
+        ck_assert_int_eq(state_open(&one, file("one"), true, &config), -EEXIST);
+        check_report(&one, "cannot be used: state.db of this host has what pkeyd remembered");
+        ck_assert_int_eq(commit(&one, 2), -EEXIST);
+        state_close(&one);
+        ck_assert_int_eq(state_open(&two, file("two"), true, &config), 0);
+        state_close(&two);
+        ck_assert_int_eq(state_open(&two, file("two"), true, NULL), -EXDEV);
+        check_report(&two, "state.db cannot be used: since store: etcd was set");
+        ck_assert_int_ne(access(file("two/state.db"), F_OK), 0);
+}
+END_TEST
+
+static void wait_until_locked(struct state *s)
+{
+        usec_t end = clock_now() + 30 * USEC_PER_SEC;
+        const char *holder;
+        int r;
+
+        while ((r = try_lock(s, &holder)) < 0 && clock_now() < end)
+                usleep(200 * 1000);
+        ck_assert_msg(r == 0, "%s", strerror(-r));
+}
+
+START_TEST(no_majority)
+{
+        struct state_report report;
+        const char *holder;
+
+        open_both();
+        ck_assert_ptr_null(lock(&one));
+        ck_assert_int_eq(commit(&one, 1), 0);
+        kill(cluster.pids[0], SIGSTOP);
+        kill(cluster.pids[1], SIGSTOP);
+        ck_assert_int_eq(commit(&one, 2), -EHOSTUNREACH);
+        ck_assert(!state_holds_lock(&one));
+        check_report(&one, "no member answers, or they have no majority (http://127.0.0.1:");
+        ck_assert_int_eq(try_lock(&one, &holder), -EHOSTUNREACH);
+        ck_assert_int_eq(commit(&one, 2), -EHOSTUNREACH);
+        check_no_report(&one); /* not again */
+        kill(cluster.pids[0], SIGCONT);
+        kill(cluster.pids[1], SIGCONT);
+        wait_until_locked(&one);
+        ck_assert_int_eq(commit(&one, 2), 0);
+        while (state_next_report(&one, &report))
+                ck_assert_int_eq(report.kind, STATE_UNUSABLE);
+}
+END_TEST
+
+/* The process does not run for longer than its lease. */
+START_TEST(paused)
+{
+        open_both();
+        ck_assert_ptr_null(lock(&one));
+        wait_until_locked(&two);
+        ck_assert(!state_holds_lock(&one));
+        ck_assert_int_eq(commit(&one, 1), -ENOLCK);
+        ck_assert_int_eq(commit(&two, 1), 0);
+}
+END_TEST
+
+/* --- the place -------------------------------------------------------------------------------------------------------- */
+
+static struct etcd_config *find(const char *text)
+{
+        _cleanup_findings_ struct findings findings = {};
+        struct etcd_config *ret = (struct etcd_config *) 1;
+
+        findings_init(&findings, arena);
+        write_text("pkeyd.yaml", text);
+        ck_assert_int_eq(etcd_place_find(arena, file("pkeyd.yaml"), "compute", &findings, &ret), 0);
+        ck_assert_uint_eq(findings.n, 0);
+        return ret;
+}
+
+START_TEST(place)
+{
+        _cleanup_findings_ struct findings findings = {};
+        struct etcd_config *c;
+
+        ck_assert_ptr_null(find("mode: audit\n"));
+        ck_assert_ptr_null(find("store: etcd\n"));
+        ck_assert_ptr_null(find("not yaml: [\n"));
+        c = find("store: etcd\netcd: {endpoints: [https://a:1, https://b], ca_file: /c, cert_file: /d, key_file: /e, lease: 7900ms}\n");
+        ck_assert_uint_eq(c->n_endpoints, 2);
+        ck_assert_str_eq(c->endpoints[1], "https://b");
+        ck_assert_str_eq(c->ca_file, "/c");
+        ck_assert_str_eq(c->cert_file, "/d");
+        ck_assert_str_eq(c->key_file, "/e");
+        ck_assert_str_eq(c->fabric, "compute");
+        ck_assert_uint_eq(c->lease, 7);
+        ck_assert_ptr_null(c->user);
+        write_text("password", "not to be shown\nsecond line");
+        ck_assert_int_eq(chmod(file("password"), 0600), 0);
+        c = find(arena_printf(arena, "store: etcd\netcd: {endpoints: https://a, user: u, password_file: %s}\n", file("password")));
+        ck_assert_str_eq(c->user, "u");
+        ck_assert_str_eq(c->password, "not to be shown");
+        ck_assert_int_eq(chmod(file("password"), 0644), 0);
+        findings_init(&findings, arena);
+        ck_assert_int_eq(etcd_place_find(arena, file("pkeyd.yaml"), NULL, &findings, &c), -EBADMSG);
+        ck_assert_uint_eq(findings.n, 1);
+        ck_assert_ptr_null(strstr(findings.items[0].text, "shown"));
+}
+END_TEST
+
+static void start_cluster(void)
+{
+        etcd_cluster_start(&cluster, 1);
+}
+
+static void start_three(void)
+{
+        etcd_cluster_start(&cluster, 3);
+        begin_test();
+}
+
+static void end_three(void)
+{
+        end_test();
+        etcd_cluster_stop(&cluster);
+}
+
+static void stop_cluster(void)
+{
+        etcd_cluster_stop(&cluster);
+}
+
+int main(void)
+{
+        Suite *suite = suite_create("shared_state");
+        SRunner *runner = srunner_create(suite);
+        TCase *tc = tcase_create("one member"), *three = tcase_create("three members");
+        int failed;
+
+        if (!etcd_is_installed()) {
+                puts("etcd is not installed, or older than 3.4");
+                return 77;
+        }
+        tcase_add_unchecked_fixture(tc, start_cluster, stop_cluster);
+        tcase_add_checked_fixture(tc, begin_test, end_test);
+        tcase_set_timeout(tc, 60);
+        tcase_add_test(tc, one_memory);
+        tcase_add_test(tc, followed_only_when_it_changed);
+        tcase_add_test(tc, another_store_is_in_the_way);
+        tcase_add_test(tc, paused);
+        tcase_add_test(tc, place);
+        suite_add_tcase(suite, tc);
+        tcase_add_checked_fixture(three, start_three, end_three);
+        tcase_set_timeout(three, 120);
+        tcase_add_test(three, no_majority);
+        suite_add_tcase(suite, three);
+        srunner_run_all(runner, CK_NORMAL);
+        failed = srunner_ntests_failed(runner);
+        srunner_free(runner);
+        return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
