@@ -18,6 +18,7 @@
 enum control_action_kind {
         CONTROL_OPEN_PORT,         /* find it and open it, or check it again          -> CONTROL_EVENT_PORT */
         CONTROL_RUN_STAGE,         /*                                                 -> CONTROL_EVENT_STAGE_ENDED */
+        CONTROL_FOLLOW_STORE,      /* read what another head node committed, to show  -> CONTROL_EVENT_FOLLOWED */
         CONTROL_LOCK,              /* the fabric lock, without waiting                -> CONTROL_EVENT_LOCK */
         CONTROL_STORE,             /* commit a transaction                            -> CONTROL_EVENT_STORED */
         CONTROL_READ_LOCAL_TABLES, /* of this host's ports, through libibverbs        -> CONTROL_EVENT_LOCAL_TABLES */

@@ -23,6 +23,7 @@ enum control_event_kind {
         CONTROL_EVENT_STAGE_ENDED,
         CONTROL_EVENT_TABLES_CHOSEN,
         CONTROL_EVENT_CONFIRMED,
+        CONTROL_EVENT_FOLLOWED,
         CONTROL_EVENT_LOCK,
         CONTROL_EVENT_STORED,
         CONTROL_EVENT_FILES_READ,
@@ -63,6 +64,8 @@ struct control_lock {
                                         * store is in place of one that was lost; or the error of locking */
         const char *holder;            /* with -EWOULDBLOCK: "process 4711", "pkeyd on head1 (process 4711)" */
         struct remembered *changed;    /* taken by control: another process stored something since; NULL: none did */
+        struct generation *in_force;   /* taken by control: if head nodes share the store, the generation in force of `changed`; NULL: it
+                                        * has none, or it cannot be loaded */
 };
 
 enum verbs_event_kind {
@@ -107,7 +110,7 @@ struct control_event {
                 struct { const struct local_table *tables; size_t n; } local; /* LOCAL_TABLES */
                 struct control_port port;
                 struct { const uint32_t *ports; uint32_t n; } chosen; /* TABLES_CHOSEN; ports NULL: all. Copied */
-                struct control_lock lock;
+                struct control_lock lock;                  /* LOCK, FOLLOWED */
                 struct control_file files[CONTROL_MAX_FILES]; /* FILES_READ: those of the action, with r, bytes and n */
                 bool yes;                          /* CONFIRMED */
                 int r;                             /* STAGE_ENDED, FILE_WRITTEN, STORED (-EUCLEAN: the store was lost) */

@@ -46,6 +46,32 @@ void confirm_begin(struct control *c)
         set_time(c, MIN(f->confirm_until > wall ? f->confirm_until - wall : 0, f->confirm_for) * USEC_PER_SEC);
 }
 
+/* What this head node wanted to store about generations is not what happened. */
+static void adopt(struct control *c, struct generation *g)
+{
+        bool is_same = c->in_force && c->in_force->number == g->number &&
+                       generation_has_policy(g, c->in_force->policy_bytes, c->in_force->n_policy_bytes);
+
+        g->carried_out = is_same && c->in_force->carried_out;
+        c->unannounced |= !is_same;
+        generation_unref(c->in_force);
+        c->in_force = g;
+        c->unstored_before = generation_unref(c->unstored_before);
+        c->unstored = generation_unref(c->unstored);
+        c->confirm.stored_serial = c->confirm.facts_serial;
+        confirm_begin(c);
+}
+
+void confirm_take_changed(struct control *c, const struct control_lock *lock)
+{
+        if (lock->changed)
+                control_take_changed(c, lock->changed);
+        if (lock->in_force && control_is_guest(c))
+                adopt(c, lock->in_force);
+        else
+                generation_unref(lock->in_force);
+}
+
 /* Why a change could not be undone; NULL: it could. */
 static const char *describe_no_undo(const struct control *c, const struct generation *g)
 {
@@ -308,10 +334,9 @@ void confirm_locked(struct control *c, const struct control_event *event)
         int r = event->lock.r;
 
         c->state = CONTROL_IDLE;
-        if (event->lock.changed) {
-                control_take_changed(c, event->lock.changed);
+        confirm_take_changed(c, &event->lock);
+        if (event->lock.changed)
                 schedule_full_sweep(&c->schedule);
-        }
         if (r == -EUCLEAN) {
                 control_unstore(c);
                 schedule_full_sweep(&c->schedule); /* stores everything */
@@ -357,7 +382,7 @@ void confirm_stored(struct control *c, const struct control_event *event)
 
 static bool has_to_store(const struct control *c)
 {
-        if (c->state != CONTROL_IDLE || c->unstored)
+        if (c->state != CONTROL_IDLE || c->unstored || control_is_guest(c))
                 return false;
         /* a sweep that is due now stores leases */
         return !confirm_facts_are_stored(c) || (!leases_are_stored(c->leases) && c->now < schedule_due(&c->schedule));
@@ -376,7 +401,7 @@ void confirm_tick(struct control *c)
 {
         const struct confirm *f = &c->confirm;
 
-        if (c->state == CONTROL_ENDED || c->status.stopping)
+        if (c->state == CONTROL_ENDED || c->status.stopping || control_is_guest(c)) /* the time is the other head node's */
                 return;
         if (c->now >= f->warn_at)
                 warn(c);
@@ -393,7 +418,7 @@ usec_t confirm_due(const struct control *c)
         const struct confirm *f = &c->confirm;
         usec_t due = MIN(f->warn_at, f->undoing ? USEC_INFINITY : f->due);
 
-        if (c->status.stopping)
+        if (c->status.stopping || control_is_guest(c))
                 return USEC_INFINITY;
         return has_to_store(c) ? MIN(due, f->store_at) : due;
 }

@@ -21,6 +21,9 @@
 
 /* pkeyd starts: the time of the generation in force goes on. */
 void confirm_begin(struct control *c);
+/* Takes what another process has stored. If that was the other head node, its generation is in force here, too, and the time to
+ * confirm it goes on. */
+void confirm_take_changed(struct control *c, const struct control_lock *lock);
 /* Does the generation in force wait to be confirmed? */
 bool confirm_waits(const struct control *c);
 /* A candidate has come into force. Returns why it does not wait to be confirmed, although it should (a static string), or NULL. */

@@ -110,7 +110,7 @@ static void begin_sweep(struct control *c)
         usec_t interval = control_wanted(c)->settings->sweep_interval;
         enum sweep_kind kind = next_kind(c);
 
-        if (missed_policy(c, interval))
+        if (missed_policy(c, interval) && !c->config.shares_store)
                 knowledge_stop_following(c->knowledge);
         c->passed_over = false;
         if (kind != SWEEP_LEASE)
@@ -243,7 +243,7 @@ static void on_start(struct control *c, const struct control_event *event)
         take_start(c, start);
         confirm_begin(c);
         /* the other head node may have had policies that this one never saw; a plan of pkeyctl is what the daemon here would do */
-        if (control_follows_sm(c) || (c->config.goal == CONTROL_APPLY && control_is_of_pair(c)))
+        if (!c->config.shares_store && (control_follows_sm(c) || (c->config.goal == CONTROL_APPLY && control_is_of_pair(c))))
                 knowledge_stop_following(c->knowledge);
         event_text_findings(c->log, start->findings);
         if (!control_wanted(c)) {
@@ -415,6 +415,7 @@ static const handler notices[CONTROL_N_EVENTS] = {
 
 /* The answers that each state waits for. Others are not expected. */
 static const handler answers[CONTROL_N_STATES][CONTROL_N_EVENTS] = {
+        [CONTROL_FOLLOWING] = { [CONTROL_EVENT_FOLLOWED] = sweep_followed },
         [CONTROL_OPENING_PORT] = { [CONTROL_EVENT_PORT] = on_port },
         [CONTROL_QUERYING_PORT] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_queried },
         [CONTROL_DISCOVERING] = { [CONTROL_EVENT_STAGE_ENDED] = sweep_discovered },
@@ -621,6 +622,7 @@ static unsigned percent(const struct mad_stage *stage)
 void control_describe(const struct control *c, char *ret, size_t size)
 {
         static const char *const words[] = {
+                [CONTROL_FOLLOWING] = "reading what the other head node has stored",
                 [CONTROL_OPENING_PORT] = "querying the local port",
                 [CONTROL_QUERYING_PORT] = "querying the local port",
                 [CONTROL_DISCOVERING] = "discovering the fabric",

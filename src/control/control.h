@@ -24,6 +24,7 @@
  *      |                      `-----> (nothing to write) ------'                             |
  *      '-- a sweep ends here, or in any state with a problem: later again <------------------'
  *
+ *     idle --> [following] --> opening port: of two head nodes that share a store, the one that stands by
  *     locking --> discovering: in pkeyctl, after a person was asked, or if another process wrote
  *     any state --stop--> ended; from applying only after the write in flight was answered
  *
@@ -74,6 +75,7 @@ struct control_config {
         bool confirm;       /* CONTROL_APPLY: a person confirms the plan, which may take long */
         const char *fabric;  /* of several fabrics of this host; NULL: it has one; borrowed */
         const char *program; /* CONTROL_SERVE: "pkeyd 0.2.0", for the log; static */
+        bool shares_store;   /* with another head node: see control_is_guest() */
         bool (*holds_lock)(void *userdata); /* whether the fabric lock is held at this moment: called directly before each Set */
         void *lock_userdata;
         struct findings *findings; /* all other goals: gets the findings of the planner; borrowed */
@@ -100,6 +102,7 @@ struct mad_gate control_gate(struct control *c);
 
 enum control_state {
         CONTROL_IDLE,
+        CONTROL_FOLLOWING,      /* as a guest: what the other head node has stored */
         CONTROL_OPENING_PORT,
         CONTROL_QUERYING_PORT,  /* PortInfo of the local port: its state, its LID, the master SM */
         CONTROL_DISCOVERING,

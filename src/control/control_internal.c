@@ -28,7 +28,7 @@ void control_take_remembered(struct control *c, struct remembered *m)
         (void) index_memory_free(c->indexes);
         known_done(&c->known);
         pins_done(&c->pins);
-        if (!control_serves(c) || !c->leases_taken) {
+        if (!control_serves(c) || !c->leases_taken || control_is_guest(c)) {
                 (void) leases_free(c->leases);
                 c->leases = STEAL(m->leases);
                 leases_start(c->leases, c->now, c->wall / USEC_PER_SEC);
@@ -62,7 +62,7 @@ void control_take_changed(struct control *c, struct remembered *changed)
                                !generation_has_policy(g, changed->policy, changed->n_policy);
 
         control_take_remembered(c, changed);
-        if (!g)
+        if (!g || control_is_guest(c))
                 return;
         leases_unstore(c->leases);
         if (has_lost_number) {
@@ -144,6 +144,11 @@ bool control_is_of_pair(const struct control *c)
 bool control_follows_sm(const struct control *c)
 {
         return control_serves(c) && control_is_of_pair(c);
+}
+
+bool control_is_guest(const struct control *c)
+{
+        return c->config.shares_store && control_follows_sm(c) && c->sm.state != SM_FOLLOW_WRITER;
 }
 
 void port_key_make(const struct settings *s, struct port_key *ret)

@@ -238,6 +238,8 @@ void control_drop_standing(struct control *c);
 void control_take_remembered(struct control *c, struct remembered *m);
 /* The same, of what another process has stored since. */
 void control_take_changed(struct control *c, struct remembered *changed);
+/* Of two head nodes that share a store, the other one may be writing: what it stored counts, and nothing is stored here. */
+bool control_is_guest(const struct control *c);
 /* The store was lost: everything must be stored again. */
 void control_unstore(struct control *c);
 /* This generation must be stored as the one in force. */

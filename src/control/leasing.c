@@ -21,7 +21,9 @@ static const char *describe_obstacle(const struct control *c)
                 return "no policy is in force yet";
         if (g->audits)
                 return "it is in audit mode, and writes no table";
-        if (g->settings->role == ROLE_FOLLOW_SM)
+        if (control_is_guest(c))
+                return "it stands by: the pkeyd on the host of the master SM makes leases";
+        if (g->settings->role == ROLE_FOLLOW_SM && !c->config.shares_store)
                 return "with role: follow-sm the other head node would not know them, and revoke their P_Keys when it takes over";
         if (!c->snapshot)
                 return "it has not seen the fabric yet";
@@ -232,7 +234,7 @@ static bool has_to_retry(const struct control *c)
 
 void leasing_tick(struct control *c)
 {
-        if (!control_serves(c) || c->state == CONTROL_ENDED || c->status.stopping)
+        if (!control_serves(c) || c->state == CONTROL_ENDED || c->status.stopping || control_is_guest(c))
                 return;
         if (c->now >= leases_due(c->leases))
                 leases_tick(c->leases, c->now, c->wall / USEC_PER_SEC, c->log);
@@ -249,5 +251,5 @@ void leasing_tick(struct control *c)
 
 usec_t leasing_due(const struct control *c)
 {
-        return control_serves(c) && !c->status.stopping ? leases_due(c->leases) : USEC_INFINITY;
+        return control_serves(c) && !c->status.stopping && !control_is_guest(c) ? leases_due(c->leases) : USEC_INFINITY;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "control/confirm.h"
 #include "control/sweep_steps.h"
 
 /* --- tables ------------------------------------------------------------------------------------------------- */
@@ -287,6 +288,15 @@ void sweep_port(struct control *c, const struct control_event *event)
                 sweep_lock(c);
 }
 
+static void open_port(struct control *c)
+{
+        const struct settings *settings = control_wanted(c)->settings;
+
+        port_key_make(settings, &c->sweep.port);
+        c->state = CONTROL_OPENING_PORT;
+        control_do(c, &(struct control_action) { .kind = CONTROL_OPEN_PORT, .settings = settings });
+}
+
 void sweep_begin(struct control *c, enum sweep_kind kind)
 {
         const struct generation *g = control_wanted(c);
@@ -295,12 +305,21 @@ void sweep_begin(struct control *c, enum sweep_kind kind)
                 .kind = kind, .began = c->now, .arena = arena_new(), .m_keys = m_keys_ref(g->m_keys),
                 .first_serial = c->reloads.last_serial + 1,
         };
-        port_key_make(g->settings, &c->sweep.port);
-        c->state = CONTROL_OPENING_PORT;
-        if (c->sweep.arena)
-                control_do(c, &(struct control_action) { .kind = CONTROL_OPEN_PORT, .settings = g->settings });
-        else
+        if (!c->sweep.arena) {
                 sweep_fail(c, "no sweep could begin", -ENOMEM);
+        } else if (kind == SWEEP_FULL && control_is_guest(c) && c->sm.state != SM_FOLLOW_TAKING_OVER) {
+                c->state = CONTROL_FOLLOWING;
+                control_do(c, &(struct control_action) { .kind = CONTROL_FOLLOW_STORE });
+        } else {
+                open_port(c);
+        }
+}
+
+/* A store that cannot be read is no reason not to read the fabric. */
+void sweep_followed(struct control *c, const struct control_event *event)
+{
+        confirm_take_changed(c, &event->lock);
+        open_port(c);
 }
 
 /* --- time ---------------------------------------------------------------------------------------------------------- */

@@ -352,8 +352,13 @@ static int decide_by(struct control *c, struct generation *g, struct findings *f
 
 /* --- a plan for a person ------------------------------------------------------------------------------------------- */
 
+/* While it stands by, a guest leaves the lock to the other head node. */
 void sweep_lock(struct control *c)
 {
+        if (control_is_guest(c) && c->sm.state != SM_FOLLOW_TAKING_OVER) {
+                sweep_query_port(c, CONTROL_FINDING_SM);
+                return;
+        }
         c->state = CONTROL_LOCKING;
         c->sweep.lock_at = USEC_INFINITY;
         control_do(c, &(struct control_action) { .kind = CONTROL_LOCK });
@@ -443,11 +448,27 @@ static bool same_text(const char *x, const char *y)
         return x == y || (x && y && strcmp(x, y) == 0);
 }
 
+/* The policy in force is that of the writer. */
+static void refuse_as_guest(struct control *c)
+{
+        _cleanup_findings_ struct findings findings = { .arena = c->sweep.arena };
+
+        (void) findings_error(&findings, FINDING_RELOAD_STANDS_BY, "reload pkeyd on the host of the master SM: its policy is in force on both",
+                              "this host stands by, and its files differ from what is in force");
+        reload_refuse(c, &findings);
+        c->in_force->is_off_file = true;
+}
+
 static void decide_to_serve(struct control *c)
 {
-        struct generation *g = to_decide(c);
-        const char *conf = g ? g->settings->opensm_config : NULL;
+        struct generation *g;
+        const char *conf;
         int r = -EAGAIN;
+
+        if (control_is_guest(c) && c->candidate && c->in_force)
+                refuse_as_guest(c);
+        g = to_decide(c);
+        conf = g ? g->settings->opensm_config : NULL;
 
         /* the settings in force may name another opensm.conf than those of a candidate that was refused */
         while (r == -EAGAIN && g && same_text(conf, g->settings->opensm_config)) {
@@ -618,7 +639,8 @@ void sweep_found_sm(struct control *c, const struct control_event *event)
                 c->standby_reported = 0;
                 report_sm(c);
         }
-        if (changed && c->sm.state == SM_FOLLOW_TAKING_OVER && suspect_other(c) < 0) {
+        /* with a store in common, the other one's writes are in it */
+        if (changed && c->sm.state == SM_FOLLOW_TAKING_OVER && !c->config.shares_store && suspect_other(c) < 0) {
                 sweep_fail(c, "pkeyd could not record what the other head node may have written", -ENOMEM);
                 return;
         }
@@ -667,8 +689,7 @@ void sweep_locked(struct control *c, const struct control_event *event)
                 sweep_fail(c, "nothing is written, because the state directory cannot be used", event->lock.r);
                 return;
         }
-        if (event->lock.changed)
-                control_take_changed(c, event->lock.changed);
+        confirm_take_changed(c, &event->lock);
         if (s->waited_for_lock || (event->lock.changed && control_serves(c)))
                 sweep_end(c, SWEEP_STALE); /* the tables were read before the other process changed them */
         else if (!control_serves(c) && (c->config.confirm || event->lock.changed))

@@ -517,7 +517,7 @@ void sweep_carry_out(struct control *c)
                 return;
         }
         /* while this host stands by the other head node carries out the policy: ports that do not answer may have been written */
-        if (!control_may_write(c, s->generation) && knowledge_suspect_policy(c->knowledge) < 0) {
+        if (!control_may_write(c, s->generation) && !c->config.shares_store && knowledge_suspect_policy(c->knowledge) < 0) {
                 sweep_fail(c, "what the other head node may write could not be noted", -ENOMEM);
                 return;
         }

@@ -166,6 +166,23 @@ static void load_undo_candidate(struct daemon *d, struct arena *a, const struct 
         ret->candidate.is_undo = true;
 }
 
+/* The policy that the other head node brought into force. */
+static void load_shared(struct daemon *d, struct control_lock *lock)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings = {};
+        int r;
+
+        findings_init(&findings, a);
+        if (!d->state.etcd || !lock->changed || !lock->changed->policy)
+                return;
+        r = a ? load_in_force(d->options, &d->state, &lock->changed->files, &findings, &lock->in_force) : -ENOMEM;
+        if (r < 0)
+                journal_event(&d->journal, LOG_EVENT_STATE_DIR, NULL,
+                              "generation %" PRIu64 ", which is in force by %s, cannot be loaded: %s", lock->changed->generation, d->state.name,
+                              findings.n > 0 ? findings.items[0].text : strerror(-r));
+}
+
 /* True: *ret is the event that answers the action; its bytes are in the arena. False: no event follows now. */
 static bool run_action(struct daemon *d, struct arena *a, const struct control_action *action, struct control_event *ret)
 {
@@ -178,9 +195,16 @@ static bool run_action(struct daemon *d, struct arena *a, const struct control_a
         case CONTROL_RUN_STAGE:
                 port_session_run(d->port.session, action->stage);
                 return false;
+        case CONTROL_FOLLOW_STORE:
+                ret->kind = CONTROL_EVENT_FOLLOWED;
+                ret->lock.r = state_follow(&d->state, &ret->lock.changed);
+                load_shared(d, &ret->lock);
+                log_state_reports(d);
+                return true;
         case CONTROL_LOCK:
                 ret->kind = CONTROL_EVENT_LOCK;
                 ret->lock.r = state_lock(&d->state, &ret->lock.holder, &ret->lock.changed);
+                load_shared(d, &ret->lock);
                 log_state_reports(d);
                 return true;
         case CONTROL_STORE:
@@ -436,24 +460,31 @@ static int open_state(struct daemon *d)
         return r == -ENOMEM || !d->state.path ? r : 0;
 }
 
-static int init(struct daemon *d, const struct options *options)
+static int make_control(struct daemon *d)
 {
         const struct control_config config = {
-                .goal = CONTROL_SERVE, .fabric = options->fabric.name, .program = "pkeyd " PACKAGE_VERSION,
-                .holds_lock = holds_lock, .lock_userdata = d,
+                .goal = CONTROL_SERVE, .fabric = d->options->fabric.name, .program = "pkeyd " PACKAGE_VERSION,
+                .shares_store = d->state.etcd, .holds_lock = holds_lock, .lock_userdata = d,
         };
+
+        d->control = control_new(&config);
+        if (!d->control)
+                return -ENOMEM;
+        d->handlers.gate = control_gate(d->control);
+        return 0;
+}
+
+static int init(struct daemon *d, const struct options *options)
+{
         int r;
 
         *d = (struct daemon) {
                 .options = options,
                 .handlers = { .turn_ended = on_turn_ended, .stage_ended = on_stage_ended, .userdata = d },
-                .control = control_new(&config),
                 .port = { .serves = true, .is_of_several = options->fabric.name },
         };
-        if (d->control)
-                d->handlers.gate = control_gate(d->control);
         journal_init(&d->journal, options->fabric.name, options->verbose);
-        r = d->control ? open_state(d) : -ENOMEM;
+        r = open_state(d) ?: make_control(d);
         if (r == 0)
                 r = add_sources(d);
         if (r == 0)

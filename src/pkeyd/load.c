@@ -164,7 +164,8 @@ bool load_off_files(const struct options *o, struct state *s, struct arena *a, c
                         continue;
                 if (is_other_policy && is_file(&policy, &undone.policy))
                         ret->policy = in_force;
-                if (are_other_settings && undone.has_settings && is_file(&settings, &undone.settings))
+                /* those of a store that head nodes share may be the other one's */
+                if (are_other_settings && !s->etcd && undone.has_settings && is_file(&settings, &undone.settings))
                         ret->settings = in_force;
                 stored_files_done(&undone);
         }
@@ -181,7 +182,7 @@ int load_undo(const struct options *o, struct state *s, const struct control_und
 
         if (r < 0)
                 return state_complain_generation(findings, undo->number, r);
-        from = (struct load_from) { .policy = &files, .settings = files.has_settings ? &files : NULL };
+        from = (struct load_from) { .policy = &files, .settings = files.has_settings && !s->etcd ? &files : NULL };
         r = load_generation(o, &from, findings, &g);
         stored_files_done(&files);
         if (r < 0)

@@ -23,6 +23,7 @@ int load_in_force(const struct options *o, struct state *s, const struct stored_
  * of a generation that was undone, *ret says what to load in its place (borrowed from m). Returns true if there is such a file. */
 bool load_off_files(const struct options *o, struct state *s, struct arena *a, const struct remembered *m, struct load_from *ret);
 
-/* What control asks for with CONTROL_LOAD_UNDO. Returns as load_generation(). */
+/* What control asks for with CONTROL_LOAD_UNDO. With a store that head nodes share the settings stay as they are: they are of one
+ * host. Returns as load_generation(). */
 int load_undo(const struct options *o, struct state *s, const struct control_undo *undo, struct findings *findings,
               struct generation **ret);

@@ -292,6 +292,7 @@ static bool carry_out(struct session *s, const struct control_action *action, st
         case CONTROL_EXIT:
                 s->ended = true;
                 return false;
+        case CONTROL_FOLLOW_STORE:
         case CONTROL_LOG: /* what a person needs of it is in the results */
         case CONTROL_ABANDON_STAGE: /* these are for a daemon */
         case CONTROL_READ_LOCAL_TABLES:
@@ -376,11 +377,18 @@ static int load_state(struct context *ctx, enum control_goal goal, struct contro
         return 0;
 }
 
+static bool holds_lock(void *userdata)
+{
+        const struct context *ctx = userdata;
+
+        return state_holds_lock(&ctx->state);
+}
+
 static int prepare(struct context *ctx, enum control_goal goal, const struct session_hooks *hooks, struct control_start *ret)
 {
-        const struct control_config config = {
+        struct control_config config = {
                 .goal = goal, .choose_tables = hooks->choose, .confirm = !ctx->options->yes && !ctx->assume_yes,
-                .findings = &ctx->findings,
+                .findings = &ctx->findings, .holds_lock = holds_lock, .lock_userdata = ctx,
         };
         struct generation *g = ctx->files;
         int r = 0;
@@ -394,6 +402,7 @@ static int prepare(struct context *ctx, enum control_goal goal, const struct ses
             load_state(ctx, goal, ret);
         if (r < 0)
                 return r;
+        config.shares_store = ctx->state.etcd;
         ctx->control = control_new(&config);
         ret->candidate = generation_ref(g);
         return ctx->control ? 0 : -ENOMEM;

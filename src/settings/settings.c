@@ -444,6 +444,10 @@ static void check_store(struct reader *r)
                                 "the key 'etcd.endpoints' is missing: store: etcd requires it");
                 report_hint(&r->report, "write it as in etcd: {endpoints: [https://head1:2379, https://head2:2379], ...}");
         }
+        if (r->settings->store == STORE_ETCD && r->settings->role != ROLE_FOLLOW_SM) {
+                yaml_tree_error(&r->tree, store, FINDING_VALUE_INVALID, "store: etcd is accepted with role: follow-sm only");
+                report_hint(&r->report, "of the head nodes that share a store, the one with the master SM writes; see TWO HEAD NODES in pkeyd(8)");
+        }
         require_etcd_key(r, etcd, "cert_file", "key_file");
         require_etcd_key(r, etcd, "key_file", "cert_file");
         require_etcd_key(r, etcd, "user", "password_file");

@@ -356,6 +356,7 @@ static void carry_out(struct sim *s, struct process *p, struct sim_answer *a)
                 e->candidate.is_undo = true;
                 e->candidate.request = a->undo.request;
                 break; /* the rest when it is answered */
+        case CONTROL_FOLLOW_STORE: /* no head node of the simulation shares its store */
         case CONTROL_RUN_STAGE:
         case CONTROL_ABANDON_STAGE:
         case CONTROL_CHOOSE_TABLES:
@@ -470,6 +471,7 @@ static void act(struct sim *s, struct process *p, const struct control_action *a
                 exit_process(s, p, action->r);
                 return;
         case CONTROL_OPEN_PORT:
+        case CONTROL_FOLLOW_STORE:
         case CONTROL_LOCK:
         case CONTROL_STORE:
         case CONTROL_READ_LOCAL_TABLES:

@@ -247,7 +247,7 @@ START_TEST(place)
         ck_assert_ptr_null(find("mode: audit\n"));
         ck_assert_ptr_null(find("store: etcd\n"));
         ck_assert_ptr_null(find("not yaml: [\n"));
-        c = find("store: etcd\netcd: {endpoints: [https://a:1, https://b], ca_file: /c, cert_file: /d, key_file: /e, lease: 7900ms}\n");
+        c = find("role: follow-sm\nstore: etcd\netcd: {endpoints: [https://a:1, https://b], ca_file: /c, cert_file: /d, key_file: /e, lease: 7900ms}\n");
         ck_assert_uint_eq(c->n_endpoints, 2);
         ck_assert_str_eq(c->endpoints[1], "https://b");
         ck_assert_str_eq(c->ca_file, "/c");
@@ -258,7 +258,7 @@ START_TEST(place)
         ck_assert_ptr_null(c->user);
         write_text("password", "not to be shown\nsecond line");
         ck_assert_int_eq(chmod(file("password"), 0600), 0);
-        c = find(arena_printf(arena, "store: etcd\netcd: {endpoints: https://a, user: u, password_file: %s}\n", file("password")));
+        c = find(arena_printf(arena, "role: follow-sm\nstore: etcd\netcd: {endpoints: https://a, user: u, password_file: %s}\n", file("password")));
         ck_assert_str_eq(c->user, "u");
         ck_assert_str_eq(c->password, "not to be shown");
         ck_assert_int_eq(chmod(file("password"), 0644), 0);

@@ -375,6 +375,7 @@ static void note(const struct control_action *action)
                 return;
         case CONTROL_OPEN_PORT:
         case CONTROL_RUN_STAGE:
+        case CONTROL_FOLLOW_STORE:
         case CONTROL_LOCK:
         case CONTROL_READ_LOCAL_TABLES:
         case CONTROL_READ_FILES:
@@ -713,6 +714,9 @@ void answer(void)
         case CONTROL_LOCK:
                 ck_assert_int_eq(give_lock(0, 0), 0);
                 return;
+        case CONTROL_FOLLOW_STORE:
+                event.kind = CONTROL_EVENT_FOLLOWED;
+                break;
         case CONTROL_READ_LOCAL_TABLES:
                 read_local_tables(&event, &table);
                 break;
