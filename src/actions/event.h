@@ -62,10 +62,11 @@ struct control_port {
 struct control_lock {
         int r;                         /* 0, -EWOULDBLOCK: another process holds the lock; -EUCLEAN: it was not taken, and an empty
                                         * store is in place of one that was lost; or the error of locking */
+        const char *why;               /* with another error: what it means here; NULL: strerror() says it */
         const char *holder;            /* with -EWOULDBLOCK: "process 4711", "pkeyd on head1 (process 4711)" */
         struct remembered *changed;    /* taken by control: another process stored something since; NULL: none did */
-        struct generation *in_force;   /* taken by control: if head nodes share the store, the generation in force of `changed`; NULL: it
-                                        * has none, or it cannot be loaded */
+        struct generation *in_force;   /* taken by control: if head nodes share the store, the generation in force of `changed`;
+                                        * NULL: it has none, or it cannot be loaded */
 };
 
 enum verbs_event_kind {

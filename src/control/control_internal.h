@@ -147,6 +147,7 @@ struct sweep {
         struct layout before;         /* tables that the apply is the first of its generation to write, not stored yet */
         struct sm_guard guard;
         usec_t apply_began, sm_seen_at;
+        char lock_why[128];           /* why it could not be locked; "": strerror(lock_r) says it */
         uint64_t n_late_before;       /* gate_n_late() when the apply began */
         bool apply_stopped;
         struct arena *storing;        /* of the transaction that is being committed */

@@ -453,7 +453,7 @@ static void refuse_as_guest(struct control *c)
 {
         _cleanup_findings_ struct findings findings = { .arena = c->sweep.arena };
 
-        (void) findings_error(&findings, FINDING_RELOAD_STANDS_BY, "reload pkeyd on the host of the master SM: its policy is in force on both",
+        (void) findings_error(&findings, FINDING_RELOAD_STANDBY, "reload pkeyd on the host of the master SM: its policy is in force on both",
                               "this host stands by, and its files differ from what is in force");
         reload_refuse(c, &findings);
         c->in_force->is_off_file = true;
@@ -500,7 +500,7 @@ static bool decide_for_leases(struct control *c)
         if (r < 0)
                 sweep_fail(c, "no plan could be made", r);
         else if (!c->sweep.locked)
-                sweep_fail(c, "nothing is written, because the state directory cannot be used", c->sweep.lock_r ?: -ENOLCK);
+                sweep_fail_without_store(c);
         else if (plan_is_empty(c->sweep.decision.plan))
                 sweep_verify(c);
         else
@@ -685,8 +685,9 @@ void sweep_locked(struct control *c, const struct control_event *event)
         }
         s->locked = event->lock.r == 0;
         s->lock_r = event->lock.r;
+        (void) snprintf(s->lock_why, sizeof(s->lock_why), "%s", event->lock.why ?: "");
         if (!s->locked && !control_serves(c)) {
-                sweep_fail(c, "nothing is written, because the state directory cannot be used", event->lock.r);
+                sweep_fail_without_store(c);
                 return;
         }
         confirm_take_changed(c, &event->lock);

@@ -30,16 +30,29 @@ void sweep_end_with(struct control *c, enum sweep_result result, int error)
 
 void sweep_fail(struct control *c, const char *what, int error)
 {
+        sweep_fail_because(c, what, strerror(-error), error);
+}
+
+void sweep_fail_because(struct control *c, const char *what, const char *why, int error)
+{
         bool discovering = c->state == CONTROL_DISCOVERING;
 
         note_error(c, error);
-        control_set_status(c, "%s: %s", what, strerror(-error));
+        control_set_status(c, "%s: %s", what, why);
         if (!discovering)
                 log_add(c->log, LOG_EVENT_PASS_FAILED, NULL, "%s; pkeyd tries again", c->text);
         else if (!c->discovery_failed)
                 log_add(c->log, LOG_EVENT_DISCOVERY_FAILED, NULL, "%s; pkeyd tries again", c->text);
         c->discovery_failed = discovering;
         sweep_end(c, SWEEP_FAILED);
+}
+
+void sweep_fail_without_store(struct control *c)
+{
+        const struct sweep *s = &c->sweep;
+        int r = s->lock_r ?: -ENOLCK;
+
+        sweep_fail_because(c, "nothing is written, because the store cannot be used", *s->lock_why ? s->lock_why : strerror(-r), r);
 }
 
 void sweep_unlock(struct control *c)

@@ -18,6 +18,10 @@ void sweep_end(struct control *c, enum sweep_result result);
 /* The same with the result for pkeyctl. error: negative errno. */
 void sweep_end_with(struct control *c, enum sweep_result result, int error);
 /* Ends the sweep with a problem of this host, not of the policy. error: negative errno. */
+/* why: what the error means here. */
+void sweep_fail_because(struct control *c, const char *what, const char *why, int error);
+/* The sweep has to write, and could not take the lock. */
+void sweep_fail_without_store(struct control *c);
 void sweep_fail(struct control *c, const char *what, int error);
 void sweep_unlock(struct control *c);
 /* What a policy in force gives the ports of a subnet. Returns 0, -EBADMSG, -ENOMEM; both live in the arena of the sweep. */

@@ -528,10 +528,12 @@ void sweep_carry_out(struct control *c)
                 return;
         }
         sweep_foresee_held(c);
-        if (may_write && !s->locked)
-                fail_to_write(c, "nothing is written, because the state directory cannot be used", s->lock_r ?: -ENOLCK);
-        else if (may_write && !by_itself)
+        if (may_write && !s->locked) {
+                compare_unwritten(c);
+                sweep_fail_without_store(c);
+        } else if (may_write && !by_itself) {
                 start_writer(c, CONTROL_WRITING_OPENSM);
-        else
+        } else {
                 sweep_verify(c);
+        }
 }

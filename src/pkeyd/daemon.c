@@ -183,6 +183,23 @@ static void load_shared(struct daemon *d, struct control_lock *lock)
                               findings.n > 0 ? findings.items[0].text : strerror(-r));
 }
 
+static void follow_store(struct daemon *d, struct control_event *ret)
+{
+        ret->kind = CONTROL_EVENT_FOLLOWED;
+        ret->lock.r = state_follow(&d->state, &ret->lock.changed);
+        load_shared(d, &ret->lock);
+        log_state_reports(d);
+}
+
+static void lock_store(struct daemon *d, struct control_event *ret)
+{
+        ret->kind = CONTROL_EVENT_LOCK;
+        ret->lock.r = state_lock(&d->state, &ret->lock.holder, &ret->lock.changed);
+        ret->lock.why = state_explain(&d->state, ret->lock.r);
+        load_shared(d, &ret->lock);
+        log_state_reports(d);
+}
+
 /* True: *ret is the event that answers the action; its bytes are in the arena. False: no event follows now. */
 static bool run_action(struct daemon *d, struct arena *a, const struct control_action *action, struct control_event *ret)
 {
@@ -196,16 +213,10 @@ static bool run_action(struct daemon *d, struct arena *a, const struct control_a
                 port_session_run(d->port.session, action->stage);
                 return false;
         case CONTROL_FOLLOW_STORE:
-                ret->kind = CONTROL_EVENT_FOLLOWED;
-                ret->lock.r = state_follow(&d->state, &ret->lock.changed);
-                load_shared(d, &ret->lock);
-                log_state_reports(d);
+                follow_store(d, ret);
                 return true;
         case CONTROL_LOCK:
-                ret->kind = CONTROL_EVENT_LOCK;
-                ret->lock.r = state_lock(&d->state, &ret->lock.holder, &ret->lock.changed);
-                load_shared(d, &ret->lock);
-                log_state_reports(d);
+                lock_store(d, ret);
                 return true;
         case CONTROL_STORE:
                 ret->kind = CONTROL_EVENT_STORED;

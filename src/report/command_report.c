@@ -112,7 +112,8 @@ static int read_store(struct context *ctx, struct report *r)
 {
         struct state state = {};
         struct etcd_config *etcd;
-        int e = etcd_place_find(ctx->arena, ctx->options->config ?: ctx->fabric.config_file, ctx->fabric.name, &ctx->findings, &etcd);
+        const char *settings = ctx->options->config ?: ctx->fabric.config_file;
+        int e = etcd_place_find(ctx->arena, settings, ctx->fabric.name, &ctx->findings, &etcd);
 
         if (e == 0)
                 e = state_open(&state, ctx->options->state_dir ?: ctx->fabric.state_dir, false, etcd);

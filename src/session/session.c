@@ -273,6 +273,7 @@ static bool carry_out(struct session *s, const struct control_action *action, st
         case CONTROL_LOCK:
                 ret->kind = CONTROL_EVENT_LOCK;
                 ret->lock.r = state_lock(&ctx->state, &ret->lock.holder, &ret->lock.changed);
+                ret->lock.why = state_explain(&ctx->state, ret->lock.r);
                 session_report_state(ctx, false);
                 return true;
         case CONTROL_STORE:

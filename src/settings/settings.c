@@ -92,7 +92,8 @@ static void *member(struct reader *r, const struct settings_key *key)
         return (char *) r->settings + key->offset;
 }
 
-static void read_plain_name(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node, const char *problem)
+static void read_plain_name(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node,
+                            const char *problem)
 {
         static const char accepted[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
         size_t n = strlen(node->text);
@@ -263,7 +264,8 @@ static void read_urls(struct reader *r, const struct settings_key *key, const st
         const char **urls = arena_new_array(r->tree.arena, const char *, n);
 
         if (n == 0 || n > MAX_ENDPOINTS) {
-                yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: %u URLs (accepted: 1 to %d)", key->name, n, MAX_ENDPOINTS);
+                yaml_tree_error(&r->tree, node, FINDING_VALUE_INVALID, "%s: %u URLs (accepted: 1 to %d)", key->name, n,
+                                MAX_ENDPOINTS);
                 return;
         }
         for (uint32_t i = 0; urls && i < n; i++, item = item->next)
@@ -318,8 +320,9 @@ typedef void (*value_reader)(struct reader *r, const struct settings_key *key, c
 
 /* Every type except SETTINGS_MAP; the node is a scalar that is not null. */
 static const value_reader readers[] = {
-        [SETTINGS_NAME] = read_name, [SETTINGS_USER] = read_user, [SETTINGS_NUMBER] = read_number, [SETTINGS_DURATION] = read_duration,
+        [SETTINGS_NAME] = read_name, [SETTINGS_NUMBER] = read_number, [SETTINGS_DURATION] = read_duration,
         [SETTINGS_BOOL] = read_bool, [SETTINGS_WORD] = read_word,     [SETTINGS_SECRET] = read_secret,
+        [SETTINGS_USER] = read_user,
         [SETTINGS_PATH] = read_path, [SETTINGS_RELOAD] = read_reload, [SETTINGS_URLS] = read_urls,
 };
 
@@ -412,7 +415,8 @@ static void check_password_is_private(struct reader *r, const struct yaml_tree_n
         for (unsigned i = 0; i < r->settings->n_etcd_endpoints; i++)
                 if (!is_private(r->settings->etcd_endpoints[i])) {
                         yaml_tree_error(&r->tree, user, FINDING_VALUE_INVALID,
-                                        "etcd.user: the password would be sent to %s without encryption", r->settings->etcd_endpoints[i]);
+                                        "etcd.user: the password would be sent to %s without encryption",
+                                        r->settings->etcd_endpoints[i]);
                         report_hint(&r->report, "write https:// in etcd.endpoints, and etcd.ca_file");
                         return;
                 }
@@ -422,8 +426,8 @@ static void require_etcd_key(struct reader *r, const struct yaml_tree_node *etcd
 {
         if (!yaml_tree_get(etcd, name) || yaml_tree_get(etcd, other))
                 return;
-        yaml_tree_error(&r->tree, yaml_tree_get(etcd, name), FINDING_KEY_MISSING, "the key 'etcd.%s' is missing: etcd.%s requires it",
-                        other, name);
+        yaml_tree_error(&r->tree, yaml_tree_get(etcd, name), FINDING_KEY_MISSING,
+                        "the key 'etcd.%s' is missing: etcd.%s requires it", other, name);
 }
 
 static void check_store(struct reader *r)
@@ -446,7 +450,7 @@ static void check_store(struct reader *r)
         }
         if (r->settings->store == STORE_ETCD && r->settings->role != ROLE_FOLLOW_SM) {
                 yaml_tree_error(&r->tree, store, FINDING_VALUE_INVALID, "store: etcd is accepted with role: follow-sm only");
-                report_hint(&r->report, "of the head nodes that share a store, the one with the master SM writes; see TWO HEAD NODES in pkeyd(8)");
+                report_hint(&r->report, "of the head nodes that share a store, the one with the master SM writes; see SHARED STORE in pkeyd(8)");
         }
         require_etcd_key(r, etcd, "cert_file", "key_file");
         require_etcd_key(r, etcd, "key_file", "cert_file");

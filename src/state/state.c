@@ -78,8 +78,7 @@ static const char *hint_for(int error)
         case EBUSY:
                 return "end or restart the other process, pkeyd or pkeyctl";
         case EXDEV:
-                return "pkeyctl store copy takes it along; or remove state.db and the file `etcd` beside it: then every port counts as "
-                       "never read";
+                return "set store: etcd again; or remove state.db and the file `etcd` beside it: then every port counts as never read";
         case ENOSPC:
         case EDQUOT:
                 return "make room on its file system";
@@ -121,7 +120,7 @@ static const char *hint_for_etcd(int error)
         case EPROTONOSUPPORT:
                 return "install that version again";
         case EEXIST:
-                return "pkeyctl store copy takes it along; if the cluster has the records of the other head node already, move state.db away";
+                return "move state.db away: every port then counts as never read, unless the cluster knows it from the other head node";
         case EHOSTUNREACH:
         case ENOLCK:
                 return "what is in force stays, and pkeyd tries again; etcdctl endpoint status shows the members";
@@ -138,10 +137,15 @@ static const char *hint_for_etcd(int error)
 
 /* --- the store ---------------------------------------------------------------------------------------------------- */
 
+const char *state_explain(const struct state *s, int error)
+{
+        return s->etcd ? explain_etcd(error) : explain(error);
+}
+
 /* Continues without a store, and reports the error if it is new. */
 static void give_up(struct state *s, int error)
 {
-        const char *why = s->etcd ? explain_etcd(error) : explain(error), *hint = s->etcd ? hint_for_etcd(error) : hint_for(error);
+        const char *why = state_explain(s, error), *hint = s->etcd ? hint_for_etcd(error) : hint_for(error);
 
         if (s->etcd && s->store && *etcd_store_problem(s->store)) {
                 free(s->problem);
@@ -256,7 +260,7 @@ static int open_sqlite(struct state *s)
 /* For those who later open state.db. */
 static int leave_mark(const struct state *s)
 {
-        static const char text[] = "What pkeyd remembers is in etcd; see pkeyctl-store in pkeyctl(1).\n";
+        static const char text[] = "What pkeyd remembers is in etcd; see SHARED STORE in pkeyd(8).\n";
         _cleanup_free_ char *path = file_path(s->path, MARK);
 
         if (!path)

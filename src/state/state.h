@@ -74,6 +74,9 @@ int state_attach(struct state *s, sd_event *event);
 /* Also accepts a zeroed state. */
 void state_close(struct state *s);
 
+/* What an error of the functions below means, for people; static. */
+const char *state_explain(const struct state *s, int error);
+
 /* Returns the next report, borrowed until the next call; false: there are no more. state_open, state_load, state_lock and
  * state_commit may add reports. */
 bool state_next_report(struct state *s, struct state_report *ret);
@@ -94,8 +97,8 @@ int state_complain_generation(struct findings *findings, uint64_t number, int r)
 int state_read_layout(struct state *s, struct arena *a, uint64_t after, struct layout **ret);
 
 /* Reads what other hosts have committed since the last load, without the lock: to be shown, not to write by. The next state_lock()
- * loads everything. *ret_changed as of state_lock(). Does nothing for a store in the directory. Returns 0, -ENOMEM, or why the store
- * cannot be read. */
+ * loads everything. *ret_changed as of state_lock(). Does nothing for a store in the directory. Returns 0, -ENOMEM, or why the
+ * store cannot be read. */
 int state_follow(struct state *s, struct remembered **ret_changed);
 
 /* Takes the fabric lock, without waiting. If another process committed since the last load, all records are loaded again:

@@ -564,7 +564,7 @@ START_TEST(no_lock)
         give_lock(-EROFS, 0);
         ck_assert_int_eq(state(), CONTROL_IDLE);
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
-        ck_assert(strstr(status()->text, "the state directory cannot be used: Read-only file system"));
+        ck_assert(strstr(status()->text, "the store cannot be used: Read-only file system"));
         ck_assert_uint_gt(status()->ports.differ, 0);
         ck_assert_uint_eq(noted.n_unlocked + noted.n_stored + n_sets, 0);
         wait_until_due();
