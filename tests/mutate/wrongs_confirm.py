@@ -16,7 +16,7 @@ WRONGS = [
     Wrong("confirm-time-restarts", CONFIRM, "MIN(f->confirm_until > wall ? f->confirm_until - wall : 0, f->confirm_for)", "f->confirm_for"),
     Wrong("confirm-time-ends-with-pkeyd", CONFIRM, "        set_time(c, MIN(", "        if (0)\n                set_time(c, MIN("),
     Wrong("confirm-warns-at-once", CONFIRM, "left > WARN_BEFORE ? c->confirm.due - WARN_BEFORE", "left > WARN_BEFORE ? c->now"),
-    Wrong("confirm-due-while-stopping", CONFIRM, "        if (c->status.stopping)\n                return USEC_INFINITY;\n", ""),
+    Wrong("confirm-due-while-stopping", CONFIRM, "        if (c->status.stopping || control_is_guest(c))\n                return USEC_INFINITY;\n", ""),
     Wrong("confirm-in-audit", CONFIRM, "        if (g->audits)\n                return \"there is nothing to undo, because", "        if (0)\n                return \"there is nothing to undo, because"),
     # confirm
     Wrong("confirm-leaves-the-time", CONFIRM, "        stop_time(c);\n        g->facts.confirmed", "        g->facts.confirmed"),

@@ -10,6 +10,7 @@ SYSTEM_TESTS = \
 	tests/system/test_doctor.py \
 	tests/system/test_door.py \
 	tests/system/test_documents.py \
+	tests/system/test_etcd.py \
 	tests/system/test_fabrics.py \
 	tests/system/test_frozen.py \
 	tests/system/test_harness.py \
@@ -43,6 +44,7 @@ SYSTEM_MODULES = \
 	tests/system/browser.py \
 	tests/system/document.py \
 	tests/system/door.py \
+	tests/system/etcd.py \
 	tests/system/harness.py \
 	tests/system/netfile.py \
 	tests/system/private_bus.py \

@@ -232,6 +232,7 @@ static void note_answer(const struct reload_end *end)
 
 int store_r;
 bool store_waits;
+bool shares_store, lock_is_held;
 static bool is_abandoned; /* the stage that waits */
 static bool must_store;
 
@@ -559,12 +560,20 @@ int give_undo(const char *settings, const char *policy)
         return give(&event);
 }
 
+static bool says_lock_is_held(void *userdata)
+{
+        (void) userdata;
+        return lock_is_held;
+}
+
 void start_generation(enum control_goal goal, struct generation *candidate, struct generation *in_force)
 {
         const struct control_config config = {
                         .goal = goal,
                         .program = "pkeyd 1",
                         .findings = &findings,
+                        .shares_store = shares_store,
+                        .holds_lock = says_lock_is_held,
         };
         _cleanup_findings_ struct findings loaded = {};
         struct control_event event = {
@@ -617,6 +626,10 @@ static bool ask_fabric(const struct mad_request *request, struct mad_result *ret
         unsigned hops;
 
         mad_request_encode(request, 1, &frame);
+        if (!lock_is_held && request->method == MAD_SET && !gate.admit(gate.state, &frame)) {
+                ret->outcome = MAD_UNSENT;
+                return true;
+        }
         ck_assert(c ? gate.admit(gate.state, &frame) : request->method == MAD_GET);
         if (!fabsim_route(&f, &frame, &at, &hops) || (lose && lose(request, at)) ||
             !fabsim_answer(&f, now, at, &frame, &response))
@@ -813,7 +826,8 @@ void setup(void)
         n_waiting = n_sets = n_gets = 0;
         n_logged = 0;
         store_r = 0;
-        store_waits = must_store = false;
+        store_waits = must_store = shares_store = false;
+        lock_is_held = true;
         lose = NULL;
         out_of_reach = UINT32_MAX;
         before_request = NULL;

@@ -113,6 +113,8 @@ extern struct noted noted;
 /* Transactions are committed at once with this result, or wait like other actions. */
 extern int store_r;
 extern bool store_waits;
+extern bool shares_store; /* with another head node; for control that is started later */
+extern bool lock_is_held; /* as the gate is told; true */
 extern bool is_inside; /* in the code under test, not in the fixture */
 
 void setup(void);

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""An etcd cluster on loopback."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+
+from harness import Skip, wait_for
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Cluster:
+    """Members are numbered from 0. Their data outlives them: a member can be started again."""
+
+    def __init__(self, fabric, n=3):
+        version = shutil.which("etcd") and subprocess.run(["etcd", "--version"], stdout=subprocess.PIPE, text=True).stdout
+        if not version or tuple(map(int, re.search(r"etcd Version: (\d+)\.(\d+)", version).groups())) < (3, 4):
+            raise Skip("etcd 3.4 or later is not installed (scripts/install-deps --test)")
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=False)  # in a namespace of its own
+        self.fabric, self.members = fabric, [None] * n
+        self.clients = ["http://127.0.0.1:%d" % free_port() for _ in range(n)]
+        self.peers = ["http://127.0.0.1:%d" % free_port() for _ in range(n)]
+        for i in range(n):
+            self.start(i)
+        wait_for(lambda: all(self.is_healthy(i) for i in range(n)), "etcd to elect a leader")
+
+    def start(self, i):
+        initial = ",".join("m%d=%s" % (k, peer) for k, peer in enumerate(self.peers))
+        self.members[i] = subprocess.Popen(
+            ["etcd", "--name", "m%d" % i, "--data-dir", self.fabric.path("etcd-%d" % i), "--listen-client-urls", self.clients[i],
+             "--advertise-client-urls", self.clients[i], "--listen-peer-urls", self.peers[i], "--initial-advertise-peer-urls",
+             self.peers[i], "--initial-cluster", initial, "--heartbeat-interval", "50", "--election-timeout", "500",
+             "--log-level", "error"],
+            stdin=subprocess.DEVNULL, stdout=open(self.fabric.path("etcd-%d.err" % i), "a"), stderr=subprocess.STDOUT)
+        self.fabric.children.append(self.members[i])
+
+    def kill(self, i):
+        self.members[i].kill()
+        self.members[i].wait()
+
+    def ctl(self, *arguments, seconds=20):
+        return subprocess.run(["etcdctl", "--endpoints", ",".join(self.clients), *arguments],
+                              env=dict(os.environ, ETCDCTL_API="3"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=seconds)
+
+    def is_healthy(self, i):
+        r = subprocess.run(["etcdctl", "--endpoints", self.clients[i], "--command-timeout", "1s", "endpoint", "health"],
+                           env=dict(os.environ, ETCDCTL_API="3"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return r.returncode == 0
+
+    def leader(self):
+        """The number of the member that leads."""
+        for line in json.loads(self.ctl("endpoint", "status", "-w", "json").stdout.splitlines()[-1]):
+            status = line["Status"]
+            if status["header"]["member_id"] == status["leader"]:
+                return self.clients.index(line["Endpoint"])
+        return None
+
+    def holder(self):
+        """Who has the lock of pkeyd; "": nobody."""
+        return self.ctl("get", "/pkeyd/lock", "--print-value-only").stdout.strip()
+
+    def settings(self, lease="5s"):
+        return "store: etcd\netcd: {endpoints: [%s], lease: %s}\n" % (", ".join(self.clients), lease)

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Two head nodes with one memory: their store is an etcd cluster. Only the one that has the master SM and the lock writes; a
+hand-over loses nothing; and one that was paused for longer than its lease writes nothing when it goes on."""
+
+import signal
+import time
+
+from etcd import Cluster
+from harness import Daemon, Fabric, SubnetManager, check, check_equal, main, program, sets, two_level, wait_for
+from oracle import Oracle, Policy, differences
+
+HEADS = ("node0001", "node0008")
+PRIORITY = {"node0001": 15, "node0008": 5}
+WRITES = "writing: the master SM is on this host"
+STANDS_BY = "standing by: the master SM is at LID"
+LEASE = 5
+
+
+class Pair:
+    """Two head nodes. Each has its own files, and both their store in etcd."""
+
+    def __init__(self, fabric, policy):
+        self.fabric, self.policy = fabric, policy
+        self.cluster = Cluster(fabric)
+        self.settings = fabric.settings("role: follow-sm\nsweep_interval: 1s\ntimeout: 200ms\n" + self.cluster.settings("%ds" % LEASE))
+        self.sms, self.daemons = {}, {}
+        for host in HEADS:
+            self.write_policy(host)
+            self.sms[host] = SubnetManager(fabric, host, PRIORITY[host])
+            if host == HEADS[0]:
+                self.sms[host].wait_master()
+        for host in HEADS:
+            self.start(host)
+
+    def start(self, host):
+        self.daemons[host] = Daemon(self.fabric, self.file(host), trace="trace-" + host, host=host, settings=self.settings,
+                                    state="state-" + host)
+
+    def file(self, host):
+        return self.fabric.path("partitions-%s.yaml" % host)
+
+    def write_policy(self, host):
+        self.fabric.write("partitions-%s.yaml" % host, self.policy.yaml())
+
+    def reload(self, host):
+        self.write_policy(host)
+        self.daemons[host].process.send_signal(signal.SIGHUP)
+
+    def wrong(self):
+        tables = self.fabric.tables()
+        unread = [p for p in tables.values() if p.table is None]
+        if unread:
+            return unread
+        return differences(Oracle(tables, self.fabric.topology.port_guid(HEADS[0])).tables(self.policy), tables)
+
+    def wait_right(self, seconds=None):
+        wait_for(lambda: not self.wrong(), "the tables to be what the policy says", seconds)
+
+    def n_sets(self, host):
+        return len(sets(self.fabric, "trace-" + host))
+
+    def index(self, host, base):
+        port = next(p for p in self.fabric.tables().values() if p.guid == self.fabric.topology.port_guid(host))
+        return [i for i, key in enumerate(port.table) if key & 0x7FFF == base]
+
+    def history(self, host):
+        return self.fabric.run([program("pkeyctl"), "history", "--json", "--config", self.settings, "--state-dir",
+                                self.fabric.path("state-" + host)], host=host).expect(0).json()
+
+    def export_to_opensm(self, host):
+        """OpenSM's own partition manager writes the same at a hand-over."""
+        conf = self.fabric.pkeyctl("export", "opensm", self.file(host)).expect(0).out
+        for sm in self.sms.values():
+            sm.set_partitions(conf)
+
+
+def policy_of_pair():
+    policy = Policy()
+    policy.add("default", 0x7FFF, {HEADS[0]: "full", HEADS[1]: "full", "ALL": "limited"})
+    return policy.add("one", 0x0010, {"node[0001-0004]": "full", "node[0005-0008]": "limited"})
+
+
+def fabric_of_pair():
+    return Fabric(two_level(2, 1, 4), opensm=False)
+
+
+def test_hand_over():
+    first, second = HEADS
+    with fabric_of_pair() as fabric:
+        pair = Pair(fabric, policy_of_pair())
+        a, b = (pair.daemons[h] for h in HEADS)
+        a.wait_text(WRITES)
+        b.wait_text(STANDS_BY)
+        pair.wait_right()
+        check_equal(pair.n_sets(second), 0, "SubnSets of the one that stands by")
+
+        # the second one learns what the first one brings into force; an edit there is refused
+        pair.policy.add("two", 0x0011, {"node[0002-0003]": "full"})
+        pair.reload(first)
+        pair.wait_right()
+        b.wait_text("generation 2: 3 partitions, mode enforce, role follow-sm: this host stands by")
+        pair.policy.add("wrong", 0x0666, {"ALL": "full"})
+        pair.reload(second)
+        b.wait_text("this host stands by, and its files differ from what is in force")
+        pair.policy = policy_of_pair().add("two", 0x0011, {"node0003": "full"})  # an index of node0002 is free now
+        pair.reload(first)
+        pair.wait_right()
+        check_equal(pair.history(first), pair.history(second), "the history on both")
+
+        # the first one's SM ends: the second one has its memory
+        pair.export_to_opensm(first)
+        seen_a, seen_b, n = len(a.text()), len(b.text()), pair.n_sets(first)
+        pair.sms[first].kill()
+        b.wait_text(WRITES, after=seen_b)
+        a.wait_text(STANDS_BY, after=seen_a)
+        pair.policy.add("four", 0x0013, {"node[0002-0003]": "full"})
+        pair.reload(second)
+        pair.wait_right()
+        check_equal(pair.index("node0002", 0x0013), [3], "the index, which is not the one that the other head node freed")
+        check_equal(pair.n_sets(first), n, "SubnSets of the one whose SM ended")
+        check(pair.n_sets(second) > 0, "the second one has not written")
+        a.wait_text("generation 4: 4 partitions, mode enforce, role follow-sm: this host stands by", after=seen_a)
+        check_equal(pair.history(first), pair.history(second), "the history on both")
+        for host in HEADS:
+            check_equal(pair.daemons[host].stop(), 0, "exit status of pkeyd")
+        check_equal(pair.cluster.holder(), "", "who has the lock")
+
+
+def test_paused_while_writing():
+    """The writer stops for longer than its lease, in the middle of an apply; the other one takes over. When the first one goes
+    on, it writes not one MAD."""
+    first, second = HEADS
+    with fabric_of_pair() as fabric:
+        pair = Pair(fabric, policy_of_pair())
+        a, b = (pair.daemons[h] for h in HEADS)
+        pair.wait_right()
+        pair.export_to_opensm(first)
+        n = pair.n_sets(first)
+        # node0005 does not answer, so the first phase takes seconds; the last one adds many
+        fabric.lose("node0005", 100)
+        pair.policy = policy_of_pair().add("one", 0x0010, {"node[0001-0004]": "full"}).add("two", 0x0011, {"ALL_CAS": "full"})
+        seen_b = len(b.text())
+        pair.reload(first)
+        wait_for(lambda: pair.n_sets(first) > n, "the first one to begin")
+        check(("(process %d)" % a.process.pid) in pair.cluster.holder(), "who has the lock:", pair.cluster.holder())
+        a.process.send_signal(signal.SIGSTOP)
+        stopped = pair.n_sets(first)
+        pair.sms[first].kill()
+        fabric.lose("node0005", 0)
+        b.wait_text(WRITES, after=seen_b)
+        pair.write_policy(second)
+        pair.wait_right(60)
+        check(pair.n_sets(second) > 0, "the second one has not written")
+        seen_a = len(a.text())
+        a.process.send_signal(signal.SIGCONT)
+        a.wait_text(STANDS_BY, after=seen_a)
+        time.sleep(3)
+        check_equal(pair.n_sets(first), stopped, "SubnSets of the one that was paused")
+        check_equal(pair.wrong(), [], "the tables")
+
+
+def test_paused_beside_its_sm():
+    """The same, but the SM does not move: only the lock keeps the one that was paused from writing. Another process has it."""
+    first, second = HEADS
+    with fabric_of_pair() as fabric:
+        pair = Pair(fabric, policy_of_pair())
+        a, b = (pair.daemons[h] for h in HEADS)
+        pair.wait_right()
+        n = pair.n_sets(first)
+        fabric.lose("node0005", 100)
+        pair.policy = policy_of_pair().add("one", 0x0010, {"node[0001-0004]": "full"}).add("two", 0x0011, {"ALL_CAS": "full"})
+        pair.reload(first)
+        wait_for(lambda: pair.n_sets(first) > n, "the first one to begin")
+        a.process.send_signal(signal.SIGSTOP)
+        stopped = pair.n_sets(first)
+        wait_for(lambda: pair.cluster.holder() == "", "the lease to end", 30)
+        pair.cluster.ctl("put", "/pkeyd/lock", "a test")
+        seen_a = len(a.text())
+        a.process.send_signal(signal.SIGCONT)
+        a.wait_text("a test is writing P_Key tables", after=seen_a)
+        time.sleep(2)
+        check_equal(pair.n_sets(first), stopped, "SubnSets without the lock")
+        pair.cluster.ctl("del", "/pkeyd/lock")
+        fabric.lose("node0005", 0)
+        pair.wait_right(60)
+        check(pair.n_sets(first) > stopped, "nothing was written with the lock")
+        check_equal(pair.n_sets(second), 0, "SubnSets of the one that stands by")
+
+
+def test_members_end():
+    """One of three members ends while tables are written, and the leader while others are: nobody notices."""
+    first, _ = HEADS
+    with fabric_of_pair() as fabric:
+        pair = Pair(fabric, policy_of_pair())
+        a = pair.daemons[first]
+        pair.wait_right()
+        follower = next(i for i in range(3) if i != pair.cluster.leader())
+        for number, member in enumerate((follower, None)):
+            n = pair.n_sets(first)
+            pair.policy.add("more%d" % number, 0x0020 + number, {"ALL_CAS": "full"})
+            fabric.lose("node0005", 100)
+            pair.reload(first)
+            wait_for(lambda before=n: pair.n_sets(first) > before, "it to begin")
+            member = pair.cluster.leader() if member is None else member
+            pair.cluster.kill(member)
+            fabric.lose("node0005", 0)
+            pair.wait_right(60)
+            pair.cluster.start(member)
+            wait_for(lambda m=member: pair.cluster.is_healthy(m), "the member to be back")
+        check(a.process.poll() is None, "pkeyd ended")
+
+
+def test_no_majority():
+    """Without a majority nothing is written, and pkeyd says so; it goes on when the members are back."""
+    first, _ = HEADS
+    with fabric_of_pair() as fabric:
+        pair = Pair(fabric, policy_of_pair())
+        a = pair.daemons[first]
+        pair.wait_right()
+        pair.cluster.kill(0)
+        pair.cluster.kill(2)
+        seen, n = len(a.text()), pair.n_sets(first)
+        a.wait_text("no member answers, or they have no majority", after=seen)
+        pair.policy.add("two", 0x0011, {"ALL_CAS": "full"})
+        pair.reload(first)
+        wait_for(lambda: "nothing is written, because the store cannot be used: no member answers" in a.status(), "the status")
+        time.sleep(2)
+        check_equal(pair.n_sets(first), n, "SubnSets without a majority")
+        pair.cluster.start(0)
+        pair.wait_right(60)
+        check(pair.n_sets(first) > n, "nothing was written with a majority")
+
+
+if __name__ == "__main__":
+    main()

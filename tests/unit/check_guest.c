@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* Control on one of two head nodes that share a store. */
+#include "control_fixture.h"
+
+#define S USEC_PER_SEC
+
+static void sm_is_elsewhere(void)
+{
+        f.sm = (struct fabsim_place) { hosts[2], 1 };
+}
+
+static void sm_is_here(void)
+{
+        f.sm = (struct fabsim_place) { head, 1 };
+}
+
+static struct generation *generation_of_other(uint64_t number, const char *policy)
+{
+        struct generation *g = make_generation(FOLLOW_SM, policy);
+
+        g->number = number;
+        return g;
+}
+
+/* What the other head node stored since. */
+static void fill_changed(struct control_lock *lock, uint64_t number, const char *policy)
+{
+        lock->changed = remembered_new("this boot");
+        ck_assert_ptr_nonnull(lock->changed);
+        lock->changed->generation = number;
+        lock->in_force = generation_of_other(number, policy);
+}
+
+static void give_followed(uint64_t number, const char *policy)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_FOLLOWED };
+
+        take(CONTROL_FOLLOW_STORE);
+        if (policy)
+                fill_changed(&event.lock, number, policy);
+        ck_assert_int_eq(give(&event), 0);
+}
+
+static void give_changed_lock(uint64_t number, const char *policy)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_LOCK };
+
+        take(CONTROL_LOCK);
+        fill_changed(&event.lock, number, policy);
+        ck_assert_int_eq(give(&event), 0);
+}
+
+static void live(usec_t time)
+{
+        live_until(now + time);
+}
+
+static void start_as_guest(const char *policy)
+{
+        shares_store = true;
+        sm_is_elsewhere();
+        start_with(CONTROL_SERVE, FOLLOW_SM, policy, NULL);
+}
+
+/* Of a guest nothing is stored, because the lock is the writer's. */
+START_TEST(stands_by_without_the_lock)
+{
+        start_as_guest(POLICY_1);
+        ck_assert_int_eq(state(), CONTROL_FOLLOWING);
+        sweep();
+        ck_assert(status()->standby && !status()->writing);
+        for (unsigned i = 0; i < 3; i++) {
+                until(CONTROL_FOLLOWING);
+                while (state() != CONTROL_IDLE) {
+                        ck_assert_int_ne(state(), CONTROL_LOCKING);
+                        answer();
+                }
+        }
+        ck_assert_uint_eq(noted.n_stored, 0);
+        ck_assert_uint_eq(noted.n_unlocked, 0);
+        ck_assert_uint_eq(n_sets, 0);
+}
+END_TEST
+
+START_TEST(follows_the_writer)
+{
+        start_as_guest(POLICY_1);
+        give_followed(7, POLICY_2);
+        ck_assert_uint_eq(status()->in_force->number, 7);
+        sweep();
+        ck_assert_uint_eq(status()->in_force->number, 7);
+        expect_logged(LOG_EVENT_GENERATION, "generation 7: 2 partitions");
+        expect_logged(LOG_EVENT_RELOAD_REFUSED, "generation 7 stays in force");
+        until(CONTROL_FOLLOWING);
+        give_followed(0, NULL);
+        sweep();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_GENERATION), 1);
+        until(CONTROL_FOLLOWING);
+        give_followed(8, POLICY_3);
+        sweep();
+        ck_assert_uint_eq(status()->in_force->number, 8);
+        expect_logged(LOG_EVENT_GENERATION, "generation 8: 2 partitions");
+}
+END_TEST
+
+/* The policy in force is the writer's, whatever the files here say. */
+START_TEST(refuses_other_files)
+{
+        start_as_guest(POLICY_1);
+        give_followed(7, POLICY_1);
+        sweep();
+        ck_assert_uint_eq(count_logged(LOG_EVENT_RELOAD_REFUSED), 1); /* its files have no number */
+        give_candidate(FOLLOW_SM, POLICY_3, 5);
+        live(120 * S);
+        ck_assert_uint_eq(noted.n_answers, 1);
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        ck_assert_int_eq(noted.code, FINDING_RELOAD_STANDBY);
+        ck_assert_uint_eq(status()->in_force->number, 7);
+        ck_assert(status()->in_force->is_off_file);
+        ck_assert_uint_eq(n_sets, 0);
+}
+END_TEST
+
+static void until_lock(void)
+{
+        while (state() != CONTROL_LOCKING) {
+                if (!waits())
+                        wait_until_due();
+                else
+                        answer();
+        }
+}
+
+/* It locks, takes what the other one stored last, reads everything again, and writes that. */
+START_TEST(takes_over)
+{
+        start_as_guest(POLICY_1);
+        give_followed(7, POLICY_1);
+        sweep();
+        sm_is_here();
+        until_lock();
+        ck_assert_uint_eq(n_sets, 0);
+        give_changed_lock(8, POLICY_3);
+        ck_assert_uint_eq(status()->in_force->number, 8);
+        ck_assert_uint_eq(n_sets, 0); /* what was read is older */
+        until_lock();
+        answer();
+        live(120 * S);
+        ck_assert(status()->writing);
+        ck_assert(holds(hosts[0], 0x8010) && holds(hosts[1], 0x8010) && holds(hosts[2], 0x8010));
+        ck_assert_uint_eq(status()->in_force->number, 8);
+        ck_assert_uint_gt(noted.n_stored, 0);
+}
+END_TEST
+
+/* The other one still has the lock: it may write. */
+START_TEST(waits_for_the_lock)
+{
+        start_as_guest(POLICY_1);
+        sweep();
+        sm_is_here();
+        until_lock();
+        for (unsigned i = 0; i < 5; i++) {
+                take(CONTROL_LOCK);
+                give_lock(-EWOULDBLOCK, 77);
+                ck_assert_int_eq(state(), CONTROL_LOCKING);
+                wait_until_due();
+        }
+        expect_logged(LOG_EVENT_LOCK_WAIT, "process 77 is writing");
+        ck_assert_uint_eq(n_sets, 0);
+}
+END_TEST
+
+/* The time to confirm is the writer's; whoever takes over goes on with it. */
+START_TEST(confirm_timer_of_the_writer)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_FOLLOWED };
+
+        start_as_guest(POLICY_1);
+        take(CONTROL_FOLLOW_STORE);
+        fill_changed(&event.lock, 7, POLICY_2);
+        event.lock.in_force->facts.time = (wall_offset + now) / S;
+        event.lock.in_force->facts.confirm_for = 600;
+        event.lock.in_force->facts.confirm_until = (wall_offset + now) / S + 600;
+        ck_assert_int_eq(give(&event), 0);
+        live(1200 * S);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_UNDO_FAILED), 0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_CONFIRM_SOON), 0);
+        sm_is_here();
+        live(120 * S);
+        expect_logged(LOG_EVENT_UNDO_FAILED, "generation 7 was not confirmed in time"); /* this store has none before it */
+}
+END_TEST
+
+/* The lease of the lock ends while tables are written. */
+START_TEST(loses_the_lock)
+{
+        shares_store = true;
+        start(FOLLOW_SM, POLICY_1);
+        until_lock();
+        lock_is_held = false;
+        live(120 * S);
+        for (unsigned i = 0; i < N_HOSTS; i++)
+                ck_assert(!holds(hosts[i], 0x8010));
+        expect_logged(LOG_EVENT_LOCK_LOST, "the lease of the lock in etcd ended");
+        ck_assert_uint_eq(status()->numbers.n_refused_by_gate, 0);
+        lock_is_held = true;
+        live(120 * S);
+        ck_assert(holds(hosts[0], 0x8010));
+}
+END_TEST
+
+int main(void)
+{
+        const TTest *const tests[] = {
+                stands_by_without_the_lock, follows_the_writer, refuses_other_files, takes_over, waits_for_the_lock,
+                confirm_timer_of_the_writer, loses_the_lock,
+        };
+
+        return run_suite("guest", tests, ELEMENTS(tests));
+}
