@@ -6,7 +6,7 @@ dist_dbuspolicy_DATA = systemd/org.pkeyd1.conf
 dist_sysusers_DATA = systemd/sysusers/pkeyd.conf
 dist_udevrules_DATA = systemd/udev/70-pkeyd.rules
 # To be copied to /etc/systemd/system/pkeyd.service.d/, see pkeyd-opensm(7).
-dist_doc_DATA += systemd/pkeyd-opensm.conf
+dist_doc_DATA += systemd/pkeyd-etcd.conf systemd/pkeyd-opensm.conf
 UNITS = systemd/pkeyd.service systemd/pkeyd-rest.service
 TEMPLATES = systemd/pkeyd@.service systemd/pkeyd-rest@.service systemd/pkeyd-rest@.socket
 EXTRA_DIST += systemd/pkeyd.service.in systemd/pkeyd-rest.service.in
