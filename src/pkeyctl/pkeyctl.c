@@ -76,6 +76,8 @@ static const struct command commands[] = {
           command_history_diff, NEED_STORE, NULL, {}, .argument = ARGUMENT_GENERATION },
         { "history", "policy", "N", "its partitions.yaml", 1, 1,
           command_history_policy, NEED_STORE, NULL, { "output" }, .argument = ARGUMENT_GENERATION },
+        { "store", NULL, "copy sqlite|etcd", "move what pkeyd remembers to another kind of store", 1, 2, NULL, 0, NULL, {} },
+        { "store", "copy", "sqlite|etcd", "to state.db, or to etcd", 1, 1, command_store_copy, 0, NULL, {} },
         { "lease", NULL, "create|edit ID|renew ID|release ID|list|show ID", "P_Keys of a pool for some ports, for a time", 1, 2, NULL, 0, NULL,
           {} },
         { "lease", "create", "--pool POOL --id ID --members SELECTORS", "waits until every member has the P_Key", 0, 0,

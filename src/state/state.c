@@ -12,12 +12,13 @@
 
 #include "shell/fabric.h"
 #include "shell/file.h"
+#include "state/directory_lock.h"
 #include "state/sqlite_files.h"
+#include "state/state_copy.h"
 #include "state/state_import.h"
 #include "util/scan.h"
 
 #define BUSY_MSEC    2000
-#define MARK         "etcd" /* a file: what pkeyd remembers is in etcd */
 #define BOOT_ID_FILE "/proc/sys/kernel/random/boot_id"
 
 /* --- reports ------------------------------------------------------------------------------------------------------ */
@@ -78,7 +79,8 @@ static const char *hint_for(int error)
         case EBUSY:
                 return "end or restart the other process, pkeyd or pkeyctl";
         case EXDEV:
-                return "set store: etcd again; or remove state.db and the file `etcd` beside it: then every port counts as never read";
+                return "set store: etcd again, and run pkeyctl store copy sqlite; or remove the file `etcd` and state.db: then every port "
+                       "counts as never read";
         case ENOSPC:
         case EDQUOT:
                 return "make room on its file system";
@@ -120,7 +122,7 @@ static const char *hint_for_etcd(int error)
         case EPROTONOSUPPORT:
                 return "install that version again";
         case EEXIST:
-                return "move state.db away: every port then counts as never read, unless the cluster knows it from the other head node";
+                return "pkeyctl store copy etcd takes it along; if the cluster has the records of the other head node already, move state.db away";
         case EHOSTUNREACH:
         case ENOLCK:
                 return "what is in force stays, and pkeyd tries again; etcdctl endpoint status shows the members";
@@ -248,7 +250,7 @@ static bool has_file(const struct state *s, const char *name)
 static int open_sqlite(struct state *s)
 {
         _cleanup_free_ char *damaged = NULL;
-        int r = has_file(s, MARK) ? -EXDEV : sqlite_store_open(s->path, BUSY_MSEC, &s->store, &damaged);
+        int r = has_file(s, STATE_MARK) ? -EXDEV : sqlite_store_open(s->path, BUSY_MSEC, &s->store, &damaged);
 
         if (damaged)
                 report(s, STATE_DAMAGED, "every port counts as never read until its table is read",
@@ -261,11 +263,11 @@ static int open_sqlite(struct state *s)
 static int leave_mark(const struct state *s)
 {
         static const char text[] = "What pkeyd remembers is in etcd; see SHARED STORE in pkeyd(8).\n";
-        _cleanup_free_ char *path = file_path(s->path, MARK);
+        _cleanup_free_ char *path = file_path(s->path, STATE_MARK);
 
         if (!path)
                 return -ENOMEM;
-        return s->make && !has_file(s, MARK) ? file_write_shared(path, text, strlen(text)) : 0;
+        return s->make && !has_file(s, STATE_MARK) ? file_write_shared(path, text, strlen(text)) : 0;
 }
 
 static int open_etcd(struct state *s)
@@ -533,50 +535,14 @@ int state_read_layout(struct state *s, struct arena *a, uint64_t after, struct l
 
 /* --- the lock ----------------------------------------------------------------------------------------------------- */
 
-static void name_holder(struct state *s, int fd)
-{
-        char text[16];
-        ssize_t n = pread(fd, text, sizeof(text), 0);
-        struct scan scan = { text, text + MAX(n, 0) };
-        uint64_t pid;
-
-        if (scan_number(&scan, 10, INT_MAX, &pid) && scan_char(&scan, '\n'))
-                (void) snprintf(s->holder, sizeof(s->holder), "process %d", (int) pid);
-        else
-                (void) snprintf(s->holder, sizeof(s->holder), "another process");
-}
-
-/* Only for messages; the lock itself is the flock(). */
-static void write_pid(int fd)
-{
-        if (ftruncate(fd, 0) == 0)
-                (void) dprintf(fd, "%d\n", (int) getpid());
-}
-
 static int take_lock(struct state *s, const char **ret_holder)
 {
-        _cleanup_free_ char *path = file_path(s->path, "lock");
-        _cleanup_close_ int fd = -1;
+        int r = s->locked ? 0 : directory_lock_take(s->path, &s->lock_fd, s->holder);
 
-        if (s->locked)
-                return 0;
-        if (!path)
-                return -ENOMEM;
-        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (fd < 0)
-                return -errno;
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-                if (errno != EWOULDBLOCK)
-                        return -errno;
-                name_holder(s, fd);
+        if (r == -EWOULDBLOCK)
                 *ret_holder = s->holder;
-                return -EWOULDBLOCK;
-        }
-        write_pid(fd);
-        s->lock_fd = fd;
-        s->locked = true;
-        fd = -1;
-        return 0;
+        s->locked = r == 0;
+        return r;
 }
 
 void state_unlock(struct state *s)
@@ -585,8 +551,7 @@ void state_unlock(struct state *s)
                 return;
         if (s->etcd && s->store)
                 etcd_store_unlock(s->store);
-        (void) !ftruncate(s->lock_fd, 0);
-        (void) close(s->lock_fd);
+        directory_lock_release(s->lock_fd);
         s->locked = false;
 }
 

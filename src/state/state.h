@@ -9,6 +9,8 @@
  *     sqlite_store    a store of records in the state directory, in an SQLite database; sqlite_files: its files
  *     sqlite_peek     reads records of a store that may be in use, without waiting
  *
+ *     state_copy      moves what is remembered to another kind of store
+ *     directory_lock  the fabric lock of this host
  *     etcd_place      the cluster that the settings name, as a configuration of etcd/
  *
  * The state directory has the store (records in records/stored_records.h), and the fabric lock, a file `lock` that is held while

@@ -7,6 +7,7 @@
  *     command_history   the policies that came into force, and what each of them changed
  *     command_pins      names bound to nodes: who has them, who claims them; accept and drop
  *     command_forget    vouches for ports that do not answer
+ *     command_store     moves what is stored to another kind of store
  *     command_held      what waits because of what is known, and of what is not
  *     explain_since     since when a membership has been what it is, from the stored generations
  *     store_change      changes what is stored
@@ -25,6 +26,7 @@
 command_t command_history, command_history_show, command_history_diff, command_history_policy;
 command_t command_pins, command_pin_accept, command_pin_drop;
 command_t command_forget, command_show_vouches, command_show_held;
+command_t command_store_copy;
 
 #define MAX_FORGET 64 /* arguments */
 

@@ -10,6 +10,7 @@
 #include "etcd_fixture.h"
 #include "shell/file.h"
 #include "state/etcd_place.h"
+#include "state/state_copy.h"
 #include "state/state.h"
 
 static struct arena *arena;
@@ -190,6 +191,7 @@ static void wait_until_locked(struct state *s)
 
 START_TEST(no_majority)
 {
+        _cleanup_remembered_ struct remembered *changed = NULL;
         struct state_report report;
         const char *holder;
 
@@ -206,7 +208,12 @@ START_TEST(no_majority)
         check_no_report(&one); /* not again */
         kill(cluster.pids[0], SIGCONT);
         kill(cluster.pids[1], SIGCONT);
-        wait_until_locked(&one);
+        state_unlock(&one);
+        wait_until_locked(&two);
+        ck_assert_int_eq(commit(&two, 3), 0);
+        state_unlock(&two);
+        changed = lock(&one); /* what others committed meanwhile */
+        ck_assert_ptr_nonnull(changed);
         ck_assert_int_eq(commit(&one, 2), 0);
         while (state_next_report(&one, &report))
                 ck_assert_int_eq(report.kind, STATE_UNUSABLE);
@@ -269,6 +276,75 @@ START_TEST(place)
 }
 END_TEST
 
+/* --- copies ----------------------------------------------------------------------------------------------------------- */
+
+#define N_NODES 300
+
+static size_t n_stored(const char *dir, const struct etcd_config *etcd)
+{
+        _cleanup_remembered_ struct remembered *m = NULL;
+
+        ck_assert_int_eq(state_open(&one, file(dir), true, etcd), 0);
+        ck_assert_int_eq(state_load(&one, &m), 0);
+        state_close(&one);
+        return n_freed(m);
+}
+
+static int copy_to(bool to_etcd, size_t n)
+{
+        struct state_copy c;
+        int r = state_copy(file("one"), &config, to_etcd, &c);
+
+        if (r == 0)
+                ck_assert_uint_eq(c.n, n);
+        ck_assert_int_eq(!c.kept, r < 0 || !to_etcd);
+        if (c.kept)
+                ck_assert(strncmp(c.kept, file("one/state.db.copied-2"), strlen(file("one/state.db.copied-2"))) == 0 &&
+                          access(c.kept, F_OK) == 0);
+        state_copy_done(&c);
+        return r;
+}
+
+/* There and back. The directory belongs to one of them at any time. */
+START_TEST(copied)
+{
+        ck_assert_int_eq(mkdir(file("one"), 0700), 0);
+        ck_assert_int_eq(copy_to(true, 0), -ENOENT);
+        ck_assert_int_eq(copy_to(false, 0), -ENOENT);
+        ck_assert_int_ne(access(file("one/state.db"), F_OK), 0);
+        ck_assert_int_eq(state_open(&one, file("one"), true, NULL), 0);
+        for (uint64_t i = 1; i <= N_NODES; i++)
+                ck_assert_int_eq(commit(&one, i), 0);
+        state_close(&one);
+        ck_assert_int_eq(copy_to(false, 0), -ENOTEMPTY);
+        ck_assert_int_eq(copy_to(true, N_NODES), 0);
+        ck_assert_int_eq(copy_to(true, 0), -ENOENT);
+        ck_assert_uint_eq(n_stored("one", &config), N_NODES);
+        ck_assert_int_eq(state_open(&one, file("one"), true, NULL), -EXDEV);
+        state_close(&one);
+        ck_assert_int_eq(copy_to(false, N_NODES), 0);
+        ck_assert_uint_eq(n_stored("one", NULL), N_NODES);
+        ck_assert_int_eq(copy_to(true, 0), -ENOTEMPTY);
+        ck_assert_uint_eq(n_stored("one", NULL), N_NODES);
+}
+END_TEST
+
+START_TEST(not_copied_while_somebody_uses_it)
+{
+        struct state_copy c;
+
+        open_both();
+        ck_assert_ptr_null(lock(&two));
+        ck_assert_int_eq(commit(&two, 1), 0);
+        ck_assert_int_eq(state_copy(file("one"), &config, false, &c), -EWOULDBLOCK);
+        ck_assert_ptr_nonnull(strstr(c.holder, "check_shared_state on "));
+        state_copy_done(&c);
+        state_unlock(&two);
+        ck_assert_int_eq(state_copy(file("one"), &config, false, &c), 0);
+        state_copy_done(&c);
+}
+END_TEST
+
 static void start_cluster(void)
 {
         etcd_cluster_start(&cluster, 1);
@@ -310,6 +386,8 @@ int main(void)
         tcase_add_test(tc, another_store_is_in_the_way);
         tcase_add_test(tc, paused);
         tcase_add_test(tc, place);
+        tcase_add_test(tc, copied);
+        tcase_add_test(tc, not_copied_while_somebody_uses_it);
         suite_add_tcase(suite, tc);
         tcase_add_checked_fixture(three, start_three, end_three);
         tcase_set_timeout(three, 120);

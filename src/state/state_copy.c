@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "state/state_copy.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "etcd/etcd_store.h"
+#include "shell/file.h"
+#include "state/directory_lock.h"
+#include "state/sqlite_files.h"
+#include "state/sqlite_store.h"
+
+#define BUSY_MSEC 2000
+
+struct both {
+        struct store *sqlite, *etcd;
+        int lock_fd;
+};
+
+static int open_both(struct both *b, const char *dir, const struct etcd_config *etcd, struct state_copy *c)
+{
+        _cleanup_free_ char *damaged = NULL;
+        int r = directory_lock_take(dir, &b->lock_fd, c->holder);
+
+        if (r == 0)
+                r = sqlite_store_open(dir, BUSY_MSEC, &b->sqlite, &damaged);
+        if (r == 0 && damaged)
+                r = -EUCLEAN;
+        if (r == 0)
+                r = etcd_store_open(etcd, &b->etcd, &c->problem);
+        return r ?: etcd_store_lock(b->etcd, c->holder);
+}
+
+static void close_both(struct both *b)
+{
+        b->sqlite = store_close(b->sqlite);
+        b->etcd = store_close(b->etcd);
+        if (b->lock_fd >= 0)
+                directory_lock_release(b->lock_fd);
+}
+
+/* --- the records ------------------------------------------------------------------------------------------------------ */
+
+static int add_record(void *userdata, const char *key, const void *value, size_t n)
+{
+        if (!key || !value)
+                return -EBADMSG;
+        store_put(userdata, key, value, n);
+        return 0;
+}
+
+static int find_record(void *userdata, const char *key, const void *value, size_t n)
+{
+        (void) userdata;
+        (void) key;
+        (void) value;
+        (void) n;
+        return -ENOTEMPTY;
+}
+
+static int copy_records(struct store *from, struct store *to, struct state_copy *c)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        struct store_transaction t;
+        int r = a ? store_load(to, find_record, NULL) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        store_transaction_init(&t, a);
+        r = store_load(from, add_record, &t);
+        if (r == 0 && t.error == 0 && t.n == 0)
+                r = -ENOENT;
+        if (r == 0)
+                r = store_commit(to, &t);
+        c->n = t.n;
+        return r;
+}
+
+/* --- the directory ---------------------------------------------------------------------------------------------------- */
+
+/* After the database was closed, which leaves no -wal. */
+static int rename_database(const char *dir, struct state_copy *c)
+{
+        _cleanup_free_ char *path = file_path(dir, SQLITE_FILES_NAME);
+        char name[64], now[32];
+        time_t wall = time(NULL);
+        struct tm tm;
+
+        if (!gmtime_r(&wall, &tm) || strftime(now, sizeof(now), "%Y%m%dT%H%M%SZ", &tm) == 0)
+                return -EOVERFLOW;
+        (void) snprintf(name, sizeof(name), SQLITE_FILES_NAME ".copied-%s", now);
+        c->kept = file_path(dir, name);
+        if (!path || !c->kept)
+                return -ENOMEM;
+        return rename(path, c->kept) < 0 ? -errno : 0;
+}
+
+static int remove_mark(const char *dir)
+{
+        _cleanup_free_ char *path = file_path(dir, STATE_MARK);
+
+        if (!path)
+                return -ENOMEM;
+        return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* An empty database that this made must not be in the way of etcd. */
+static void remove_empty(const char *dir)
+{
+        _cleanup_free_ char *path = file_path(dir, SQLITE_FILES_NAME);
+
+        if (path)
+                (void) unlink(path);
+}
+
+static bool has_database(const char *dir)
+{
+        _cleanup_free_ char *path = file_path(dir, SQLITE_FILES_NAME);
+
+        return !path || access(path, F_OK) == 0;
+}
+
+int state_copy(const char *dir, const struct etcd_config *etcd, bool to_etcd, struct state_copy *ret)
+{
+        _cleanup_identity_ struct file_identity owner = {};
+        struct both b = { .lock_fd = -1 };
+        bool is_new = !has_database(dir);
+        int r;
+
+        *ret = (struct state_copy) {};
+        if (to_etcd && is_new)
+                return -ENOENT;
+        r = file_become_owner_of(dir, &owner) ?: open_both(&b, dir, etcd, ret);
+        if (r == 0)
+                r = copy_records(to_etcd ? b.sqlite : b.etcd, to_etcd ? b.etcd : b.sqlite, ret);
+        b.sqlite = store_close(b.sqlite);
+        if (r == 0)
+                r = to_etcd ? rename_database(dir, ret) : remove_mark(dir);
+        else if (is_new)
+                remove_empty(dir);
+        close_both(&b);
+        return r;
+}
+
+void state_copy_done(struct state_copy *c)
+{
+        free(c->kept);
+        free(c->problem);
+        *c = (struct state_copy) {};
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Moves what pkeyd remembers from state.db to etcd, or back, while no pkeyd runs.
+ *
+ * Both locks are held meanwhile. All records are one transaction of the target, which must be empty. Only then the directory
+ * changes hands: state.db gets another name, or the mark of etcd is removed. If that fails, or the process ends before, the
+ * directory still belongs to the store that it belonged to, and the target has a copy that nobody uses.
+ */
+
+#include "etcd/etcd.h"
+#include "store/store.h"
+
+#define STATE_MARK "etcd" /* a file in the state directory: what pkeyd remembers is in etcd */
+
+struct state_copy {
+        size_t n;                   /* records */
+        char holder[192];           /* with -EWOULDBLOCK: who has a lock */
+        char *kept;                 /* owned; the new path of state.db; NULL: it was not renamed */
+        char *problem;              /* owned; why etcd could not be asked; NULL: not known */
+};
+
+/* to_etcd: from state.db; else to it. Returns 0, or
+ *
+ *     -ENOENT       the source has no records
+ *     -ENOTEMPTY    the target has records
+ *     -EWOULDBLOCK  another process has a lock
+ *     -EBADMSG      a record is damaged
+ *     -ENOMEM, or why a store cannot be used
+ *
+ * The caller passes *ret to state_copy_done() in any case. */
+int state_copy(const char *dir, const struct etcd_config *etcd, bool to_etcd, struct state_copy *ret);
+void state_copy_done(struct state_copy *c);
