@@ -62,11 +62,17 @@ static void adopt(struct control *c, struct generation *g)
         confirm_begin(c);
 }
 
+/* Of two head nodes the writer goes on by its own generation, unless somebody brought a later one into force: pkeyctl apply. */
+static bool is_to_adopt(const struct control *c, const struct generation *g)
+{
+        return g && (control_is_guest(c) || !c->in_force || g->number > c->in_force->number);
+}
+
 void confirm_take_changed(struct control *c, const struct control_lock *lock)
 {
         if (lock->changed)
                 control_take_changed(c, lock->changed);
-        if (lock->in_force && control_is_guest(c))
+        if (is_to_adopt(c, lock->in_force))
                 adopt(c, lock->in_force);
         else
                 generation_unref(lock->in_force);

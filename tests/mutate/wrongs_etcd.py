@@ -15,7 +15,6 @@ WRONGS = [
     Wrong("etcd-lock-without-a-lease", STORE, "strlen(s->holder), s->lease.id)", "strlen(s->holder), 0)"),
     Wrong("etcd-lock-may-exist", STORE, "etcd_if_created(lock, 0)", "etcd_if_created(lock, s->seen)"),
     Wrong("etcd-parts-count-at-once", STORE, "                if (r < 0 || ret->redo == 0)\n                        return r;\n                r = redo(s, ret->redo);", "                if (r < 0)\n                        return r;\n                r = redo(s, ret->redo);"),
-    Wrong("etcd-parts-twice", STORE, "etcd_if_modified(part->key, part->modified)", "etcd_if_modified(part->key, part->created)"),
     Wrong("etcd-old-parts-stay", STORE, "        int r = delete_parts(s);\n", "        int r = 0;\n"),
     Wrong("etcd-first-operation-counts", STORE, "strcmp((*a)->key, (*b)->key) ?: ORDER(*a, *b)", "strcmp((*a)->key, (*b)->key) ?: ORDER(*b, *a)"),
     Wrong("etcd-page-is-all", STORE, "        if (r == 0 && !etcd_has_more(answer))\n", "        if (r == 0)\n"),
@@ -37,6 +36,8 @@ WRONGS = [
     Wrong("etcd-guest-takes-the-lock", DECIDE, "        if (control_is_guest(c) && c->sm.state != SM_FOLLOW_TAKING_OVER) {\n                sweep_query", "        if (control_is_guest(c) && c->sm.state == SM_FOLLOW_WRITER) {\n                sweep_query"),
     Wrong("etcd-guest-loads-its-files", DECIDE, "        if (control_is_guest(c) && c->candidate && c->in_force)\n", "        if (control_is_guest(c) && c->candidate && !c->in_force)\n"),
     Wrong("etcd-guest-undoes", CONFIRM, "c->status.stopping || control_is_guest(c)) /* the time", "c->status.stopping) /* the time"),
-    Wrong("etcd-guest-keeps-its-generation", CONFIRM, "        if (lock->in_force && control_is_guest(c))\n", "        if (lock->in_force && !control_is_guest(c))\n"),
+    Wrong("etcd-guest-keeps-its-generation", CONFIRM, "(control_is_guest(c) || !c->in_force || g->number", "(!c->in_force || g->number"),
+    Wrong("etcd-writer-ignores-an-apply", CONFIRM, "(control_is_guest(c) || !c->in_force || g->number > c->in_force->number)", "control_is_guest(c)"),
+    Wrong("etcd-writer-goes-back", CONFIRM, "g->number > c->in_force->number", "g->number != c->in_force->number"),
     Wrong("etcd-everybody-is-a-guest", INTERNAL, "control_follows_sm(c) && c->sm.state != SM_FOLLOW_WRITER", "control_follows_sm(c)"),
 ]

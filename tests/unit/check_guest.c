@@ -210,11 +210,38 @@ START_TEST(loses_the_lock)
 }
 END_TEST
 
+static void change_under_the_writer(uint64_t number)
+{
+        until_lock();
+        give_changed_lock(number, POLICY_3);
+        live(120 * S);
+}
+
+/* pkeyctl apply, on either head node, brought a policy into force. An older one does not come back. */
+START_TEST(writer_goes_on_with_what_was_applied)
+{
+        struct generation *g = generation_of_other(5, POLICY_1);
+
+        shares_store = true;
+        start_generation(CONTROL_SERVE, make_generation(FOLLOW_SM, POLICY_1), g);
+        live(120 * S);
+        ck_assert(status()->writing);
+        ck_assert_uint_eq(status()->in_force->number, 5);
+        change_under_the_writer(4);
+        ck_assert_uint_eq(status()->in_force->number, 5);
+        ck_assert(!holds(hosts[2], 0x8010));
+        change_under_the_writer(6);
+        ck_assert_uint_eq(status()->in_force->number, 6);
+        ck_assert(holds(hosts[2], 0x8010));
+}
+END_TEST
+
 int main(void)
 {
         const TTest *const tests[] = {
                 stands_by_without_the_lock, follows_the_writer, refuses_other_files, takes_over, waits_for_the_lock,
                 confirm_timer_of_the_writer, loses_the_lock,
+                writer_goes_on_with_what_was_applied,
         };
 
         return run_suite("guest", tests, ELEMENTS(tests));
