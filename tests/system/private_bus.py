@@ -46,22 +46,23 @@ def as_user(user):
 class Bus:
     """A bus in the directory of the fabric."""
 
-    def __init__(self, fabric, policy=None):
+    def __init__(self, fabric, policy=None, name="bus"):
         self.fabric, self.process = fabric, None
-        self.address = "unix:path=" + fabric.path("bus")
+        self.socket = fabric.path(name)
+        self.address = "unix:path=" + self.socket
         os.chmod(fabric.dir, 0o755)  # other users can access the socket
         shipped = "<include>%s</include>" % os.path.join(SOURCE, "systemd", "org.pkeyd1.conf")
-        self.config = fabric.write("bus.conf", CONFIG % (fabric.path("bus"), policy or shipped))
+        self.config = fabric.write(name + ".conf", CONFIG % (self.socket, policy or shipped))
         os.chmod(self.config, 0o644)
         self.start()
 
     def start(self):
-        if os.path.exists(self.fabric.path("bus")):
-            os.unlink(self.fabric.path("bus"))
+        if os.path.exists(self.socket):
+            os.unlink(self.socket)
         self.process = subprocess.Popen(["dbus-daemon", "--config-file=" + self.config, "--nofork"],
                                         stdin=subprocess.DEVNULL, stderr=open(self.fabric.path("bus.err"), "a"))
         self.fabric.children.append(self.process)
-        wait_for(lambda: os.path.exists(self.fabric.path("bus")), "dbus-daemon to listen: " +
+        wait_for(lambda: os.path.exists(self.socket), "dbus-daemon to listen: " +
                  read_file(self.fabric.path("bus.err")))
 
     def stop(self):

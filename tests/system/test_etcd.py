@@ -8,6 +8,7 @@ import time
 from etcd import Cluster
 from harness import Daemon, Fabric, SubnetManager, check, check_equal, main, program, sets, two_level, wait_for
 from oracle import Oracle, Policy, differences
+from private_bus import Bus, require
 
 HEADS = ("node0001", "node0008")
 PRIORITY = {"node0001": 15, "node0008": 5}
@@ -19,8 +20,8 @@ LEASE = 5
 class Pair:
     """Two head nodes. Each has its own files, and both their store in etcd."""
 
-    def __init__(self, fabric, policy):
-        self.fabric, self.policy = fabric, policy
+    def __init__(self, fabric, policy, pools="", buses=None):
+        self.fabric, self.policy, self.pools, self.buses = fabric, policy, pools, buses or {}
         self.cluster = Cluster(fabric)
         self.settings = fabric.settings("role: follow-sm\nsweep_interval: 1s\ntimeout: 200ms\n" + self.cluster.settings("%ds" % LEASE))
         self.sms, self.daemons = {}, {}
@@ -34,13 +35,14 @@ class Pair:
 
     def start(self, host):
         self.daemons[host] = Daemon(self.fabric, self.file(host), trace="trace-" + host, host=host, settings=self.settings,
-                                    state="state-" + host)
+                                    state="state-" + host,
+                                    environment=self.buses[host].environment() if host in self.buses else None)
 
     def file(self, host):
         return self.fabric.path("partitions-%s.yaml" % host)
 
     def write_policy(self, host):
-        self.fabric.write("partitions-%s.yaml" % host, self.policy.yaml())
+        self.fabric.write("partitions-%s.yaml" % host, self.policy.yaml() + self.pools)
 
     def reload(self, host):
         self.write_policy(host)
@@ -124,6 +126,43 @@ def test_hand_over():
         for host in HEADS:
             check_equal(pair.daemons[host].stop(), 0, "exit status of pkeyd")
         check_equal(pair.cluster.holder(), "", "who has the lock")
+
+
+POOLS = "pools:\n  jobs:\n    pkeys: 0x1000-0x1003\n    ports: ALL_CAS\n    lease: 2h\n    rest: 0s\n    allow: root\n"
+
+
+def test_leases():
+    """A lease that one head node made is on the other after a hand-over, which renews and releases it."""
+    require()
+    first, second = HEADS
+    with fabric_of_pair() as fabric:
+        buses = {host: Bus(fabric, name="bus-" + host) for host in HEADS}
+        pair = Pair(fabric, policy_of_pair(), POOLS, buses)
+        a, b = (pair.daemons[h] for h in HEADS)
+        for bus in buses.values():
+            bus.wait_name()
+        pair.wait_right()
+
+        def lease(host, *arguments):
+            return fabric.run([program("pkeyctl"), "lease", *arguments, "--json"], host=host, **buses[host].environment())
+
+        made = lease(first, "create", "--pool", "jobs", "--id", "job1", "--members", "node[0002-0003]").expect(0).json()
+        refused = lease(second, "create", "--pool", "jobs", "--id", "job2", "--members", "node0004").expect(1)
+        check("it stands by" in refused.out, "why the standby makes none:", refused)
+        key = int(made["pkey"] if "pkey" in made else made["lease"]["pkey"], 16) & 0x7FFF
+        check_equal((len(pair.index("node0002", key)), pair.index("node0004", key)), (1, []), "ports with the P_Key of the lease")
+        before = pair.index("node0002", key)
+        pair.export_to_opensm(first)
+        seen = len(b.text())
+        pair.sms[first].kill()
+        b.wait_text(WRITES, after=seen)
+        wait_for(lambda: "job1" in lease(second, "list").expect(0).out, "the lease on the other head node")
+        check_equal(pair.index("node0002", key), before, "the index of its P_Key")
+        lease(second, "renew", "job1", "--for", "1h").expect(0)
+        lease(second, "release", "job1").expect(0)
+        wait_for(lambda: not pair.index("node0002", key), "the P_Key to be taken away")
+        wait_for(lambda: "job1" not in lease(first, "list").out, "the one that stands by to know it")
+        pair.wait_right()
 
 
 def test_paused_while_writing():
