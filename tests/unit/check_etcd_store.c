@@ -256,6 +256,7 @@ START_TEST(renewed_on_the_loop)
         lock(store);
         ck_assert_int_ge(sd_event_loop(event), 0);
         ck_assert_uint_gt(etcd_store_deadline(store), clock_boot());
+        ck_assert_uint_le(etcd_store_deadline(store), clock_boot() + ETCD_LEASE_MIN * USEC_PER_SEC - ETCD_MARGIN);
         put(store, "a", "1");
         other = open_store();
         ck_assert_int_eq(etcd_store_lock(other, holder), -EWOULDBLOCK);
