@@ -68,8 +68,11 @@ static bool is_to_adopt(const struct control *c, const struct generation *g)
         return g && (control_is_guest(c) || !c->in_force || g->number > c->in_force->number);
 }
 
+/* The other head node wrote, so that the master SM was there, although this one did not notice: then it takes over once more. */
 void confirm_take_changed(struct control *c, const struct control_lock *lock)
 {
+        if (lock->by_other_head && c->config.shares_store && c->sm.state == SM_FOLLOW_WRITER)
+                c->sm.state = SM_FOLLOW_STANDBY;
         if (lock->changed)
                 control_take_changed(c, lock->changed);
         if (is_to_adopt(c, lock->in_force))

@@ -75,7 +75,7 @@ struct control_config {
         bool confirm;       /* CONTROL_APPLY: a person confirms the plan, which may take long */
         const char *fabric;  /* of several fabrics of this host; NULL: it has one; borrowed */
         const char *program; /* CONTROL_SERVE: "pkeyd 0.2.0", for the log; static */
-        bool shares_store;   /* with another head node: see control_is_guest() */
+        bool shares_store;   /* with another head node, which writes while the master SM is there */
         bool (*holds_lock)(void *userdata); /* whether the fabric lock is held at this moment: called directly before each Set */
         void *lock_userdata;
         struct findings *findings; /* all other goals: gets the findings of the planner; borrowed */

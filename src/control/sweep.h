@@ -4,10 +4,10 @@
 #include "control/control_internal.h"
 
 /* Begins a sweep, and sets c->state to its first state. */
-void sweep_followed(struct control *c, const struct control_event *event);
 void sweep_begin(struct control *c, enum sweep_kind kind);
 
 /* Handle an answer in the states that wait for it: each begins the next state, or ends the sweep (c->sweep.ended). */
+void sweep_followed(struct control *c, const struct control_event *event);
 void sweep_port(struct control *c, const struct control_event *event);
 void sweep_queried(struct control *c, const struct control_event *event);
 void sweep_discovered(struct control *c, const struct control_event *event);

@@ -686,7 +686,8 @@ void sweep_locked(struct control *c, const struct control_event *event)
         s->locked = event->lock.r == 0;
         s->lock_r = event->lock.r;
         (void) snprintf(s->lock_why, sizeof(s->lock_why), "%s", event->lock.why ?: "");
-        if (!s->locked && !control_serves(c)) {
+        /* who has not read what the other head node stored must not become the writer */
+        if (!s->locked && (!control_serves(c) || control_is_guest(c))) {
                 sweep_fail_without_store(c);
                 return;
         }

@@ -30,6 +30,7 @@ struct etcd_store {
         struct store store;           /* first */
         const struct etcd_config *config;
         char prefix[ETCD_PREFIX_SIZE]; /* of all keys */
+        char host[64];                /* this one */
         char holder[ETCD_HOLDER_SIZE]; /* this process */
         sd_event *loop;               /* of its own, so that it runs while a caller waits */
         sd_event_source *attached;    /* of that loop on a caller's */
@@ -606,12 +607,19 @@ static struct store *close_store(struct store *store)
 
 static const struct store_operations operations = { .load = load, .commit = commit, .changed = changed, .close = close_store };
 
+bool etcd_store_is_of_other_host(const struct store *store)
+{
+        const struct etcd_store *s = (const struct etcd_store *) store;
+        char here[sizeof(s->host) + 8];
+
+        (void) snprintf(here, sizeof(here), " on %s (", s->host);
+        return *s->last_writer && !strstr(s->last_writer, here);
+}
+
 static void name_holder(struct etcd_store *s)
 {
-        char host[64] = "?";
-
-        (void) gethostname(host, sizeof(host) - 1);
-        (void) snprintf(s->holder, sizeof(s->holder), "%s on %s (process %d)", program_invocation_short_name, host, (int) getpid());
+        (void) gethostname(s->host, sizeof(s->host) - 1);
+        (void) snprintf(s->holder, sizeof(s->holder), "%s on %s (process %d)", program_invocation_short_name, s->host, (int) getpid());
 }
 
 int etcd_store_open(const struct etcd_config *config, struct store **ret, char **ret_problem)

@@ -37,8 +37,10 @@ int etcd_store_lock(struct store *s, char ret_holder[ETCD_HOLDER_SIZE]);
 void etcd_store_unlock(struct store *s);
 /* CLOCK_BOOTTIME until which no other process can have the lock; 0: this one does not hold it. */
 usec_t etcd_store_deadline(const struct store *s);
-/* Who committed last, as of the last load, or the last store_changed(); "": not known. */
+/* Who committed last, as of the last load, or the last store_changed(); "": nobody, or it is not known. */
 const char *etcd_store_last_writer(const struct store *s);
+/* Whether that was a process of another host. */
+bool etcd_store_is_of_other_host(const struct store *s);
 
 /* Why etcd could not be asked, for people; "": it could. */
 const char *etcd_store_problem(const struct store *s);

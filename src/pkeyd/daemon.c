@@ -16,9 +16,9 @@
 #include "shell/file.h"
 #include "shell/opened_port.h"
 #include "shell/opensm_process.h"
-#include "state/state.h"
 #include "shell/timer.h"
 #include "state/etcd_place.h"
+#include "state/state.h"
 
 struct daemon {
         const struct options *options;
@@ -174,6 +174,7 @@ static void load_shared(struct daemon *d, struct control_lock *lock)
         int r;
 
         findings_init(&findings, a);
+        lock->by_other_head = lock->changed && state_is_of_other_host(&d->state);
         if (!d->state.etcd || !lock->changed || !lock->changed->policy)
                 return;
         r = a ? load_in_force(d->options, &d->state, &lock->changed->files, &findings, &lock->in_force) : -ENOMEM;

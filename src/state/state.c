@@ -614,6 +614,11 @@ static int take_shared_lock(struct state *s, const char **ret_holder)
         return r;
 }
 
+bool state_is_of_other_host(const struct state *s)
+{
+        return s->etcd && s->store && etcd_store_is_of_other_host(s->store);
+}
+
 bool state_holds_lock(const struct state *s)
 {
         return s->locked && (!s->etcd || (s->store && etcd_store_deadline(s->store) > clock_boot()));

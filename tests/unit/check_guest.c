@@ -121,6 +121,46 @@ START_TEST(refuses_other_files)
 }
 END_TEST
 
+/* The store cannot be reached: what the other head node did is not known, so this one does not become the writer. */
+START_TEST(no_writer_without_the_store)
+{
+        start_as_guest(POLICY_1);
+        sweep();
+        sm_is_here();
+        for (unsigned i = 0; i < 10; i++) {
+                until(CONTROL_LOCKING);
+                take(CONTROL_LOCK);
+                give_lock(-EHOSTUNREACH, 0);
+                ck_assert_int_eq(state(), CONTROL_IDLE);
+                ck_assert(strstr(status()->text, "nothing is written, because the store cannot be used: "));
+                ck_assert(!status()->writing);
+        }
+        ck_assert_uint_eq(n_sets, 0);
+}
+END_TEST
+
+/* The SM was on the other host for a moment, which wrote and stored, and this one has not noticed. */
+START_TEST(other_head_wrote_unnoticed)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_LOCK };
+
+        shares_store = true;
+        start(FOLLOW_SM, POLICY_1);
+        live_until(now + 120 * S);
+        ck_assert(status()->writing);
+        until(CONTROL_LOCKING);
+        take(CONTROL_LOCK);
+        fill_changed(&event.lock, 1, POLICY_3);
+        event.lock.by_other_head = true;
+        ck_assert_int_eq(give(&event), 0);
+        ck_assert(!status()->writing && status()->standby);
+        ck_assert_uint_eq(status()->in_force->policy->n_partitions, 2);
+        live_until(now + 120 * S);
+        ck_assert(status()->writing);
+        ck_assert(holds(hosts[2], 0x8010)); /* by its policy, of the same number */
+}
+END_TEST
+
 static void until_lock(void)
 {
         while (state() != CONTROL_LOCKING) {
@@ -241,7 +281,7 @@ int main(void)
         const TTest *const tests[] = {
                 stands_by_without_the_lock, follows_the_writer, refuses_other_files, takes_over, waits_for_the_lock,
                 confirm_timer_of_the_writer, loses_the_lock,
-                writer_goes_on_with_what_was_applied,
+                writer_goes_on_with_what_was_applied, no_writer_without_the_store, other_head_wrote_unnoticed,
         };
 
         return run_suite("guest", tests, ELEMENTS(tests));
