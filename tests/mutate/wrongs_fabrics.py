@@ -21,7 +21,7 @@ WRONGS = [
     Wrong("fabric-shares-the-policy", FABRIC, 'arena_printf(a, CONFIG_DIR "/%s/partitions.yaml", name)', 'arena_strdup(a, CONFIG_DIR "/partitions.yaml")'),
     Wrong("fabric-shares-the-bus-name", FABRIC, 'arena_printf(a, FABRIC_BUS_NAME ".%s", name)', 'arena_strdup(a, FABRIC_BUS_NAME)'),
     Wrong("fabric-default-of-the-daemon", OPTIONS, "o.policy_file = o.policy_file ?: o.fabric.policy_file;", 'o.policy_file = o.policy_file ?: CONFIG_DIR "/partitions.yaml";'),
-    Wrong("fabric-list-without-files", FABRIC, "if (!is_name(e->d_name) || !has_files(dirfd(dir), e->d_name))", "if (!is_name(e->d_name))"),
+    Wrong("fabric-list-without-files", FABRIC, "if (!is_name(e->d_name) || !has_files(dirfd(dir), e->d_name))", "if (!is_name(e->d_name) || (has_files(dirfd(dir), e->d_name) && false))"),
     Wrong("fabric-list-by-settings-only", FABRIC, "        return faccessat(dir, path, F_OK, 0) == 0;\n}", "        return false;\n}"),
     # the bus
     Wrong("fabric-waits-for-no-common-name", BUS, "        if (b->fabric->name)\n                r = sd_bus_request_name_async", "        if (false)\n                r = sd_bus_request_name_async"),

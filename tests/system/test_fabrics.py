@@ -182,8 +182,10 @@ def test_names():
         check("PKEYCTL_FABRIC: 'a b' is not the name" in result.err, result)
         # completion
         head.write("a-b", "pkeyd.yaml", "")
+        head.write("c", "partitions.yaml", "") # either file makes a fabric
+        head.write("d", "other.yaml", "")
         answer = head.pkeyctl(None, "complete", "2", "pkeyctl", "--fabric").out.split()
-        check_equal(answer, ["a-b", "compute"], "completion of --fabric")
+        check_equal(answer, ["a-b", "c", "compute"], "completion of --fabric")
         answer = head.pkeyctl(None, "complete", "3", "pkeyctl", "--fabric=compute", "env").out.split("\n")
         check(any(line.startswith("jobs") for line in answer), "completion of a partition of a fabric:", answer)
 
