@@ -323,9 +323,11 @@ static void take_error(struct etcd_request *q, const json_t *answer)
 
         if (!message)
                 message = json_string_value(json_object_get(answer, "error"));
-        if (!message) {
-                set_problem(h, "%s: the answer is not one of etcd's", endpoint(q));
-                end_request(q, -EPROTO, NULL);
+        if (!message) { /* the gateway itself refuses with a line of text */
+                const char *line = q->answer.failed || !q->answer.bytes ? "no answer of etcd" : q->answer.bytes;
+
+                set_problem(h, "%s: %.*s", endpoint(q), (int) strcspn(line, "\r\n"), printable(line, text));
+                end_request(q, strstr(line, "CommonName") ? -EACCES : -EPROTO, NULL);
                 return;
         }
         r = error_of(code, message);

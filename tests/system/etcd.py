@@ -17,16 +17,36 @@ def free_port():
         return s.getsockname()[1]
 
 
-class Cluster:
-    """Members are numbered from 0. Their data outlives them: a member can be started again."""
+def make_certificates(directory):
+    """A CA, a certificate of 127.0.0.1 signed by it, and another CA. Returns the paths by name."""
+    path = {name: os.path.join(directory, name) for name in ("ca.pem", "ca.key", "own.pem", "own.key", "own.csr", "other.pem", "other.key", "ext")}
+    with open(path["ext"], "w") as f:
+        f.write("subjectAltName=IP:127.0.0.1\n")
 
-    def __init__(self, fabric, n=3):
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    for ca in ("ca", "other"):
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=" + ca,
+                "-keyout", path[ca + ".key"], "-out", path[ca + ".pem"])
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/O=pkeyd", "-keyout", path["own.key"],
+            "-out", path["own.csr"])
+    openssl("x509", "-req", "-in", path["own.csr"], "-CA", path["ca.pem"], "-CAkey", path["ca.key"], "-CAcreateserial", "-days", "2",
+            "-extfile", path["ext"], "-out", path["own.pem"])
+    return path
+
+
+class Cluster:
+    """Members are numbered from 0. Their data outlives them: a member can be started again. tls: of make_certificates(); then only
+    clients with a certificate are let in."""
+
+    def __init__(self, fabric, n=3, tls=None):
         version = shutil.which("etcd") and subprocess.run(["etcd", "--version"], stdout=subprocess.PIPE, text=True).stdout
         if not version or tuple(map(int, re.search(r"etcd Version: (\d+)\.(\d+)", version).groups())) < (3, 4):
             raise Skip("etcd 3.4 or later is not installed (scripts/install-deps --test)")
         subprocess.run(["ip", "link", "set", "lo", "up"], check=False)  # in a namespace of its own
-        self.fabric, self.members = fabric, [None] * n
-        self.clients = ["http://127.0.0.1:%d" % free_port() for _ in range(n)]
+        self.fabric, self.members, self.tls = fabric, [None] * n, tls
+        self.clients = ["http%s://127.0.0.1:%d" % ("s" if tls else "", free_port()) for _ in range(n)]
         self.peers = ["http://127.0.0.1:%d" % free_port() for _ in range(n)]
         for i in range(n):
             self.start(i)
@@ -38,7 +58,8 @@ class Cluster:
             ["etcd", "--name", "m%d" % i, "--data-dir", self.fabric.path("etcd-%d" % i), "--listen-client-urls", self.clients[i],
              "--advertise-client-urls", self.clients[i], "--listen-peer-urls", self.peers[i], "--initial-advertise-peer-urls",
              self.peers[i], "--initial-cluster", initial, "--heartbeat-interval", "50", "--election-timeout", "500",
-             "--log-level", "error"],
+             "--log-level", "error", *(["--cert-file", self.tls["own.pem"], "--key-file", self.tls["own.key"], "--trusted-ca-file",
+                                        self.tls["ca.pem"], "--client-cert-auth"] if self.tls else [])],
             stdin=subprocess.DEVNULL, stdout=open(self.fabric.path("etcd-%d.err" % i), "a"), stderr=subprocess.STDOUT)
         self.fabric.children.append(self.members[i])
 
@@ -47,12 +68,15 @@ class Cluster:
         self.members[i].wait()
 
     def ctl(self, *arguments, seconds=20):
-        return subprocess.run(["etcdctl", "--endpoints", ",".join(self.clients), *arguments],
+        return subprocess.run(["etcdctl", *self.certificates(), "--endpoints", ",".join(self.clients), *arguments],
                               env=dict(os.environ, ETCDCTL_API="3"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=seconds)
 
+    def certificates(self):
+        return ["--cacert", self.tls["ca.pem"], "--cert", self.tls["own.pem"], "--key", self.tls["own.key"]] if self.tls else []
+
     def is_healthy(self, i):
-        r = subprocess.run(["etcdctl", "--endpoints", self.clients[i], "--command-timeout", "1s", "endpoint", "health"],
+        r = subprocess.run(["etcdctl", *self.certificates(), "--endpoints", self.clients[i], "--command-timeout", "1s", "endpoint", "health"],
                            env=dict(os.environ, ETCDCTL_API="3"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         return r.returncode == 0
 

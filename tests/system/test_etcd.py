@@ -2,10 +2,11 @@
 """Two head nodes with one memory: their store is an etcd cluster. Only the one that has the master SM and the lock writes; a
 hand-over loses nothing; and one that was paused for longer than its lease writes nothing when it goes on."""
 
+import os
 import signal
 import time
 
-from etcd import Cluster
+from etcd import Cluster, make_certificates
 from harness import Daemon, Fabric, SubnetManager, check, check_equal, main, program, sets, two_level, wait_for
 from oracle import Oracle, Policy, differences
 from private_bus import Bus, require
@@ -268,6 +269,38 @@ def test_no_majority():
         pair.cluster.start(0)
         pair.wait_right(60)
         check(pair.n_sets(first) > n, "nothing was written with a majority")
+
+
+def test_certificates_and_users():
+    """Only with its certificate, and against the right CA; with a user only by the password. Neither is in any message."""
+    with Fabric(two_level(1, 1, 1), opensm=False) as fabric:
+        path = make_certificates(fabric.dir)
+        cluster = Cluster(fabric, 1, path)
+        password = fabric.write("password", "a secret\n")
+        os.chmod(password, 0o600)
+
+        def history(ca="ca.pem", own=True, user="", endpoint=cluster.clients[0]):
+            keys = ["endpoints: %s" % endpoint, "ca_file: " + path[ca]]
+            keys += ["cert_file: " + path["own.pem"], "key_file: " + path["own.key"]] if own else []
+            keys += ["user: " + user, "password_file: " + password] if user else []
+            settings = fabric.write("tls.yaml", "role: follow-sm\nstore: etcd\netcd: {%s}\n" % ", ".join(keys))
+            result = fabric.run([program("pkeyctl"), "history", "--config", settings, "--state-dir", fabric.path("none")])
+            check("a secret" not in result.out + result.err, "the password is shown:", result)
+            return result
+
+        history().expect(0)
+        check("the certificate of a member is not accepted" in history(ca="other.pem").expect(1).err, "the wrong CA")
+        history(own=False).expect(1)
+        history(endpoint=cluster.clients[0].replace("127.0.0.1", "localhost")).expect(1)  # a name that the certificate has not
+        # a certificate may have no common name if etcd has users: its gateway refuses that
+        for command in (("user", "add", "root:a secret"), ("role", "add", "root"), ("user", "grant-role", "root", "root"), ("auth", "enable")):
+            check_equal(cluster.ctl(*command).returncode, 0, "etcdctl " + " ".join(command))
+        result = history()
+        check("etcd does not let this user in" in result.err, "without a user:", result)
+        history(user="root").expect(0)
+        fabric.write("password", "wrong\n")
+        os.chmod(password, 0o600)
+        check("etcd does not let this user in" in history(user="root").expect(1).err, "with another password")
 
 
 if __name__ == "__main__":
