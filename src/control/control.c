@@ -86,7 +86,7 @@ static bool snapshot_is_of_wanted_port(const struct control *c)
 static enum sweep_kind next_kind(const struct control *c)
 {
         enum sweep_kind kind;
-        bool known = snapshot_is_of_wanted_port(c) && !c->status.waiting && !c->discovery_failed &&
+        bool known = snapshot_is_of_wanted_port(c) && !c->status.waiting && !c->discovery_failed && !c->knowledge_is_new &&
                      control_wanted(c)->settings->absent_hold <= c->discovered_hold;
 
         kind = schedule_kind(&c->schedule, c->now, known);

@@ -62,6 +62,7 @@ void control_take_changed(struct control *c, struct remembered *changed)
                                !generation_has_policy(g, changed->policy, changed->n_policy);
 
         control_take_remembered(c, changed);
+        c->knowledge_is_new = true;
         if (!g || control_is_guest(c))
                 return;
         leases_unstore(c->leases);

@@ -223,6 +223,7 @@ struct control {
         struct standing standing;
         bool started;
         bool discovery_failed;           /* the last discovery; it was logged */
+        bool knowledge_is_new;        /* it was loaded since the last discovery, so the tables of the snapshot are not in it */
         usec_t discovered;               /* when the last successful discovery ended; 0: there was none */
         usec_t discovered_hold;          /* the absent_hold by which it judged which ports are absent */
         bool passed_over;                /* a candidate was replaced by the next one before a sweep tried it */

@@ -83,6 +83,7 @@ static int adopt_snapshot(struct control *c)
         if (r < 0)
                 return r;
         c->discovered_hold = absent_hold;
+        c->knowledge_is_new = false;
         replace_snapshot(c);
         /* pkeyctl stores nothing when it only reads. Where memory is out fewer absent ports have a name */
         if (control_serves(c) || c->config.goal == CONTROL_APPLY)

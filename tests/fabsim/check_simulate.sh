@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A thousand histories, 200 with changes that wait to be confirmed, and undos, and 100 that also have leases; those of
-# tests/fabsim/seeds; and that one seed is one history.
+# A thousand histories, 200 with changes that wait to be confirmed, and undos, 100 that also have leases, and 100 of two head nodes
+# that share a store, where processes are paused and cut off from it; those of tests/fabsim/seeds; and that one seed is one history.
 set -u
 simulate=$top_builddir/tests/fabsim/simulate
 seeds=${SIMULATE_SEEDS:-1000}
@@ -14,6 +14,7 @@ totals=(seeds events MADs Sets 'writes of OpenSM' 'pairs checked' sweeps 'tables
         'ended by their time')
 undo_seeds=$((1 << 40)) # from here on, see SIM_UNDO_SEEDS
 lease_seeds=$((1 << 41)) # from here on, see SIM_LEASE_SEEDS
+share_seeds=$((1 << 42)) # from here on, see SIM_SHARE_SEEDS
 leases='requests for leases|granted|granted in part|edited|given index 0|renewed|released|not granted|requests refused|leases restored|ended by their time'
 
 history() { "$simulate" --seed "$1" --trace | tail -n 1 && "$simulate" --seed "$1" --trace | cksum; }
@@ -56,4 +57,5 @@ some() {
 some 1 "$seeds" " (changes waited|confirmed|undone|$leases)$"
 some $undo_seeds $((seeds * 2 / 10)) " ($leases)$"
 some $lease_seeds $((seeds / 10)) '^$'
+some $share_seeds $((seeds / 10)) " (writes of OpenSM|changes waited|confirmed|undone|indexes passed on|$leases)$"
 exit 0

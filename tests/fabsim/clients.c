@@ -477,15 +477,15 @@ void clients_start(struct sim *s, struct process *p)
 {
         struct head *h = p->head;
 
-        if (p->goal != CONTROL_SERVE || s->seed < SIM_LEASE_SEEDS)
+        if (p->goal != CONTROL_SERVE || !sim_has_leases(s))
                 return;
         p->is_new = true;
         for (unsigned i = 0; i < SIM_LEASE_IDS; i++)
                 h->leases[i].is_uncertain = h->leases[i].state != SIM_LEASE_ABSENT &&
-                                            (h->leases[i].state != SIM_LEASE_GIVEN || h->leases[i].store_life != h->store.life);
-        if (h->lease_store_life != h->store.life)
+                                            (h->leases[i].state != SIM_LEASE_GIVEN || h->leases[i].store_life != h->store->life);
+        if (h->lease_store_life != h->store->life)
                 memset(h->rests_until, 0, sizeof(h->rests_until));
-        h->lease_store_life = h->store.life;
+        h->lease_store_life = h->store->life;
         for (unsigned i = 0; i < SIM_LEASE_IDS; i++)
                 if (h->leases[i].state != SIM_LEASE_ABSENT && prng_permille(&s->lease_rng, 500))
                         world_ask_again(s, (unsigned) (h - s->heads), i, s->now + prng_below(&s->lease_rng, 1000000));
@@ -617,7 +617,7 @@ bool clients_watch(struct sim *s, struct process *p)
         bool is_other;
         size_t n;
 
-        if (s->seed < SIM_LEASE_SEEDS || !status->leases)
+        if (!sim_has_leases(s) || !status->leases)
                 return false;
         leases = leases_list(status->leases, &n);
         for (size_t i = 0; i < n; i++) {

@@ -25,7 +25,8 @@ void head_make(struct sim *s, struct head *h, struct fabsim_place place)
         static const char copy[] = "Default=0x7fff: ALL=full;\n";
 
         h->place = place;
-        observer_init(&h->store.observer);
+        h->store = s->shares_store ? &s->heads[0].own_store : &h->own_store;
+        observer_init(&h->own_store.observer);
         /* OpenSM has its defaults, or a file that was given to pkeyd */
         if (prng_permille(&s->rng, 300)) {
                 head_write_file(s, h, SIM_CONF, copy, strlen(copy), NULL);
@@ -35,7 +36,7 @@ void head_make(struct sim *s, struct head *h, struct fabsim_place place)
 
 void head_done(struct head *h)
 {
-        store_clear(&h->store);
+        store_clear(&h->own_store);
         for (unsigned i = 0; i < SIM_FILES; i++)
                 free(h->files[i].bytes);
 }
@@ -194,7 +195,7 @@ static struct generation *generation_of(struct sim *s, const struct head *h, con
         g = make_generation(s, m->policy, m->n_policy, settings, strlen(settings));
         generation_continue(g, &(struct generation) { .number = m->generation, .facts = m->files.facts });
         if (g->facts.undoes > 0)
-                g->layout = read_layout(&h->store, g->arena, g->facts.restores);
+                g->layout = read_layout(h->store, g->arena, g->facts.restores);
         return g;
 }
 
@@ -216,12 +217,12 @@ struct generation *head_load_undo(struct sim *s, struct head *h, const struct co
         struct stored_files files = {};
         struct generation *g = NULL;
 
-        if (h->store.fails || !read_files(&h->store, findings->arena, undo->number, &files)) {
+        if (h->store->fails || !read_files(h->store, findings->arena, undo->number, &files)) {
                 (void) findings_error(findings, FINDING_HOST_STATE_DIR, NULL, "no generation %" PRIu64, undo->number);
         } else {
                 g = make_generation(s, files.policy.bytes, files.policy.n, files.settings.bytes, files.settings.n);
                 g->facts = (struct generation_facts) { .origin = undo->by, .undoes = undo->undoes, .restores = undo->number };
-                g->layout = read_layout(&h->store, g->arena, undo->number);
+                g->layout = read_layout(h->store, g->arena, undo->number);
         }
         stored_files_done(&files);
         return g;
@@ -237,7 +238,7 @@ struct generation *head_load_at_start(struct sim *s, struct head *h, const struc
                 return g;
         for (uint64_t n = in_force->facts.restores + 1; n < in_force->number; n++) {
                 struct stored_files undone;
-                bool is_it = read_files(&h->store, findings->arena, n, &undone) &&
+                bool is_it = read_files(h->store, findings->arena, n, &undone) &&
                              generation_has_policy(g, undone.policy.bytes, undone.policy.n);
 
                 stored_files_done(&undone);
@@ -252,14 +253,14 @@ struct generation *head_load_at_start(struct sim *s, struct head *h, const struc
 
 void head_recall(struct sim *s, struct process *p, struct control_start *ret)
 {
-        ret->remembered = load(s, &p->head->store);
+        ret->remembered = load(s, p->head->store);
         if (p->goal == CONTROL_SERVE && ret->remembered->generation != p->head->waits)
                 p->head->waits = 0; /* pkeyd was killed before it was stored */
         for (unsigned i = 0; p->goal == CONTROL_SERVE && i < SIM_MAX_GENERATIONS; i++)
                 if (p->head->in_force[i].number > ret->remembered->generation)
                         p->head->in_force[i].number = 0; /* its number will be used again */
-        p->store_version = p->head->store.version;
-        p->store_life = p->head->store.life;
+        p->store_version = p->head->store->version;
+        p->store_life = p->head->store->life;
         p->is_replaced = false;
         if (ret->remembered->policy)
                 ret->in_force = generation_of(s, p->head, ret->remembered);
@@ -269,10 +270,10 @@ void head_forget(struct head *h)
 {
         memset(h->in_force, 0, sizeof(h->in_force));
         h->waits = 0;
-        store_clear(&h->store);
-        observer_init(&h->store.observer);
-        h->store.life++;
-        h->store.version++;
+        store_clear(h->store);
+        observer_init(&h->store->observer);
+        h->store->life++;
+        h->store->version++;
 }
 
 bool head_vouch(struct sim *s, struct head *h, unsigned endport)
@@ -280,7 +281,8 @@ bool head_vouch(struct sim *s, struct head *h, unsigned endport)
         const struct fabsim_place at = s->endports[endport];
         const struct fabsim_port *port = fabsim_port_at(&s->f, at);
         _cleanup_arena_ struct arena *a = arena_new();
-        struct remembered *m = h->lock ? NULL : load(s, &h->store);
+        bool is_locked = h->lock || (s->shares_store && h->store->lock && s->now < h->store->lease_until);
+        struct remembered *m = is_locked ? NULL : load(s, h->store);
         struct store_transaction t;
         uint32_t record = KNOWLEDGE_NONE;
         bool vouched;
@@ -294,11 +296,11 @@ bool head_vouch(struct sim *s, struct head *h, unsigned endport)
                 store_transaction_init(&t, a);
                 knowledge_store(m->knowledge, "this boot", &t);
                 for (size_t i = 0; i < t.n; i++)
-                        store_carry_out(&h->store, &t.ops[i]);
-                h->store.version++;
+                        store_carry_out(h->store, &t.ops[i]);
+                h->store->version++;
                 sim_trace(s, "a person vouches for node %u port %u", at.node, at.port);
                 for (unsigned i = 0; i < port->capacity; i++)
-                        h->store.observer.ports[endport].is_vouched |= (port->table[i].v & 0x7fff) != 0;
+                        h->store->observer.ports[endport].is_vouched |= (port->table[i].v & 0x7fff) != 0;
         }
         (void) remembered_free(m);
         return vouched;
@@ -307,7 +309,7 @@ bool head_vouch(struct sim *s, struct head *h, unsigned endport)
 /* True: it was lost since p used it last. Another process may have stored something in the new one. */
 static bool is_another(struct process *p)
 {
-        struct sim_store *store = &p->head->store;
+        struct sim_store *store = p->head->store;
         bool another = p->store_life != store->life;
 
         p->store_life = store->life;
@@ -319,11 +321,23 @@ static bool is_another(struct process *p)
 
 int head_store(struct sim *s, struct process *p, const struct store_transaction *t)
 {
-        struct sim_store *store = &p->head->store;
+        struct sim_store *store = p->head->store;
         bool fails = store->fails;
 
         if (is_another(p))
                 return -EUCLEAN;
+        if (s->shares_store && (p->head->is_cut_off || !head_has_lock(s, p))) {
+                bool arrives = head_has_lock(s, p) && prng_permille(&s->share_rng, 300); /* and its answer does not */
+
+                for (size_t i = 0; arrives && i < t->n; i++)
+                        store_carry_out(store, &t->ops[i]);
+                store->version += arrives;
+                if (arrives)
+                        observer_store(p, &store->observer);
+                p->store_version = UINT64_MAX; /* state/state.c closes the store, and loads all of it again */
+                return p->head->is_cut_off ? -EHOSTUNREACH : -ENOLCK;
+        }
+        store->last_writer = p->head;
         if (fails && prng_permille(&s->rng, 700))
                 return -ENOSPC;
         for (size_t i = 0; i < t->n; i++)
@@ -335,6 +349,67 @@ int head_store(struct sim *s, struct process *p, const struct store_transaction 
 
 /* --- the lock -------------------------------------------------------------------------------------------------------- */
 
+bool head_has_lock(const struct sim *s, const struct process *p)
+{
+        const struct sim_store *store = p->head->store;
+
+        return store->lock == p->life && s->now < store->lease_until;
+}
+
+bool head_believes_in_lock(const struct sim *s, const struct process *p)
+{
+        return p->head->lock == p->life && (!s->shares_store || s->now < p->lock_until);
+}
+
+/* Its clock runs up to a tenth slower or faster than etcd's. */
+static void extend_lease(struct sim *s, struct process *p)
+{
+        p->head->store->lease_until = s->now + SIM_LEASE;
+        p->lock_until = s->now + (SIM_LEASE - SIM_LEASE_MARGIN) * prng_between(&s->share_rng, 900, 1100) / 1000;
+}
+
+void head_renew(struct sim *s, struct process *p)
+{
+        if (s->shares_store && !p->head->is_cut_off && head_has_lock(s, p))
+                extend_lease(s, p);
+}
+
+/* Returns 0, or what etcd/etcd_store.h does. */
+static int take_lease(struct sim *s, struct process *p)
+{
+        struct sim_store *store = p->head->store;
+
+        if (p->head->is_cut_off)
+                return -EHOSTUNREACH;
+        if (store->lock && store->lock != p->life && s->now < store->lease_until)
+                return -EWOULDBLOCK;
+        store->lock = p->life;
+        extend_lease(s, p);
+        return 0;
+}
+
+static void load_changed(struct sim *s, struct process *p, struct control_lock *ret)
+{
+        struct head *h = p->head;
+
+        observer_load(p);
+        ret->changed = load(s, h->store);
+        if (!s->shares_store)
+                return;
+        ret->by_other_head = h->store->last_writer && h->store->last_writer != h;
+        if (ret->changed->policy)
+                ret->in_force = generation_of(s, h, ret->changed);
+}
+
+void head_follow(struct sim *s, struct process *p, struct control_lock *ret)
+{
+        *ret = (struct control_lock) { .r = p->head->is_cut_off ? -EHOSTUNREACH : 0 };
+        if (ret->r == 0 && p->followed_version != p->head->store->version)
+                load_changed(s, p, ret);
+        p->followed_version = p->head->store->version;
+        p->store_version = UINT64_MAX; /* the next lock loads everything */
+}
+
 void head_lock(struct sim *s, struct process *p, struct control_lock *ret)
 {
         struct head *h = p->head;
@@ -345,16 +420,24 @@ void head_lock(struct sim *s, struct process *p, struct control_lock *ret)
                 ret->holder = "the other process";
                 return;
         }
-        if (is_another(p) && h->store.n == 0) {
+        if (s->shares_store) {
+                ret->r = take_lease(s, p);
+                ret->holder = "the other head node";
+                if (ret->r < 0) {
+                        if (ret->r == -EHOSTUNREACH)
+                                p->store_version = UINT64_MAX;
+                        return;
+                }
+        }
+        if (is_another(p) && h->store->n == 0) {
                 ret->r = -EUCLEAN;
                 return;
         }
         h->lock = p->life;
-        if (h->store.version == p->store_version)
+        if (h->store->version == p->store_version)
                 return;
-        p->store_version = h->store.version;
-        observer_load(p);
-        ret->changed = load(s, &h->store);
+        p->store_version = h->store->version;
+        load_changed(s, p, ret);
         if (!p->is_replaced)
                 return;
         knowledge_stop_following(ret->changed->knowledge); /* as state/state.c does */
@@ -366,4 +449,7 @@ void head_unlock(struct process *p)
 {
         if (p->head->lock == p->life)
                 p->head->lock = 0;
+        if (p->head->store->lock == p->life && !p->head->is_cut_off) /* else the lease ends by itself */
+                p->head->store->lock = 0;
+        p->lock_until = 0;
 }

@@ -190,7 +190,7 @@ static void make_pools(struct sim *s, struct intent *ret)
 void intent_make(struct sim *s, struct intent *ret)
 {
         make_partitions(s, ret);
-        if (s->seed >= SIM_LEASE_SEEDS)
+        if (sim_has_leases(s))
                 make_pools(s, ret);
 }
 

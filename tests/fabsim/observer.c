@@ -518,7 +518,7 @@ void observer_forget(struct sim *s, unsigned endport)
         struct observer *all[SIM_MAX_PROCESSES + SIM_MAX_HEADS];
 
         for (unsigned i = 0; i < ELEMENTS(all); i++)
-                all[i] = i < SIM_MAX_PROCESSES ? &s->processes[i].observer : &s->heads[i - SIM_MAX_PROCESSES].store.observer;
+                all[i] = i < SIM_MAX_PROCESSES ? &s->processes[i].observer : &s->heads[i - SIM_MAX_PROCESSES].own_store.observer;
         for (unsigned i = 0; i < ELEMENTS(all); i++) {
                 all[i]->ports[endport] = (struct seen_port) { .is_ambiguous = true }; /* until the next discovery */
                 all[i]->tables[table] = (struct seen_table) {};
@@ -544,7 +544,7 @@ void observer_store(const struct process *p, struct observer *to)
 
 void observer_load(struct process *p)
 {
-        p->observer = p->head->store.observer;
+        p->observer = p->head->store->observer;
 }
 
 void observer_judged(struct sim *s, struct process *p)

@@ -20,14 +20,24 @@ static void feed(struct sim *s, struct process *p, struct control_event *event);
 
 /* --- life ------------------------------------------------------------------------------------------------------------ */
 
+static bool holds_lock(void *userdata)
+{
+        const struct process *p = userdata;
+
+        return head_believes_in_lock(p->sim, p);
+}
+
 void process_start(struct sim *s, struct process *p, struct head *h, enum control_goal goal)
 {
         _cleanup_arena_ struct arena *a = arena_new();
         _cleanup_findings_ struct findings findings = {};
         struct control_event event = { .kind = CONTROL_EVENT_START };
-        struct control_config config = { .goal = goal, .program = "pkeyd" };
+        struct control_config config = {
+                .goal = goal, .program = "pkeyd", .shares_store = s->shares_store, .holds_lock = holds_lock, .lock_userdata = p,
+        };
 
         findings_init(&findings, a);
+        p->sim = s;
         p->head = h;
         p->goal = goal;
         p->life = ++s->last_life;
@@ -305,7 +315,7 @@ static int write_file(struct sim *s, struct process *p, const struct sim_answer 
 {
         const struct control_file *f = &a->action.files[0];
 
-        if (p->head->store.fails)
+        if (p->head->store->fails)
                 return -ENOSPC; /* the disk is full */
         head_write_file(s, p->head, a->paths[0], f->bytes, f->n, p);
         return 0;
@@ -321,6 +331,10 @@ static void carry_out(struct sim *s, struct process *p, struct sim_answer *a)
         case CONTROL_OPEN_PORT:
                 e->kind = CONTROL_EVENT_PORT;
                 open_port(s, p, a->action.settings, a);
+                break;
+        case CONTROL_FOLLOW_STORE:
+                e->kind = CONTROL_EVENT_FOLLOWED;
+                head_follow(s, p, &e->lock);
                 break;
         case CONTROL_LOCK:
                 e->kind = CONTROL_EVENT_LOCK;
@@ -356,7 +370,6 @@ static void carry_out(struct sim *s, struct process *p, struct sim_answer *a)
                 e->candidate.is_undo = true;
                 e->candidate.request = a->undo.request;
                 break; /* the rest when it is answered */
-        case CONTROL_FOLLOW_STORE: /* no head node of the simulation shares its store */
         case CONTROL_RUN_STAGE:
         case CONTROL_ABANDON_STAGE:
         case CONTROL_CHOOSE_TABLES:
@@ -603,6 +616,7 @@ static void feed(struct sim *s, struct process *p, struct control_event *event)
         struct control_action action;
         bool more = true;
 
+        head_renew(s, p);
         while (more && !s->failed) {
                 post(s, p, event);
                 while (!p->killed && !s->failed && next_action(p, &action)) {
@@ -625,7 +639,8 @@ usec_t process_due(const struct process *p)
 {
         usec_t due = p->control ? control_due(p->control) : USEC_INFINITY;
 
-        return p->port ? MIN(due, mad_dispatcher_due(p->port)) : due;
+        due = p->port ? MIN(due, mad_dispatcher_due(p->port)) : due;
+        return due == USEC_INFINITY ? due : MAX(due, p->paused_until);
 }
 
 /* Frames of its port may end a stage. */
@@ -670,8 +685,10 @@ void process_receive(struct sim *s, struct process *p, const struct event *e)
 
 void process_drop(struct sim_answer *a)
 {
-        if (a->done && a->event.kind == CONTROL_EVENT_LOCK)
+        if (a->done && (a->event.kind == CONTROL_EVENT_LOCK || a->event.kind == CONTROL_EVENT_FOLLOWED)) {
                 (void) remembered_free(a->event.lock.changed);
+                generation_unref(a->event.lock.in_force);
+        }
 }
 
 /* The generation is read when the answer is given. */
@@ -703,13 +720,19 @@ void process_answer(struct sim *s, struct sim_answer *a)
                 feed(s, p, &a->event);
 }
 
+/* Signals and events do not reach it; nobody tries again. */
+static bool is_paused(const struct sim *s, const struct process *p)
+{
+        return s->now < p->paused_until;
+}
+
 void process_hangup(struct sim *s, struct process *p)
 {
         _cleanup_arena_ struct arena *a = arena_new();
         _cleanup_findings_ struct findings findings = {};
         struct control_event event = { .kind = CONTROL_EVENT_CANDIDATE };
 
-        if (!p->control || control_get_status(p->control)->stopping)
+        if (!p->control || control_get_status(p->control)->stopping || is_paused(s, p))
                 return;
         s->counters.reloads++;
         if (s->fail_in_reload)
@@ -720,9 +743,9 @@ void process_hangup(struct sim *s, struct process *p)
         event.candidate.findings = &findings;
         if (event.candidate.generation)
                 event.candidate.generation->facts.origin.kind = ORIGIN_SIGNAL; /* so that its settings are stored */
-        if (event.candidate.generation && s->seed >= SIM_UNDO_SEEDS && prng_permille(&s->undo_rng, 600))
+        if (event.candidate.generation && sim_has_undos(s) && prng_permille(&s->undo_rng, 600))
                 event.candidate.generation->facts.confirm_for = prng_between(&s->undo_rng, 1, 60);
-        if (event.candidate.generation && s->seed >= SIM_LEASE_SEEDS)
+        if (event.candidate.generation && sim_has_leases(s))
                 event.candidate.generation->facts.releases_stranded = prng_permille(&s->lease_rng, 500);
         if (prng_permille(&s->rng, 500) && p->n_requests < SIM_MAX_REQUESTS) {
                 event.candidate.request = ++s->last_request;
@@ -742,7 +765,7 @@ void process_stop(struct sim *s, struct process *p)
 {
         struct control_event event = { .kind = CONTROL_EVENT_STOP };
 
-        if (p->control && !control_get_status(p->control)->stopping)
+        if (p->control && !control_get_status(p->control)->stopping && !is_paused(s, p))
                 feed(s, p, &event);
 }
 
@@ -753,7 +776,7 @@ void process_verbs(struct sim *s, struct process *p, enum verbs_event_kind kind)
                 .verbs = { .kind = kind, .device = "mlx5_0", .number = kind == VERBS_DEVICE_FATAL ? 0 : 1 },
         };
 
-        if (!p->control)
+        if (!p->control || is_paused(s, p))
                 return;
         if (kind == VERBS_P_KEY_CHANGE && prng_permille(&s->rng, 500))
                 event.verbs.port_guid = fabsim_port_at(&s->f, p->head->place)->guid;

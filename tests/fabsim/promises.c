@@ -711,6 +711,8 @@ void promises_check_set(struct sim *s, const struct process *p, const struct mad
                 sim_fail(s, "a Set, where OpenSM writes");
         if (p->head->lock != p->life)
                 sim_fail(s, "a Set without the lock");
+        if (s->shares_store && !head_has_lock(s, p))
+                sim_fail(s, "a Set although the lease of the lock has ended");
         if (attribute != SMP_ATTR_P_KEY_TABLE && (!is_switch || modifier == 0))
                 sim_fail(s, "a Set(PortInfo) to an endport");
         world_check_writer(s, p);
@@ -876,7 +878,7 @@ static bool may_be_given(const struct sim *s, const struct process *p, unsigned 
 {
         if (s->role == ROLE_FOLLOW_SM && s->moved_at[endport] > 0)
                 return true;
-        if (s->n_heads > 1 && s->seed >= SIM_LEASE_SEEDS && base >= 0x0f01)
+        if (s->n_heads > 1 && sim_has_leases(s) && base >= 0x0f01)
                 return true; /* by a lease of that one */
         for (unsigned i = 0; s->role == ROLE_FOLLOW_SM && i < s->n_intents; i++)
                 for (unsigned k = 0; k < s->intents[i].n_partitions; k++)

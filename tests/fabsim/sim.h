@@ -30,6 +30,9 @@
 #define SIM_MAX_INTENTS    64
 #define SIM_MAX_GENERATIONS 64
 #define SIM_UNDO_SEEDS     (UINT64_C(1) << 40) /* from here on histories have changes that wait to be confirmed, and undos */
+#define SIM_SHARE_SEEDS    (UINT64_C(1) << 42) /* here two head nodes share a store, and there are neither undos nor leases */
+#define SIM_LEASE          (15 * USEC_PER_SEC)
+#define SIM_LEASE_MARGIN   (2 * USEC_PER_SEC)
 #define SIM_LEASE_SEEDS    (UINT64_C(1) << 41) /* ... and pools, and clients that ask for leases */
 #define SIM_LEASE_CALM     (100 * USEC_PER_SEC) /* after the last request for a lease its time is over, or it has none */
 #define SIM_MAX_ENDPORTS   40
@@ -259,6 +262,9 @@ struct sim_store {
         uint64_t version, life;     /* counters: of commits; of lost stores */
         bool fails;
         struct observer observer;   /* what the records contain of it */
+        uint64_t lock;              /* that head nodes share: the life of who holds it; 0: nobody */
+        usec_t lease_until;         /* then it is free, whatever its holder believes */
+        const struct head *last_writer;
 };
 
 struct opensm {
@@ -331,7 +337,8 @@ struct head {
         usec_t rests_until[SIM_BASES]; /* a P_Key whose lease ended */
         uint64_t lease_store_life;  /* of the store, when pkeyd last started */
         unsigned intent_on_file;
-        struct sim_store store;
+        struct sim_store own_store, *store; /* the latter: its own, or that of the first head node */
+        bool is_cut_off;            /* from the store that both share, for a while */
         struct sim_file files[SIM_FILES];
         uint64_t lock;              /* life of the process that holds it; 0: free */
         usec_t started_at;          /* a process, last */
@@ -376,6 +383,7 @@ struct pending_reads {
 };
 
 struct process {
+        const struct sim *sim;
         struct head *head;
         unsigned number;
         enum control_goal goal;
@@ -384,6 +392,9 @@ struct process {
         struct control *control;       /* NULL: not running */
         struct mad_dispatcher *port;   /* NULL: closed */
         uint64_t store_version, store_life; /* last read or written */
+        uint64_t followed_version;     /* of a store that head nodes share */
+        usec_t lock_until;             /* as this process believes: etcd/etcd_lease.h */
+        usec_t paused_until;           /* it gets no processor; 0: it runs */
         bool is_replaced;              /* another store with records replaced it, and was not loaded yet */
         unsigned waits_for[CONTROL_N_ACTIONS]; /* pending answers for each kind of action */
         bool killed;
@@ -497,7 +508,8 @@ struct sim {
         char *neighbors;         /* OpenSM's file of links; NULL: none */
         bool has_moved_cables;   /* since then */
         struct prng scene_rng;
-        struct prng undo_rng, lease_rng;
+        struct prng undo_rng, lease_rng, share_rng;
+        bool shares_store;
         struct fabsim_place was_at[SIM_MAX_ENDPORTS]; /* the place of the cable that a scene last pulled */
         struct intent intents[SIM_MAX_INTENTS];
         unsigned n_intents;
@@ -529,6 +541,16 @@ struct sim {
         char failure[256];
 };
 
+static inline bool sim_has_undos(const struct sim *s)
+{
+        return s->seed >= SIM_UNDO_SEEDS && s->seed < SIM_SHARE_SEEDS;
+}
+
+static inline bool sim_has_leases(const struct sim *s)
+{
+        return s->seed >= SIM_LEASE_SEEDS && s->seed < SIM_SHARE_SEEDS;
+}
+
 /* Records the first failure; the simulation ends soon after. */
 void sim_fail(struct sim *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_trace(struct sim *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -556,6 +578,7 @@ void world_schedule(struct sim *s, usec_t at);
 /* Schedules edits, confirmations and undos, by random numbers of their own, so that all other histories are as they were. */
 void world_schedule_undos(struct sim *s);
 /* Schedules requests for leases, by random numbers of their own. */
+void world_schedule_shared(struct sim *s);
 void world_schedule_clients(struct sim *s);
 /* A client of this head node asks for the same lease again, if faults are not over by then. */
 void world_ask_again(struct sim *s, unsigned head, unsigned id, usec_t at);
@@ -621,6 +644,13 @@ void head_forget(struct head *h);
 bool head_vouch(struct sim *s, struct head *h, unsigned endport);
 void head_lock(struct sim *s, struct process *p, struct control_lock *ret);
 void head_unlock(struct process *p);
+/* What a head node that shares the store reads of it without the lock. */
+void head_follow(struct sim *s, struct process *p, struct control_lock *ret);
+/* Of a store that head nodes share: what this process believes of its lock, and whether that is so. */
+bool head_believes_in_lock(const struct sim *s, const struct process *p);
+bool head_has_lock(const struct sim *s, const struct process *p);
+/* The process runs: it renews its lease. */
+void head_renew(struct sim *s, struct process *p);
 
 /* opensm.c */
 /* pkeyd wrote this partition file. */

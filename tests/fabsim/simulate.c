@@ -54,8 +54,31 @@ void sim_digest(struct sim *s, const char *text)
 #define MAX_EVENTS   3000000
 #define FULL_SWEEPS  3 /* in peace, before everything must be right */
 
+/* What reaches a process that is paused waits for it. */
+static bool waits(struct sim *s, const struct event *e)
+{
+        const struct sim_answer *a = e->data;
+        unsigned number = e->kind == EVENT_ANSWER ? a->process : e->process;
+        usec_t until = s->processes[number].paused_until;
+        struct event *later;
+
+        if ((e->kind != EVENT_ANSWER && e->kind != EVENT_DELIVER) || s->now >= until)
+                return false;
+        later = events_add(&s->events, until, e->kind);
+        *later = (struct event) {
+                .at = later->at, .sequence = later->sequence, .kind = e->kind, .place = e->place, .hops = e->hops,
+                .frame = e->frame,
+                .process = e->process, .life = e->life, .sent_at = e->sent_at, .answered_at = e->answered_at, .data = e->data,
+        };
+        return true;
+}
+
 static void happen(struct sim *s, struct event *e)
 {
+        if (waits(s, e)) {
+                free(e);
+                return;
+        }
         switch (e->kind) {
         case EVENT_ARRIVE:
                 wire_arrive(s, e);
@@ -154,8 +177,8 @@ static bool simulate(struct sim *s, uint64_t seed, bool trace, unsigned fail_in_
         bool lives;
 
         *s = (struct sim) {
-                .seed = seed, .rng.state = seed, .undo_rng.state = ~seed, .lease_rng.state = ~seed * 3, .trace = trace,
-                .digest = UINT64_C(0xcbf29ce484222325),
+                .seed = seed, .rng.state = seed, .undo_rng.state = ~seed, .lease_rng.state = ~seed * 3, .share_rng.state = ~seed * 5,
+                .trace = trace, .digest = UINT64_C(0xcbf29ce484222325),
                 .fail_in_reload = fail_in_reload,
         };
         for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++)

@@ -178,6 +178,13 @@ static void choose_settings(struct sim *s)
         s->n_heads = prng_permille(&s->rng, 250) ? 2 : 1;
         s->role = s->n_heads > 1 || prng_permille(&s->rng, 100) ? ROLE_FOLLOW_SM : ROLE_ALWAYS;
         s->has_pkeyctl = s->writer == WRITER_DIRECT && prng_permille(&s->rng, 300);
+        s->shares_store = s->seed >= SIM_SHARE_SEEDS;
+        if (!s->shares_store)
+                return;
+        s->writer = WRITER_DIRECT;
+        s->n_heads = 2;
+        s->role = ROLE_FOLLOW_SM;
+        s->mirrors = s->has_pkeyctl = false;
 }
 
 static void make_heads(struct sim *s, unsigned first_host)
@@ -231,10 +238,12 @@ void world_make(struct sim *s)
         s->n_intents = 1;
         world_note_gone(s);
         promises_begin(s);
-        if (s->seed >= SIM_UNDO_SEEDS)
+        if (sim_has_undos(s))
                 world_schedule_undos(s);
-        if (s->seed >= SIM_LEASE_SEEDS)
+        if (sim_has_leases(s))
                 world_schedule_clients(s);
+        if (s->shares_store)
+                world_schedule_shared(s);
         n_events = prng_below(&s->rng, 12);
         for (unsigned i = 0; i < n_events; i++)
                 world_schedule(s, prng_next(&s->rng) % s->quiet_at);
@@ -335,6 +344,10 @@ enum external {
         EXTERNAL_CONFIRM,
         EXTERNAL_UNDO,
         EXTERNAL_LEASE,        /* in histories with leases only */
+        EXTERNAL_PAUSE,        /* a pkeyd gets no processor for a while; in histories with a shared store only, like the others */
+        EXTERNAL_CUT_OFF,      /* a head node cannot reach the store for a while */
+        EXTERNAL_REACHES,
+        EXTERNAL_HAND_OVER_AGAIN,
         N_EXTERNAL,
 };
 
@@ -366,6 +379,30 @@ void world_schedule_undos(struct sim *s)
                 e->what = kinds[prng_below(&s->undo_rng, ELEMENTS(kinds))];
                 e->x = prng_below(&s->undo_rng, 1000);
         }
+}
+
+/* Pauses and outages, some longer than the lease, and more hand-overs than elsewhere. */
+void world_schedule_shared(struct sim *s)
+{
+        static const enum external kinds[] = { EXTERNAL_PAUSE, EXTERNAL_CUT_OFF, EXTERNAL_HAND_OVER_AGAIN };
+        unsigned n = prng_between(&s->share_rng, 2, 20);
+
+        for (unsigned i = 0; i < n; i++) {
+                struct event *e = events_add(&s->events, prng_next(&s->share_rng) % s->quiet_at, EVENT_EXTERNAL);
+
+                e->what = kinds[prng_below(&s->share_rng, ELEMENTS(kinds))];
+                e->x = prng_below(&s->share_rng, 2);
+                e->y = prng_between(&s->share_rng, 1, 40);
+        }
+}
+
+static void cut_off(struct sim *s, unsigned head, unsigned seconds)
+{
+        struct event *e = events_add(&s->events, s->now + seconds * USEC_PER_SEC, EVENT_EXTERNAL);
+
+        s->heads[head].is_cut_off = true;
+        e->what = EXTERNAL_REACHES;
+        e->x = head;
 }
 
 void world_schedule_clients(struct sim *s)
@@ -685,7 +722,7 @@ static void verbs_event(struct sim *s, const struct event *e)
 
 static void fill_disk(struct sim *s, unsigned head)
 {
-        s->heads[head].store.fails = true;
+        s->heads[head].store->fails = true;
         (void) again(s, s->now + prng_below(&s->rng, 40) * USEC_PER_SEC, EXTERNAL_STORE_WORKS, head);
 }
 
@@ -826,7 +863,7 @@ void world_external(struct sim *s, const struct event *e)
                 fill_disk(s, e->x % s->n_heads);
                 break;
         case EXTERNAL_STORE_WORKS:
-                s->heads[e->x].store.fails = false;
+                s->heads[e->x].store->fails = false;
                 break;
         case EXTERNAL_VOUCH:
                 for (unsigned i = 0; i < s->n_endports && !head_vouch(s, &s->heads[e->y % s->n_heads], (e->x + i) % s->n_endports);
@@ -858,6 +895,19 @@ void world_external(struct sim *s, const struct event *e)
         case EXTERNAL_LEASE:
                 clients_ask(s, e);
                 break;
+        case EXTERNAL_PAUSE:
+                if (s->processes[e->x].control)
+                        s->processes[e->x].paused_until = s->now + e->y * USEC_PER_SEC;
+                break;
+        case EXTERNAL_CUT_OFF:
+                cut_off(s, e->x, e->y);
+                break;
+        case EXTERNAL_REACHES:
+                s->heads[e->x].is_cut_off = false;
+                break;
+        case EXTERNAL_HAND_OVER_AGAIN:
+                world_hand_over(s);
+                break;
         case EXTERNAL_START:
                 if (!s->processes[e->x].control)
                         process_start(s, &s->processes[e->x], &s->heads[e->x], CONTROL_SERVE);
@@ -885,7 +935,7 @@ void world_be_quiet(struct sim *s)
         }
         world_note_gone(s);
         for (unsigned i = 0; i < s->n_heads; i++) {
-                s->heads[i].store.fails = false;
+                s->heads[i].store->fails = s->heads[i].is_cut_off = false;
                 opensm_start(s, &s->heads[i]);
                 if (s->intents[s->heads[i].intent_on_file].is_broken && prng_permille(&s->rng, 500)) {
                         s->heads[i].intent_on_file = 0;
