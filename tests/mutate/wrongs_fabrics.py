@@ -30,13 +30,13 @@ WRONGS = [
     Wrong("fabric-absent-is-another-error", CLIENT, " ||\n            sd_bus_error_has_name(e, SD_BUS_ERROR_UNKNOWN_OBJECT)) /*", ") /*"),
     # the journal, the metrics, OpenSM's file
     Wrong("fabric-journal-without", JOURNAL, '"%s%s%s", program, fabric ? "@" : "", fabric ?: "")', '"%s", program)'),
-    Wrong("fabric-metrics-of-another", METRICS_FILE, "        if (is_of_another(f, path))\n                return -EEXIST;\n", ""),
+    Wrong("fabric-metrics-of-another", METRICS_FILE, "        if (is_of_another(f, path))\n                return -EEXIST;\n", "        if (is_of_another(f, path) && false)\n                return -EEXIST;\n"),
     Wrong("fabric-metrics-of-none", METRICS_FILE, '"version=";\n', '"";\n'),
     Wrong("fabric-metrics-by-a-prefix", METRICS_FILE, 'snprintf(label, sizeof(label), "fabric=\\"%s\\",", f->fabric)', 'snprintf(label, sizeof(label), "fabric=\\"%s", f->fabric)'),
     Wrong("fabric-label-once", METRICS, '        if (p->fabric)\n                text_add(&p->text, "%s{fabric=\\"%s\\",", name, p->fabric);', '        if (!p)\n                text_add(&p->text, "%s{fabric=\\"%s\\",", name, p->fabric);'),
     Wrong("fabric-file-of-none", FILE, "                return !fabric;\n", "                return true;\n"),
     Wrong("fabric-file-by-a-prefix", FILE, " || own->p[length] != ' ')", ")"),
     Wrong("fabric-file-without", WRITER, "        file.fabric = w->job.fabric;\n", ""),
-    Wrong("fabric-file-is-ours", FILE, "        if (!is_ours)\n                return PARTITIONS_FILE_OTHER;\n", ""),
+    Wrong("fabric-file-is-ours", FILE, "        if (!is_ours)\n                return PARTITIONS_FILE_OTHER;\n", "        if (!is_ours && false)\n                return PARTITIONS_FILE_OTHER;\n"),
     Wrong("fabric-rest-reads-another-file", REST, "o.config_file ?: o.fabric.rest_file", "o.config_file ?: o.fabric.config_file"),
 ]

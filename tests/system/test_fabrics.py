@@ -244,6 +244,11 @@ def test_files_of_another():
         head.start(None, fabric="compute", policy=COMPUTE, settings=settings, wait=False)
         wait_for(lambda: "is written by the pkeyd of another fabric" in head.log(None), "the refusal: " + head.log(None))
         check_equal(read_file(mirror), before, "the mirror of compute")
+        wait_for(lambda: "the file has those of another fabric" in head.log(None), "the refusal: " + head.log(None))
+        # a name that begins like this one is another one
+        end(head.daemons["storage"][0])
+        head.start("comp", fabric="storage", policy=STORAGE, settings=SETTINGS + "metrics: {textfile: %s}\n" % prom, wait=False)
+        wait_for(lambda: "the file has those of another fabric" in head.log("comp"), "the refusal: " + head.log("comp"))
 
 
 POOL = """pools:
@@ -271,6 +276,9 @@ def test_rest():
                   for name in head.fabrics}
         check_equal(leases, {"compute": [], "storage": ["rest:0x2001"]}, "leases")
         wait_for(lambda: 0xa001 in site.tables()[int(guid, 16)].keys(), "the table of the member")
+        # its own file, if no other one is named
+        result = site.run(head.apart(program("pkeyd-rest"), "--fabric", "storage", "--check")).expect(1)
+        check("storage/rest.yaml" in result.err, "the file of the door:", result)
 
 
 if __name__ == "__main__":
