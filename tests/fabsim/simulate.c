@@ -177,8 +177,8 @@ static bool simulate(struct sim *s, uint64_t seed, bool trace, unsigned fail_in_
         bool lives;
 
         *s = (struct sim) {
-                .seed = seed, .rng.state = seed, .undo_rng.state = ~seed, .lease_rng.state = ~seed * 3, .share_rng.state = ~seed * 5,
-                .trace = trace, .digest = UINT64_C(0xcbf29ce484222325),
+                .seed = seed, .rng.state = seed, .undo_rng.state = ~seed, .lease_rng.state = ~seed * 3,
+                .share_rng.state = ~seed * 5, .trace = trace, .digest = UINT64_C(0xcbf29ce484222325),
                 .fail_in_reload = fail_in_reload,
         };
         for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++)

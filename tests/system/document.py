@@ -55,7 +55,7 @@ listen_for_pkeyd_rest() {
                 "${pkeyd_rest[@]}" >>%(root)s/journal-rest 2>&1 </dev/null &
         echo $! >%(root)s/pkeyd-rest.pid
         for ((i = 0; i < 300; i++)); do
-                grep -q "^Listening" %(root)s/journal-rest && return
+                grep -qs "^Listening" %(root)s/journal-rest && return
                 sleep 0.1
         done
         echo "systemd-socket-activate does not listen"; cat %(root)s/journal-rest
