@@ -222,6 +222,24 @@ START_TEST(is_refused)
 }
 END_TEST
 
+/* Who takes members out of what is being taken away already, has what it wants. */
+START_TEST(edited_while_it_is_released)
+{
+        static const struct lease_edit add = EDIT(LEASE_ADD_MEMBERS, "cloud", 0, "node2", MEMBERSHIP_NONE);
+        static const struct lease_edit out = EDIT(LEASE_REMOVE_MEMBERS, "cloud", 0, "node1", MEMBERSHIP_NONE);
+
+        serve(POLICY);
+        edit(LEASE_ADD_MEMBERS, "node1");
+        expect_edited();
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_RELEASE, .id = "a" }), 0);
+        ck_assert_int_eq(find("a")->state, LEASE_RELEASING);
+        edit_as("a", &out);
+        expect_refused(FINDING_LEASE_NONE);
+        edit_as("a", &add);
+        expect_refused(FINDING_LEASE_EXISTS);
+}
+END_TEST
+
 /* --- several groups --------------------------------------------------------------------------------------------------- */
 
 static void edit_groups(enum lease_edit_kind kind, struct lease_group first, struct lease_group second)
@@ -846,8 +864,9 @@ END_TEST
 int main(void)
 {
         const TTest *const tests[] = {
-                members_come_and_go, the_same_again, out_and_in, does_not_wait_for_a_mute_host, is_refused, groups_of_members,
-                groups_of_a_limited_lease, groups_that_overlap, no_groups, long_groups, one_lease_has_index0,
+                members_come_and_go, the_same_again, out_and_in, does_not_wait_for_a_mute_host, is_refused,
+                edited_while_it_is_released, groups_of_members, groups_of_a_limited_lease,
+                groups_that_overlap, no_groups, long_groups, one_lease_has_index0,
                 index0_survives_a_restart, index0_is_refused, index0_is_written, index0_is_confirmed, options_stay,
                 ipoib_of_a_lease, options_of_a_new_lease, qos_problems, released_without_members, members_return, kept_or_not,
                 not_kept_after_a_restart, not_kept_without_rest, a_member_appears, not_expected_without_opensm,
