@@ -152,6 +152,11 @@ bool control_is_guest(const struct control *c)
         return c->config.shares_store && control_follows_sm(c) && c->sm.state != SM_FOLLOW_WRITER;
 }
 
+bool control_stands_by(const struct control *c)
+{
+        return control_is_guest(c) && c->sm.state != SM_FOLLOW_TAKING_OVER;
+}
+
 void port_key_make(const struct settings *s, struct port_key *ret)
 {
         *ret = (struct port_key) { .number = s->port };

@@ -242,6 +242,8 @@ void control_take_remembered(struct control *c, struct remembered *m);
 void control_take_changed(struct control *c, struct remembered *changed);
 /* Of two head nodes that share a store, the other one may be writing: what it stored counts, and nothing is stored here. */
 bool control_is_guest(const struct control *c);
+/* A guest that is not about to write: it leaves the lock to the other head node, and reads what that one stored. */
+bool control_stands_by(const struct control *c);
 /* The store was lost: everything must be stored again. */
 void control_unstore(struct control *c);
 /* This generation must be stored as the one in force. */

@@ -308,7 +308,7 @@ void sweep_begin(struct control *c, enum sweep_kind kind)
         };
         if (!c->sweep.arena) {
                 sweep_fail(c, "no sweep could begin", -ENOMEM);
-        } else if (kind == SWEEP_FULL && control_is_guest(c) && c->sm.state != SM_FOLLOW_TAKING_OVER) {
+        } else if (kind == SWEEP_FULL && control_stands_by(c)) {
                 c->state = CONTROL_FOLLOWING;
                 control_do(c, &(struct control_action) { .kind = CONTROL_FOLLOW_STORE });
         } else {

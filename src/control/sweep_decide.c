@@ -352,10 +352,9 @@ static int decide_by(struct control *c, struct generation *g, struct findings *f
 
 /* --- a plan for a person ------------------------------------------------------------------------------------------- */
 
-/* While it stands by, a guest leaves the lock to the other head node. */
 void sweep_lock(struct control *c)
 {
-        if (control_is_guest(c) && c->sm.state != SM_FOLLOW_TAKING_OVER) {
+        if (control_stands_by(c)) {
                 sweep_query_port(c, CONTROL_FINDING_SM);
                 return;
         }

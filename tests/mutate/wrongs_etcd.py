@@ -34,7 +34,7 @@ WRONGS = [
     Wrong("etcd-gate-does-not-ask", GATE, "        if (!g->holds_lock || g->holds_lock(g->lock_userdata))\n", "        if (g->holds_lock || g->holds_lock(g->lock_userdata))\n"),
     Wrong("etcd-gate-asks-first", GATE, "        if (!admit_set(g, &set))\n                return false;\n        if (!g->holds_lock", "        if (g->holds_lock && !g->holds_lock(g->lock_userdata))\n                return false;\n        if (!admit_set(g, &set))\n                return false;\n        if (true || !g->holds_lock"),
     Wrong("etcd-known-fabric-with-other-knowledge", "src/control/control.c", " && !c->discovery_failed && !c->knowledge_is_new &&\n", " && !c->discovery_failed &&\n"),
-    Wrong("etcd-guest-takes-the-lock", DECIDE, "        if (control_is_guest(c) && c->sm.state != SM_FOLLOW_TAKING_OVER) {\n                sweep_query", "        if (control_is_guest(c) && c->sm.state == SM_FOLLOW_WRITER) {\n                sweep_query"),
+    Wrong("etcd-guest-takes-the-lock", DECIDE, "        if (control_stands_by(c)) {\n                sweep_query", "        if (control_is_guest(c) && c->sm.state == SM_FOLLOW_WRITER) {\n                sweep_query"),
     Wrong("etcd-guest-loads-its-files", DECIDE, "        if (control_is_guest(c) && c->candidate && c->in_force)\n", "        if (control_is_guest(c) && c->candidate && !c->in_force)\n"),
     Wrong("etcd-guest-undoes", CONFIRM, "c->status.stopping || control_is_guest(c)) /* the time", "c->status.stopping) /* the time"),
     Wrong("etcd-guest-keeps-its-generation", CONFIRM, "(control_is_guest(c) || !c->in_force || g->number", "(!c->in_force || g->number"),
