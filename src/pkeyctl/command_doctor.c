@@ -13,7 +13,6 @@
 #include "shell/secret.h"
 #include "shell/user.h"
 #include "shell/verbs_port.h"
-#include "state/etcd_place.h"
 
 struct doctor_result {
         const struct doctor_facts *facts; /* without a subnet: the fabric could not be read, findings say why */
@@ -360,7 +359,7 @@ static int inspect_state(struct context *ctx, struct doctor_host *host)
         host->state_dir = inspect_file(ctx, path, user_find_uid(USER_PKEYD)); /* that of the service belongs to its user */
         if (!host->state_dir.exists)
                 return 0;
-        r = etcd_place_find(ctx->arena, ctx->options->config ?: ctx->fabric.config_file, ctx->fabric.name, &ctx->findings, &etcd);
+        r = session_find_etcd(ctx, &etcd);
         if (r < 0)
                 return r == -EBADMSG ? turn_findings(ctx, FINDING_ERROR, FINDING_ERROR, &host->secret_errors) : r;
         r = state_open(&state, path, false, etcd);

@@ -8,7 +8,6 @@
 #include "reconcile.h"
 #include "report/report.h"
 #include "shell/file.h"
-#include "state/etcd_place.h"
 #include "util/vector.h"
 #include "verify/explain.h"
 
@@ -112,8 +111,7 @@ static int read_store(struct context *ctx, struct report *r)
 {
         struct state state = {};
         struct etcd_config *etcd;
-        const char *settings = ctx->options->config ?: ctx->fabric.config_file;
-        int e = etcd_place_find(ctx->arena, settings, ctx->fabric.name, &ctx->findings, &etcd);
+        int e = session_find_etcd(ctx, &etcd);
 
         if (e == 0)
                 e = state_open(&state, ctx->options->state_dir ?: ctx->fabric.state_dir, false, etcd);

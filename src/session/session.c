@@ -326,6 +326,13 @@ static void feed(struct session *s, struct control_event *event)
 
 /* --- the beginning --------------------------------------------------------------------------------------------------- */
 
+int session_find_etcd(struct context *ctx, struct etcd_config **ret)
+{
+        const char *settings = ctx->options->config ?: ctx->fabric.config_file;
+
+        return etcd_place_find(ctx->arena, settings, ctx->fabric.name, &ctx->findings, ret);
+}
+
 /* Of a command that does not write, the directory is not made, and what it may not read is missing. */
 static int open_state(struct context *ctx, bool writing)
 {
@@ -333,7 +340,7 @@ static int open_state(struct context *ctx, bool writing)
         int r;
 
         state_close(&ctx->state);
-        r = etcd_place_find(ctx->arena, ctx->options->config ?: ctx->fabric.config_file, ctx->fabric.name, &ctx->findings, &etcd);
+        r = session_find_etcd(ctx, &etcd);
         return r ?: state_open(&ctx->state, ctx->options->state_dir ?: ctx->fabric.state_dir, writing, etcd);
 }
 

@@ -44,6 +44,9 @@ int session_choose_none(struct context *ctx, const uint32_t **ret, uint32_t *ret
 int session_choose_self(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
 int session_choose_selected(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
 
+/* Where the settings of the fabric keep the store: *ret, in the context's arena; NULL: in files. Returns as session_sweep(). */
+int session_find_etcd(struct context *ctx, struct etcd_config **ret);
+
 /* What opening or using the store found, as findings. fatal: without it nothing can be done. */
 void session_report_state(struct context *ctx, bool fatal);
 

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "state/etcd_place.h"
 #include "state/state_copy.h"
 #include "store_commands/store_commands.h"
 #include "util/text.h"
@@ -68,13 +67,13 @@ static int complain(struct context *ctx, int r, const struct copied *c)
 
 static int find_etcd(struct context *ctx, struct etcd_config **ret)
 {
-        const char *settings = ctx->options->config ?: ctx->fabric.config_file;
-        int r = etcd_place_find(ctx->arena, settings, ctx->fabric.name, &ctx->findings, ret);
+        int r = session_find_etcd(ctx, ret);
 
         if (r < 0 || *ret)
                 return r;
         return findings_error(&ctx->findings, FINDING_USAGE, "set store: etcd, and etcd, for the time of the copy",
-                              "%s names no cluster; nothing was copied", settings);
+                              "%s names no cluster; nothing was copied",
+                              ctx->options->config ?: ctx->fabric.config_file);
 }
 
 int command_store_copy(struct context *ctx)
