@@ -64,11 +64,6 @@ struct reload_end {
         bool is_quiet;                   /* only for those who asked; not signalled on the bus */
 };
 
-struct lease_reply {
-        struct lease_answer answer;
-        const struct findings *findings; /* why it was refused; NULL: it was not */
-};
-
 /* The generation to make: the files of `number`, to undo `undoes`. */
 struct control_undo {
         uint64_t number, undoes;

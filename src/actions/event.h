@@ -87,19 +87,6 @@ struct verbs_event {
         unsigned number;
 };
 
-enum lease_request_kind { LEASE_CREATE, LEASE_RENEW, LEASE_RELEASE, LEASE_EDIT };
-
-/* Answered by a CONTROL_ANSWER_LEASE, which may come later. */
-struct lease_request {
-        enum lease_request_kind kind;
-        struct lease_caller by;
-        const char *id;
-        struct lease_wish wish;        /* of LEASE_CREATE */
-        uint64_t timeout;              /* of LEASE_CREATE; seconds; 0: LEASE_TIMEOUT */
-        uint64_t seconds;              /* of LEASE_RENEW; 0: as long as its pool allows */
-        struct lease_edit edit;        /* of LEASE_EDIT */
-};
-
 struct control_event {
         enum control_event_kind kind;
         usec_t wall;                               /* CLOCK_REALTIME of this moment */

@@ -222,6 +222,19 @@ struct lease_edit {
 int leases_edit(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                 const struct lease_edit *edit, struct log *log, struct findings *findings);
 
+enum lease_request_kind { LEASE_CREATE, LEASE_RENEW, LEASE_RELEASE, LEASE_EDIT };
+
+/* One of these requests, as data. */
+struct lease_request {
+        enum lease_request_kind kind;
+        struct lease_caller by;
+        const char *id;
+        struct lease_wish wish;        /* of LEASE_CREATE */
+        uint64_t timeout;              /* of LEASE_CREATE; seconds; 0: LEASE_TIMEOUT */
+        uint64_t seconds;              /* of LEASE_RENEW; 0: as long as its pool allows */
+        struct lease_edit edit;        /* of LEASE_EDIT */
+};
+
 /* --- answers --------------------------------------------------------------------------------------------------------- */
 
 enum lease_outcome {
@@ -243,6 +256,11 @@ struct lease_answer {
         enum lease_outcome outcome;
         const struct lease *lease;        /* NULL: it has ended; valid until leases are changed */
         char text[512];                   /* one sentence */
+};
+
+struct lease_reply {
+        struct lease_answer answer;
+        const struct findings *findings; /* why it was refused; NULL: it was not */
 };
 
 /* Takes the next answer. */

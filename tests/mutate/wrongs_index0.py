@@ -6,7 +6,7 @@ from wrongs import Wrong
 PORT_PLAN, PLAN = "src/plan/port_plan.c", "src/plan/plan.c"
 SWEEP, DESIRED = "src/control/lease_sweep.c", "src/desired/desired.c"
 EDIT, LIFE, EXTEND = "src/leases/lease_edit.c", "src/leases/lease_life.c", "src/leases/lease_policy.c"
-RECORDS = "src/records/lease_records.c"
+RECORDS = "src/records/lease_json.c"
 
 WRONGS = [
     # the plan
