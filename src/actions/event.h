@@ -14,7 +14,8 @@ enum control_event_kind {
         CONTROL_EVENT_CANDIDATE,     /* both files were loaded again, with or without success */
         CONTROL_EVENT_CONFIRM,       /* somebody confirms the change that waits */
         CONTROL_EVENT_UNDO,          /* somebody undoes the generation in force */
-        CONTROL_EVENT_LEASE,         /* somebody creates, renews or releases a lease */
+        CONTROL_EVENT_LEASE,         /* somebody creates, renews, edits or releases a lease */
+        CONTROL_EVENT_STORE_CHANGED, /* another head node has stored something */
         CONTROL_EVENT_VERBS,
         CONTROL_EVENT_LOCAL_TABLES,
         CONTROL_EVENT_STOP,

@@ -372,6 +372,16 @@ static void on_verbs(struct control *c, const struct control_event *event)
         schedule_event(&c->schedule, c->now);
 }
 
+/* It is read between two sweeps; a sweep that is under way may have read it already, and the next one does. */
+static void on_store_changed(struct control *c, const struct control_event *event)
+{
+        (void) event;
+        if (c->state != CONTROL_IDLE || !control_stands_by(c))
+                return;
+        c->state = CONTROL_FOLLOWING;
+        control_do(c, &(struct control_action) { .kind = CONTROL_FOLLOW_STORE });
+}
+
 /* Records that could not be stored are stored with the next sweep, or before the next write. */
 static void on_stored_at_end(struct control *c, const struct control_event *event)
 {
@@ -408,6 +418,7 @@ static const handler notices[CONTROL_N_EVENTS] = {
         [CONTROL_EVENT_CONFIRM] = on_confirm,
         [CONTROL_EVENT_UNDO] = on_undo,
         [CONTROL_EVENT_LEASE] = leasing_request,
+        [CONTROL_EVENT_STORE_CHANGED] = on_store_changed,
         [CONTROL_EVENT_VERBS] = on_verbs,
         [CONTROL_EVENT_LOCAL_TABLES] = on_local_tables,
         [CONTROL_EVENT_STOP] = on_stop,
@@ -472,6 +483,7 @@ static void update_status(struct control *c)
         s->wanted = control_wanted(c);
         s->writing = c->in_force && control_writes(c, c->in_force);
         s->standby = s->wanted && !control_may_write(c, c->in_force ? c->in_force : s->wanted);
+        s->guest = control_is_guest(c);
         s->snapshot = c->snapshot;
         s->knowledge = c->knowledge;
         s->known = &c->known;

@@ -24,7 +24,7 @@
  *      |                      `-----> (nothing to write) ------'                             |
  *      '-- a sweep ends here, or in any state with a problem: later again <------------------'
  *
- *     idle --> [following] --> opening port: of two head nodes that share a store, the one that stands by
+ *     idle --> [following] --> opening port: of two head nodes that share a store, the one that stands by; or --> idle
  *     locking --> discovering: in pkeyctl, after a person was asked, or if another process wrote
  *     any state --stop--> ended; from applying only after the write in flight was answered
  *
@@ -36,7 +36,8 @@
  *                   an apply between two writes, and a sweep while it reads; a sweep that is overdue only three seconds after its
  *                   begin.
  *     confirm, undo a change that was made with --confirm stays only if it is confirmed in time (control/confirm.h)
- *     leases        somebody asks for one, or its time is over (control/leasing.h)
+ *     leases        somebody asks for one, or its time is over (control/leasing.h); of two head nodes that share a store only the
+ *                   writer makes any: requests to the other one, and those that wait when it stops writing, are passed on
  *     verbs events  a local port changed: its table is read again, or a sweep is due soon
  *     time          of sweeps, retries, the lock, OpenSM, and of the verbs check, which runs between sweeps
  *
@@ -164,6 +165,7 @@ struct control_status {
         bool reload_pending;                 /* a reload has not ended yet */
         bool writing;                        /* this host writes now, by the settings in force */
         bool standby;                        /* the other head node writes */
+        bool guest;                          /* the same, and it shares the store: it makes leases, too */
         size_t n_file_errors;                /* of the files, or of the last candidate against the fabric */
         enum sweep_result last_result;
         struct generation *in_force;         /* NULL: none yet; referenced by control */

@@ -29,6 +29,7 @@ void control_take_remembered(struct control *c, struct remembered *m)
         known_done(&c->known);
         pins_done(&c->pins);
         if (!control_serves(c) || !c->leases_taken || control_is_guest(c)) {
+                leases_pass_on(c->leases, m->leases);
                 (void) leases_free(c->leases);
                 c->leases = STEAL(m->leases);
                 leases_start(c->leases, c->now, c->wall / USEC_PER_SEC);

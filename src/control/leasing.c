@@ -21,8 +21,6 @@ static const char *describe_obstacle(const struct control *c)
                 return "no policy is in force yet";
         if (g->audits)
                 return "it is in audit mode, and writes no table";
-        if (control_is_guest(c))
-                return "it stands by: the pkeyd on the host of the master SM makes leases";
         if (g->settings->role == ROLE_FOLLOW_SM && !c->config.shares_store)
                 return "with role: follow-sm the other head node would not know them, and revoke their P_Keys when it takes over";
         if (!c->snapshot)
@@ -89,6 +87,18 @@ static int carry_out(struct control *c, const struct lease_request *q, struct fi
         return -EINVAL;
 }
 
+static void answer_at_once(struct control *c, uint64_t request, enum lease_outcome outcome)
+{
+        struct lease_refusal *refusal = &c->lease_refusal;
+
+        refusal->reply = (struct lease_reply) {
+                .answer = { .request = request, .outcome = outcome }, .findings = &refusal->findings,
+        };
+        if (outcome == LEASE_REFUSED)
+                (void) snprintf(refusal->reply.answer.text, sizeof(refusal->reply.answer.text), "refused; nothing was changed");
+        control_do(c, &(struct control_action) { .kind = CONTROL_ANSWER_LEASE, .lease = &refusal->reply });
+}
+
 void leasing_request(struct control *c, const struct control_event *event)
 {
         struct lease_refusal *refusal = &c->lease_refusal;
@@ -98,15 +108,14 @@ void leasing_request(struct control *c, const struct control_event *event)
         findings_done(&refusal->findings);
         refusal->arena = arena_new();
         findings_init(&refusal->findings, refusal->arena);
-        r = refusal->arena ? carry_out(c, &event->lease, &refusal->findings) : -ENOMEM;
-        if (r == 0)
+        if (control_is_guest(c) && !c->status.stopping) {
+                answer_at_once(c, event->lease.by.request, LEASE_ELSEWHERE);
                 return;
+        }
+        r = refusal->arena ? carry_out(c, &event->lease, &refusal->findings) : -ENOMEM;
         refusal->findings.out_of_memory |= r == -ENOMEM;
-        refusal->reply = (struct lease_reply) {
-                .answer = { .request = event->lease.by.request, .outcome = LEASE_REFUSED }, .findings = &refusal->findings,
-        };
-        (void) snprintf(refusal->reply.answer.text, sizeof(refusal->reply.answer.text), "refused; nothing was changed");
-        control_do(c, &(struct control_action) { .kind = CONTROL_ANSWER_LEASE, .lease = &refusal->reply });
+        if (r < 0)
+                answer_at_once(c, event->lease.by.request, LEASE_REFUSED);
 }
 
 /* --- of a sweep ------------------------------------------------------------------------------------------------------ */
@@ -234,8 +243,12 @@ static bool has_to_retry(const struct control *c)
 
 void leasing_tick(struct control *c)
 {
-        if (!control_serves(c) || c->state == CONTROL_ENDED || c->status.stopping || control_is_guest(c))
+        if (!control_serves(c) || c->state == CONTROL_ENDED || c->status.stopping)
                 return;
+        if (control_is_guest(c)) {
+                leases_pass_on(c->leases, c->leases);
+                return;
+        }
         if (c->now >= leases_due(c->leases))
                 leases_tick(c->leases, c->now, c->wall / USEC_PER_SEC, c->log);
         leases_answer(c->leases);

@@ -319,8 +319,13 @@ void sweep_begin(struct control *c, enum sweep_kind kind)
 /* A store that cannot be read is no reason not to read the fabric. */
 void sweep_followed(struct control *c, const struct control_event *event)
 {
+        bool sweeps = c->sweep.arena;
+
         confirm_take_changed(c, &event->lock);
-        open_port(c);
+        if (sweeps)
+                open_port(c);
+        else
+                c->state = CONTROL_IDLE;
 }
 
 /* --- time ---------------------------------------------------------------------------------------------------------- */

@@ -32,7 +32,7 @@ bool lease_state_from_string(const char *word, enum lease_state *ret)
 DEFINE_WORDS(lease_outcome_to_string, enum lease_outcome, "?",
              [LEASE_GRANTED] = "granted", [LEASE_GRANTED_PARTLY] = "partial", [LEASE_RENEWED] = "renewed",
              [LEASE_EDITED] = "edited", [LEASE_RELEASED] = "released", [LEASE_IS_RELEASING] = "releasing",
-             [LEASE_FAILED] = "failed", [LEASE_REFUSED] = "refused")
+             [LEASE_FAILED] = "failed", [LEASE_REFUSED] = "refused", [LEASE_ELSEWHERE] = "elsewhere")
 
 /* --- one lease ------------------------------------------------------------------------------------------------------ */
 
@@ -242,6 +242,7 @@ static void print_answer(struct lease_answer *a, const struct lease *lease)
                                 lease->state == LEASE_ENDED ? "everything was taken back" : "it is being taken back");
                 return;
         case LEASE_REFUSED:
+        case LEASE_ELSEWHERE:
                 break;
         }
 }
@@ -304,6 +305,22 @@ bool leases_next_answer(struct leases *l, struct lease_answer *ret)
         l->n_ready--;
         memmove(l->ready, l->ready + 1, l->n_ready * sizeof(*l->ready));
         return true;
+}
+
+void leases_pass_on(struct leases *from, struct leases *to)
+{
+        for (size_t i = 0; i < from->n && from->n_waiting > 0; i++) {
+                struct lease *lease = from->items[i];
+
+                for (; lease->n_waiters > 0; from->n_waiting--) {
+                        const struct lease_waiter *waiter = &lease->waiters[--lease->n_waiters];
+
+                        if (VECTOR_EXTEND(NULL, to->ready, to->n_ready, to->allocated_ready, to->n_waiting + 1) == 0)
+                                to->ready[to->n_ready++] = (struct lease_answer) {
+                                        .request = waiter->request, .outcome = LEASE_ELSEWHERE,
+                                };
+                }
+        }
 }
 
 /* --- the store ------------------------------------------------------------------------------------------------------ */

@@ -246,6 +246,7 @@ enum lease_outcome {
         LEASE_IS_RELEASING,   /* a port may still hold the P_Key */
         LEASE_FAILED,         /* it could not be granted in time, and was taken back */
         LEASE_REFUSED,        /* for the shell: of a request that was refused */
+        LEASE_ELSEWHERE,      /* for the shell: the other head node makes leases, and is to be asked */
 };
 
 /* "granted", "partial", "renewed", "edited", "released", "releasing", "failed", "refused": static, also on the bus and in JSON. */
@@ -265,6 +266,9 @@ struct lease_reply {
 
 /* Takes the next answer. */
 bool leases_next_answer(struct leases *l, struct lease_answer *ret);
+/* Another host makes leases from now on: who waits at `from` is answered LEASE_ELSEWHERE by `to`, which may be the same. Where
+ * memory is out, some get no answer. */
+void leases_pass_on(struct leases *from, struct leases *to);
 
 /* --- time ------------------------------------------------------------------------------------------------------------ */
 

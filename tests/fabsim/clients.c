@@ -789,7 +789,7 @@ void clients_answered(struct sim *s, struct process *p, const struct lease_reply
 
         sim_trace(s, "client: request %" PRIu64 " is answered: %s: %s", answer->request, lease_outcome_to_string(answer->outcome),
                   answer->text);
-        if (!q || !*answer->text) {
+        if (!q || (!*answer->text && answer->outcome != LEASE_ELSEWHERE)) {
                 sim_fail(s, "process %u answers a request for a lease that nobody asked, or again, or without a word", p->number);
                 return;
         }
@@ -822,6 +822,9 @@ void clients_answered(struct sim *s, struct process *p, const struct lease_reply
                 break;
         case LEASE_REFUSED:
                 refused(s, p, book, &asked, reply->findings);
+                break;
+        case LEASE_ELSEWHERE:
+                sim_fail(s, "process %u passes a request on, and shares no store", p->number);
                 break;
         }
 }

@@ -276,12 +276,126 @@ START_TEST(writer_goes_on_with_what_was_applied)
 }
 END_TEST
 
+/* --- leases ----------------------------------------------------------------------------------------------------------- */
+
+#define POOL_POLICY POLICY_1 "pools:\n  jobs:\n    pkeys: 0x1000-0x1002\n    ports: ALL_CAS\n    lease: 1h\n    allow: alice\n"
+
+static void ask_for_lease(uint64_t request)
+{
+        static const char *const names[] = { "alice" };
+        struct control_event event = {
+                .kind = CONTROL_EVENT_LEASE,
+                .lease = {
+                        .kind = LEASE_CREATE, .id = "job", .wish = { .pool = "jobs", .members = "node[1-2]" },
+                        .by = { .origin = { .kind = ORIGIN_BUS, .user = "alice" }, .names = names, .n_names = 1, .request = request },
+                },
+        };
+
+        ck_assert_int_eq(give(&event), 0);
+}
+
+static void expect_answer(uint64_t request, enum lease_outcome outcome)
+{
+        ck_assert_uint_eq(noted.lease_request, request);
+        ck_assert_str_eq(lease_outcome_to_string(noted.lease_outcome), lease_outcome_to_string(outcome));
+}
+
+START_TEST(passes_requests_on)
+{
+        start_as_guest(POOL_POLICY);
+        ask_for_lease(5); /* while it reads */
+        expect_answer(5, LEASE_ELSEWHERE);
+        sweep();
+        ask_for_lease(6);
+        expect_answer(6, LEASE_ELSEWHERE);
+        ck_assert_ptr_null(leases_find(status()->leases, "job"));
+        sm_is_here();
+        until_lock();
+        ask_for_lease(7); /* it is about to write */
+        expect_answer(7, LEASE_ELSEWHERE);
+        live(120 * S);
+        ck_assert(status()->writing && !status()->guest);
+        ask_for_lease(8);
+        live(1 * S);
+        expect_answer(8, LEASE_GRANTED);
+}
+END_TEST
+
+static void begin_lease_of_mute_port(void)
+{
+        shares_store = true;
+        start(FOLLOW_SM, POOL_POLICY);
+        live(120 * S);
+        ck_assert(status()->writing);
+        f.nodes[hosts[1]].ports[1].mute = FABSIM_MUTE_P_KEYS;
+        ask_for_lease(5);
+        live(3 * S);
+        ck_assert_uint_eq(noted.lease_request, 0);
+}
+
+/* Nobody waits at a pkeyd that does not write any more. */
+START_TEST(passes_on_who_waits)
+{
+        begin_lease_of_mute_port();
+        sm_is_elsewhere();
+        live(120 * S);
+        ck_assert(status()->guest);
+        expect_answer(5, LEASE_ELSEWHERE);
+}
+END_TEST
+
+/* The same, where the store tells before the SM that the other one wrote. */
+START_TEST(passes_on_who_waits_when_the_store_changed)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_LOCK };
+
+        begin_lease_of_mute_port();
+        until_lock();
+        take(CONTROL_LOCK);
+        fill_changed(&event.lock, 9, POOL_POLICY);
+        event.lock.by_other_head = true;
+        ck_assert_int_eq(give(&event), 0);
+        expect_answer(5, LEASE_ELSEWHERE);
+        ck_assert_ptr_null(leases_find(status()->leases, "job"));
+}
+END_TEST
+
+static void say_store_changed(void)
+{
+        ck_assert_int_eq(give(&(struct control_event) { .kind = CONTROL_EVENT_STORE_CHANGED }), 0);
+}
+
+/* Between two sweeps only: each begins by reading the store. */
+START_TEST(follows_between_sweeps)
+{
+        start_as_guest(POLICY_1);
+        give_followed(7, POLICY_1);
+        say_store_changed();
+        ck_assert_int_ne(state(), CONTROL_FOLLOWING);
+        sweep();
+        say_store_changed();
+        ck_assert_int_eq(state(), CONTROL_FOLLOWING);
+        give_followed(8, POLICY_3);
+        ck_assert_int_eq(state(), CONTROL_IDLE);
+        ck_assert_uint_eq(status()->in_force->number, 8);
+        until(CONTROL_FOLLOWING); /* the next sweep comes nevertheless */
+        give_followed(0, NULL);
+        sweep();
+        sm_is_here();
+        live(120 * S);
+        ck_assert(status()->writing);
+        say_store_changed();
+        ck_assert_int_ne(state(), CONTROL_FOLLOWING);
+}
+END_TEST
+
 int main(void)
 {
         const TTest *const tests[] = {
                 stands_by_without_the_lock, follows_the_writer, refuses_other_files, takes_over, waits_for_the_lock,
                 confirm_timer_of_the_writer, loses_the_lock,
                 writer_goes_on_with_what_was_applied, no_writer_without_the_store, other_head_wrote_unnoticed,
+                passes_requests_on, passes_on_who_waits, passes_on_who_waits_when_the_store_changed, follows_between_sweeps,
         };
 
         return run_suite("guest", tests, ELEMENTS(tests));
