@@ -18,6 +18,8 @@
  *     lock         who may commit; it belongs to a lease of etcd, and is gone when that ends
  *     redo         a transaction that is too large for one of etcd's: the number of its parts; see etcd_store.c
  *     redo/N       a part
+ *     ask/ID       a request of a process to the one that writes; see etcd_mailbox.h
+ *     answer/ID    its answer
  *     version      of the records, as in SQLite
  *
  * The lock. Every commit is one etcd transaction with the condition that the lock still has the revision with which this process

@@ -2,7 +2,6 @@
 #include "etcd/etcd_lease.h"
 
 #include <errno.h>
-#include <inttypes.h>
 
 #include "etcd/etcd_message.h"
 #include "shell/shell.h"
@@ -40,13 +39,11 @@ static void on_renewed(int r, json_t *answer, void *userdata)
 static int on_renewal_due(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct etcd_lease *l = userdata;
-        char id[24];
 
         (void) source;
         (void) usec;
-        (void) snprintf(id, sizeof(id), "%" PRIu64, l->id);
         l->asked_at = clock_boot();
-        if (etcd_http_post(l->http, "/v3/lease/keepalive", json_pack("{ss}", "ID", id), renewal_interval(l) * 2, on_renewed, l,
+        if (etcd_http_post(l->http, "/v3/lease/keepalive", etcd_lease_id(l->id), renewal_interval(l) * 2, on_renewed, l,
                            &l->renewal) < 0)
                 (void) timer_set(l->timer, clock_now() + renewal_interval(l));
         return 0;
@@ -86,11 +83,10 @@ void etcd_lease_give_back(struct etcd_lease *l, usec_t timeout)
 {
         _cleanup_json_ json_t *answer = NULL;
         struct etcd_http *http = l->http;
-        char id[24];
+        uint64_t id = l->id;
 
-        (void) snprintf(id, sizeof(id), "%" PRIu64, l->id);
-        if (l->id > 0) {
-                etcd_lease_forget(l);
-                (void) etcd_http_call(http, "/v3/lease/revoke", json_pack("{ss}", "ID", id), timeout, &answer);
-        }
+        if (id == 0)
+                return;
+        etcd_lease_forget(l);
+        (void) etcd_http_call(http, "/v3/lease/revoke", etcd_lease_id(id), timeout, &answer);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "etcd/etcd_message.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -35,6 +36,21 @@ static json_t *number(uint64_t v)
         return json_string(text);
 }
 
+/* --- keys ------------------------------------------------------------------------------------------------------------- */
+
+void etcd_prefix(const char *fabric, char ret[ETCD_PREFIX_SIZE])
+{
+        (void) snprintf(ret, ETCD_PREFIX_SIZE, "/pkeyd%s%s/", fabric ? "@" : "", fabric ?: "");
+}
+
+const char *etcd_key(const char *prefix, const char *folder, const char *name, char ret[ETCD_KEY_MAX])
+{
+        int n = snprintf(ret, ETCD_KEY_MAX, "%s%s%s", prefix, folder, name);
+
+        assert(n > 0 && n < ETCD_KEY_MAX);
+        return ret;
+}
+
 /* --- requests --------------------------------------------------------------------------------------------------------- */
 
 /* Adds a member to an object; the object is gone if that fails. */
@@ -56,9 +72,19 @@ json_t *etcd_range(const char *key, const char *end, unsigned limit, uint64_t re
         return add_end(json_pack("{so, so, so}", "key", encode_key(key), "limit", number(limit), "revision", number(revision)), end);
 }
 
+json_t *etcd_lease_id(uint64_t lease)
+{
+        return json_pack("{so}", "ID", number(lease));
+}
+
 json_t *etcd_op_range(const char *key, const char *end, unsigned limit)
 {
         return json_pack("{so}", "request_range", etcd_range(key, end, limit, 0));
+}
+
+json_t *etcd_op_range_keys(const char *key, const char *end, unsigned limit)
+{
+        return json_pack("{so}", "request_range", add(etcd_range(key, end, limit, 0), "keys_only", json_true()));
 }
 
 json_t *etcd_op_put(const char *key, const void *value, size_t n, uint64_t lease)

@@ -15,7 +15,15 @@
 #include "util/arena.h"
 #include "util/json.h"
 
-#define ETCD_KEY_MAX 512 /* of a whole key, with its NUL */
+#define ETCD_KEY_MAX     512 /* of a whole key, with its NUL */
+#define ETCD_PREFIX_SIZE 128
+
+/* --- keys ------------------------------------------------------------------------------------------------------------- */
+
+/* "/pkeyd/", or "/pkeyd@NAME/" for one of several fabrics. */
+void etcd_prefix(const char *fabric, char ret[ETCD_PREFIX_SIZE]);
+/* All three together; there is room for every key. Returns ret. */
+const char *etcd_key(const char *prefix, const char *folder, const char *name, char ret[ETCD_KEY_MAX]);
 
 /* --- requests --------------------------------------------------------------------------------------------------------- */
 
@@ -23,8 +31,13 @@
  * are. */
 json_t *etcd_range(const char *key, const char *end, unsigned limit, uint64_t revision);
 
+/* {"ID"}: what most requests about a lease are. */
+json_t *etcd_lease_id(uint64_t lease);
+
 /* Operations of a transaction. lease: 0: the key stays. */
 json_t *etcd_op_range(const char *key, const char *end, unsigned limit);
+/* The same, without values. */
+json_t *etcd_op_range_keys(const char *key, const char *end, unsigned limit);
 json_t *etcd_op_put(const char *key, const void *value, size_t n, uint64_t lease);
 json_t *etcd_op_delete(const char *key, const char *end);
 

@@ -21,7 +21,6 @@
 #define TIMEOUT        (3 * USEC_PER_SEC)
 #define GIVE_BACK      USEC_PER_SEC
 #define PAGE           128u /* records */
-#define ETCD_PREFIX_SIZE 128
 #define MAX_TRIES      5    /* while other processes change what is read */
 #define PATH_RANGE     "/v3/kv/range"
 #define PATH_TXN       "/v3/kv/txn"
@@ -51,10 +50,7 @@ static struct etcd_store *of_store(struct store *s)
 /* A key of this store; `ret` has room for every key. */
 static const char *key_of(const struct etcd_store *s, const char *folder, const char *name, char ret[ETCD_KEY_MAX])
 {
-        int n = snprintf(ret, ETCD_KEY_MAX, "%s%s%s", s->prefix, folder, name);
-
-        assert(n > 0 && n < ETCD_KEY_MAX);
-        return ret;
+        return etcd_key(s->prefix, folder, name, ret);
 }
 
 static const char *lock_key(const struct etcd_store *s, char ret[ETCD_KEY_MAX])
@@ -633,7 +629,7 @@ int etcd_store_open(const struct etcd_config *config, struct store **ret, char *
                 return -ENOMEM;
         s->store.operations = &operations;
         s->config = config;
-        (void) snprintf(s->prefix, sizeof(s->prefix), "/pkeyd%s%s/", config->fabric ? "@" : "", config->fabric ?: "");
+        etcd_prefix(config->fabric, s->prefix);
         name_holder(s);
         r = sd_event_new(&s->loop);
         if (r >= 0)

@@ -5,6 +5,8 @@ libpkeyd_shell_la_SOURCES += \
 	src/etcd/etcd_http.h \
 	src/etcd/etcd_lease.c \
 	src/etcd/etcd_lease.h \
+	src/etcd/etcd_mailbox.c \
+	src/etcd/etcd_mailbox.h \
 	src/etcd/etcd_message.c \
 	src/etcd/etcd_message.h \
 	src/etcd/etcd_store.c \

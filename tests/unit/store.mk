@@ -25,3 +25,8 @@ check_PROGRAMS += check_shared_state
 TESTS += check_shared_state
 check_shared_state_SOURCES = tests/unit/check_shared_state.c tests/unit/etcd_fixture.c tests/unit/etcd_fixture.h
 check_shared_state_LDADD = libpkeyd-shell.la $(TEST_LIBS)
+
+check_PROGRAMS += check_mailbox
+TESTS += check_mailbox
+check_mailbox_SOURCES = tests/unit/check_mailbox.c tests/unit/etcd_fixture.c tests/unit/etcd_fixture.h
+check_mailbox_LDADD = libpkeyd-shell.la $(TEST_LIBS)
