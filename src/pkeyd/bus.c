@@ -151,6 +151,16 @@ void bus_answer_lease(struct bus *b, const struct lease_reply *reply)
         bus_leases_answer(b->leases, reply);
 }
 
+const struct lease_request *bus_find_lease_request(const struct bus *b, uint64_t number)
+{
+        return bus_leases_find(b->leases, number);
+}
+
+void bus_refuse_lease(struct bus *b, uint64_t number, const char *why)
+{
+        bus_leases_refuse(b->leases, number, why);
+}
+
 void bus_emit_violation(struct bus *b, const struct violation_item *item)
 {
         _cleanup_message_ sd_bus_message *m = new_signal(b, "Violation");

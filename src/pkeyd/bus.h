@@ -64,5 +64,9 @@ DEFINE_CLEANUP(struct bus *, bus_free)
 void bus_answer(struct bus *b, const struct reload_end *end);
 /* Answers the caller of a request about a lease. */
 void bus_answer_lease(struct bus *b, const struct lease_reply *reply);
+/* A request about a lease that has no answer yet; NULL: nobody waits for it. */
+const struct lease_request *bus_find_lease_request(const struct bus *b, uint64_t number);
+/* Its caller gets an error: neither head node could carry it out. */
+void bus_refuse_lease(struct bus *b, uint64_t number, const char *why);
 /* Sends the signal. */
 void bus_emit_violation(struct bus *b, const struct violation_item *item);

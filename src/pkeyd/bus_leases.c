@@ -14,10 +14,12 @@
 #define INTERFACE      "org.pkeyd1.Leases"
 #define REST_USER      "pkeyd-rest" /* runs the REST API, and names its clients */
 #define ERROR_NO_LEASE "org.pkeyd1.Error.NoSuchLease"
+#define ERROR_NO_ANSWER "org.pkeyd1.Error.NoAnswer" /* of the other head node */
 
 /* A caller that has no answer yet. */
 struct caller {
         struct bus_leases *leases;
+        struct arena *arena;          /* owned; the names of the caller are in it */
         sd_bus_message *call;         /* owned; the texts of the request are in it */
         const char *client;           /* in it, too: of the REST API, for whom the caller asks; NULL: for itself */
         struct lease_request request;
@@ -44,6 +46,7 @@ static void caller_remove(struct caller *c)
                         break;
                 }
         sd_bus_message_unref(c->call);
+        arena_free(c->arena);
         free(c);
 }
 
@@ -75,13 +78,27 @@ static void answer(struct caller *c, const struct lease_reply *reply)
         caller_remove(c);
 }
 
-void bus_leases_answer(struct bus_leases *l, const struct lease_reply *reply)
+static struct caller *find(const struct bus_leases *l, uint64_t number)
 {
         for (size_t i = 0; i < l->n_callers; i++)
-                if (l->callers[i]->request.by.request == reply->answer.request) {
-                        answer(l->callers[i], reply);
-                        return;
-                }
+                if (l->callers[i]->request.by.request == number)
+                        return l->callers[i];
+        return NULL;
+}
+
+void bus_leases_answer(struct bus_leases *l, const struct lease_reply *reply)
+{
+        struct caller *c = find(l, reply->answer.request);
+
+        if (c)
+                answer(c, reply);
+}
+
+const struct lease_request *bus_leases_find(const struct bus_leases *l, uint64_t number)
+{
+        const struct caller *c = find(l, number);
+
+        return c ? &c->request : NULL;
 }
 
 /* --- requests -------------------------------------------------------------------------------------------------------- */
@@ -95,6 +112,14 @@ static void refuse(struct caller *c, int r, const char *error, const char *text)
         caller_remove(c);
 }
 
+void bus_leases_refuse(struct bus_leases *l, uint64_t number, const char *why)
+{
+        struct caller *c = find(l, number);
+
+        if (c)
+                refuse(c, 0, ERROR_NO_ANSWER, why);
+}
+
 /* Only the program that checked who its clients are may name one. */
 static bool may_name_client(const struct caller *c, uint32_t uid, const char *user)
 {
@@ -102,10 +127,10 @@ static bool may_name_client(const struct caller *c, uint32_t uid, const char *us
 }
 
 /* Who asks, to leases/: the user, or the client in front of the names of the user. */
-static int identify(struct arena *a, const struct caller *c, uint32_t uid, const char *const *names, size_t n,
-                    struct lease_caller *by)
+static int identify(struct caller *c, uint32_t uid, const char *const *names, size_t n)
 {
-        const char **all = arena_new_array(a, const char *, n + 1);
+        const char **all = arena_new_array(c->arena, const char *, n + 1);
+        struct lease_caller *by = &c->request.by;
         size_t n_all = 0;
 
         if (!all)
@@ -124,23 +149,22 @@ static int identify(struct arena *a, const struct caller *c, uint32_t uid, const
 /* The answer may come before this returns, and frees the caller. */
 static void ask(struct caller *c, uint32_t uid)
 {
-        _cleanup_message_ sd_bus_message *call = sd_bus_message_ref(c->call);
-        _cleanup_arena_ struct arena *a = arena_new();
-        struct lease_request request = c->request;
-        struct bus_leases *l = c->leases;
         const char *const *names = NULL;
         size_t n = 0;
-        int r = a ? user_list_names(a, uid, &names, &n) : -ENOMEM;
+        int r;
+
+        c->arena = arena_new();
+        r = c->arena ? user_list_names(c->arena, uid, &names, &n) : -ENOMEM;
 
         if (r == 0 && !may_name_client(c, uid, names[0])) {
                 refuse(c, 0, SD_BUS_ERROR_ACCESS_DENIED, "Client: only root and the user " REST_USER " may name one");
                 return;
         }
-        r = r ?: identify(a, c, uid, names, n, &request.by);
+        r = r ?: identify(c, uid, names, n);
         if (r < 0)
                 refuse(c, r, NULL, NULL);
         else
-                l->asked(&request, l->userdata);
+                c->leases->asked(&c->request, c->leases->userdata);
 }
 
 static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *error)

@@ -9,6 +9,7 @@
 #include "config.h"
 #include "opensm/partitions_conf.h"
 #include "pkeyd/bus.h"
+#include "pkeyd/forward.h"
 #include "pkeyd/load.h"
 #include "pkeyd/metrics_file.h"
 #include "pkeyd/monitor.h"
@@ -33,6 +34,7 @@ struct daemon {
         struct verbs_host *verbs;
         struct notify *notify;
         struct bus *bus;
+        struct forward *forward; /* NULL: no other head node shares the store */
         struct monitor *monitor;
         struct violation_list violations;
         struct metrics_file *metrics;
@@ -201,6 +203,24 @@ static void lock_store(struct daemon *d, struct control_event *ret)
         log_state_reports(d);
 }
 
+static void pass_on(struct daemon *d, uint64_t request)
+{
+        const struct lease_request *q = bus_find_lease_request(d->bus, request);
+
+        if (q && forward_ask(d->forward, q) < 0)
+                bus_refuse_lease(d->bus, request, strerror(ENOMEM));
+}
+
+static void answer_lease(struct daemon *d, const struct lease_reply *reply)
+{
+        if (forward_reply(d->forward, reply))
+                return;
+        if (reply->answer.outcome == LEASE_ELSEWHERE)
+                pass_on(d, reply->answer.request);
+        else
+                bus_answer_lease(d->bus, reply);
+}
+
 /* True: *ret is the event that answers the action; its bytes are in the arena. False: no event follows now. */
 static bool run_action(struct daemon *d, struct arena *a, const struct control_action *action, struct control_event *ret)
 {
@@ -256,7 +276,7 @@ static bool run_action(struct daemon *d, struct arena *a, const struct control_a
                 bus_answer(d->bus, action->end);
                 return false;
         case CONTROL_ANSWER_LEASE:
-                bus_answer_lease(d->bus, action->lease);
+                answer_lease(d, action->lease);
                 return false;
         case CONTROL_EXIT:
                 d->r = action->r;
@@ -286,6 +306,7 @@ static void feed(struct daemon *d, struct control_event *event)
         monitor_update(d->monitor, d->port.session);
         metrics_file_update(d->metrics);
         notify_update(d->notify);
+        forward_update(d->forward);
 }
 
 /* --- event sources ------------------------------------------------------------------------------------------------ */
@@ -387,6 +408,22 @@ static void on_asked_lease(const struct lease_request *q, void *userdata)
         feed(userdata, &(struct control_event) { .kind = CONTROL_EVENT_LEASE, .lease = *q });
 }
 
+/* The one that stands by shows what it has asked for, if it is not reading the fabric. */
+static void on_other_answered(const struct lease_reply *reply, void *userdata)
+{
+        struct daemon *d = userdata;
+
+        feed(d, &(struct control_event) { .kind = CONTROL_EVENT_STORE_CHANGED });
+        bus_answer_lease(d->bus, reply);
+}
+
+static void on_unanswered(uint64_t request, const char *why, void *userdata)
+{
+        struct daemon *d = userdata;
+
+        bus_refuse_lease(d->bus, request, why);
+}
+
 static void on_reported(const struct violation_item *item, void *userdata)
 {
         struct daemon *d = userdata;
@@ -433,6 +470,9 @@ static int add_sources(struct daemon *d)
 static int add_parts(struct daemon *d)
 {
         const struct monitor_handlers of_monitor = { .reported = on_reported, .counted = on_counted, .userdata = d };
+        const struct forward_handlers of_forward = {
+                .asked = on_asked_lease, .answered = on_other_answered, .unanswered = on_unanswered, .userdata = d,
+        };
         const struct bus_handlers of_bus = { .asked = on_asked, .asked_lease = on_asked_lease, .userdata = d };
         int r = verbs_host_new(d->event, on_verbs, d, &d->verbs) ?: notify_new(d->event, d->control, &d->notify) ?:
                 metrics_file_new(d->event, d->options->fabric.name, d->control, &d->journal, collect_metrics, d, &d->metrics) ?:
@@ -441,7 +481,9 @@ static int add_parts(struct daemon *d)
         if (r < 0)
                 return r;
         monitor_list(d->monitor, &d->violations);
-        return bus_new(d->event, &d->options->fabric, d->control, &d->violations, &d->journal, d->options->policy_file,
+        if (d->state.etcd)
+                r = forward_new(d->event, d->state.etcd, control_get_status(d->control), &of_forward, &d->forward);
+        return r < 0 ? r : bus_new(d->event, &d->options->fabric, d->control, &d->violations, &d->journal, d->options->policy_file,
                        &of_bus, &d->bus);
 }
 
@@ -541,6 +583,7 @@ static void done(struct daemon *d)
 {
         opened_port_close(&d->port); /* first, since its stage may use what is freed below */
         (void) bus_free(d->bus);
+        (void) forward_free(d->forward);
         (void) monitor_free(d->monitor);
         (void) metrics_file_free(d->metrics);
         (void) notify_free(d->notify);

@@ -17,6 +17,8 @@ pkeyd_SOURCES = \
 	src/pkeyd/bus_violations.h \
 	src/pkeyd/daemon.c \
 	src/pkeyd/daemon.h \
+	src/pkeyd/forward.c \
+	src/pkeyd/forward.h \
 	src/pkeyd/journal.c \
 	src/pkeyd/journal.h \
 	src/pkeyd/load.c \

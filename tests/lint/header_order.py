@@ -42,7 +42,8 @@ CORE = set(FLOW)
 FLOW["shell"] = CORE
 FLOW["etcd"] = {"util", "store", "ib", "shell"}
 FLOW["state"] = CORE | {"shell", "etcd"}
-FLOW["pkeyd"] = FLOW["session"] = CORE | {"shell", "state"}
+FLOW["session"] = CORE | {"shell", "state"}
+FLOW["pkeyd"] = FLOW["session"] | {"etcd"}
 FLOW["pkeyd_rest"] = FLOW["rest"] | {"rest", "shell"}
 FLOW["report"] = FLOW["store_commands"] = FLOW["session"] | {"session"}
 FLOW["pkeyctl"] = FLOW["report"] | {"report", "store_commands"}

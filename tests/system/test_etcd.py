@@ -2,8 +2,10 @@
 """Two head nodes with one memory: their store is an etcd cluster. Only the one that has the master SM and the lock writes; a
 hand-over loses nothing; and one that was paused for longer than its lease writes nothing when it goes on."""
 
+import json
 import os
 import signal
+import subprocess
 import time
 
 from etcd import Cluster, make_certificates
@@ -133,7 +135,8 @@ POOLS = "pools:\n  jobs:\n    pkeys: 0x1000-0x1003\n    ports: ALL_CAS\n    leas
 
 
 def test_leases():
-    """A lease that one head node made is on the other after a hand-over, which renews and releases it."""
+    """Either head node makes leases: the one that stands by passes requests on. After a hand-over the other one renews and releases
+    them; whoever waited on the old writer is answered by the new one."""
     require()
     first, second = HEADS
     with fabric_of_pair() as fabric:
@@ -148,19 +151,36 @@ def test_leases():
             return fabric.run([program("pkeyctl"), "lease", *arguments, "--json"], host=host, **buses[host].environment())
 
         made = lease(first, "create", "--pool", "jobs", "--id", "job1", "--members", "node[0002-0003]").expect(0).json()
-        refused = lease(second, "create", "--pool", "jobs", "--id", "job2", "--members", "node0004").expect(1)
-        check("it stands by" in refused.out, "why the standby makes none:", refused)
         key = int(made["pkey"] if "pkey" in made else made["lease"]["pkey"], 16) & 0x7FFF
-        check_equal((len(pair.index("node0002", key)), pair.index("node0004", key)), (1, []), "ports with the P_Key of the lease")
+        check_equal(len(pair.index("node0002", key)), 1, "entries with the P_Key of the lease")
         before = pair.index("node0002", key)
+        passed_on = lease(second, "create", "--pool", "jobs", "--id", "job2", "--members", "node0004").expect(0).json()
+        shown = lease(first, "show", "job2").expect(0).json()
+        check_equal([passed_on["lease"][k] for k in ("id", "members")], [shown["lease"][k] for k in ("id", "members")],
+                    "the lease for the caller on the one that stands by, and on the writer")
+        refused = lease(second, "create", "--pool", "none", "--id", "job3", "--members", "node0004").expect(1)
+        check_equal(refused.out, lease(first, "create", "--pool", "none", "--id", "job3", "--members", "node0004").expect(1).out,
+                    "a refusal on both")
+
+        # a caller waits for a port that does not answer until the other head node writes
+        fabric.lose("node0005", 100)
+        waits = subprocess.Popen([program("pkeyctl"), "lease", "create", "--pool", "jobs", "--id", "job4", "--members", "node0005",
+                                  "--json"], stdout=subprocess.PIPE, text=True, env=dict(os.environ, **buses[first].environment()))
+        fabric.children.append(waits)
+        wait_for(lambda: "job4" in lease(first, "list").out, "the lease")
         pair.export_to_opensm(first)
         seen = len(b.text())
         pair.sms[first].kill()
         b.wait_text(WRITES, after=seen)
+        check(waits.poll() is None, "the caller that waits has an answer")
+        fabric.lose("node0005", 0)
         wait_for(lambda: "job1" in lease(second, "list").expect(0).out, "the lease on the other head node")
         check_equal(pair.index("node0002", key), before, "the index of its P_Key")
+        check_equal((waits.wait(), json.loads(waits.stdout.read())["outcome"]), (0, "granted"), "the answer to the caller that waited")
         lease(second, "renew", "job1", "--for", "1h").expect(0)
         lease(second, "release", "job1").expect(0)
+        for job in ("job2", "job4"):
+            lease(first, "release", job).expect(0)
         wait_for(lambda: not pair.index("node0002", key), "the P_Key to be taken away")
         wait_for(lambda: "job1" not in lease(first, "list").out, "the one that stands by to know it")
         pair.wait_right()

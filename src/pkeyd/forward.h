@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Requests about leases between two head nodes that share a store in etcd. The one that stands by leaves them in the mailbox of the
+ * cluster (etcd/etcd_mailbox.h), with the names of the caller, which it has looked up; the writer carries them out as if they
+ * were its own. A caller that waits on a writer which stops writing is passed on in the same way; and where neither writes,
+ * requests stay in the mailbox until one does, or until the caller does not wait any more.
+ *
+ * A request can be carried out twice. All are made so that this does nothing: who asks again for a lease gets the same one.
+ */
+
+#include <systemd/sd-event.h>
+
+#include "control/control.h"
+#include "etcd/etcd.h"
+
+struct forward;
+
+struct forward_handlers {
+        /* Of the other head node; forward_reply() answers it. */
+        void (*asked)(const struct lease_request *q, void *userdata);
+        /* Of forward_ask(): either of these, once. */
+        void (*answered)(const struct lease_reply *reply, void *userdata);
+        void (*unanswered)(uint64_t request, const char *why, void *userdata);
+        void *userdata;
+};
+
+/* Borrows all but the handlers. Returns 0, -ENOMEM or a negative errno. */
+int forward_new(sd_event *event, const struct etcd_config *etcd, const struct control_status *status,
+                const struct forward_handlers *handlers, struct forward **ret);
+/* Accepts NULL, returns NULL. */
+struct forward *forward_free(struct forward *f);
+DEFINE_CLEANUP(struct forward *, forward_free)
+
+/* After each event: whether this host writes, and so carries out requests, may have changed. Accepts NULL. */
+void forward_update(struct forward *f);
+/* Returns 0 or -ENOMEM. */
+int forward_ask(struct forward *f, const struct lease_request *q);
+/* False: it does not answer a request of the other head node. Accepts NULL. */
+bool forward_reply(struct forward *f, const struct lease_reply *reply);
