@@ -39,6 +39,7 @@ struct etcd_store {
         uint64_t cluster;             /* 0: not known yet */
         uint64_t seen;                /* revision of `commit` up to which everything was loaded, or committed here */
         char last_writer[ETCD_HOLDER_SIZE];
+        bool has_version;             /* the cluster has it, and it is this one's */
         bool loading;
 };
 
@@ -66,6 +67,16 @@ static const char *part_key(const struct etcd_store *s, size_t part, char ret[ET
         return key_of(s, "redo/", number, ret);
 }
 
+static const char *first_part(const struct etcd_store *s, char ret[ETCD_KEY_MAX])
+{
+        return key_of(s, "redo/", "", ret);
+}
+
+static const char *end_of_parts(const struct etcd_store *s, char ret[ETCD_KEY_MAX])
+{
+        return key_of(s, "redo/", "~", ret);
+}
+
 static int call(struct etcd_store *s, const char *path, json_t *body, json_t **ret, struct etcd_header *ret_header)
 {
         int r = etcd_http_call(s->http, path, body, TIMEOUT, ret);
@@ -79,7 +90,20 @@ static int call(struct etcd_store *s, const char *path, json_t *body, json_t **r
         return r;
 }
 
-/* --- what there is ---------------------------------------------------------------------------------------------------------- */
+/* Carries out the operations if the condition holds: returns 1. Returns 0 if it does not hold. */
+static int transact(struct etcd_store *s, json_t *condition, json_t *operations, uint64_t *ret_revision)
+{
+        _cleanup_json_ json_t *answer = NULL;
+        struct etcd_header header;
+        int r = call(s, PATH_TXN, etcd_transaction(json_pack("[o]", condition), operations), &answer, &header);
+
+        if (r < 0)
+                return r;
+        *ret_revision = header.revision;
+        return etcd_succeeded(answer);
+}
+
+/* --- what there is ---------------------------------------------------------------------------------------------------- */
 
 /* What there is besides the records, at one moment. */
 struct overview {
@@ -136,6 +160,7 @@ static int inspect(struct etcd_store *s, struct overview *ret)
                 return r;
         if (commit.modified < s->seen)
                 return -EUCLEAN;
+        s->has_version = version.key;
         *ret = (struct overview) { header.revision, commit.modified, redo.modified };
         (void) snprintf(s->last_writer, sizeof(s->last_writer), "%s", commit.value ?: "");
         return 0;
@@ -146,15 +171,16 @@ static int inspect(struct etcd_store *s, struct overview *ret)
 /* Copies a part to the records. Returns 0, also if another process has done it. */
 static int redo_part(struct etcd_store *s, const struct etcd_record *part)
 {
-        _cleanup_json_ json_t *operations = json_loadb(part->value, part->n, 0, NULL), *answer = NULL;
-        struct etcd_header header;
+        _cleanup_json_ json_t *operations = json_loadb(part->value, part->n, 0, NULL);
+        uint64_t revision;
+        int r;
 
         if (!json_is_array(operations))
                 return -EPROTO;
         if (json_array_append_new(operations, etcd_op_delete(part->key, NULL)) < 0)
                 return -ENOMEM;
-        return call(s, PATH_TXN, etcd_transaction(json_pack("[o]", etcd_if_modified(part->key, part->modified)), STEAL(operations)),
-                    &answer, &header);
+        r = transact(s, etcd_if_modified(part->key, part->modified), STEAL(operations), &revision);
+        return r < 0 ? r : 0;
 }
 
 /* Returns 1 if there was a part, 0 if there is none any more. */
@@ -167,7 +193,7 @@ static int redo_next_part(struct etcd_store *s)
         struct etcd_header header;
         int r = a ? 0 : -ENOMEM;
 
-        r = r ?: call(s, PATH_RANGE, etcd_range(key_of(s, "redo/", "", first), key_of(s, "redo/", "~", end), 1, 0), &answer, &header);
+        r = r ?: call(s, PATH_RANGE, etcd_range(first_part(s, first), end_of_parts(s, end), 1, 0), &answer, &header);
         r = r ?: etcd_read_record(answer, 0, a, &part);
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
@@ -178,9 +204,8 @@ static int redo_next_part(struct etcd_store *s)
 /* `redo` had this revision. */
 static int redo(struct etcd_store *s, uint64_t revision)
 {
-        _cleanup_json_ json_t *answer = NULL;
         char key[ETCD_KEY_MAX];
-        struct etcd_header header;
+        uint64_t now;
         int r;
 
         do
@@ -189,8 +214,8 @@ static int redo(struct etcd_store *s, uint64_t revision)
         if (r < 0)
                 return r;
         (void) key_of(s, "redo", "", key);
-        return call(s, PATH_TXN, etcd_transaction(json_pack("[o]", etcd_if_modified(key, revision)),
-                                                  json_pack("[o]", etcd_op_delete(key, NULL))), &answer, &header);
+        r = transact(s, etcd_if_modified(key, revision), json_pack("[o]", etcd_op_delete(key, NULL)), &now);
+        return r < 0 ? r : 0;
 }
 
 /* Inspects until no large transaction is half done. */
@@ -351,14 +376,17 @@ static int take_lock(struct etcd_store *s, char ret_holder[ETCD_HOLDER_SIZE])
 /* The version of a new store; the other processes see it before the first record. */
 static int put_version(struct etcd_store *s)
 {
-        _cleanup_json_ json_t *answer = NULL;
         char key[ETCD_KEY_MAX], text[8];
-        struct etcd_header header;
+        uint64_t revision;
+        int r;
 
+        if (s->has_version)
+                return 0;
         (void) key_of(s, "version", "", key);
         (void) snprintf(text, sizeof(text), "%d", STORE_SCHEMA_VERSION);
-        return call(s, PATH_TXN, etcd_transaction(json_pack("[o]", etcd_if_created(key, 0)),
-                                                  json_pack("[o]", etcd_op_put(key, text, strlen(text), 0))), &answer, &header);
+        r = transact(s, etcd_if_created(key, 0), json_pack("[o]", etcd_op_put(key, text, strlen(text), 0)), &revision);
+        s->has_version = r > 0;
+        return r < 0 ? r : 0;
 }
 
 usec_t etcd_store_deadline(const struct store *store)
@@ -443,19 +471,17 @@ static json_t *make_operations(const struct etcd_store *s, const struct last_ops
 /* One transaction of etcd, if this process still holds the lock. */
 static int commit_fenced(struct etcd_store *s, json_t *operations, uint64_t *ret_revision)
 {
-        _cleanup_json_ json_t *answer = NULL;
-        struct etcd_header header;
         char lock[ETCD_KEY_MAX];
-        int r = call(s, PATH_TXN, etcd_transaction(json_pack("[o]", etcd_if_created(lock_key(s, lock), s->lock)), operations),
-                     &answer, &header);
+        uint64_t revision;
+        int r = transact(s, etcd_if_created(lock_key(s, lock), s->lock), operations, &revision);
 
         if (r < 0)
                 return r;
-        if (!etcd_succeeded(answer)) {
+        if (r == 0) {
                 s->lease.deadline = 0;
                 return -ENOLCK;
         }
-        *ret_revision = header.revision;
+        *ret_revision = revision;
         return 0;
 }
 
@@ -492,7 +518,7 @@ static int delete_parts(struct etcd_store *s)
         char first[ETCD_KEY_MAX], end[ETCD_KEY_MAX];
         uint64_t revision;
 
-        return commit_fenced(s, json_pack("[o]", etcd_op_delete(key_of(s, "redo/", "", first), key_of(s, "redo/", "~", end))),
+        return commit_fenced(s, json_pack("[o]", etcd_op_delete(first_part(s, first), end_of_parts(s, end))),
                              &revision);
 }
 

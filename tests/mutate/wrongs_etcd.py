@@ -9,7 +9,7 @@ DECIDE, CONFIRM, INTERNAL = "src/control/sweep_decide.c", "src/control/confirm.c
 
 WRONGS = [
     Wrong("etcd-commit-without-the-lock", STORE, "etcd_if_created(lock_key(s, lock), s->lock)", "etcd_if_created(lock_key(s, lock), s->lock ? 0 : 1)"),
-    Wrong("etcd-any-lock-will-do", STORE, "        if (!etcd_succeeded(answer)) {\n                s->lease.deadline = 0;\n                return -ENOLCK;\n        }\n", ""),
+    Wrong("etcd-any-lock-will-do", STORE, "        if (r == 0) {\n                s->lease.deadline = 0;\n                return -ENOLCK;\n        }\n", ""),
     Wrong("etcd-lock-is-not-asked-for", STORE, "        if (s->lock == 0)\n                return -ENOLCK;\n        r = a ?", "        r = a ?"),
     Wrong("etcd-lock-of-another", STORE, "lock.lease == s->lease.id", "lock.lease != s->lease.id"),
     Wrong("etcd-lock-without-a-lease", STORE, "strlen(s->holder), s->lease.id)", "strlen(s->holder), 0)"),
