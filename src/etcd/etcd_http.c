@@ -312,6 +312,13 @@ static int error_of(json_int_t code, const char *message)
         return strstr(message, "timed out") || strstr(message, "leader") ? -EHOSTUNREACH : -EINVAL;
 }
 
+static void forget_token(struct etcd_http *h)
+{
+        if (h->token)
+                explicit_bzero(h->token, strlen(h->token));
+        free(STEAL(h->token));
+}
+
 /* etcd did not do what was asked. */
 static void take_error(struct etcd_request *q, const json_t *answer)
 {
@@ -333,7 +340,7 @@ static void take_error(struct etcd_request *q, const json_t *answer)
         r = error_of(code, message);
         set_problem(h, "%s: %s", endpoint(q), printable(message, text));
         if (code == GRPC_UNAUTHENTICATED && h->config->user && !q->authenticates && !q->has_new_token) {
-                free(STEAL(h->token));
+                forget_token(h);
                 begin_attempt(q);
         } else if (r == -EHOSTUNREACH) {
                 try_next(q);
@@ -346,7 +353,7 @@ static void take_token(struct etcd_request *q, const json_t *answer)
 {
         const char *token = json_string_value(json_object_get(answer, "token"));
 
-        free(q->http->token);
+        forget_token(q->http);
         q->http->token = token ? strdup(token) : NULL;
         q->has_new_token = true;
         if (q->http->token)
@@ -518,9 +525,7 @@ struct etcd_http *etcd_http_free(struct etcd_http *h)
                 (void) curl_multi_cleanup(h->multi);
         sd_event_source_disable_unref(h->timer);
         sd_event_unref(h->event);
-        if (h->token)
-                explicit_bzero(h->token, strlen(h->token));
-        free(h->token);
+        forget_token(h);
         free(h);
         return NULL;
 }
