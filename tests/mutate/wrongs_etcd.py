@@ -5,6 +5,7 @@ from wrongs import Wrong
 
 STORE, LEASE, HTTP = "src/etcd/etcd_store.c", "src/etcd/etcd_lease.c", "src/etcd/etcd_http.c"
 STATE, GATE = "src/state/state.c", "src/gate/gate.c"
+MAILBOX, JSON, LEASING = "src/etcd/etcd_mailbox.c", "src/records/lease_json.c", "src/control/leasing.c"
 DECIDE, CONFIRM, INTERNAL = "src/control/sweep_decide.c", "src/control/confirm.c", "src/control/control_internal.c"
 
 WRONGS = [
@@ -41,4 +42,34 @@ WRONGS = [
     Wrong("etcd-writer-ignores-an-apply", CONFIRM, "(control_is_guest(c) || !c->in_force || g->number > c->in_force->number)", "control_is_guest(c)"),
     Wrong("etcd-writer-goes-back", CONFIRM, "g->number > c->in_force->number", "g->number != c->in_force->number"),
     Wrong("etcd-everybody-is-a-guest", INTERNAL, "control_follows_sm(c) && c->sm.state != SM_FOLLOW_WRITER", "control_follows_sm(c)"),
+    # requests that are passed on
+    Wrong("mailbox-other-answers-are-pruned", MAILBOX, "if (!t->is_found && (t->is_replied || !etcd_has_more(range)))", "if (!t->is_found && !etcd_has_more(range))"),
+    Wrong("mailbox-asked-again-and-again", MAILBOX, "        t->is_asked = true;\n", ""),
+    Wrong("mailbox-takes-what-another-takes", MAILBOX, "        while (!serves && m->taken)\n", "        while (false && m->taken)\n"),
+    Wrong("mailbox-replies-to-nobody", MAILBOX, "etcd_if_created(ask, t->created)", "etcd_if_created(ask, t->created + 1)"),
+    Wrong("mailbox-request-stays", MAILBOX, "etcd_op_put(answer, t->reply, strlen(t->reply), t->id), etcd_op_delete(ask, NULL)", "etcd_op_put(answer, t->reply, strlen(t->reply), t->id), etcd_op_delete(answer, NULL)"),
+    Wrong("mailbox-answer-stays-for-ever", MAILBOX, "        give_back(m, l->lease);\n", "        give_back(m, 0);\n"),
+    Wrong("mailbox-request-of-no-lease", MAILBOX, "strlen(l->text), l->lease)", "strlen(l->text), 0)"),
+    Wrong("mailbox-waits-for-ever", MAILBOX, "        while ((late = find_late(m, clock_now())))\n", "        while ((late = find_late(m, 0)))\n"),
+    Wrong("mailbox-gives-up-without-a-majority", MAILBOX, "        return r == -EHOSTUNREACH || r == -ENOMEM;\n", "        return r == -ENOMEM;\n"),
+    Wrong("mailbox-never-gives-up", MAILBOX, "        return r == -EHOSTUNREACH || r == -ENOMEM;\n", "        return r < 0;\n"),
+    Wrong("mailbox-lost-after-a-failure", MAILBOX, "        t->is_replied = !is_passing(r);\n", "        t->is_replied = r <= 0;\n"),
+    Wrong("mailbox-second-answer-counts", MAILBOX, "        if (!t || t->reply)\n", "        if (!t)\n"),
+    Wrong("mailbox-sleeps", MAILBOX, "m->serves || m->letters ? clock_now()", "m->serves ? clock_now()"),
+    Wrong("passed-on-without-its-names", JSON, "for (size_t i = 0; i < by->n_names; i++)\n                if (json_array", "for (size_t i = 0; i < by->n_names && i < 1; i++)\n                if (json_array"),
+    Wrong("passed-on-for-as-long-as-the-pool-allows", JSON, '"seconds", seconds_to_json(q->seconds));', '"seconds", (json_int_t) 0);'),
+    Wrong("passed-on-without-its-options", JSON, '"must_exist", o->must_exist);', '"must_exist", false);'),
+    Wrong("passed-on-with-many-groups", JSON, "json_array_size(list) > LEASE_MAX_GROUPS", "json_array_size(list) > LEASE_MAX_GROUPS + 1"),
+    Wrong("passed-on-of-nobody", JSON, "if (!names || n == 0 || !read_origin(o, &ret->origin))", "if (!names || !read_origin(o, &ret->origin))"),
+    Wrong("reply-with-wrong-indexes", JSON, "if (!m->is_leaving && json_array_append_new(list, m->confirmed", "if (json_array_append_new(list, m->confirmed"),
+    Wrong("reply-confirms-all", JSON, "lease->members[i].confirmed = json_is_integer(index);", "lease->members[i].confirmed = true;"),
+    Wrong("reply-is-elsewhere", JSON, "word && *ret <= LEASE_REFUSED; ++*ret", "word && *ret <= LEASE_ELSEWHERE; ++*ret"),
+    Wrong("reply-without-its-hint", JSON, "        if (hint)\n                finding_set_hint", "        if (!hint)\n                finding_set_hint"),
+    Wrong("guest-makes-leases", LEASING, "        if (control_is_guest(c) && !c->status.stopping) {\n", "        if (false) {\n"),
+    Wrong("guest-about-to-write-makes-leases", LEASING, "        if (control_is_guest(c) && !c->status.stopping) {\n", "        if (control_stands_by(c) && !c->status.stopping) {\n"),
+    Wrong("guest-lets-them-wait", LEASING, "                leases_pass_on(c->leases, c->leases);\n", ""),
+    Wrong("guest-forgets-who-waits", INTERNAL, "                leases_pass_on(c->leases, m->leases);\n", ""),
+    Wrong("guest-does-not-follow-between-sweeps", "src/control/control.c", "        if (c->state != CONTROL_IDLE || !control_stands_by(c))\n", "        if (true)\n"),
+    Wrong("writer-follows-between-sweeps", "src/control/control.c", "        if (c->state != CONTROL_IDLE || !control_stands_by(c))\n", "        if (c->state != CONTROL_IDLE)\n"),
+    Wrong("follows-into-a-sweep", "src/control/sweep.c", "        bool sweeps = c->sweep.arena;\n", "        bool sweeps = true;\n"),
 ]
