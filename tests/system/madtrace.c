@@ -12,7 +12,8 @@
  *
  * MADTRACE_DENIED=1: the port cannot be opened, as without permission. MADTRACE_SIGNAL=SIGNAL:N sends the program this signal (a
  * number) right after its Nth SubnSet(P_KeyTable). MADTRACE_M_KEYS=1: each sent MAD is followed by a line "k CLASS ATTRIBUTE
- * M_KEY". MADTRACE_M_KEY=LID:M_KEY (in hex): writes to this LID by LID without this M_Key are dropped without an answer.
+ * M_KEY". MADTRACE_TIMES=1: before each MAD is a line "t TIME", in ns (CLOCK_BOOTTIME). MADTRACE_M_KEY=LID:M_KEY (in hex): writes
+ * to this LID by LID without this M_Key are dropped without an answer.
  */
 #include <dlfcn.h>
 #include <endian.h>
@@ -26,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <infiniband/umad.h>
@@ -34,7 +36,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int trace_fd = -1;
 static int signal_number;
 static unsigned signal_after;
-static bool notes_m_keys;
+static bool notes_m_keys, notes_times;
 static unsigned m_key_lid;
 static uint64_t m_key;
 static int (*next_send)(int, int, void *, int, int, int);
@@ -63,6 +65,7 @@ static void start(void)
         if (signal_at && sscanf(signal_at, "%d:%u", &signal_number, &signal_after) != 2)
                 signal_after = 0;
         notes_m_keys = getenv("MADTRACE_M_KEYS") != NULL;
+        notes_times = getenv("MADTRACE_TIMES") != NULL;
         if (wanted && sscanf(wanted, "%u:%" SCNx64, &m_key_lid, &m_key) != 2)
                 m_key_lid = 0;
 }
@@ -95,17 +98,27 @@ static size_t hex(char *out, const uint8_t *bytes, unsigned n)
         return 2 * n;
 }
 
+static size_t note_time(char *out, size_t size)
+{
+        struct timespec now;
+
+        (void) clock_gettime(CLOCK_BOOTTIME, &now);
+        return (size_t) snprintf(out, size, "t %" PRIu64 "\n", (uint64_t) now.tv_sec * 1000000000 + (uint64_t) now.tv_nsec);
+}
+
 static void note(char direction, const void *umad, int length)
 {
         const uint8_t *mad = umad_get_mad((void *) umad);
         const ib_mad_addr_t *address = umad_get_mad_addr((void *) umad);
         unsigned class = mad[1], hops = class == 0x81 ? mad[7] & 63 : 0;
         char line[512];
-        size_t n;
+        size_t n = 0;
 
         if (trace_fd < 0 || length < 128 || (class != 0x01 && class != 0x81))
                 return;
-        n = (size_t) snprintf(line, sizeof(line), "%c %02x %04x %08x %08x %04x %04x ", direction, mad[3],
+        if (notes_times)
+                n = note_time(line, sizeof(line));
+        n += (size_t) snprintf(line + n, sizeof(line) - n, "%c %02x %04x %08x %08x %04x %04x ", direction, mad[3],
                               (unsigned) be(mad + 16, 2), (unsigned) be(mad + 20, 4), (unsigned) be(mad + 12, 4),
                               (unsigned) be16toh(address->lid), (unsigned) be(mad + 4, 2) & 0x7fff);
         if (class == 0x81)

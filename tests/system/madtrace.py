@@ -6,6 +6,8 @@ doubles the set (the write may have arrived or not), its answer reduces it again
 the ports may have, at every line.
 """
 
+import os
+
 GET, SET, GET_RESP = 0x01, 0x02, 0x81
 P_KEY_TABLE = 0x16
 
@@ -41,6 +43,31 @@ def read(path):
             return [Mad(line) for line in f if line.count(" ") == 8]
     except FileNotFoundError:
         return []
+
+
+class Follower:
+    """Reads a trace with MADTRACE_TIMES while it grows."""
+
+    def __init__(self, path):
+        self.path, self.offset = path, 0
+
+    def read(self):
+        """The MADs since the last time, each with its `time`."""
+        if not os.path.exists(self.path):
+            return []
+        with open(self.path) as f:
+            f.seek(self.offset)
+            text = f.read()
+        text = text[:text.rfind("\n") + 1]
+        self.offset += len(text)
+        mads, time = [], 0
+        for line in text.splitlines():
+            if line.startswith("t "):
+                time = int(line[2:])
+            elif line.count(" ") == 8:
+                mads.append(Mad(line))
+                mads[-1].time = time
+        return mads
 
 
 def m_keys(path):
