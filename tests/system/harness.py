@@ -296,6 +296,14 @@ class Fabric:
         self.simulator.stdin.flush()
         wait_for(lambda: read_file(log).count("sim> ") >= before + len(lines), "ibsim's console to take " + repr(lines))
 
+    def disconnect_dead(self):
+        """ibsim has room for ten clients, and keeps the places of those that were killed."""
+        self.console("Attached")
+        latest = read_file(self.path("ibsim.log")).rpartition("sim> ")[0].rpartition("sim> ")[2]
+        for client, pid in re.findall(r"Client (\d+): pid (\d+)", latest):
+            if not os.path.exists("/proc/" + pid):
+                self.console("X %s" % client)
+
     def lose(self, node, percent, attribute=0x16):
         """Makes the node lose this percentage of the MADs with this attribute."""
         self.console('Error "%s" %d %d' % (node, percent, attribute))
@@ -377,11 +385,20 @@ class Port:
         return "<%s 0x%016x/%d>" % (self.description, self.node, self.number)
 
 
+def with_host_name(name):
+    """The beginning of a command that runs on a host of this name; the process stays the same. None: the name of this host."""
+    if not name:
+        return []
+    if subprocess.run(["unshare", "--uts", "true"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        raise Skip("a host cannot be given a name here")
+    return ["unshare", "--uts", "sh", "-c", 'echo "$0" >/proc/sys/kernel/hostname && exec "$@"', name]
+
+
 class Daemon:
     """pkeyd in the foreground, with a socket that receives its notifications to systemd."""
 
     def __init__(self, fabric, policy, trace=None, wait=True, options=(), environment=None, host=None, settings=None,
-                 state="state", name="pkeyd"):
+                 state="state", name="pkeyd", host_name=None):
         self.fabric, self.trace = fabric, trace
         self.log = fabric.path("pkeyd-%d.err" % len(fabric.children))
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -390,7 +407,7 @@ class Daemon:
         self.messages = []
         threading.Thread(target=self._listen, daemon=True).start()
         self.process = fabric.start(
-            [program(name), "--config", settings or fabric.settings(), "--policy", policy, "--state-dir", fabric.path(state),
+            [*with_host_name(host_name), program(name), "--config", settings or fabric.settings(), "--policy", policy, "--state-dir", fabric.path(state),
              *options],
             os.path.basename(self.log), trace=trace, host=host, NOTIFY_SOCKET=path, **(environment or {}))
         if wait:
