@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 
@@ -67,6 +68,13 @@ class Cluster:
         self.members[i].kill()
         self.members[i].wait()
 
+    def pause(self, i):
+        """It takes connections, and answers nothing."""
+        self.members[i].send_signal(signal.SIGSTOP)
+
+    def resume(self, i):
+        self.members[i].send_signal(signal.SIGCONT)
+
     def ctl(self, *arguments, seconds=20):
         return subprocess.run(["etcdctl", *self.certificates(), "--endpoints", ",".join(self.clients), *arguments],
                               env=dict(os.environ, ETCDCTL_API="3"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
@@ -92,5 +100,5 @@ class Cluster:
         """Who has the lock of pkeyd; "": nobody."""
         return self.ctl("get", "/pkeyd/lock", "--print-value-only").stdout.strip()
 
-    def settings(self, lease="5s"):
-        return "store: etcd\netcd: {endpoints: [%s], lease: %s}\n" % (", ".join(self.clients), lease)
+    def settings(self, lease="5s", endpoints=None):
+        return "store: etcd\netcd: {endpoints: [%s], lease: %s}\n" % (", ".join(endpoints or self.clients), lease)

@@ -21,12 +21,12 @@ LEASE = 5
 
 
 class Pair:
-    """Two head nodes. Each has its own files, and both their store in etcd."""
+    """Two head nodes. Each has its own files, and both their store in etcd. has_names: and each its own host name."""
 
-    def __init__(self, fabric, policy, pools="", buses=None):
-        self.fabric, self.policy, self.pools, self.buses = fabric, policy, pools, buses or {}
+    def __init__(self, fabric, policy, pools="", buses=None, lease=LEASE, has_names=False):
+        self.fabric, self.policy, self.pools, self.buses, self.has_names = fabric, policy, pools, buses or {}, has_names
         self.cluster = Cluster(fabric)
-        self.settings = fabric.settings("role: follow-sm\nsweep_interval: 1s\ntimeout: 200ms\n" + self.cluster.settings("%ds" % LEASE))
+        self.settings = fabric.settings("role: follow-sm\nsweep_interval: 1s\ntimeout: 200ms\n" + self.cluster.settings("%ds" % lease))
         self.sms, self.daemons = {}, {}
         for host in HEADS:
             self.write_policy(host)
@@ -38,7 +38,7 @@ class Pair:
 
     def start(self, host):
         self.daemons[host] = Daemon(self.fabric, self.file(host), trace="trace-" + host, host=host, settings=self.settings,
-                                    state="state-" + host,
+                                    state="state-" + host, host_name=host if self.has_names else None,
                                     environment=self.buses[host].environment() if host in self.buses else None)
 
     def file(self, host):
@@ -245,6 +245,91 @@ def test_paused_beside_its_sm():
         pair.wait_right(60)
         check(pair.n_sets(first) > stopped, "nothing was written with the lock")
         check_equal(pair.n_sets(second), 0, "SubnSets of the one that stands by")
+
+
+def test_host_names():
+    """The lock names the host that has it, and who had it knows when another host wrote since: one was paused while the master SM
+    was on the other for a while. When it goes on beside its SM again, it has what the other one stored."""
+    require()
+    first, second = HEADS
+    with fabric_of_pair() as fabric:
+        buses = {host: Bus(fabric, name="bus-" + host) for host in HEADS}
+        # a long lease, so that the other one finds the lock taken
+        pair = Pair(fabric, policy_of_pair(), POOLS, buses, lease=15, has_names=True)
+        a, b = (pair.daemons[h] for h in HEADS)
+        for bus in buses.values():
+            bus.wait_name()
+        pair.wait_right()
+        n = pair.n_sets(first)
+        fabric.lose("node0005", 100)
+        pair.policy.add("two", 0x0011, {"ALL_CAS": "full"})
+        pair.reload(first)
+        wait_for(lambda: pair.n_sets(first) > n, "the first one to begin")
+        holder = "pkeyd on %s (process %d)" % (first, a.process.pid)
+        check_equal(pair.cluster.holder(), holder, "who has the lock")
+        a.process.send_signal(signal.SIGSTOP)
+        pair.sms[first].kill()
+        b.wait_text(holder + " is writing P_Key tables")
+        fabric.lose("node0005", 0)
+        b.wait_text(WRITES)
+        pair.policy.add("three", 0x0012, {"node[0006-0007]": "full"})
+        pair.reload(second)
+        pair.wait_right(60)
+        check_equal(pair.cluster.ctl("get", "/pkeyd/commit", "--print-value-only").stdout.strip(),
+                    "pkeyd on %s (process %d)" % (second, b.process.pid), "who committed last")
+
+        def lease(host, *arguments):
+            return fabric.run([program("pkeyctl"), "lease", *arguments, "--json"], host=host, **buses[host].environment())
+
+        made = lease(second, "create", "--pool", "jobs", "--id", "job1", "--members", "node[0002-0003]").expect(0).json()
+        key = int(made["lease"]["pkey"], 16)
+        before = pair.index("node0002", key)
+        pair.export_to_opensm(second)
+        seen = len(b.text())
+        pair.sms[first].start()
+        b.wait_text(STANDS_BY, after=seen)
+        seen = len(a.text())
+        a.process.send_signal(signal.SIGCONT)
+        a.wait_text(WRITES, after=seen)
+        wait_for(lambda: "job1" in lease(first, "list").out, "the first one to know the lease")
+        wait_for(lambda: pair.index("node0002", key) == before, "its P_Key at its index")
+        lease(first, "release", "job1").expect(0)
+        pair.wait_right(60)
+        check_equal(pair.history(first), pair.history(second), "the history on both")
+
+
+def test_members_pause():
+    """One of three members answers nothing while tables are written: nobody notices. Then the majority does not: in the middle
+    of an apply nothing more is written, until they go on."""
+    first, _ = HEADS
+    with fabric_of_pair() as fabric:
+        pair = Pair(fabric, policy_of_pair())
+        a = pair.daemons[first]
+        pair.wait_right()
+        pair.cluster.pause(0)  # the one that is asked first
+        pair.policy.add("two", 0x0011, {"ALL_CAS": "full"})
+        pair.reload(first)
+        pair.wait_right(60)
+        pair.cluster.resume(0)
+        wait_for(lambda: pair.cluster.is_healthy(0), "the member to be back")
+
+        n = pair.n_sets(first)
+        fabric.lose("node0005", 100)
+        pair.policy = policy_of_pair().add("one", 0x0010, {"node[0001-0004]": "full"}).add("three", 0x0012, {"ALL_CAS": "full"})
+        pair.reload(first)
+        wait_for(lambda: pair.n_sets(first) > n, "it to begin")
+        for i in (0, 1):
+            pair.cluster.pause(i)
+        fabric.lose("node0005", 0)
+        wait_for(lambda: "nothing is written, because the store cannot be used: no member answers" in a.status(), "the status")
+        n = pair.n_sets(first)
+        check(pair.wrong(), "all was written before the members were paused")
+        time.sleep(2)
+        check_equal(pair.n_sets(first), n, "SubnSets without a majority")
+        for i in (0, 1):
+            pair.cluster.resume(i)
+        pair.wait_right(60)
+        check(pair.n_sets(first) > n, "nothing was written with a majority")
 
 
 def test_members_end():
