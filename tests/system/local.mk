@@ -13,6 +13,7 @@ SYSTEM_TESTS = \
 	tests/system/test_etcd.py \
 	tests/system/test_fabrics.py \
 	tests/system/test_frozen.py \
+	tests/system/test_handovers.py \
 	tests/system/test_harness.py \
 	tests/system/test_held.py \
 	tests/system/test_history.py \
@@ -45,7 +46,9 @@ SYSTEM_MODULES = \
 	tests/system/document.py \
 	tests/system/door.py \
 	tests/system/etcd.py \
+	tests/system/etcd_proxy.py \
 	tests/system/harness.py \
+	tests/system/lease_load.py \
 	tests/system/netfile.py \
 	tests/system/private_bus.py \
 	tests/system/rest_clients.py \
