@@ -75,6 +75,9 @@ static int carry_out(struct control *c, const struct lease_request *q, struct fi
 {
         const struct lease_view view = view_of(c, c->in_force, NULL);
 
+        if (c->may_lack_leases && q->kind != LEASE_CREATE && !leases_find(c->leases, q->id))
+                return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL,
+                                      "pkeyd cannot change leases now: it has not read what the other head node stored");
         switch (q->kind) {
         case LEASE_CREATE:
         case LEASE_EDIT:

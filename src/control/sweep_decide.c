@@ -672,6 +672,7 @@ void sweep_locked(struct control *c, const struct control_event *event)
 {
         struct sweep *s = &c->sweep;
 
+        c->may_lack_leases = event->lock.r < 0 && c->config.shares_store;
         if (event->lock.r == -EWOULDBLOCK) {
                 wait_for_lock(c, event->lock.holder);
                 return;

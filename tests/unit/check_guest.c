@@ -232,6 +232,39 @@ START_TEST(confirm_timer_of_the_writer)
 }
 END_TEST
 
+static enum finding_code release_unknown(uint64_t request)
+{
+        struct control_event event = {
+                .kind = CONTROL_EVENT_LEASE, .lease = { .kind = LEASE_RELEASE, .id = "job", .by.request = request },
+        };
+
+        ck_assert_int_eq(give(&event), 0);
+        ck_assert_uint_eq(noted.lease_request, request);
+        ck_assert_int_eq(noted.lease_outcome, LEASE_REFUSED);
+        return noted.code;
+}
+
+/* Whoever has the lock may be the other head node, which took over unnoticed and makes leases. */
+START_TEST(another_may_have_made_a_lease)
+{
+        shares_store = true;
+        start(FOLLOW_SM, POLICY_1);
+        live(120 * S);
+        ck_assert(status()->writing);
+        ck_assert_int_eq(release_unknown(1), FINDING_LEASE_NONE);
+        until_lock();
+        take(CONTROL_LOCK);
+        give_lock(-EWOULDBLOCK, 77);
+        ck_assert_int_eq(release_unknown(2), FINDING_LEASE_NOT_NOW);
+        wait_until_due();
+        take(CONTROL_LOCK);
+        give_lock(-EHOSTUNREACH, 0);
+        ck_assert_int_eq(release_unknown(3), FINDING_LEASE_NOT_NOW);
+        live(120 * S);
+        ck_assert_int_eq(release_unknown(4), FINDING_LEASE_NONE);
+}
+END_TEST
+
 /* The lease of the lock ends while tables are written. */
 START_TEST(loses_the_lock)
 {
@@ -401,6 +434,7 @@ int main(void)
                 confirm_timer_of_the_writer, loses_the_lock,
                 writer_goes_on_with_what_was_applied, no_writer_without_the_store, other_head_wrote_unnoticed,
                 passes_requests_on, passes_on_who_waits, passes_on_who_waits_when_the_store_changed, follows_between_sweeps,
+                another_may_have_made_a_lease,
         };
 
         return run_suite("guest", tests, ELEMENTS(tests));
