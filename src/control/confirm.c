@@ -175,12 +175,13 @@ void confirm_keep(struct control *c, const struct control_event *event)
 
 /* --- undo ----------------------------------------------------------------------------------------------------------- */
 
-/* The generation whose files an undo brings back; 0: there is none in the store. */
+/* The generation whose files an undo brings back; 0: there is none. One that is not stored yet cannot be loaded until it is. */
 static uint64_t find_target(const struct control *c)
 {
-        const struct generation *g = c->in_force;
+        const struct generation *g = c->in_force, *unstored = c->unstored_before;
+        uint64_t number = g->facts.restores ?: g->number, stored = generation_history_before(&c->history, number);
 
-        return generation_history_before(&c->history, g->facts.restores ?: g->number);
+        return unstored && unstored->number < number ? MAX(stored, unstored->number) : stored;
 }
 
 static void load(struct control *c, const struct origin *by, uint64_t request)

@@ -233,6 +233,22 @@ START_TEST(undo_of_an_undo)
 }
 END_TEST
 
+/* The one before is not stored yet: the one that the store has instead may be the one that was undone. */
+START_TEST(undo_while_nothing_can_be_stored)
+{
+        serve(POLICY_1);
+        change(POLICY_2, 0);
+        store_r = -ENOSPC;
+        ck_assert_int_eq(reload_within(POLICY_3, 0, 3), 0);
+        next_sweep();
+        ck_assert_int_eq(reload_within(POLICY_1, 0, 4), 0);
+        next_sweep();
+        ck_assert_uint_eq(status()->in_force->number, 4);
+        ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 5), 0);
+        ck_assert_uint_eq(noted.undo.number, 3);
+}
+END_TEST
+
 /* A policy that would be refused as a new one can come back all the same: it was in force. */
 START_TEST(undo_of_a_policy_with_errors)
 {
@@ -375,6 +391,7 @@ int main(void)
         tcase_add_test(t, no_second_change);
         tcase_add_test(t, undo_at_any_time);
         tcase_add_test(t, undo_of_an_undo);
+        tcase_add_test(t, undo_while_nothing_can_be_stored);
         tcase_add_test(t, undo_of_a_policy_with_errors);
         tcase_add_test(t, undo_that_fails);
         tcase_add_test(t, reload_is_withdrawn);
