@@ -309,6 +309,31 @@ START_TEST(writer_goes_on_with_what_was_applied)
 }
 END_TEST
 
+/* pkeyd has files that are not in force yet, when a generation comes into force elsewhere that waits to be confirmed. */
+START_TEST(no_other_files_while_a_change_waits)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_LOCK };
+
+        shares_store = true;
+        start(FOLLOW_SM, POLICY_1);
+        live(120 * S);
+        ck_assert(status()->writing);
+        until_lock();
+        give_candidate(FOLLOW_SM, POLICY_3, 5);
+        take(CONTROL_LOCK);
+        fill_changed(&event.lock, 8, POLICY_2);
+        event.lock.in_force->facts.confirm_for = 600;
+        event.lock.in_force->facts.confirm_until = (wall_offset + now) / S + 600;
+        ck_assert_int_eq(give(&event), 0);
+        live(120 * S);
+        ck_assert_uint_eq(noted.n_answers, 1);
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        ck_assert_int_eq(noted.code, FINDING_CONFIRM_WAITS);
+        ck_assert_uint_eq(status()->in_force->number, 8);
+        ck_assert(status()->in_force->is_off_file);
+}
+END_TEST
+
 /* --- leases ----------------------------------------------------------------------------------------------------------- */
 
 #define POOL_POLICY POLICY_1 "pools:\n  jobs:\n    pkeys: 0x1000-0x1002\n    ports: ALL_CAS\n    lease: 1h\n    allow: alice\n"
@@ -431,7 +456,7 @@ int main(void)
 {
         const TTest *const tests[] = {
                 stands_by_without_the_lock, follows_the_writer, refuses_other_files, takes_over, waits_for_the_lock,
-                confirm_timer_of_the_writer, loses_the_lock,
+                confirm_timer_of_the_writer, loses_the_lock, no_other_files_while_a_change_waits,
                 writer_goes_on_with_what_was_applied, no_writer_without_the_store, other_head_wrote_unnoticed,
                 passes_requests_on, passes_on_who_waits, passes_on_who_waits_when_the_store_changed, follows_between_sweeps,
                 another_may_have_made_a_lease,
