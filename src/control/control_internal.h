@@ -132,6 +132,7 @@ struct sweep {
         bool surveyed;                /* tables were read in this sweep */
         usec_t lock_at;               /* when the lock is tried again; USEC_INFINITY: it is being tried */
         bool locked, waited_for_lock, store_was_lost;
+        bool is_outdated;             /* its tables were read before another process changed them */
         int lock_r;                   /* the error of locking; 0: none, or not tried yet */
         const struct plan *confirmed; /* by a person; NULL: none */
 
@@ -193,6 +194,7 @@ struct control {
         bool unannounced;                /* the generation in force is not in the journal yet */
         char boot[64];
         bool store_failed;               /* as was logged */
+        bool was_outdated;               /* the last sweep that locked */
 
         struct port_key port;            /* opened last */
         struct guid port_guid;

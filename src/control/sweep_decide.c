@@ -645,11 +645,19 @@ void sweep_found_sm(struct control *c, const struct control_event *event)
         sweep_view_others(c, &view);
         sm_view_add(&view, info->lid, info->lmc);
         view.sm_lid = info->sm_lid;
+        if (c->sweep.is_outdated && sm_is_here(&view)) {
+                sweep_end(c, SWEEP_STALE); /* who has not read the tables since must not become the writer */
+                return;
+        }
         changed = sm_follow_see(&c->sm, &view, sweep_sm_hold(c), c->now);
         name_sm(c);
         if (changed) {
                 c->standby_reported = 0;
                 report_sm(c);
+        }
+        if (c->sweep.is_outdated) {
+                sweep_end(c, SWEEP_STALE);
+                return;
         }
         /* with a store in common, the other one's writes are in it */
         if (changed && c->sm.state == SM_FOLLOW_TAKING_OVER && !c->config.shares_store && suspect_other(c) < 0) {
@@ -684,6 +692,7 @@ static void wait_for_lock(struct control *c, const char *holder)
 void sweep_locked(struct control *c, const struct control_event *event)
 {
         struct sweep *s = &c->sweep;
+        bool queries;
 
         c->may_lack_leases = event->lock.r < 0 && c->config.shares_store;
         if (event->lock.r == -EWOULDBLOCK) {
@@ -705,8 +714,13 @@ void sweep_locked(struct control *c, const struct control_event *event)
                 return;
         }
         confirm_take_changed(c, &event->lock);
-        if (s->waited_for_lock || (event->lock.changed && control_serves(c)))
-                sweep_end(c, SWEEP_STALE); /* the tables were read before the other process changed them */
+        /* the tables were read before the other process changed them */
+        s->is_outdated = s->waited_for_lock || (event->lock.changed && control_serves(c));
+        /* two guests that both lock would outdate each other's sweeps for ever, if none queried where the SM is */
+        queries = control_is_guest(c) && c->was_outdated;
+        c->was_outdated = s->is_outdated;
+        if (s->is_outdated && !queries)
+                sweep_end(c, SWEEP_STALE);
         else if (!control_serves(c) && (c->config.confirm || event->lock.changed))
                 sweep_discover(c); /* filters may have changed, too */
         else if (control_follows_sm(c))

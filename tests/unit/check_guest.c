@@ -265,6 +265,30 @@ START_TEST(another_may_have_made_a_lease)
 }
 END_TEST
 
+/* The SM is on the other host again before this one has taken over. Both lock, and each finds what the other one stored. */
+START_TEST(notices_that_it_does_not_take_over)
+{
+        uint64_t n = 8;
+
+        start_as_guest(POLICY_1);
+        give_followed(7, POLICY_1);
+        sweep();
+        sm_is_here();
+        until_lock();
+        sm_is_elsewhere();
+        for (usec_t end = now + 60 * S; now < end;)
+                if (state() == CONTROL_LOCKING)
+                        give_changed_lock(n++, POLICY_1);
+                else if (waits())
+                        answer();
+                else
+                        wait_until_due();
+        ck_assert_uint_le(n, 10);
+        ck_assert(status()->standby);
+        ck_assert_uint_eq(n_sets, 0);
+}
+END_TEST
+
 /* The lease of the lock ends while tables are written. */
 START_TEST(loses_the_lock)
 {
@@ -457,6 +481,7 @@ int main(void)
         const TTest *const tests[] = {
                 stands_by_without_the_lock, follows_the_writer, refuses_other_files, takes_over, waits_for_the_lock,
                 confirm_timer_of_the_writer, loses_the_lock, no_other_files_while_a_change_waits,
+                notices_that_it_does_not_take_over,
                 writer_goes_on_with_what_was_applied, no_writer_without_the_store, other_head_wrote_unnoticed,
                 passes_requests_on, passes_on_who_waits, passes_on_who_waits_when_the_store_changed, follows_between_sweeps,
                 another_may_have_made_a_lease,
