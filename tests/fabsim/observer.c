@@ -437,6 +437,7 @@ static void discover_port(struct sim *s, const struct subnet *subnet, struct obs
         seen->entry.is_there = e->is_there;
         seen->entry.is_unknown = seen->at == 0;
         seen->entry.is_seen = false;
+        seen->entry.is_self = e->is_self; /* the other head node may have seen it */
         seen->entry.is_sm = e->is_sm; /* all other ports report the LID of the SM */
         if (port == SUBNET_NONE && node != SUBNET_NONE) /* its adapter is there, by another port */
                 take_name(&subnet->nodes[node], &seen->entry);
