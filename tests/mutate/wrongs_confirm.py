@@ -25,7 +25,8 @@ WRONGS = [
     Wrong("confirm-answers-at-once", CONFIRM, "        if (c->unstored) /* nothing was written yet: without it there is nothing that could be undone */\n", ""),
     Wrong("confirm-stored-too-early", CONFIRM, "c->confirm.stored_serial = c->confirm.storing_serial;", "c->confirm.stored_serial = c->confirm.facts_serial;"),
     # undo
-    Wrong("undo-goes-forth-and-back", CONFIRM, "generation_history_before(&c->history, g->facts.restores ?: g->number)", "generation_history_before(&c->history, g->number)"),
+    Wrong("undo-goes-forth-and-back", CONFIRM, "uint64_t number = g->facts.restores ?: g->number,", "uint64_t number = g->number,"),
+    Wrong("undo-passes-over-the-unstored", CONFIRM, "return unstored && unstored->number < number ? MAX(stored, unstored->number) : stored;", "return stored;"),
     Wrong("undo-twice-at-once", CONFIRM, "        if (c->confirm.undoing)\n                refuse", "        if (0)\n                refuse"),
     Wrong("undo-passes-over-a-reload", CONTROL, "if (c->confirm.undoing || !c->in_force || !c->candidate) {", "if (true) {"),
     Wrong("undo-is-not-tried-again", CONFIRM, "c->confirm.due = c->now + RETRY_UNDO;", "c->confirm.due = USEC_INFINITY;"),
@@ -33,6 +34,7 @@ WRONGS = [
     Wrong("undo-is-refused-like-a-new-policy", DECIDE, "        if (g->facts.undoes > 0)\n                return true;\n        if (control_serves(c))", "        if (control_serves(c))"),
     Wrong("undo-audits-beside-an-sm", DECIDE, " || has_to_undo(s->generation))", ")"),
     # what is accepted meanwhile
+    Wrong("confirm-admits-older-files", DECIDE, "        if (c->in_force)\n                admit_again(c);\n", ""),
     Wrong("confirm-admits-another-change", CONFIRM, "        if (confirm_waits(c)) {\n                (void) findings_error", "        if (0) {\n                (void) findings_error"),
     Wrong("confirm-admits-a-first-policy", CONFIRM, "if (g->facts.confirm_for == 0 || g->audits ||", "if (true ||"),
     Wrong("confirm-admits-a-late-undo", CONFIRM, "(c->confirm.undoing && g->facts.undoes == c->in_force->number)", "c->in_force"),

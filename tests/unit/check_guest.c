@@ -289,6 +289,25 @@ START_TEST(notices_that_it_does_not_take_over)
 }
 END_TEST
 
+/* Not even when it queries where the SM is, because its sweeps are outdated again and again. */
+START_TEST(does_not_take_over_by_old_tables)
+{
+        start_as_guest(POLICY_1);
+        give_followed(7, POLICY_1);
+        sweep();
+        sm_is_here();
+        for (uint64_t n = 8; n < 12; n++) {
+                until_lock();
+                give_changed_lock(n, POLICY_1);
+                while (state() != CONTROL_IDLE)
+                        answer();
+                ck_assert(!status()->writing && status()->standby);
+        }
+        live(10 * S);
+        ck_assert(status()->writing);
+}
+END_TEST
+
 /* The lease of the lock ends while tables are written. */
 START_TEST(loses_the_lock)
 {
@@ -481,7 +500,7 @@ int main(void)
         const TTest *const tests[] = {
                 stands_by_without_the_lock, follows_the_writer, refuses_other_files, takes_over, waits_for_the_lock,
                 confirm_timer_of_the_writer, loses_the_lock, no_other_files_while_a_change_waits,
-                notices_that_it_does_not_take_over,
+                notices_that_it_does_not_take_over, does_not_take_over_by_old_tables,
                 writer_goes_on_with_what_was_applied, no_writer_without_the_store, other_head_wrote_unnoticed,
                 passes_requests_on, passes_on_who_waits, passes_on_who_waits_when_the_store_changed, follows_between_sweeps,
                 another_may_have_made_a_lease,
