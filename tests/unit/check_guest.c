@@ -414,6 +414,7 @@ START_TEST(passes_requests_on)
         for (uint64_t i = 7; status()->guest; i++) { /* also when it is about to write */
                 ask_for_lease(i);
                 expect_answer(i, LEASE_ELSEWHERE);
+                ck_assert_ptr_null(leases_find(status()->leases, "job"));
                 if (waits())
                         answer();
                 else
