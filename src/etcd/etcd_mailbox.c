@@ -420,8 +420,13 @@ int etcd_mailbox_ask(struct etcd_mailbox *m, uint64_t request, const char *text,
 
 void etcd_mailbox_serve(struct etcd_mailbox *m, bool serves)
 {
-        while (!serves && m->taken)
-                taken_free(m->taken);
+        struct taken *next;
+
+        for (struct taken *t = serves ? NULL : m->taken; t; t = next) {
+                next = t->next;
+                if (!t->reply)
+                        taken_free(t);
+        }
         if (m->serves == serves)
                 return;
         m->serves = serves;

@@ -37,7 +37,7 @@ DEFINE_CLEANUP(struct etcd_mailbox *, etcd_mailbox_free)
  * -ENOMEM. */
 int etcd_mailbox_ask(struct etcd_mailbox *m, uint64_t request, const char *text, unsigned seconds);
 
-/* Whether this process answers requests, also its own. If it does not any more, others do. */
+/* Whether this process answers requests, also its own. If it does not any more, others answer what it has not. */
 void etcd_mailbox_serve(struct etcd_mailbox *m, bool serves);
 /* Leaves the answer to a request. It is dropped if nobody waits for it, or if the mailbox was not served in between. */
 void etcd_mailbox_reply(struct etcd_mailbox *m, uint64_t id, const char *text);

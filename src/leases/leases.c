@@ -307,19 +307,26 @@ bool leases_next_answer(struct leases *l, struct lease_answer *ret)
         return true;
 }
 
+/* A release that is stored is not asked for again: elsewhere the lease may have ended by then. */
+static void pass_on(struct leases *to, const struct lease *lease, const struct lease_waiter *waiter)
+{
+        bool is_done = waiter->releases && lease->is_stored && lease->state == LEASE_RELEASING;
+        struct lease_answer *a;
+
+        if (VECTOR_EXTEND(NULL, to->ready, to->n_ready, to->allocated_ready, to->n_waiting + 1) < 0)
+                return;
+        a = &to->ready[to->n_ready++];
+        *a = (struct lease_answer) { .request = waiter->request, .outcome = is_done ? LEASE_IS_RELEASING : LEASE_ELSEWHERE };
+        print_answer(a, lease);
+}
+
 void leases_pass_on(struct leases *from, struct leases *to)
 {
         for (size_t i = 0; i < from->n && from->n_waiting > 0; i++) {
                 struct lease *lease = from->items[i];
 
-                for (; lease->n_waiters > 0; from->n_waiting--) {
-                        const struct lease_waiter *waiter = &lease->waiters[--lease->n_waiters];
-
-                        if (VECTOR_EXTEND(NULL, to->ready, to->n_ready, to->allocated_ready, to->n_waiting + 1) == 0)
-                                to->ready[to->n_ready++] = (struct lease_answer) {
-                                        .request = waiter->request, .outcome = LEASE_ELSEWHERE,
-                                };
-                }
+                for (; lease->n_waiters > 0; from->n_waiting--)
+                        pass_on(to, lease, &lease->waiters[--lease->n_waiters]);
         }
 }
 

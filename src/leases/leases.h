@@ -266,8 +266,8 @@ struct lease_reply {
 
 /* Takes the next answer. */
 bool leases_next_answer(struct leases *l, struct lease_answer *ret);
-/* Another host makes leases from now on: who waits at `from` is answered LEASE_ELSEWHERE by `to`, which may be the same. Where
- * memory is out, some get no answer. */
+/* Another host makes leases from now on: who waits at `from` is answered by `to`, which may be the same: LEASE_ELSEWHERE; or
+ * LEASE_IS_RELEASING, if that was asked for and is stored. Where memory is out, some get no answer. */
 void leases_pass_on(struct leases *from, struct leases *to);
 
 /* --- time ------------------------------------------------------------------------------------------------------------ */

@@ -45,7 +45,7 @@ WRONGS = [
     # requests that are passed on
     Wrong("mailbox-other-answers-are-pruned", MAILBOX, "if (!t->is_found && (t->is_replied || !etcd_has_more(range)))", "if (!t->is_found && !etcd_has_more(range))"),
     Wrong("mailbox-asked-again-and-again", MAILBOX, "        t->is_asked = true;\n", ""),
-    Wrong("mailbox-takes-what-another-takes", MAILBOX, "        while (!serves && m->taken)\n", "        while (false && m->taken)\n"),
+    Wrong("mailbox-takes-what-another-takes", MAILBOX, "                if (!t->reply)\n                        taken_free(t);\n", ""),
     Wrong("mailbox-replies-to-nobody", MAILBOX, "etcd_if_created(ask, t->created)", "etcd_if_created(ask, t->created + 1)"),
     Wrong("mailbox-request-stays", MAILBOX, "etcd_op_put(answer, t->reply, strlen(t->reply), t->id), etcd_op_delete(ask, NULL)", "etcd_op_put(answer, t->reply, strlen(t->reply), t->id), etcd_op_delete(answer, NULL)"),
     Wrong("mailbox-answer-stays-for-ever", MAILBOX, "        give_back(m, l->lease);\n", "        give_back(m, 0);\n"),

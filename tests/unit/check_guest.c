@@ -161,14 +161,19 @@ START_TEST(other_head_wrote_unnoticed)
 }
 END_TEST
 
-static void until_lock(void)
+static void until_state(enum control_state wanted)
 {
-        while (state() != CONTROL_LOCKING) {
+        while (state() != wanted) {
                 if (!waits())
                         wait_until_due();
                 else
                         answer();
         }
+}
+
+static void until_lock(void)
+{
+        until_state(CONTROL_LOCKING);
 }
 
 /* It locks, takes what the other one stored last, reads everything again, and writes that. */
@@ -381,18 +386,23 @@ END_TEST
 
 #define POOL_POLICY POLICY_1 "pools:\n  jobs:\n    pkeys: 0x1000-0x1002\n    ports: ALL_CAS\n    lease: 1h\n    allow: alice\n"
 
-static void ask_for_lease(uint64_t request)
+static void ask(enum lease_request_kind kind, uint64_t request)
 {
         static const char *const names[] = { "alice" };
         struct control_event event = {
                 .kind = CONTROL_EVENT_LEASE,
                 .lease = {
-                        .kind = LEASE_CREATE, .id = "job", .wish = { .pool = "jobs", .members = "node[1-2]" },
+                        .kind = kind, .id = "job", .wish = { .pool = "jobs", .members = "node[1-2]" },
                         .by = { .origin = { .kind = ORIGIN_BUS, .user = "alice" }, .names = names, .n_names = 1, .request = request },
                 },
         };
 
         ck_assert_int_eq(give(&event), 0);
+}
+
+static void ask_for_lease(uint64_t request)
+{
+        ask(LEASE_CREATE, request);
 }
 
 static void expect_answer(uint64_t request, enum lease_outcome outcome)
@@ -451,6 +461,25 @@ START_TEST(passes_on_who_waits)
 }
 END_TEST
 
+/* What is stored is answered: on the other head node the lease may have ended, and asking there would get "none". */
+START_TEST(answers_a_release_that_is_stored)
+{
+        shares_store = true;
+        start(FOLLOW_SM, POOL_POLICY);
+        live(120 * S);
+        ask_for_lease(5);
+        live(1 * S);
+        expect_answer(5, LEASE_GRANTED);
+        ask(LEASE_RELEASE, 6);
+        until_state(CONTROL_APPLYING);
+        sm_is_elsewhere();
+        ck_assert_int_eq(give(&(struct control_event) { .kind = CONTROL_EVENT_VERBS, .verbs = { VERBS_SM_CHANGE, "a" } }), 0);
+        live(120 * S);
+        ck_assert(status()->guest);
+        expect_answer(6, LEASE_IS_RELEASING);
+}
+END_TEST
+
 /* The same, where the store tells before the SM that the other one wrote. */
 START_TEST(passes_on_who_waits_when_the_store_changed)
 {
@@ -503,7 +532,8 @@ int main(void)
                 confirm_timer_of_the_writer, loses_the_lock, no_other_files_while_a_change_waits,
                 notices_that_it_does_not_take_over, does_not_take_over_by_old_tables,
                 writer_goes_on_with_what_was_applied, no_writer_without_the_store, other_head_wrote_unnoticed,
-                passes_requests_on, passes_on_who_waits, passes_on_who_waits_when_the_store_changed, follows_between_sweeps,
+                passes_requests_on, passes_on_who_waits, answers_a_release_that_is_stored,
+                passes_on_who_waits_when_the_store_changed, follows_between_sweeps,
                 another_may_have_made_a_lease,
         };
 

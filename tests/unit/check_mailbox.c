@@ -215,6 +215,17 @@ START_TEST(another_one_serves)
 }
 END_TEST
 
+/* What was answered before it stopped is answered. */
+START_TEST(it_stops_after_its_answer)
+{
+        b.replies = b.stops = true;
+        etcd_mailbox_serve(b.mailbox, true);
+        ask(&a, 1, "x");
+        run_until(&a.n_answered, 1);
+        expect_answer(&a, 1, "x!");
+}
+END_TEST
+
 /* The same process serves again: it gets what it left undone. */
 START_TEST(it_serves_again)
 {
@@ -324,7 +335,8 @@ END_TEST
 int main(void)
 {
         const TTest *const tests[] = {
-                one_asks_the_other, it_begins_to_serve_later, an_answer_comes_later, another_one_serves, it_serves_again,
+                one_asks_the_other, it_begins_to_serve_later, an_answer_comes_later, another_one_serves,
+                it_stops_after_its_answer, it_serves_again,
                 nobody_serves, who_asked_is_gone, many_requests, without_a_majority, too_large_for_etcd,
         };
         Suite *suite = suite_create("mailbox");
