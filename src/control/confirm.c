@@ -159,6 +159,10 @@ void confirm_keep(struct control *c, const struct control_event *event)
         struct generation *g = c->in_force;
         const struct log_about where = { .generation = g ? g->number : 0 };
 
+        if (control_is_guest(c)) {
+                refuse(c, event->asked.request, "this host stands by: the other head node would have to confirm it; nothing was done");
+                return;
+        }
         if (!confirm_waits(c)) {
                 refuse(c, event->asked.request, "no change waits to be confirmed; nothing was done");
                 return;
@@ -355,7 +359,7 @@ void confirm_locked(struct control *c, const struct control_event *event)
                 fail_to_store(c, r);
                 return;
         }
-        if (c->unstored) { /* facts come after the files: the sweep stores both */
+        if (c->unstored || control_is_guest(c)) { /* facts come after the files: the sweep stores both */
                 control_do(c, &(struct control_action) { .kind = CONTROL_UNLOCK });
                 return;
         }
@@ -411,8 +415,13 @@ void confirm_tick(struct control *c)
 {
         const struct confirm *f = &c->confirm;
 
-        if (c->state == CONTROL_ENDED || c->status.stopping || control_is_guest(c)) /* the time is the other head node's */
+        if (c->state == CONTROL_ENDED || c->status.stopping)
                 return;
+        if (control_is_guest(c)) { /* the time is the other head node's */
+                answer_confirmation(c, RELOAD_WAITS, "this host stands by now, and the confirmation was not stored: confirm it on the "
+                                    "other head node");
+                return;
+        }
         if (c->now >= f->warn_at)
                 warn(c);
         if (c->now >= f->due && !f->undoing)

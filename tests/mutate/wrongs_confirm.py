@@ -35,6 +35,9 @@ WRONGS = [
     Wrong("undo-audits-beside-an-sm", DECIDE, " || has_to_undo(s->generation))", ")"),
     # what is accepted meanwhile
     Wrong("confirm-admits-older-files", DECIDE, "        if (c->in_force)\n                admit_again(c);\n", ""),
+    Wrong("confirm-by-a-guest", CONFIRM, "        if (control_is_guest(c)) {\n                refuse(c,", "        if (0) {\n                refuse(c,"),
+    Wrong("confirm-stored-by-a-guest", CONFIRM, "if (c->unstored || control_is_guest(c)) {", "if (c->unstored) {"),
+    Wrong("confirm-that-a-guest-never-answers", CONFIRM, "                answer_confirmation(c, RELOAD_WAITS, \"this host stands by now,", "                if (0)\n                        answer_confirmation(c, RELOAD_WAITS, \"this host stands by now,"),
     Wrong("confirm-admits-another-change", CONFIRM, "        if (confirm_waits(c)) {\n                (void) findings_error", "        if (0) {\n                (void) findings_error"),
     Wrong("confirm-admits-a-first-policy", CONFIRM, "if (g->facts.confirm_for == 0 || g->audits ||", "if (true ||"),
     Wrong("confirm-admits-a-late-undo", CONFIRM, "(c->confirm.undoing && g->facts.undoes == c->in_force->number)", "c->in_force"),

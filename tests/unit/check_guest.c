@@ -313,6 +313,64 @@ START_TEST(does_not_take_over_by_old_tables)
 }
 END_TEST
 
+static void confirm(uint64_t request)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_CONFIRM, .asked.request = request };
+
+        ck_assert_int_eq(give(&event), 0);
+        ck_assert_uint_eq(noted.requests[0], request);
+}
+
+static void let_wait(struct generation *g)
+{
+        g->facts.time = (wall_offset + now) / S;
+        g->facts.confirm_for = 600;
+        g->facts.confirm_until = g->facts.time + 600;
+}
+
+/* A guest stores nothing, so its word would not count. */
+START_TEST(confirm_on_the_standby)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_FOLLOWED };
+
+        start_as_guest(POLICY_1);
+        take(CONTROL_FOLLOW_STORE);
+        fill_changed(&event.lock, 7, POLICY_2);
+        let_wait(event.lock.in_force);
+        ck_assert_int_eq(give(&event), 0);
+        sweep();
+        confirm(5);
+        ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_CONFIRMED), 0);
+        ck_assert(generation_waits(&status()->in_force->facts));
+}
+END_TEST
+
+/* The other head node took over, and the confirmation is not in the store. */
+START_TEST(confirmation_that_was_not_stored)
+{
+        struct control_event changed = { .kind = CONTROL_EVENT_LOCK, .lock.by_other_head = true };
+        struct generation *g = make_generation(FOLLOW_SM, POLICY_2);
+
+        shares_store = true;
+        start(FOLLOW_SM, POLICY_1);
+        live(120 * S);
+        g->facts.confirm_for = 600;
+        ck_assert_int_eq(give_generation(g, 4), 0);
+        live(10 * S);
+        ck_assert(generation_waits(&status()->in_force->facts));
+        ck_assert_int_eq(give(&(struct control_event) { .kind = CONTROL_EVENT_CONFIRM, .asked.request = 5 }), 0);
+        ck_assert_int_eq(state(), CONTROL_LOCKING_FACTS);
+        take(CONTROL_LOCK);
+        fill_changed(&changed.lock, 2, POLICY_2);
+        let_wait(changed.lock.in_force);
+        ck_assert_int_eq(give(&changed), 0);
+        ck_assert_uint_eq(noted.requests[0], 5);
+        ck_assert_int_eq(noted.outcome, RELOAD_WAITS);
+        ck_assert(generation_waits(&status()->in_force->facts));
+}
+END_TEST
+
 /* The lease of the lock ends while tables are written. */
 START_TEST(loses_the_lock)
 {
@@ -531,6 +589,7 @@ int main(void)
                 stands_by_without_the_lock, follows_the_writer, refuses_other_files, takes_over, waits_for_the_lock,
                 confirm_timer_of_the_writer, loses_the_lock, no_other_files_while_a_change_waits,
                 notices_that_it_does_not_take_over, does_not_take_over_by_old_tables,
+                confirm_on_the_standby, confirmation_that_was_not_stored,
                 writer_goes_on_with_what_was_applied, no_writer_without_the_store, other_head_wrote_unnoticed,
                 passes_requests_on, passes_on_who_waits, answers_a_release_that_is_stored,
                 passes_on_who_waits_when_the_store_changed, follows_between_sweeps,
