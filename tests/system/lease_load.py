@@ -12,8 +12,7 @@ from etcd_proxy import boot_time
 ASKED, GRANTED, ENDING = "asked", "granted", "ending"
 LONG = 3600
 WAIT = 4  # seconds for which pkeyd may try to grant a lease
-STANDS_BY = "it stands by"
-CODE, TEXT = 4, 5  # of a finding
+CODE = 4  # of a finding: the index of its code
 
 
 def plain(value):
@@ -38,6 +37,7 @@ class Lease:
         self.state = ASKED  # also: it was asked for, and there was no answer
         self.ends = 0       # CLOCK_REALTIME in seconds; if a renewal had no answer, the earlier one
         self.base, self.entries = None, {}  # {host: (index, P_Key)}
+        self.may_come_back = False
         self.since = 0      # CLOCK_BOOTTIME in ns when it was asked for
 
     def granted(self, answer):
@@ -75,17 +75,16 @@ class Client(threading.Thread):
             time.sleep(self.rng.uniform(0, 0.2))
 
     def _ask(self, member, *arguments):
-        """Asks one head node, and the other one if that stands by. [outcome, text, lease, findings]; None: no answer."""
-        heads = list(self.load.buses)
-        self.rng.shuffle(heads)
-        for host in heads:
-            answer = call(self.load.buses[host], member, *arguments)
-            refusal = answer[3][0] if answer and answer[0] == "refused" else None
-            outcome = "no answer" if answer is None else refusal[CODE] if refusal else answer[0]
-            if not refusal or STANDS_BY not in refusal[TEXT]:
-                self.load.outcomes["%s: %s" % (member, outcome)] += 1
-                return answer
-        return None
+        """Asks one of the head nodes. [outcome, text, lease, findings]; None: no answer."""
+        answer = call(self.load.buses[self.rng.choice(list(self.load.buses))], member, *arguments)
+        outcome = "no answer" if answer is None else answer[3][0][CODE] if answer[0] == "refused" else answer[0]
+        self.load.outcomes["%s: %s" % (member, outcome)] += 1
+        return answer
+
+    def _drop(self, lease):
+        self.leases.remove(lease)
+        if lease.may_come_back:
+            self.load.may_come_back.add(lease.id)
 
     def _step(self):
         lease = self.rng.choice(self.leases) if self.leases else None
@@ -115,33 +114,28 @@ class Client(threading.Thread):
             if sorted(lease.entries) != sorted(lease.hosts):
                 self.load.wrong.append("%r was granted without some members: %r" % (lease, answer))
         elif outcome == "refused" and answer[3][0][CODE] == "lease.p-key":  # no P_Key is free
-            self.leases.remove(lease)
+            self._drop(lease)
         elif outcome == "failed":
             lease.state = ENDING
+        elif not outcome:
+            lease.may_come_back = True
 
     def _renew(self, lease):
         answer = self._ask("Renew", "st", lease.id, str(LONG))
         if answer and answer[0] == "renewed":
             lease.ends = answer[2]["Ends"] / 1e6
-        elif answer:
-            self._refused(lease, answer)
+        elif answer and answer[3][0][CODE] == "lease.none":
+            if lease.holds():
+                self.load.wrong.append("%r is unknown: %r" % (lease, answer))
+            self._drop(lease)
 
     def _release(self, lease):
-        held = lease.holds()
-        lease.state = ENDING  # also if there is no answer
+        """A writer may end after it has begun a release and before it answers; the other head node carries the request out once more, and
+        may have ended the lease before: then there is none."""
+        lease.state = ENDING
         answer = self._ask("Release", "s", lease.id)
-        if answer and answer[0] == "released":
-            self.leases.remove(lease)
-        elif answer and answer[0] == "refused":
-            lease.state = GRANTED if held else ENDING
-            self._refused(lease, answer)
-
-    def _refused(self, lease, answer):
-        if answer[3][0][CODE] != "lease.none":
-            return
-        if lease.holds():
-            self.load.wrong.append("%r is unknown: %r" % (lease, answer))
-        self.leases.remove(lease)
+        if answer and (answer[0] == "released" or (answer[0] == "refused" and answer[3][0][CODE] == "lease.none")):
+            self._drop(lease)
 
 
 class Load:
@@ -149,6 +143,7 @@ class Load:
 
     def __init__(self, buses, hosts, rng):
         self.buses, self.wrong, self.outcomes = buses, [], collections.Counter()
+        self.may_come_back = set()  # leases of which a request to create them had no answer, and is carried out late
         self.runs = threading.Event()
         self.clients = [Client(self, i, names, type(rng)(rng.random())) for i, names in enumerate(hosts)]
 

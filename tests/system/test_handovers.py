@@ -20,7 +20,7 @@ import etcd_proxy
 import madtrace
 from etcd import Cluster
 from harness import Daemon, Fabric, SubnetManager, check, check_equal, main, program, read_file, seeded, two_level, wait_for
-from lease_load import CODE, Load, call
+from lease_load import Load, call
 from oracle import Oracle
 from private_bus import Bus, require
 from test_etcd import HEADS, LEASE, PRIORITY, Pair, policy_of_pair
@@ -324,11 +324,18 @@ class HandOvers:
         self.traces.run()
         check_equal(self.load.wrong, [], "what clients were told")
 
+    def listed(self):
+        """{ID: lease} by the writer; None: no answer."""
+        answer = call(self.heads.buses[self.writer], "ListWhole", "s", "")
+        return answer and {lease["Id"]: lease for lease in answer[0]}
+
     def problems(self):
-        listed = call(self.heads.buses[self.writer], "ListWhole", "s", "")
+        listed = self.listed()
         if listed is None:
             return ["no answer"]
-        listed = {lease["Id"]: lease for lease in listed[0]}
+        known = {lease.id for lease in self.load.leases()} | self.load.may_come_back
+        check_equal([lease for lease in listed.values() if lease["Id"] not in known and lease["State"] != "releasing"], [],
+                    "leases that have ended, by what clients were told")
         keys = [lease["PKey"] for lease in listed.values()]
         check_equal(len(keys), len(set(keys)), "P_Keys of leases: %r" % listed)
         granted = {lease.id: lease for lease in self.load.leases() if lease.holds()}
@@ -368,15 +375,16 @@ class HandOvers:
 
     # --- the end --------------------------------------------------------------------------------------------------------------
 
-    def is_released(self, lease):
-        answer = call(self.heads.buses[self.writer], "Release", "s", lease.id)
-        return answer and (answer[0] == "released" or answer[3][0][CODE] == "lease.none")
+    def all_released(self):
+        listed = self.listed()
+        for lease_id in listed or ():
+            call(self.heads.buses[self.writer], "Release", "s", lease_id)
+        return listed == {}
 
     def finish(self):
         self.load.runs.clear()
         with self.load.paused():
-            for lease in self.load.leases():
-                wait_for(lambda l=lease: self.is_released(l), "%r to be released" % lease, SETTLED)
+            wait_for(self.all_released, "all leases to be released", SETTLED)
         for client in self.load.clients:
             client.leases.clear()
         self.check()
