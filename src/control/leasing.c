@@ -111,6 +111,7 @@ void leasing_request(struct control *c, const struct control_event *event)
         findings_done(&refusal->findings);
         refusal->arena = arena_new();
         findings_init(&refusal->findings, refusal->arena);
+        c->may_lack_leases |= event->is_outdated;
         if (control_is_guest(c) && !c->status.stopping) {
                 answer_at_once(c, event->lease.by.request, LEASE_ELSEWHERE);
                 return;

@@ -405,7 +405,9 @@ static void on_asked(const struct bus_request *q, void *userdata)
 
 static void on_asked_lease(const struct lease_request *q, void *userdata)
 {
-        feed(userdata, &(struct control_event) { .kind = CONTROL_EVENT_LEASE, .lease = *q });
+        struct daemon *d = userdata;
+
+        feed(d, &(struct control_event) { .kind = CONTROL_EVENT_LEASE, .lease = *q, .is_outdated = state_is_outdated(&d->state) });
 }
 
 /* The one that stands by shows what it has asked for, if it is not reading the fabric. */

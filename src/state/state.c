@@ -619,6 +619,14 @@ bool state_is_of_other_host(const struct state *s)
         return s->etcd && s->store && etcd_store_is_of_other_host(s->store);
 }
 
+bool state_is_outdated(struct state *s)
+{
+        int r = s->etcd && s->store && !s->stale ? store_changed(s->store) : 0;
+
+        s->stale |= r > 0;
+        return s->etcd && (!s->store || s->stale || r < 0);
+}
+
 bool state_holds_lock(const struct state *s)
 {
         return s->locked && (!s->etcd || (s->store && etcd_store_deadline(s->store) > clock_boot()));

@@ -237,16 +237,28 @@ START_TEST(confirm_timer_of_the_writer)
 }
 END_TEST
 
-static enum finding_code release_unknown(uint64_t request)
+static enum finding_code release(uint64_t request, bool is_outdated)
 {
         struct control_event event = {
                 .kind = CONTROL_EVENT_LEASE, .lease = { .kind = LEASE_RELEASE, .id = "job", .by.request = request },
+                .is_outdated = is_outdated,
         };
 
         ck_assert_int_eq(give(&event), 0);
         ck_assert_uint_eq(noted.lease_request, request);
         ck_assert_int_eq(noted.lease_outcome, LEASE_REFUSED);
         return noted.code;
+}
+
+static enum finding_code release_unknown(uint64_t request)
+{
+        return release(request, false);
+}
+
+/* Between two sweeps the lock is not held, and what is in memory may be old. */
+static enum finding_code release_outdated(uint64_t request)
+{
+        return release(request, true);
 }
 
 /* Whoever has the lock may be the other head node, which took over unnoticed and makes leases. */
@@ -257,6 +269,7 @@ START_TEST(another_may_have_made_a_lease)
         live(120 * S);
         ck_assert(status()->writing);
         ck_assert_int_eq(release_unknown(1), FINDING_LEASE_NONE);
+        ck_assert_int_eq(release_outdated(5), FINDING_LEASE_NOT_NOW);
         until_lock();
         take(CONTROL_LOCK);
         give_lock(-EWOULDBLOCK, 77);
