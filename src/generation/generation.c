@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "util/hash.h"
+#include "util/text.h"
 #include "util/vector.h"
 
 #define MAX_REPORTED 4096
@@ -22,12 +23,7 @@ const char *origin_to_string(enum origin_kind kind)
 
 bool origin_from_string(const char *word, enum origin_kind *ret)
 {
-        for (size_t i = 0; i < ELEMENTS(origins); i++)
-                if (strcmp(word, origins[i]) == 0) {
-                        *ret = (enum origin_kind) i;
-                        return true;
-                }
-        return false;
+        return TEXT_READ_WORD(word, origins, ret);
 }
 
 struct generation *generation_new(void)

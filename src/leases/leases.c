@@ -21,12 +21,21 @@ const char *lease_state_to_string(enum lease_state s)
 
 bool lease_state_from_string(const char *word, enum lease_state *ret)
 {
-        for (size_t i = 0; i < ELEMENTS(states); i++)
-                if (strcmp(word, states[i]) == 0) {
-                        *ret = (enum lease_state) i;
-                        return true;
-                }
-        return false;
+        return TEXT_READ_WORD(word, states, ret);
+}
+
+static const char *const edit_kinds[] = {
+        [LEASE_ADD_MEMBERS] = "add", [LEASE_REMOVE_MEMBERS] = "remove", [LEASE_SET_MEMBERS] = "set",
+};
+
+const char *lease_edit_kind_to_string(enum lease_edit_kind kind)
+{
+        return WORD(edit_kinds, kind, "?");
+}
+
+bool lease_edit_kind_from_string(const char *word, enum lease_edit_kind *ret)
+{
+        return TEXT_READ_WORD(word, edit_kinds, ret);
 }
 
 DEFINE_WORDS(lease_outcome_to_string, enum lease_outcome, "?",

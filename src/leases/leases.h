@@ -191,6 +191,10 @@ enum lease_edit_kind {
         LEASE_SET_MEMBERS,    /* these, and no others */
 };
 
+/* "add", "remove", "set": static, also on the bus; and back, false: no such word. */
+const char *lease_edit_kind_to_string(enum lease_edit_kind kind);
+bool lease_edit_kind_from_string(const char *word, enum lease_edit_kind *ret);
+
 /* Members that get the same. A port can be in several groups, if they agree. */
 struct lease_group {
         const char *members;        /* selectors; "": none. A GUID that no port has is a member, too */

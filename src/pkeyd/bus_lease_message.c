@@ -166,15 +166,9 @@ int bus_check_base(uint16_t base, sd_bus_error *error)
 
 int bus_read_edit_kind(const char *word, enum lease_edit_kind *ret, sd_bus_error *error)
 {
-        if (strcmp(word, "add") == 0)
-                *ret = LEASE_ADD_MEMBERS;
-        else if (strcmp(word, "remove") == 0)
-                *ret = LEASE_REMOVE_MEMBERS;
-        else if (strcmp(word, "set") == 0)
-                *ret = LEASE_SET_MEMBERS;
-        else
-                return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "what: accepted are \"add\", \"remove\" and \"set\"");
-        return 0;
+        if (lease_edit_kind_from_string(word, ret))
+                return 0;
+        return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "what: accepted are \"add\", \"remove\" and \"set\"");
 }
 
 int bus_read_groups(sd_bus_message *call, struct lease_edit *edit, sd_bus_error *error)

@@ -6,6 +6,7 @@
 
 #include "records/record_json.h"
 #include "util/scan.h"
+#include "util/text.h"
 
 #define MEMBER    "%" PRIx64 " %" PRIx64 " %x" /* node, port, number */
 #define LEFT_OUT  " -"
@@ -277,10 +278,6 @@ static const char *const kinds[] = {
         [LEASE_CREATE] = "create", [LEASE_RENEW] = "renew", [LEASE_RELEASE] = "release", [LEASE_EDIT] = "edit",
 };
 
-static const char *const edit_kinds[] = {
-        [LEASE_ADD_MEMBERS] = "add", [LEASE_REMOVE_MEMBERS] = "remove", [LEASE_SET_MEMBERS] = "set",
-};
-
 static json_t *groups_to_json(const struct lease_edit *edit)
 {
         _cleanup_json_ json_t *list = json_array();
@@ -299,7 +296,7 @@ static json_t *edit_to_json(const struct lease_edit *edit)
 {
         const struct lease_options *o = &edit->options;
 
-        return json_pack("{s:s, s:s, s:o, s:o, s:b, s:b, s:o, s:b, s:b, s:b}", "kind", edit_kinds[edit->kind], "pool", edit->pool, "pkey",
+        return json_pack("{s:s, s:s, s:o, s:o, s:b, s:b, s:o, s:b, s:b, s:b}", "kind", lease_edit_kind_to_string(edit->kind), "pool", edit->pool, "pkey",
                          base_to_json(edit->base), "groups", groups_to_json(edit), "sets_ip_over_ib", o->sets_ip_over_ib, "ip_over_ib",
                          o->ip_over_ib, "qos", qos_to_json(&o->qos), "keeps", o->keeps, "drops", o->drops, "must_exist", o->must_exist);
 }
@@ -331,15 +328,9 @@ json_t *lease_request_to_json(const struct lease_request *q)
         return NULL;
 }
 
-/* The index of the word of a member; n: it is none of them. */
-static size_t find_word(const json_t *o, const char *name, const char *const *words, size_t n)
+static const char *text_of(const json_t *o, const char *name)
 {
-        const char *word = json_string_value(json_object_get(o, name));
-        size_t i = 0;
-
-        while (i < n && (!word || strcmp(word, words[i]) != 0))
-                i++;
-        return i;
+        return json_string_value(json_object_get(o, name));
 }
 
 static bool read_bool(const json_t *o, const char *name, bool *ret)
@@ -377,12 +368,8 @@ static bool read_edit_options(const json_t *o, struct lease_options *ret)
 
 static bool read_edit(struct arena *a, const json_t *o, struct lease_edit *ret)
 {
-        size_t kind = find_word(o, "kind", edit_kinds, ELEMENTS(edit_kinds));
-
-        if (kind == ELEMENTS(edit_kinds))
-                return false;
-        ret->kind = (enum lease_edit_kind) kind;
-        return read_text(a, o, "pool", &ret->pool) && read_base(o, &ret->base) && read_groups(a, json_object_get(o, "groups"), ret) &&
+        return lease_edit_kind_from_string(text_of(o, "kind"), &ret->kind) && read_text(a, o, "pool", &ret->pool) &&
+               read_base(o, &ret->base) && read_groups(a, json_object_get(o, "groups"), ret) &&
                read_edit_options(o, &ret->options);
 }
 
@@ -408,13 +395,10 @@ static bool read_caller(struct arena *a, const json_t *o, struct lease_caller *r
 
 bool lease_request_from_json(struct arena *a, const json_t *o, struct lease_request *ret)
 {
-        size_t kind = find_word(o, "kind", kinds, ELEMENTS(kinds));
-
         *ret = (struct lease_request) {};
-        if (kind == ELEMENTS(kinds) || !read_text(a, o, "id", &ret->id) || !read_caller(a, o, &ret->by) ||
+        if (!TEXT_READ_WORD(text_of(o, "kind"), kinds, &ret->kind) || !read_text(a, o, "id", &ret->id) || !read_caller(a, o, &ret->by) ||
             !read_seconds(o, "timeout", &ret->timeout) || !read_seconds(o, "seconds", &ret->seconds))
                 return false;
-        ret->kind = (enum lease_request_kind) kind;
         if (ret->kind == LEASE_EDIT)
                 return read_edit(a, json_object_get(o, "edit"), &ret->edit);
         return ret->kind != LEASE_CREATE ||
@@ -481,29 +465,17 @@ static bool read_indexes(const json_t *list, struct lease *lease)
         return true;
 }
 
-static bool read_code(const json_t *o, enum finding_code *ret)
-{
-        const char *word = json_string_value(json_object_get(o, "code"));
-
-        for (int code = 0; word && code < FINDING_CODE_MAX; code++)
-                if (strcmp(word, finding_code_to_string((enum finding_code) code)) == 0) {
-                        *ret = (enum finding_code) code;
-                        return true;
-                }
-        return false;
-}
-
 static bool read_finding(const json_t *o, struct findings *ret)
 {
-        static const char *const severities[] = { [FINDING_NOTE] = "note", [FINDING_WARNING] = "warning", [FINDING_ERROR] = "error" };
-        size_t severity = find_word(o, "severity", severities, ELEMENTS(severities));
-        const char *text = json_string_value(json_object_get(o, "text")), *hint = json_string_value(json_object_get(o, "hint"));
+        const char *text = text_of(o, "text"), *hint = text_of(o, "hint");
+        enum finding_severity severity;
         enum finding_code code;
         struct finding *f;
 
-        if (severity == ELEMENTS(severities) || !text || !read_code(o, &code))
+        if (!text || !finding_severity_from_string(text_of(o, "severity"), &severity) ||
+            !finding_code_from_string(text_of(o, "code"), &code))
                 return false;
-        f = findings_add(ret, (enum finding_severity) severity, code, NULL, "%s", text);
+        f = findings_add(ret, severity, code, NULL, "%s", text);
         if (hint)
                 finding_set_hint(ret, f, "%s", hint);
         return true;
@@ -520,7 +492,7 @@ static bool read_findings(const json_t *list, struct findings *ret)
 
 static bool read_outcome(const json_t *o, enum lease_outcome *ret)
 {
-        const char *word = json_string_value(json_object_get(o, "outcome"));
+        const char *word = text_of(o, "outcome");
 
         for (*ret = LEASE_GRANTED; word && *ret <= LEASE_REFUSED; ++*ret)
                 if (strcmp(word, lease_outcome_to_string(*ret)) == 0)
@@ -531,7 +503,7 @@ static bool read_outcome(const json_t *o, enum lease_outcome *ret)
 bool lease_reply_from_json(const json_t *o, const struct known *known, struct lease *lease, struct findings *findings,
                            struct lease_answer *ret)
 {
-        const char *text = json_string_value(json_object_get(o, "text"));
+        const char *text = text_of(o, "text");
         const json_t *of_lease = json_object_get(o, "lease");
 
         *ret = (struct lease_answer) {};

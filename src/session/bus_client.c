@@ -508,20 +508,6 @@ int violations_request(struct context *ctx, struct violations_result *result)
 
 /* --- findings -------------------------------------------------------------------------------------------------------- */
 
-/* A newer daemon may have codes that this program does not know. */
-static enum finding_code code_from_string(const char *text)
-{
-        for (int code = 0; code < FINDING_CODE_MAX; code++)
-                if (strcmp(finding_code_to_string((enum finding_code) code), text) == 0)
-                        return (enum finding_code) code;
-        return FINDING_DAEMON_FAILED;
-}
-
-static enum finding_severity severity_from_string(const char *text)
-{
-        return strcmp(text, "note") == 0 ? FINDING_NOTE : strcmp(text, "warning") == 0 ? FINDING_WARNING : FINDING_ERROR;
-}
-
 /* pkeyctl apply may have found the same. */
 static bool is_found(const struct findings *f, const struct location *where, enum finding_severity severity, const char *text)
 {
@@ -537,17 +523,22 @@ static bool is_found(const struct findings *f, const struct location *where, enu
 
 static int read_finding(struct context *ctx, sd_bus_message *m)
 {
-        const char *file, *severity, *code, *text, *hint, *source_line;
+        const char *file, *severity_word, *code_word, *text, *hint, *source_line;
+        enum finding_severity severity = FINDING_ERROR;
+        enum finding_code code = FINDING_DAEMON_FAILED; /* a newer daemon may have codes that this program does not know */
         struct location where = {};
         struct finding *item;
-        int r = sd_bus_message_read(m, "suusssss", &file, &where.line, &where.column, &severity, &code, &text, &hint, &source_line);
+        int r = sd_bus_message_read(m, "suusssss", &file, &where.line, &where.column, &severity_word, &code_word, &text, &hint,
+                                    &source_line);
 
         if (r < 0)
                 return r;
+        (void) finding_severity_from_string(severity_word, &severity);
+        (void) finding_code_from_string(code_word, &code);
         where.file = *file ? arena_strdup(ctx->arena, file) : NULL;
-        if (is_found(&ctx->findings, &where, severity_from_string(severity), text))
+        if (is_found(&ctx->findings, &where, severity, text))
                 return 0;
-        item = findings_add(&ctx->findings, severity_from_string(severity), code_from_string(code), &where, "%s", text);
+        item = findings_add(&ctx->findings, severity, code, &where, "%s", text);
         if (!item)
                 return -ENOMEM;
         if (*hint)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/text.h"
 #include "util/vector.h"
 
 /* The number of characters shown of a line of a file; a caret further to the right is omitted. */
@@ -13,6 +14,10 @@ static const char *const code_texts[FINDING_CODE_MAX] = {
 #define X(name, text) [FINDING_##name] = text,
 #include "util/finding-codes.def"
 #undef X
+};
+
+static const char *const severities[] = {
+        [FINDING_NOTE] = "note", [FINDING_WARNING] = "warning", [FINDING_ERROR] = "error",
 };
 
 void findings_init(struct findings *f, struct arena *arena)
@@ -137,8 +142,20 @@ const char *finding_code_to_string(enum finding_code code)
         return (unsigned) code < FINDING_CODE_MAX ? code_texts[code] : "unknown";
 }
 
-DEFINE_WORDS(finding_severity_to_string, enum finding_severity, "error",
-             [FINDING_NOTE] = "note", [FINDING_WARNING] = "warning", [FINDING_ERROR] = "error")
+bool finding_code_from_string(const char *word, enum finding_code *ret)
+{
+        return TEXT_READ_WORD(word, code_texts, ret);
+}
+
+const char *finding_severity_to_string(enum finding_severity severity)
+{
+        return WORD(severities, severity, "error");
+}
+
+bool finding_severity_from_string(const char *word, enum finding_severity *ret)
+{
+        return TEXT_READ_WORD(word, severities, ret);
+}
 
 static const char *format_place(struct arena *a, const struct location *where)
 {

@@ -97,10 +97,12 @@ static inline bool findings_refuse(const struct findings *f)
 /* Sorts by file, line and column, in stable order; findings without a file come last. */
 void findings_sort(struct findings *f);
 
-/* "policy.unknown-key", ...; a static string. */
+/* "policy.unknown-key", ...: a static string; and back, false: no such code, or NULL. */
 const char *finding_code_to_string(enum finding_code code);
-/* "note", "warning", "error"; a static string. */
+bool finding_code_from_string(const char *word, enum finding_code *ret);
+/* "note", "warning", "error": a static string; and back, false: no such word, or NULL. */
 const char *finding_severity_to_string(enum finding_severity severity);
+bool finding_severity_from_string(const char *word, enum finding_severity *ret);
 
 /* A finding in the format of compilers:
  *

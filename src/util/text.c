@@ -45,12 +45,18 @@ void text_add(struct text *t, const char *format, ...)
         t->n += (size_t) n;
 }
 
+size_t text_find_word(const char *text, const char *const *words, size_t n)
+{
+        size_t i = 0;
+
+        while (i < n && (!text || strcmp(text, words[i]) != 0))
+                i++;
+        return i;
+}
+
 bool text_is_one_of(const char *text, const char *const *words, size_t n)
 {
-        for (size_t i = 0; i < n; i++)
-                if (strcmp(text, words[i]) == 0)
-                        return true;
-        return false;
+        return text_find_word(text, words, n) < n;
 }
 
 char *text_copy(struct arena *a, const struct text *t)

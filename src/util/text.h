@@ -19,6 +19,16 @@ void text_done(struct text *t);
 
 void text_add_n(struct text *t, const char *bytes, size_t n);
 void text_add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The index of the first of n words that the text is; n: it is none of them, or NULL. */
+size_t text_find_word(const char *text, const char *const *words, size_t n);
+/* The same for an array of words, whose index becomes the value at ret; evaluates to false, without a change, if there is none. */
+#define TEXT_READ_WORD(text, words, ret)                                                                               \
+        ({                                                                                                             \
+                size_t _i = text_find_word((text), (words), ELEMENTS(words));                                          \
+                if (_i < ELEMENTS(words))                                                                              \
+                        *(ret) = (__typeof__(*(ret))) _i;                                                              \
+                _i < ELEMENTS(words);                                                                                  \
+        })
 /* Returns whether the text is one of n words. */
 bool text_is_one_of(const char *text, const char *const *words, size_t n);
 /* "s" unless n is 1. */
