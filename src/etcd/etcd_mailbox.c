@@ -42,7 +42,6 @@ struct taken {
 };
 
 struct etcd_mailbox {
-        sd_event *event;
         struct etcd_mailbox_handlers handlers;
         struct etcd_http *http;
         char prefix[ETCD_PREFIX_SIZE];
@@ -68,7 +67,7 @@ static const char *key_of(const struct etcd_mailbox *m, const char *folder, uint
 static uint64_t id_of(const struct etcd_mailbox *m, const char *folder, const char *key)
 {
         char begin[ETCD_KEY_MAX];
-        size_t n = strlen(etcd_key(m->prefix, folder, "", begin));
+        size_t n = strlen(etcd_first_key(m->prefix, folder, begin));
         struct scan s = { key + n, key + strlen(key) };
         uint64_t id;
 
@@ -79,12 +78,12 @@ static json_t *make_range(const struct etcd_mailbox *m, const char *folder, bool
 {
         char first[ETCD_KEY_MAX], end[ETCD_KEY_MAX];
 
-        (void) etcd_key(m->prefix, folder, "", first);
-        (void) etcd_key(m->prefix, folder, "~", end);
+        (void) etcd_first_key(m->prefix, folder, first);
+        (void) etcd_end_of_keys(m->prefix, folder, end);
         return keys_only ? etcd_op_range_keys(first, end, MAX_TAKEN) : etcd_op_range(first, end, MAX_TAKEN);
 }
 
-/* Not worth to be waited for. */
+/* The same may succeed later. */
 static bool is_passing(int r)
 {
         return r == -EHOSTUNREACH || r == -ENOMEM;
@@ -103,7 +102,7 @@ static void ignore(int r, json_t *answer, void *userdata)
 static void give_back(struct etcd_mailbox *m, uint64_t lease)
 {
         if (lease > 0)
-                (void) etcd_http_post(m->http, "/v3/lease/revoke", etcd_lease_id(lease), TIMEOUT, ignore, NULL, NULL);
+                (void) etcd_http_post(m->http, ETCD_LEASE_REVOKE, etcd_lease_id(lease), TIMEOUT, ignore, NULL, NULL);
 }
 
 static void letter_free(struct letter *l)
@@ -147,19 +146,19 @@ static void on_granted(int r, json_t *answer, void *userdata);
 static void letter_go_on(struct letter *l)
 {
         struct etcd_mailbox *m = l->mailbox;
-        char key[ETCD_KEY_MAX], seconds[24];
+        char key[ETCD_KEY_MAX];
+        json_t *put;
 
         if (l->call || l->is_left)
                 return;
-        (void) snprintf(seconds, sizeof(seconds), "%u", l->seconds + SPARE);
-        if (l->lease == 0)
-                (void) etcd_http_post(m->http, "/v3/lease/grant", json_pack("{ss}", "TTL", seconds), TIMEOUT, on_granted, l, &l->call);
-        else
-                (void) etcd_http_post(m->http, "/v3/kv/txn",
-                                      etcd_transaction(json_array(),
-                                                       json_pack("[o]", etcd_op_put(key_of(m, "ask/", l->lease, key), l->text,
-                                                                                    strlen(l->text), l->lease))),
-                                      TIMEOUT, on_left, l, &l->call);
+        if (l->lease == 0) {
+                (void) etcd_http_post(m->http, ETCD_LEASE_GRANT, etcd_lease_of(l->seconds + SPARE), TIMEOUT, on_granted, l,
+                                      &l->call);
+                return;
+        }
+        put = etcd_op_put(key_of(m, "ask/", l->lease, key), l->text, strlen(l->text), l->lease);
+        (void) etcd_http_post(m->http, ETCD_TRANSACTION, etcd_transaction(json_array(), json_pack("[o]", put)), TIMEOUT, on_left, l,
+                              &l->call);
 }
 
 static void on_granted(int r, json_t *answer, void *userdata)
@@ -184,7 +183,7 @@ static struct letter *find_letter(const struct etcd_mailbox *m, uint64_t id)
         return l;
 }
 
-/* The oldest that nobody answered in time. */
+/* One that nobody answered in time; NULL: there is none. */
 static struct letter *find_late(const struct etcd_mailbox *m, usec_t now)
 {
         struct letter *l = m->letters;
@@ -264,10 +263,10 @@ static void taken_go_on(struct taken *t)
         if (t->call)
                 return;
         if (!t->is_asked)
-                (void) etcd_http_post(m->http, "/v3/kv/range", etcd_range(key_of(m, "ask/", t->id, key), NULL, 1, 0), TIMEOUT, on_fetched,
+                (void) etcd_http_post(m->http, ETCD_RANGE, etcd_range(key_of(m, "ask/", t->id, key), NULL, 1, 0), TIMEOUT, on_fetched,
                                       t, &t->call);
         else if (t->reply && !t->is_replied)
-                (void) etcd_http_post(m->http, "/v3/kv/txn", make_reply(t), TIMEOUT, on_replied, t, &t->call);
+                (void) etcd_http_post(m->http, ETCD_TRANSACTION, make_reply(t), TIMEOUT, on_replied, t, &t->call);
 }
 
 static void take(struct etcd_mailbox *m, const struct etcd_record *ask)
@@ -355,7 +354,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
         for (struct letter *l = m->letters; l; l = l->next)
                 letter_go_on(l);
         if (!m->look && (m->serves || m->letters))
-                (void) etcd_http_post(m->http, "/v3/kv/txn",
+                (void) etcd_http_post(m->http, ETCD_TRANSACTION,
                                       etcd_transaction(json_array(), json_pack("[o, o]", make_range(m, "ask/", true),
                                                                                make_range(m, "answer/", false))),
                                       TIMEOUT, on_looked, m, &m->look);

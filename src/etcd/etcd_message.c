@@ -51,6 +51,17 @@ const char *etcd_key(const char *prefix, const char *folder, const char *name, c
         return ret;
 }
 
+const char *etcd_first_key(const char *prefix, const char *folder, char ret[ETCD_KEY_MAX])
+{
+        return etcd_key(prefix, folder, "", ret);
+}
+
+/* Behind letters and digits. */
+const char *etcd_end_of_keys(const char *prefix, const char *folder, char ret[ETCD_KEY_MAX])
+{
+        return etcd_key(prefix, folder, "~", ret);
+}
+
 /* --- requests --------------------------------------------------------------------------------------------------------- */
 
 /* Adds a member to an object; the object is gone if that fails. */
@@ -70,6 +81,11 @@ static json_t *add_end(json_t *range, const char *end)
 json_t *etcd_range(const char *key, const char *end, unsigned limit, uint64_t revision)
 {
         return add_end(json_pack("{so, so, so}", "key", encode_key(key), "limit", number(limit), "revision", number(revision)), end);
+}
+
+json_t *etcd_lease_of(unsigned seconds)
+{
+        return json_pack("{so}", "TTL", number(seconds));
 }
 
 json_t *etcd_lease_id(uint64_t lease)

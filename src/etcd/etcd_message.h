@@ -25,13 +25,24 @@ void etcd_prefix(const char *fabric, char ret[ETCD_PREFIX_SIZE]);
 /* All three together; there is room for every key. Returns ret. */
 const char *etcd_key(const char *prefix, const char *folder, const char *name, char ret[ETCD_KEY_MAX]);
 
+/* The first key of a folder ("redo/"), and where those of its keys end that pkeyd makes: both whole keys. */
+const char *etcd_first_key(const char *prefix, const char *folder, char ret[ETCD_KEY_MAX]);
+const char *etcd_end_of_keys(const char *prefix, const char *folder, char ret[ETCD_KEY_MAX]);
+
 /* --- requests --------------------------------------------------------------------------------------------------------- */
+
+#define ETCD_RANGE        "/v3/kv/range"
+#define ETCD_TRANSACTION  "/v3/kv/txn"
+#define ETCD_LEASE_GRANT  "/v3/lease/grant"
+#define ETCD_LEASE_RENEW  "/v3/lease/keepalive"
+#define ETCD_LEASE_REVOKE "/v3/lease/revoke"
 
 /* The keys from `key` to before `end`, limit of them at most; end NULL: this key only. revision: as they were then; 0: as they
  * are. */
 json_t *etcd_range(const char *key, const char *end, unsigned limit, uint64_t revision);
 
-/* {"ID"}: what most requests about a lease are. */
+/* A new lease; and what the other requests about one are. */
+json_t *etcd_lease_of(unsigned seconds);
 json_t *etcd_lease_id(uint64_t lease);
 
 /* Operations of a transaction. lease: 0: the key stays. */

@@ -22,8 +22,6 @@
 #define GIVE_BACK      USEC_PER_SEC
 #define PAGE           128u /* records */
 #define MAX_TRIES      5    /* while other processes change what is read */
-#define PATH_RANGE     "/v3/kv/range"
-#define PATH_TXN       "/v3/kv/txn"
 
 struct etcd_store {
         struct store store;           /* first */
@@ -67,16 +65,6 @@ static const char *part_key(const struct etcd_store *s, size_t part, char ret[ET
         return key_of(s, "redo/", number, ret);
 }
 
-static const char *first_part(const struct etcd_store *s, char ret[ETCD_KEY_MAX])
-{
-        return key_of(s, "redo/", "", ret);
-}
-
-static const char *end_of_parts(const struct etcd_store *s, char ret[ETCD_KEY_MAX])
-{
-        return key_of(s, "redo/", "~", ret);
-}
-
 static int call(struct etcd_store *s, const char *path, json_t *body, json_t **ret, struct etcd_header *ret_header)
 {
         int r = etcd_http_call(s->http, path, body, TIMEOUT, ret);
@@ -95,7 +83,7 @@ static int transact(struct etcd_store *s, json_t *condition, json_t *operations,
 {
         _cleanup_json_ json_t *answer = NULL;
         struct etcd_header header;
-        int r = call(s, PATH_TXN, etcd_transaction(json_pack("[o]", condition), operations), &answer, &header);
+        int r = call(s, ETCD_TRANSACTION, etcd_transaction(json_pack("[o]", condition), operations), &answer, &header);
 
         if (r < 0)
                 return r;
@@ -152,7 +140,7 @@ static int inspect(struct etcd_store *s, struct overview *ret)
         struct etcd_record commit, redo, version;
         _cleanup_json_ json_t *answer = NULL;
         struct etcd_header header;
-        int r = a ? call(s, PATH_TXN, make_inspection(s), &answer, &header) : -ENOMEM;
+        int r = a ? call(s, ETCD_TRANSACTION, make_inspection(s), &answer, &header) : -ENOMEM;
 
         r = r ?: read_single(answer, AT_COMMIT, a, &commit) ?: read_single(answer, AT_REDO, a, &redo) ?:
                 read_single(answer, AT_VERSION, a, &version) ?: check_version(&version);
@@ -193,7 +181,7 @@ static int redo_next_part(struct etcd_store *s)
         struct etcd_header header;
         int r = a ? 0 : -ENOMEM;
 
-        r = r ?: call(s, PATH_RANGE, etcd_range(first_part(s, first), end_of_parts(s, end), 1, 0), &answer, &header);
+        r = r ?: call(s, ETCD_RANGE, etcd_range(etcd_first_key(s->prefix, "redo/", first), etcd_end_of_keys(s->prefix, "redo/", end), 1, 0), &answer, &header);
         r = r ?: etcd_read_record(answer, 0, a, &part);
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
@@ -283,7 +271,7 @@ static int load_page(struct etcd_store *s, struct page *p, store_record_handler 
 {
         _cleanup_json_ json_t *answer = NULL;
         struct etcd_header header;
-        int r = call(s, PATH_RANGE, etcd_range(p->next, p->end, PAGE, p->revision), &answer, &header);
+        int r = call(s, ETCD_RANGE, etcd_range(p->next, p->end, PAGE, p->revision), &answer, &header);
 
         return r < 0 ? r : pass_records(p, answer, each, userdata);
 }
@@ -363,7 +351,7 @@ static int take_lock(struct etcd_store *s, char ret_holder[ETCD_HOLDER_SIZE])
 {
         _cleanup_json_ json_t *answer = NULL;
         struct etcd_header header;
-        int r = call(s, PATH_TXN, make_lock(s), &answer, &header);
+        int r = call(s, ETCD_TRANSACTION, make_lock(s), &answer, &header);
 
         if (r < 0)
                 return r;
@@ -518,7 +506,7 @@ static int delete_parts(struct etcd_store *s)
         char first[ETCD_KEY_MAX], end[ETCD_KEY_MAX];
         uint64_t revision;
 
-        return commit_fenced(s, json_pack("[o]", etcd_op_delete(first_part(s, first), end_of_parts(s, end))),
+        return commit_fenced(s, json_pack("[o]", etcd_op_delete(etcd_first_key(s->prefix, "redo/", first), etcd_end_of_keys(s->prefix, "redo/", end))),
                              &revision);
 }
 
