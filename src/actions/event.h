@@ -91,7 +91,6 @@ struct verbs_event {
 struct control_event {
         enum control_event_kind kind;
         usec_t wall;                               /* CLOCK_REALTIME of this moment */
-        bool is_outdated;                          /* LEASE: another process may have stored leases since control loaded them */
         union {
                 struct control_start start;
                 struct control_candidate candidate;

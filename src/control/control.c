@@ -682,7 +682,7 @@ struct control *control_new(const struct control_config *config)
         if (!c->log || !c->watch || !c->verbs || !c->links || !c->knowledge || !c->freezer || !c->identity || !c->gate ||
             !c->leases || !c->writer)
                 return NULL;
-        gate_set_lock(c->gate, config->holds_lock, config->lock_userdata);
+        gate_set_lock(c->gate, config->holds_lock, config->store_userdata);
         update_status(c);
         return STEAL(c);
 }

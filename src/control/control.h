@@ -78,7 +78,9 @@ struct control_config {
         const char *program; /* CONTROL_SERVE: "pkeyd 0.2.0", for the log; static */
         bool shares_store;   /* with another head node, which writes while the master SM is there */
         bool (*holds_lock)(void *userdata); /* whether the fabric lock is held at this moment: called directly before each Set */
-        void *lock_userdata;
+        bool (*is_outdated)(void *userdata); /* whether another process may have stored leases since the last load: called before
+                                              * a lease is said not to exist. NULL: none does */
+        void *store_userdata; /* of these two */
         struct findings *findings; /* all other goals: gets the findings of the planner; borrowed */
 };
 

@@ -185,7 +185,7 @@ struct control {
         struct confirm confirm;
         struct leases *leases;
         bool leases_taken;               /* from the store; pkeyd takes them once, because nobody else changes them */
-        bool may_lack_leases;            /* the other head node may have made some, not loaded here */
+        bool may_lack_leases;            /* the last try to lock the store failed: the other head node may have made some */
         bool lease_sweep_asked;          /* for what leases need now */
         struct lease_reply lease_reply;  /* of the CONTROL_ANSWER_LEASE that was taken last */
         struct lease_refusal lease_refusal;

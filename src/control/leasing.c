@@ -71,11 +71,17 @@ static int carry_out_with_ports(struct control *c, const struct lease_request *q
         return leases_create(c->leases, &view, &q->by, q->id, &q->wish, q->timeout, c->log, findings);
 }
 
+/* Between two sweeps the lock is not held, and another process may have taken over unnoticed. */
+static bool may_lack_leases(const struct control *c)
+{
+        return c->may_lack_leases || (c->config.is_outdated && c->config.is_outdated(c->config.store_userdata));
+}
+
 static int carry_out(struct control *c, const struct lease_request *q, struct findings *findings)
 {
         const struct lease_view view = view_of(c, c->in_force, NULL);
 
-        if (c->may_lack_leases && q->kind != LEASE_CREATE && !leases_find(c->leases, q->id))
+        if (q->kind != LEASE_CREATE && !leases_find(c->leases, q->id) && may_lack_leases(c))
                 return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL,
                                       "pkeyd cannot change leases now: it has not read what the other head node stored");
         switch (q->kind) {
@@ -111,7 +117,6 @@ void leasing_request(struct control *c, const struct control_event *event)
         findings_done(&refusal->findings);
         refusal->arena = arena_new();
         findings_init(&refusal->findings, refusal->arena);
-        c->may_lack_leases |= event->is_outdated;
         if (control_is_guest(c) && !c->status.stopping) {
                 answer_at_once(c, event->lease.by.request, LEASE_ELSEWHERE);
                 return;

@@ -405,9 +405,7 @@ static void on_asked(const struct bus_request *q, void *userdata)
 
 static void on_asked_lease(const struct lease_request *q, void *userdata)
 {
-        struct daemon *d = userdata;
-
-        feed(d, &(struct control_event) { .kind = CONTROL_EVENT_LEASE, .lease = *q, .is_outdated = state_is_outdated(&d->state) });
+        feed(userdata, &(struct control_event) { .kind = CONTROL_EVENT_LEASE, .lease = *q });
 }
 
 /* The one that stands by shows what it has asked for, if it is not reading the fabric. */
@@ -496,6 +494,13 @@ static bool holds_lock(void *userdata)
         return state_holds_lock(&d->state);
 }
 
+static bool is_outdated(void *userdata)
+{
+        struct daemon *d = userdata;
+
+        return state_is_outdated(&d->state);
+}
+
 /* Without a store pkeyd runs, but writes nothing. */
 static int open_state(struct daemon *d)
 {
@@ -520,7 +525,8 @@ static int make_control(struct daemon *d)
 {
         const struct control_config config = {
                 .goal = CONTROL_SERVE, .fabric = d->options->fabric.name, .program = "pkeyd " PACKAGE_VERSION,
-                .shares_store = d->state.etcd, .holds_lock = holds_lock, .lock_userdata = d,
+                .shares_store = d->state.etcd, .holds_lock = holds_lock, .is_outdated = is_outdated,
+                .store_userdata = d,
         };
 
         d->control = control_new(&config);

@@ -396,7 +396,7 @@ static int prepare(struct context *ctx, enum control_goal goal, const struct ses
 {
         struct control_config config = {
                 .goal = goal, .choose_tables = hooks->choose, .confirm = !ctx->options->yes && !ctx->assume_yes,
-                .findings = &ctx->findings, .holds_lock = holds_lock, .lock_userdata = ctx,
+                .findings = &ctx->findings, .holds_lock = holds_lock, .store_userdata = ctx,
         };
         struct generation *g = ctx->files;
         int r = 0;

@@ -33,7 +33,7 @@ void process_start(struct sim *s, struct process *p, struct head *h, enum contro
         _cleanup_findings_ struct findings findings = {};
         struct control_event event = { .kind = CONTROL_EVENT_START };
         struct control_config config = {
-                .goal = goal, .program = "pkeyd", .shares_store = s->shares_store, .holds_lock = holds_lock, .lock_userdata = p,
+                .goal = goal, .program = "pkeyd", .shares_store = s->shares_store, .holds_lock = holds_lock, .store_userdata = p,
         };
 
         findings_init(&findings, a);

@@ -232,7 +232,7 @@ static void note_answer(const struct reload_end *end)
 
 int store_r;
 bool store_waits;
-bool shares_store, lock_is_held;
+bool shares_store, lock_is_held, store_is_outdated;
 static bool is_abandoned; /* the stage that waits */
 static bool must_store;
 
@@ -566,6 +566,12 @@ static bool says_lock_is_held(void *userdata)
         return lock_is_held;
 }
 
+static bool says_store_is_outdated(void *userdata)
+{
+        (void) userdata;
+        return store_is_outdated;
+}
+
 void start_generation(enum control_goal goal, struct generation *candidate, struct generation *in_force)
 {
         const struct control_config config = {
@@ -574,6 +580,7 @@ void start_generation(enum control_goal goal, struct generation *candidate, stru
                         .findings = &findings,
                         .shares_store = shares_store,
                         .holds_lock = says_lock_is_held,
+                        .is_outdated = says_store_is_outdated,
         };
         _cleanup_findings_ struct findings loaded = {};
         struct control_event event = {
@@ -826,7 +833,7 @@ void setup(void)
         n_waiting = n_sets = n_gets = 0;
         n_logged = 0;
         store_r = 0;
-        store_waits = must_store = shares_store = false;
+        store_waits = must_store = shares_store = store_is_outdated = false;
         lock_is_held = true;
         lose = NULL;
         out_of_reach = UINT32_MAX;

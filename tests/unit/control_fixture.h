@@ -115,6 +115,7 @@ extern int store_r;
 extern bool store_waits;
 extern bool shares_store; /* with another head node; for control that is started later */
 extern bool lock_is_held; /* as the gate is told; true */
+extern bool store_is_outdated; /* as control is told; false */
 extern bool is_inside; /* in the code under test, not in the fixture */
 
 void setup(void);
