@@ -198,6 +198,12 @@ class Fabric:
         self.opensm.send_signal(signal.SIGHUP)
         wait_for(lambda: self._sweeps() > before, "OpenSM's heavy sweep")
 
+    def change_link(self, command):
+        """A command to ibsim's console, and OpenSM's sweep that follows from it: OpenSM puts its own tables back near that link."""
+        before = self._sweeps()
+        self.console(command)
+        wait_for(lambda: self._sweeps() > before, "OpenSM's sweep")
+
     def print_logs(self):
         for name in ("ibsim.log", "osm.log", "osm.out", *sorted(f for f in os.listdir(self.dir) if f.endswith(".err"))):
             text = read_file(self.path(name))

@@ -181,7 +181,7 @@ def test_slurm():
             400, "no port of the fabric belongs to node0009, node0010, node0011, node0012, node0013 and 86 more")
         s.post("/ufmRestV3/resources/pkeys/hosts", {"hosts_names": "node0007", "pkey": "0x1001"}, headers=SLURM).expect(400, "pool jobs")
         # a host that is gone, and one that has never been there
-        s.fabric.console('Unlink "node0002"')
+        s.fabric.change_link('Unlink "node0002"')
         s.daemon.process.send_signal(signal.SIGHUP)
         wait_for(lambda: "node0002" not in {p["system_name"] for p in s.door.get("/ufmRestV3/resources/ports", headers=SLURM)},
                  "node0002 to go")
