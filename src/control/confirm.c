@@ -205,7 +205,7 @@ static const char *describe_problem(const struct control *c)
         if (!c->in_force)
                 return "no policy is in force; nothing was done";
         if (find_target(c) == 0)
-                return "there is nothing to undo: state.db has no generation before the one in force";
+                return "there is nothing to undo: the store has no generation before the one in force";
         return describe_no_undo(c, c->in_force);
 }
 
@@ -244,7 +244,7 @@ static void time_is_over(struct control *c)
 
         if (target == 0) { /* it was deleted by hand: there is nothing to go back to */
                 log_add(c->log, LOG_EVENT_UNDO_FAILED, &where, "generation %" PRIu64 " was not confirmed in time, but cannot be undone: "
-                        "state.db has no generation before it; it stays in force", c->in_force->number);
+                        "the store has no generation before it; it stays in force", c->in_force->number);
                 c->in_force->facts.confirm_for = 0;
                 stop_time(c);
                 confirm_facts_changed(c);
@@ -338,7 +338,7 @@ static void fail_to_store(struct control *c, int r)
         c->confirm.store_at = c->now + RETRY_STORE;
         if (r == -EWOULDBLOCK)
                 return; /* another process writes tables; soon it does not */
-        (void) snprintf(text, sizeof(text), "confirmed, but this could not be stored in state.db: %s; pkeyd tries again, and if it is "
+        (void) snprintf(text, sizeof(text), "confirmed, but this could not be stored: %s; pkeyd tries again, and if it is "
                         "restarted before that succeeds, the change is undone", strerror(-r));
         answer_confirmation(c, RELOAD_WAITS, text);
 }

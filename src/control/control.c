@@ -389,7 +389,7 @@ static void on_stored_at_end(struct control *c, const struct control_event *even
 
         if (r < 0 && !c->store_failed)
                 log_add(c->log, LOG_EVENT_STATE_DIR, NULL,
-                        "state.db: %s; until it can be written, pkeyd writes no P_Key table", strerror(-r));
+                        "what pkeyd knows could not be stored: %s; until that works, it writes no P_Key table", strerror(-r));
         c->store_failed |= r < 0;
 }
 

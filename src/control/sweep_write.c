@@ -465,7 +465,7 @@ void sweep_stored(struct control *c, const struct control_event *event)
         if (r == 0)
                 run_phase(c);
         else
-                applied(c, r, "the next writes could not be stored in state.db, so they are not sent");
+                applied(c, r, "the next writes could not be stored, so they are not sent");
 }
 
 void sweep_phase_applied(struct control *c, const struct control_event *event)

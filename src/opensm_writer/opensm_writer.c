@@ -799,8 +799,8 @@ static int stored(struct opensm_writer *w, usec_t now, const struct control_even
         (void) now;
         if (event->r == 0)
                 return go_to(w, STEP_WRITING);
-        return report(w, event->r, LOG_EVENT_STATE_DIR, "state.db: %s; pkeyd could not store what OpenSM would write next, so %s "
-                      "stays as it is until that works", strerror(-event->r), w->path);
+        return report(w, event->r, LOG_EVENT_STATE_DIR, "what OpenSM would write next could not be stored: %s; %s stays as it is until that works",
+                      strerror(-event->r), w->path);
 }
 
 /* "; the old file gave ...", or "" */

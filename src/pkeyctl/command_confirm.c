@@ -119,7 +119,7 @@ static int prepare_undo(struct context *ctx)
 
         if (files->number == 0 || target == 0)
                 return findings_error(&ctx->findings, FINDING_CONFIRM_NONE, "pkeyctl history lists the generations",
-                                      "there is nothing to undo: state.db has no generation before the one in force");
+                                      "there is nothing to undo: the store has no generation before the one in force");
         r = read_generation(ctx, target) ?: state_read_layout(&ctx->state, ctx->files->arena, target, &layout);
         if (r < 0)
                 return r == -EBADMSG ? r : state_complain_generation(&ctx->findings, target, r);
@@ -248,7 +248,7 @@ int confirm_wait(struct context *ctx, uint64_t generation, int status)
                 return r < 0 ? r : status;
         }
         if (end == END_LOST)
-                return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "state.db does not have generation %" PRIu64
+                return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "the store does not have generation %" PRIu64
                                       " any more: it stays in force", generation);
         r = find_daemon(ctx);
         if (r > 0) /* it was started meanwhile, and has the time */

@@ -364,7 +364,7 @@ static int complain_store(struct context *ctx, uint64_t number, int r)
 {
         if (r == -ENOMEM)
                 return r;
-        return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "generation %" PRIu64 " cannot be read from state.db: %s",
+        return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "generation %" PRIu64 " cannot be read from the store: %s",
                               number, r == -EBADMSG ? "its records are damaged"
                                       : r == -ENOENT ? "it was deleted a moment ago" : strerror(-r));
 }

@@ -220,7 +220,7 @@ def test_damaged():
         check_equal((g["damaged"], g["policy_changed"]), (True, None), "show")
         check("generation 2: damaged\n" in e.history("show", "2").out, "in words")
         for arguments in (("diff", "2"), ("diff", "3"), ("policy", "2")):
-            check("generation 2 cannot be read from state.db: its records are damaged" in e.history(*arguments, status=1).err, arguments)
+            check("generation 2 cannot be read from the store: its records are damaged" in e.history(*arguments, status=1).err, arguments)
         e.sql("UPDATE record SET value = ? WHERE key = ?", b"{}", KEY % 3)
         g = e.json()["generations"][0]
         check_equal((g["number"], g["damaged"], g["in_force"], g["time"], g["origin"], g["changes"]), (3, True, False, None, None, None),

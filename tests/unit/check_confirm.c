@@ -132,7 +132,7 @@ START_TEST(is_answered_when_stored)
         sweep();
         ck_assert_uint_eq(noted.n_answers, 2);
         ck_assert_int_eq(noted.outcome, RELOAD_WAITS);
-        ck_assert_ptr_nonnull(strstr(noted.answer, "could not be stored in state.db: No space left on device"));
+        ck_assert_ptr_nonnull(strstr(noted.answer, "could not be stored: No space left on device"));
         store_r = 0;
         at(now + S);
         sweep();
@@ -208,7 +208,7 @@ START_TEST(undo_at_any_time)
         /* the next one goes further back, where nothing is */
         ck_assert_int_eq(ask(CONTROL_EVENT_UNDO, 7), 0);
         ck_assert_int_eq(noted.outcome, RELOAD_REFUSED);
-        ck_assert_ptr_nonnull(strstr(noted.answer, "state.db has no generation before"));
+        ck_assert_ptr_nonnull(strstr(noted.answer, "the store has no generation before"));
         /* the files can be loaded again */
         ck_assert_int_eq(reload_within(POLICY_2, 0, 8), 0);
         next_sweep();
@@ -358,7 +358,7 @@ START_TEST(time_was_over_before_the_start)
 
         start_generation(CONTROL_SERVE, make_generation(SETTINGS, POLICY_2), waiting_generation(wall - 1));
         /* this fixture's store has no older generation; that is said, and the change stays */
-        expect_logged(LOG_EVENT_UNDO_FAILED, "state.db has no generation before it");
+        expect_logged(LOG_EVENT_UNDO_FAILED, "the store has no generation before it");
         ck_assert(!generation_waits(&status()->in_force->facts));
 }
 END_TEST

@@ -1387,7 +1387,7 @@ START_TEST(store_fails)
         ck_assert_uint_gt(status()->ports.differ, 0);
         ck_assert_uint_eq(status()->ports.right + status()->ports.differ, status()->ports.managed);
         ck_assert(
-                strstr(status()->text, "No space left on device; pkeyd could not store what OpenSM would write next, so " FILE_CONF));
+                strstr(status()->text, "what OpenSM would write next could not be stored: No space left on device; " FILE_CONF));
         for (uint32_t i = 0; i < knowledge_n_records(c->knowledge); i++)
                 ck_assert_uint_eq(knowledge_get(c->knowledge, i)->n_writes, 0);
         until(CONTROL_WRITING_OPENSM);
