@@ -235,6 +235,17 @@ static void take_start(struct control *c, const struct control_start *start)
                 control_will_store(c, c->in_force);
 }
 
+static bool has_opensm_file(const struct generation *g)
+{
+        return g && settings_opensm_file(g->settings);
+}
+
+/* The store has what the other head node wrote, but not what the OpenSM of this one wrote by its file, as the master SM. */
+static bool knows_other(const struct control *c)
+{
+        return c->config.shares_store && !has_opensm_file(c->in_force) && !has_opensm_file(c->candidate);
+}
+
 static void on_start(struct control *c, const struct control_event *event)
 {
         const struct control_start *start = &event->start;
@@ -243,7 +254,7 @@ static void on_start(struct control *c, const struct control_event *event)
         take_start(c, start);
         confirm_begin(c);
         /* the other head node may have had policies that this one never saw; a plan of pkeyctl is what the daemon here would do */
-        if (!c->config.shares_store && (control_follows_sm(c) || (c->config.goal == CONTROL_APPLY && control_is_of_pair(c))))
+        if (!knows_other(c) && (control_follows_sm(c) || (c->config.goal == CONTROL_APPLY && control_is_of_pair(c))))
                 knowledge_stop_following(c->knowledge);
         event_text_findings(c->log, start->findings);
         if (!control_wanted(c)) {

@@ -24,6 +24,8 @@ void control_drop_standing(struct control *c)
 void control_take_remembered(struct control *c, struct remembered *m)
 {
         control_drop_standing(c);
+        if (control_is_guest(c)) /* the OpenSM of this host, whose file is not in the store */
+                knowledge_take_foreign(m->knowledge, c->knowledge);
         (void) knowledge_free(c->knowledge);
         (void) index_memory_free(c->indexes);
         known_done(&c->known);

@@ -264,6 +264,7 @@ static void start_writer(struct control *c, enum control_state state)
                 .generation = c->sweep.generation, .decision = &c->sweep.decision, .snapshot = c->snapshot,
                 .knowledge = c->knowledge, .known = &c->known, .pins = c->sweep.options.pins, .conf = &c->sweep.conf,
                 .mirror = state == CONTROL_MIRRORING,
+                .stores = !control_is_guest(c),
                 .in_force = control_may_write(c, c->sweep.generation) || c->status.ports.differ == 0,
         };
 

@@ -215,6 +215,9 @@ void knowledge_retract_block(struct knowledge *k, uint32_t record, uint16_t bloc
 bool knowledge_is_of_another(const struct knowledge *k, const struct subnet *s);
 /* Another pkeyd may have written by policies that this one does not know: each table may hold anything until it is read. */
 void knowledge_stop_following(struct knowledge *k);
+/* `k` was read from a store that another pkeyd writes, and replaces `before`. What other writers may have done to a table, as far
+ * as only `before` has it, is taken along: it stays until this pkeyd reads the table. */
+void knowledge_take_foreign(struct knowledge *k, const struct knowledge *before);
 /* The table did not answer a read: what it holds is not certain any more. */
 void knowledge_doubt(struct knowledge *k, uint32_t record);
 

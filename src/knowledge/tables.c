@@ -475,6 +475,38 @@ void knowledge_stop_following(struct knowledge *k)
                 k->records[i].is_unfollowed = k->records[i].entries != NULL;
 }
 
+/* Without memory for a write the table may hold anything. */
+static void take_foreign_write(struct knowledge_record *r, const struct knowledge_write *foreign)
+{
+        bool fits = foreign->block < p_key_table_blocks(r->capacity);
+        struct knowledge_write *w = fits ? add_write(r, foreign->block, foreign->entries) : NULL;
+
+        assert(!foreign->is_expected);
+        if (!w) {
+                r->is_unfollowed = true;
+                return;
+        }
+        w->is_sent = w->is_foreign = true;
+        w->is_suspected = foreign->is_suspected;
+}
+
+void knowledge_take_foreign(struct knowledge *k, const struct knowledge *before)
+{
+        k->counts.valid = false;
+        for (size_t i = 0; i < before->n; i++) {
+                const struct knowledge_record *from = &before->records[i];
+                uint32_t record = knowledge_find(k, from->name);
+                struct knowledge_record *r = record == KNOWLEDGE_NONE ? NULL : &k->records[record];
+
+                if (!r || !r->entries) /* never read: it may hold anything */
+                        continue;
+                r->is_unfollowed |= from->is_unfollowed;
+                for (size_t w = 0; w < from->n_writes; w++)
+                        if (from->writes[w].is_foreign && from->writes[w].is_sent)
+                                take_foreign_write(r, &from->writes[w]);
+        }
+}
+
 void knowledge_doubt(struct knowledge *k, uint32_t record)
 {
         assert(record < k->n);

@@ -397,7 +397,7 @@ static int write_file(struct opensm_writer *w, enum purpose purpose, struct file
         if (f.n > PARTITIONS_CONF_MAX_SIZE)
                 return report(w, -EFBIG, LOG_EVENT_OPENSM_FILE_FOREIGN, "%s would have %zu bytes, but pkeyd could not read back "
                               "more than %u; nothing is written", w->path, f.n, PARTITIONS_CONF_MAX_SIZE);
-        return go_to(w, STEP_STORING);
+        return go_to(w, w->job.stores ? STEP_STORING : STEP_WRITING);
 }
 
 /* Holds the bases of a phase that the rule does not admit, and announces the rest to the knowledge. */

@@ -57,6 +57,8 @@ struct opensm_job {
         const struct pins *pins;       /* NULL: names are not pinned */
         const struct opensm_conf *conf;
         bool mirror;                     /* only keep the file equal to the policy */
+        bool stores;                     /* false: the store is the other head node's, and only the knowledge has the writes that
+                                          * the mirror may make OpenSM send */
         bool in_force;                   /* only with `mirror`: this pkeyd writes the tables, or they match the policy */
 };
 

@@ -505,7 +505,7 @@ WRONGS += [
     Wrong("writer-both-unchecked", WRITER, "        check_both(decision->given, conf, findings);\n", "        (void) check_both;\n"),
     Wrong("writer-path-unchecked", WRITER, "        opensm_conf_check_file(conf, g->settings->opensm_config, file, findings);\n", "        (void) conf;\n"),
     Wrong("writer-absent-not-named", WRITER, "        *n += n_absent;\n", ""),
-    Wrong("writer-store-is-not-awaited", WRITER, "return go_to(w, STEP_STORING);", "return go_to(w, STEP_WRITING);"),
+    Wrong("writer-store-is-not-awaited", WRITER, "w->job.stores ? STEP_STORING : STEP_WRITING", "STEP_WRITING"),
     Wrong("writer-store-may-fail", WRITER, "        if (event->r == 0)\n                return go_to(w, STEP_WRITING);\n",
           "        if (true)\n                return go_to(w, STEP_WRITING);\n"),
     Wrong("writer-admits-all", WRITER, "int r = w->phases.needed[*ret] ? admit(w, *ret, *ret) : 0;", "int r = 0;"),

@@ -71,4 +71,13 @@ WRONGS = [
     Wrong("guest-does-not-follow-between-sweeps", "src/control/control.c", "        if (c->state != CONTROL_IDLE || !control_stands_by(c))\n", "        if (true)\n"),
     Wrong("writer-follows-between-sweeps", "src/control/control.c", "        if (c->state != CONTROL_IDLE || !control_stands_by(c))\n", "        if (c->state != CONTROL_IDLE)\n"),
     Wrong("follows-into-a-sweep", "src/control/sweep.c", "        bool sweeps = c->sweep.arena;\n", "        bool sweeps = true;\n"),
+    # OpenSM's file on the standby
+    Wrong("guest-mirror-is-stored", "src/control/sweep_write.c", ".stores = !control_is_guest(c),", ".stores = true,"),
+    Wrong("guest-forgets-its-opensm", INTERNAL, "                knowledge_take_foreign(m->knowledge, c->knowledge);\n", "                {}\n"),
+    Wrong("guest-trusts-its-opensm-before", "src/control/control.c", "        if (!knows_other(c) && (control", "        if (!c->config.shares_store && (control"),
+    Wrong("guest-never-trusts-the-store", "src/control/control.c", "return c->config.shares_store && !has_opensm_file(c->in_force) &&", "return c->config.shares_store && has_opensm_file(c->in_force) &&"),
+    Wrong("foreign-writes-are-forgotten", "src/knowledge/tables.c", "if (from->writes[w].is_foreign && from->writes[w].is_sent)", "if (!from->writes[w].is_foreign && from->writes[w].is_sent)"),
+    Wrong("foreign-doubts-are-forgotten", "src/knowledge/tables.c", "                r->is_unfollowed |= from->is_unfollowed;\n", ""),
+    Wrong("foreign-write-beyond-the-table", "src/knowledge/tables.c", "        if (!w) {\n                r->is_unfollowed = true;\n                return;", "        if (!w) {\n                return;"),
+    Wrong("foreign-write-not-sent", "src/knowledge/tables.c", "w->is_sent = w->is_foreign = true;", "w->is_foreign = true;"),
 ]

@@ -9,7 +9,7 @@ import subprocess
 import time
 
 from etcd import Cluster, make_certificates
-from harness import Daemon, Fabric, SubnetManager, check, check_equal, main, program, sets, two_level, wait_for
+from harness import Daemon, Fabric, SubnetManager, check, check_equal, main, program, read_file, sets, two_level, wait_for
 from oracle import Oracle, Policy, differences
 from private_bus import Bus, require
 
@@ -23,10 +23,11 @@ LEASE = 5
 class Pair:
     """Two head nodes. Each has its own files, and both their store in etcd. has_names: and each its own host name."""
 
-    def __init__(self, fabric, policy, pools="", buses=None, lease=LEASE, has_names=False):
+    def __init__(self, fabric, policy, pools="", buses=None, lease=LEASE, has_names=False, mirror=None):
         self.fabric, self.policy, self.pools, self.buses, self.has_names = fabric, policy, pools, buses or {}, has_names
         self.cluster = Cluster(fabric)
-        self.settings = fabric.settings("role: follow-sm\nsweep_interval: 1s\ntimeout: 200ms\n" + self.cluster.settings("%ds" % lease))
+        self.settings = fabric.settings("role: follow-sm\nsweep_interval: 1s\ntimeout: 200ms\n" + self.cluster.settings("%ds" % lease) +
+                                        ("opensm: {mirror: %s}\n" % mirror if mirror else ""))
         self.sms, self.daemons = {}, {}
         for host in HEADS:
             self.write_policy(host)
@@ -184,6 +185,30 @@ def test_leases():
         wait_for(lambda: not pair.index("node0002", key), "the P_Key to be taken away")
         wait_for(lambda: "job1" not in lease(first, "list").out, "the one that stands by to know it")
         pair.wait_right()
+
+
+def test_mirror():
+    """The one that stands by keeps OpenSM's file equal to the policy, too, and stores nothing for it."""
+    first, second = HEADS
+    with fabric_of_pair() as fabric:
+        conf = fabric.path("partitions.conf")
+        pair = Pair(fabric, policy_of_pair(), mirror=conf)
+        a, b = (pair.daemons[h] for h in HEADS)
+        pair.wait_right()
+        wait_for(lambda: "=0x0010" in read_file(conf), "the file")
+        seen_b, content = len(b.text()), read_file(conf)
+        check_equal(a.stop(), 0, "exit status of pkeyd")
+        for sm in pair.sms.values():
+            sm.set_partitions(content)
+        os.unlink(conf)
+        wait_for(lambda: read_file(conf) == content, "the one that stands by to write the file")
+        time.sleep(3)
+        for line in b.text()[seen_b:].splitlines():
+            check("state.db" not in line and "store" not in line, "a problem with the store:", line)
+        pair.sms[first].kill()
+        b.wait_text(WRITES, after=seen_b)
+        pair.wait_right()
+        check_equal(pair.n_sets(second), 0, "SubnSets of the one that took over")
 
 
 def test_paused_while_writing():

@@ -325,6 +325,99 @@ START_TEST(does_not_take_over_by_old_tables)
 }
 END_TEST
 
+/* --- OpenSM's file -------------------------------------------------------------------------------------------------- */
+
+#define GUEST_MIRROR FOLLOW_SM "opensm: {mirror: " FILE_CONF "}\n"
+
+static void start_mirror(void)
+{
+        shares_store = true;
+        sm_is_elsewhere();
+        start_with(CONTROL_SERVE, GUEST_MIRROR, POLICY_1, NULL);
+}
+
+/* Its own OpenSM reads the file when it becomes the master. Nothing is stored, because the store is the writer's. */
+START_TEST(mirrors_without_the_lock)
+{
+        start_mirror();
+        for (unsigned i = 0; i < 3; i++) {
+                sweep();
+                ck_assert_int_eq(status()->last_result, SWEEP_DONE);
+                ck_assert_ptr_nonnull(strstr(file_at(FILE_CONF)->bytes, "=0x0010"));
+                until(CONTROL_FOLLOWING);
+        }
+        ck_assert_uint_eq(noted.n_stored, 0);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_STATE_DIR), 0);
+}
+END_TEST
+
+/* What the store of the writer has of this host: it was read, and has nothing. */
+static void know_empty(struct remembered *m, unsigned node)
+{
+        static const char value[] = "{\"capacity\":32,\"read\":true,\"entries\":\"\",\"read_at\":1,\"presence\":\"there\","
+                                    "\"since\":2,\"seen_at\":300,\"seen\":1,\"boot\":\"x\",\"place\":\"\",\"vouched\":false,"
+                                    "\"vouched_by\":\"\",\"vouched_at\":0,\"writes\":[]}";
+        const char *key = arena_printf(arena, KNOWLEDGE_PREFIX "endport/0x%016" PRIx64 "/1", f.nodes[node].guid.v);
+
+        ck_assert_int_eq(knowledge_restore(m->knowledge, "x", key, value, strlen(value)), 0);
+}
+
+static bool may_hold(unsigned node, uint16_t base)
+{
+        const struct knowledge *k = status()->knowledge;
+        uint32_t record = knowledge_find(k, (struct knowledge_name) { f.nodes[node].guid, 1, KNOWLEDGE_ENDPORT });
+
+        return knowledge_table_bounds(k, record, base).may != LEVEL_NONE;
+}
+
+static void give_other_policy(enum control_event_kind kind)
+{
+        struct control_event event = { .kind = kind };
+
+        fill_changed(&event.lock, 8, POLICY_1);
+        know_empty(event.lock.changed, hosts[0]);
+        know_empty(event.lock.changed, hosts[1]);
+        ck_assert_int_eq(give(&event), 0);
+}
+
+/* By its file its own OpenSM may have written to a host before that became mute: the store does not have it. */
+START_TEST(own_opensm_may_have_written)
+{
+        start_mirror();
+        sweep();
+        ck_assert_ptr_nonnull(strstr(file_at(FILE_CONF)->bytes, "=0x0010"));
+        port_of(hosts[0])->mute = true;
+        sm_is_here();
+        until_lock();
+        take(CONTROL_LOCK);
+        give_other_policy(CONTROL_EVENT_LOCK);
+        ck_assert(may_hold(hosts[0], 0x0010));
+        ck_assert(!may_hold(hosts[1], 0x0010));
+}
+END_TEST
+
+/* When it starts, it does not know what that OpenSM has done meanwhile. */
+START_TEST(own_opensm_while_it_was_down)
+{
+        for (unsigned is_mirror = 0; is_mirror < 2; is_mirror++) {
+                struct control_event event = {
+                        .kind = CONTROL_EVENT_START,
+                        .start = { .remembered = remembered_new("x"), .findings = &findings,
+                                   .candidate = make_generation(is_mirror ? GUEST_MIRROR : FOLLOW_SM, POLICY_1) },
+                };
+
+                start_as_guest(POLICY_1);
+                know_empty(event.start.remembered, hosts[0]);
+                c = control_free(c);
+                c = control_new(&(struct control_config) { .goal = CONTROL_SERVE, .program = "pkeyd", .shares_store = true });
+                ck_assert_int_eq(give(&event), 0);
+                ck_assert_int_eq(may_hold(hosts[0], 0x0010), is_mirror);
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
 static void confirm(uint64_t request)
 {
         struct control_event event = { .kind = CONTROL_EVENT_CONFIRM, .asked.request = request };
@@ -600,7 +693,8 @@ int main(void)
         const TTest *const tests[] = {
                 stands_by_without_the_lock, follows_the_writer, refuses_other_files, takes_over, waits_for_the_lock,
                 confirm_timer_of_the_writer, loses_the_lock, no_other_files_while_a_change_waits,
-                notices_that_it_does_not_take_over, does_not_take_over_by_old_tables,
+                notices_that_it_does_not_take_over, does_not_take_over_by_old_tables, mirrors_without_the_lock,
+                own_opensm_may_have_written, own_opensm_while_it_was_down,
                 confirm_on_the_standby, confirmation_that_was_not_stored,
                 writer_goes_on_with_what_was_applied, no_writer_without_the_store, other_head_wrote_unnoticed,
                 passes_requests_on, passes_on_who_waits, answers_a_release_that_is_stored,

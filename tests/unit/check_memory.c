@@ -262,6 +262,72 @@ START_TEST(when_it_answered_last)
 }
 END_TEST
 
+/* The store is read again, and lacks what OpenSM was asked for: it may have done it, until the table is read. */
+START_TEST(foreign_writes_are_taken_along)
+{
+        struct subnet *s = discover(ALL, 0, 0, 5 * MINUTE);
+        struct knowledge *before = k;
+        struct p_key full[P_KEY_BLOCK_ENTRIES];
+
+        for (unsigned i = 0; i < 3; i++)
+                read_host(s, i, 0);
+        store();
+        block_of(0x8001, full);
+        ck_assert_int_eq(knowledge_expect_block(k, host_record(0), 0, full), 0);
+        ck_assert_int_eq(knowledge_expect_block(k, host_record(1), 0, full), 0);
+        knowledge_settle_expected(k, true);
+        read_host(s, 1, 0);
+        ck_assert_int_eq(knowledge_suspect_block(k, host_record(2), 0, full), 0);
+        k = NULL;
+        begin_anew(BOOT);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_NONE);
+        knowledge_take_foreign(k, before);
+        knowledge_free(before);
+        for (unsigned i = 0; i < 2; i++) {
+                check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
+                check_bounds(0, 2, LEVEL_NONE, LEVEL_NONE);
+                check_bounds(1, 1, LEVEL_NONE, LEVEL_NONE);
+                check_bounds(2, 1, LEVEL_NONE, LEVEL_FULL);
+                store();
+                begin_anew(BOOT);
+        }
+        read_host(s, 0, 0);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
+/* The same of tables that nobody followed for a time; and a table that got smaller may hold anything. */
+START_TEST(doubts_are_taken_along)
+{
+        struct subnet *s = discover(ALL, 0, 0, 5 * MINUTE);
+        struct knowledge *before = k;
+        struct p_key full[P_KEY_BLOCK_ENTRIES];
+        struct knowledge_record *smaller;
+
+        for (unsigned i = 0; i < 3; i++)
+                read_host(s, i, 0);
+        store();
+        knowledge_stop_following(k);
+        read_host(s, 1, 0);
+        read_host(s, 2, 0);
+        block_of(0x8001, full);
+        ck_assert_int_eq(knowledge_expect_block(k, host_record(2), 1, full), 0);
+        knowledge_settle_expected(k, true);
+        k = NULL;
+        begin_anew(BOOT);
+        smaller = (struct knowledge_record *) knowledge_get(k, host_record(2));
+        smaller->capacity = P_KEY_BLOCK_ENTRIES;
+        knowledge_take_foreign(k, before);
+        knowledge_free(before);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
+        check_bounds(0, 2, LEVEL_NONE, LEVEL_FULL);
+        check_bounds(1, 1, LEVEL_NONE, LEVEL_NONE);
+        check_bounds(2, 2, LEVEL_NONE, LEVEL_FULL);
+        read_host(s, 0, 0);
+        check_bounds(0, 1, LEVEL_NONE, LEVEL_NONE);
+}
+END_TEST
+
 START_TEST(when_it_answered_last_of_an_older_version)
 {
         static const char value[] = "{\"capacity\":2,\"read\":true,\"entries\":\"8001\",\"read_at\":1,\"presence\":\"silent\","
@@ -987,6 +1053,8 @@ int main(void)
         tcase_add_checked_fixture(t, setup, knowledge_teardown);
         tcase_add_test(t, tables_come_back);
         tcase_add_test(t, unfollowed_comes_back);
+        tcase_add_test(t, foreign_writes_are_taken_along);
+        tcase_add_test(t, doubts_are_taken_along);
         tcase_add_test(t, when_it_answered_last);
         tcase_add_test(t, when_it_answered_last_of_an_older_version);
         tcase_add_test(t, unused_entries_come_back);
