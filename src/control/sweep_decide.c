@@ -682,8 +682,7 @@ static void wait_for_lock(struct control *c, const char *holder)
                 return;
         }
         if (!c->sweep.waited_for_lock)
-                log_add(c->log, LOG_EVENT_LOCK_WAIT, NULL,
-                        "%s is writing P_Key tables with the same state directory; waiting for it", holder);
+                log_add(c->log, LOG_EVENT_LOCK_WAIT, NULL, "%s is writing P_Key tables; waiting for its lock", holder);
         c->sweep.waited_for_lock = true;
         c->sweep.lock_at = c->now + LOCK_RETRY;
         control_set_status(c, "waiting for another process that writes P_Key tables");
