@@ -49,8 +49,6 @@ struct control_candidate {
         uint64_t request;              /* named in the answer; 0: no caller waits for one */
 };
 
-#define LOCK_HOLDER_SIZE 192
-
 /* r: 0, -ENODEV: there is no such port; -ENETDOWN: its link is down; or the error of the system. */
 struct control_port {
         int r;

@@ -28,7 +28,7 @@ struct etcd_store {
         const struct etcd_config *config;
         char prefix[ETCD_PREFIX_SIZE]; /* of all keys */
         char host[64];                /* this one */
-        char holder[ETCD_HOLDER_SIZE]; /* this process */
+        char holder[LOCK_HOLDER_SIZE]; /* this process */
         sd_event *loop;               /* of its own, so that it runs while a caller waits */
         sd_event_source *attached;    /* of that loop on a caller's */
         struct etcd_http *http;
@@ -36,7 +36,7 @@ struct etcd_store {
         uint64_t lock;                /* the revision that created the lock; 0: it is not held */
         uint64_t cluster;             /* 0: not known yet */
         uint64_t seen;                /* revision of `commit` up to which everything was loaded, or committed here */
-        char last_writer[ETCD_HOLDER_SIZE];
+        char last_writer[LOCK_HOLDER_SIZE];
         bool has_version;             /* the cluster has it, and it is this one's */
         bool loading;
 };
@@ -331,7 +331,7 @@ static json_t *make_lock(const struct etcd_store *s)
 }
 
 /* The lock exists. It is ours if an earlier attempt of this request arrived. */
-static int take_holder(struct etcd_store *s, const json_t *answer, char ret_holder[ETCD_HOLDER_SIZE])
+static int take_holder(struct etcd_store *s, const json_t *answer, char ret_holder[LOCK_HOLDER_SIZE])
 {
         _cleanup_arena_ struct arena *a = arena_new();
         struct etcd_record lock;
@@ -343,11 +343,11 @@ static int take_holder(struct etcd_store *s, const json_t *answer, char ret_hold
                 s->lock = lock.created;
                 return 0;
         }
-        (void) snprintf(ret_holder, ETCD_HOLDER_SIZE, "%s", lock.value ?: "");
+        (void) snprintf(ret_holder, LOCK_HOLDER_SIZE, "%s", lock.value ?: "");
         return -EWOULDBLOCK;
 }
 
-static int take_lock(struct etcd_store *s, char ret_holder[ETCD_HOLDER_SIZE])
+static int take_lock(struct etcd_store *s, char ret_holder[LOCK_HOLDER_SIZE])
 {
         _cleanup_json_ json_t *answer = NULL;
         struct etcd_header header;
@@ -384,7 +384,7 @@ usec_t etcd_store_deadline(const struct store *store)
         return s->lock > 0 ? s->lease.deadline : 0;
 }
 
-int etcd_store_lock(struct store *store, char ret_holder[ETCD_HOLDER_SIZE])
+int etcd_store_lock(struct store *store, char ret_holder[LOCK_HOLDER_SIZE])
 {
         struct etcd_store *s = of_store(store);
         int r;
@@ -595,11 +595,6 @@ int etcd_store_attach(struct store *store, sd_event *event)
 const char *etcd_store_problem(const struct store *store)
 {
         return etcd_http_problem(((const struct etcd_store *) store)->http);
-}
-
-const char *etcd_store_last_writer(const struct store *store)
-{
-        return ((const struct etcd_store *) store)->last_writer;
 }
 
 static struct store *close_store(struct store *store)

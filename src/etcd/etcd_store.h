@@ -28,17 +28,13 @@ int etcd_store_open(const struct etcd_config *config, struct store **ret, char *
 /* Serves the store on this loop, until it is closed. Returns 0 or a negative errno. */
 int etcd_store_attach(struct store *s, sd_event *event);
 
-#define ETCD_HOLDER_SIZE 192
-
 /* Takes the lock, without waiting for another process; nothing if this one holds it. Returns 0, -EWOULDBLOCK: another process holds
  * it, ret_holder says which ("pkeyd on head1 (process 4711)"); or an error. */
-int etcd_store_lock(struct store *s, char ret_holder[ETCD_HOLDER_SIZE]);
+int etcd_store_lock(struct store *s, char ret_holder[LOCK_HOLDER_SIZE]);
 /* Gives the lock back. If etcd does not answer, the lock ends with its lease. */
 void etcd_store_unlock(struct store *s);
 /* CLOCK_BOOTTIME until which no other process can have the lock; 0: this one does not hold it. */
 usec_t etcd_store_deadline(const struct store *s);
-/* Who committed last, as of the last load, or the last store_changed(); "": nobody, or it is not known. */
-const char *etcd_store_last_writer(const struct store *s);
 /* Whether that was a process of another host. */
 bool etcd_store_is_of_other_host(const struct store *s);
 

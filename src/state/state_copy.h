@@ -15,10 +15,10 @@
 #define STATE_MARK "etcd" /* a file in the state directory: what pkeyd remembers is in etcd */
 
 struct state_copy {
-        size_t n;                   /* records */
-        char holder[192];           /* with -EWOULDBLOCK: who has a lock */
-        char *kept;                 /* owned; the new path of state.db; NULL: it was not renamed */
-        char *problem;              /* owned; why etcd could not be asked; NULL: not known */
+        size_t n;                      /* records */
+        char holder[LOCK_HOLDER_SIZE]; /* with -EWOULDBLOCK: who has a lock */
+        char *kept;                    /* owned; the new path of state.db; NULL: it was not renamed */
+        char *problem;                 /* owned; why etcd could not be asked; NULL: not known */
 };
 
 /* to_etcd: from state.db; else to it. Returns 0, or

@@ -31,6 +31,8 @@
 /* A key has 1 to STORE_KEY_MAX bytes of printable ASCII without blanks, a value 0 to STORE_VALUE_MAX bytes. */
 #define STORE_KEY_MAX   200
 #define STORE_VALUE_MAX ((size_t) 1 << 20)
+/* Who holds the lock of a store, for people. */
+#define LOCK_HOLDER_SIZE 192
 
 struct store_op {
         const char *key;

@@ -40,7 +40,7 @@ static struct store *open_store(void)
 /* Of several stores, this one may commit from now on. */
 static void turn_to(struct store *s)
 {
-        char holder[ETCD_HOLDER_SIZE];
+        char holder[LOCK_HOLDER_SIZE];
 
         if (kind != KIND_ETCD)
                 return;
