@@ -161,23 +161,6 @@ static void give_up(struct state *s, int error)
         s->error = error;
 }
 
-static int stop_at_first(void *userdata, const char *key, const void *value, size_t n)
-{
-        (void) userdata;
-        (void) key;
-        (void) value;
-        (void) n;
-        return 1;
-}
-
-/* Returns 1 if the store has no records, 0 if it has, or negative errno. */
-static int store_is_empty(struct state *s)
-{
-        int r = store_load(s->store, stop_at_first, NULL);
-
-        return r < 0 ? r : !r;
-}
-
 static int commit_import(struct state *s, const struct store_transaction *t, const struct state_import *import)
 {
         int r = store_commit(s->store, t);
@@ -199,7 +182,7 @@ static int import_files(struct state *s)
         _cleanup_arena_ struct arena *a = arena_new();
         struct store_transaction t;
         struct state_import import;
-        int r = store_is_empty(s);
+        int r = store_is_empty(s->store);
 
         if (r <= 0)
                 return r;
@@ -304,7 +287,7 @@ static void reopen(struct state *s)
         s->store = store_close(s->store);
         if (open_store(s) < 0)
                 return;
-        r = store_is_empty(s);
+        r = store_is_empty(s->store);
         if (r < 0)
                 give_up(s, r);
         s->stale = s->replaced = r == 0;

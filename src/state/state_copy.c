@@ -50,23 +50,14 @@ static int add_record(void *userdata, const char *key, const void *value, size_t
         return 0;
 }
 
-static int find_record(void *userdata, const char *key, const void *value, size_t n)
-{
-        (void) userdata;
-        (void) key;
-        (void) value;
-        (void) n;
-        return -ENOTEMPTY;
-}
-
 static int copy_records(struct store *from, struct store *to, struct state_copy *c)
 {
         _cleanup_arena_ struct arena *a = arena_new();
         struct store_transaction t;
-        int r = a ? store_load(to, find_record, NULL) : -ENOMEM;
+        int r = a ? store_is_empty(to) : -ENOMEM;
 
-        if (r < 0)
-                return r;
+        if (r <= 0)
+                return r < 0 ? r : -ENOTEMPTY;
         store_transaction_init(&t, a);
         r = store_load(from, add_record, &t);
         if (r == 0 && t.error == 0 && t.n == 0)

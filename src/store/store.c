@@ -67,3 +67,21 @@ void store_delete(struct store_transaction *t, const char *key)
         else
                 t->error = -EINVAL;
 }
+
+/* --- stores --------------------------------------------------------------------------------------------------------- */
+
+static int stop_at_first(void *userdata, const char *key, const void *value, size_t n)
+{
+        (void) userdata;
+        (void) key;
+        (void) value;
+        (void) n;
+        return 1;
+}
+
+int store_is_empty(struct store *s)
+{
+        int r = store_load(s, stop_at_first, NULL);
+
+        return r < 0 ? r : !r;
+}

@@ -89,6 +89,9 @@ static inline int store_load_range(struct store *s, const char *first, const cha
         return s->operations->load(s, first, end, each, userdata);
 }
 
+/* Returns 1 if it has no records, 0 if it has, or an error as store_commit(). */
+int store_is_empty(struct store *s);
+
 /* Commits all or nothing of a transaction. Returns 0 when it is durable, the error of the transaction if it has one, -ENOMEM,
  * -ENOSPC, or
  *
