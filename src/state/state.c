@@ -54,100 +54,59 @@ bool state_next_report(struct state *s, struct state_report *ret)
         return s->shown;
 }
 
-static const char *explain(int error)
+/* The last one is for all other errors; why NULL: strerror(). */
+static const struct explanation {
+        int error;
+        const char *why, *hint;
+} of_directory[] = {
+        { -EPROTONOSUPPORT, "a newer version of pkeyd wrote it",
+          "install that version again, or move state.db away: then every port counts as never read" },
+        { -EUCLEAN, "it is damaged, or was removed, and another process has it open", "end or restart the other process, pkeyd or pkeyctl" },
+        { -EBUSY, "another process has it open or locked", "end or restart the other process, pkeyd or pkeyctl" },
+        { -EXDEV, "since store: etcd was set, what pkeyd remembers is in etcd",
+          "set store: etcd again, and run pkeyctl store copy sqlite; or remove the file `etcd` and state.db: then every port counts as "
+          "never read" },
+        { -ENOSPC, NULL, "make room on its file system" },
+        { -EDQUOT, NULL, "make room on its file system" },
+        { 0, NULL,
+          "the directory and its files must belong to the user that pkeyd runs as (chown -R pkeyd: DIRECTORY), and their file system "
+          "must be writable" },
+}, of_etcd[] = {
+        { -EPROTONOSUPPORT, "a newer version of pkeyd wrote it", "install that version again" },
+        { -EEXIST, "state.db of this host has what pkeyd remembered before store: etcd was set",
+          "pkeyctl store copy etcd takes it along; if the cluster has the records of the other head node already, move state.db away" },
+        { -EUCLEAN, "it is another cluster than before, or an older copy of it", "see etcd in pkeyd.yaml, and the log of etcd" },
+        { -EHOSTUNREACH, "no member answers, or they have no majority",
+          "what is in force stays, and pkeyd tries again; etcdctl endpoint status shows the members" },
+        { -EKEYREJECTED, "the certificate of a member is not accepted", "see etcd.ca_file in pkeyd.yaml, and the names in the certificates" },
+        { -EPROTO, "the answer is not one of etcd 3.4 or later", "see etcd in pkeyd.yaml, and the log of etcd" },
+        { -ENOLCK, "the lease of the lock has ended",
+          "what is in force stays, and pkeyd tries again; etcdctl endpoint status shows the members" },
+        { -EACCES, "etcd does not let this user in", "see etcd.user and etcd.password_file in pkeyd.yaml, and the roles of that user in etcd" },
+        { -ENOSPC, "its database is full", "compact and defragment it with etcdctl, then etcdctl alarm disarm" },
+        { 0, NULL, "see etcd in pkeyd.yaml, and the log of etcd" },
+};
+
+static const struct explanation *find_explanation(const struct state *s, int error)
 {
-        switch (-error) {
-        case EPROTONOSUPPORT:
-                return "a newer version of pkeyd wrote it";
-        case EUCLEAN:
-                return "it is damaged, or was removed, and another process has it open";
-        case EBUSY:
-                return "another process has it open or locked";
-        case EXDEV:
-                return "since store: etcd was set, what pkeyd remembers is in etcd";
-        default:
-                return strerror(-error);
-        }
+        const struct explanation *e = s->etcd ? of_etcd : of_directory;
+
+        while (e->error != 0 && e->error != error)
+                e++;
+        return e;
 }
 
-static const char *hint_for(int error)
+const char *state_explain(const struct state *s, int error)
 {
-        switch (-error) {
-        case EPROTONOSUPPORT:
-                return "install that version again, or move state.db away: then every port counts as never read";
-        case EUCLEAN:
-        case EBUSY:
-                return "end or restart the other process, pkeyd or pkeyctl";
-        case EXDEV:
-                return "set store: etcd again, and run pkeyctl store copy sqlite; or remove the file `etcd` and state.db: then every port "
-                       "counts as never read";
-        case ENOSPC:
-        case EDQUOT:
-                return "make room on its file system";
-        default:
-                return "the directory and its files must belong to the user that pkeyd runs as (chown -R pkeyd: DIRECTORY), and their "
-                       "file system must be writable";
-        }
-}
-
-static const char *explain_etcd(int error)
-{
-        switch (-error) {
-        case EPROTONOSUPPORT:
-                return "a newer version of pkeyd wrote it";
-        case EEXIST:
-                return "state.db of this host has what pkeyd remembered before store: etcd was set";
-        case EUCLEAN:
-                return "it is another cluster than before, or an older copy of it";
-        case EHOSTUNREACH:
-                return "no member answers, or they have no majority";
-        case EKEYREJECTED:
-                return "the certificate of a member is not accepted";
-        case EPROTO:
-                return "the answer is not one of etcd 3.4 or later";
-        case ENOLCK:
-                return "the lease of the lock has ended";
-        case EACCES:
-                return "etcd does not let this user in";
-        case ENOSPC:
-                return "its database is full";
-        default:
-                return strerror(-error);
-        }
-}
-
-static const char *hint_for_etcd(int error)
-{
-        switch (-error) {
-        case EPROTONOSUPPORT:
-                return "install that version again";
-        case EEXIST:
-                return "pkeyctl store copy etcd takes it along; if the cluster has the records of the other head node already, move state.db away";
-        case EHOSTUNREACH:
-        case ENOLCK:
-                return "what is in force stays, and pkeyd tries again; etcdctl endpoint status shows the members";
-        case EKEYREJECTED:
-                return "see etcd.ca_file in pkeyd.yaml, and the names in the certificates";
-        case EACCES:
-                return "see etcd.user and etcd.password_file in pkeyd.yaml, and the roles of that user in etcd";
-        case ENOSPC:
-                return "compact and defragment it with etcdctl, then etcdctl alarm disarm";
-        default:
-                return "see etcd in pkeyd.yaml, and the log of etcd";
-        }
+        return find_explanation(s, error)->why ?: strerror(-error);
 }
 
 /* --- the store ---------------------------------------------------------------------------------------------------- */
 
-const char *state_explain(const struct state *s, int error)
-{
-        return s->etcd ? explain_etcd(error) : explain(error);
-}
-
 /* Continues without a store, and reports the error if it is new. */
 static void give_up(struct state *s, int error)
 {
-        const char *why = state_explain(s, error), *hint = s->etcd ? hint_for_etcd(error) : hint_for(error);
+        const char *why = state_explain(s, error), *hint = find_explanation(s, error)->hint;
 
         if (s->etcd && s->store && *etcd_store_problem(s->store)) {
                 free(s->problem);
