@@ -24,7 +24,7 @@ import traceback
 
 SCENARIOS = ("no-modules", "roce-only", "port-down", "no-permission", "service", "unprivileged", "second-witness", "bad-p-keys",
              "metrics-file", "bus", "rest-door", "violation", "report", "report-taken", "path-records", "opensm-service", "behind-its-back",
-             "local-verify", "link-lost", "unplugged", "opensm-killed", "head-pair", "fabrics", "no-umad")
+             "local-verify", "link-lost", "unplugged", "opensm-killed", "head-pair", "fabrics", "shared-store", "no-umad")
 
 OF_THE_SANDBOX = ("service", "unprivileged")  # they check what --trace changes
 
@@ -1126,6 +1126,81 @@ def fabrics():
     check(property_of_unit("ActiveState") == "active", "the pkeyd without a name ended")
     must("systemctl", "stop", "pkeyd@storage")
     in_force(FIRST_KEYS)
+
+
+class Etcd:
+    """An etcd of one member, with a name that only /etc/hosts has, and for clients with a certificate."""
+
+    URL = "https://member.lab:2379"
+    CA, CERTIFICATE, KEY = (FOR_PKEYD + "/" + name for name in ("etcd-ca.pem", "etcd.pem", "etcd.key"))
+
+    def __init__(self):
+        write("/etc/hosts", read("/etc/hosts") + "\n127.0.0.1 member.lab\n")
+        must("ip", "link", "set", "lo", "up")
+        self.make_certificates("/tmp/etcd-keys")
+        self.process = subprocess.Popen(
+            ["etcd", "--data-dir", "/tmp/etcd", "--listen-client-urls", "https://127.0.0.1:2379", "--advertise-client-urls", self.URL,
+             "--listen-peer-urls", "http://127.0.0.1:2380", "--initial-advertise-peer-urls", "http://127.0.0.1:2380",
+             "--initial-cluster", "default=http://127.0.0.1:2380", "--cert-file", self.CERTIFICATE, "--key-file", self.KEY,
+             "--trusted-ca-file", self.CA, "--client-cert-auth"], stdout=open("/tmp/etcd.log", "w"), stderr=subprocess.STDOUT)
+        wait_for("etcd", 60, lambda: self.ctl("endpoint", "health")[0] == 0)
+
+    def make_certificates(self, folder):
+        os.makedirs(folder)
+        new = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+        write(folder + "/ext", "subjectAltName=DNS:member.lab,IP:127.0.0.1\n")
+        must("openssl", "req", "-x509", *new, "-days", "99", "-subj", "/CN=ca", "-keyout", "ca.key", "-out", "ca.pem", cwd=folder)
+        must("openssl", "req", *new, "-subj", "/CN=pkeyd", "-keyout", "own.key", "-out", "own.csr", cwd=folder)
+        must("openssl", "x509", "-req", "-in", "own.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "99",
+             "-extfile", "ext", "-out", "own.pem", cwd=folder)
+        for name, path in (("ca.pem", self.CA), ("own.pem", self.CERTIFICATE), ("own.key", self.KEY)):
+            write(path, read(folder + "/" + name))
+
+    def ctl(self, *arguments):
+        return run("etcdctl", "--endpoints", self.URL, "--cacert", self.CA, "--cert", self.CERTIFICATE, "--key", self.KEY, *arguments,
+                   env=dict(os.environ, ETCDCTL_API="3"))
+
+    def settings(self):
+        """The first member has a name that no name server knows."""
+        return "role: follow-sm\nstore: etcd\netcd:\n  endpoints: [https://nowhere.invalid:2379, %s]\n  ca_file: %s\n  cert_file: %s\n" \
+               "  key_file: %s\n" % (self.URL, self.CA, self.CERTIFICATE, self.KEY)
+
+
+def shared_store():
+    """store: etcd. The sandbox lets the service talk to the members with the drop-in, and not without it."""
+    must("systemctl", "stop", "pkeyd")
+    fabric.up()
+    etcd, drop_in_etcd = Etcd(), DROP_INS + "/etcd.conf"
+    must("rm", "-rf", STATE)
+    write(POLICY, FIRST)
+    write(SETTINGS, NO_SWEEPS + etcd.settings())
+    try:
+        moment = time.monotonic()
+        run("systemctl", "start", "--no-block", "pkeyd")
+        entry = wait_entry("STATE_DIR", moment, 60)
+        check("cannot be used: no member answers" in entry["MESSAGE"], "without the drop-in:", entry["MESSAGE"])
+        check(etcd.ctl("get", "/pkeyd/", "--prefix", "--keys-only")[1].strip() == "", "it wrote to etcd")
+        must("systemctl", "stop", "pkeyd")
+
+        write(drop_in_etcd, read("/usr/share/doc/pkeyd/pkeyd-etcd.conf"))
+        must("systemctl", "daemon-reload")
+        start_service(SECOND, SECOND_KEYS, settings=etcd.settings())
+        check(status_of(main_pid())["Seccomp"].strip() == "2", "the service has no filter of system calls")
+        status, keys = etcd.ctl("get", "/pkeyd/record/", "--prefix", "--keys-only")
+        check(status == 0 and "/pkeyd/record/table/" in keys, "records in etcd:", keys)
+        check(not os.path.exists(STATE + "/state.db"), "there is a state.db")
+        must("systemctl", "stop", "pkeyd")
+        check(property_of_unit("Result") == "success", "it ended with", property_of_unit("Result"))
+        must("pkeyctl", "store", "copy", "sqlite")
+    finally:
+        etcd.process.kill()
+        etcd.process.wait()
+        if os.path.exists(drop_in_etcd):
+            os.unlink(drop_in_etcd)
+            must("systemctl", "daemon-reload")
+        run("systemctl", "stop", "pkeyd")
+    start_service(SECOND, SECOND_KEYS)
+    check(set(owners(STATE).values()) == {"pkeyd"}, "the state:", owners(STATE))
 
 
 def local_verify():

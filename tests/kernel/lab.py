@@ -31,7 +31,7 @@ sys.dont_write_bytecode = True
 
 import guest  # noqa: E402
 
-PROGRAMS = ("qemu-system-x86_64", "cpio", "depmod", "make", "gcc", "ibsim", "opensm", "rdma", "unshare")
+PROGRAMS = ("qemu-system-x86_64", "cpio", "depmod", "make", "gcc", "ibsim", "opensm", "rdma", "unshare", "etcd", "etcdctl", "openssl")
 MODULES = ("virtio_pci", "9p", "9pnet_virtio", "overlay")
 
 # The guest must not see /proc, /sys and /dev of this host: a bind mount of / alone, in a separate namespace.
