@@ -440,7 +440,7 @@ static int take_number(struct context *ctx, const char *text, uint64_t *ret)
                 return findings_error(&ctx->findings, FINDING_USAGE, NULL,
                                       "no policy has come into force with this state directory yet, so there is no generation %" PRIu64, number);
         if (at == h->n || h->items[at].number != number)
-                return findings_error(&ctx->findings, FINDING_USAGE, NULL, "generation %" PRIu64 " is not in state.db (it has %s)", number,
+                return findings_error(&ctx->findings, FINDING_USAGE, NULL, "generation %" PRIu64 " is not in the store (it has %s)", number,
                                       list_numbers(ctx));
         *ret = number;
         return 0;
@@ -603,7 +603,7 @@ static int read_versions(struct context *ctx, struct diff_result *d)
         other = generation_history_before(&ctx->remembered->history, first);
         if (other == 0)
                 return findings_error(&ctx->findings, FINDING_USAGE, "pkeyctl history policy prints its policy",
-                                      "generation %" PRIu64 " is the oldest one in state.db: there is none before it", first);
+                                      "generation %" PRIu64 " is the oldest one in the store: there is none before it", first);
         return read_version(ctx, other, &d->from) ?: read_version(ctx, first, &d->to);
 }
 
@@ -617,7 +617,7 @@ int command_history_diff(struct context *ctx)
                 return r;
         if (!d.settings)
                 (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_HOST_STATE_DIR, NULL, SETTINGS_NAME " of generation %" PRIu64
-                                    " is not in state.db, because pkeyd 0.1.0 did not store it",
+                                    " is not in the store, because pkeyd 0.1.0 did not store it",
                                     d.from.settings ? d.to.number : d.from.number);
         return output(ctx, &printer, exit_status_of(d.n_policy + d.n_settings > 0, false), &d);
 }

@@ -166,10 +166,10 @@ def test_arguments():
                 r = e.fabric.run([program("pkeyctl"), "--json", "--state-dir", e.fabric.path("state"), "--", "history", command, wrong])
                 check("'%s' is not the number of a generation" % wrong in r.json()["findings"][0]["text"], r)
             for absent in ("0", "4", "9223372036854775807"):
-                check("generation %s is not in state.db (it has 1-3)" % absent in e.history(command, absent, status=1).err, command)
+                check("generation %s is not in the store (it has 1-3)" % absent in e.history(command, absent, status=1).err, command)
             e.history(command, status=1)
         check("generation 1 is the oldest one" in e.history("diff", "1", status=1).err, "nothing before it")
-        check("not in state.db" in e.history("diff", "1", "7", status=1).err, "the second argument")
+        check("not in the store" in e.history("diff", "1", "7", status=1).err, "the second argument")
         check("unknown command 'history 3'" in e.history("3", status=1).err, "no word")
         e.stop()
         e.sql("DELETE FROM record WHERE key LIKE ?", KEY % 2 + "%")
@@ -201,8 +201,8 @@ def test_older_database():
         check("pkeyd.yaml:      not stored\n" in text and "changes:" not in text, text)
         data = e.json("diff", "3", status=2)
         check_equal((data["files"][1]["diff"], data["findings"][0]["severity"]), (None, "note"), "the settings")
-        check("pkeyd.yaml of generation 2 is not in state.db" in e.history("diff", "2", "3", status=2).err, "a note")
-        check("pkeyd.yaml of generation 2 is not in state.db" in e.history("diff", "1", "2", status=2).err, "a note")
+        check("pkeyd.yaml of generation 2 is not in the store" in e.history("diff", "2", "3", status=2).err, "a note")
+        check("pkeyd.yaml of generation 2 is not in the store" in e.history("diff", "1", "2", status=2).err, "a note")
         check_equal(e.history("policy", "2").out, TWO, "the policy")
 
 
