@@ -174,11 +174,12 @@ static void on_granted(int r, json_t *answer, void *userdata)
                 letter_end(l, r, NULL);
 }
 
+/* id 0: none, also where a letter has no lease yet. */
 static struct letter *find_letter(const struct etcd_mailbox *m, uint64_t id)
 {
         struct letter *l = m->letters;
 
-        while (l && l->lease != id)
+        while (l && (l->lease != id || id == 0))
                 l = l->next;
         return l;
 }

@@ -55,6 +55,7 @@ WRONGS = [
     Wrong("mailbox-never-gives-up", MAILBOX, "        return r == -EHOSTUNREACH || r == -ENOMEM;\n", "        return r < 0;\n"),
     Wrong("mailbox-second-answer-counts", MAILBOX, "        if (!t || t->reply)\n", "        if (!t)\n"),
     Wrong("mailbox-sleeps", MAILBOX, "m->serves || m->letters ? clock_now()", "m->serves ? clock_now()"),
+    Wrong("mailbox-any-key-answers", MAILBOX, "        while (l && (l->lease != id || id == 0))\n", "        while (l && l->lease != id)\n"),
     Wrong("passed-on-without-its-names", JSON, "for (size_t i = 0; i < by->n_names; i++)\n                if (json_array", "for (size_t i = 0; i < by->n_names && i < 1; i++)\n                if (json_array"),
     Wrong("passed-on-for-as-long-as-the-pool-allows", JSON, '"seconds", seconds_to_json(q->seconds));', '"seconds", (json_int_t) 0);'),
     Wrong("passed-on-without-its-options", JSON, '"must_exist", o->must_exist);', '"must_exist", false);'),

@@ -27,6 +27,7 @@ struct side {
         char asked[64];     /* its text */
         bool replies;       /* at once, with its text and "!" */
         bool stops;         /* it does not serve any more when it gets a request */
+        bool asks_again;    /* when it gets an answer */
         uint64_t request;   /* that was answered last */
         int r;
         char answer[64];
@@ -57,6 +58,9 @@ static void on_answered(uint64_t request, int r, const char *text, void *userdat
         s->request = request;
         s->r = r;
         snprintf(s->answer, sizeof(s->answer), "%s", text ?: "(none)");
+        if (s->asks_again)
+                ck_assert_int_eq(etcd_mailbox_ask(s->mailbox, request + 1, "again", PATIENCE), 0);
+        s->asks_again = false;
 }
 
 static void begin_side(struct side *s)
@@ -297,6 +301,25 @@ START_TEST(many_requests)
 END_TEST
 
 /* Etcd has no majority for a while: requests and answers wait. */
+/* A key that is no answer does not answer a request that has no lease yet. */
+START_TEST(key_of_another)
+{
+        char prefix[ETCD_PREFIX_SIZE], key[ETCD_KEY_MAX];
+        json_t *answer = NULL, *put;
+
+        etcd_prefix(fabric, prefix);
+        put = etcd_op_put(etcd_key(prefix, "answer/", "x", key), "wrong", 5, 0);
+        ck_assert_int_eq(etcd_http_call(http, ETCD_TRANSACTION, etcd_transaction(json_array(), json_pack("[o]", put)), 10 * USEC_PER_SEC,
+                                        &answer), 0);
+        json_decref(answer);
+        etcd_mailbox_serve(b.mailbox, true);
+        b.replies = a.asks_again = true;
+        ask(&a, 1, "one");
+        run_until(&a.n_answered, 2);
+        expect_answer(&a, 2, "again!");
+}
+END_TEST
+
 START_TEST(without_a_majority)
 {
         etcd_mailbox_serve(b.mailbox, true);
@@ -337,7 +360,7 @@ int main(void)
         const TTest *const tests[] = {
                 one_asks_the_other, it_begins_to_serve_later, an_answer_comes_later, another_one_serves,
                 it_stops_after_its_answer, it_serves_again,
-                nobody_serves, who_asked_is_gone, many_requests, without_a_majority, too_large_for_etcd,
+                nobody_serves, who_asked_is_gone, many_requests, key_of_another, without_a_majority, too_large_for_etcd,
         };
         Suite *suite = suite_create("mailbox");
         TCase *c = tcase_create("mailbox");
