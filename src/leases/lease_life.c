@@ -172,6 +172,7 @@ void leases_tick(struct leases *l, usec_t now, uint64_t wall, struct log *log)
                         reach_due(l, lease, now, wall, log);
                 if (now >= empty_due(lease))
                         release_empty(l, lease, now, log);
+                lease_answer_late(l, lease, now);
         }
         for (size_t i = 0; i < l->n_rests; i++)
                 if (now >= l->rests[i].due && !l->rests[i].is_over) {
@@ -185,7 +186,7 @@ usec_t leases_due(const struct leases *l)
         usec_t due = USEC_INFINITY;
 
         for (size_t i = 0; i < l->n; i++)
-                due = MIN(due, MIN(l->items[i]->due, empty_due(l->items[i])));
+                due = MIN(due, MIN(MIN(l->items[i]->due, empty_due(l->items[i])), lease_answer_due(l->items[i])));
         for (size_t i = 0; i < l->n_rests; i++)
                 if (!l->rests[i].is_over)
                         due = MIN(due, l->rests[i].due);

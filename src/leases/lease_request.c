@@ -7,6 +7,8 @@
 #include "policy/policy_select.h"
 #include "util/text.h"
 
+#define STORE_SPARE 10 /* seconds that a caller waits for the store beyond its time */
+
 /* --- who may ---------------------------------------------------------------------------------------------------------- */
 
 static const char *list_allowed(struct arena *a, const struct policy_pool *pool)
@@ -316,6 +318,11 @@ static void set_times(struct lease *lease, const struct policy_pool *pool, const
         lease_set_due(lease, view->now, view->wall);
 }
 
+struct lease_waiter lease_waiter_of(const struct lease_view *view, const struct lease_caller *by, uint64_t timeout)
+{
+        return (struct lease_waiter) { .request = by->request, .until = view->now + (timeout + STORE_SPARE) * USEC_PER_SEC };
+}
+
 int lease_wait(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings)
 {
         int r = leases_add_waiter(l, lease, waiter);
@@ -335,14 +342,13 @@ int lease_check_releasing(const struct lease *lease, struct findings *findings)
 }
 
 /* The lease exists. Its caller may have lost the answer. */
-static int join(struct leases *l, struct lease *lease, const struct lease_caller *by, const struct lease_wish *wish,
+static int join(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, const struct lease_wish *wish,
                 struct findings *findings)
 {
         if (!same_wish(&lease->wish, wish))
                 return findings_error(findings, FINDING_LEASE_EXISTS, LEASE_EXISTS_HINT,
                                       "lease %s exists already with other arguments", lease->id);
-        return lease_check_releasing(lease, findings) ?:
-               lease_wait(l, lease, &(struct lease_waiter) { .request = by->request }, findings);
+        return lease_check_releasing(lease, findings) ?: lease_wait(l, lease, waiter, findings);
 }
 
 int lease_make(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
@@ -389,6 +395,7 @@ int lease_find_pool(const struct lease_view *view, const struct lease_caller *by
 int leases_create(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                   const struct lease_wish *wish, uint64_t timeout, struct log *log, struct findings *findings)
 {
+        const struct lease_waiter waiter = lease_waiter_of(view, by, MIN(timeout, (uint64_t) LEASE_TIMEOUT_MAX) ?: LEASE_TIMEOUT);
         _cleanup_(lease_free_p) struct lease *made = NULL;
         struct lease *lease = (struct lease *) leases_find(l, id);
         const struct policy_pool *pool = NULL;
@@ -398,13 +405,13 @@ int leases_create(struct leases *l, const struct lease_view *view, const struct 
         if (r < 0)
                 return r;
         if (lease)
-                return join(l, lease, by, wish, findings);
+                return join(l, lease, &waiter, wish, findings);
         if (timeout > LEASE_TIMEOUT_MAX)
                 return findings_error(findings, FINDING_LEASE_DURATION, NULL, "the timeout must be at most %d s", LEASE_TIMEOUT_MAX);
         r = find_members(view, pool, wish->members, findings, &members) ?:
             lease_make(l, view, by, id, wish, timeout ?: LEASE_TIMEOUT, pool, findings, &made) ?:
             copy_members(made, view->subnet, &members) ?:
-            lease_add(l, made, &(struct lease_waiter) { .request = by->request }, findings);
+            lease_add(l, made, &waiter, findings);
         if (r < 0)
                 return r;
         lease = STEAL(made);
@@ -435,6 +442,7 @@ static int find_own(struct leases *l, const struct lease_view *view, const struc
 int leases_renew(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id, uint64_t seconds,
                  struct log *log, struct findings *findings)
 {
+        struct lease_waiter waiter = lease_waiter_of(view, by, LEASE_TIMEOUT);
         const struct policy_pool *pool = NULL;
         struct lease *lease = NULL;
         int r = find_own(l, view, by, id, findings, &lease, &pool) ?: check_duration(pool, seconds, findings);
@@ -443,7 +451,8 @@ int leases_renew(struct leases *l, const struct lease_view *view, const struct l
                 return r;
         if (lease->state == LEASE_RELEASING)
                 return findings_error(findings, FINDING_LEASE_NONE, NULL, "lease %s is being released (%s)", id, lease->why);
-        r = lease_wait(l, lease, &(struct lease_waiter) { .request = by->request, .renews = true }, findings);
+        waiter.renews = true;
+        r = lease_wait(l, lease, &waiter, findings);
         if (r < 0)
                 return r;
         lease->seconds = duration_of(pool, seconds);
@@ -458,12 +467,14 @@ int leases_renew(struct leases *l, const struct lease_view *view, const struct l
 int leases_release(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                    struct log *log, struct findings *findings)
 {
+        struct lease_waiter waiter = lease_waiter_of(view, by, LEASE_TIMEOUT);
         const struct policy_pool *pool = NULL;
         struct lease *lease = NULL;
         char why[96];
-        int r = find_own(l, view, by, id, findings, &lease, &pool) ?:
-                lease_wait(l, lease, &(struct lease_waiter) { .request = by->request, .releases = true }, findings);
+        int r;
 
+        waiter.releases = true;
+        r = find_own(l, view, by, id, findings, &lease, &pool) ?: lease_wait(l, lease, &waiter, findings);
         if (r < 0)
                 return r;
         if (lease->state == LEASE_RELEASING)

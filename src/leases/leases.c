@@ -41,7 +41,8 @@ bool lease_edit_kind_from_string(const char *word, enum lease_edit_kind *ret)
 DEFINE_WORDS(lease_outcome_to_string, enum lease_outcome, "?",
              [LEASE_GRANTED] = "granted", [LEASE_GRANTED_PARTLY] = "partial", [LEASE_RENEWED] = "renewed",
              [LEASE_EDITED] = "edited", [LEASE_RELEASED] = "released", [LEASE_IS_RELEASING] = "releasing",
-             [LEASE_FAILED] = "failed", [LEASE_REFUSED] = "refused", [LEASE_ELSEWHERE] = "elsewhere")
+             [LEASE_FAILED] = "failed", [LEASE_REFUSED] = "refused", [LEASE_ELSEWHERE] = "elsewhere",
+             [LEASE_UNSTORED] = "unstored")
 
 /* --- one lease ------------------------------------------------------------------------------------------------------ */
 
@@ -250,6 +251,10 @@ static void print_answer(struct lease_answer *a, const struct lease *lease)
                 (void) snprintf(a->text, sizeof(a->text), "lease %s is not granted: %s; %s", lease->id, why,
                                 lease->state == LEASE_ENDED ? "everything was taken back" : "it is being taken back");
                 return;
+        case LEASE_UNSTORED:
+                (void) snprintf(a->text, sizeof(a->text), "pkeyd could not store this; it may still be carried out, so ask again, or see "
+                                "pkeyctl lease show %s", lease->id);
+                return;
         case LEASE_REFUSED:
         case LEASE_ELSEWHERE:
                 break;
@@ -304,6 +309,30 @@ static void answer_waiters(struct leases *l, struct lease *lease)
                         lease->waiters[kept++] = lease->waiters[i];
         }
         lease->n_waiters = kept;
+}
+
+void lease_answer_late(struct leases *l, struct lease *lease, usec_t now)
+{
+        size_t kept = 0;
+
+        if (now < lease_answer_due(lease))
+                return;
+        for (size_t i = 0; i < lease->n_waiters; i++) {
+                if (now >= lease->waiters[i].until)
+                        push_answer(l, lease, &lease->waiters[i], LEASE_UNSTORED);
+                else
+                        lease->waiters[kept++] = lease->waiters[i];
+        }
+        lease->n_waiters = kept;
+}
+
+usec_t lease_answer_due(const struct lease *lease)
+{
+        usec_t due = USEC_INFINITY;
+
+        for (size_t i = 0; i < lease->n_waiters && !lease->is_stored; i++)
+                due = MIN(due, lease->waiters[i].until);
+        return due;
 }
 
 bool leases_next_answer(struct leases *l, struct lease_answer *ret)

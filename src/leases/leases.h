@@ -115,6 +115,7 @@ const char *lease_qos_problem(const struct lease_qos *qos);
 /* A caller that has no answer yet. */
 struct lease_waiter {
         uint64_t request;
+        usec_t until;               /* if the change is not stored by then, the answer is LEASE_UNSTORED */
         bool releases;              /* it asked to release the lease; false: to create or to renew it */
         bool renews, edits;
 };
@@ -251,6 +252,7 @@ enum lease_outcome {
         LEASE_FAILED,         /* it could not be granted in time, and was taken back */
         LEASE_REFUSED,        /* for the shell: of a request that was refused */
         LEASE_ELSEWHERE,      /* for the shell: the other head node makes leases, and is to be asked */
+        LEASE_UNSTORED,       /* for the shell: it could not be stored in time, and may be carried out later */
 };
 
 /* "granted", "partial", "renewed", "edited", "released", "releasing", "failed", "refused": static, also on the bus and in JSON. */
@@ -278,7 +280,7 @@ void leases_pass_on(struct leases *from, struct leases *to);
 
 /* After all were restored, before anything else: the times count from now on. */
 void leases_start(struct leases *l, usec_t now, uint64_t wall);
-/* Leases whose time is over, and P_Keys that have rested. */
+/* Leases whose time is over, P_Keys that have rested, and callers that wait for the store too long. */
 void leases_tick(struct leases *l, usec_t now, uint64_t wall, struct log *log);
 /* When to call leases_tick(); USEC_INFINITY: there is nothing to wait for. */
 usec_t leases_due(const struct leases *l);

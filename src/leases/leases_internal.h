@@ -37,6 +37,10 @@ bool lease_is_in_force(const struct lease *lease);
 /* Makes room for the answer. Returns 0, -EBUSY: too many callers wait for this lease; -ENOMEM. */
 int leases_add_waiter(struct leases *l, struct lease *lease, const struct lease_waiter *waiter);
 
+/* Answers the callers of a lease that is not stored in time; and when that is due. */
+void lease_answer_late(struct leases *l, struct lease *lease, usec_t now);
+usec_t lease_answer_due(const struct lease *lease);
+
 /* It has to be stored. */
 void lease_unstored(struct lease *lease);
 /* The state of the lease changes, or its members: it has to be stored, and another plan is needed. */
@@ -77,6 +81,8 @@ int lease_check_releasing(const struct lease *lease, struct findings *findings);
 int lease_make(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                const struct lease_wish *wish, uint64_t timeout, const struct policy_pool *pool, struct findings *findings,
                struct lease **ret);
+/* A caller that waits `timeout` seconds for a lease. */
+struct lease_waiter lease_waiter_of(const struct lease_view *view, const struct lease_caller *by, uint64_t timeout);
 /* Adds it to the list, with its first waiter. Takes it on 0. */
 int lease_add(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings);
 int lease_wait(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings);

@@ -219,6 +219,8 @@ static void answer_lease(struct daemon *d, const struct lease_reply *reply)
                 pass_on(d, reply->answer.request);
         else
                 bus_answer_lease(d->bus, reply);
+        else if (reply->answer.outcome == LEASE_UNSTORED)
+                bus_refuse_lease(d->bus, reply->answer.request, reply->answer.text);
 }
 
 /* True: *ret is the event that answers the action; its bytes are in the arena. False: no event follows now. */

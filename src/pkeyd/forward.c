@@ -74,14 +74,14 @@ int forward_ask(struct forward *f, const struct lease_request *q)
         return text ? etcd_mailbox_ask(f->mailbox, q->by.request, text, (unsigned) seconds + SPARE) : -ENOMEM;
 }
 
-/* Whoever writes next finds a request in the mailbox that was passed on once more. */
+/* Whoever writes next finds a request in the mailbox that was passed on once more, or could not be stored. */
 bool forward_reply(struct forward *f, const struct lease_reply *reply)
 {
         uint64_t request = reply->answer.request;
 
         if (!f || !(request & FOREIGN))
                 return false;
-        if (reply->answer.outcome != LEASE_ELSEWHERE) {
+        if (reply->answer.outcome <= LEASE_REFUSED) {
                 _cleanup_json_ json_t *o = lease_reply_to_json(reply);
                 _cleanup_free_ char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
 

@@ -826,6 +826,8 @@ void clients_answered(struct sim *s, struct process *p, const struct lease_reply
         case LEASE_ELSEWHERE:
                 sim_fail(s, "process %u passes a request on, and shares no store", p->number);
                 break;
+        case LEASE_UNSTORED: /* it may be carried out, or not */
+                break;
         }
 }
 

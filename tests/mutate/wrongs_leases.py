@@ -120,4 +120,11 @@ WRONGS = [
     Wrong("retry-is-forgotten", SCHEDULE, "        if (kind == SWEEP_LEASE && result == SWEEP_DONE)\n                return;", "        if (0)\n                return;"),
     Wrong("leases-always-first", SCHEDULE, " && now < MIN(s->sweep_at, s->retry_at) + LEASES_FIRST))", "))"),
     Wrong("change-of-leases-is-drift", DECIDE, "        c->sweep.leases_changed = leases_need_plan(c->leases);\n", ""),
+    # a store that takes nothing
+    Wrong("lease-unstored-caller-waits-for-ever", "src/leases/lease_life.c", "                lease_answer_late(l, lease, now);\n", ""),
+    Wrong("lease-unstored-is-not-looked-at", "src/leases/lease_life.c", ", lease_answer_due(l->items[i])));", ", USEC_INFINITY));"),
+    Wrong("lease-stored-caller-is-late", "src/leases/leases.c", "i < lease->n_waiters && !lease->is_stored; i++)", "i < lease->n_waiters; i++)"),
+    Wrong("lease-unstored-is-answered-early", "src/leases/lease_request.c", "(timeout + STORE_SPARE) * USEC_PER_SEC", "timeout * USEC_PER_SEC"),
+    Wrong("lease-unstored-answers-all", "src/leases/leases.c", "                if (now >= lease->waiters[i].until)\n", "                if (true)\n"),
+    Wrong("lease-unstored-answer-is-passed-back", "src/pkeyd/forward.c", "        if (reply->answer.outcome <= LEASE_REFUSED) {\n", "        if (reply->answer.outcome != LEASE_ELSEWHERE) {\n"),
 ]

@@ -765,6 +765,63 @@ START_TEST(the_disk_is_full)
 }
 END_TEST
 
+/* Nobody waits for the store for ever; what was asked for is carried out when the disk has room again. */
+START_TEST(the_disk_stays_full)
+{
+        struct lease_wish wish = two_nodes;
+
+        serve(POLICY);
+        grant("a", &(struct lease_wish) { .pool = "jobs", .members = "node3" });
+        store_r = -ENOSPC;
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_CREATE, .id = "b", .wish = wish, .timeout = 30 }), 0);
+        live_until(now + 39 * S);
+        expect_no_answer();
+        live_until(now + 1 * S);
+        expect_answer(LEASE_UNSTORED);
+        release("a");
+        live_until(now + 69 * S);
+        expect_no_answer();
+        live_until(now + 1 * S);
+        expect_answer(LEASE_UNSTORED);
+        ck_assert_ptr_nonnull(strstr(noted.lease_text, "it may still be carried out"));
+        ck_assert(holds(hosts[2], 0x9000) && !holds(hosts[0], 0x9001));
+        noted.n_lease_answers = 0;
+        store_r = 0;
+        live_until(now + 600 * S);
+        ck_assert(!holds(hosts[2], 0x9000) && !holds(hosts[0], 0x9001));
+        ck_assert_ptr_null(find("a"));
+        ck_assert_ptr_null(find("b"));
+        ck_assert_uint_eq(noted.n_lease_answers, 0);
+}
+END_TEST
+
+/* Each caller has its own time; and the store is not what a caller waits for if it has the lease. */
+START_TEST(callers_wait_for_the_store)
+{
+        struct lease_wish wish = { .pool = "jobs", .members = "node1" };
+
+        for (unsigned is_full = 0; is_full < 2; is_full++) {
+                serve(POLICY);
+                store_r = is_full ? -ENOSPC : 0;
+                port_of(hosts[0])->mute = !is_full;
+                ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_CREATE, .id = "a", .wish = wish, .timeout = 120 }), 0);
+                live_until(now + 1 * S);
+                create("a", &wish);
+                live_until(now + 69 * S);
+                ck_assert_uint_eq(noted.n_lease_answers, 0);
+                live_until(now + 1 * S);
+                ck_assert_uint_eq(noted.n_lease_answers, is_full);
+                if (is_full)
+                        expect_answer(LEASE_UNSTORED);
+                live_until(now + 62 * S);
+                ck_assert_uint_eq(noted.n_lease_answers, 2);
+                ck_assert_int_eq(noted.lease_outcome, is_full ? LEASE_UNSTORED : LEASE_FAILED);
+                teardown();
+                setup();
+        }
+}
+END_TEST
+
 /* The caller is gone with the process, and may ask again. */
 START_TEST(a_restart_while_it_is_granted)
 {
@@ -923,6 +980,7 @@ int main(void)
                 is_not_granted_behind_a_filter, is_not_granted_where_a_filter_is_doubted,
                 is_not_granted_behind_a_silent_switch, is_not_granted_by_memory, is_releasing, not_the_key_of_a_stranger,
                 is_closed_at_the_switch, survives_a_restart, the_store_is_another_one, a_clock_that_was_set_back, the_disk_is_full,
+                the_disk_stays_full, callers_wait_for_the_store,
                 a_restart_and_the_same_request, a_restart_while_it_is_granted, a_reload_would_strand_it,
                 a_stranded_key_is_revoked, an_undo_strands_one_and_freezes_another, an_undo_strands_one_of_a_frozen_port,
         };
