@@ -371,7 +371,7 @@ static int inspect_state(struct context *ctx, struct doctor_host *host)
         while (state_next_report(&state, &report))
                 if (report.kind == STATE_UNUSABLE)
                         host->state_dir.error = arena_strdup(ctx->arena, report.text);
-                else
+                else if (report.kind == STATE_DAMAGED)
                         host->state_damaged = true;
         state_close(&state);
         return r;

@@ -50,11 +50,12 @@ static void log_state_reports(struct daemon *d)
         static const enum log_event events[] = {
                 [STATE_DAMAGED] = LOG_EVENT_STATE_DAMAGED,
                 [STATE_UNUSABLE] = LOG_EVENT_STATE_DIR,
+                [STATE_USABLE] = LOG_EVENT_STATE_USABLE,
         };
         struct state_report r;
 
         while (state_next_report(&d->state, &r))
-                journal_event(&d->journal, events[r.kind], NULL, "%s; %s; %s", r.text, r.effect, r.hint);
+                journal_event(&d->journal, events[r.kind], NULL, "%s; %s%s%s", r.text, r.effect, r.hint ? "; " : "", r.hint ?: "");
 }
 
 /* All events go to control through this function. */

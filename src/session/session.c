@@ -73,11 +73,13 @@ void session_report_state(struct context *ctx, bool fatal)
         struct state_report r;
 
         while (state_next_report(&ctx->state, &r)) {
-                enum finding_severity severity = fatal && r.kind == STATE_UNUSABLE ? FINDING_ERROR : FINDING_WARNING;
+                enum finding_severity severity = r.kind == STATE_USABLE                ? FINDING_NOTE
+                                                 : fatal && r.kind == STATE_UNUSABLE ? FINDING_ERROR : FINDING_WARNING;
                 struct finding *item = findings_add(&ctx->findings, severity, FINDING_HOST_STATE_DIR, NULL, "%s; %s", r.text,
                                                     r.effect);
 
-                finding_set_hint(&ctx->findings, item, "%s", r.hint);
+                if (r.hint)
+                        finding_set_hint(&ctx->findings, item, "%s", r.hint);
         }
 }
 

@@ -229,6 +229,8 @@ static int open_store(struct state *s)
 
         if (r == 0)
                 r = s->etcd ? open_etcd(s) : open_sqlite(s);
+        if (r == 0 && s->error < 0)
+                report(s, STATE_USABLE, "pkeyd goes on", NULL, "%s can be used again", s->name);
         if (r == 0)
                 s->error = 0;
         else if (r == -ENOENT && !s->make)

@@ -35,6 +35,7 @@
 enum state_report_kind {
         STATE_DAMAGED,  /* the database was moved aside, or some records or files of version 0.1.0 are damaged */
         STATE_UNUSABLE, /* the store cannot be opened or read */
+        STATE_USABLE,   /* it can be again */
 };
 
 /* For the admin. */
@@ -42,7 +43,7 @@ struct state_report {
         enum state_report_kind kind;
         char *text;         /* what happened, where */
         const char *effect; /* what pkeyd does now; static */
-        const char *hint;   /* what to do; static */
+        const char *hint;   /* what to do; static; NULL: nothing */
 };
 
 #define STATE_MAX_REPORTS 8

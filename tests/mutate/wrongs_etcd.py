@@ -81,4 +81,11 @@ WRONGS = [
     Wrong("foreign-doubts-are-forgotten", "src/knowledge/tables.c", "                r->is_unfollowed |= from->is_unfollowed;\n", ""),
     Wrong("foreign-write-beyond-the-table", "src/knowledge/tables.c", "        if (!w) {\n                r->is_unfollowed = true;\n                return;", "        if (!w) {\n                return;"),
     Wrong("foreign-write-not-sent", "src/knowledge/tables.c", "w->is_sent = w->is_foreign = true;", "w->is_foreign = true;"),
+    # what the standby shows
+    Wrong("guest-does-not-look-at-leases", "src/control/leasing.c", "        if (control_is_guest(c) && c->snapshot)\n                leases_look", "        if (!control_is_guest(c) && c->snapshot)\n                leases_look"),
+    Wrong("guest-looks-at-its-next-sweep", "src/control/sweep.c", "        leasing_look(c);\n", ""),
+    Wrong("guest-hides-that-the-store-is-gone", "src/control/sweep.c", 'lock->r < 0 ? lock->why ?: strerror(-lock->r) : ""', '""'),
+    Wrong("guest-never-forgets-that-the-store-was-gone", "src/control/sweep.c", "        (void) snprintf(c->unfollowed,", "        if (lock->r < 0) (void) snprintf(c->unfollowed,"),
+    Wrong("store-is-back-without-a-word", "src/state/state.c", "        if (r == 0 && s->error < 0)\n", "        if (r == 0 && s->error > 0)\n"),
+    Wrong("store-is-always-back", "src/state/state.c", "        if (r == 0 && s->error < 0)\n", "        if (r == 0)\n"),
 ]
