@@ -195,6 +195,7 @@ struct control {
         char boot[64];
         bool store_failed;               /* as was logged */
         bool was_outdated;               /* the last sweep that locked */
+        char unfollowed[128];            /* of a guest: why it could not read the store last; "": it could */
 
         struct port_key port;            /* opened last */
         struct guid port_guid;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "control/confirm.h"
+#include "control/leasing.h"
 #include "control/sweep_steps.h"
 
 /* --- tables ------------------------------------------------------------------------------------------------- */
@@ -319,9 +320,12 @@ void sweep_begin(struct control *c, enum sweep_kind kind)
 /* A store that cannot be read is no reason not to read the fabric. */
 void sweep_followed(struct control *c, const struct control_event *event)
 {
+        const struct control_lock *lock = &event->lock;
         bool sweeps = c->sweep.arena;
 
-        confirm_take_changed(c, &event->lock);
+        (void) snprintf(c->unfollowed, sizeof(c->unfollowed), "%s", lock->r < 0 ? lock->why ?: strerror(-lock->r) : "");
+        confirm_take_changed(c, lock);
+        leasing_look(c);
         if (sweeps)
                 open_port(c);
         else

@@ -357,6 +357,13 @@ int leases_see(struct leases *l, const struct observed *observed, const struct k
         return r;
 }
 
+void leases_look(struct leases *l, const struct observed *observed)
+{
+        for (size_t i = 0; i < l->n; i++)
+                if (l->items[i]->state == LEASE_ACTIVE)
+                        (void) see_members(l->items[i], observed);
+}
+
 /* --- frozen members ------------------------------------------------------------------------------------------------- */
 
 static bool give_up(struct leases *l, struct lease *lease, const struct subnet *s, const enum freeze *frozen, usec_t now,

@@ -338,6 +338,9 @@ bool leases_give_up_frozen(struct leases *l, const struct subnet *s, const enum 
 int leases_see(struct leases *l, const struct observed *observed, const struct knowledge *k, bool only_changed, usec_t now,
                uint64_t wall, struct log *log);
 
+/* The leases are another host's: only notes which members are confirmed. */
+void leases_look(struct leases *l, const struct observed *observed);
+
 /* --- the store ------------------------------------------------------------------------------------------------------- */
 
 /* A P_Key that is not handed out yet. */

@@ -191,6 +191,7 @@ static void follow_store(struct daemon *d, struct control_event *ret)
 {
         ret->kind = CONTROL_EVENT_FOLLOWED;
         ret->lock.r = state_follow(&d->state, &ret->lock.changed);
+        ret->lock.why = state_explain(&d->state, ret->lock.r);
         load_shared(d, &ret->lock);
         log_state_reports(d);
 }
@@ -218,10 +219,10 @@ static void answer_lease(struct daemon *d, const struct lease_reply *reply)
                 return;
         if (reply->answer.outcome == LEASE_ELSEWHERE)
                 pass_on(d, reply->answer.request);
-        else
-                bus_answer_lease(d->bus, reply);
         else if (reply->answer.outcome == LEASE_UNSTORED)
                 bus_refuse_lease(d->bus, reply->answer.request, reply->answer.text);
+        else
+                bus_answer_lease(d->bus, reply);
 }
 
 /* True: *ret is the event that answers the action; its bytes are in the arena. False: no event follows now. */

@@ -103,6 +103,33 @@ START_TEST(follows_the_writer)
 }
 END_TEST
 
+/* It goes on comparing by what it knew last, and says so. */
+START_TEST(store_cannot_be_read)
+{
+        start_as_guest(POLICY_1);
+        give_followed(7, POLICY_1);
+        sweep();
+        ck_assert_ptr_null(strstr(status()->text, "the store"));
+        for (unsigned i = 0; i < 2; i++) {
+                struct control_event event = {
+                        .kind = CONTROL_EVENT_FOLLOWED,
+                        .lock = { .r = -EHOSTUNREACH, .why = i ? "no member answers" : NULL },
+                };
+
+                until(CONTROL_FOLLOWING);
+                take(CONTROL_FOLLOW_STORE);
+                ck_assert_int_eq(give(&event), 0);
+                sweep();
+                ck_assert_uint_eq(status()->in_force->number, 7);
+                ck_assert_ptr_nonnull(strstr(status()->text, i ? "the store cannot be used: no member answers; generation 7: "
+                                                               : "the store cannot be used: No route to host; generation 7: "));
+        }
+        until(CONTROL_FOLLOWING);
+        sweep();
+        ck_assert_ptr_null(strstr(status()->text, "the store"));
+}
+END_TEST
+
 /* The policy in force is the writer's, whatever the files here say. */
 START_TEST(refuses_other_files)
 {
@@ -643,6 +670,61 @@ START_TEST(answers_a_release_that_is_stored)
 }
 END_TEST
 
+static struct lease *lease_of_other(void)
+{
+        struct lease *lease = lease_new();
+
+        lease->id = "other";
+        lease->wish = (struct lease_wish) { .pool = "jobs", .members = "node[1-2]" };
+        lease->state = LEASE_ACTIVE;
+        lease->base = 0x1001;
+        lease->membership = MEMBERSHIP_FULL;
+        lease->members = arena_new_array(lease->arena, struct lease_member, 2);
+        for (lease->n_members = 0; lease->n_members < 2; lease->n_members++)
+                lease->members[lease->n_members] = (struct lease_member) {
+                        .node = f.nodes[hosts[lease->n_members]].guid, .port = port_of(hosts[lease->n_members])->guid, .number = 1,
+                        .name = "a node", .membership = MEMBERSHIP_FULL,
+                };
+        return lease;
+}
+
+static unsigned n_confirmed(void)
+{
+        const struct lease *lease = leases_find(status()->leases, "other");
+        unsigned n = 0;
+
+        ck_assert_ptr_nonnull(lease);
+        for (uint32_t i = 0; i < lease->n_members; i++)
+                n += lease->members[i].confirmed;
+        return n;
+}
+
+/* It shows of the other one's leases what it has read itself. */
+START_TEST(looks_at_leases)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_FOLLOWED };
+
+        put_key(hosts[0], 3, 0x9001);
+        start_as_guest(POOL_POLICY);
+        give_followed(7, POOL_POLICY);
+        sweep();
+        until(CONTROL_FOLLOWING);
+        take(CONTROL_FOLLOW_STORE);
+        fill_changed(&event.lock, 7, POOL_POLICY);
+        ck_assert_int_eq(leases_restore(event.lock.changed->leases, lease_of_other()), 0);
+        ck_assert_int_eq(give(&event), 0);
+        ck_assert_uint_eq(n_confirmed(), 1);
+        put_key(hosts[1], 2, 0x9001);
+        sweep();
+        ck_assert_uint_eq(n_confirmed(), 2);
+        ck_assert_uint_eq(leases_find(status()->leases, "other")->members[0].index, 3);
+        put_key(hosts[0], 3, 0);
+        live(120 * S);
+        ck_assert_uint_eq(n_confirmed(), 1);
+        ck_assert_uint_eq(n_sets, 0);
+}
+END_TEST
+
 /* The same, where the store tells before the SM that the other one wrote. */
 START_TEST(passes_on_who_waits_when_the_store_changed)
 {
@@ -691,13 +773,15 @@ END_TEST
 int main(void)
 {
         const TTest *const tests[] = {
-                stands_by_without_the_lock, follows_the_writer, refuses_other_files, takes_over, waits_for_the_lock,
+                stands_by_without_the_lock, follows_the_writer, store_cannot_be_read, refuses_other_files, takes_over,
+                waits_for_the_lock,
                 confirm_timer_of_the_writer, loses_the_lock, no_other_files_while_a_change_waits,
                 notices_that_it_does_not_take_over, does_not_take_over_by_old_tables, mirrors_without_the_lock,
                 own_opensm_may_have_written, own_opensm_while_it_was_down,
                 confirm_on_the_standby, confirmation_that_was_not_stored,
                 writer_goes_on_with_what_was_applied, no_writer_without_the_store, other_head_wrote_unnoticed,
                 passes_requests_on, passes_on_who_waits, answers_a_release_that_is_stored,
+                looks_at_leases,
                 passes_on_who_waits_when_the_store_changed, follows_between_sweeps,
                 another_may_have_made_a_lease,
         };
