@@ -56,19 +56,21 @@ void control_take_remembered(struct control *c, struct remembered *m)
 
 /* The number of a generation that only audits is not in the store: if another generation has got it, this one gets a new number.
  * If the state directory was deleted, the other process has begun a new store, which has neither the generation in force nor
- * leases. */
+ * leases; a guest stores its generation if it writes before the other head node has stored one. */
 void control_take_changed(struct control *c, struct remembered *changed)
 {
         struct generation *g = control_serves(c) ? c->in_force : NULL;
         uint64_t stored = changed->generation;
-        bool has_lost_number = g && g->number == stored && changed->policy &&
+        bool is_guest = control_is_guest(c);
+        bool has_lost_number = g && !is_guest && g->number == stored && changed->policy &&
                                !generation_has_policy(g, changed->policy, changed->n_policy);
 
         control_take_remembered(c, changed);
         c->knowledge_is_new = true;
-        if (!g || control_is_guest(c))
+        if (!g)
                 return;
-        leases_unstore(c->leases);
+        if (!is_guest)
+                leases_unstore(c->leases);
         if (has_lost_number) {
                 g->number = ++c->last_number;
                 c->unannounced = true;

@@ -88,4 +88,5 @@ WRONGS = [
     Wrong("guest-never-forgets-that-the-store-was-gone", "src/control/sweep.c", "        (void) snprintf(c->unfollowed,", "        if (lock->r < 0) (void) snprintf(c->unfollowed,"),
     Wrong("store-is-back-without-a-word", "src/state/state.c", "        if (r == 0 && s->error < 0)\n", "        if (r == 0 && s->error > 0)\n"),
     Wrong("store-is-always-back", "src/state/state.c", "        if (r == 0 && s->error < 0)\n", "        if (r == 0)\n"),
+    Wrong("guest-forgets-that-its-generation-is-lost", INTERNAL, "        if (g->number > stored && !g->audits)\n", "        if (g->number > stored && !g->audits && !is_guest)\n"),
 ]

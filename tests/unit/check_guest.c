@@ -225,6 +225,30 @@ START_TEST(takes_over)
 }
 END_TEST
 
+/* The store was lost while it stood by, and the other one began a new one without a generation: it stores its own with its files. */
+START_TEST(takes_over_with_a_new_store)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_FOLLOWED };
+
+        start_as_guest(POLICY_1);
+        give_followed(7, POLICY_3);
+        sweep();
+        until(CONTROL_FOLLOWING);
+        take(CONTROL_FOLLOW_STORE);
+        event.lock.changed = remembered_new("this boot");
+        ck_assert_int_eq(give(&event), 0);
+        ck_assert_uint_eq(status()->in_force->number, 7);
+        sweep();
+        ck_assert_uint_eq(noted.n_stored, 0);
+        sm_is_here();
+        live(120 * S);
+        ck_assert(status()->writing);
+        ck_assert(holds(hosts[2], 0x8010));
+        ck_assert_uint_eq(noted.stored_generation, 7);
+        ck_assert_uint_eq(noted.n_generations, 1);
+}
+END_TEST
+
 /* The other one still has the lock: it may write. */
 START_TEST(waits_for_the_lock)
 {
@@ -774,6 +798,7 @@ int main(void)
 {
         const TTest *const tests[] = {
                 stands_by_without_the_lock, follows_the_writer, store_cannot_be_read, refuses_other_files, takes_over,
+                takes_over_with_a_new_store,
                 waits_for_the_lock,
                 confirm_timer_of_the_writer, loses_the_lock, no_other_files_while_a_change_waits,
                 notices_that_it_does_not_take_over, does_not_take_over_by_old_tables, mirrors_without_the_lock,
