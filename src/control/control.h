@@ -79,7 +79,7 @@ struct control_config {
         bool shares_store;   /* with another head node, which writes while the master SM is there */
         bool (*holds_lock)(void *userdata); /* whether the fabric lock is held at this moment: called directly before each Set */
         bool (*is_outdated)(void *userdata); /* whether another process may have stored leases since the last load: called before
-                                              * a lease is said not to exist. NULL: none does */
+                                              * a request is answered by what is in memory. NULL: none does */
         void *store_userdata; /* of these two */
         struct findings *findings; /* all other goals: gets the findings of the planner; borrowed */
 };

@@ -77,11 +77,19 @@ static bool may_lack_leases(const struct control *c)
         return c->may_lack_leases || (c->config.is_outdated && c->config.is_outdated(c->config.store_userdata));
 }
 
+/* May it be answered by what is in memory, without a commit: that there is no such lease, or that it is as it should be? */
+static bool may_need_no_commit(const struct control *c, const struct lease_request *q)
+{
+        bool exists = leases_find(c->leases, q->id);
+
+        return q->kind == LEASE_EDIT || exists == (q->kind == LEASE_CREATE);
+}
+
 static int carry_out(struct control *c, const struct lease_request *q, struct findings *findings)
 {
         const struct lease_view view = view_of(c, c->in_force, NULL);
 
-        if (q->kind != LEASE_CREATE && !leases_find(c->leases, q->id) && may_lack_leases(c))
+        if (may_need_no_commit(c, q) && may_lack_leases(c))
                 return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL,
                                       "pkeyd cannot change leases now: it has not read what the other head node stored");
         switch (q->kind) {

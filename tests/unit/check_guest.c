@@ -652,12 +652,35 @@ START_TEST(passes_requests_on)
 }
 END_TEST
 
-static void begin_lease_of_mute_port(void)
+static void begin_to_write(void)
 {
         shares_store = true;
         start(FOLLOW_SM, POOL_POLICY);
         live(120 * S);
         ck_assert(status()->writing);
+}
+
+/* On the head node that has taken over unnoticed the lease may have ended since. */
+START_TEST(grants_nothing_by_old_memory)
+{
+        begin_to_write();
+        ask_for_lease(5);
+        live(1 * S);
+        expect_answer(5, LEASE_GRANTED);
+        store_is_outdated = true;
+        ask_for_lease(6);
+        expect_answer(6, LEASE_REFUSED);
+        ck_assert_int_eq(noted.code, FINDING_LEASE_NOT_NOW);
+        store_is_outdated = false;
+        ask_for_lease(7);
+        live(1 * S);
+        expect_answer(7, LEASE_GRANTED);
+}
+END_TEST
+
+static void begin_lease_of_mute_port(void)
+{
+        begin_to_write();
         f.nodes[hosts[1]].ports[1].mute = FABSIM_MUTE_P_KEYS;
         ask_for_lease(5);
         live(3 * S);
@@ -808,7 +831,7 @@ int main(void)
                 passes_requests_on, passes_on_who_waits, answers_a_release_that_is_stored,
                 looks_at_leases,
                 passes_on_who_waits_when_the_store_changed, follows_between_sweeps,
-                another_may_have_made_a_lease,
+                another_may_have_made_a_lease, grants_nothing_by_old_memory,
         };
 
         return run_suite("guest", tests, ELEMENTS(tests));
