@@ -85,6 +85,14 @@ static bool may_need_no_commit(const struct control *c, const struct lease_reque
         return q->kind == LEASE_EDIT || exists == (q->kind == LEASE_CREATE);
 }
 
+/* Others make one where there is none. */
+static bool needs_lease(const struct lease_request *q)
+{
+        if (q->kind == LEASE_EDIT)
+                return q->edit.kind == LEASE_REMOVE_MEMBERS || q->edit.options.must_exist;
+        return q->kind != LEASE_CREATE;
+}
+
 static int carry_out(struct control *c, const struct lease_request *q, struct findings *findings)
 {
         const struct lease_view view = view_of(c, c->in_force, NULL);
@@ -92,6 +100,8 @@ static int carry_out(struct control *c, const struct lease_request *q, struct fi
         if (may_need_no_commit(c, q) && may_lack_leases(c))
                 return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL,
                                       "pkeyd cannot change leases now: it has not read what the other head node stored");
+        if (needs_lease(q) && leases_is_ending(c->leases, q->id))
+                return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL, "lease %s has ended, but that is not stored yet", q->id);
         switch (q->kind) {
         case LEASE_CREATE:
         case LEASE_EDIT:

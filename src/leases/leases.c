@@ -157,6 +157,13 @@ const struct lease *leases_find(const struct leases *l, const char *id)
         return NULL;
 }
 
+bool leases_is_ending(const struct leases *l, const char *id)
+{
+        size_t i = leases_lower_bound(l, id);
+
+        return i < l->n && strcmp(l->items[i]->id, id) == 0 && !leases_find(l, id);
+}
+
 const struct lease *leases_find_base(const struct leases *l, uint16_t base)
 {
         for (size_t i = 0; i < l->n; i++)

@@ -380,6 +380,8 @@ void leases_count(const struct leases *l, uint32_t ret[static LEASE_N_STATES]);
 const struct lease_rest *leases_rests(const struct leases *l, size_t *ret_n);
 /* NULL: there is none that did not end. */
 const struct lease *leases_find(const struct leases *l, const char *id);
+/* There is none, and the end of the last one is not stored yet. */
+bool leases_is_ending(const struct leases *l, const char *id);
 
 /* An empty lease with an arena of its own; NULL: memory is out. */
 struct lease *lease_new(void);

@@ -678,6 +678,19 @@ START_TEST(grants_nothing_by_old_memory)
 }
 END_TEST
 
+/* If pkeyd were killed now, the lease would be in force again, and who was told that there is none would not know. */
+START_TEST(says_nothing_of_an_end_that_is_not_stored)
+{
+        begin_to_write();
+        ask_for_lease(5);
+        ask(LEASE_RELEASE, 6);
+        ck_assert_ptr_null(leases_find(status()->leases, "job"));
+        ck_assert_int_eq(release_unknown(7), FINDING_LEASE_NOT_NOW);
+        live(1 * S);
+        ck_assert_int_eq(release_unknown(8), FINDING_LEASE_NONE);
+}
+END_TEST
+
 static void begin_lease_of_mute_port(void)
 {
         begin_to_write();
@@ -831,7 +844,7 @@ int main(void)
                 passes_requests_on, passes_on_who_waits, answers_a_release_that_is_stored,
                 looks_at_leases,
                 passes_on_who_waits_when_the_store_changed, follows_between_sweeps,
-                another_may_have_made_a_lease, grants_nothing_by_old_memory,
+                another_may_have_made_a_lease, grants_nothing_by_old_memory, says_nothing_of_an_end_that_is_not_stored,
         };
 
         return run_suite("guest", tests, ELEMENTS(tests));
