@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: GPL-2.0-or-later
-# A thousand histories, 200 with changes that wait to be confirmed, and undos, 100 that also have leases, and 100 of two head nodes
-# that share a store, where processes are paused and cut off from it; those of tests/fabsim/seeds; and that one seed is one history.
+# A thousand histories, 200 with changes that wait to be confirmed, and undos, 100 that also have leases, 100 of two head nodes
+# that share a store, where processes are paused and cut off from it, and 100 of two head nodes with all of that; those of
+# tests/fabsim/seeds; and that one seed is one history.
 set -u
 simulate=$top_builddir/tests/fabsim/simulate
 seeds=${SIMULATE_SEEDS:-1000}
@@ -11,15 +12,17 @@ seeds=${SIMULATE_SEEDS:-1000}
 totals=(seeds events MADs Sets 'writes of OpenSM' 'pairs checked' sweeps 'tables called right' 'indexes passed on'
         'ends of processes' reloads hand-overs converged refused 'converged but for ports without their M_Key' 'changes waited' confirmed undone
         'requests for leases' granted 'granted in part' edited 'given index 0' renewed released 'not granted' 'requests refused' 'leases restored'
-        'ended by their time')
+        'ended by their time' 'requests passed on' 'passed back' 'without an answer' 'carried out again' 'not stored in time' take-overs)
 undo_seeds=$((1 << 40)) # from here on, see SIM_UNDO_SEEDS
 lease_seeds=$((1 << 41)) # from here on, see SIM_LEASE_SEEDS
 share_seeds=$((1 << 42)) # from here on, see SIM_SHARE_SEEDS
-leases='requests for leases|granted|granted in part|edited|given index 0|renewed|released|not granted|requests refused|leases restored|ended by their time'
+pass_seeds=$((1 << 43)) # from here on, see SIM_PASS_SEEDS
+leases='requests for leases|granted|granted in part|edited|given index 0|renewed|released|not granted|requests refused|leases restored|ended by their time|not stored in time'
+passed='requests passed on|passed back|without an answer|carried out again|take-overs'
 
 history() { "$simulate" --seed "$1" --trace | tail -n 1 && "$simulate" --seed "$1" --trace | cksum; }
 
-for seed in 3 17 4711 $lease_seeds; do
+for seed in 3 17 4711 $lease_seeds $pass_seeds; do
         if [ "$(history $seed)" != "$(history $seed)" ]; then
                 echo "seed $seed gives two histories"
                 exit 1
@@ -54,8 +57,9 @@ some() {
         fi
 }
 
-some 1 "$seeds" " (changes waited|confirmed|undone|$leases)$"
-some $undo_seeds $((seeds * 2 / 10)) " ($leases)$"
-some $lease_seeds $((seeds / 10)) '^$'
-some $share_seeds $((seeds / 10)) " (writes of OpenSM|changes waited|confirmed|undone|indexes passed on|$leases)$"
+some 1 "$seeds" " (changes waited|confirmed|undone|$leases|$passed)$"
+some $undo_seeds $((seeds * 2 / 10)) " ($leases|$passed)$"
+some $lease_seeds $((seeds / 10)) " ($passed|not stored in time)$"
+some $share_seeds $((seeds / 10)) " (writes of OpenSM|changes waited|confirmed|undone|indexes passed on|$leases|$passed)$"
+some $pass_seeds $((seeds / 10)) ' (writes of OpenSM|indexes passed on)$'
 exit 0

@@ -32,11 +32,16 @@ static bool is_open_id(unsigned id)
         return id >= SIM_LEASE_IDS - 2;
 }
 
+const char *clients_id(unsigned id)
+{
+        return ids[id];
+}
+
 static struct sim_lease *find_book(struct process *p, const char *id)
 {
         for (unsigned i = 0; i < SIM_LEASE_IDS; i++)
                 if (strcmp(ids[i], id) == 0)
-                        return &p->head->leases[i];
+                        return &p->head->books.leases[i];
         return NULL;
 }
 
@@ -120,15 +125,14 @@ static void choose_request(struct sim *s, const struct sim_lease *book, struct s
                 choose_edit(s, q);
 }
 
-static struct lease_request make_request(struct sim *s, const struct sim_lease_request *q, const char *members, char pool[8])
+struct lease_request clients_request(const struct sim_lease_request *q, char members[CLIENTS_MEMBERS], char pool[8])
 {
         static const char *const root[] = { "root" }, *const others[] = { "mallory", "users" };
-        static const uint64_t timeouts[] = { 0, 1, 3, 10, 30 };
 
+        print_members(&q->wish, members, CLIENTS_MEMBERS);
         (void) snprintf(pool, 8, "pool%u", q->wish.pool % 10);
         return (struct lease_request) {
-                .kind = q->kind, .id = ids[q->id], .seconds = q->seconds,
-                .timeout = timeouts[prng_below(&s->lease_rng, ELEMENTS(timeouts))],
+                .kind = q->kind, .id = ids[q->id], .seconds = q->seconds, .timeout = q->timeout,
                 .wish = {
                         .pool = pool, .members = members, .base = q->wish.base, .membership = q->wish.membership,
                         .seconds = q->wish.seconds, .partial = q->wish.partial,
@@ -187,56 +191,92 @@ static void choose_again(struct sim *s, const struct sim_lease *book, struct sim
                 choose_edit(s, q);
 }
 
-/* Most clients ask the one that writes. */
+/* Most clients ask the one that writes, unless the other one passes requests on. */
 static unsigned choose_head(const struct sim *s, const struct event *e)
 {
         unsigned x = e->x;
 
         if (e->y >= CLIENTS_AGAIN)
-                return x;
+                return x % s->n_heads;
+        if (sim_passes_on(s))
+                return x % s->n_heads;
         for (unsigned i = 0; x % 5 != 0 && i < s->n_heads; i++)
                 if (s->heads[i].place.node == s->f.sm.node)
                         return i;
         return x / 5 % s->n_heads;
 }
 
-void clients_ask(struct sim *s, const struct event *e)
+/* Gives a request to p, and to its books. */
+static void ask(struct sim *s, struct process *p, struct sim_lease_request *q, const struct lease_request *request)
 {
-        unsigned head = choose_head(s, e);
-        struct process *p = &s->processes[head];
-        struct sim_lease_request q = { .id = e->y % CLIENTS_AGAIN % SIM_LEASE_IDS };
-        struct sim_lease *book = &s->heads[head].leases[q.id];
+        struct sim_lease *book = &p->head->books.leases[q->id];
         const struct intent_pool *pool = NULL;
-        char members[SIM_WISHED_HOSTS * 32], name[8];
-        static const char *const kinds[] = { "create", "renew", "release", "edit" };
-        struct lease_request request;
         uint64_t life = p->life;
 
-        (e->y < CLIENTS_AGAIN ? choose_request : choose_again)(s, book, &q);
-        if (!p->control || control_get_status(p->control)->stopping || p->n_lease_requests == SIM_MAX_REQUESTS)
-                return;
-        s->counters.lease_requests++;
-        q.number = ++s->last_lease_request;
         if (policy_in_force(s, p))
                 pool = intent_pool_of(policy_in_force(s, p), book->is.base);
-        set_ends(s, q.seconds > 0 ? q.seconds : pool ? pool->longest : 0, &q.ends_first, &q.ends_last);
-        print_members(&q.wish, members, sizeof(members));
-        request = make_request(s, &q, members, name);
-        sim_trace(s, "client: request %" PRIu64 " of process %u: %s %s (pool%u, %s)", q.number, p->number,
-                  kinds[q.kind], ids[q.id], q.wish.pool, members);
-        p->lease_requests[p->n_lease_requests++] = q;
-        p->asking = q;
-        process_lease(s, p, &request);
-        if (q.kind == LEASE_RENEW && (!p->control || p->life != life || find_request(p, q.number)))
-                renew_perhaps(book, &q);
+        set_ends(s, q->seconds > 0 ? q->seconds : pool ? pool->longest : 0, &q->ends_first, &q->ends_last);
+        q->is_of_guest = control_get_status(p->control)->guest;
+        p->lease_requests[p->n_lease_requests++] = *q;
+        p->asking = *q;
+        process_lease(s, p, request);
+        if (q->kind == LEASE_RENEW && (!p->control || p->life != life || find_request(p, q->number)))
+                renew_perhaps(book, q);
+        if (q->is_of_guest && p->life == life && find_request(p, q->number))
+                sim_fail(s, "process %u stands by, and does not answer at once", p->number);
         if (p->life == life)
                 p->asking.number = 0;
 }
 
+void clients_take(struct sim *s, struct process *p, const struct sim_lease_request *q, const struct lease_request *request)
+{
+        struct sim_lease_request asked = *q;
+
+        sim_trace(s, "client: process %u takes request %" PRIu64, p->number, request->by.request & ~SIM_FOREIGN);
+        ask(s, p, &asked, request);
+}
+
+/* The other head node, or the same one, is asked the same soon; or who has an answer by then asks in vain. */
+static void choose(struct sim *s, const struct head *h, unsigned what, struct sim_lease_request *q)
+{
+        unsigned id = q->id;
+
+        if (what >= CLIENTS_SAME)
+                *q = s->last_asked[id];
+        else
+                (what < CLIENTS_AGAIN ? choose_request : choose_again)(s, &h->books.leases[id], q);
+        q->id = id;
+        q->at = s->now;
+        s->last_asked[id] = *q;
+        if (sim_passes_on(s) && prng_permille(&s->mail_rng, 250))
+                world_ask_same(s, prng_below(&s->mail_rng, s->n_heads), id);
+}
+
+void clients_ask(struct sim *s, const struct event *e)
+{
+        static const char *const kinds[] = { "create", "renew", "release", "edit" };
+        static const uint64_t timeouts[] = { 0, 1, 3, 10, 30 };
+        struct process *p = &s->processes[choose_head(s, e)];
+        const struct head *h = s->ledger.by ? s->ledger.by : &s->heads[p->number];
+        struct sim_lease_request q = { .id = e->y % CLIENTS_AGAIN % SIM_LEASE_IDS };
+        char members[CLIENTS_MEMBERS], pool[8];
+        struct lease_request request;
+
+        choose(s, h, e->y, &q);
+        if (!p->control || control_get_status(p->control)->stopping || p->n_lease_requests == SIM_MAX_REQUESTS)
+                return;
+        s->counters.lease_requests++;
+        q.number = ++s->last_lease_request;
+        q.timeout = timeouts[prng_below(&s->lease_rng, ELEMENTS(timeouts))];
+        request = clients_request(&q, members, pool);
+        sim_trace(s, "client: request %" PRIu64 " of process %u: %s %s (pool%u, %s)", q.number, p->number,
+                  kinds[q.kind], ids[q.id], q.wish.pool, members);
+        ask(s, p, &q, &request);
+}
+
 /* --- the hardware ---------------------------------------------------------------------------------------------------- */
 
-/* UINT32_MAX: another device is there now. */
-static unsigned endport_of(const struct sim *s, struct guid port)
+unsigned clients_endport(const struct sim *s, struct guid port)
 {
         for (unsigned i = 0; i < s->n_endports; i++)
                 if (s->f.nodes[s->endports[i].node].ports[s->endports[i].port].guid.v == port.v)
@@ -274,6 +314,8 @@ static void check_free(struct sim *s, const struct process *p, uint16_t base, co
         unsigned b = sim_base_number(base);
         struct basis basis;
 
+        if (sim_passes_on(s) && head_is_outdated(p))
+                return; /* it has not noticed that the other head node writes, and cannot store this */
         observer_basis(s, p, &basis);
         for (unsigned i = 0; i < s->n_endports; i++)
                 if (holds(s, i, b) && !promises_excuse_holder(s, &basis, i, b) && !has_expired(s, p, i)) {
@@ -314,7 +356,7 @@ static struct leased leased_of(const struct sim *s, const struct lease *lease)
         struct leased ret = { .base = lease->base, .level = lease->membership == MEMBERSHIP_FULL ? 2 : 1 };
 
         for (uint32_t i = 0; i < lease->n_members; i++) {
-                unsigned endport = endport_of(s, lease->members[i].port);
+                unsigned endport = clients_endport(s, lease->members[i].port);
 
                 if (endport == UINT32_MAX || !lease_member_is_in_force(&lease->members[i]))
                         continue;
@@ -354,12 +396,14 @@ static void check_key(struct sim *s, struct process *p, const struct sim_wish *w
                 sim_fail(s, "process %u, lease %s: 0x%04x is not what was asked for", p->number, id, is->base);
         if (is->level != (is_limited ? 1 : 2))
                 sim_fail(s, "process %u, lease %s: another membership than was asked for", p->number, id);
-        if (s->now < p->head->rests_until[sim_base_number(is->base)])
+        if (s->now < p->head->books.rests_until[sim_base_number(is->base)])
                 sim_fail(s, "process %u, lease %s: 0x%04x rests", p->number, id, is->base);
-        for (unsigned i = 0; i < SIM_LEASE_IDS; i++)
-                if (strcmp(ids[i], id) != 0 && p->head->leases[i].state != SIM_LEASE_ABSENT && !p->head->leases[i].is_ended &&
-                    p->head->leases[i].is.base == is->base)
+        for (unsigned i = 0; i < SIM_LEASE_IDS; i++) {
+                const struct sim_lease *other = &p->head->books.leases[i];
+
+                if (strcmp(ids[i], id) != 0 && other->state != SIM_LEASE_ABSENT && !other->is_ended && other->is.base == is->base)
                         sim_fail(s, "process %u: leases %s and %s have 0x%04x", p->number, id, ids[i], is->base);
+        }
 }
 
 /* A new lease: pkeyd did not refuse the request that it is being asked. */
@@ -457,7 +501,7 @@ static void end(struct sim *s, struct process *p, struct sim_lease *book, unsign
         if (book->was_planned)
                 check_free(s, p, book->is.base, ids[id], "taken back");
         if (book->was_given && book->was_planned && book->rest * USEC_PER_SEC > SLACK)
-                p->head->rests_until[sim_base_number(book->is.base)] = s->now + book->rest * USEC_PER_SEC - SLACK;
+                p->head->books.rests_until[sim_base_number(book->is.base)] = s->now + book->rest * USEC_PER_SEC - SLACK;
 }
 
 static bool is_listed(const struct leases *l, const char *id)
@@ -473,6 +517,17 @@ static bool is_listed(const struct leases *l, const char *id)
 
 /* --- a start --------------------------------------------------------------------------------------------------------- */
 
+/* What was not granted may be stored or not. */
+static void doubt(struct head *h)
+{
+        for (unsigned i = 0; i < SIM_LEASE_IDS; i++) {
+                struct sim_lease *book = &h->books.leases[i];
+
+                book->is_uncertain = book->state != SIM_LEASE_ABSENT &&
+                                     (book->state != SIM_LEASE_GIVEN || book->store_life != h->store->life);
+        }
+}
+
 void clients_start(struct sim *s, struct process *p)
 {
         struct head *h = p->head;
@@ -480,15 +535,34 @@ void clients_start(struct sim *s, struct process *p)
         if (p->goal != CONTROL_SERVE || !sim_has_leases(s))
                 return;
         p->is_new = true;
-        for (unsigned i = 0; i < SIM_LEASE_IDS; i++)
-                h->leases[i].is_uncertain = h->leases[i].state != SIM_LEASE_ABSENT &&
-                                            (h->leases[i].state != SIM_LEASE_GIVEN || h->leases[i].store_life != h->store->life);
+        if (!sim_passes_on(s))
+                doubt(h);
         if (h->lease_store_life != h->store->life)
-                memset(h->rests_until, 0, sizeof(h->rests_until));
+                memset(h->books.rests_until, 0, sizeof(h->books.rests_until));
         h->lease_store_life = h->store->life;
         for (unsigned i = 0; i < SIM_LEASE_IDS; i++)
-                if (h->leases[i].state != SIM_LEASE_ABSENT && prng_permille(&s->lease_rng, 500))
+                if (h->books.leases[i].state != SIM_LEASE_ABSENT && prng_permille(&s->lease_rng, 500))
                         world_ask_again(s, (unsigned) (h - s->heads), i, s->now + prng_below(&s->lease_rng, 1000000));
+}
+
+void clients_load(struct sim *s, struct process *p)
+{
+        if (!s->ledger.by || s->ledger.by == p->head)
+                return;
+        sim_trace(s, "process %u loads what the other head node has stored", p->number);
+        p->loaded = s->ledger.by->books;
+        p->has_loaded = true;
+}
+
+/* p writes from now on, by what it loaded from the store. */
+static void take_over(struct sim *s, struct process *p)
+{
+        if (p->has_loaded)
+                p->head->books = p->loaded;
+        sim_trace(s, "process %u takes over%s", p->number, p->has_loaded ? " by what it loaded" : "");
+        p->has_loaded = false;
+        doubt(p->head);
+        s->counters.taken_over++;
 }
 
 /* What was granted is there; of everything else what was stored last. */
@@ -547,7 +621,7 @@ static void watch_one(struct sim *s, struct process *p, unsigned id)
 {
         const struct leases *all = control_get_status(p->control)->leases;
         const struct lease *lease = leases_find(all, ids[id]);
-        struct sim_lease *book = &p->head->leases[id];
+        struct sim_lease *book = &p->head->books.leases[id];
         struct leased is = {};
 
         if (p->is_new)
@@ -572,6 +646,8 @@ static void watch_one(struct sim *s, struct process *p, unsigned id)
                 see_edit(s, p, book, &is, ids[id]);
         if (is_in_force(lease) && (is.base != book->is.base || is.level != book->is.level || (is.members & ~book->is.members) != 0))
                 sim_fail(s, "process %u: lease %s has changed", p->number, ids[id]);
+        else if (is_in_force(lease) && is_open_id(id) && sim_passes_on(s))
+                book->is.members = is.members; /* another policy may have left some out */
 }
 
 static void add(struct sim *s, struct leased_all *to, const struct leased *lease)
@@ -632,6 +708,12 @@ bool clients_watch(struct sim *s, struct process *p)
         is_other = memcmp(&planned, &p->leased, sizeof(planned)) != 0;
         p->leased = planned;
         p->leased_now = now;
+        if (sim_passes_on(s) && (status->guest || !status->in_force)) {
+                p->is_new = true; /* what it has in memory counts for nothing */
+                return is_other;
+        }
+        if (sim_passes_on(s) && p->is_new)
+                take_over(s, p);
         for (unsigned i = 0; p->goal == CONTROL_SERVE && i < SIM_LEASE_IDS; i++)
                 watch_one(s, p, i);
         p->is_new = false;
@@ -644,7 +726,7 @@ bool clients_watch(struct sim *s, struct process *p)
 static void check_member(struct sim *s, const struct process *p, const struct sim_lease *book, const struct lease *lease,
                          const struct lease_member *m, const struct basis *basis)
 {
-        unsigned b = sim_base_number(lease->base), i = endport_of(s, m->port);
+        unsigned b = sim_base_number(lease->base), i = clients_endport(s, m->port);
         uint16_t key = (uint16_t) (lease->base | (lease->membership == MEMBERSHIP_FULL ? 0x8000 : 0));
         const struct fabsim_port *port;
 
@@ -696,7 +778,7 @@ static bool is_part_by_others(struct sim *s, const struct process *p, const stru
         unsigned b = sim_base_number(lease->base);
 
         for (uint32_t i = 0; i < lease->n_members; i++) {
-                unsigned endport = endport_of(s, lease->members[i].port);
+                unsigned endport = clients_endport(s, lease->members[i].port);
 
                 if (!lease->members[i].confirmed &&
                     (!was_read_again(s, p, endport) || was_disturbed(s, p, endport, b, book->given_at)))
@@ -752,11 +834,15 @@ static void edited(struct sim *s, const struct process *p, struct sim_lease *boo
         book->store_life = p->store_life;
 }
 
-static void renewed(struct sim *s, struct sim_lease *book, const struct sim_lease_request *q)
+/* Others that are not answered yet may have been carried out since. */
+static void renewed(struct sim *s, const struct process *p, struct sim_lease *book, const struct sim_lease_request *q)
 {
         s->counters.leases_renewed++;
         book->ends_first = q->ends_first;
         book->ends_last = q->ends_last;
+        for (unsigned i = 0; i < p->n_lease_requests; i++)
+                if (p->lease_requests[i].kind == LEASE_RENEW && p->lease_requests[i].id == q->id)
+                        renew_perhaps(book, &p->lease_requests[i]);
 }
 
 static void refused(struct sim *s, const struct process *p, const struct sim_lease *book, const struct sim_lease_request *q,
@@ -789,24 +875,28 @@ void clients_answered(struct sim *s, struct process *p, const struct lease_reply
 
         sim_trace(s, "client: request %" PRIu64 " is answered: %s: %s", answer->request, lease_outcome_to_string(answer->outcome),
                   answer->text);
+        if (sim_passes_on(s) && q)
+                ledger_answered(s, p, q, reply);
         if (!q || (!*answer->text && answer->outcome != LEASE_ELSEWHERE)) {
                 sim_fail(s, "process %u answers a request for a lease that nobody asked, or again, or without a word", p->number);
                 return;
         }
         asked = *q;
         *q = p->lease_requests[--p->n_lease_requests];
-        book = &p->head->leases[asked.id];
-        if (!asked.is_allowed && answer->outcome != LEASE_REFUSED)
+        book = &p->head->books.leases[asked.id];
+        if (!asked.is_allowed && answer->outcome != LEASE_REFUSED && answer->outcome != LEASE_ELSEWHERE)
                 sim_fail(s, "process %u carries out what this user may not ask for", p->number);
         if (answer->lease && find_book(p, answer->lease->id) != book)
                 sim_fail(s, "process %u answers with another lease", p->number);
+        if (asked.is_of_guest && answer->outcome != LEASE_ELSEWHERE)
+                sim_fail(s, "process %u stands by, and carries out a request", p->number);
         switch (answer->outcome) {
         case LEASE_GRANTED:
         case LEASE_GRANTED_PARTLY:
                 granted(s, p, book, answer);
                 break;
         case LEASE_RENEWED:
-                renewed(s, book, &asked);
+                renewed(s, p, book, &asked);
                 break;
         case LEASE_EDITED:
                 edited(s, p, book, &asked, answer);
@@ -824,11 +914,34 @@ void clients_answered(struct sim *s, struct process *p, const struct lease_reply
                 refused(s, p, book, &asked, reply->findings);
                 break;
         case LEASE_ELSEWHERE:
-                sim_fail(s, "process %u passes a request on, and shares no store", p->number);
+                if (!sim_passes_on(s))
+                        sim_fail(s, "process %u passes a request on, and shares no store", p->number);
+                else if (!(asked.number & SIM_FOREIGN))
+                        mailbox_ask(s, p, &asked);
                 break;
         case LEASE_UNSTORED: /* it may be carried out, or not */
+                s->counters.leases_unstored++;
                 break;
         }
+        if (asked.number & SIM_FOREIGN)
+                mailbox_reply(s, p, reply);
+}
+
+/* The books are those of the process that carried it out. */
+void clients_told(struct sim *s, struct process *p, const struct sim_lease_request *q, const struct lease_reply *reply)
+{
+        const struct lease_answer *answer = &reply->answer;
+
+        sim_trace(s, "client: request %" PRIu64 " is answered to process %u: %s: %s", q->number, p->number,
+                  lease_outcome_to_string(answer->outcome), answer->text);
+        s->counters.passed_back++;
+        if (!*answer->text || answer->outcome == LEASE_ELSEWHERE)
+                sim_fail(s, "request %" PRIu64 " is passed back without an answer", q->number);
+        if (!q->is_allowed && answer->outcome != LEASE_REFUSED)
+                sim_fail(s, "request %" PRIu64 " was carried out, and its user may not ask for that", q->number);
+        if (answer->lease && strcmp(answer->lease->id, ids[q->id]) != 0)
+                sim_fail(s, "request %" PRIu64 " is answered with another lease", q->number);
+        process_store_changed(s, p);
 }
 
 void clients_settled(struct sim *s, const struct process *p)

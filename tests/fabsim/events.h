@@ -12,6 +12,7 @@ enum event_kind {
         EVENT_OPENSM,   /* an action of an OpenSM; `what` is its kind */
         EVENT_EXTERNAL, /* an external event; `what` is its kind */
         EVENT_SCENE,    /* likewise, in histories with scenes */
+        EVENT_MAIL,     /* a step of a process and its mailbox; `what` is its kind */
 };
 
 struct event {
@@ -26,7 +27,8 @@ struct event {
         usec_t sent_at;            /* ARRIVE, DELIVER: when the host sent the request, which determines its destination */
         usec_t answered_at;        /* DELIVER: when the agent answered */
         void *data;                /* ARRIVE: the basis of a Set. ANSWER: the answer. Owned */
-        unsigned what;             /* OPENSM, EXTERNAL, SCENE; with two arguments */
+        uint64_t revision;         /* MAIL: what it is about */
+        unsigned what;             /* OPENSM, EXTERNAL, SCENE, MAIL; with two arguments */
         unsigned x, y;
 };
 

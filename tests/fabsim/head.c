@@ -140,13 +140,20 @@ static void note_used(struct sim *s, const struct remembered *m)
                                 s->tables[t].was_used[all[i].index] = true;
 }
 
-static struct remembered *load(struct sim *s, const struct sim_store *store)
+struct remembered *head_read_store(const struct sim_store *store)
 {
         struct remembered *m = remembered_new("this boot");
 
         for (size_t i = 0; i < store->n; i++)
                 (void) remembered_restore(m, store->records[i].key, store->records[i].value, store->records[i].n);
         remembered_end(m);
+        return m;
+}
+
+static struct remembered *load(struct sim *s, const struct sim_store *store)
+{
+        struct remembered *m = head_read_store(store);
+
         if (m->n_damaged > 0)
                 sim_fail(s, "what was stored cannot be read: %s", m->first_damaged);
         note_used(s, m);
@@ -199,8 +206,7 @@ static struct generation *generation_of(struct sim *s, const struct head *h, con
         return g;
 }
 
-/* False: the store has no such generation. */
-static bool read_files(const struct sim_store *store, struct arena *a, uint64_t number, struct stored_files *ret)
+bool head_read_files(const struct sim_store *store, struct arena *a, uint64_t number, struct stored_files *ret)
 {
         struct generation_key k;
 
@@ -217,7 +223,7 @@ struct generation *head_load_undo(struct sim *s, struct head *h, const struct co
         struct stored_files files = {};
         struct generation *g = NULL;
 
-        if (h->store->fails || !read_files(h->store, findings->arena, undo->number, &files)) {
+        if (h->store->fails || h->is_cut_off || !head_read_files(h->store, findings->arena, undo->number, &files)) {
                 (void) findings_error(findings, FINDING_HOST_STATE_DIR, NULL, "no generation %" PRIu64, undo->number);
         } else {
                 g = make_generation(s, files.policy.bytes, files.policy.n, files.settings.bytes, files.settings.n);
@@ -238,7 +244,7 @@ struct generation *head_load_at_start(struct sim *s, struct head *h, const struc
                 return g;
         for (uint64_t n = in_force->facts.restores + 1; n < in_force->number; n++) {
                 struct stored_files undone;
-                bool is_it = read_files(h->store, findings->arena, n, &undone) &&
+                bool is_it = head_read_files(h->store, findings->arena, n, &undone) &&
                              generation_has_policy(g, undone.policy.bytes, undone.policy.n);
 
                 stored_files_done(&undone);
@@ -253,7 +259,10 @@ struct generation *head_load_at_start(struct sim *s, struct head *h, const struc
 
 void head_recall(struct sim *s, struct process *p, struct control_start *ret)
 {
-        ret->remembered = load(s, p->head->store);
+        static const struct sim_store nothing = {};
+        bool is_unread = sim_passes_on(s) && p->head->is_cut_off; /* then pkeyd starts without a store */
+
+        ret->remembered = is_unread ? head_read_store(&nothing) : load(s, p->head->store);
         if (p->goal == CONTROL_SERVE && ret->remembered->generation != p->head->waits)
                 p->head->waits = 0; /* pkeyd was killed before it was stored */
         for (unsigned i = 0; p->goal == CONTROL_SERVE && i < SIM_MAX_GENERATIONS; i++)
@@ -262,6 +271,10 @@ void head_recall(struct sim *s, struct process *p, struct control_start *ret)
         p->store_version = p->head->store->version;
         p->store_life = p->head->store->life;
         p->is_replaced = false;
+        if (is_unread)
+                p->store_version = UINT64_MAX;
+        else
+                clients_load(s, p);
         if (ret->remembered->policy)
                 ret->in_force = generation_of(s, p->head, ret->remembered);
 }
@@ -298,6 +311,8 @@ bool head_vouch(struct sim *s, struct head *h, unsigned endport)
                 for (size_t i = 0; i < t.n; i++)
                         store_carry_out(h->store, &t.ops[i]);
                 h->store->version++;
+                if (sim_passes_on(s))
+                        h->store->last_writer = h; /* pkeyctl of this host */
                 sim_trace(s, "a person vouches for node %u port %u", at.node, at.port);
                 for (unsigned i = 0; i < port->capacity; i++)
                         h->store->observer.ports[endport].is_vouched |= (port->table[i].v & 0x7fff) != 0;
@@ -334,6 +349,10 @@ int head_store(struct sim *s, struct process *p, const struct store_transaction 
                 store->version += arrives;
                 if (arrives)
                         observer_store(p, &store->observer);
+                if (arrives && sim_passes_on(s)) {
+                        store->last_writer = p->head;
+                        ledger_stored(s, p);
+                }
                 p->store_version = UINT64_MAX; /* state/state.c closes the store, and loads all of it again */
                 return p->head->is_cut_off ? -EHOSTUNREACH : -ENOLCK;
         }
@@ -344,6 +363,9 @@ int head_store(struct sim *s, struct process *p, const struct store_transaction 
                 store_carry_out(store, &t->ops[i]);
         observer_store(p, &store->observer);
         p->store_version = ++store->version;
+        ledger_stored(s, p);
+        if (fails && sim_passes_on(s))
+                p->store_version = UINT64_MAX;
         return fails ? -EIO : 0;
 }
 
@@ -359,6 +381,11 @@ bool head_has_lock(const struct sim *s, const struct process *p)
 bool head_believes_in_lock(const struct sim *s, const struct process *p)
 {
         return p->head->lock == p->life && (!s->shares_store || s->now < p->lock_until);
+}
+
+bool head_is_outdated(const struct process *p)
+{
+        return p->head->is_cut_off || p->store_version != p->head->store->version;
 }
 
 /* Its clock runs up to a tenth slower or faster than etcd's. */
@@ -393,6 +420,7 @@ static void load_changed(struct sim *s, struct process *p, struct control_lock *
         struct head *h = p->head;
 
         observer_load(p);
+        clients_load(s, p);
         ret->changed = load(s, h->store);
         if (!s->shares_store)
                 return;

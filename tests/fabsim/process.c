@@ -27,13 +27,19 @@ static bool holds_lock(void *userdata)
         return head_believes_in_lock(p->sim, p);
 }
 
+static bool is_outdated(void *userdata)
+{
+        return head_is_outdated(userdata);
+}
+
 void process_start(struct sim *s, struct process *p, struct head *h, enum control_goal goal)
 {
         _cleanup_arena_ struct arena *a = arena_new();
         _cleanup_findings_ struct findings findings = {};
         struct control_event event = { .kind = CONTROL_EVENT_START };
         struct control_config config = {
-                .goal = goal, .program = "pkeyd", .shares_store = s->shares_store, .holds_lock = holds_lock, .store_userdata = p,
+                .goal = goal, .program = "pkeyd", .shares_store = s->shares_store, .holds_lock = holds_lock,
+                .is_outdated = sim_passes_on(s) ? is_outdated : NULL, .store_userdata = p,
         };
 
         findings_init(&findings, a);
@@ -43,7 +49,10 @@ void process_start(struct sim *s, struct process *p, struct head *h, enum contro
         p->life = ++s->last_life;
         h->started_at = s->now;
         p->stood_by_at = 0;
-        observer_load(p);
+        if (sim_passes_on(s) && h->is_cut_off)
+                observer_init(&p->observer); /* it begins without a store */
+        else
+                observer_load(p);
         if (goal != CONTROL_SERVE) {
                 p->arena = arena_new();
                 findings_init(&p->findings, p->arena);
@@ -79,6 +88,7 @@ void process_kill(struct sim *s, struct process *p)
         struct process fresh = { .number = p->number };
 
         close_port(s, p);
+        mailbox_forget(s, p);
         p->control = control_free(p->control);
         if (p->head)
                 head_unlock(p);
@@ -98,6 +108,12 @@ static void bury(struct sim *s, struct process *p)
         process_kill(s, p);
         if (serves)
                 world_restart(s, head, s->now + USEC_PER_SEC + prng_below(&s->rng, 5000000));
+}
+
+void process_die(struct sim *s, struct process *p)
+{
+        if (p->control)
+                bury(s, p);
 }
 
 /* --- changes that wait, and undos --------------------------------------------------------------------------------------- */
@@ -142,16 +158,36 @@ static void check_generation(struct sim *s, struct process *p, const struct gene
         }
 }
 
+/* Of two head nodes that share a store the one that stands by refuses, unless there is a reload that it can withdraw. */
+static bool is_to_refuse(const struct sim *s, const struct process *p, enum control_event_kind kind)
+{
+        const struct control_status *status = control_get_status(p->control);
+
+        return sim_passes_on(s) && status->guest && (kind == CONTROL_EVENT_CONFIRM || status->wanted == status->in_force);
+}
+
+static bool is_paused(const struct sim *s, const struct process *p)
+{
+        return s->now < p->paused_until;
+}
+
 void process_ask(struct sim *s, struct process *p, enum control_event_kind kind)
 {
         struct control_event event = { .kind = kind, .asked.by.kind = ORIGIN_BUS };
+        uint64_t life = p->life;
 
         if (!p->control || control_get_status(p->control)->stopping || p->n_requests == SIM_MAX_REQUESTS)
+                return;
+        if (sim_passes_on(s) && is_paused(s, p))
                 return;
         event.asked.request = ++s->last_request;
         p->requests[p->n_requests++] = event.asked.request;
         s->counters.confirmed += kind == CONTROL_EVENT_CONFIRM && p->head->waits;
+        ledger_asked(s, p, kind);
+        p->asked_of_guest = is_to_refuse(s, p, kind) ? event.asked.request : 0;
         feed(s, p, &event);
+        if (p->life == life && p->asked_of_guest)
+                sim_fail(s, "process %u stands by, and does not refuse at once to confirm or to undo", p->number);
 }
 
 /* --- what it judges by ----------------------------------------------------------------------------------------------- */
@@ -238,7 +274,7 @@ static void take_judgement(struct sim *s, struct process *p)
                 return;
         p->judged = g;
         p->judged_generation = g->number;
-        if (p->goal == CONTROL_SERVE && !g->audits && g->number > 0)
+        if (p->goal == CONTROL_SERVE && !g->audits && g->number > 0 && !sim_passes_on(s))
                 check_generation(s, p, g);
         j = calloc(1, sizeof(*j));
         j->next = s->judgements;
@@ -403,6 +439,8 @@ static void begin(struct sim *s, struct process *p, const struct control_action 
 
         if (p->waits_for[action->kind]++ > 0 && action->kind != CONTROL_LOAD_UNDO)
                 sim_fail(s, "action %d comes again before it was answered", (int) action->kind);
+        if (sim_passes_on(s) && action->kind == CONTROL_LOAD_UNDO && control_get_status(p->control)->guest)
+                sim_fail(s, "process %u stands by, and undoes", p->number);
         a->process = p->number;
         a->life = p->life;
         a->action = *action;
@@ -428,6 +466,12 @@ static void answer_requests(struct sim *s, struct process *p, const struct reloa
                 sim_fail(s, "a reload is answered without a word");
         for (size_t i = 0; i < end->n_requests; i++) {
                 unsigned k = 0;
+
+                if (end->requests[i] == p->asked_of_guest) {
+                        p->asked_of_guest = 0;
+                        if (end->outcome != RELOAD_REFUSED)
+                                sim_fail(s, "process %u stands by, and confirms or undoes", p->number);
+                }
 
                 while (k < p->n_requests && p->requests[k] != end->requests[i])
                         k++;
@@ -616,6 +660,7 @@ static void feed(struct sim *s, struct process *p, struct control_event *event)
         struct control_action action;
         bool more = true;
 
+        p->killed |= p->dies_applying && control_get_status(p->control)->state == CONTROL_APPLYING;
         head_renew(s, p);
         while (more && !s->failed) {
                 post(s, p, event);
@@ -633,6 +678,8 @@ static void feed(struct sim *s, struct process *p, struct control_event *event)
                 check_waiting(s, p);
         if (p->killed)
                 bury(s, p);
+        else if (sim_passes_on(s))
+                mailbox_update(s, p);
 }
 
 usec_t process_due(const struct process *p)
@@ -718,14 +765,11 @@ void process_answer(struct sim *s, struct sim_answer *a)
                 answer_undo(s, p, a);
         else if (!s->failed)
                 feed(s, p, &a->event);
+        if (a->action.kind == CONTROL_LOCK && p->control && p->life == a->life && !control_get_status(p->control)->guest)
+                p->has_loaded = false; /* a writer goes on by its own leases */
 }
 
-/* Signals and events do not reach it; nobody tries again. */
-static bool is_paused(const struct sim *s, const struct process *p)
-{
-        return s->now < p->paused_until;
-}
-
+/* Signals and events do not reach a process that is paused; nobody tries again. */
 void process_hangup(struct sim *s, struct process *p)
 {
         _cleanup_arena_ struct arena *a = arena_new();
@@ -757,6 +801,13 @@ void process_hangup(struct sim *s, struct process *p)
 void process_lease(struct sim *s, struct process *p, const struct lease_request *q)
 {
         struct control_event event = { .kind = CONTROL_EVENT_LEASE, .lease = *q };
+
+        feed(s, p, &event);
+}
+
+void process_store_changed(struct sim *s, struct process *p)
+{
+        struct control_event event = { .kind = CONTROL_EVENT_STORE_CHANGED };
 
         feed(s, p, &event);
 }

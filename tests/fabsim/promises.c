@@ -513,10 +513,19 @@ static unsigned count_wanted(const struct sim *s, const struct written *w, struc
         return n_of_base;
 }
 
+/* A lease keeps index 0 when its pool does not give that any more. */
+static bool had_index0_pool(const struct sim *s)
+{
+        for (unsigned i = 0; i < s->n_intents; i++)
+                if (intent_has_index0_pool(&s->intents[i]))
+                        return true;
+        return false;
+}
+
 /* With leases that may have index 0, entries of an endport may move away from index 0 and to it. */
 static bool is_moved_for_lease(const struct sim *s, const struct written *w, unsigned index, uint16_t base)
 {
-        return intent_has_index0_pool(&w->basis->by->intent) && fabsim_is_endport(&s->f, w->record->at) &&
+        return had_index0_pool(s) && fabsim_is_endport(&s->f, w->record->at) &&
                (index == 0 || (w->now->table[0].v & 0x7fff) == base);
 }
 
@@ -715,6 +724,7 @@ void promises_check_set(struct sim *s, const struct process *p, const struct mad
                 sim_fail(s, "a Set although the lease of the lock has ended");
         if (attribute != SMP_ATTR_P_KEY_TABLE && (!is_switch || modifier == 0))
                 sim_fail(s, "a Set(PortInfo) to an endport");
+        ledger_check_set(s, p, frame, at);
         world_check_writer(s, p);
 }
 
@@ -1168,6 +1178,8 @@ void promises_converged(struct sim *s, const struct process *p)
 
         if (p->n_requests > 0)
                 sim_fail(s, "process %u: a reload was not answered", p->number);
+        if ((p->last_result == SWEEP_DONE || p->last_result == SWEEP_PARTIAL) && is_calm)
+                ledger_settled(s, p);
         if (status->in_force && generation_waits(&status->in_force->facts) && status->in_force->number == p->head->waits &&
             (p->last_result == SWEEP_DONE || p->last_result == SWEEP_PARTIAL) &&
             s->now > p->head->waits_until + 90 * USEC_PER_SEC)

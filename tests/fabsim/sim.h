@@ -15,6 +15,8 @@
  *     observer.c  the most that a pkeyd can know: what it has read and discovered
  *     promises.c  the promises, checked after each event that changes a table
  *     clients.c   clients that ask for leases, in some histories, and what they may rely on
+ *     mailbox.c   requests for leases that two head nodes pass on to each other
+ *     ledger.c    what two head nodes store in common, checked at each commit
  *
  * A 64-bit seed determines a history, byte for byte. No code here reads a clock or depends on addresses.
  */
@@ -30,7 +32,8 @@
 #define SIM_MAX_INTENTS    64
 #define SIM_MAX_GENERATIONS 64
 #define SIM_UNDO_SEEDS     (UINT64_C(1) << 40) /* from here on histories have changes that wait to be confirmed, and undos */
-#define SIM_SHARE_SEEDS    (UINT64_C(1) << 42) /* here two head nodes share a store, and there are neither undos nor leases */
+#define SIM_SHARE_SEEDS    (UINT64_C(1) << 42) /* here two head nodes share a store, and there are neither undos nor leases; ... */
+#define SIM_PASS_SEEDS     (UINT64_C(1) << 43) /* ... here there are: either head node is asked, and they pass requests on */
 #define SIM_LEASE          (15 * USEC_PER_SEC)
 #define SIM_LEASE_MARGIN   (2 * USEC_PER_SEC)
 #define SIM_LEASE_SEEDS    (UINT64_C(1) << 41) /* ... and pools, and clients that ask for leases */
@@ -327,14 +330,21 @@ struct sim_lease_request {
         enum lease_edit_kind edit;  /* of LEASE_EDIT */
         bool was_applied;           /* the members became those that it means */
         uint64_t seconds;           /* of LEASE_RENEW */
+        uint64_t timeout;           /* of LEASE_CREATE and LEASE_EDIT */
+        bool is_of_guest;           /* the process stood by when it was asked */
         usec_t at;
         usec_t ends_first, ends_last; /* of a renewal */
 };
 
-struct head {
-        struct fabsim_place place;
+/* What clients know of all leases. */
+struct sim_books {
         struct sim_lease leases[SIM_LEASE_IDS];
         usec_t rests_until[SIM_BASES]; /* a P_Key whose lease ended */
+};
+
+struct head {
+        struct fabsim_place place;
+        struct sim_books books;     /* as far as the process of this head node has changed them */
         uint64_t lease_store_life;  /* of the store, when pkeyd last started */
         unsigned intent_on_file;
         struct sim_store own_store, *store; /* the latter: its own, or that of the first head node */
@@ -422,6 +432,10 @@ struct process {
         unsigned n_lease_requests;
         struct sim_lease_request asking; /* the one that is being given; number 0: none */
         bool is_new;                   /* it has loaded its leases, and nothing else has happened */
+        bool has_loaded;               /* ... from a store that head nodes share, when the books were these */
+        struct sim_books loaded;
+        bool dies_applying;            /* it is killed when it writes next */
+        uint64_t asked_of_guest;       /* the request to confirm or to undo that is being given to a guest; 0: none */
         uint64_t n_plans;              /* when `leased` was taken */
         struct leased_all leased;      /* in the last plan */
         struct leased_all leased_now;  /* after the last event: in the next plan */
@@ -433,6 +447,71 @@ struct process {
 
         struct arena *arena;           /* of a pkeyctl: its findings */
         struct findings findings;
+};
+
+/* --- requests that are passed on -------------------------------------------------------------------------------------- */
+
+#define SIM_MAX_LETTERS 128
+#define SIM_FOREIGN     (UINT64_C(1) << 63) /* in the number of a request of the other head node: see src/pkeyd/forward.c */
+
+/* A request in the mailbox, and its answer. */
+struct sim_letter {
+        uint64_t id;                /* its lease of etcd; 0: this place is free, or it has none yet */
+        bool is_awaited;            /* its process waits for the answer */
+        unsigned process;           /* ... this one, in this life */
+        uint64_t life;
+        struct sim_lease_request asked;
+        unsigned seconds;           /* how long the caller waits */
+        usec_t late_at, gone_at;    /* the caller does not wait any more; the lease of etcd ends */
+        char *text;
+        bool is_left;               /* as its process knows */
+        bool is_leaving;            /* it is on its way to the mailbox */
+        uint64_t created;           /* the request is in the mailbox, since this revision; 0: it is not */
+        char *answer;               /* NULL: there is none */
+        unsigned n_carried_out;
+};
+
+/* A request that a process carries out. */
+struct sim_taken {
+        uint64_t id, created;       /* 0: this place is free */
+        bool is_asked, is_replied, calls;
+        char *reply;
+};
+
+struct sim_mailbox {
+        uint64_t last_id, last_revision;
+        struct sim_letter letters[SIM_MAX_LETTERS];
+        struct {
+                struct sim_taken taken[SIM_MAX_LETTERS];
+                bool serves, is_armed, looks;
+        } of[SIM_MAX_PROCESSES];
+};
+
+/* --- what two head nodes store ---------------------------------------------------------------------------------------- */
+
+struct sim_stored_lease {
+        bool is_in_force;
+        uint16_t base, base_before;
+        uint64_t members;           /* a bit for each endport */
+        usec_t began_at, ended_at;  /* when it came into force; when it, or the one before with another P_Key, ended */
+};
+
+struct sim_stored_generation {
+        uint64_t number;            /* 0: there is none */
+        uint64_t undoes, restores;
+        unsigned policy, settings, first_settings;
+        bool waits;
+        usec_t waits_until;
+};
+
+struct sim_ledger {
+        struct sim_stored_lease leases[SIM_LEASE_IDS];
+        struct sim_stored_generation generations[SIM_MAX_GENERATIONS]; /* each at its number % size */
+        uint64_t asked[SIM_MAX_GENERATIONS]; /* generations that a head node that writes was asked to confirm */
+        uint64_t last;              /* the generation in force */
+        usec_t member_until[SIM_BASES][SIM_MAX_ENDPORTS]; /* of a lease with this P_Key, until a commit at this time */
+        const struct head *by;      /* whose pkeyd committed last; NULL: none has */
+        uint64_t unanswered;        /* requests in a calm time that nobody answered in time; the last one */
 };
 
 /* --- the simulation -------------------------------------------------------------------------------------------------- */
@@ -469,6 +548,7 @@ struct sim_counters {
         uint64_t lease_requests, leases_granted, leases_partial, leases_edited, leases_renewed, leases_released;
         uint64_t leases_failed, leases_refused;
         uint64_t leases_restored, leases_expired;
+        uint64_t passed_on, passed_back, unanswered, carried_out_again, leases_unstored, taken_over;
 };
 
 /* The M_Key of an endport, and that in m_key_file. */
@@ -508,8 +588,10 @@ struct sim {
         char *neighbors;         /* OpenSM's file of links; NULL: none */
         bool has_moved_cables;   /* since then */
         struct prng scene_rng;
-        struct prng undo_rng, lease_rng, share_rng;
+        struct prng undo_rng, lease_rng, share_rng, mail_rng;
         bool shares_store;
+        struct sim_mailbox mailbox;
+        struct sim_ledger ledger;
         struct fabsim_place was_at[SIM_MAX_ENDPORTS]; /* the place of the cable that a scene last pulled */
         struct intent intents[SIM_MAX_INTENTS];
         unsigned n_intents;
@@ -519,6 +601,7 @@ struct sim {
         struct process processes[SIM_MAX_PROCESSES];
         unsigned n_processes;
         uint64_t last_life, last_request, last_lease_request;
+        struct sim_lease_request last_asked[SIM_LEASE_IDS];
         struct judgement *judgements;
         struct basis *bases;
 
@@ -541,14 +624,20 @@ struct sim {
         char failure[256];
 };
 
+/* Two head nodes that share a store, and all that can be asked of them. */
+static inline bool sim_passes_on(const struct sim *s)
+{
+        return s->seed >= SIM_PASS_SEEDS;
+}
+
 static inline bool sim_has_undos(const struct sim *s)
 {
-        return s->seed >= SIM_UNDO_SEEDS && s->seed < SIM_SHARE_SEEDS;
+        return (s->seed >= SIM_UNDO_SEEDS && s->seed < SIM_SHARE_SEEDS) || sim_passes_on(s);
 }
 
 static inline bool sim_has_leases(const struct sim *s)
 {
-        return s->seed >= SIM_LEASE_SEEDS && s->seed < SIM_SHARE_SEEDS;
+        return (s->seed >= SIM_LEASE_SEEDS && s->seed < SIM_SHARE_SEEDS) || sim_passes_on(s);
 }
 
 /* Records the first failure; the simulation ends soon after. */
@@ -570,6 +659,12 @@ static inline unsigned sim_base_number(uint16_t base)
         return base >= 0x0f01 && base <= 0x0f04 ? base - 0x0f01u + 10 : SIM_BASES;
 }
 
+/* P_Keys of pools, which no partition has. */
+static inline bool sim_is_of_pool(uint16_t base)
+{
+        return base >= 0x0f01 && base <= 0x0f04;
+}
+
 /* world.c */
 void world_make(struct sim *s);
 void world_external(struct sim *s, const struct event *e);
@@ -579,9 +674,12 @@ void world_schedule(struct sim *s, usec_t at);
 void world_schedule_undos(struct sim *s);
 /* Schedules requests for leases, by random numbers of their own. */
 void world_schedule_shared(struct sim *s);
+void world_schedule_passing(struct sim *s);
 void world_schedule_clients(struct sim *s);
 /* A client of this head node asks for the same lease again, if faults are not over by then. */
 void world_ask_again(struct sim *s, unsigned head, unsigned id, usec_t at);
+/* An impatient client asks the same once more, soon. */
+void world_ask_same(struct sim *s, unsigned head, unsigned id);
 unsigned world_endport_at(const struct sim *s, struct fabsim_place p); /* UINT32_MAX: none */
 void world_restart(struct sim *s, unsigned head, usec_t at);
 /* The present places of all endports, seen from this head node, for a discovery that began at `began`. */
@@ -597,8 +695,33 @@ void world_hand_over(struct sim *s);
 /* p is about to write: checks that its head node may. */
 void world_check_writer(struct sim *s, const struct process *p);
 
+/* mailbox.c */
+/* Passes on the request of a caller that waits at p. */
+void mailbox_ask(struct sim *s, struct process *p, const struct sim_lease_request *q);
+/* p answers a request of the mailbox. */
+void mailbox_reply(struct sim *s, struct process *p, const struct lease_reply *reply);
+/* After each event of p: whether it carries out requests. */
+void mailbox_update(struct sim *s, struct process *p);
+void mailbox_event(struct sim *s, const struct event *e);
+/* p is gone; what it left stays until its leases of etcd end. */
+void mailbox_forget(struct sim *s, const struct process *p);
+void mailbox_done(struct sim *s);
+
+/* ledger.c */
+/* A commit of p has taken effect. */
+void ledger_stored(struct sim *s, const struct process *p);
+/* p answers a client. */
+void ledger_answered(struct sim *s, const struct process *p, const struct sim_lease_request *q, const struct lease_reply *reply);
+/* p is about to write entries: those of pools belong to members of stored leases. */
+void ledger_check_set(struct sim *s, const struct process *p, const struct mad_frame *frame, struct fabsim_place at);
+/* Somebody asks p to confirm the generation in force, or to undo it. */
+void ledger_asked(struct sim *s, const struct process *p, enum control_event_kind kind);
+/* Everything is calm, and p has converged. */
+void ledger_settled(struct sim *s, const struct process *p);
+
 /* clients.c */
-#define CLIENTS_AGAIN 1000 /* what an event has more than the number of an ID: the same request, again */
+#define CLIENTS_AGAIN 1000 /* what an event has more than the number of an ID: the same lease, again */
+#define CLIENTS_SAME  2000 /* ... the last request about this ID, once more */
 /* A client of the pkeyd on this head node asks for something. */
 void clients_ask(struct sim *s, const struct event *e);
 /* A pkeyd starts. */
@@ -606,6 +729,18 @@ void clients_start(struct sim *s, struct process *p);
 /* The leases of p after an event: how they changed, and which ones its last plan has. True: other ones. */
 bool clients_watch(struct sim *s, struct process *p);
 void clients_answered(struct sim *s, struct process *p, const struct lease_reply *reply);
+/* p takes a request out of the mailbox. */
+void clients_take(struct sim *s, struct process *p, const struct sim_lease_request *q, const struct lease_request *request);
+/* A caller at p is answered by the other head node. */
+void clients_told(struct sim *s, struct process *p, const struct sim_lease_request *q, const struct lease_reply *reply);
+/* p loads the leases of a store that head nodes share. */
+void clients_load(struct sim *s, struct process *p);
+/* The request as control gets it; members and pool are for its texts. */
+#define CLIENTS_MEMBERS (SIM_WISHED_HOSTS * 32)
+struct lease_request clients_request(const struct sim_lease_request *q, char members[CLIENTS_MEMBERS], char pool[8]);
+const char *clients_id(unsigned id);
+/* UINT32_MAX: another device is there now. */
+unsigned clients_endport(const struct sim *s, struct guid port);
 /* Everything is calm, and p has converged. */
 void clients_settled(struct sim *s, const struct process *p);
 
@@ -634,6 +769,12 @@ struct generation *head_load(struct sim *s, struct head *h, struct findings *fin
 struct generation *head_load_at_start(struct sim *s, struct head *h, const struct control_start *start, struct findings *findings);
 /* What control asks for with CONTROL_LOAD_UNDO; NULL: it cannot be loaded. */
 struct generation *head_load_undo(struct sim *s, struct head *h, const struct control_undo *undo, struct findings *findings);
+/* All records of a store. */
+struct remembered *head_read_store(const struct sim_store *store);
+/* A generation as it is stored; false: the store has none. */
+bool head_read_files(const struct sim_store *store, struct arena *a, uint64_t number, struct stored_files *ret);
+/* Whether others may have stored something since p loaded everything. */
+bool head_is_outdated(const struct process *p);
 /* The stored state of p; members of ret are owned by the caller. */
 void head_recall(struct sim *s, struct process *p, struct control_start *ret);
 /* -ENOSPC: it failed; -EIO: it failed, but was stored; -EUCLEAN: an empty store has replaced the previous one. */
@@ -665,6 +806,10 @@ void opensm_disturb(struct sim *s, struct head *h);
 /* process.c */
 void process_start(struct sim *s, struct process *p, struct head *h, enum control_goal goal);
 void process_kill(struct sim *s, struct process *p);
+/* It is killed, and started again after a while. */
+void process_die(struct sim *s, struct process *p);
+/* Another head node has stored something. */
+void process_store_changed(struct sim *s, struct process *p);
 /* When control or the port of this process is next due. */
 usec_t process_due(const struct process *p);
 void process_tick(struct sim *s, struct process *p);

@@ -62,13 +62,14 @@ static bool waits(struct sim *s, const struct event *e)
         usec_t until = s->processes[number].paused_until;
         struct event *later;
 
-        if ((e->kind != EVENT_ANSWER && e->kind != EVENT_DELIVER) || s->now >= until)
+        if ((e->kind != EVENT_ANSWER && e->kind != EVENT_DELIVER && e->kind != EVENT_MAIL) || s->now >= until)
                 return false;
         later = events_add(&s->events, until, e->kind);
         *later = (struct event) {
                 .at = later->at, .sequence = later->sequence, .kind = e->kind, .place = e->place, .hops = e->hops,
                 .frame = e->frame,
                 .process = e->process, .life = e->life, .sent_at = e->sent_at, .answered_at = e->answered_at, .data = e->data,
+                .revision = e->revision, .what = e->what, .x = e->x,
         };
         return true;
 }
@@ -97,6 +98,9 @@ static void happen(struct sim *s, struct event *e)
                 break;
         case EVENT_SCENE:
                 scenes_event(s, e);
+                break;
+        case EVENT_MAIL:
+                mailbox_event(s, e);
                 break;
         }
         free(e->data);
@@ -165,6 +169,7 @@ static void finish(struct sim *s)
                 free(e);
         }
         events_done(&s->events);
+        mailbox_done(s);
         s->m_keys = m_keys_free(s->m_keys);
         free(s->neighbors);
 }
@@ -178,7 +183,7 @@ static bool simulate(struct sim *s, uint64_t seed, bool trace, unsigned fail_in_
 
         *s = (struct sim) {
                 .seed = seed, .rng.state = seed, .undo_rng.state = ~seed, .lease_rng.state = ~seed * 3,
-                .share_rng.state = ~seed * 5, .trace = trace, .digest = UINT64_C(0xcbf29ce484222325),
+                .share_rng.state = ~seed * 5, .mail_rng.state = ~seed * 7, .trace = trace, .digest = UINT64_C(0xcbf29ce484222325),
                 .fail_in_reload = fail_in_reload,
         };
         for (unsigned i = 0; i < SIM_MAX_PROCESSES; i++)
@@ -226,12 +231,15 @@ static void print_totals(const struct totals *t)
                " refused, %" PRIu64 " converged but for ports without their M_Key; %" PRIu64 " changes waited, %" PRIu64
                " confirmed, %" PRIu64 " undone, %" PRIu64 " requests for leases, %" PRIu64 " granted, %" PRIu64 " granted in part, %" PRIu64
                " edited, %" PRIu64 " given index 0, %" PRIu64 " renewed, %" PRIu64 " released, %" PRIu64
-               " not granted, %" PRIu64 " requests refused, %" PRIu64 " leases restored, %" PRIu64 " ended by their time\n",
+               " not granted, %" PRIu64 " requests refused, %" PRIu64 " leases restored, %" PRIu64 " ended by their time, %" PRIu64
+               " requests passed on, %" PRIu64 " passed back, %" PRIu64 " without an answer, %" PRIu64 " carried out again, %" PRIu64
+               " not stored in time, %" PRIu64 " take-overs\n",
                t->n_seeds, c->events, c->frames, c->sets, c->opensm_writes, c->pairs_checked, c->sweeps, c->verified,
                c->passed_on_checked, c->kills, c->reloads, c->hand_overs, c->converged, c->refused, c->unconverged,
                c->waited, c->confirmed, c->undone, c->lease_requests, c->leases_granted, c->leases_partial, c->leases_edited,
                c->leases_at_index0, c->leases_renewed, c->leases_released, c->leases_failed, c->leases_refused, c->leases_restored,
-               c->leases_expired);
+               c->leases_expired, c->passed_on, c->passed_back, c->unanswered, c->carried_out_again, c->leases_unstored,
+               c->taken_over);
         (void) fflush(stdout);
 }
 

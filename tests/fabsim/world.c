@@ -244,6 +244,8 @@ void world_make(struct sim *s)
                 world_schedule_clients(s);
         if (s->shares_store)
                 world_schedule_shared(s);
+        if (sim_passes_on(s))
+                world_schedule_passing(s);
         n_events = prng_below(&s->rng, 12);
         for (unsigned i = 0; i < n_events; i++)
                 world_schedule(s, prng_next(&s->rng) % s->quiet_at);
@@ -348,6 +350,8 @@ enum external {
         EXTERNAL_CUT_OFF,      /* a head node cannot reach the store for a while */
         EXTERNAL_REACHES,
         EXTERNAL_HAND_OVER_AGAIN,
+        EXTERNAL_KILL,         /* a pkeyd, in histories in which requests are passed on, like the next one */
+        EXTERNAL_KILL_APPLYING, /* the same, when it writes next */
         N_EXTERNAL,
 };
 
@@ -396,6 +400,60 @@ void world_schedule_shared(struct sim *s)
         }
 }
 
+static struct event *share(struct sim *s, usec_t at, enum external what, unsigned x, unsigned y)
+{
+        struct event *e = events_add(&s->events, at, EVENT_EXTERNAL);
+
+        e->what = what;
+        e->x = x;
+        e->y = y;
+        return e;
+}
+
+/* A writer is paused, and the other head node takes over and carries out requests; when it goes on, it is asked before it has
+ * noticed that. */
+static void overtake(struct sim *s, usec_t at, unsigned head)
+{
+        struct prng *r = &s->share_rng;
+        unsigned n = prng_between(r, 4, 10);
+
+        (void) share(s, at, EXTERNAL_PAUSE, head, 35);
+        (void) share(s, at + USEC_PER_SEC, EXTERNAL_HAND_OVER_AGAIN, 0, 0);
+        for (unsigned i = 0; i < n; i++) {
+                usec_t later = at + prng_between(r, 8, 34) * USEC_PER_SEC;
+
+                if (later < s->quiet_at)
+                        (void) share(s, later, EXTERNAL_LEASE, prng_below(r, 2), prng_below(r, 1000));
+        }
+}
+
+/* The writer cannot reach the store for longer than its lease, and the master SM moves while it cannot, or soon after; there is no
+ * majority for a while; processes are killed, or overtaken. */
+void world_schedule_passing(struct sim *s)
+{
+        struct prng *r = &s->share_rng;
+        unsigned n = prng_below(r, 6);
+
+        for (unsigned i = 0; i < n; i++) {
+                usec_t at = prng_next(r) % s->quiet_at, outage = prng_between(r, 12, 50) * USEC_PER_SEC;
+                unsigned head = prng_below(r, 2), kind = prng_below(r, 8);
+
+                if (kind == 0) {
+                        (void) share(s, at, EXTERNAL_CUT_OFF, head, (unsigned) (outage / USEC_PER_SEC));
+                        (void) share(s, at + prng_next(r) % (outage + 10 * USEC_PER_SEC), EXTERNAL_HAND_OVER_AGAIN, 0, 0);
+                } else if (kind == 1) {
+                        (void) share(s, at, EXTERNAL_CUT_OFF, 0, (unsigned) (outage / USEC_PER_SEC));
+                        (void) share(s, at, EXTERNAL_CUT_OFF, 1, (unsigned) (outage / USEC_PER_SEC));
+                } else if (kind < 4) {
+                        overtake(s, at, head);
+                } else if (kind < 6) {
+                        (void) share(s, at, EXTERNAL_KILL, head, 0);
+                } else {
+                        (void) share(s, at, EXTERNAL_KILL_APPLYING, head, 0);
+                }
+        }
+}
+
 static void cut_off(struct sim *s, unsigned head, unsigned seconds)
 {
         struct event *e = events_add(&s->events, s->now + seconds * USEC_PER_SEC, EVENT_EXTERNAL);
@@ -417,6 +475,11 @@ void world_schedule_clients(struct sim *s)
                 e->y = prng_below(&s->lease_rng, 1000);
         }
         s->calm_at += SIM_LEASE_CALM;
+        for (unsigned i = 0; sim_passes_on(s) && i < 6; i++) /* in peace either head node answers */
+                (void) share(s, s->quiet_at + prng_between(&s->lease_rng, 60, 120) * USEC_PER_SEC, EXTERNAL_LEASE,
+                             prng_below(&s->lease_rng, 1000), prng_below(&s->lease_rng, 1000));
+        s->calm_at += sim_passes_on(s) ? 120 * USEC_PER_SEC : 0;
+        s->end_at += sim_passes_on(s) ? 200 * USEC_PER_SEC : 0;
 }
 
 void world_ask_again(struct sim *s, unsigned head, unsigned id, usec_t at)
@@ -428,6 +491,14 @@ void world_ask_again(struct sim *s, unsigned head, unsigned id, usec_t at)
         e->what = EXTERNAL_LEASE;
         e->x = head;
         e->y = CLIENTS_AGAIN + id;
+}
+
+void world_ask_same(struct sim *s, unsigned head, unsigned id)
+{
+        usec_t at = s->now + prng_below(&s->mail_rng, prng_permille(&s->mail_rng, 500) ? 2000000 : 30000000);
+
+        if (at < s->quiet_at)
+                (void) share(s, at, EXTERNAL_LEASE, head, CLIENTS_SAME + id);
 }
 
 void world_schedule(struct sim *s, usec_t at)
@@ -448,6 +519,15 @@ static void hang_up(struct sim *s, unsigned head)
         process_hangup(s, &s->processes[head]);
 }
 
+/* An admin does not know which head node writes. */
+static void ask_both(struct sim *s, enum external what)
+{
+        usec_t at = s->now + prng_below(&s->undo_rng, 25000000);
+
+        (void) share(s, at, what, 0, 0);
+        (void) share(s, at + prng_below(&s->undo_rng, 2000000), what, 1, 0);
+}
+
 /* An admin edits the files of one head node, and then of the other. */
 static void edit(struct sim *s, bool back)
 {
@@ -463,6 +543,8 @@ static void edit(struct sim *s, bool back)
                 s->heads[i].intent_on_file = intent;
                 hang_up(s, i);
         }
+        if (sim_passes_on(s) && prng_permille(&s->undo_rng, 500))
+                ask_both(s, prng_permille(&s->undo_rng, 700) ? EXTERNAL_CONFIRM : EXTERNAL_UNDO);
 }
 
 void world_edit(struct sim *s)
@@ -764,6 +846,17 @@ static void sm_told(struct sim *s, unsigned endport)
                 }
 }
 
+/* A process that is paused gets the request later. */
+static void ask_for_lease(struct sim *s, const struct event *e)
+{
+        usec_t until = sim_passes_on(s) ? s->processes[e->x % SIM_MAX_HEADS].paused_until : 0;
+
+        if (s->now < until)
+                (void) share(s, until, EXTERNAL_LEASE, e->x, e->y);
+        else
+                clients_ask(s, e);
+}
+
 /* Two pkeyds follow the master SM: none must write after the master has been elsewhere for the hold time of the other one. */
 void world_check_writer(struct sim *s, const struct process *p)
 {
@@ -871,7 +964,7 @@ void world_external(struct sim *s, const struct event *e)
                         ;
                 break;
         case EXTERNAL_FORGET:
-                if (e->y % 2)
+                if (e->y % 2 && !sim_passes_on(s)) /* a cluster outlives both head nodes */
                         head_forget(&s->heads[e->x % s->n_heads]);
                 break;
         case EXTERNAL_OPENSM:
@@ -893,7 +986,7 @@ void world_external(struct sim *s, const struct event *e)
                 process_ask(s, &s->processes[e->x % s->n_heads], CONTROL_EVENT_UNDO);
                 break;
         case EXTERNAL_LEASE:
-                clients_ask(s, e);
+                ask_for_lease(s, e);
                 break;
         case EXTERNAL_PAUSE:
                 if (s->processes[e->x].control)
@@ -907,6 +1000,12 @@ void world_external(struct sim *s, const struct event *e)
                 break;
         case EXTERNAL_HAND_OVER_AGAIN:
                 world_hand_over(s);
+                break;
+        case EXTERNAL_KILL:
+                process_die(s, &s->processes[e->x]);
+                break;
+        case EXTERNAL_KILL_APPLYING:
+                s->processes[e->x].dies_applying = true;
                 break;
         case EXTERNAL_START:
                 if (!s->processes[e->x].control)
