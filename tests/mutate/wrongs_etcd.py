@@ -71,6 +71,12 @@ WRONGS = [
     Wrong("guest-forgets-who-waits", INTERNAL, "                leases_pass_on(c->leases, m->leases);\n", ""),
     Wrong("guest-does-not-follow-between-sweeps", "src/control/control.c", "        if (c->state != CONTROL_IDLE || !control_stands_by(c))\n", "        if (true)\n"),
     Wrong("writer-follows-between-sweeps", "src/control/control.c", "        if (c->state != CONTROL_IDLE || !control_stands_by(c))\n", "        if (c->state != CONTROL_IDLE)\n"),
+    Wrong("guest-keeps-its-leases", INTERNAL, "!c->leases_taken || control_is_guest(c)) {", "!c->leases_taken) {"),
+    Wrong("history-of-the-other-is-not-taken", INTERNAL, "        c->history = m->history;\n", "        if (!c->in_force)\n                c->history = m->history;\n"),
+    Wrong("writes-on-though-the-other-wrote", CONFIRM, "        if (lock->by_other_head && c->config.shares_store && c->sm.state == SM_FOLLOW_WRITER)\n                c->sm.state = SM_FOLLOW_STANDBY;\n", ""),
+    Wrong("grants-by-old-memory", LEASING, "return q->kind == LEASE_EDIT || exists == (q->kind == LEASE_CREATE);", "return q->kind != LEASE_CREATE && !exists;"),
+    Wrong("end-that-is-not-stored-is-told", LEASING, "needs_lease(q) && leases_is_ending", "false && leases_is_ending"),
+    Wrong("answers-what-is-not-stored", "src/leases/leases.c", "                if (l->items[i]->is_stored)\n                        answer_waiters", "                if (l->items[i]->id)\n                        answer_waiters"),
     Wrong("follows-into-a-sweep", "src/control/sweep.c", "        bool sweeps = c->sweep.arena;\n", "        bool sweeps = true;\n"),
     # OpenSM's file on the standby
     Wrong("guest-mirror-is-stored", "src/control/sweep_write.c", ".stores = !control_is_guest(c),", ".stores = true,"),
