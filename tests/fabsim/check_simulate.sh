@@ -60,6 +60,6 @@ some() {
 some 1 "$seeds" " (changes waited|confirmed|undone|$leases|$passed)$"
 some $undo_seeds $((seeds * 2 / 10)) " ($leases|$passed)$"
 some $lease_seeds $((seeds / 10)) " ($passed|not stored in time)$"
-some $share_seeds $((seeds / 10)) " (writes of OpenSM|changes waited|confirmed|undone|indexes passed on|$leases|$passed)$"
+some $share_seeds $((seeds / 10)) " (changes waited|confirmed|undone|indexes passed on|$leases|$passed)$"
 some $pass_seeds $((seeds / 10)) ' (writes of OpenSM|indexes passed on)$'
 exit 0

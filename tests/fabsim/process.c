@@ -559,12 +559,13 @@ static void see_sweeps(struct sim *s, struct process *p)
                         continue;
                 p->n_sweeps[r]++;
                 p->last_result = (enum sweep_result) r;
-                p->n_quiet += p->full && s->quiet && p->sweep_began > s->calm_at;
+                p->n_quiet += p->full && r != SWEEP_STALE && s->quiet && p->sweep_began > s->calm_at;
                 p->sweep_began = 0;
                 p->full = false;
                 s->counters.sweeps++;
-                if (r == SWEEP_DONE || r == SWEEP_PARTIAL)
+                if (r == SWEEP_DONE || r == SWEEP_PARTIAL || (r == SWEEP_FAILED && status->numbers.n_plans != p->n_plans_before))
                         promises_given(s, p);
+                p->n_plans_before = status->numbers.n_plans;
                 promises_swept(s, p);
                 observer_swept(p);
         }

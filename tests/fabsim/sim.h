@@ -440,6 +440,7 @@ struct process {
         struct leased_all leased;      /* in the last plan */
         struct leased_all leased_now;  /* after the last event: in the next plan */
         uint64_t n_sweeps[SWEEP_N_RESULTS]; /* that ended */
+        uint64_t n_plans_before;            /* when the last sweep ended */
         unsigned n_quiet;              /* number of full ones that began since everything is calm */
         usec_t sweep_began;            /* of the running one; 0: none */
         bool full;                     /* it discovered the fabric */

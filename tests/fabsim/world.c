@@ -181,10 +181,13 @@ static void choose_settings(struct sim *s)
         s->shares_store = s->seed >= SIM_SHARE_SEEDS;
         if (!s->shares_store)
                 return;
-        s->writer = WRITER_DIRECT;
         s->n_heads = 2;
         s->role = ROLE_FOLLOW_SM;
-        s->mirrors = s->has_pkeyctl = false;
+        s->has_pkeyctl = false;
+        if (!sim_passes_on(s))
+                return;
+        s->writer = WRITER_DIRECT;
+        s->mirrors = false;
 }
 
 static void make_heads(struct sim *s, unsigned first_host)

@@ -225,7 +225,7 @@ START_TEST(takes_over)
 }
 END_TEST
 
-/* The store was lost while it stood by, and the other one began a new one without a generation: it stores its own with its files. */
+/* The store was lost while it stood by, and the other one began a new one without a generation: it stores its own. */
 START_TEST(takes_over_with_a_new_store)
 {
         struct control_event event = { .kind = CONTROL_EVENT_FOLLOWED };
