@@ -244,7 +244,8 @@ void control_drop_standing(struct control *c);
 void control_take_remembered(struct control *c, struct remembered *m);
 /* The same, of what another process has stored since. */
 void control_take_changed(struct control *c, struct remembered *changed);
-/* Of two head nodes that share a store, the other one may be writing: what it stored counts, and nothing is stored here. */
+/* Of two head nodes that share a store, the other one may be writing: what it stored counts. This one stores only under the lock,
+ * when it is about to write, or does not know yet where the master SM is. */
 bool control_is_guest(const struct control *c);
 /* A guest that is not about to write: it leaves the lock to the other head node, and reads what that one stored. */
 bool control_stands_by(const struct control *c);
