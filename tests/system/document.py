@@ -15,12 +15,14 @@ import subprocess
 import time
 from contextlib import ExitStack
 
+from etcd import Cluster
 from harness import PATIENCE, PRELOAD, SOURCE, Fabric, check, check_equal, end, program, read_file, two_level, wait_for
 from private_bus import Bus, require
 
 HOSTS = ["head1", "mds01", "oss01", "oss02"] + ["node%04d" % i for i in range(1, 17)]
 # Parts of the output that differ between runs.
 VARIES = ((r"\bin (\d+ min )?\d+ s, at\b", "in N s, at"), (r"\b\d+(\.\d+)? (ms|s|seconds?)\b", "N s"), (r"\b\d\d:\d\d(:\d\d)?\b", "TIME"), (r"\b20\d\d-\d\d-\d\d\b", "DATE"),
+          (r"\b\d+ records", "N records"), (r"/(var/lib/pkeyd|state)/state\.db\.copied-\w+", "STATE"),
           (r"\bpkeyd \d+\.\d+\.\d+", "pkeyd VERSION"), (r"\bLID +\d+", "LID N"), (r"[ \t]+$", ""))
 MDOC = {"&": "", "-": "-", "e": "\\", "(aq": "'", "(dq": '"'}
 ONE_ARGUMENT = ("run", "console", "logged")  # directives whose argument is the rest of the line
@@ -31,7 +33,7 @@ PRELUDE = r"""
 on_head1() { LD_PRELOAD=%(preload)s SIM_HOST=head1 "$@"; }
 pkeyctl() {
         case "$1 $*" in
-        import*|*.yaml*|status*|reload*|watch*|violations*) ;;
+        import*|*.yaml*|status*|reload*|watch*|violations*|store*) ;;
         doctor*) [[ ! -e %(root)s/etc/pkeyd/partitions.yaml ]] || set -- "$@" %(root)s/etc/pkeyd/partitions.yaml ;;
         *) set -- "$@" --policy %(root)s/etc/pkeyd/partitions.yaml ;;
         esac
@@ -154,6 +156,13 @@ class Site:
         self.fabric.start_opensm()
         with open(self.path("/opensm.pid"), "w") as f:
             f.write("%d\n" % self.fabric.opensm.pid)
+
+    def etcd(self):
+        """Starts a member; it takes the place of those in pkeyd.yaml."""
+        name = self.path("/etc/pkeyd/pkeyd.yaml")
+        settings = re.sub(r"(?ms)^store: etcd$.*", Cluster(self.fabric, 1).settings(), read_file(name))
+        with open(name, "w") as f:
+            f.write(settings)
 
     def restart_opensm(self):
         """Restarts OpenSM, which reads /etc/opensm/opensm.conf."""
