@@ -199,7 +199,6 @@ static void refuse_to_start_with(struct control *c)
         c->in_force->is_off_file = true;
 }
 
-/* The candidate has the policy in force: it continues that generation, with the name of the file for messages. */
 static bool continues(const struct control_start *start)
 {
         const struct generation *in_force = start->in_force;
@@ -224,13 +223,10 @@ static void take_start(struct control *c, const struct control_start *start)
         control_take_remembered(c, start->remembered);
         c->in_force = start->in_force;
         c->candidate = start->candidate;
-        if (serves && continues(start)) {
-                generation_continue(c->candidate, c->in_force);
-                generation_unref(c->in_force);
-                c->in_force = STEAL(c->candidate);
-        } else if (serves && c->in_force && c->candidate) {
+        if (serves && c->in_force)
+                c->in_force = control_continue(c, c->in_force);
+        if (serves && c->in_force && c->candidate)
                 refuse_to_start_with(c);
-        }
         if (stores && !c->in_force->audits)
                 control_will_store(c, c->in_force);
 }

@@ -92,6 +92,19 @@ void control_unstore(struct control *c)
                 control_will_store(c, c->in_force);
 }
 
+struct generation *control_continue(struct control *c, struct generation *g)
+{
+        struct generation *candidate = c->candidate;
+
+        if (!candidate || !generation_has_policy(candidate, g->policy_bytes, g->n_policy_bytes))
+                return g;
+        generation_continue(candidate, g);
+        generation_unref(g);
+        c->candidate = NULL;
+        schedule_no_candidate(&c->schedule);
+        return candidate;
+}
+
 void control_will_store(struct control *c, struct generation *g)
 {
         if (c->unstored && c->unstored->number != g->number) {

@@ -251,6 +251,9 @@ bool control_is_guest(const struct control *c);
 bool control_stands_by(const struct control *c);
 /* The store was lost: everything must be stored again. */
 void control_unstore(struct control *c);
+/* `g` is in force by the store. If the candidate has its policy, that continues it, with the name of the file for messages. Takes
+ * g; returns what is in force. */
+struct generation *control_continue(struct control *c, struct generation *g);
 /* This generation must be stored as the one in force. */
 void control_will_store(struct control *c, struct generation *g);
 /* The candidate, or without one the generation in force. */

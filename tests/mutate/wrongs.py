@@ -408,7 +408,7 @@ WRONGS += [
           "&c->status.ports)))\n                n->last_success = c->wall;\n        if (false && is_right("),
     Wrong("control-held-base-is-swept-for", CONTROL, "s->result == SWEEP_PARTIAL && s->only_waits ? SWEEP_DONE : s->result", "s->result"),
     Wrong("control-audit-is-a-success", CONTROL, "        return ports->differ == 0 && ports->unreachable == 0 && ports->silent == 0;", "        return ports->unreachable == 0 && ports->silent == 0;"),
-    Wrong("control-same-policy-is-another", CONTROL, "        generation_continue(c->candidate, c->in_force);\n", ""),
+    Wrong("control-same-policy-is-another", CONTROL_INTERNAL, "        generation_continue(candidate, g);\n", ""),
     # reloads
     Wrong("reload-answered-by-the-sweep-that-runs", RELOAD, "return c->sweep.kind == SWEEP_FULL && q->serial < c->sweep.first_serial;",
           "return c->sweep.kind == SWEEP_FULL;"),

@@ -95,4 +95,7 @@ WRONGS = [
     Wrong("store-is-back-without-a-word", "src/state/state.c", "        if (r == 0 && s->error < 0)\n", "        if (r == 0 && s->error > 0)\n"),
     Wrong("store-is-always-back", "src/state/state.c", "        if (r == 0 && s->error < 0)\n", "        if (r == 0)\n"),
     Wrong("guest-forgets-that-its-generation-is-lost", INTERNAL, "        if (g->number > stored && !g->audits)\n", "        if (g->number > stored && !g->audits && !is_guest)\n"),
+    Wrong("late-files-are-a-change", CONFIRM, "        g = c->in_force ? g : continue_late(c, g);\n", ""),
+    Wrong("late-settings-are-not-stored", CONFIRM, "        if (stores && !c->candidate && !g->audits)\n", "        if (false)\n"),
+    Wrong("late-settings-are-always-stored", CONFIRM, "        if (stores && !c->candidate && !g->audits)\n", "        if (!c->candidate && !g->audits)\n"),
 ]

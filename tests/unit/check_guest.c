@@ -136,7 +136,7 @@ START_TEST(refuses_other_files)
         start_as_guest(POLICY_1);
         give_followed(7, POLICY_1);
         sweep();
-        ck_assert_uint_eq(count_logged(LOG_EVENT_RELOAD_REFUSED), 1); /* its files have no number */
+        ck_assert_uint_eq(count_logged(LOG_EVENT_RELOAD_REFUSED), 0); /* its files are those */
         give_candidate(FOLLOW_SM, POLICY_3, 5);
         live(120 * S);
         ck_assert_uint_eq(noted.n_answers, 1);
@@ -246,6 +246,35 @@ START_TEST(takes_over_with_a_new_store)
         ck_assert(holds(hosts[2], 0x8010));
         ck_assert_uint_eq(noted.stored_generation, 7);
         ck_assert_uint_eq(noted.n_generations, 1);
+}
+END_TEST
+
+/* It was started while the store could not be read: its files are those of the generation in force, or a change. */
+START_TEST(learns_late_what_is_in_force)
+{
+        static const struct {
+                const char *settings, *policy;
+                uint64_t number;
+                unsigned n_stored; /* generations */
+        } cases[] = { { FOLLOW_SM, POLICY_1, 7, 0 }, { FOLLOW_SM "window: 8\n", POLICY_1, 7, 1 }, { FOLLOW_SM, POLICY_3, 8, 1 } };
+
+        for (size_t i = 0; i < ELEMENTS(cases); i++) {
+                shares_store = true;
+                start_with(CONTROL_SERVE, cases[i].settings, cases[i].policy, NULL);
+                until_lock();
+                take(CONTROL_LOCK);
+                give_lock(-EHOSTUNREACH, 0);
+                until_lock();
+                give_changed_lock(7, POLICY_1);
+                ck_assert_uint_eq(status()->in_force->number, 7);
+                live(120 * S);
+                ck_assert(status()->writing);
+                ck_assert_uint_eq(status()->in_force->number, cases[i].number);
+                ck_assert_uint_eq(noted.n_generations, cases[i].n_stored);
+                ck_assert_int_eq(count_logged(LOG_EVENT_RELOAD_REFUSED), 0);
+                teardown();
+                setup();
+        }
 }
 END_TEST
 
@@ -834,7 +863,7 @@ int main(void)
 {
         const TTest *const tests[] = {
                 stands_by_without_the_lock, follows_the_writer, store_cannot_be_read, refuses_other_files, takes_over,
-                takes_over_with_a_new_store,
+                takes_over_with_a_new_store, learns_late_what_is_in_force,
                 waits_for_the_lock,
                 confirm_timer_of_the_writer, loses_the_lock, no_other_files_while_a_change_waits,
                 notices_that_it_does_not_take_over, does_not_take_over_by_old_tables, mirrors_without_the_lock,
