@@ -7,8 +7,6 @@
 #include "policy/policy_select.h"
 #include "util/text.h"
 
-#define STORE_SPARE 10 /* seconds that a caller waits for the store beyond its time */
-
 /* --- who may ---------------------------------------------------------------------------------------------------------- */
 
 static const char *list_allowed(struct arena *a, const struct policy_pool *pool)
@@ -320,7 +318,7 @@ static void set_times(struct lease *lease, const struct policy_pool *pool, const
 
 struct lease_waiter lease_waiter_of(const struct lease_view *view, const struct lease_caller *by, uint64_t timeout)
 {
-        return (struct lease_waiter) { .request = by->request, .until = view->now + (timeout + STORE_SPARE) * USEC_PER_SEC };
+        return (struct lease_waiter) { .request = by->request, .until = view->now + (timeout + LEASE_STORE_SPARE) * USEC_PER_SEC };
 }
 
 int lease_wait(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings)

@@ -318,14 +318,22 @@ static void answer_waiters(struct leases *l, struct lease *lease)
         lease->n_waiters = kept;
 }
 
+/* It may have waited long for something else before: the store has some time in any case. */
+static usec_t late_at(const struct lease *lease, const struct lease_waiter *waiter)
+{
+        return MAX(waiter->until, lease->unstored_at + LEASE_STORE_SPARE * USEC_PER_SEC);
+}
+
 void lease_answer_late(struct leases *l, struct lease *lease, usec_t now)
 {
         size_t kept = 0;
 
         if (now < lease_answer_due(lease))
                 return;
+        if (lease->unstored_at == 0)
+                lease->unstored_at = MAX(now, (usec_t) 1);
         for (size_t i = 0; i < lease->n_waiters; i++) {
-                if (now >= lease->waiters[i].until)
+                if (now >= late_at(lease, &lease->waiters[i]))
                         push_answer(l, lease, &lease->waiters[i], LEASE_UNSTORED);
                 else
                         lease->waiters[kept++] = lease->waiters[i];
@@ -338,7 +346,7 @@ usec_t lease_answer_due(const struct lease *lease)
         usec_t due = USEC_INFINITY;
 
         for (size_t i = 0; i < lease->n_waiters && !lease->is_stored; i++)
-                due = MIN(due, lease->waiters[i].until);
+                due = MIN(due, lease->unstored_at > 0 ? late_at(lease, &lease->waiters[i]) : 0);
         return due;
 }
 
@@ -379,6 +387,8 @@ void leases_pass_on(struct leases *from, struct leases *to)
 
 void lease_unstored(struct lease *lease)
 {
+        if (lease->is_stored)
+                lease->unstored_at = 0;
         lease->is_stored = lease->is_storing = false;
 }
 

@@ -115,7 +115,7 @@ const char *lease_qos_problem(const struct lease_qos *qos);
 /* A caller that has no answer yet. */
 struct lease_waiter {
         uint64_t request;
-        usec_t until;               /* if the change is not stored by then, the answer is LEASE_UNSTORED */
+        usec_t until;               /* how long it waits for the store at least; after that the answer is LEASE_UNSTORED */
         bool releases;              /* it asked to release the lease; false: to create or to renew it */
         bool renews, edits;
 };
@@ -149,6 +149,7 @@ struct lease {
         bool is_planned;            /* a decision was made since the last change of its state */
         bool was_tried;             /* and the sweep that carried it out has ended */
         bool is_stored, is_storing; /* the store has it as it is here; that is being committed */
+        usec_t unstored_at;         /* when leases_tick() saw first that it is not stored; 0: it has not yet */
         bool is_late;               /* its time to be confirmed is over, and the sweep that writes its tables has not ended */
         bool was_in_plan;           /* a decision ever gave it to its members, so that they may hold the P_Key */
         bool is_unread;             /* it was restored, and its tables were not compared since */

@@ -37,7 +37,9 @@ bool lease_is_in_force(const struct lease *lease);
 /* Makes room for the answer. Returns 0, -EBUSY: too many callers wait for this lease; -ENOMEM. */
 int leases_add_waiter(struct leases *l, struct lease *lease, const struct lease_waiter *waiter);
 
-/* Answers the callers of a lease that is not stored in time; and when that is due. */
+#define LEASE_STORE_SPARE 10 /* seconds that a caller waits for the store at least, and beyond its time */
+
+/* Answers the callers of a lease that is not stored in time; and when to call it next. */
 void lease_answer_late(struct leases *l, struct lease *lease, usec_t now);
 usec_t lease_answer_due(const struct lease *lease);
 

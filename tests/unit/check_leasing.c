@@ -815,10 +815,44 @@ START_TEST(callers_wait_for_the_store)
                         expect_answer(LEASE_UNSTORED);
                 live_until(now + 62 * S);
                 ck_assert_uint_eq(noted.n_lease_answers, 2);
-                ck_assert_int_eq(noted.lease_outcome, is_full ? LEASE_UNSTORED : LEASE_FAILED);
+                ck_assert_uint_eq(noted.n_of_outcome[is_full ? LEASE_UNSTORED : LEASE_FAILED], 2);
                 teardown();
                 setup();
         }
+}
+END_TEST
+
+/* Nor does a caller wait longer because others ask as well. */
+START_TEST(many_wait_for_the_store)
+{
+        serve(POLICY);
+        grant("a", &two_nodes);
+        store_r = -ENOSPC;
+        noted.n_lease_answers = 0;
+        renew("a", 600);
+        live_until(now + 65 * S);
+        renew("a", 600);
+        live_until(now + 5 * S);
+        ck_assert_uint_eq(noted.n_lease_answers, 1);
+        live_until(now + 65 * S);
+        ck_assert_uint_eq(noted.n_of_outcome[LEASE_UNSTORED], 2);
+}
+END_TEST
+
+/* The second one has waited for longer than its own time when the lease is granted: that is stored at once. */
+START_TEST(granted_late)
+{
+        struct lease_wish wish = { .pool = "jobs", .members = "node1" };
+
+        serve(POLICY);
+        port_of(hosts[0])->mute = true;
+        ck_assert_int_eq(ask((struct lease_request) { .kind = LEASE_CREATE, .id = "a", .wish = wish, .timeout = 120 }), 0);
+        create("a", &wish);
+        live_until(now + 90 * S);
+        port_of(hosts[0])->mute = false;
+        live_until(now + 20 * S);
+        ck_assert_uint_eq(noted.n_lease_answers, 2);
+        ck_assert_uint_eq(noted.n_of_outcome[LEASE_GRANTED], 2);
 }
 END_TEST
 
@@ -980,7 +1014,8 @@ int main(void)
                 is_not_granted_behind_a_filter, is_not_granted_where_a_filter_is_doubted,
                 is_not_granted_behind_a_silent_switch, is_not_granted_by_memory, is_releasing, not_the_key_of_a_stranger,
                 is_closed_at_the_switch, survives_a_restart, the_store_is_another_one, a_clock_that_was_set_back, the_disk_is_full,
-                the_disk_stays_full, callers_wait_for_the_store,
+                the_disk_stays_full, callers_wait_for_the_store, many_wait_for_the_store,
+                granted_late,
                 a_restart_and_the_same_request, a_restart_while_it_is_granted, a_reload_would_strand_it,
                 a_stranded_key_is_revoked, an_undo_strands_one_and_freezes_another, an_undo_strands_one_of_a_frozen_port,
         };

@@ -327,6 +327,7 @@ static void note_lease(const struct lease_reply *reply)
         size_t n = reply->findings ? reply->findings->n : 0;
 
         noted.n_lease_answers++;
+        noted.n_of_outcome[a->outcome]++;
         noted.lease_request = a->request;
         noted.lease_outcome = a->outcome;
         noted.leased_base = a->lease ? a->lease->base : 0;

@@ -102,6 +102,7 @@ struct noted {
         uint64_t requests[8];
         size_t n_requests, n_findings;
         enum finding_code code;                     /* of its last finding */
+        unsigned n_of_outcome[LEASE_UNSTORED + 1];  /* answers to requests for leases */
         unsigned n_lease_answers;                   /* and of the last of them: */
         uint64_t lease_request;
         enum lease_outcome lease_outcome;
