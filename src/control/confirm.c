@@ -46,18 +46,8 @@ void confirm_begin(struct control *c)
         set_time(c, MIN(f->confirm_until > wall ? f->confirm_until - wall : 0, f->confirm_for) * USEC_PER_SEC);
 }
 
-/* It was started while the store could not be read. */
-static struct generation *continue_late(struct control *c, struct generation *g)
-{
-        bool stores = c->candidate && !generation_has_settings(c->candidate, g->settings_bytes, g->n_settings_bytes);
-
-        g = control_continue(c, g);
-        if (stores && !c->candidate && !g->audits)
-                control_will_store(c, g);
-        return g;
-}
-
-/* What this head node wanted to store about generations is not what happened. */
+/* What this head node wanted to store about generations is not what happened. If the store could not be read before, or a change
+ * was copied to this host and reloaded, the candidate may be the same. */
 static void adopt(struct control *c, struct generation *g)
 {
         bool is_same = c->in_force && c->in_force->number == g->number &&
@@ -65,11 +55,10 @@ static void adopt(struct control *c, struct generation *g)
 
         g->carried_out = is_same && c->in_force->carried_out;
         c->unannounced |= !is_same;
+        generation_unref(c->in_force);
+        c->in_force = control_continue(c, g);
         c->unstored_before = generation_unref(c->unstored_before);
         c->unstored = generation_unref(c->unstored);
-        g = c->in_force ? g : continue_late(c, g);
-        generation_unref(c->in_force);
-        c->in_force = g;
         c->confirm.stored_serial = c->confirm.facts_serial;
         confirm_begin(c);
 }

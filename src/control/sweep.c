@@ -309,7 +309,7 @@ void sweep_begin(struct control *c, enum sweep_kind kind)
         };
         if (!c->sweep.arena) {
                 sweep_fail(c, "no sweep could begin", -ENOMEM);
-        } else if (kind == SWEEP_FULL && control_stands_by(c)) {
+        } else if ((kind == SWEEP_FULL || c->candidate) && control_stands_by(c)) { /* a candidate may be in force by now */
                 c->state = CONTROL_FOLLOWING;
                 control_do(c, &(struct control_action) { .kind = CONTROL_FOLLOW_STORE });
         } else {
@@ -321,15 +321,17 @@ void sweep_begin(struct control *c, enum sweep_kind kind)
 void sweep_followed(struct control *c, const struct control_event *event)
 {
         const struct control_lock *lock = &event->lock;
-        bool sweeps = c->sweep.arena;
+        bool sweeps = c->sweep.arena, changed = lock->changed;
 
         (void) snprintf(c->unfollowed, sizeof(c->unfollowed), "%s", lock->r < 0 ? lock->why ?: strerror(-lock->r) : "");
         confirm_take_changed(c, lock);
         leasing_look(c);
-        if (sweeps)
-                open_port(c);
-        else
+        if (!sweeps)
                 c->state = CONTROL_IDLE;
+        else if (changed && c->sweep.kind != SWEEP_FULL)
+                sweep_end(c, SWEEP_STALE); /* what is known was read by the other head node */
+        else
+                open_port(c);
 }
 
 /* --- time ---------------------------------------------------------------------------------------------------------- */

@@ -492,7 +492,7 @@ static void take_foreign_write(struct knowledge_record *r, const struct knowledg
 
 void knowledge_take_foreign(struct knowledge *k, const struct knowledge *before)
 {
-        k->counts.valid = false;
+        assert(!k->counts.valid);
         for (size_t i = 0; i < before->n; i++) {
                 const struct knowledge_record *from = &before->records[i];
                 uint32_t record = knowledge_find(k, from->name);

@@ -77,7 +77,7 @@ WRONGS = [
     Wrong("grants-by-old-memory", LEASING, "return q->kind == LEASE_EDIT || exists == (q->kind == LEASE_CREATE);", "return q->kind != LEASE_CREATE && !exists;"),
     Wrong("end-that-is-not-stored-is-told", LEASING, "needs_lease(q) && leases_is_ending", "false && leases_is_ending"),
     Wrong("answers-what-is-not-stored", "src/leases/leases.c", "                if (l->items[i]->is_stored)\n                        answer_waiters", "                if (l->items[i]->id)\n                        answer_waiters"),
-    Wrong("follows-into-a-sweep", "src/control/sweep.c", "        bool sweeps = c->sweep.arena;\n", "        bool sweeps = true;\n"),
+    Wrong("follows-into-a-sweep", "src/control/sweep.c", "        bool sweeps = c->sweep.arena, changed", "        bool sweeps = true, changed"),
     # OpenSM's file on the standby
     Wrong("guest-mirror-is-stored", "src/control/sweep_write.c", ".stores = !control_is_guest(c),", ".stores = true,"),
     Wrong("guest-forgets-its-opensm", INTERNAL, "                knowledge_take_foreign(m->knowledge, c->knowledge);\n", "                {}\n"),
@@ -95,7 +95,9 @@ WRONGS = [
     Wrong("store-is-back-without-a-word", "src/state/state.c", "        if (r == 0 && s->error < 0)\n", "        if (r == 0 && s->error > 0)\n"),
     Wrong("store-is-always-back", "src/state/state.c", "        if (r == 0 && s->error < 0)\n", "        if (r == 0)\n"),
     Wrong("guest-forgets-that-its-generation-is-lost", INTERNAL, "        if (g->number > stored && !g->audits)\n", "        if (g->number > stored && !g->audits && !is_guest)\n"),
-    Wrong("late-files-are-a-change", CONFIRM, "        g = c->in_force ? g : continue_late(c, g);\n", ""),
-    Wrong("late-settings-are-not-stored", CONFIRM, "        if (stores && !c->candidate && !g->audits)\n", "        if (false)\n"),
-    Wrong("late-settings-are-always-stored", CONFIRM, "        if (stores && !c->candidate && !g->audits)\n", "        if (!c->candidate && !g->audits)\n"),
+    Wrong("late-files-are-a-change", CONFIRM, "        c->in_force = control_continue(c, g);\n", "        c->in_force = g;\n"),
+    Wrong("foreign-suspicion-is-certain", "src/knowledge/tables.c", "        w->is_suspected = foreign->is_suspected;\n", ""),
+    Wrong("own-opensm-of-the-files-only", "src/control/control.c", "!has_opensm_file(c->in_force) && !has_opensm_file(c->candidate);", "!has_opensm_file(c->candidate);"),
+    Wrong("guest-reloads-by-old-memory", "src/control/sweep.c", "(kind == SWEEP_FULL || c->candidate) && control_stands_by(c)", "kind == SWEEP_FULL && control_stands_by(c)"),
+    Wrong("guest-goes-on-with-other-knowledge", "src/control/sweep.c", "        else if (changed && c->sweep.kind != SWEEP_FULL)\n", "        else if (false)\n"),
 ]

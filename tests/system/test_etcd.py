@@ -100,11 +100,13 @@ def test_hand_over():
         pair.wait_right()
         check_equal(pair.n_sets(second), 0, "SubnSets of the one that stands by")
 
-        # the second one learns what the first one brings into force; an edit there is refused
+        # the second one learns what the first one brings into force, also when its files are reloaded; an edit there is refused
         pair.policy.add("two", 0x0011, {"node[0002-0003]": "full"})
         pair.reload(first)
         pair.wait_right()
+        pair.reload(second)
         b.wait_text("generation 2: 3 partitions, mode enforce, role follow-sm: this host stands by")
+        check("its files differ" not in b.text(), "the files of the first one were refused")
         pair.policy.add("wrong", 0x0666, {"ALL": "full"})
         pair.reload(second)
         b.wait_text("this host stands by, and its files differ from what is in force")

@@ -283,6 +283,8 @@ START_TEST(foreign_writes_are_taken_along)
         check_bounds(0, 1, LEVEL_NONE, LEVEL_NONE);
         knowledge_take_foreign(k, before);
         knowledge_free(before);
+        ck_assert(!knowledge_get(k, host_record(0))->writes[0].is_suspected);
+        ck_assert(knowledge_get(k, host_record(2))->writes[0].is_suspected);
         for (unsigned i = 0; i < 2; i++) {
                 check_bounds(0, 1, LEVEL_NONE, LEVEL_FULL);
                 check_bounds(0, 2, LEVEL_NONE, LEVEL_NONE);
