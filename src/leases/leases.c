@@ -281,9 +281,20 @@ static void push_answer(struct leases *l, const struct lease *lease, const struc
         l->n_waiting--;
 }
 
-/* Returns false: the waiter waits on. */
-static bool find_outcome(const struct lease *lease, const struct lease_waiter *waiter, enum lease_outcome *ret)
+/* When a caller is told that the store took nothing. It may have waited long for something else before: the store has some time in
+ * any case. */
+static usec_t late_at(const struct lease *lease, const struct lease_waiter *waiter)
 {
+        return MAX(waiter->until, lease->unstored_at + LEASE_STORE_SPARE * USEC_PER_SEC);
+}
+
+/* Returns false: the waiter waits on. now: of a lease that is not stored. */
+static bool find_outcome(const struct lease *lease, const struct lease_waiter *waiter, usec_t now, enum lease_outcome *ret)
+{
+        if (!lease->is_stored) {
+                *ret = LEASE_UNSTORED;
+                return now >= late_at(lease, waiter);
+        }
         switch (lease->state) {
         case LEASE_ACTIVE:
                 if (lease->is_unread && !waiter->renews && !waiter->edits)
@@ -304,13 +315,13 @@ static bool find_outcome(const struct lease *lease, const struct lease_waiter *w
         return false;
 }
 
-static void answer_waiters(struct leases *l, struct lease *lease)
+static void answer_waiters(struct leases *l, struct lease *lease, usec_t now)
 {
         enum lease_outcome outcome;
         size_t kept = 0;
 
         for (size_t i = 0; i < lease->n_waiters; i++) {
-                if (find_outcome(lease, &lease->waiters[i], &outcome))
+                if (find_outcome(lease, &lease->waiters[i], now, &outcome))
                         push_answer(l, lease, &lease->waiters[i], outcome);
                 else
                         lease->waiters[kept++] = lease->waiters[i];
@@ -318,27 +329,13 @@ static void answer_waiters(struct leases *l, struct lease *lease)
         lease->n_waiters = kept;
 }
 
-/* It may have waited long for something else before: the store has some time in any case. */
-static usec_t late_at(const struct lease *lease, const struct lease_waiter *waiter)
-{
-        return MAX(waiter->until, lease->unstored_at + LEASE_STORE_SPARE * USEC_PER_SEC);
-}
-
 void lease_answer_late(struct leases *l, struct lease *lease, usec_t now)
 {
-        size_t kept = 0;
-
         if (now < lease_answer_due(lease))
                 return;
         if (lease->unstored_at == 0)
                 lease->unstored_at = MAX(now, (usec_t) 1);
-        for (size_t i = 0; i < lease->n_waiters; i++) {
-                if (now >= late_at(lease, &lease->waiters[i]))
-                        push_answer(l, lease, &lease->waiters[i], LEASE_UNSTORED);
-                else
-                        lease->waiters[kept++] = lease->waiters[i];
-        }
-        lease->n_waiters = kept;
+        answer_waiters(l, lease, now);
 }
 
 usec_t lease_answer_due(const struct lease *lease)
@@ -415,7 +412,7 @@ void leases_answer(struct leases *l)
 {
         for (size_t i = 0; i < l->n && l->n_waiting > 0; i++)
                 if (l->items[i]->is_stored)
-                        answer_waiters(l, l->items[i]);
+                        answer_waiters(l, l->items[i], 0);
 }
 
 static void drop_ended(struct leases *l)

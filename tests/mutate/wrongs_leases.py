@@ -125,7 +125,7 @@ WRONGS = [
     Wrong("lease-unstored-is-not-looked-at", "src/leases/lease_life.c", ", lease_answer_due(l->items[i])));", ", USEC_INFINITY));"),
     Wrong("lease-stored-caller-is-late", "src/leases/leases.c", "i < lease->n_waiters && !lease->is_stored; i++)", "i < lease->n_waiters; i++)"),
     Wrong("lease-unstored-is-answered-early", "src/leases/lease_request.c", "(timeout + LEASE_STORE_SPARE) * USEC_PER_SEC", "timeout * USEC_PER_SEC"),
-    Wrong("lease-unstored-answers-all", "src/leases/leases.c", "                if (now >= late_at(lease, &lease->waiters[i]))\n", "                if (true)\n"),
+    Wrong("lease-unstored-answers-all", "src/leases/leases.c", "                return now >= late_at(lease, waiter);\n", "                return true;\n"),
     Wrong("lease-unstored-answer-is-passed-back", "src/pkeyd/forward.c", "        if (reply->answer.outcome <= LEASE_REFUSED) {\n", "        if (reply->answer.outcome != LEASE_ELSEWHERE) {\n"),
     Wrong("lease-unstored-for-no-time", "src/leases/leases.c", "        return MAX(waiter->until, lease->unstored_at + LEASE_STORE_SPARE * USEC_PER_SEC);", "        return waiter->until;"),
     Wrong("lease-unstored-since-ever", "src/leases/leases.c", "        if (lease->is_stored)\n                lease->unstored_at = 0;\n", ""),
