@@ -199,32 +199,20 @@ static void refuse_to_start_with(struct control *c)
         c->in_force->is_off_file = true;
 }
 
-static bool continues(const struct control_start *start)
-{
-        const struct generation *in_force = start->in_force;
-
-        return in_force && start->candidate &&
-               generation_has_policy(start->candidate, in_force->policy_bytes, in_force->n_policy_bytes);
-}
-
 /* While pkeyd did not run, pkeyd.yaml may have been edited. An undo must return to the settings that were in force last. */
-static bool has_other_settings(const struct control_start *start)
+static bool has_other_settings(const struct generation *in_force, const struct stored_files *files)
 {
-        const struct stored_files *files = &start->remembered->files;
-        const struct generation *g = continues(start) ? start->candidate : start->in_force;
-
-        return g && files->has_settings && !generation_has_settings(g, files->settings.bytes, files->settings.n);
+        return in_force && files->has_settings && !generation_has_settings(in_force, files->settings.bytes, files->settings.n);
 }
 
 static void take_start(struct control *c, const struct control_start *start)
 {
-        bool serves = control_serves(c), stores = serves && has_other_settings(start);
+        bool serves = control_serves(c), stores;
 
-        control_take_remembered(c, start->remembered);
-        c->in_force = start->in_force;
         c->candidate = start->candidate;
-        if (serves && c->in_force)
-                c->in_force = control_continue(c, c->in_force);
+        c->in_force = serves && start->in_force ? control_continue(c, start->in_force) : start->in_force;
+        stores = serves && has_other_settings(c->in_force, &start->remembered->files);
+        control_take_remembered(c, start->remembered);
         if (serves && c->in_force && c->candidate)
                 refuse_to_start_with(c);
         if (stores && !c->in_force->audits)
