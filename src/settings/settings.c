@@ -450,7 +450,7 @@ static void check_store(struct reader *r)
         }
         if (r->settings->store == STORE_ETCD && r->settings->role != ROLE_FOLLOW_SM) {
                 yaml_tree_error(&r->tree, store, FINDING_VALUE_INVALID, "store: etcd is accepted with role: follow-sm only");
-                report_hint(&r->report, "of the head nodes that share a store, the one with the master SM writes; see SHARED STORE in pkeyd(8)");
+                report_hint(&r->report, "of the head nodes that share a store, the one with the master SM writes; see pkeyd-etcd(7)");
         }
         require_etcd_key(r, etcd, "cert_file", "key_file");
         require_etcd_key(r, etcd, "key_file", "cert_file");

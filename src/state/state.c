@@ -204,7 +204,7 @@ static int open_sqlite(struct state *s)
 /* For those who later open state.db. */
 static int leave_mark(const struct state *s)
 {
-        static const char text[] = "What pkeyd remembers is in etcd; see SHARED STORE in pkeyd(8).\n";
+        static const char text[] = "What pkeyd remembers is in etcd; see pkeyd-etcd(7).\n";
         _cleanup_free_ char *path = file_path(s->path, STATE_MARK);
 
         if (!path)
