@@ -10,6 +10,7 @@ LINTS = \
 	tests/lint/header_order.py \
 	tests/lint/json_keys.py \
 	tests/lint/layout.py \
+	tests/lint/manual_commands.py \
 	tests/lint/manual_pages.py \
 	tests/lint/manual_references.py \
 	tests/lint/message_ids.py \
