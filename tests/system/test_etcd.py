@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Two head nodes with one memory: their store is an etcd cluster. Only the one that has the master SM and the lock writes; a
+"""Two head nodes with one store: it is an etcd cluster. Only the one that has the master SM and the lock writes; a
 hand-over loses nothing; and one that was paused for longer than its lease writes nothing when it goes on."""
 
 import json

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Random hand-overs between two head nodes with one memory in etcd, while clients create, renew and release leases. SEED= and
+"""Random hand-overs between two head nodes with one store in etcd, while clients create, renew and release leases. SEED= and
 HAND_OVERS= choose others. The seed decides what happens; not when each process runs.
 
 Checked are, at every SubnSet that a head node sent (madtrace.py):
