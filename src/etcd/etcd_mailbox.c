@@ -44,7 +44,7 @@ struct taken {
 struct etcd_mailbox {
         struct etcd_mailbox_handlers handlers;
         struct etcd_http *http;
-        char prefix[ETCD_PREFIX_SIZE];
+        const char *fabric;        /* of several; NULL: there is one */
         sd_event_source *timer;
         struct etcd_request *look;
         struct letter *letters;
@@ -55,32 +55,29 @@ struct etcd_mailbox {
 
 /* --- keys ------------------------------------------------------------------------------------------------------------- */
 
-static const char *key_of(const struct etcd_mailbox *m, const char *folder, uint64_t id, char ret[ETCD_KEY_MAX])
+static struct etcd_key key_of(const struct etcd_mailbox *m, const char *folder, uint64_t id)
 {
         char text[24];
 
         (void) snprintf(text, sizeof(text), "%" PRIu64, id);
-        return etcd_key(m->prefix, folder, text, ret);
+        return etcd_key(m->fabric, folder, text);
 }
 
 /* Returns 0 if it is not the key of a request or an answer. */
 static uint64_t id_of(const struct etcd_mailbox *m, const char *folder, const char *key)
 {
-        char begin[ETCD_KEY_MAX];
-        size_t n = strlen(etcd_first_key(m->prefix, folder, begin));
-        struct scan s = { key + n, key + strlen(key) };
+        struct scan s = { key, key + strlen(key) };
         uint64_t id;
 
-        return strncmp(key, begin, n) == 0 && scan_number(&s, 10, UINT64_MAX, &id) && s.p == s.end ? id : 0;
+        return scan_word(&s, etcd_key(m->fabric, folder, "").text) && scan_number(&s, 10, UINT64_MAX, &id) && s.p == s.end ? id : 0;
 }
 
 static json_t *make_range(const struct etcd_mailbox *m, const char *folder, bool keys_only)
 {
-        char first[ETCD_KEY_MAX], end[ETCD_KEY_MAX];
+        const struct etcd_key first = etcd_key(m->fabric, folder, ETCD_NAMES_FIRST);
+        const struct etcd_key end = etcd_key(m->fabric, folder, ETCD_NAMES_END);
 
-        (void) etcd_first_key(m->prefix, folder, first);
-        (void) etcd_end_of_keys(m->prefix, folder, end);
-        return keys_only ? etcd_op_range_keys(first, end, MAX_TAKEN) : etcd_op_range(first, end, MAX_TAKEN);
+        return keys_only ? etcd_op_range_keys(first.text, end.text, MAX_TAKEN) : etcd_op_range(first.text, end.text, MAX_TAKEN);
 }
 
 /* The same may succeed later. */
@@ -146,7 +143,6 @@ static void on_granted(int r, json_t *answer, void *userdata);
 static void letter_go_on(struct letter *l)
 {
         struct etcd_mailbox *m = l->mailbox;
-        char key[ETCD_KEY_MAX];
         json_t *put;
 
         if (l->call || l->is_left)
@@ -156,7 +152,7 @@ static void letter_go_on(struct letter *l)
                                       &l->call);
                 return;
         }
-        put = etcd_op_put(key_of(m, "ask/", l->lease, key), l->text, strlen(l->text), l->lease);
+        put = etcd_op_put(key_of(m, "ask/", l->lease).text, l->text, strlen(l->text), l->lease);
         (void) etcd_http_post(m->http, ETCD_TRANSACTION, etcd_transaction(json_array(), json_pack("[o]", put)), TIMEOUT, on_left, l,
                               &l->call);
 }
@@ -247,24 +243,22 @@ static void on_replied(int r, json_t *answer, void *userdata)
 
 static json_t *make_reply(const struct taken *t)
 {
-        char ask[ETCD_KEY_MAX], answer[ETCD_KEY_MAX];
+        const struct etcd_key ask = key_of(t->mailbox, "ask/", t->id), answer = key_of(t->mailbox, "answer/", t->id);
 
-        (void) key_of(t->mailbox, "ask/", t->id, ask);
-        (void) key_of(t->mailbox, "answer/", t->id, answer);
-        return etcd_transaction(json_pack("[o]", etcd_if_created(ask, t->created)),
-                                json_pack("[o, o]", etcd_op_put(answer, t->reply, strlen(t->reply), t->id), etcd_op_delete(ask, NULL)));
+        return etcd_transaction(json_pack("[o]", etcd_if_created(ask.text, t->created)),
+                                json_pack("[o, o]", etcd_op_put(answer.text, t->reply, strlen(t->reply), t->id),
+                                          etcd_op_delete(ask.text, NULL)));
 }
 
 /* The next step: its text, then the answer when there is one. */
 static void taken_go_on(struct taken *t)
 {
         struct etcd_mailbox *m = t->mailbox;
-        char key[ETCD_KEY_MAX];
 
         if (t->call)
                 return;
         if (!t->is_asked)
-                (void) etcd_http_post(m->http, ETCD_RANGE, etcd_range(key_of(m, "ask/", t->id, key), NULL, 1, 0), TIMEOUT, on_fetched,
+                (void) etcd_http_post(m->http, ETCD_RANGE, etcd_range(key_of(m, "ask/", t->id).text, NULL, 1, 0), TIMEOUT, on_fetched,
                                       t, &t->call);
         else if (t->reply && !t->is_replied)
                 (void) etcd_http_post(m->http, ETCD_TRANSACTION, make_reply(t), TIMEOUT, on_replied, t, &t->call);
@@ -374,7 +368,7 @@ int etcd_mailbox_new(sd_event *event, const struct etcd_config *config, const st
         if (!m)
                 return -ENOMEM;
         m->handlers = *handlers;
-        etcd_prefix(config->fabric, m->prefix);
+        m->fabric = config->fabric;
         r = etcd_http_new(event, config, &m->http);
         if (r >= 0)
                 r = sd_event_add_time(event, &m->timer, CLOCK_MONOTONIC, UINT64_MAX, 1, on_time, m);

@@ -11,16 +11,12 @@
 
 static json_t *encode(const void *bytes, size_t n)
 {
-        char small[BASE64_SIZE(ETCD_KEY_MAX)], *text = n <= ETCD_KEY_MAX ? small : malloc(BASE64_SIZE(n));
-        json_t *j;
+        _cleanup_free_ char *text = malloc(BASE64_SIZE(n));
 
         if (!text)
                 return NULL;
         base64_encode(bytes, n, text);
-        j = json_string(text);
-        if (text != small)
-                free(text);
-        return j;
+        return json_string(text);
 }
 
 static json_t *encode_key(const char *key)
@@ -30,36 +26,18 @@ static json_t *encode_key(const char *key)
 
 static json_t *number(uint64_t v)
 {
-        char text[24];
-
-        (void) snprintf(text, sizeof(text), "%" PRIu64, v);
-        return json_string(text);
+        return json_sprintf("%" PRIu64, v);
 }
 
 /* --- keys ------------------------------------------------------------------------------------------------------------- */
 
-void etcd_prefix(const char *fabric, char ret[ETCD_PREFIX_SIZE])
+struct etcd_key etcd_key(const char *fabric, const char *folder, const char *name)
 {
-        (void) snprintf(ret, ETCD_PREFIX_SIZE, "/pkeyd%s%s/", fabric ? "@" : "", fabric ?: "");
-}
+        struct etcd_key key;
+        int n = snprintf(key.text, sizeof(key.text), "/pkeyd%s%s/%s%s", fabric ? "@" : "", fabric ?: "", folder, name);
 
-const char *etcd_key(const char *prefix, const char *folder, const char *name, char ret[ETCD_KEY_MAX])
-{
-        int n = snprintf(ret, ETCD_KEY_MAX, "%s%s%s", prefix, folder, name);
-
-        assert(n > 0 && n < ETCD_KEY_MAX);
-        return ret;
-}
-
-const char *etcd_first_key(const char *prefix, const char *folder, char ret[ETCD_KEY_MAX])
-{
-        return etcd_key(prefix, folder, "", ret);
-}
-
-/* Behind letters and digits. */
-const char *etcd_end_of_keys(const char *prefix, const char *folder, char ret[ETCD_KEY_MAX])
-{
-        return etcd_key(prefix, folder, "~", ret);
+        assert(n > 0 && (size_t) n < sizeof(key.text));
+        return key;
 }
 
 /* --- requests --------------------------------------------------------------------------------------------------------- */

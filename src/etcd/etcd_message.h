@@ -15,19 +15,18 @@
 #include "util/arena.h"
 #include "util/json.h"
 
-#define ETCD_KEY_MAX     512 /* of a whole key, with its NUL */
-#define ETCD_PREFIX_SIZE 128
-
 /* --- keys ------------------------------------------------------------------------------------------------------------- */
 
-/* "/pkeyd/", or "/pkeyd@NAME/" for one of several fabrics. */
-void etcd_prefix(const char *fabric, char ret[ETCD_PREFIX_SIZE]);
-/* All three together; there is room for every key. Returns ret. */
-const char *etcd_key(const char *prefix, const char *folder, const char *name, char ret[ETCD_KEY_MAX]);
+struct etcd_key {
+        char text[512];
+};
 
-/* The first key of a folder ("redo/"), and where those of its keys end that pkeyd makes: both whole keys. */
-const char *etcd_first_key(const char *prefix, const char *folder, char ret[ETCD_KEY_MAX]);
-const char *etcd_end_of_keys(const char *prefix, const char *folder, char ret[ETCD_KEY_MAX]);
+/* "/pkeyd/FOLDER/NAME", or "/pkeyd@FABRIC/FOLDER/NAME" for one of several fabrics. folder: with its slash; "": none. */
+struct etcd_key etcd_key(const char *fabric, const char *folder, const char *name);
+
+/* In the folders other than `record/`, names consist of digits: all of them are from FIRST to before END. */
+#define ETCD_NAMES_FIRST ""
+#define ETCD_NAMES_END   "~"
 
 /* --- requests --------------------------------------------------------------------------------------------------------- */
 

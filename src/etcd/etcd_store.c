@@ -26,7 +26,6 @@
 struct etcd_store {
         struct store store;           /* first */
         const struct etcd_config *config;
-        char prefix[ETCD_PREFIX_SIZE]; /* of all keys */
         char host[64];                /* this one */
         char holder[LOCK_HOLDER_SIZE]; /* this process */
         sd_event *loop;               /* of its own, so that it runs while a caller waits */
@@ -46,23 +45,20 @@ static struct etcd_store *of_store(struct store *s)
         return (struct etcd_store *) s;
 }
 
-/* A key of this store; `ret` has room for every key. */
-static const char *key_of(const struct etcd_store *s, const char *folder, const char *name, char ret[ETCD_KEY_MAX])
+/* A key of this store that is in no folder: "lock", "redo", ... */
+static struct etcd_key key_of(const struct etcd_store *s, const char *name)
 {
-        return etcd_key(s->prefix, folder, name, ret);
+        return etcd_key(s->config->fabric, "", name);
 }
 
-static const char *lock_key(const struct etcd_store *s, char ret[ETCD_KEY_MAX])
+static struct etcd_key record_key(const struct etcd_store *s, const char *name)
 {
-        return key_of(s, "lock", "", ret);
+        return etcd_key(s->config->fabric, "record/", name);
 }
 
-static const char *part_key(const struct etcd_store *s, size_t part, char ret[ETCD_KEY_MAX])
+static struct etcd_key part_key(const struct etcd_store *s, const char *name)
 {
-        char number[24];
-
-        (void) snprintf(number, sizeof(number), "%06zu", part);
-        return key_of(s, "redo/", number, ret);
+        return etcd_key(s->config->fabric, "redo/", name);
 }
 
 static int call(struct etcd_store *s, const char *path, json_t *body, json_t **ret, struct etcd_header *ret_header)
@@ -104,11 +100,9 @@ enum { AT_COMMIT, AT_REDO, AT_VERSION };
 
 static json_t *make_inspection(const struct etcd_store *s)
 {
-        char commit[ETCD_KEY_MAX], redo[ETCD_KEY_MAX], version[ETCD_KEY_MAX];
-
-        return etcd_transaction(json_array(), json_pack("[o, o, o]", etcd_op_range(key_of(s, "commit", "", commit), NULL, 1),
-                                                        etcd_op_range(key_of(s, "redo", "", redo), NULL, 1),
-                                                        etcd_op_range(key_of(s, "version", "", version), NULL, 1)));
+        return etcd_transaction(json_array(), json_pack("[o, o, o]", etcd_op_range(key_of(s, "commit").text, NULL, 1),
+                                                        etcd_op_range(key_of(s, "redo").text, NULL, 1),
+                                                        etcd_op_range(key_of(s, "version").text, NULL, 1)));
 }
 
 /* Reads the one record of an answer. Returns 0, -EPROTO, -ENOMEM; without a record *ret is zeroed. */
@@ -175,13 +169,12 @@ static int redo_part(struct etcd_store *s, const struct etcd_record *part)
 static int redo_next_part(struct etcd_store *s)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        char first[ETCD_KEY_MAX], end[ETCD_KEY_MAX];
+        const struct etcd_key first = part_key(s, ETCD_NAMES_FIRST), end = part_key(s, ETCD_NAMES_END);
         _cleanup_json_ json_t *answer = NULL;
         struct etcd_record part;
         struct etcd_header header;
-        int r = a ? 0 : -ENOMEM;
+        int r = a ? call(s, ETCD_RANGE, etcd_range(first.text, end.text, 1, 0), &answer, &header) : -ENOMEM;
 
-        r = r ?: call(s, ETCD_RANGE, etcd_range(etcd_first_key(s->prefix, "redo/", first), etcd_end_of_keys(s->prefix, "redo/", end), 1, 0), &answer, &header);
         r = r ?: etcd_read_record(answer, 0, a, &part);
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
@@ -192,7 +185,7 @@ static int redo_next_part(struct etcd_store *s)
 /* `redo` had this revision. */
 static int redo(struct etcd_store *s, uint64_t revision)
 {
-        char key[ETCD_KEY_MAX];
+        const struct etcd_key key = key_of(s, "redo");
         uint64_t now;
         int r;
 
@@ -201,8 +194,7 @@ static int redo(struct etcd_store *s, uint64_t revision)
         while (r > 0);
         if (r < 0)
                 return r;
-        (void) key_of(s, "redo", "", key);
-        r = transact(s, etcd_if_modified(key, revision), json_pack("[o]", etcd_op_delete(key, NULL)), &now);
+        r = transact(s, etcd_if_modified(key.text, revision), json_pack("[o]", etcd_op_delete(key.text, NULL)), &now);
         return r < 0 ? r : 0;
 }
 
@@ -224,16 +216,15 @@ static int inspect_whole(struct etcd_store *s, struct overview *ret)
 
 /* --- loading ---------------------------------------------------------------------------------------------------------- */
 
-/* One page of records, from the key `first` on. *ret_next: where the next page begins; empty: there is none. */
-struct page {
-        const char *end;              /* whole key */
-        uint64_t revision;
-        size_t n_prefix;              /* of the prefix of all records */
-        char next[ETCD_KEY_MAX];
+/* A range of records, which is read page by page. */
+struct pages {
+        struct etcd_key next, end;    /* where the next page begins (empty: there is none), and where the range ends */
+        uint64_t revision;            /* all pages show the records as they were then */
+        size_t n_prefix;              /* characters in front of the key of a record */
 };
 
 /* Calls `each` with NULL for what no transaction can have put there. */
-static int pass_record(const struct page *p, const struct etcd_record *record, store_record_handler each, void *userdata)
+static int pass_record(const struct pages *p, const struct etcd_record *record, store_record_handler each, void *userdata)
 {
         const char *key = record->key + p->n_prefix;
 
@@ -244,7 +235,7 @@ static int pass_record(const struct page *p, const struct etcd_record *record, s
         return each(userdata, key, record->value, record->n);
 }
 
-static int pass_records(struct page *p, const json_t *answer, store_record_handler each, void *userdata)
+static int pass_records(struct pages *p, const json_t *answer, store_record_handler each, void *userdata)
 {
         struct etcd_record record = {};
         int r = 0;
@@ -256,22 +247,22 @@ static int pass_records(struct page *p, const json_t *answer, store_record_handl
                 if (r == 0 && strlen(record.key) < p->n_prefix)
                         r = -EPROTO;
                 if (r == 0) /* the next key after this one */
-                        (void) snprintf(p->next, sizeof(p->next), "%s!", record.key);
+                        (void) snprintf(p->next.text, sizeof(p->next.text), "%s!", record.key);
                 if (r == 0)
                         r = pass_record(p, &record, each, userdata);
         }
         if (r == -ENOENT)
                 r = 0;
         if (r == 0 && !etcd_has_more(answer))
-                p->next[0] = '\0';
+                p->next.text[0] = '\0';
         return r;
 }
 
-static int load_page(struct etcd_store *s, struct page *p, store_record_handler each, void *userdata)
+static int load_page(struct etcd_store *s, struct pages *p, store_record_handler each, void *userdata)
 {
         _cleanup_json_ json_t *answer = NULL;
         struct etcd_header header;
-        int r = call(s, ETCD_RANGE, etcd_range(p->next, p->end, PAGE, p->revision), &answer, &header);
+        int r = call(s, ETCD_RANGE, etcd_range(p->next.text, p->end.text, PAGE, p->revision), &answer, &header);
 
         return r < 0 ? r : pass_records(p, answer, each, userdata);
 }
@@ -279,13 +270,13 @@ static int load_page(struct etcd_store *s, struct page *p, store_record_handler 
 static int load_at(struct etcd_store *s, const struct overview *at, const char *first, const char *end, store_record_handler each,
                    void *userdata)
 {
-        char last[ETCD_KEY_MAX];
-        struct page p = { .end = key_of(s, "record/", end, last), .revision = at->revision };
+        struct pages p = {
+                .next = record_key(s, first), .end = record_key(s, end), .revision = at->revision,
+                .n_prefix = strlen(record_key(s, "").text),
+        };
         int r = 0;
 
-        p.n_prefix = strlen(key_of(s, "record/", "", p.next));
-        (void) key_of(s, "record/", first, p.next);
-        while (r == 0 && p.next[0])
+        while (r == 0 && p.next.text[0])
                 r = load_page(s, &p, each, userdata);
         return r;
 }
@@ -322,12 +313,11 @@ static int changed(struct store *store)
 
 static json_t *make_lock(const struct etcd_store *s)
 {
-        char lock[ETCD_KEY_MAX];
+        const struct etcd_key lock = key_of(s, "lock");
 
-        (void) lock_key(s, lock);
-        return etcd_or_else(etcd_transaction(json_pack("[o]", etcd_if_created(lock, 0)),
-                                             json_pack("[o]", etcd_op_put(lock, s->holder, strlen(s->holder), s->lease.id))),
-                            json_pack("[o]", etcd_op_range(lock, NULL, 1)));
+        return etcd_or_else(etcd_transaction(json_pack("[o]", etcd_if_created(lock.text, 0)),
+                                             json_pack("[o]", etcd_op_put(lock.text, s->holder, strlen(s->holder), s->lease.id))),
+                            json_pack("[o]", etcd_op_range(lock.text, NULL, 1)));
 }
 
 /* The lock exists. It is ours if an earlier attempt of this request arrived. */
@@ -364,15 +354,15 @@ static int take_lock(struct etcd_store *s, char ret_holder[LOCK_HOLDER_SIZE])
 /* The version of a new store; the other processes see it before the first record. */
 static int put_version(struct etcd_store *s)
 {
-        char key[ETCD_KEY_MAX], text[8];
+        const struct etcd_key key = key_of(s, "version");
         uint64_t revision;
+        char text[8];
         int r;
 
         if (s->has_version)
                 return 0;
-        (void) key_of(s, "version", "", key);
         (void) snprintf(text, sizeof(text), "%d", STORE_SCHEMA_VERSION);
-        r = transact(s, etcd_if_created(key, 0), json_pack("[o]", etcd_op_put(key, text, strlen(text), 0)), &revision);
+        r = transact(s, etcd_if_created(key.text, 0), json_pack("[o]", etcd_op_put(key.text, text, strlen(text), 0)), &revision);
         s->has_version = r > 0;
         return r < 0 ? r : 0;
 }
@@ -443,14 +433,13 @@ static json_t *make_operations(const struct etcd_store *s, const struct last_ops
 
         for (; *at < l->n && *at - first < ETCD_MAX_OPS; ++*at) {
                 const struct store_op *op = l->ops[*at];
-                char key[ETCD_KEY_MAX];
+                const struct etcd_key key = record_key(s, op->key);
 
                 n_bytes += strlen(op->key) + op->n;
                 if (n_bytes > ETCD_MAX_BYTES && *at > first)
                         break;
-                (void) key_of(s, "record/", op->key, key);
-                if (json_array_append_new(operations, op->value ? etcd_op_put(key, op->value, op->n, 0)
-                                                                : etcd_op_delete(key, NULL)) < 0)
+                if (json_array_append_new(operations, op->value ? etcd_op_put(key.text, op->value, op->n, 0)
+                                                                : etcd_op_delete(key.text, NULL)) < 0)
                         return NULL;
         }
         return STEAL(operations);
@@ -459,9 +448,8 @@ static json_t *make_operations(const struct etcd_store *s, const struct last_ops
 /* One transaction of etcd, if this process still holds the lock. */
 static int commit_fenced(struct etcd_store *s, json_t *operations, uint64_t *ret_revision)
 {
-        char lock[ETCD_KEY_MAX];
         uint64_t revision;
-        int r = transact(s, etcd_if_created(lock_key(s, lock), s->lock), operations, &revision);
+        int r = transact(s, etcd_if_created(key_of(s, "lock").text, s->lock), operations, &revision);
 
         if (r < 0)
                 return r;
@@ -483,36 +471,34 @@ static json_t *append(json_t *operations, json_t *operation)
 
 static json_t *append_commit(const struct etcd_store *s, json_t *operations)
 {
-        char key[ETCD_KEY_MAX];
-
-        return append(operations, etcd_op_put(key_of(s, "commit", "", key), s->holder, strlen(s->holder), 0));
+        return append(operations, etcd_op_put(key_of(s, "commit").text, s->holder, strlen(s->holder), 0));
 }
 
 static int put_part(struct etcd_store *s, size_t part, json_t *operations)
 {
         _cleanup_json_ json_t *mine = operations;
         _cleanup_free_ char *text = mine ? json_dumps(mine, JSON_COMPACT) : NULL;
-        char key[ETCD_KEY_MAX];
         uint64_t revision;
+        char name[24];
 
         if (!text)
                 return -ENOMEM;
-        return commit_fenced(s, json_pack("[o]", etcd_op_put(part_key(s, part, key), text, strlen(text), 0)), &revision);
+        (void) snprintf(name, sizeof(name), "%06zu", part);
+        return commit_fenced(s, json_pack("[o]", etcd_op_put(part_key(s, name).text, text, strlen(text), 0)), &revision);
 }
 
 /* Parts that a process left behind before it committed them. */
 static int delete_parts(struct etcd_store *s)
 {
-        char first[ETCD_KEY_MAX], end[ETCD_KEY_MAX];
+        const struct etcd_key first = part_key(s, ETCD_NAMES_FIRST), end = part_key(s, ETCD_NAMES_END);
         uint64_t revision;
 
-        return commit_fenced(s, json_pack("[o]", etcd_op_delete(etcd_first_key(s->prefix, "redo/", first), etcd_end_of_keys(s->prefix, "redo/", end))),
-                             &revision);
+        return commit_fenced(s, json_pack("[o]", etcd_op_delete(first.text, end.text)), &revision);
 }
 
 static int commit_large(struct etcd_store *s, const struct last_ops *l)
 {
-        char key[ETCD_KEY_MAX], text[24];
+        char text[24];
         size_t at = 0, n_parts = 0;
         uint64_t revision;
         int r = delete_parts(s);
@@ -522,7 +508,7 @@ static int commit_large(struct etcd_store *s, const struct last_ops *l)
         if (r < 0)
                 return r;
         (void) snprintf(text, sizeof(text), "%zu", n_parts);
-        r = commit_fenced(s, append_commit(s, json_pack("[o]", etcd_op_put(key_of(s, "redo", "", key), text, strlen(text), 0))),
+        r = commit_fenced(s, append_commit(s, json_pack("[o]", etcd_op_put(key_of(s, "redo").text, text, strlen(text), 0))),
                           &revision);
         if (r < 0)
                 return r;
@@ -638,7 +624,6 @@ int etcd_store_open(const struct etcd_config *config, struct store **ret, char *
                 return -ENOMEM;
         s->store.operations = &operations;
         s->config = config;
-        etcd_prefix(config->fabric, s->prefix);
         name_holder(s);
         r = sd_event_new(&s->loop);
         if (r >= 0)

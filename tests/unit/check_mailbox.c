@@ -128,13 +128,11 @@ static void ask(struct side *s, uint64_t request, const char *text)
 /* How many keys there are in the mailbox. */
 static size_t n_keys(void)
 {
-        char prefix[ETCD_PREFIX_SIZE], first[ETCD_KEY_MAX], end[ETCD_KEY_MAX];
+        const struct etcd_key first = etcd_key(fabric, "", ETCD_NAMES_FIRST), end = etcd_key(fabric, "", ETCD_NAMES_END);
         json_t *answer = NULL;
         size_t n;
 
-        etcd_prefix(fabric, prefix);
-        ck_assert_int_eq(etcd_http_call(http, "/v3/kv/range", etcd_range(etcd_key(prefix, "", "", first), etcd_key(prefix, "", "~", end), 100, 0),
-                                        10 * USEC_PER_SEC, &answer), 0);
+        ck_assert_int_eq(etcd_http_call(http, "/v3/kv/range", etcd_range(first.text, end.text, 100, 0), 10 * USEC_PER_SEC, &answer), 0);
         n = json_array_size(json_object_get(answer, "kvs"));
         json_decref(answer);
         return n;
@@ -280,13 +278,11 @@ END_TEST
 /* More than twice as many as are looked at together, and others that do not belong there. */
 START_TEST(many_requests)
 {
-        char prefix[ETCD_PREFIX_SIZE], key[ETCD_KEY_MAX];
         static const char *const strange[] = { "12x", "", "-1", "0", "99999999999999999999", "7" };
         json_t *operations = json_array(), *answer = NULL;
 
-        etcd_prefix(fabric, prefix);
         for (size_t i = 0; i < ELEMENTS(strange); i++)
-                json_array_append_new(operations, etcd_op_put(etcd_key(prefix, i < 5 ? "ask/" : "answer/", strange[i], key), "s", 1, 0));
+                json_array_append_new(operations, etcd_op_put(etcd_key(fabric, i < 5 ? "ask/" : "answer/", strange[i]).text, "s", 1, 0));
         ck_assert_int_eq(etcd_http_call(http, "/v3/kv/txn", etcd_transaction(json_array(), operations), 10 * USEC_PER_SEC, &answer), 0);
         json_decref(answer);
         b.replies = true;
@@ -304,11 +300,8 @@ END_TEST
 /* A key that is no answer does not answer a request that has no lease yet. */
 START_TEST(key_of_another)
 {
-        char prefix[ETCD_PREFIX_SIZE], key[ETCD_KEY_MAX];
-        json_t *answer = NULL, *put;
+        json_t *answer = NULL, *put = etcd_op_put(etcd_key(fabric, "answer/", "x").text, "wrong", 5, 0);
 
-        etcd_prefix(fabric, prefix);
-        put = etcd_op_put(etcd_key(prefix, "answer/", "x", key), "wrong", 5, 0);
         ck_assert_int_eq(etcd_http_call(http, ETCD_TRANSACTION, etcd_transaction(json_array(), json_pack("[o]", put)), 10 * USEC_PER_SEC,
                                         &answer), 0);
         json_decref(answer);
