@@ -235,27 +235,35 @@ static int pass_record(const struct pages *p, const struct etcd_record *record, 
         return each(userdata, key, record->value, record->n);
 }
 
+/* The next page begins behind this key; if it is too long to be pkeyd's, behind all keys with the same beginning. */
+static void begin_behind(struct pages *p, const char *key)
+{
+        const size_t max = sizeof(p->next.text) - 2;
+
+        (void) snprintf(p->next.text, sizeof(p->next.text), "%.*s%c", (int) max, key, strlen(key) > max ? '\x7f' : '!');
+}
+
 static int pass_records(struct pages *p, const json_t *answer, store_record_handler each, void *userdata)
 {
-        struct etcd_record record = {};
-        int r = 0;
-
-        for (size_t i = 0; r == 0; i++) {
+        for (size_t i = 0;; i++) {
                 _cleanup_arena_ struct arena *a = arena_new();
+                struct etcd_record record;
+                int r = a ? etcd_read_record(answer, i, a, &record) : -ENOMEM;
 
-                r = a ? etcd_read_record(answer, i, a, &record) : -ENOMEM;
+                if (r == -ENOENT)
+                        break;
                 if (r == 0 && strlen(record.key) < p->n_prefix)
                         r = -EPROTO;
-                if (r == 0) /* the next key after this one */
-                        (void) snprintf(p->next.text, sizeof(p->next.text), "%s!", record.key);
-                if (r == 0)
-                        r = pass_record(p, &record, each, userdata);
+                if (r < 0)
+                        return r;
+                begin_behind(p, record.key);
+                r = pass_record(p, &record, each, userdata);
+                if (r != 0)
+                        return r;
         }
-        if (r == -ENOENT)
-                r = 0;
-        if (r == 0 && !etcd_has_more(answer))
+        if (!etcd_has_more(answer))
                 p->next.text[0] = '\0';
-        return r;
+        return 0;
 }
 
 static int load_page(struct etcd_store *s, struct pages *p, store_record_handler each, void *userdata)

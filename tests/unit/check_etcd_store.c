@@ -108,6 +108,15 @@ static int add_text(void *userdata, const char *key, const void *value, size_t n
         return 0;
 }
 
+static int count_record(void *userdata, const char *key, const void *value, size_t n)
+{
+        (void) key;
+        (void) value;
+        (void) n;
+        ++*(size_t *) userdata;
+        return 0;
+}
+
 static const char *dump(struct store *s)
 {
         _cleanup_text_ struct text text = {};
@@ -334,6 +343,23 @@ START_TEST(keys_that_no_transaction_has)
 }
 END_TEST
 
+/* Another program's key, longer than any of pkeyd, is the last of a page: it does not begin the next one, too. */
+START_TEST(long_key_at_the_end_of_a_page)
+{
+        char key[700];
+        size_t n = 0;
+
+        for (int i = 0; i < 127; i++)
+                put_key(arena_printf(arena, "record/a%03d", i), "");
+        memset(key, 'b', sizeof(key) - 1);
+        key[sizeof(key) - 1] = '\0';
+        put_key(arena_printf(arena, "record/%s", key), "");
+        put_key("record/c", "");
+        ck_assert_int_eq(store_load(store, count_record, &n), 0);
+        ck_assert_uint_eq(n, 129);
+}
+END_TEST
+
 START_TEST(of_a_newer_version)
 {
         lock(store);
@@ -516,6 +542,7 @@ int main(void)
         tcase_add_test(tc, parts_that_were_not_committed_are_dropped);
         tcase_add_test(tc, part_that_is_no_json);
         tcase_add_test(tc, keys_that_no_transaction_has);
+        tcase_add_test(tc, long_key_at_the_end_of_a_page);
         tcase_add_test(tc, of_a_newer_version);
         tcase_add_test(tc, older_than_it_was);
         suite_add_tcase(suite, tc);
