@@ -43,7 +43,7 @@ static int on_renewal_due(sd_event_source *source, uint64_t usec, void *userdata
         (void) source;
         (void) usec;
         l->asked_at = clock_boot();
-        if (etcd_http_post(l->http, ETCD_LEASE_RENEW, etcd_lease_id(l->id), renewal_interval(l) * 2, on_renewed, l,
+        if (etcd_http_post(l->http, ETCD_LEASE_RENEW, etcd_lease_reference(l->id), renewal_interval(l) * 2, on_renewed, l,
                            &l->renewal) < 0)
                 (void) timer_set(l->timer, clock_now() + renewal_interval(l));
         return 0;
@@ -57,7 +57,7 @@ int etcd_lease_take(struct etcd_lease *l, struct etcd_http *http, sd_event *even
         int r;
 
         *l = (struct etcd_lease) { .http = http, .seconds = seconds };
-        r = etcd_http_call(http, ETCD_LEASE_GRANT, etcd_lease_of(seconds), timeout, &answer);
+        r = etcd_http_call(http, ETCD_LEASE_GRANT, etcd_lease_grant(seconds), timeout, &answer);
         if (r == 0 && (!etcd_number(answer, "ID", &l->id) || !etcd_number(answer, "TTL", &given) || l->id == 0 || given == 0))
                 r = -EPROTO;
         if (r == 0)
@@ -86,5 +86,5 @@ void etcd_lease_give_back(struct etcd_lease *l, usec_t timeout)
         if (id == 0)
                 return;
         etcd_lease_forget(l);
-        (void) etcd_http_call(http, ETCD_LEASE_REVOKE, etcd_lease_id(id), timeout, &answer);
+        (void) etcd_http_call(http, ETCD_LEASE_REVOKE, etcd_lease_reference(id), timeout, &answer);
 }

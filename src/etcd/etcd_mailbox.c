@@ -77,7 +77,7 @@ static json_t *make_range(const struct etcd_mailbox *m, const char *folder, bool
         const struct etcd_key first = etcd_key(m->fabric, folder, ETCD_NAMES_FIRST);
         const struct etcd_key end = etcd_key(m->fabric, folder, ETCD_NAMES_END);
 
-        return keys_only ? etcd_op_range_keys(first.text, end.text, MAX_TAKEN) : etcd_op_range(first.text, end.text, MAX_TAKEN);
+        return etcd_op_range(first.text, end.text, MAX_TAKEN, keys_only);
 }
 
 /* The same may succeed later. */
@@ -99,7 +99,7 @@ static void ignore(int r, json_t *answer, void *userdata)
 static void give_back(struct etcd_mailbox *m, uint64_t lease)
 {
         if (lease > 0)
-                (void) etcd_http_post(m->http, ETCD_LEASE_REVOKE, etcd_lease_id(lease), TIMEOUT, ignore, NULL, NULL);
+                (void) etcd_http_post(m->http, ETCD_LEASE_REVOKE, etcd_lease_reference(lease), TIMEOUT, ignore, NULL, NULL);
 }
 
 static void letter_free(struct letter *l)
@@ -148,7 +148,7 @@ static void letter_go_on(struct letter *l)
         if (l->call || l->is_left)
                 return;
         if (l->lease == 0) {
-                (void) etcd_http_post(m->http, ETCD_LEASE_GRANT, etcd_lease_of(l->seconds + SPARE), TIMEOUT, on_granted, l,
+                (void) etcd_http_post(m->http, ETCD_LEASE_GRANT, etcd_lease_grant(l->seconds + SPARE), TIMEOUT, on_granted, l,
                                       &l->call);
                 return;
         }

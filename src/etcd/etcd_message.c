@@ -61,24 +61,24 @@ json_t *etcd_range(const char *key, const char *end, unsigned limit, uint64_t re
         return add_end(json_pack("{so, so, so}", "key", encode_key(key), "limit", number(limit), "revision", number(revision)), end);
 }
 
-json_t *etcd_lease_of(unsigned seconds)
+json_t *etcd_lease_grant(unsigned seconds)
 {
         return json_pack("{so}", "TTL", number(seconds));
 }
 
-json_t *etcd_lease_id(uint64_t lease)
+json_t *etcd_lease_reference(uint64_t lease)
 {
         return json_pack("{so}", "ID", number(lease));
 }
 
-json_t *etcd_op_range(const char *key, const char *end, unsigned limit)
+json_t *etcd_op_range(const char *key, const char *end, unsigned limit, bool keys_only)
 {
-        return json_pack("{so}", "request_range", etcd_range(key, end, limit, 0));
+        return json_pack("{so}", "request_range", add(etcd_range(key, end, limit, 0), "keys_only", json_boolean(keys_only)));
 }
 
-json_t *etcd_op_range_keys(const char *key, const char *end, unsigned limit)
+json_t *etcd_op_get(const char *key)
 {
-        return json_pack("{so}", "request_range", add(etcd_range(key, end, limit, 0), "keys_only", json_true()));
+        return etcd_op_range(key, NULL, 1, false);
 }
 
 json_t *etcd_op_put(const char *key, const void *value, size_t n, uint64_t lease)

@@ -36,18 +36,18 @@ struct etcd_key etcd_key(const char *fabric, const char *folder, const char *nam
 #define ETCD_LEASE_RENEW  "/v3/lease/keepalive"
 #define ETCD_LEASE_REVOKE "/v3/lease/revoke"
 
-/* The keys from `key` to before `end`, limit of them at most; end NULL: this key only. revision: as they were then; 0: as they
- * are. */
+/* ETCD_RANGE: the records from `key` to before `end`, limit of them at most; end NULL: this key only. revision: as they were then;
+ * 0: as they are. */
 json_t *etcd_range(const char *key, const char *end, unsigned limit, uint64_t revision);
 
-/* A new lease; and what the other requests about one are. */
-json_t *etcd_lease_of(unsigned seconds);
-json_t *etcd_lease_id(uint64_t lease);
+/* ETCD_LEASE_GRANT; ETCD_LEASE_RENEW and ETCD_LEASE_REVOKE. */
+json_t *etcd_lease_grant(unsigned seconds);
+json_t *etcd_lease_reference(uint64_t lease);
 
-/* Operations of a transaction. lease: 0: the key stays. */
-json_t *etcd_op_range(const char *key, const char *end, unsigned limit);
-/* The same, without values. */
-json_t *etcd_op_range_keys(const char *key, const char *end, unsigned limit);
+/* Operations of a transaction: read one record, read a range, put, delete. end: as in etcd_range(). lease: when this lease ends,
+ * the key is gone; 0: it stays. */
+json_t *etcd_op_get(const char *key);
+json_t *etcd_op_range(const char *key, const char *end, unsigned limit, bool keys_only);
 json_t *etcd_op_put(const char *key, const void *value, size_t n, uint64_t lease);
 json_t *etcd_op_delete(const char *key, const char *end);
 
@@ -55,14 +55,14 @@ json_t *etcd_op_delete(const char *key, const char *end);
 json_t *etcd_if_created(const char *key, uint64_t revision);
 json_t *etcd_if_modified(const char *key, uint64_t revision);
 
-/* Both are arrays: operations that are carried out if all conditions hold. */
+/* ETCD_TRANSACTION: operations that are carried out if all conditions hold; both are arrays. */
 json_t *etcd_transaction(json_t *conditions, json_t *operations);
-/* Adds those that are carried out otherwise. */
+/* Adds the operations that are carried out otherwise. */
 json_t *etcd_or_else(json_t *transaction, json_t *operations);
 
 /* --- answers ---------------------------------------------------------------------------------------------------------- */
 
-/* A number that is missing is 0. Returns false if it is none. */
+/* A member that is missing is 0. Returns false if it is not a number. */
 bool etcd_number(const json_t *object, const char *name, uint64_t *ret);
 
 struct etcd_header {
@@ -70,11 +70,11 @@ struct etcd_header {
 };
 bool etcd_read_header(const json_t *answer, struct etcd_header *ret);
 
-/* Of a transaction: whether its conditions held, and the answer to operation i; NULL: there is none. */
+/* Of a transaction: whether its conditions held; what operation i has read, NULL if there is no such operation. */
 bool etcd_succeeded(const json_t *answer);
 const json_t *etcd_range_of(const json_t *answer, size_t i);
 
-/* A key and its value. value has a NUL behind its n bytes. */
+/* value has a NUL behind its n bytes. */
 struct etcd_record {
         const char *key;
         const char *value;
@@ -82,7 +82,7 @@ struct etcd_record {
         uint64_t created, modified, lease;
 };
 
-/* Record i of an answer to a range, in the arena. Returns 0, -ENOENT (there is none), -EPROTO, -ENOMEM. */
+/* Record i of a range that was read, in the arena. Returns 0, -ENOENT (there is none), -EPROTO, -ENOMEM. */
 int etcd_read_record(const json_t *range, size_t i, struct arena *a, struct etcd_record *ret);
 /* There are more records than the limit allowed. */
 bool etcd_has_more(const json_t *range);

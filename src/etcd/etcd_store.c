@@ -74,7 +74,7 @@ static int call(struct etcd_store *s, const char *path, json_t *body, json_t **r
         return r;
 }
 
-/* Carries out the operations if the condition holds: returns 1. Returns 0 if it does not hold. */
+/* Carries out the operations if the condition holds. Returns 1: it does; 0: it does not; or an error. ret_revision may be NULL. */
 static int transact(struct etcd_store *s, json_t *condition, json_t *operations, uint64_t *ret_revision)
 {
         _cleanup_json_ json_t *answer = NULL;
@@ -83,7 +83,8 @@ static int transact(struct etcd_store *s, json_t *condition, json_t *operations,
 
         if (r < 0)
                 return r;
-        *ret_revision = header.revision;
+        if (ret_revision)
+                *ret_revision = header.revision;
         return etcd_succeeded(answer);
 }
 
@@ -100,9 +101,9 @@ enum { AT_COMMIT, AT_REDO, AT_VERSION };
 
 static json_t *make_inspection(const struct etcd_store *s)
 {
-        return etcd_transaction(json_array(), json_pack("[o, o, o]", etcd_op_range(key_of(s, "commit").text, NULL, 1),
-                                                        etcd_op_range(key_of(s, "redo").text, NULL, 1),
-                                                        etcd_op_range(key_of(s, "version").text, NULL, 1)));
+        return etcd_transaction(json_array(), json_pack("[o, o, o]", etcd_op_get(key_of(s, "commit").text),
+                                                        etcd_op_get(key_of(s, "redo").text),
+                                                        etcd_op_get(key_of(s, "version").text)));
 }
 
 /* Reads the one record of an answer. Returns 0, -EPROTO, -ENOMEM; without a record *ret is zeroed. */
@@ -154,14 +155,13 @@ static int inspect(struct etcd_store *s, struct overview *ret)
 static int redo_part(struct etcd_store *s, const struct etcd_record *part)
 {
         _cleanup_json_ json_t *operations = json_loadb(part->value, part->n, 0, NULL);
-        uint64_t revision;
         int r;
 
         if (!json_is_array(operations))
                 return -EPROTO;
         if (json_array_append_new(operations, etcd_op_delete(part->key, NULL)) < 0)
                 return -ENOMEM;
-        r = transact(s, etcd_if_modified(part->key, part->modified), STEAL(operations), &revision);
+        r = transact(s, etcd_if_modified(part->key, part->modified), STEAL(operations), NULL);
         return r < 0 ? r : 0;
 }
 
@@ -186,7 +186,6 @@ static int redo_next_part(struct etcd_store *s)
 static int redo(struct etcd_store *s, uint64_t revision)
 {
         const struct etcd_key key = key_of(s, "redo");
-        uint64_t now;
         int r;
 
         do
@@ -194,7 +193,7 @@ static int redo(struct etcd_store *s, uint64_t revision)
         while (r > 0);
         if (r < 0)
                 return r;
-        r = transact(s, etcd_if_modified(key.text, revision), json_pack("[o]", etcd_op_delete(key.text, NULL)), &now);
+        r = transact(s, etcd_if_modified(key.text, revision), json_pack("[o]", etcd_op_delete(key.text, NULL)), NULL);
         return r < 0 ? r : 0;
 }
 
@@ -325,7 +324,7 @@ static json_t *make_lock(const struct etcd_store *s)
 
         return etcd_or_else(etcd_transaction(json_pack("[o]", etcd_if_created(lock.text, 0)),
                                              json_pack("[o]", etcd_op_put(lock.text, s->holder, strlen(s->holder), s->lease.id))),
-                            json_pack("[o]", etcd_op_range(lock.text, NULL, 1)));
+                            json_pack("[o]", etcd_op_get(lock.text)));
 }
 
 /* The lock exists. It is ours if an earlier attempt of this request arrived. */
@@ -363,14 +362,13 @@ static int take_lock(struct etcd_store *s, char ret_holder[LOCK_HOLDER_SIZE])
 static int put_version(struct etcd_store *s)
 {
         const struct etcd_key key = key_of(s, "version");
-        uint64_t revision;
         char text[8];
         int r;
 
         if (s->has_version)
                 return 0;
         (void) snprintf(text, sizeof(text), "%d", STORE_SCHEMA_VERSION);
-        r = transact(s, etcd_if_created(key.text, 0), json_pack("[o]", etcd_op_put(key.text, text, strlen(text), 0)), &revision);
+        r = transact(s, etcd_if_created(key.text, 0), json_pack("[o]", etcd_op_put(key.text, text, strlen(text), 0)), NULL);
         s->has_version = r > 0;
         return r < 0 ? r : 0;
 }
@@ -453,7 +451,7 @@ static json_t *make_operations(const struct etcd_store *s, const struct last_ops
         return STEAL(operations);
 }
 
-/* One transaction of etcd, if this process still holds the lock. */
+/* One transaction of etcd, if this process still holds the lock. ret_revision may be NULL. */
 static int commit_fenced(struct etcd_store *s, json_t *operations, uint64_t *ret_revision)
 {
         uint64_t revision;
@@ -465,7 +463,8 @@ static int commit_fenced(struct etcd_store *s, json_t *operations, uint64_t *ret
                 s->lease.deadline = 0;
                 return -ENOLCK;
         }
-        *ret_revision = revision;
+        if (ret_revision)
+                *ret_revision = revision;
         return 0;
 }
 
@@ -486,22 +485,20 @@ static int put_part(struct etcd_store *s, size_t part, json_t *operations)
 {
         _cleanup_json_ json_t *mine = operations;
         _cleanup_free_ char *text = mine ? json_dumps(mine, JSON_COMPACT) : NULL;
-        uint64_t revision;
         char name[24];
 
         if (!text)
                 return -ENOMEM;
         (void) snprintf(name, sizeof(name), "%06zu", part);
-        return commit_fenced(s, json_pack("[o]", etcd_op_put(part_key(s, name).text, text, strlen(text), 0)), &revision);
+        return commit_fenced(s, json_pack("[o]", etcd_op_put(part_key(s, name).text, text, strlen(text), 0)), NULL);
 }
 
 /* Parts that a process left behind before it committed them. */
 static int delete_parts(struct etcd_store *s)
 {
         const struct etcd_key first = part_key(s, ETCD_NAMES_FIRST), end = part_key(s, ETCD_NAMES_END);
-        uint64_t revision;
 
-        return commit_fenced(s, json_pack("[o]", etcd_op_delete(first.text, end.text)), &revision);
+        return commit_fenced(s, json_pack("[o]", etcd_op_delete(first.text, end.text)), NULL);
 }
 
 static int commit_large(struct etcd_store *s, const struct last_ops *l)
