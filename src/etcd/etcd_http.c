@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "shell/shell.h"
 #include "shell/timer.h"
@@ -26,7 +27,7 @@
 
 struct etcd_request {
         struct etcd_http *http;
-        struct etcd_request *next;  /* in the list of all */
+        LIST_ENTRY(etcd_request) in_list;
         char *path, *body;
         usec_t deadline;
         etcd_answer_handler handler;
@@ -34,13 +35,14 @@ struct etcd_request {
 
         CURL *easy;                 /* of the attempt under way; NULL: it waits for `pause` */
         struct curl_slist *headers;
+        char *credentials;          /* the body, if it fetches a token */
         struct text answer;
-        bool is_too_large;
+        bool is_too_large;          /* the answer */
         bool authenticates;         /* the attempt fetches a token */
         bool has_new_token;         /* it was fetched for this request */
-        size_t member, n_tried;     /* of this round */
+        size_t member, n_tried;     /* the member of this attempt, and how many attempts there were before it */
         sd_event_source *pause;
-        int refused;                /* -EKEYREJECTED: the last reason why a member could not be used */
+        bool certificate_refused;   /* of a member: libcurl does not accept it */
 };
 
 /* A socket of libcurl. */
@@ -53,10 +55,10 @@ struct etcd_http {
         sd_event *event;
         const struct etcd_config *config;
         CURLM *multi;
-        sd_event_source *timer, *begin;
-        struct etcd_request *requests;
+        sd_event_source *timer;
+        LIST_HEAD(, etcd_request) requests;
         char *token;
-        size_t member;              /* that answered last */
+        size_t member;              /* the one that answered last */
         char problem[PROBLEM_MAX];
 };
 
@@ -74,6 +76,13 @@ static void __attribute__((format(printf, 2, 3))) set_problem(struct etcd_http *
         va_end(ap);
 }
 
+static void free_secret(char *text)
+{
+        if (text)
+                explicit_bzero(text, strlen(text));
+        free(text);
+}
+
 /* --- requests --------------------------------------------------------------------------------------------------------- */
 
 static void end_attempt(struct etcd_request *q)
@@ -83,6 +92,7 @@ static void end_attempt(struct etcd_request *q)
                 curl_easy_cleanup(q->easy);
         }
         q->easy = NULL;
+        free_secret(STEAL(q->credentials));
         curl_slist_free_all(q->headers);
         q->headers = NULL;
         text_done(&q->answer);
@@ -93,17 +103,11 @@ void etcd_http_drop(struct etcd_request *q)
 {
         if (!q)
                 return;
-        for (struct etcd_request **at = &q->http->requests; *at; at = &(*at)->next)
-                if (*at == q) {
-                        *at = q->next;
-                        break;
-                }
+        LIST_REMOVE(q, in_list);
         end_attempt(q);
         q->pause = sd_event_source_disable_unref(q->pause);
         free(q->path);
-        if (q->body)
-                explicit_bzero(q->body, strlen(q->body));
-        free(q->body);
+        free_secret(q->body);
         free(q);
 }
 
@@ -137,17 +141,13 @@ static const char *endpoint(const struct etcd_request *q)
 
 static int set_tls(CURL *easy, const struct etcd_config *config)
 {
-        CURLcode code = CURLE_OK;
+        bool ok = curl_easy_setopt(easy, CURLOPT_SSLCERT, config->cert_file) == CURLE_OK &&
+                  curl_easy_setopt(easy, CURLOPT_SSLKEY, config->key_file) == CURLE_OK;
 
-        if (config->ca_file)
-                code = curl_easy_setopt(easy, CURLOPT_CAINFO, config->ca_file);
-        if (code == CURLE_OK && config->ca_file) /* only that one */
-                code = curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
-        if (code == CURLE_OK && config->cert_file)
-                code = curl_easy_setopt(easy, CURLOPT_SSLCERT, config->cert_file);
-        if (code == CURLE_OK && config->key_file)
-                code = curl_easy_setopt(easy, CURLOPT_SSLKEY, config->key_file);
-        return code == CURLE_OK ? 0 : -ENOMEM;
+        if (ok && config->ca_file) /* and no other */
+                ok = curl_easy_setopt(easy, CURLOPT_CAINFO, config->ca_file) == CURLE_OK &&
+                     curl_easy_setopt(easy, CURLOPT_CAPATH, NULL) == CURLE_OK;
+        return ok ? 0 : -ENOMEM;
 }
 
 static int add_header(struct etcd_request *q, const char *text)
@@ -163,15 +163,15 @@ static int add_header(struct etcd_request *q, const char *text)
 static int set_headers(struct etcd_request *q)
 {
         const char *token = q->authenticates ? NULL : q->http->token;
-        _cleanup_free_ char *line = NULL;
         int r = add_header(q, "Content-Type: application/json") ?: add_header(q, "Expect:");
+        char *line;
 
-        if (r == 0 && token) {
-                if (asprintf(&line, "Authorization: %s", token) < 0)
-                        return -ENOMEM;
-                r = add_header(q, line);
-                explicit_bzero(line, strlen(line));
-        }
+        if (r < 0 || !token)
+                return r;
+        if (asprintf(&line, "Authorization: %s", token) < 0)
+                return -ENOMEM;
+        r = add_header(q, line);
+        free_secret(line);
         return r;
 }
 
@@ -182,23 +182,14 @@ static char *make_credentials(const struct etcd_config *config)
         return body ? json_dumps(body, JSON_COMPACT) : NULL;
 }
 
+/* libcurl borrows the body. */
 static int set_body(struct etcd_request *q)
 {
-        char *credentials = q->authenticates ? make_credentials(q->http->config) : NULL;
-        const char *body = q->authenticates ? credentials : q->body;
-        CURLcode code;
+        const char *body = q->body;
 
-        if (!body)
-                return -ENOMEM;
-        code = curl_easy_setopt(q->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) strlen(body));
-        if (code == CURLE_OK)
-                code = q->authenticates ? curl_easy_setopt(q->easy, CURLOPT_COPYPOSTFIELDS, body)
-                                        : curl_easy_setopt(q->easy, CURLOPT_POSTFIELDS, body);
-        if (credentials) {
-                explicit_bzero(credentials, strlen(credentials));
-                free(credentials);
-        }
-        return code == CURLE_OK ? 0 : -ENOMEM;
+        if (q->authenticates)
+                body = q->credentials = make_credentials(q->http->config);
+        return body && curl_easy_setopt(q->easy, CURLOPT_POSTFIELDS, body) == CURLE_OK ? 0 : -ENOMEM;
 }
 
 static int set_url(struct etcd_request *q)
@@ -251,7 +242,7 @@ static void begin_attempt(struct etcd_request *q)
         end_attempt(q);
         r = try_member(q);
         if (r < 0)
-                end_request(q, r == -EHOSTUNREACH && q->refused ? q->refused : r, NULL);
+                end_request(q, r == -EHOSTUNREACH && q->certificate_refused ? -EKEYREJECTED : r, NULL);
 }
 
 static int on_pause_ended(sd_event_source *source, uint64_t usec, void *userdata)
@@ -312,14 +303,7 @@ static int error_of(json_int_t code, const char *message)
         return strstr(message, "timed out") || strstr(message, "leader") ? -EHOSTUNREACH : -EINVAL;
 }
 
-static void forget_token(struct etcd_http *h)
-{
-        if (h->token)
-                explicit_bzero(h->token, strlen(h->token));
-        free(STEAL(h->token));
-}
-
-/* etcd did not do what was asked. */
+/* etcd answered with an error. */
 static void take_error(struct etcd_request *q, const json_t *answer)
 {
         struct etcd_http *h = q->http;
@@ -340,7 +324,7 @@ static void take_error(struct etcd_request *q, const json_t *answer)
         r = error_of(code, message);
         set_problem(h, "%s: %s", endpoint(q), printable(message, text));
         if (code == GRPC_UNAUTHENTICATED && h->config->user && !q->authenticates && !q->has_new_token) {
-                forget_token(h);
+                free_secret(STEAL(h->token));
                 begin_attempt(q);
         } else if (r == -EHOSTUNREACH) {
                 try_next(q);
@@ -353,7 +337,7 @@ static void take_token(struct etcd_request *q, const json_t *answer)
 {
         const char *token = json_string_value(json_object_get(answer, "token"));
 
-        forget_token(q->http);
+        free_secret(q->http->token);
         q->http->token = token ? strdup(token) : NULL;
         q->has_new_token = true;
         if (q->http->token)
@@ -392,7 +376,7 @@ static void take_failure(struct etcd_request *q, CURLcode code)
                 return;
         }
         if (code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE || code == CURLE_SSL_CERTPROBLEM)
-                q->refused = -EKEYREJECTED;
+                q->certificate_refused = true;
         if (q->is_too_large)
                 end_request(q, -EPROTO, NULL);
         else
@@ -519,13 +503,13 @@ struct etcd_http *etcd_http_free(struct etcd_http *h)
 {
         if (!h)
                 return NULL;
-        while (h->requests)
-                etcd_http_drop(h->requests);
+        while (!LIST_EMPTY(&h->requests))
+                etcd_http_drop(LIST_FIRST(&h->requests));
         if (h->multi)
                 (void) curl_multi_cleanup(h->multi);
         sd_event_source_disable_unref(h->timer);
         sd_event_unref(h->event);
-        forget_token(h);
+        free_secret(h->token);
         free(h);
         return NULL;
 }
@@ -540,10 +524,10 @@ int etcd_http_post(struct etcd_http *h, const char *path, json_t *body, usec_t t
         if (!q)
                 return -ENOMEM;
         *q = (struct etcd_request) {
-                .http = h, .next = h->requests, .path = strdup(path), .body = json_dumps(mine, JSON_COMPACT),
-                .deadline = clock_now() + timeout, .handler = handler, .userdata = userdata, .member = h->member,
+                .http = h, .path = strdup(path), .body = json_dumps(mine, JSON_COMPACT), .deadline = clock_now() + timeout,
+                .handler = handler, .userdata = userdata, .member = h->member,
         };
-        h->requests = q;
+        LIST_INSERT_HEAD(&h->requests, q, in_list);
         r = q->path && q->body ? 0 : -ENOMEM;
         if (r == 0) /* the first attempt begins on the loop, too, so that no handler is called before this returns */
                 r = sd_event_add_time(h->event, &q->pause, CLOCK_MONOTONIC, 0, 1, on_pause_ended, q);
