@@ -120,7 +120,7 @@ static void end_request(struct etcd_request *q, int r, json_t *answer)
         handler(r, answer, userdata);
 }
 
-static size_t take_bytes(char *bytes, size_t size, size_t n, void *userdata)
+static size_t receive_bytes(char *bytes, size_t size, size_t n, void *userdata)
 {
         struct etcd_request *q = userdata;
 
@@ -210,7 +210,7 @@ static int set_options(struct etcd_request *q, usec_t timeout)
                   curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_MSEC) == CURLE_OK &&
                   curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, (long) (timeout / USEC_PER_MSEC)) == CURLE_OK &&
                   curl_easy_setopt(e, CURLOPT_HTTPHEADER, q->headers) == CURLE_OK &&
-                  curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, take_bytes) == CURLE_OK &&
+                  curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, receive_bytes) == CURLE_OK &&
                   curl_easy_setopt(e, CURLOPT_WRITEDATA, q) == CURLE_OK &&
                   curl_easy_setopt(e, CURLOPT_PRIVATE, q) == CURLE_OK;
 
@@ -304,7 +304,7 @@ static int error_of(json_int_t code, const char *message)
 }
 
 /* etcd answered with an error. */
-static void take_error(struct etcd_request *q, const json_t *answer)
+static void handle_error(struct etcd_request *q, const json_t *answer)
 {
         struct etcd_http *h = q->http;
         const char *message = json_string_value(json_object_get(answer, "message"));
@@ -333,7 +333,7 @@ static void take_error(struct etcd_request *q, const json_t *answer)
         }
 }
 
-static void take_token(struct etcd_request *q, const json_t *answer)
+static void handle_token(struct etcd_request *q, const json_t *answer)
 {
         const char *token = json_string_value(json_object_get(answer, "token"));
 
@@ -346,19 +346,19 @@ static void take_token(struct etcd_request *q, const json_t *answer)
                 end_request(q, token ? -ENOMEM : -EPROTO, NULL);
 }
 
-static void take_answer(struct etcd_request *q, long status)
+static void handle_answer(struct etcd_request *q, long status)
 {
         struct etcd_http *h = q->http;
         _cleanup_json_ json_t *answer = json_loadb(q->answer.bytes ?: "", q->answer.n, 0, NULL);
 
         h->member = q->member;
         if (status != 200) {
-                take_error(q, answer);
+                handle_error(q, answer);
         } else if (!json_is_object(answer)) {
                 set_problem(h, "%s: the answer is not one of etcd's", endpoint(q));
                 end_request(q, -EPROTO, NULL);
         } else if (q->authenticates) {
-                take_token(q, answer);
+                handle_token(q, answer);
         } else {
                 h->problem[0] = '\0';
                 end_request(q, 0, answer);
@@ -366,7 +366,7 @@ static void take_answer(struct etcd_request *q, long status)
 }
 
 /* The member could not be reached. */
-static void take_failure(struct etcd_request *q, CURLcode code)
+static void handle_failure(struct etcd_request *q, CURLcode code)
 {
         struct etcd_http *h = q->http;
 
@@ -383,7 +383,7 @@ static void take_failure(struct etcd_request *q, CURLcode code)
                 try_next(q);
 }
 
-static void take_ended(struct etcd_http *h)
+static void handle_finished(struct etcd_http *h)
 {
         const CURLMsg *message;
         int left;
@@ -398,9 +398,9 @@ static void take_ended(struct etcd_http *h)
                 (void) curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &q);
                 (void) curl_easy_getinfo(message->easy_handle, CURLINFO_RESPONSE_CODE, &status);
                 if (code == CURLE_OK)
-                        take_answer(q, status);
+                        handle_answer(q, status);
                 else
-                        take_failure(q, code);
+                        handle_failure(q, code);
         }
 }
 
@@ -416,7 +416,7 @@ static int on_socket(sd_event_source *source, int fd, uint32_t events, void *use
 
         (void) source;
         (void) curl_multi_socket_action(h->multi, fd, flags, &running); /* may free w */
-        take_ended(h);
+        handle_finished(h);
         return 0;
 }
 
@@ -428,7 +428,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         (void) source;
         (void) usec;
         (void) curl_multi_socket_action(h->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-        take_ended(h);
+        handle_finished(h);
         return 0;
 }
 

@@ -5,9 +5,8 @@
  * Requests to etcd's HTTP gateway: a POST with a JSON object, answered by a JSON object. libcurl's multi interface runs them on an
  * sd_event loop.
  *
- * A member that does not answer, or has no leader, may be one of several: the request then goes to the next one, beginning with the
- * one that answered last, until its time is over. So a request may arrive more than once, and an error does not mean that it had
- * no effect.
+ * A request goes first to the member that answered last. If a member does not answer or has no leader, the request goes to the
+ * next one, until its time is over. So a request may arrive more than once, and an error does not mean that it had no effect.
  *
  * With a user, a token is fetched first, and again when etcd does not accept it any more. Neither the password nor a token is in
  * any message.
@@ -27,8 +26,8 @@ struct etcd_request;
  *     -EACCES        etcd does not accept the user, the password or the certificate, or the user may not use these keys
  *     -EKEYREJECTED  the certificate of every member that can be reached was refused
  *     -EPROTO        the answer is not one of etcd's
- *     -ENOENT        what the request is about does not exist (a lease)
- *     -ESTALE        a revision that was asked for does not exist any more
+ *     -ENOENT        there is no such lease
+ *     -ESTALE        the requested revision does not exist any more
  *     -ENOSPC        etcd has no space left (its alarm)
  *     -EMSGSIZE      the request is larger than etcd accepts
  *     -EINVAL        etcd refused the request
@@ -44,7 +43,7 @@ struct etcd_http *etcd_http_free(struct etcd_http *h);
 DEFINE_CLEANUP(struct etcd_http *, etcd_http_free)
 
 /* Starts a request. path: as in "/v3/kv/range". Takes the reference to the body, also if it fails (NULL: -ENOMEM). *ret, if
- * ret is not NULL, is valid until the handler is called. Returns 0, -ENOMEM or a negative errno; then the handler is not called. */
+ * ret is not NULL, is valid until the handler is called. Returns 0; or a negative errno, and the handler is not called. */
 int etcd_http_post(struct etcd_http *h, const char *path, json_t *body, usec_t timeout, etcd_answer_handler handler, void *userdata,
                    struct etcd_request **ret);
 /* Drops a request without calling its handler. Accepts NULL. */
