@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "etcd/etcd_message.h"
 #include "shell/shell.h"
@@ -12,33 +13,33 @@
 
 #define INTERVAL  (500 * USEC_PER_MSEC)
 #define TIMEOUT   (3 * USEC_PER_SEC)
-#define SPARE     60u  /* seconds that a lease is longer than its asker waits */
-#define MAX_TAKEN 128u /* requests that are carried out at a time, and answers in one look */
+#define SPARE     60u  /* seconds that the lease of a request is longer than its sender waits */
+#define MAX_INCOMING 128u /* requests that are carried out at a time, and answers that one poll reads */
 
 /* A request of this process. */
-struct letter {
+struct outgoing {
         struct etcd_mailbox *mailbox;
-        struct letter *next;
+        LIST_ENTRY(outgoing) in_list;
         uint64_t request;
         char *text;
         usec_t deadline;
         unsigned seconds;
         uint64_t lease;            /* 0: there is none yet */
-        bool is_left;              /* it is in the mailbox */
-        struct etcd_request *call; /* the one under way; NULL: none is */
+        bool is_put;               /* etcd has it */
+        struct etcd_request *call; /* under way; NULL: none is */
 };
 
 /* A request that this process carries out. */
-struct taken {
+struct incoming {
         struct etcd_mailbox *mailbox;
-        struct taken *next;
+        LIST_ENTRY(incoming) in_list;
         uint64_t id;
         uint64_t created;          /* revision of `ask/ID` */
-        bool is_found;             /* by the last look */
-        bool is_asked;             /* its handler has it */
+        bool is_found;             /* by the last poll */
+        bool is_asked;             /* the handler has it */
         char *reply;               /* NULL: there is none yet */
-        bool is_replied;
-        struct etcd_request *call;
+        bool is_replied;           /* etcd has the reply */
+        struct etcd_request *call; /* under way; NULL: none is */
 };
 
 struct etcd_mailbox {
@@ -46,10 +47,10 @@ struct etcd_mailbox {
         struct etcd_http *http;
         const char *fabric;        /* of several; NULL: there is one */
         sd_event_source *timer;
-        struct etcd_request *look;
-        struct letter *letters;
-        struct taken *taken;
-        unsigned n_taken;
+        struct etcd_request *poll; /* under way; NULL: none is */
+        LIST_HEAD(, outgoing) outgoing;
+        LIST_HEAD(, incoming) incoming;
+        unsigned n_incoming;
         bool serves;
 };
 
@@ -77,16 +78,16 @@ static json_t *make_range(const struct etcd_mailbox *m, const char *folder, bool
         const struct etcd_key first = etcd_key(m->fabric, folder, ETCD_NAMES_FIRST);
         const struct etcd_key end = etcd_key(m->fabric, folder, ETCD_NAMES_END);
 
-        return etcd_op_range(first.text, end.text, MAX_TAKEN, keys_only);
+        return etcd_op_range(first.text, end.text, MAX_INCOMING, keys_only);
 }
 
-/* The same may succeed later. */
-static bool is_passing(int r)
+/* The same request may succeed later. */
+static bool may_pass(int r)
 {
         return r == -EHOSTUNREACH || r == -ENOMEM;
 }
 
-/* --- letters ---------------------------------------------------------------------------------------------------------- */
+/* --- outgoing requests ------------------------------------------------------------------------------------------------ */
 
 static void ignore(int r, json_t *answer, void *userdata)
 {
@@ -96,263 +97,263 @@ static void ignore(int r, json_t *answer, void *userdata)
 }
 
 /* If etcd does not answer, the lease ends by itself. */
-static void give_back(struct etcd_mailbox *m, uint64_t lease)
+static void revoke_lease(struct etcd_mailbox *m, uint64_t lease)
 {
         if (lease > 0)
                 (void) etcd_http_post(m->http, ETCD_LEASE_REVOKE, etcd_lease_reference(lease), TIMEOUT, ignore, NULL, NULL);
 }
 
-static void letter_free(struct letter *l)
+static void outgoing_free(struct outgoing *out)
 {
-        struct etcd_mailbox *m = l->mailbox;
-
-        for (struct letter **at = &m->letters; *at; at = &(*at)->next)
-                if (*at == l) {
-                        *at = l->next;
-                        break;
-                }
-        etcd_http_drop(l->call);
-        free(l->text);
-        free(l);
+        LIST_REMOVE(out, in_list);
+        etcd_http_drop(out->call);
+        free(out->text);
+        free(out);
 }
 
-static void letter_end(struct letter *l, int r, const char *text)
+static void outgoing_end(struct outgoing *out, int r, const char *text)
 {
-        struct etcd_mailbox *m = l->mailbox;
-        uint64_t request = l->request;
+        struct etcd_mailbox *m = out->mailbox;
+        uint64_t request = out->request;
 
-        give_back(m, l->lease);
-        letter_free(l);
+        revoke_lease(m, out->lease);
+        outgoing_free(out);
         m->handlers.answered(request, r, text, m->handlers.userdata);
 }
 
-static void on_left(int r, json_t *answer, void *userdata)
+static void on_put(int r, json_t *answer, void *userdata)
 {
-        struct letter *l = userdata;
+        struct outgoing *out = userdata;
 
         (void) answer;
-        l->call = NULL;
-        l->is_left = r == 0;
-        if (r < 0 && !is_passing(r))
-                letter_end(l, r, NULL);
+        out->call = NULL;
+        out->is_put = r == 0;
+        if (r < 0 && !may_pass(r))
+                outgoing_end(out, r, NULL);
 }
 
-static void on_granted(int r, json_t *answer, void *userdata);
-
-/* The next step: a lease, then the request itself. What fails is tried again with the next look. */
-static void letter_go_on(struct letter *l)
+static void put_request(struct outgoing *out)
 {
-        struct etcd_mailbox *m = l->mailbox;
-        json_t *put;
+        const struct etcd_key key = key_of(out->mailbox, "ask/", out->lease);
+        json_t *put = etcd_op_put(key.text, out->text, strlen(out->text), out->lease);
 
-        if (l->call || l->is_left)
-                return;
-        if (l->lease == 0) {
-                (void) etcd_http_post(m->http, ETCD_LEASE_GRANT, etcd_lease_grant(l->seconds + SPARE), TIMEOUT, on_granted, l,
-                                      &l->call);
-                return;
-        }
-        put = etcd_op_put(key_of(m, "ask/", l->lease).text, l->text, strlen(l->text), l->lease);
-        (void) etcd_http_post(m->http, ETCD_TRANSACTION, etcd_transaction(json_array(), json_pack("[o]", put)), TIMEOUT, on_left, l,
-                              &l->call);
+        (void) etcd_http_post(out->mailbox->http, ETCD_TRANSACTION, etcd_transaction(json_array(), json_pack("[o]", put)), TIMEOUT,
+                              on_put, out, &out->call);
 }
 
 static void on_granted(int r, json_t *answer, void *userdata)
 {
-        struct letter *l = userdata;
+        struct outgoing *out = userdata;
 
-        l->call = NULL;
-        if (r == 0 && (!etcd_number(answer, "ID", &l->lease) || l->lease == 0))
+        out->call = NULL;
+        if (r == 0 && (!etcd_number(answer, "ID", &out->lease) || out->lease == 0))
                 r = -EPROTO;
         if (r == 0)
-                letter_go_on(l);
-        else if (!is_passing(r))
-                letter_end(l, r, NULL);
+                put_request(out);
+        else if (!may_pass(r))
+                outgoing_end(out, r, NULL);
 }
 
-/* id 0: none, also where a letter has no lease yet. */
-static struct letter *find_letter(const struct etcd_mailbox *m, uint64_t id)
+/* Asks for the lease, then puts the request. The next poll repeats what failed. */
+static void outgoing_advance(struct outgoing *out)
 {
-        struct letter *l = m->letters;
-
-        while (l && (l->lease != id || id == 0))
-                l = l->next;
-        return l;
+        if (out->call || out->is_put)
+                return;
+        if (out->lease > 0)
+                put_request(out);
+        else
+                (void) etcd_http_post(out->mailbox->http, ETCD_LEASE_GRANT, etcd_lease_grant(out->seconds + SPARE), TIMEOUT,
+                                      on_granted, out, &out->call);
 }
 
-/* One that nobody answered in time; NULL: there is none. */
-static struct letter *find_late(const struct etcd_mailbox *m, usec_t now)
+/* id: 0: none; a request that has no lease yet does not have this ID. */
+static struct outgoing *find_outgoing(const struct etcd_mailbox *m, uint64_t id)
 {
-        struct letter *l = m->letters;
+        struct outgoing *out;
 
-        while (l && l->deadline > now)
-                l = l->next;
-        return l;
-}
-
-/* --- taken requests --------------------------------------------------------------------------------------------------- */
-
-static void taken_free(struct taken *t)
-{
-        struct etcd_mailbox *m = t->mailbox;
-
-        for (struct taken **at = &m->taken; *at; at = &(*at)->next)
-                if (*at == t) {
-                        *at = t->next;
-                        m->n_taken--;
+        LIST_FOREACH(out, &m->outgoing, in_list)
+                if (out->lease == id && id > 0)
                         break;
-                }
-        etcd_http_drop(t->call);
-        free(t->reply);
-        free(t);
+        return out;
 }
 
-static struct taken *find_taken(const struct etcd_mailbox *m, uint64_t id)
+/* A request that was not answered in time; NULL: there is none. */
+static struct outgoing *find_late(const struct etcd_mailbox *m, usec_t now)
 {
-        struct taken *t = m->taken;
+        struct outgoing *out;
 
-        while (t && t->id != id)
-                t = t->next;
-        return t;
+        LIST_FOREACH(out, &m->outgoing, in_list)
+                if (out->deadline <= now)
+                        break;
+        return out;
+}
+
+/* --- incoming requests ------------------------------------------------------------------------------------------------ */
+
+static void incoming_free(struct incoming *in)
+{
+        LIST_REMOVE(in, in_list);
+        in->mailbox->n_incoming--;
+        etcd_http_drop(in->call);
+        free(in->reply);
+        free(in);
+}
+
+static struct incoming *find_incoming(const struct etcd_mailbox *m, uint64_t id)
+{
+        struct incoming *in;
+
+        LIST_FOREACH(in, &m->incoming, in_list)
+                if (in->id == id)
+                        break;
+        return in;
 }
 
 static void on_fetched(int r, json_t *answer, void *userdata)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        struct taken *t = userdata;
-        struct etcd_mailbox *m = t->mailbox;
+        struct incoming *in = userdata;
+        struct etcd_mailbox *m = in->mailbox;
         struct etcd_record record;
 
-        t->call = NULL;
+        in->call = NULL;
         r = r ?: a ? etcd_read_record(answer, 0, a, &record) : -ENOMEM;
-        if (r < 0 || record.created != t->created)
-                return; /* the next look finds it, or not */
-        t->is_asked = true;
-        m->handlers.asked(t->id, record.value, m->handlers.userdata);
+        if (r < 0 || record.created != in->created)
+                return; /* the next poll finds it, or not */
+        in->is_asked = true;
+        m->handlers.asked(in->id, record.value, m->handlers.userdata);
 }
 
-/* Etcd has the answer, or nobody waits for it any more; then the next look does not find the request. */
+/* etcd has the reply, or the sender does not wait any more: either way the next poll does not find the request. */
 static void on_replied(int r, json_t *answer, void *userdata)
 {
-        struct taken *t = userdata;
+        struct incoming *in = userdata;
 
         (void) answer;
-        t->call = NULL;
-        t->is_replied = !is_passing(r);
+        in->call = NULL;
+        in->is_replied = !may_pass(r);
 }
 
-static json_t *make_reply(const struct taken *t)
+static json_t *make_reply(const struct incoming *in)
 {
-        const struct etcd_key ask = key_of(t->mailbox, "ask/", t->id), answer = key_of(t->mailbox, "answer/", t->id);
+        const struct etcd_key ask = key_of(in->mailbox, "ask/", in->id), answer = key_of(in->mailbox, "answer/", in->id);
 
-        return etcd_transaction(json_pack("[o]", etcd_if_created(ask.text, t->created)),
-                                json_pack("[o, o]", etcd_op_put(answer.text, t->reply, strlen(t->reply), t->id),
+        return etcd_transaction(json_pack("[o]", etcd_if_created(ask.text, in->created)),
+                                json_pack("[o, o]", etcd_op_put(answer.text, in->reply, strlen(in->reply), in->id),
                                           etcd_op_delete(ask.text, NULL)));
 }
 
-/* The next step: its text, then the answer when there is one. */
-static void taken_go_on(struct taken *t)
+/* Reads the text of the request, then puts the reply when there is one. */
+static void incoming_advance(struct incoming *in)
 {
-        struct etcd_mailbox *m = t->mailbox;
+        struct etcd_mailbox *m = in->mailbox;
 
-        if (t->call)
+        if (in->call)
                 return;
-        if (!t->is_asked)
-                (void) etcd_http_post(m->http, ETCD_RANGE, etcd_range(key_of(m, "ask/", t->id).text, NULL, 1, 0), TIMEOUT, on_fetched,
-                                      t, &t->call);
-        else if (t->reply && !t->is_replied)
-                (void) etcd_http_post(m->http, ETCD_TRANSACTION, make_reply(t), TIMEOUT, on_replied, t, &t->call);
+        if (!in->is_asked)
+                (void) etcd_http_post(m->http, ETCD_RANGE, etcd_range(key_of(m, "ask/", in->id).text, NULL, 1, 0), TIMEOUT, on_fetched,
+                                      in, &in->call);
+        else if (in->reply && !in->is_replied)
+                (void) etcd_http_post(m->http, ETCD_TRANSACTION, make_reply(in), TIMEOUT, on_replied, in, &in->call);
 }
 
-static void take(struct etcd_mailbox *m, const struct etcd_record *ask)
+static void handle_request(struct etcd_mailbox *m, const struct etcd_record *ask)
 {
         uint64_t id = id_of(m, "ask/", ask->key);
-        struct taken *t = find_taken(m, id);
+        struct incoming *in = find_incoming(m, id);
 
-        if (t && t->created != ask->created) { /* it was left once more after it was answered */
-                taken_free(t);
-                t = NULL;
+        if (in && in->created != ask->created) { /* it was put again after it was answered */
+                incoming_free(in);
+                in = NULL;
         }
-        if (!t && id > 0 && m->n_taken < MAX_TAKEN) {
-                t = calloc(1, sizeof(*t));
-                if (!t)
+        if (!in && id > 0 && m->n_incoming < MAX_INCOMING) {
+                in = calloc(1, sizeof(*in));
+                if (!in)
                         return;
-                *t = (struct taken) { .mailbox = m, .next = m->taken, .id = id, .created = ask->created };
-                m->taken = t;
-                m->n_taken++;
+                *in = (struct incoming) { .mailbox = m, .id = id, .created = ask->created };
+                LIST_INSERT_HEAD(&m->incoming, in, in_list);
+                m->n_incoming++;
         }
-        if (t)
-                t->is_found = true;
+        if (in)
+                in->is_found = true;
 }
 
-/* --- looking ---------------------------------------------------------------------------------------------------------- */
+/* --- polling ---------------------------------------------------------------------------------------------------------- */
 
-static void see_requests(struct etcd_mailbox *m, const json_t *range)
+static void handle_requests(struct etcd_mailbox *m, const json_t *range)
 {
         _cleanup_arena_ struct arena *a = arena_new();
+        struct incoming *in, *next;
         struct etcd_record ask;
-        struct taken *next;
 
-        for (struct taken *t = m->taken; t; t = t->next)
-                t->is_found = false;
-        for (size_t i = 0; a && etcd_read_record(range, i, a, &ask) == 0; i++)
-                take(m, &ask);
-        for (struct taken *t = a ? m->taken : NULL; t; t = next) {
-                next = t->next;
-                if (!t->is_found && (t->is_replied || !etcd_has_more(range)))
-                        taken_free(t);
+        if (!a)
+                return;
+        LIST_FOREACH(in, &m->incoming, in_list)
+                in->is_found = false;
+        for (size_t i = 0; etcd_read_record(range, i, a, &ask) == 0; i++)
+                handle_request(m, &ask);
+        for (in = LIST_FIRST(&m->incoming); in; in = next) {
+                next = LIST_NEXT(in, in_list);
+                if (!in->is_found && (in->is_replied || !etcd_has_more(range)))
+                        incoming_free(in);
         }
-        for (struct taken *t = m->taken; t; t = t->next)
-                taken_go_on(t);
+        LIST_FOREACH(in, &m->incoming, in_list)
+                incoming_advance(in);
 }
 
 /* A handler may leave more requests, or stop serving. */
-static void see_answers(struct etcd_mailbox *m, const json_t *range)
+static void handle_answers(struct etcd_mailbox *m, const json_t *range)
 {
         _cleanup_arena_ struct arena *a = arena_new();
         struct etcd_record answer;
-        struct letter *l;
+        struct outgoing *out;
 
         for (size_t i = 0; a && etcd_read_record(range, i, a, &answer) == 0; i++) {
-                l = find_letter(m, id_of(m, "answer/", answer.key));
-                if (l)
-                        letter_end(l, 0, answer.value);
+                out = find_outgoing(m, id_of(m, "answer/", answer.key));
+                if (out)
+                        outgoing_end(out, 0, answer.value);
         }
 }
 
-static void on_looked(int r, json_t *answer, void *userdata)
+static void on_polled(int r, json_t *answer, void *userdata)
 {
         struct etcd_mailbox *m = userdata;
 
-        m->look = NULL;
+        m->poll = NULL;
         if (r < 0)
                 return;
         if (m->serves)
-                see_requests(m, etcd_range_of(answer, 0));
-        see_answers(m, etcd_range_of(answer, 1));
+                handle_requests(m, etcd_range_of(answer, 0));
+        handle_answers(m, etcd_range_of(answer, 1));
+}
+
+/* Whether the mailbox has to be polled. */
+static bool is_active(const struct etcd_mailbox *m)
+{
+        return m->serves || !LIST_EMPTY(&m->outgoing);
 }
 
 static void arm(struct etcd_mailbox *m)
 {
-        (void) timer_set(m->timer, m->serves || m->letters ? clock_now() + INTERVAL : USEC_INFINITY);
+        (void) timer_set(m->timer, is_active(m) ? clock_now() + INTERVAL : USEC_INFINITY);
 }
 
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct etcd_mailbox *m = userdata;
-        struct letter *late;
+        struct outgoing *out;
 
         (void) source;
         (void) usec;
-        while ((late = find_late(m, clock_now())))
-                letter_end(late, -ETIMEDOUT, NULL);
-        for (struct letter *l = m->letters; l; l = l->next)
-                letter_go_on(l);
-        if (!m->look && (m->serves || m->letters))
+        while ((out = find_late(m, clock_now())))
+                outgoing_end(out, -ETIMEDOUT, NULL);
+        LIST_FOREACH(out, &m->outgoing, in_list)
+                outgoing_advance(out);
+        if (!m->poll && is_active(m))
                 (void) etcd_http_post(m->http, ETCD_TRANSACTION,
                                       etcd_transaction(json_array(), json_pack("[o, o]", make_range(m, "ask/", true),
                                                                                make_range(m, "answer/", false))),
-                                      TIMEOUT, on_looked, m, &m->look);
+                                      TIMEOUT, on_polled, m, &m->poll);
         arm(m);
         return 0;
 }
@@ -382,10 +383,10 @@ struct etcd_mailbox *etcd_mailbox_free(struct etcd_mailbox *m)
 {
         if (!m)
                 return NULL;
-        while (m->letters)
-                letter_free(m->letters);
-        while (m->taken)
-                taken_free(m->taken);
+        while (!LIST_EMPTY(&m->outgoing))
+                outgoing_free(LIST_FIRST(&m->outgoing));
+        while (!LIST_EMPTY(&m->incoming))
+                incoming_free(LIST_FIRST(&m->incoming));
         m->http = etcd_http_free(m->http);
         sd_event_source_disable_unref(m->timer);
         free(m);
@@ -394,32 +395,32 @@ struct etcd_mailbox *etcd_mailbox_free(struct etcd_mailbox *m)
 
 int etcd_mailbox_ask(struct etcd_mailbox *m, uint64_t request, const char *text, unsigned seconds)
 {
-        struct letter *l = calloc(1, sizeof(*l));
+        struct outgoing *out = calloc(1, sizeof(*out));
 
-        if (!l)
+        if (!out)
                 return -ENOMEM;
-        *l = (struct letter) {
-                .mailbox = m, .next = m->letters, .request = request, .text = strdup(text), .seconds = seconds,
+        *out = (struct outgoing) {
+                .mailbox = m, .request = request, .text = strdup(text), .seconds = seconds,
                 .deadline = clock_now() + seconds * USEC_PER_SEC,
         };
-        m->letters = l;
-        if (!l->text) {
-                letter_free(l);
+        LIST_INSERT_HEAD(&m->outgoing, out, in_list);
+        if (!out->text) {
+                outgoing_free(out);
                 return -ENOMEM;
         }
-        letter_go_on(l);
+        outgoing_advance(out);
         arm(m);
         return 0;
 }
 
 void etcd_mailbox_serve(struct etcd_mailbox *m, bool serves)
 {
-        struct taken *next;
+        struct incoming *next;
 
-        for (struct taken *t = serves ? NULL : m->taken; t; t = next) {
-                next = t->next;
-                if (!t->reply)
-                        taken_free(t);
+        for (struct incoming *in = serves ? NULL : LIST_FIRST(&m->incoming); in; in = next) {
+                next = LIST_NEXT(in, in_list);
+                if (!in->reply)
+                        incoming_free(in);
         }
         if (m->serves == serves)
                 return;
@@ -429,11 +430,11 @@ void etcd_mailbox_serve(struct etcd_mailbox *m, bool serves)
 
 void etcd_mailbox_reply(struct etcd_mailbox *m, uint64_t id, const char *text)
 {
-        struct taken *t = find_taken(m, id);
+        struct incoming *in = find_incoming(m, id);
 
-        if (!t || t->reply)
+        if (!in || in->reply)
                 return;
-        t->reply = strdup(text);
-        if (t->reply)
-                taken_go_on(t);
+        in->reply = strdup(text);
+        if (in->reply)
+                incoming_advance(in);
 }
