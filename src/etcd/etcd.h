@@ -8,25 +8,25 @@
  *                         records,         requests and        one POST to the
  *                         the lock         answers as JSON     first member that answers
  *
- * Which of several processes may write, and what they agree on, is decided by etcd alone. This folder only asks, and has nothing
- * like an election, a vote or a quorum of its own.
+ * etcd alone decides which of several processes may write, and what they agree on. This folder has no election, vote or quorum of
+ * its own.
  *
  * Keys. All begin with a prefix, `/pkeyd/`, or `/pkeyd@NAME/` for one of several fabrics:
  *
  *     record/KEY   a record of the store
- *     commit       who committed last: its revision tells whether a reader has seen everything
- *     lock         who may commit; it belongs to a lease of etcd, and is gone when that ends
- *     redo         a transaction that is too large for one of etcd's: the number of its parts; see etcd_store.c
+ *     commit       the process that committed last: its revision tells whether a reader has seen everything
+ *     lock         the process that may commit; the key belongs to a lease of etcd, and is gone when that ends
+ *     redo         of a transaction that is too large for one of etcd's, the number of its parts; see etcd_store.c
  *     redo/N       a part
- *     ask/ID       a request of a process to the one that writes; see etcd_mailbox.h
+ *     ask/ID       a request to the process that writes; see etcd_mailbox.h
  *     answer/ID    its answer
- *     version      of the records, as in SQLite
+ *     version      STORE_SCHEMA_VERSION of the process that put the first record
  *
  * The lock. Every commit is one etcd transaction with the condition that the lock still has the revision with which this process
  * took it. So a process that was paused, or cut off, for longer than its lease cannot commit, whatever it believes.
  *
  * That does not stop it from sending MADs, which etcd does not see. The lease has a deadline here: CLOCK_BOOTTIME when its last
- * renewal was sent, and its length, less a margin. The gate (gate/gate.h) looks at the clock before each Set.
+ * renewal was sent, plus its length, less a margin. The gate (gate/gate.h) compares it with the clock before each Set.
  *
  * This folder does not know what records mean, or when they may be written.
  */
@@ -36,7 +36,7 @@
 
 #include "ib/types.h"
 
-/* Members are NULL if they are not set. All is borrowed for as long as it is used. */
+/* Members that are not set are NULL. Users of a configuration borrow it. */
 struct etcd_config {
         const char *const *endpoints; /* URLs: "https://head1:2379" */
         size_t n_endpoints;
@@ -46,13 +46,13 @@ struct etcd_config {
         unsigned lease;               /* seconds; see ETCD_LEASE_MIN */
 };
 
-/* Of a lease, in seconds. The margin covers clocks that run at different speeds, and MADs that were given to the kernel before the
- * deadline. */
+/* The length of a lease, in seconds. The margin covers clocks that run at different speeds, and MADs that the kernel sends after
+ * the gate has passed them. */
 #define ETCD_LEASE_MIN      5
 #define ETCD_LEASE_MAX      120
 #define ETCD_LEASE_STANDARD 15
 #define ETCD_MARGIN         (2 * USEC_PER_SEC)
 
-/* What etcd accepts by default in one transaction is 128 operations (--max-txn-ops) and 1.5 MiB (--max-request-bytes). */
+/* Of one transaction. By default etcd accepts 128 operations (--max-txn-ops) and 1.5 MiB (--max-request-bytes). */
 #define ETCD_MAX_OPS   100
 #define ETCD_MAX_BYTES 1000000

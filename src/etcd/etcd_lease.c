@@ -7,7 +7,7 @@
 #include "shell/shell.h"
 #include "shell/timer.h"
 
-/* The time counts from when the request was sent: etcd counts from when it took it. */
+/* The time counts from when the request was sent, which is before etcd begins to count. */
 static void extend(struct etcd_lease *l, usec_t asked_at, uint64_t seconds)
 {
         usec_t length = MIN(seconds, (uint64_t) ETCD_LEASE_MAX) * USEC_PER_SEC;
@@ -21,7 +21,7 @@ static usec_t renewal_interval(const struct etcd_lease *l)
         return l->seconds * USEC_PER_SEC / 5;
 }
 
-/* An answer without the lease, or with no time left: it has ended. Without an answer nothing is known: the deadline counts. */
+/* If etcd does not know the lease, or no time is left, it has ended. If there was no answer, the deadline stays as it was. */
 static void on_renewed(int r, json_t *answer, void *userdata)
 {
         struct etcd_lease *l = userdata;
@@ -49,6 +49,13 @@ static int on_renewal_due(sd_event_source *source, uint64_t usec, void *userdata
         return 0;
 }
 
+static void forget(struct etcd_lease *l)
+{
+        etcd_http_drop(l->renewal);
+        sd_event_source_disable_unref(l->timer);
+        *l = (struct etcd_lease) {};
+}
+
 int etcd_lease_take(struct etcd_lease *l, struct etcd_http *http, sd_event *event, unsigned seconds, usec_t timeout)
 {
         usec_t asked_at = clock_boot();
@@ -63,18 +70,11 @@ int etcd_lease_take(struct etcd_lease *l, struct etcd_http *http, sd_event *even
         if (r == 0)
                 r = sd_event_add_time(event, &l->timer, CLOCK_MONOTONIC, clock_now() + renewal_interval(l), 1, on_renewal_due, l);
         if (r < 0) {
-                etcd_lease_forget(l);
+                forget(l);
                 return r;
         }
         extend(l, asked_at, given);
         return 0;
-}
-
-void etcd_lease_forget(struct etcd_lease *l)
-{
-        etcd_http_drop(l->renewal);
-        sd_event_source_disable_unref(l->timer);
-        *l = (struct etcd_lease) {};
 }
 
 void etcd_lease_give_back(struct etcd_lease *l, usec_t timeout)
@@ -85,6 +85,6 @@ void etcd_lease_give_back(struct etcd_lease *l, usec_t timeout)
 
         if (id == 0)
                 return;
-        etcd_lease_forget(l);
+        forget(l);
         (void) etcd_http_call(http, ETCD_LEASE_REVOKE, etcd_lease_reference(id), timeout, &answer);
 }

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A transaction of up to ETCD_MAX_OPS operations and ETCD_MAX_BYTES is one transaction of etcd. A larger one is first put as parts,
- * redo/000000, redo/000001, ..., each the operations of one transaction of etcd as JSON; that changes no record yet. Then one
- * transaction of etcd puts `redo` and `commit`: with it, all of them have taken effect. What remains is to copy each part to the
- * records, in their order, with the removal of the part in the same transaction. Any process that finds `redo` does that before it
- * reads: each step has the condition that the part is still the same, so nothing happens twice.
+ * A transaction of up to ETCD_MAX_OPS operations and ETCD_MAX_BYTES is one transaction of etcd. A larger one is committed in steps:
+ *
+ *     1. Parts are put: redo/000000, redo/000001, ..., each the operations of one transaction of etcd, as JSON. No record changes.
+ *     2. One transaction of etcd puts `redo` and `commit`. From now on the whole transaction counts as committed.
+ *     3. For each part, in order, one transaction of etcd carries out its operations and deletes it.
+ *     4. `redo` is deleted.
+ *
+ * Any process that finds `redo` does steps 3 and 4 before it reads. Each of their transactions has the condition that the part, or
+ * `redo`, is still the same, so nothing happens twice.
  */
 #include "etcd/etcd_store.h"
 
@@ -32,11 +36,11 @@ struct etcd_store {
         sd_event_source *attached;    /* of that loop on a caller's */
         struct etcd_http *http;
         struct etcd_lease lease;
-        uint64_t lock;                /* the revision that created the lock; 0: it is not held */
-        uint64_t cluster;             /* 0: not known yet */
+        uint64_t lock;                /* revision that created the lock; 0: this process does not hold it */
+        uint64_t cluster;             /* its ID; 0: not known yet */
         uint64_t seen;                /* revision of `commit` up to which everything was loaded, or committed here */
-        char last_writer[LOCK_HOLDER_SIZE];
-        bool has_version;             /* the cluster has it, and it is this one's */
+        char last_writer[LOCK_HOLDER_SIZE]; /* content of `commit` */
+        bool has_version;             /* `version` is in the cluster */
         bool loading;
 };
 
@@ -88,9 +92,9 @@ static int transact(struct etcd_store *s, json_t *condition, json_t *operations,
         return etcd_succeeded(answer);
 }
 
-/* --- what there is ---------------------------------------------------------------------------------------------------- */
+/* --- keys that are not records ---------------------------------------------------------------------------------------- */
 
-/* What there is besides the records, at one moment. */
+/* The keys that are not records, at one moment. */
 struct overview {
         uint64_t revision;            /* of that moment */
         uint64_t commit;              /* revision of the last commit; 0: there was none */
@@ -222,7 +226,7 @@ struct pages {
         size_t n_prefix;              /* characters in front of the key of a record */
 };
 
-/* Calls `each` with NULL for what no transaction can have put there. */
+/* Passes NULL for a key or a value that no transaction can have put there. */
 static int pass_record(const struct pages *p, const struct etcd_record *record, store_record_handler each, void *userdata)
 {
         const char *key = record->key + p->n_prefix;
@@ -327,8 +331,8 @@ static json_t *make_lock(const struct etcd_store *s)
                             json_pack("[o]", etcd_op_get(lock.text)));
 }
 
-/* The lock exists. It is ours if an earlier attempt of this request arrived. */
-static int take_holder(struct etcd_store *s, const json_t *answer, char ret_holder[LOCK_HOLDER_SIZE])
+/* The lock exists. This process holds it if an earlier attempt of the request has arrived. */
+static int read_holder(struct etcd_store *s, const json_t *answer, char ret_holder[LOCK_HOLDER_SIZE])
 {
         _cleanup_arena_ struct arena *a = arena_new();
         struct etcd_record lock;
@@ -353,12 +357,12 @@ static int take_lock(struct etcd_store *s, char ret_holder[LOCK_HOLDER_SIZE])
         if (r < 0)
                 return r;
         if (!etcd_succeeded(answer))
-                return take_holder(s, answer, ret_holder);
+                return read_holder(s, answer, ret_holder);
         s->lock = header.revision;
         return 0;
 }
 
-/* The version of a new store; the other processes see it before the first record. */
+/* Puts the version of a new store, before its first record. */
 static int put_version(struct etcd_store *s)
 {
         const struct etcd_key key = key_of(s, "version");
@@ -431,7 +435,7 @@ static int find_last(struct arena *a, const struct store_transaction *t, struct 
         return 0;
 }
 
-/* Adds the operations from *at on that fit in one transaction of etcd, at least one. NULL: memory is out. */
+/* The operations from *at on that fit in one transaction of etcd, at least one. Moves *at behind them. NULL: memory is out. */
 static json_t *make_operations(const struct etcd_store *s, const struct last_ops *l, size_t *at)
 {
         _cleanup_json_ json_t *operations = json_array();
@@ -493,7 +497,7 @@ static int put_part(struct etcd_store *s, size_t part, json_t *operations)
         return commit_fenced(s, json_pack("[o]", etcd_op_put(part_key(s, name).text, text, strlen(text), 0)), NULL);
 }
 
-/* Parts that a process left behind before it committed them. */
+/* Deletes parts of a transaction that was not committed. */
 static int delete_parts(struct etcd_store *s)
 {
         const struct etcd_key first = part_key(s, ETCD_NAMES_FIRST), end = part_key(s, ETCD_NAMES_END);
@@ -518,7 +522,7 @@ static int commit_large(struct etcd_store *s, const struct last_ops *l)
         if (r < 0)
                 return r;
         s->seen = revision;
-        (void) redo(s, revision); /* it is committed; who reads next does what is left */
+        (void) redo(s, revision); /* if it fails, the next reader does what is left */
         return 0;
 }
 
