@@ -458,7 +458,12 @@ int leases_renew(struct leases *l, const struct lease_view *view, const struct l
         lease_unstored(lease);
         if (lease->state == LEASE_ACTIVE)
                 lease_set_due(lease, view->now, view->wall);
-        log_add(log, LOG_EVENT_LEASE_RENEWED, NULL, "lease %s is renewed by %s, for %" PRIu64 " s", id, lease_caller_name(by), lease->seconds);
+        if (lease->seconds > 0)
+                log_add(log, LOG_EVENT_LEASE_RENEWED, NULL, "lease %s is renewed by %s, for %" PRIu64 " s", id, lease_caller_name(by),
+                        lease->seconds);
+        else
+                log_add(log, LOG_EVENT_LEASE_RENEWED, NULL, "lease %s is renewed by %s, until it is released", id,
+                        lease_caller_name(by));
         return 0;
 }
 

@@ -420,6 +420,24 @@ START_TEST(is_renewed)
 }
 END_TEST
 
+START_TEST(is_renewed_for_ever)
+{
+        serve("version: 1\npartitions:\n  p:\n    pkey: 0x0010\n    members:\n      node1: full\n"
+              "pools:\n  jobs:\n    pkeys: 0x1000\n    ports: node1\n    lease: unlimited\n    allow: [alice]\n");
+        grant("a", &(struct lease_wish) { .pool = "jobs", .members = "node1", .seconds = 100 });
+        renew("a", 200);
+        live_until(now);
+        expect_logged(LOG_EVENT_LEASE_RENEWED, "lease a is renewed by alice, for 200 s");
+        forget_log();
+        renew("a", 0);
+        live_until(now);
+        expect_answer(LEASE_RENEWED);
+        expect_logged(LOG_EVENT_LEASE_RENEWED, "lease a is renewed by alice, until it is released");
+        live_until(now + 300 * S);
+        ck_assert(holds(hosts[0], 0x9000));
+}
+END_TEST
+
 /* --- ports that do not answer ---------------------------------------------------------------------------------------- */
 
 static unsigned lost_node;
@@ -1009,7 +1027,7 @@ int main(void)
                 is_granted, is_answered_when_stored, renewed_while_it_is_stored, a_name_that_two_have,
                 is_made_once, limited_and_wanted_key, this_host_is_a_member, is_refused, a_group_may,
                 opensm_writes, audit_has_no_leases, a_pair_has_no_leases, no_free_key, a_key_that_is_held,
-                is_released, ends_in_time, is_renewed, is_taken_back, is_granted_partly,
+                is_released, ends_in_time, is_renewed, is_renewed_for_ever, is_taken_back, is_granted_partly,
                 is_not_granted_where_a_table_is_full, is_granted_but_where_a_table_is_full, an_end_thaws_a_port,
                 is_not_granted_behind_a_filter, is_not_granted_where_a_filter_is_doubted,
                 is_not_granted_behind_a_silent_switch, is_not_granted_by_memory, is_releasing, not_the_key_of_a_stranger,
