@@ -360,7 +360,7 @@ static int refuse_absent(const struct leases *l, const struct lease_view *view, 
 int leases_edit(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                 const struct lease_edit *edit, struct log *log, struct findings *findings)
 {
-        struct lease_waiter waiter = lease_waiter_of(view, by, LEASE_TIMEOUT);
+        const struct lease_waiter waiter = lease_waiter_of(view, by, LEASE_EDIT, LEASE_TIMEOUT);
         _cleanup_(lease_free_p) struct lease *made = NULL, *new = NULL;
         struct lease *lease = (struct lease *) leases_find(l, id);
         const struct policy_pool *pool = NULL;
@@ -376,7 +376,6 @@ int leases_edit(struct leases *l, const struct lease_view *view, const struct le
         r = r ?: find_meant(view, pool, lease ?: made, edit, findings, &meant);
         r = r ?: check_index0(l, pool, lease, edit, &meant, findings);
         r = r ?: change(view, lease ?: made, &meant, edit, findings, &edited, &new);
-        waiter.edits = true;
         r = r ?: lease ? lease_wait(l, new, &waiter, findings) : lease_add(l, new, &waiter, findings);
         if (r < 0)
                 return r;

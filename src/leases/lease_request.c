@@ -316,9 +316,12 @@ static void set_times(struct lease *lease, const struct policy_pool *pool, const
         lease_set_due(lease, view->now, view->wall);
 }
 
-struct lease_waiter lease_waiter_of(const struct lease_view *view, const struct lease_caller *by, uint64_t timeout)
+struct lease_waiter lease_waiter_of(const struct lease_view *view, const struct lease_caller *by, enum lease_request_kind kind,
+                                    uint64_t timeout)
 {
-        return (struct lease_waiter) { .request = by->request, .until = view->now + (timeout + LEASE_STORE_SPARE) * USEC_PER_SEC };
+        return (struct lease_waiter) {
+                .request = by->request, .kind = kind, .until = view->now + (timeout + LEASE_STORE_SPARE) * USEC_PER_SEC,
+        };
 }
 
 int lease_wait(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings)
@@ -393,7 +396,8 @@ int lease_find_pool(const struct lease_view *view, const struct lease_caller *by
 int leases_create(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                   const struct lease_wish *wish, uint64_t timeout, struct log *log, struct findings *findings)
 {
-        const struct lease_waiter waiter = lease_waiter_of(view, by, MIN(timeout, (uint64_t) LEASE_TIMEOUT_MAX) ?: LEASE_TIMEOUT);
+        const struct lease_waiter waiter = lease_waiter_of(view, by, LEASE_CREATE,
+                                                           MIN(timeout, (uint64_t) LEASE_TIMEOUT_MAX) ?: LEASE_TIMEOUT);
         _cleanup_(lease_free_p) struct lease *made = NULL;
         struct lease *lease = (struct lease *) leases_find(l, id);
         const struct policy_pool *pool = NULL;
@@ -440,7 +444,7 @@ static int find_own(struct leases *l, const struct lease_view *view, const struc
 int leases_renew(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id, uint64_t seconds,
                  struct log *log, struct findings *findings)
 {
-        struct lease_waiter waiter = lease_waiter_of(view, by, LEASE_TIMEOUT);
+        const struct lease_waiter waiter = lease_waiter_of(view, by, LEASE_RENEW, LEASE_TIMEOUT);
         const struct policy_pool *pool = NULL;
         struct lease *lease = NULL;
         int r = find_own(l, view, by, id, findings, &lease, &pool) ?: check_duration(pool, seconds, findings);
@@ -449,7 +453,6 @@ int leases_renew(struct leases *l, const struct lease_view *view, const struct l
                 return r;
         if (lease->state == LEASE_RELEASING)
                 return findings_error(findings, FINDING_LEASE_NONE, NULL, "lease %s is being released (%s)", id, lease->why);
-        waiter.renews = true;
         r = lease_wait(l, lease, &waiter, findings);
         if (r < 0)
                 return r;
@@ -470,14 +473,12 @@ int leases_renew(struct leases *l, const struct lease_view *view, const struct l
 int leases_release(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                    struct log *log, struct findings *findings)
 {
-        struct lease_waiter waiter = lease_waiter_of(view, by, LEASE_TIMEOUT);
+        const struct lease_waiter waiter = lease_waiter_of(view, by, LEASE_RELEASE, LEASE_TIMEOUT);
         const struct policy_pool *pool = NULL;
         struct lease *lease = NULL;
         char why[96];
-        int r;
+        int r = find_own(l, view, by, id, findings, &lease, &pool) ?: lease_wait(l, lease, &waiter, findings);
 
-        waiter.releases = true;
-        r = find_own(l, view, by, id, findings, &lease, &pool) ?: lease_wait(l, lease, &waiter, findings);
         if (r < 0)
                 return r;
         if (lease->state == LEASE_RELEASING)

@@ -291,22 +291,22 @@ static usec_t late_at(const struct lease *lease, const struct lease_waiter *wait
 /* Returns false: the waiter waits on. now: of a lease that is not stored. */
 static bool find_outcome(const struct lease *lease, const struct lease_waiter *waiter, usec_t now, enum lease_outcome *ret)
 {
+        bool releases = waiter->kind == LEASE_RELEASE;
+
         if (!lease->is_stored) {
                 *ret = LEASE_UNSTORED;
                 return now >= late_at(lease, waiter);
         }
         switch (lease->state) {
         case LEASE_ACTIVE:
-                if (lease->is_unread && !waiter->renews && !waiter->edits)
-                        return false;
-                *ret = waiter->renews ? LEASE_RENEWED : waiter->edits ? LEASE_EDITED :
+                *ret = waiter->kind == LEASE_RENEW ? LEASE_RENEWED : waiter->kind == LEASE_EDIT ? LEASE_EDITED :
                        lease_n_confirmed(lease) < lease->n_members ? LEASE_GRANTED_PARTLY : LEASE_GRANTED;
-                return true;
+                return waiter->kind != LEASE_CREATE || !lease->is_unread;
         case LEASE_RELEASING:
-                *ret = waiter->releases ? LEASE_IS_RELEASING : LEASE_FAILED;
+                *ret = releases ? LEASE_IS_RELEASING : LEASE_FAILED;
                 return lease->was_tried;
         case LEASE_ENDED:
-                *ret = waiter->releases ? LEASE_RELEASED : LEASE_FAILED;
+                *ret = releases ? LEASE_RELEASED : LEASE_FAILED;
                 return true;
         case LEASE_GRANTING:
         case LEASE_N_STATES:
@@ -360,7 +360,7 @@ bool leases_next_answer(struct leases *l, struct lease_answer *ret)
 /* A release that is stored is not asked for again: elsewhere the lease may have ended by then. */
 static void pass_on(struct leases *to, const struct lease *lease, const struct lease_waiter *waiter)
 {
-        bool is_done = waiter->releases && lease->is_stored && lease->state == LEASE_RELEASING;
+        bool is_done = waiter->kind == LEASE_RELEASE && lease->is_stored && lease->state == LEASE_RELEASING;
         struct lease_answer *a;
 
         if (VECTOR_EXTEND(NULL, to->ready, to->n_ready, to->allocated_ready, to->n_waiting + 1) < 0)

@@ -112,12 +112,13 @@ struct lease_qos {
 /* What is wrong with it, a clause; NULL: it can be set. */
 const char *lease_qos_problem(const struct lease_qos *qos);
 
+enum lease_request_kind { LEASE_CREATE, LEASE_RENEW, LEASE_RELEASE, LEASE_EDIT };
+
 /* A caller that has no answer yet. */
 struct lease_waiter {
         uint64_t request;
+        enum lease_request_kind kind;
         usec_t until;               /* how long it waits for the store at least; after that the answer is LEASE_UNSTORED */
-        bool releases;              /* it asked to release the lease; false: to create or to renew it */
-        bool renews, edits;
 };
 
 struct lease {
@@ -227,8 +228,6 @@ struct lease_edit {
  * stored. */
 int leases_edit(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                 const struct lease_edit *edit, struct log *log, struct findings *findings);
-
-enum lease_request_kind { LEASE_CREATE, LEASE_RENEW, LEASE_RELEASE, LEASE_EDIT };
 
 /* One of these requests, as data. */
 struct lease_request {

@@ -84,7 +84,8 @@ int lease_make(struct leases *l, const struct lease_view *view, const struct lea
                const struct lease_wish *wish, uint64_t timeout, const struct policy_pool *pool, struct findings *findings,
                struct lease **ret);
 /* A caller that waits `timeout` seconds for a lease. */
-struct lease_waiter lease_waiter_of(const struct lease_view *view, const struct lease_caller *by, uint64_t timeout);
+struct lease_waiter lease_waiter_of(const struct lease_view *view, const struct lease_caller *by, enum lease_request_kind kind,
+                                    uint64_t timeout);
 /* Adds it to the list, with its first waiter. Takes it on 0. */
 int lease_add(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings);
 int lease_wait(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings);

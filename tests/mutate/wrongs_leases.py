@@ -84,7 +84,7 @@ WRONGS = [
     Wrong("record-without-its-membership", RECORDS, "bool differs = m->membership != lease->membership;", "bool differs = false;"),
     Wrong("record-of-an-unseen", RECORDS, "ret->is_unseen = lease->is_open && ret->node.v == 0;", "ret->is_unseen = false;"),
     Wrong("record-is-not-open", RECORDS, 'put_true(o, "open", lease->is_open)', 'put_true(o, "open", false)'),
-    Wrong("edited-before-it-is-confirmed", LEASES, "lease->is_unread && !waiter->renews && !waiter->edits", "lease->is_unread && !waiter->renews"),
+    Wrong("edited-before-it-is-confirmed", LEASES, "return waiter->kind != LEASE_CREATE ||", "return waiter->kind == LEASE_RENEW ||"),
     Wrong("expected-for-ever", EDIT, "m->confirmed = m->is_expected = false;", "m->confirmed = false;"),
     Wrong("expected-beyond-the-pool", EDIT, "port != SUBNET_NONE && port_list_holds(&ports, port);", "port != SUBNET_NONE;"),
     Wrong("expected-of-no-type", LEASING, "unseen, n, NODE_CA, &larger)", "unseen, n, NODE_UNKNOWN, &larger)"),
