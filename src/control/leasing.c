@@ -219,7 +219,7 @@ void leasing_refused(struct control *c)
 void leasing_look(struct control *c)
 {
         if (control_is_guest(c) && c->snapshot)
-                leases_look(c->leases, c->snapshot->observed);
+                leases_confirm(c->leases, c->snapshot->observed);
 }
 
 /* A sweep that was stopped, or found its snapshot stale, is followed by another one at once. */

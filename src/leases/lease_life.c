@@ -41,7 +41,7 @@ static bool is_unconfirmed(const struct lease_member *m)
         return !m->confirmed && lease_member_is_in_force(m);
 }
 
-/* Adds the names of members that are not confirmed, at most a few. Returns their number. */
+/* Adds the names of some members that are not confirmed. Returns how many such members there are. */
 static uint32_t name_unconfirmed(const struct lease *lease, struct text *t)
 {
         uint32_t n = 0;
@@ -58,15 +58,19 @@ static uint32_t name_unconfirmed(const struct lease *lease, struct text *t)
 
 /* --- time ----------------------------------------------------------------------------------------------------------- */
 
+/* When the wall clock reaches `until`; but a wall clock that was set back makes the time no longer than `most` seconds. */
+static usec_t time_of_wall(usec_t now, uint64_t wall, uint64_t until, uint64_t most)
+{
+        return lease_time_after(now, MIN(until > wall ? until - wall : 0, most));
+}
+
 void lease_set_due(struct lease *lease, usec_t now, uint64_t wall)
 {
-        uint64_t until = lease->state == LEASE_GRANTING ? lease->confirm_by : lease->ends;
-        uint64_t most = lease->state == LEASE_GRANTING ? lease->timeout : lease->seconds;
-
         lease->due = USEC_INFINITY;
-        if ((lease->state == LEASE_GRANTING || lease->state == LEASE_ACTIVE) && until > 0)
-                /* a wall clock that was set back does not make the time longer */
-                lease->due = lease_time_after(now, MIN(until > wall ? until - wall : 0, most));
+        if (lease->state == LEASE_GRANTING)
+                lease->due = time_of_wall(now, wall, lease->confirm_by, lease->timeout);
+        else if (lease->state == LEASE_ACTIVE && lease->ends > 0)
+                lease->due = time_of_wall(now, wall, lease->ends, lease->seconds);
 }
 
 void lease_set_empty_due(struct lease *lease, usec_t now)
@@ -85,11 +89,8 @@ void leases_start(struct leases *l, usec_t now, uint64_t wall)
                 lease_set_due(l->items[i], now, wall);
                 lease_set_empty_due(l->items[i], now);
         }
-        for (size_t i = 0; i < l->n_rests; i++) {
-                struct lease_rest *rest = &l->rests[i];
-
-                rest->due = lease_time_after(now, MIN(rest->until > wall ? rest->until - wall : 0, rest->seconds));
-        }
+        for (size_t i = 0; i < l->n_rests; i++)
+                l->rests[i].due = time_of_wall(now, wall, l->rests[i].until, l->rests[i].seconds);
 }
 
 static void grant(struct lease *lease, usec_t now, uint64_t wall, struct log *log)
@@ -126,11 +127,10 @@ static void time_out(struct leases *l, struct lease *lease, usec_t now, uint64_t
         text_add(&why, "%u of %u ports could not be confirmed in %" PRIu64 " s: %s", n, lease->n_members, lease->timeout,
                  names.bytes ?: "?");
         log_add(log, LOG_EVENT_LEASE_FAILED, NULL, "lease %s: %s", lease->id, why.bytes ?: "?");
-        if (leave_out(l, lease)) {
+        if (leave_out(l, lease))
                 grant(lease, now, wall, log);
-        } else {
+        else
                 lease_begin_release(l, lease, now, why.bytes ?: "some ports could not be confirmed in time");
-        }
 }
 
 static void reach_due(struct leases *l, struct lease *lease, usec_t now, uint64_t wall, struct log *log)
@@ -205,7 +205,7 @@ static bool find_entry(const struct observed_table *t, struct p_key key, uint16_
         return false;
 }
 
-/* The switch beside the port lets the P_Key through: its leaf port certainly does not filter, or has the entry, too. */
+/* Whether the switch lets the P_Key through: the leaf port certainly does not filter, or has the entry, too. */
 static bool leaf_passes(const struct observed *o, uint32_t port, struct p_key key)
 {
         const struct subnet *s = o->subnet;
@@ -219,7 +219,9 @@ static bool leaf_passes(const struct observed *o, uint32_t port, struct p_key ke
                !(t->enforce_inbound || t->enforce_outbound || t->enforcement_doubted) || find_entry(t, key, &at);
 }
 
-static bool confirm(const struct observed *o, const struct lease *lease, const struct lease_member *m, uint16_t *ret)
+/* Whether a member's table was read with the entry, at index 0 if it belongs there, and its switch lets the P_Key through. *ret:
+ * the index of the entry, also if the rest is false. */
+static bool was_read_back(const struct observed *o, const struct lease *lease, const struct lease_member *m, uint16_t *ret)
 {
         struct p_key key = p_key_make(lease->base, m->membership == MEMBERSHIP_FULL);
         uint32_t port = subnet_find_endport(o->subnet, m->port);
@@ -228,23 +230,19 @@ static bool confirm(const struct observed *o, const struct lease *lease, const s
                leaf_passes(o, port, key);
 }
 
-/* Returns whether all members that count are confirmed. */
-static bool see_members(struct lease *lease, const struct observed *o)
+/* Returns whether all members in force are confirmed. */
+static bool confirm_members(struct lease *lease, const struct observed *o)
 {
         bool all = true;
 
         lease->is_unread = false;
         for (uint32_t i = 0; i < lease->n_members; i++) {
                 struct lease_member *m = &lease->members[i];
-                uint16_t index = m->index;
-                bool confirmed;
 
                 if (!lease_member_is_in_force(m))
                         continue;
-                confirmed = confirm(o, lease, m, &index);
-                m->confirmed = confirmed;
-                m->index = index;
-                all &= confirmed;
+                m->confirmed = was_read_back(o, lease, m, &m->index);
+                all &= m->confirmed;
         }
         return all;
 }
@@ -254,7 +252,7 @@ static void see_granting(struct leases *l, struct lease *lease, const struct obs
                          struct log *log)
 {
         lease->was_tried = true;
-        if (see_members(lease, o))
+        if (confirm_members(lease, o))
                 grant(lease, now, wall, log);
         else if (lease->is_late)
                 time_out(l, lease, now, wall, log);
@@ -306,18 +304,12 @@ static int see_released(struct leases *l, struct lease *lease, const struct know
         return 0;
 }
 
-static bool has_releasing(const struct leases *l)
+/* Whether a port may hold the P_Key of a lease that is releasing. If that is not counted, the holders have to be listed. */
+static bool may_be_held(const struct leases *l, const struct knowledge *k)
 {
         for (size_t i = 0; i < l->n; i++)
-                if (l->items[i]->state == LEASE_RELEASING && l->items[i]->is_planned)
-                        return true;
-        return false;
-}
-
-static bool is_held(const struct leases *l, const struct knowledge *k)
-{
-        for (size_t i = 0; i < l->n; i++)
-                if (l->items[i]->state == LEASE_RELEASING && l->items[i]->is_planned && knowledge_may_hold(k, l->items[i]->base))
+                if (l->items[i]->state == LEASE_RELEASING && l->items[i]->is_planned &&
+                    (!knowledge_is_counted(k) || knowledge_may_hold(k, l->items[i]->base)))
                         return true;
         return false;
 }
@@ -326,7 +318,7 @@ static bool is_held(const struct leases *l, const struct knowledge *k)
 static int find_holders(const struct leases *l, const struct knowledge *k, uint32_t **ret)
 {
         *ret = NULL;
-        if (!has_releasing(l) || (knowledge_is_counted(k) && !is_held(l, k)))
+        if (!may_be_held(l, k))
                 return 0;
         *ret = calloc(P_KEY_BASE_MASK + 1, sizeof(**ret));
         if (!*ret)
@@ -352,16 +344,16 @@ int leases_see(struct leases *l, const struct observed *observed, const struct k
                 else if (lease->state == LEASE_GRANTING)
                         see_granting(l, lease, observed, now, wall, log);
                 else if (lease->state == LEASE_ACTIVE && (!only_changed || lease->is_open))
-                        (void) see_members(lease, observed);
+                        (void) confirm_members(lease, observed);
         }
         return r;
 }
 
-void leases_look(struct leases *l, const struct observed *observed)
+void leases_confirm(struct leases *l, const struct observed *observed)
 {
         for (size_t i = 0; i < l->n; i++)
                 if (l->items[i]->state == LEASE_ACTIVE)
-                        (void) see_members(l->items[i], observed);
+                        (void) confirm_members(l->items[i], observed);
 }
 
 /* --- frozen members ------------------------------------------------------------------------------------------------- */

@@ -339,7 +339,7 @@ int leases_see(struct leases *l, const struct observed *observed, const struct k
                uint64_t wall, struct log *log);
 
 /* The leases are another host's: only notes which members are confirmed. */
-void leases_look(struct leases *l, const struct observed *observed);
+void leases_confirm(struct leases *l, const struct observed *observed);
 
 /* --- the store ------------------------------------------------------------------------------------------------------- */
 

@@ -89,7 +89,7 @@ WRONGS = [
     Wrong("foreign-write-beyond-the-table", "src/knowledge/tables.c", "        if (!w) {\n                r->is_unfollowed = true;\n                return;", "        if (!w) {\n                return;"),
     Wrong("foreign-write-not-sent", "src/knowledge/tables.c", "w->is_sent = w->is_foreign = true;", "w->is_foreign = true;"),
     # what the standby shows
-    Wrong("guest-does-not-look-at-leases", "src/control/leasing.c", "        if (control_is_guest(c) && c->snapshot)\n                leases_look", "        if (!control_is_guest(c) && c->snapshot)\n                leases_look"),
+    Wrong("guest-does-not-look-at-leases", "src/control/leasing.c", "        if (control_is_guest(c) && c->snapshot)\n                leases_confirm", "        if (!control_is_guest(c) && c->snapshot)\n                leases_confirm"),
     Wrong("guest-looks-at-its-next-sweep", "src/control/sweep.c", "        leasing_look(c);\n", ""),
     Wrong("guest-hides-that-the-store-is-gone", "src/control/sweep.c", 'lock->r < 0 ? lock->why ?: strerror(-lock->r) : ""', '""'),
     Wrong("guest-never-forgets-that-the-store-was-gone", "src/control/sweep.c", "        (void) snprintf(c->unfollowed,", "        if (lock->r < 0) (void) snprintf(c->unfollowed,"),

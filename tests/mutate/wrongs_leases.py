@@ -38,7 +38,7 @@ WRONGS = [
     Wrong("held-by-nobody", COUNTS, "if (memcmp(&all, &none, sizeof(all)) != 0)", "if (0)"),
     Wrong("held-but-not-by-writes", COUNTS, "                for (size_t w = 0; w < r->n_writes; w++)\n                        if (r->writes[w].is_sent)\n                                list_keys", "                for (size_t w = 0; w < 0; w++)\n                        if (r->writes[w].is_sent)\n                                list_keys"),
     # its life
-    Wrong("granted-without-the-entry", LIFE, "                all &= confirmed;\n", ""),
+    Wrong("granted-without-the-entry", LIFE, "                all &= m->confirmed;\n", ""),
     Wrong("granted-without-the-switch", LIFE, " || find_entry(t, key, &at);", " || true;"),
     Wrong("granted-where-a-filter-is-doubted", LIFE, " || t->enforcement_doubted) ||", ") ||"),
     Wrong("granted-behind-a-silent-switch", LIFE, "return !subnet_port_is_behind_unknown(s, &s->ports[port]);", "return true;"),
