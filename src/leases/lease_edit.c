@@ -8,53 +8,54 @@
 #include "util/text.h"
 #include "util/vector.h"
 
-/* --- who is meant ----------------------------------------------------------------------------------------------------- */
+/* --- the ports that an edit names ------------------------------------------------------------------------------------- */
 
-struct meant {
+struct target {
         struct guid guid;
         uint32_t port;              /* SUBNET_NONE: it is not in the fabric */
         enum membership membership; /* that it gets */
         bool index0;
 };
 
-struct meant_list {
-        struct meant *items;        /* ascending GUID, each once */
+struct targets {
+        struct target *items;       /* ascending GUID, each once */
         size_t n, allocated;
 };
 
-DEFINE_COMPARE(compare_meant, struct meant, ORDER(a->guid.v, b->guid.v))
+DEFINE_COMPARE(compare_targets, struct target, ORDER(a->guid.v, b->guid.v))
 
-static bool is_meant(const struct meant_list *list, struct guid guid)
+/* NULL: the edit does not name it. */
+static const struct target *find_target(const struct targets *list, struct guid guid)
 {
-        size_t i = LOWER_BOUND(m, list->items, list->n, m->guid.v < guid.v);
+        size_t i = LOWER_BOUND(t, list->items, list->n, t->guid.v < guid.v);
 
-        return i < list->n && list->items[i].guid.v == guid.v;
+        return i < list->n && list->items[i].guid.v == guid.v ? &list->items[i] : NULL;
 }
 
-/* how: what they get. */
-static int add_meant(struct arena *a, const struct subnet *s, const struct port_list *ports, const struct guid *unseen,
-                     size_t n_unseen, struct meant how, struct meant_list *list)
+/* target: what all of them get. */
+static int add_targets(struct arena *a, const struct subnet *s, const struct port_list *ports, const struct guid *unseen,
+                       size_t n_unseen, struct target target, struct targets *list)
 {
         if (VECTOR_EXTEND(a, list->items, list->n, list->allocated, ports->n + n_unseen) < 0)
                 return -ENOMEM;
         for (uint32_t i = 0; i < ports->n; i++) {
-                how.port = ports->ports[i];
-                how.guid = s->ports[how.port].guid;
-                list->items[list->n++] = how;
+                target.port = ports->ports[i];
+                target.guid = s->ports[target.port].guid;
+                list->items[list->n++] = target;
         }
         for (size_t i = 0; i < n_unseen; i++) {
-                how.port = SUBNET_NONE;
-                how.guid = unseen[i];
-                list->items[list->n++] = how;
+                target.port = SUBNET_NONE;
+                target.guid = unseen[i];
+                list->items[list->n++] = target;
         }
         return 0;
 }
 
 static int add_group(const struct lease_view *view, const struct policy_pool *pool, const struct lease *lease,
                      const struct lease_edit *edit, const struct lease_group *group, struct findings *findings,
-                     struct meant_list *list)
+                     struct targets *list)
 {
-        const struct meant how = {
+        const struct target target = {
                 .membership = group->membership == MEMBERSHIP_NONE ? lease->membership : group->membership, .index0 = group->index0,
         };
         const struct guid *unseen = NULL;
@@ -66,39 +67,39 @@ static int add_group(const struct lease_view *view, const struct policy_pool *po
                 r = policy_selection_members(view->selection, group->members, findings, &ports, &unseen, &n_unseen);
         if (r == 0 && edit->kind != LEASE_REMOVE_MEMBERS)
                 r = lease_check_ports(view, pool, &ports, findings);
-        return r ?: add_meant(findings->arena, view->subnet, &ports, unseen, n_unseen, how, list);
+        return r ?: add_targets(findings->arena, view->subnet, &ports, unseen, n_unseen, target, list);
 }
 
-static const char *meant_label(struct arena *a, const struct subnet *s, const struct meant *m)
+static const char *target_label(struct arena *a, const struct subnet *s, const struct target *t)
 {
-        if (m->port == SUBNET_NONE)
-                return arena_printf(a, "0x%016" PRIx64, m->guid.v) ?: "?";
-        return subnet_port_label(a, s, m->port) ?: "?";
+        if (t->port == SUBNET_NONE)
+                return arena_printf(a, "0x%016" PRIx64, t->guid.v) ?: "?";
+        return subnet_port_label(a, s, t->port) ?: "?";
 }
 
 /* Sorts them, and keeps each once. For LEASE_REMOVE_MEMBERS it does not matter what they would get. */
 static int unite_groups(const struct lease_view *view, const struct lease_edit *edit, struct findings *findings,
-                        struct meant_list *list)
+                        struct targets *list)
 {
         size_t n = 0;
 
-        SORT(list->items, list->n, compare_meant);
+        SORT(list->items, list->n, compare_targets);
         for (size_t i = 0; i < list->n; i++) {
-                const struct meant *m = &list->items[i], *last = n > 0 ? &list->items[n - 1] : NULL;
+                const struct target *t = &list->items[i], *last = n > 0 ? &list->items[n - 1] : NULL;
 
-                if (!last || last->guid.v != m->guid.v)
-                        list->items[n++] = *m;
-                else if ((last->membership != m->membership || last->index0 != m->index0) && edit->kind != LEASE_REMOVE_MEMBERS)
+                if (!last || last->guid.v != t->guid.v)
+                        list->items[n++] = *t;
+                else if ((last->membership != t->membership || last->index0 != t->index0) && edit->kind != LEASE_REMOVE_MEMBERS)
                         return findings_error(findings, FINDING_LEASE_MEMBERSHIP, "name each port once", "%s is in two groups of members, "
                                               "which do not agree about its membership or index 0",
-                                              meant_label(findings->arena, view->subnet, m));
+                                              target_label(findings->arena, view->subnet, t));
         }
         list->n = n;
         return 0;
 }
 
-static int find_meant(const struct lease_view *view, const struct policy_pool *pool, const struct lease *lease,
-                      const struct lease_edit *edit, struct findings *findings, struct meant_list *ret)
+static int find_targets(const struct lease_view *view, const struct policy_pool *pool, const struct lease *lease,
+                        const struct lease_edit *edit, struct findings *findings, struct targets *ret)
 {
         size_t length = 0;
         int r;
@@ -120,7 +121,7 @@ static struct lease_member *find_member(const struct lease *lease, uint32_t n, s
         return i < n && lease->members[i].port.v == port.v ? &lease->members[i] : NULL;
 }
 
-/* With room for so many more members. In an arena of its own, so that no arena grows with each edit. */
+/* With room for n_more members; in an arena of its own, so that edits do not fill that of the old lease. */
 static struct lease *copy_lease(const struct lease *from, size_t n_more)
 {
         _cleanup_(lease_free_p) struct lease *to = lease_new();
@@ -146,15 +147,16 @@ static struct lease *copy_lease(const struct lease *from, size_t n_more)
         return STEAL(to);
 }
 
-/* LEASE_REMOVE_MEMBERS: those that are meant; LEASE_SET_MEMBERS: all others. Returns how many. */
-static uint32_t remove_members(struct lease *lease, const struct meant_list *meant, enum lease_edit_kind kind)
+/* LEASE_REMOVE_MEMBERS: the targets; LEASE_SET_MEMBERS: all others. Returns how many. */
+static uint32_t remove_members(struct lease *lease, const struct targets *targets, enum lease_edit_kind kind)
 {
         uint32_t n = 0;
 
         for (uint32_t i = 0; i < lease->n_members && kind != LEASE_ADD_MEMBERS; i++) {
                 struct lease_member *m = &lease->members[i];
+                bool is_target = find_target(targets, m->port);
 
-                if (m->is_leaving || is_meant(meant, m->port) != (kind == LEASE_REMOVE_MEMBERS))
+                if (m->is_leaving || is_target != (kind == LEASE_REMOVE_MEMBERS))
                         continue;
                 m->is_leaving = m->is_changed = true;
                 m->confirmed = m->is_expected = false;
@@ -163,34 +165,34 @@ static uint32_t remove_members(struct lease *lease, const struct meant_list *mea
         return n;
 }
 
-static int add_member(struct lease *lease, const struct subnet *s, const struct meant *meant, struct lease_member *m)
+static int add_member(struct lease *lease, const struct subnet *s, const struct target *t, struct lease_member *m)
 {
-        *m = (struct lease_member) { .port = meant->guid, .is_unseen = meant->port == SUBNET_NONE };
-        if (meant->port != SUBNET_NONE)
-                return lease_fill_member(lease, s, meant->port, m);
-        m->name = arena_printf(lease->arena, "0x%016" PRIx64, meant->guid.v);
+        *m = (struct lease_member) { .port = t->guid, .is_unseen = t->port == SUBNET_NONE };
+        if (t->port != SUBNET_NONE)
+                return lease_fill_member(lease, s, t->port, m);
+        m->name = arena_printf(lease->arena, "0x%016" PRIx64, t->guid.v);
         return m->name ? 0 : -ENOMEM;
 }
 
 /* *ret: how many are new, or get another membership or index 0. Returns 0 or -ENOMEM. */
-static int add_members(struct lease *lease, const struct subnet *s, const struct meant_list *meant, uint32_t *ret)
+static int add_members(struct lease *lease, const struct subnet *s, const struct targets *targets, uint32_t *ret)
 {
         uint32_t n_known = lease->n_members;
 
         *ret = 0;
-        for (size_t i = 0; i < meant->n; i++) {
-                const struct meant *wanted = &meant->items[i];
-                struct lease_member *m = find_member(lease, n_known, wanted->guid);
+        for (size_t i = 0; i < targets->n; i++) {
+                const struct target *t = &targets->items[i];
+                struct lease_member *m = find_member(lease, n_known, t->guid);
                 bool is_admitted = m && !m->left_out;
 
-                if (is_admitted && m->membership == wanted->membership && m->index0 == wanted->index0 && !m->is_leaving)
+                if (is_admitted && m->membership == t->membership && m->index0 == t->index0 && !m->is_leaving)
                         continue;
                 if (!m)
                         m = &lease->members[lease->n_members++];
-                if (!is_admitted && add_member(lease, s, wanted, m) < 0)
+                if (!is_admitted && add_member(lease, s, t, m) < 0)
                         return -ENOMEM;
-                m->membership = wanted->membership;
-                m->index0 = wanted->index0;
+                m->membership = t->membership;
+                m->index0 = t->index0;
                 m->is_leaving = m->confirmed = false;
                 m->is_changed = true;
                 (*ret)++;
@@ -201,15 +203,14 @@ static int add_members(struct lease *lease, const struct subnet *s, const struct
 
 /* --- index 0 ------------------------------------------------------------------------------------------------------------ */
 
-/* A member that this lease has at index 0, and that the edit wants there; NULL: there is none. */
-static const struct lease_member *find_at_index0(const struct lease *other, const struct meant_list *meant)
+/* A member that another lease has at index 0, where the edit wants it, too; NULL: there is none. */
+static const struct lease_member *find_at_index0(const struct lease *other, const struct targets *targets)
 {
         for (uint32_t i = 0; lease_is_in_force(other) && i < other->n_members; i++) {
                 const struct lease_member *m = &other->members[i];
-                size_t at = LOWER_BOUND(x, meant->items, meant->n, x->guid.v < m->port.v);
+                const struct target *t = find_target(targets, m->port);
 
-                if (m->index0 && !m->left_out && !m->is_leaving && at < meant->n && meant->items[at].guid.v == m->port.v &&
-                    meant->items[at].index0)
+                if (m->index0 && !m->left_out && !m->is_leaving && t && t->index0)
                         return m;
         }
         return NULL;
@@ -217,7 +218,7 @@ static const struct lease_member *find_at_index0(const struct lease *other, cons
 
 /* A pool may forbid it, and a table has one index 0. */
 static int check_index0(const struct leases *l, const struct policy_pool *pool, const struct lease *lease,
-                        const struct lease_edit *edit, const struct meant_list *meant, struct findings *findings)
+                        const struct lease_edit *edit, const struct targets *targets, struct findings *findings)
 {
         bool any = false;
 
@@ -229,7 +230,7 @@ static int check_index0(const struct leases *l, const struct policy_pool *pool, 
                 return findings_error(findings, FINDING_LEASE_INDEX0, "an admin can set `index0: true` there, and reload",
                                       "pool %s does not give its P_Keys index 0", pool->name);
         for (size_t i = 0; i < l->n; i++) {
-                const struct lease_member *m = l->items[i] == lease ? NULL : find_at_index0(l->items[i], meant);
+                const struct lease_member *m = l->items[i] == lease ? NULL : find_at_index0(l->items[i], targets);
 
                 if (m)
                         return findings_error(findings, FINDING_LEASE_INDEX0_TAKEN, "take it out of that lease first",
@@ -248,15 +249,15 @@ static int check_edit(const struct lease *lease, const struct lease_edit *edit, 
         if (strcmp(lease->wish.pool, edit->pool) != 0 || (edit->base > 0 && edit->base != lease->base))
                 return findings_error(findings, FINDING_LEASE_EXISTS, LEASE_EXISTS_HINT, "lease %s has P_Key 0x%04x of pool %s",
                                       lease->id, lease->base, lease->wish.pool);
-        if (lease->state == LEASE_RELEASING && edit->kind == LEASE_REMOVE_MEMBERS) /* they lose it already */
+        if (lease->state == LEASE_RELEASING && edit->kind == LEASE_REMOVE_MEMBERS) /* they are losing it anyway */
                 return findings_error(findings, FINDING_LEASE_NONE, NULL, "lease %s is being released (%s)", lease->id, lease->why);
         return lease_check_releasing(lease, findings);
 }
 
-/* How many members an edit added, or gave another membership, and how many it took out; whether it changed something else. */
+/* What an edit changed. */
 struct edited {
-        uint32_t n_added, n_removed;
-        bool others;
+        uint32_t n_added, n_removed;  /* members; those that got another membership or index 0 count as added */
+        bool options_changed;
 };
 
 static bool same_qos(const struct lease_qos *x, const struct lease_qos *y)
@@ -279,23 +280,23 @@ static bool set_options(struct lease *lease, const struct lease_options *options
 
 static bool is_changed(const struct edited *e)
 {
-        return e->n_added > 0 || e->n_removed > 0 || e->others;
+        return e->n_added > 0 || e->n_removed > 0 || e->options_changed;
 }
 
 /* A copy of the lease as it is after the edit; *ret owned. */
-static int change(const struct lease_view *view, const struct lease *lease, const struct meant_list *meant,
+static int change(const struct lease_view *view, const struct lease *lease, const struct targets *targets,
                   const struct lease_edit *edit, struct findings *findings, struct edited *ret_edited, struct lease **ret)
 {
-        _cleanup_(lease_free_p) struct lease *new = copy_lease(lease, meant->n);
+        _cleanup_(lease_free_p) struct lease *new = copy_lease(lease, targets->n);
         int r = 0;
 
         if (!new)
                 return -ENOMEM;
         *ret_edited = (struct edited) {
-                .n_removed = remove_members(new, meant, edit->kind), .others = set_options(new, &edit->options),
+                .n_removed = remove_members(new, targets, edit->kind), .options_changed = set_options(new, &edit->options),
         };
         if (edit->kind != LEASE_REMOVE_MEMBERS)
-                r = add_members(new, view->subnet, meant, &ret_edited->n_added) ?:
+                r = add_members(new, view->subnet, targets, &ret_edited->n_added) ?:
                     lease_check_number(new->n_members, findings);
         if (r < 0)
                 return r;
@@ -327,8 +328,8 @@ static enum membership common_membership(const struct lease_edit *edit)
 }
 
 /* An open lease without members, which is in no list yet. */
-static int begin(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
-                 const struct lease_edit *edit, const struct policy_pool *pool, struct findings *findings, struct lease **ret)
+static int make_open(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
+                     const struct lease_edit *edit, const struct policy_pool *pool, struct findings *findings, struct lease **ret)
 {
         const struct lease_wish wish = {
                 .pool = edit->pool, .members = "", .base = edit->base, .membership = common_membership(edit),
@@ -344,7 +345,7 @@ static int begin(struct leases *l, const struct lease_view *view, const struct l
         return 0;
 }
 
-/* What an edit of no lease is answered with. That members were taken out is not true if another lease has the P_Key. */
+/* There is no lease with this ID. If another lease has the P_Key, the caller must not take it that its members have lost it. */
 static int refuse_absent(const struct leases *l, const struct lease_view *view, const struct policy_pool *pool, const char *id,
                          const struct lease_edit *edit, struct findings *findings)
 {
@@ -364,7 +365,7 @@ int leases_edit(struct leases *l, const struct lease_view *view, const struct le
         _cleanup_(lease_free_p) struct lease *made = NULL, *new = NULL;
         struct lease *lease = (struct lease *) leases_find(l, id);
         const struct policy_pool *pool = NULL;
-        struct meant_list meant = {};
+        struct targets targets = {};
         struct edited edited = {};
         int r = lease_find_pool(view, by, id, edit->pool, findings, &pool);
 
@@ -372,16 +373,16 @@ int leases_edit(struct leases *l, const struct lease_view *view, const struct le
                 return r;
         if (!lease && (edit->kind == LEASE_REMOVE_MEMBERS || edit->options.must_exist))
                 return refuse_absent(l, view, pool, id, edit, findings);
-        r = lease ? check_edit(lease, edit, findings) : begin(l, view, by, id, edit, pool, findings, &made);
-        r = r ?: find_meant(view, pool, lease ?: made, edit, findings, &meant);
-        r = r ?: check_index0(l, pool, lease, edit, &meant, findings);
-        r = r ?: change(view, lease ?: made, &meant, edit, findings, &edited, &new);
+        r = lease ? check_edit(lease, edit, findings) : make_open(l, view, by, id, edit, pool, findings, &made);
+        r = r ?: find_targets(view, pool, lease ?: made, edit, findings, &targets);
+        r = r ?: check_index0(l, pool, lease, edit, &targets, findings);
+        r = r ?: change(view, lease ?: made, &targets, edit, findings, &edited, &new);
         r = r ?: lease ? lease_wait(l, new, &waiter, findings) : lease_add(l, new, &waiter, findings);
         if (r < 0)
                 return r;
         log_add(log, LOG_EVENT_LEASE_EDITED, NULL, "lease %s, P_Key 0x%04x of pool %s: %u member%s added, %u taken out%s, by %s", id,
                 new->base, pool->name, edited.n_added, text_plural(edited.n_added), edited.n_removed,
-                edited.others ? ", options changed" : "", lease_caller_name(by));
+                edited.options_changed ? ", options changed" : "", lease_caller_name(by));
         if (lease && is_changed(&edited))
                 lease_changed(l, new);
         if (lease)

@@ -42,7 +42,7 @@ WRONGS = [
     Wrong("index0-of-who-leaves", EDIT, "if (m->index0 && !m->left_out && !m->is_leaving &&", "if (m->index0 && !m->left_out &&"),
     Wrong("index0-of-any-pool-asked", EDIT, "        if (!pool->index0)\n                return findings_error(", "        if (0)\n                return findings_error("),
     Wrong("index0-to-remove", EDIT, "        if (!any || edit->kind == LEASE_REMOVE_MEMBERS)\n", "        if (!any)\n"),
-    Wrong("index0-as-it-was", EDIT, " && m->index0 == wanted->index0 && !m->is_leaving)", " && !m->is_leaving)"),
+    Wrong("index0-as-it-was", EDIT, " && m->index0 == t->index0 && !m->is_leaving)", " && !m->is_leaving)"),
     Wrong("index0-confirmed-anywhere", LIFE, " && (!m->index0 || *ret == 0) &&", " &&"),
     Wrong("index0-not-recorded", RECORDS, 'm->index0 ? INDEX0 : ""', '""'),
     Wrong("index0-not-restored", RECORDS, "ret->index0 = lease->is_open && scan_word(&s, INDEX0);", "(void) scan_word(&s, INDEX0);"),
