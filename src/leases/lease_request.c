@@ -7,7 +7,7 @@
 #include "policy/policy_select.h"
 #include "util/text.h"
 
-/* --- who may ---------------------------------------------------------------------------------------------------------- */
+/* --- permissions ------------------------------------------------------------------------------------------------------ */
 
 static const char *list_allowed(struct arena *a, const struct policy_pool *pool)
 {
@@ -107,14 +107,9 @@ static int check_wish(const struct lease_view *view, const struct policy_pool *p
         return r;
 }
 
-static bool same_text(const char *x, const char *y)
-{
-        return strcmp(x, y) == 0;
-}
-
 static bool same_wish(const struct lease_wish *x, const struct lease_wish *y)
 {
-        return same_text(x->pool, y->pool) && same_text(x->members, y->members) && x->base == y->base &&
+        return strcmp(x->pool, y->pool) == 0 && strcmp(x->members, y->members) == 0 && x->base == y->base &&
                x->membership == y->membership && x->seconds == y->seconds && x->partial == y->partial;
 }
 
@@ -201,10 +196,10 @@ static int copy_members(struct lease *lease, const struct subnet *s, const struc
 
 /* --- the P_Key -------------------------------------------------------------------------------------------------------- */
 
-/* Why bases cannot be handed out. */
+/* Which bases cannot be handed out, and why. */
 struct taken {
         bool leased[P_KEY_BASE_MASK + 1], rests[P_KEY_BASE_MASK + 1];
-        uint32_t holders[P_KEY_BASE_MASK + 1]; /* only if the knowledge is not counted */
+        uint32_t holders[P_KEY_BASE_MASK + 1]; /* only if the knowledge does not count them */
         const struct knowledge *knowledge;
         bool is_counted;
 };
@@ -342,7 +337,7 @@ int lease_check_releasing(const struct lease *lease, struct findings *findings)
                               "lease %s is being released (%s)", lease->id, lease->why);
 }
 
-/* The lease exists. Its caller may have lost the answer. */
+/* The lease exists: its caller may have lost the answer, and asks again. */
 static int join(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, const struct lease_wish *wish,
                 struct findings *findings)
 {

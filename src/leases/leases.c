@@ -64,7 +64,7 @@ struct lease *lease_new(void)
 struct lease *lease_free(struct lease *lease)
 {
         if (lease)
-                arena_free(lease->arena); /* it is in there itself */
+                arena_free(lease->arena); /* which has the lease itself, too */
         return NULL;
 }
 
@@ -172,7 +172,7 @@ const struct lease *leases_find_base(const struct leases *l, uint16_t base)
         return NULL;
 }
 
-bool leases_base_rests(const struct leases *l, uint16_t base)
+static bool base_rests(const struct leases *l, uint16_t base)
 {
         for (size_t i = 0; i < l->n_rests; i++)
                 if (l->rests[i].base == base && !l->rests[i].is_over)
@@ -281,8 +281,8 @@ static void push_answer(struct leases *l, const struct lease *lease, const struc
         l->n_waiting--;
 }
 
-/* When a caller is told that the store took nothing. It may have waited long for something else before: the store has some time in
- * any case. */
+/* When the answer is that the lease could not be stored. The caller may have waited for something else before: the store gets some
+ * time in any case. */
 static usec_t late_at(const struct lease *lease, const struct lease_waiter *waiter)
 {
         return MAX(waiter->until, lease->unstored_at + LEASE_STORE_SPARE * USEC_PER_SEC);
@@ -357,7 +357,7 @@ bool leases_next_answer(struct leases *l, struct lease_answer *ret)
         return true;
 }
 
-/* A release that is stored is not asked for again: elsewhere the lease may have ended by then. */
+/* The other host is not asked to repeat a release that is stored: there the lease may have ended by then. */
 static void pass_on(struct leases *to, const struct lease *lease, const struct lease_waiter *waiter)
 {
         bool is_done = waiter->kind == LEASE_RELEASE && lease->is_stored && lease->state == LEASE_RELEASING;
@@ -465,7 +465,7 @@ int leases_restore(struct leases *l, struct lease *lease)
 
 int leases_restore_rest(struct leases *l, const struct lease_rest *rest)
 {
-        if (leases_base_rests(l, rest->base))
+        if (base_rests(l, rest->base))
                 return -EBADMSG;
         if (VECTOR_GROW(NULL, l->rests, l->n_rests, l->allocated_rests) < 0)
                 return -ENOMEM;
@@ -475,7 +475,7 @@ int leases_restore_rest(struct leases *l, const struct lease_rest *rest)
 
 /* --- the plan ------------------------------------------------------------------------------------------------------- */
 
-/* A plan of the lease as it is now is being made: members that were taken out are in it no more. */
+/* The plan that is being made is without the members that were taken out. */
 static void drop_leaving(struct lease *lease)
 {
         uint32_t n = 0;

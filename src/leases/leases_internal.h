@@ -30,7 +30,6 @@ size_t leases_lower_bound(const struct leases *l, const char *id);
 int leases_insert(struct leases *l, struct lease *lease);
 /* The lease that has this base, in any state but ended; NULL: none. */
 const struct lease *leases_find_base(const struct leases *l, uint16_t base);
-bool leases_base_rests(const struct leases *l, uint16_t base);
 /* Granting or active. */
 bool lease_is_in_force(const struct lease *lease);
 
@@ -39,58 +38,60 @@ int leases_add_waiter(struct leases *l, struct lease *lease, const struct lease_
 
 #define LEASE_STORE_SPARE 10 /* seconds that a caller waits for the store at least, and beyond its time */
 
-/* Answers the callers of a lease that is not stored in time; and when to call it next. */
+/* Answers the callers of a lease that was not stored in time; and when to call this next. */
 void lease_answer_late(struct leases *l, struct lease *lease, usec_t now);
 usec_t lease_answer_due(const struct lease *lease);
 
-/* It has to be stored. */
+/* The lease has to be stored. */
 void lease_unstored(struct lease *lease);
-/* The state of the lease changes, or its members: it has to be stored, and another plan is needed. */
+/* The state or the members of the lease have changed: it has to be stored, and another plan is needed. */
 void lease_changed(struct leases *l, struct lease *lease);
-/* From granting or active to releasing; to ended, if no plan ever had it. why: a clause; copied. If memory is out it is shorter. */
+/* From granting or active to releasing; to ended if no plan ever had it. why: a clause, which is copied. */
 void lease_begin_release(struct leases *l, struct lease *lease, usec_t now, const char *why);
-/* The time after so many seconds. */
 static inline usec_t lease_time_after(usec_t now, uint64_t seconds)
 {
         return now + MIN(seconds, LEASE_LONGEST) * USEC_PER_SEC;
 }
-/* Sets the time at which it ends, or by which it must be confirmed. */
+/* Sets `due` to when the lease ends, or must be confirmed. */
 void lease_set_due(struct lease *lease, usec_t now, uint64_t wall);
-/* Its members have changed: the time without members begins, goes on, or is over. */
+/* The members have changed: the time without members begins, goes on, or is over. */
 void lease_set_empty_due(struct lease *lease, usec_t now);
 
 /* --- requests ------------------------------------------------------------------------------------------------------------ */
 
 #define LEASE_EXISTS_HINT "pkeyctl lease show has it; choose another ID, or release it first"
 
-/* These return 0; -EBADMSG: refused, the findings say why; -ENOMEM. */
+/* Those that take findings return 0; -EBADMSG: refused, the findings say why; or -ENOMEM. */
 
-/* The pool, if this caller may use it now, for a lease with this ID. */
+/* Finds the pool, if this caller may use it now, for a lease with this ID. */
 int lease_find_pool(const struct lease_view *view, const struct lease_caller *by, const char *id, const char *name,
                     struct findings *findings, const struct policy_pool **ret);
+/* Members can have this membership. */
 int lease_check_membership(enum membership membership, struct findings *findings);
-/* 0: any P_Key. */
+/* The pool has this P_Key. base: 0: any P_Key. */
 int lease_check_base(const struct lease_view *view, const struct policy_pool *pool, uint16_t base, struct findings *findings);
-/* Whether members can be looked up now, by a text of n bytes. */
+/* Members can be selected now, by a text of n bytes. */
 int lease_check_members(const struct lease_view *view, size_t n, size_t max, struct findings *findings);
-/* ... so many can be in a lease; all of them are ports of the pool. */
+/* A lease can have n members. */
 int lease_check_number(size_t n, struct findings *findings);
+/* All of them are ports of the pool. */
 int lease_check_ports(const struct lease_view *view, const struct policy_pool *pool, const struct port_list *members,
                       struct findings *findings);
-/* It is not being released. */
+/* The lease is not being released. */
 int lease_check_releasing(const struct lease *lease, struct findings *findings);
-/* A new lease without members, which is in no list yet; *ret owned. */
+/* Makes a lease without members, which is in no list yet; *ret owned. */
 int lease_make(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                const struct lease_wish *wish, uint64_t timeout, const struct policy_pool *pool, struct findings *findings,
                struct lease **ret);
-/* A caller that waits `timeout` seconds for a lease. */
+/* A caller that waits `timeout` seconds for the answer. */
 struct lease_waiter lease_waiter_of(const struct lease_view *view, const struct lease_caller *by, enum lease_request_kind kind,
                                     uint64_t timeout);
-/* Adds it to the list, with its first waiter. Takes it on 0. */
+/* Adds a lease to the list, with its first waiter. Takes the lease on 0. */
 int lease_add(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings);
+/* Adds a waiter to a lease. */
 int lease_wait(struct leases *l, struct lease *lease, const struct lease_waiter *waiter, struct findings *findings);
 /* By port GUID. */
 void lease_sort_members(struct lease *lease);
-/* Fills in which port it is; its name is in the arena of the lease. Returns 0 or -ENOMEM. */
+/* Sets which port the member is; its name is in the arena of the lease. Returns 0 or -ENOMEM. */
 int lease_fill_member(struct lease *lease, const struct subnet *s, uint32_t port, struct lease_member *m);
 const char *lease_caller_name(const struct lease_caller *by);
