@@ -78,7 +78,7 @@ const char *lease_id_problem(const char *id)
                 return "is longer than 128 characters";
         for (size_t i = 0; i < n; i++)
                 if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:@+-", id[i]))
-                        return "has a character that is none of letters, digits and ._:@+-";
+                        return "has a character other than letters, digits and ._:@+-";
         return id[0] == '-' ? "begins with '-'" : NULL;
 }
 
@@ -89,7 +89,7 @@ const char *lease_qos_problem(const struct lease_qos *qos)
         if (qos->service_level > MULTICAST_MAX_SL)
                 return "the service level is too high (accepted: 0 to 15)";
         return multicast_rate_code_of_tenths(qos->rate) > 0 ? NULL :
-               "the rate is none of InfiniBand (accepted: 25, 50, 100, ..., 12000, in 0.1 Gb/s)";
+               "the rate is not one of InfiniBand (accepted: 25, 50, 100, ..., 12000, in 0.1 Gb/s)";
 }
 
 bool lease_is_in_force(const struct lease *lease)

@@ -10,10 +10,10 @@
  *     request --> granting --all tables read back--> active --released, or its time is over--> releasing --no holder--> ended
  *                    '----- not in time ------------------------------------------------------------^
  *
- *     granting    the policy has it; the caller waits. If a table cannot be confirmed in time, everything is taken back
- *     active      it was read back everywhere, and the answer was given
- *     releasing   the policy does not have it any more, but a port may still hold the P_Key (knowledge/knowledge.h)
- *     ended       no port may hold it. The P_Key rests for a while (`rest` of the pool), and is then free again
+ *     granting    the policy has the lease, and the caller waits. If a table cannot be confirmed in time, all of it is taken back
+ *     active      the entry was read back at every member, and the caller has the answer
+ *     releasing   the policy does not have the lease any more, but a port may still hold the P_Key (knowledge/knowledge.h)
+ *     ended       no port may hold the P_Key. It rests for a while (`rest` of the pool), and is then free again
  *
  * The members of an *open* lease change while it is active (leases_edit), and it may have none. It is active as soon as it is
  * stored: its callers do not wait until tables are read back. A member may be a GUID that no port in the fabric has yet (a virtual
@@ -29,8 +29,8 @@
  *               `--> store --> leases_stored --> leases_next_answer
  *
  * Invariants: two leases never have the same P_Key; a P_Key that a port may hold, or that rests, is not handed out; the ID of a
- * lease is unique among those that did not end; a lease that is not open has at least one member; a port is a member at index 0 of
- * one lease in force at most.
+ * lease is unique among those that did not end; a lease that is not open has at least one member; a port has index 0 by at most
+ * one lease in force.
  *
  * Times are wall-clock seconds in records, because a lease survives a restart. While pkeyd runs they are counted by the monotonic
  * clock: setting the wall clock makes no lease longer or shorter.
@@ -50,7 +50,7 @@
 #define LEASE_MAX_EDIT_TEXT (20 * LEASE_MAX_MEMBERS) /* bytes of the members of all groups: as many GUIDs as there can be members */
 #define LEASE_MAX          16384 /* leases that did not end; a pool cannot have more P_Keys than there are */
 #define LEASE_MAX_WAITERS  16    /* callers that wait for the same lease */
-#define LEASE_TIMEOUT      60    /* seconds; how long a caller waits if it does not say it */
+#define LEASE_TIMEOUT      60    /* seconds; how long a caller waits by default */
 #define LEASE_TIMEOUT_MAX  3600
 #define LEASE_LONGEST      (UINT64_C(100) * 365 * 86400) /* seconds; what is longer counts as this, so that no time overflows */
 
@@ -69,7 +69,7 @@ enum lease_state {
 const char *lease_state_to_string(enum lease_state s);
 bool lease_state_from_string(const char *word, enum lease_state *ret);
 
-/* What a caller asked for. Two requests to create a lease ask for the same if these are equal. */
+/* What a caller wants. A request to create a lease that exists gets that lease if its wish is equal. */
 struct lease_wish {
         const char *pool;
         const char *members;        /* selectors, as in a line of the policy */
@@ -80,7 +80,7 @@ struct lease_wish {
 };
 
 struct lease_member {
-        struct guid node, port;     /* the port's GUID; its members are ports, whatever their names become */
+        struct guid node, port;     /* GUIDs: a member is a port, whatever its name becomes */
         uint8_t number;
         const char *name;           /* label of the port when the lease was made */
         bool confirmed;             /* its table was read back with the entry, at index 0 if it belongs there */
@@ -96,7 +96,7 @@ struct lease_member {
         bool is_changed;            /* since the last plan */
 };
 
-/* The policy gives it the entry, as long as the lease is in force. */
+/* Whether the policy gives the member the entry, as long as the lease is in force. */
 static inline bool lease_member_is_in_force(const struct lease_member *m)
 {
         return !m->left_out && !m->is_unseen && !m->is_leaving;
@@ -109,7 +109,7 @@ struct lease_qos {
         uint16_t rate;              /* in 0.1 Gb/s: a rate of IBA */
 };
 
-/* What is wrong with it, a clause; NULL: it can be set. */
+/* A clause; NULL: it can be set. */
 const char *lease_qos_problem(const struct lease_qos *qos);
 
 enum lease_request_kind { LEASE_CREATE, LEASE_RENEW, LEASE_RELEASE, LEASE_EDIT };
@@ -148,16 +148,16 @@ struct lease {
         usec_t due;                 /* monotonic; of `ends`, of `confirm_by`, or when callers do not wait for the end any more */
         usec_t empty_due;           /* monotonic; when it was without members for long enough; USEC_INFINITY: it does not wait */
         bool is_planned;            /* a decision was made since the last change of its state */
-        bool was_tried;             /* and the sweep that carried it out has ended */
-        bool is_stored, is_storing; /* the store has it as it is here; that is being committed */
+        bool was_tried;             /* the sweep that carried that decision out has ended */
+        bool is_stored, is_storing; /* the store has it as it is here; a transaction with it is being committed */
         usec_t unstored_at;         /* when leases_tick() saw first that it is not stored; 0: it has not yet */
         bool is_late;               /* its time to be confirmed is over, and the sweep that writes its tables has not ended */
-        bool was_in_plan;           /* a decision ever gave it to its members, so that they may hold the P_Key */
+        bool was_in_plan;           /* a decision gave it to its members at some time, so that they may hold the P_Key */
         bool is_unread;             /* it was restored, and its tables were not compared since */
         bool is_stranded;           /* a candidate of the policy has no place for it */
 };
 
-/* What requests are judged by. */
+/* The present state, by which requests are checked. */
 struct lease_view {
         const struct policy *policy;      /* in force; NULL: none */
         const char *obstacle;             /* why no lease can be made now, a clause; NULL: it can */
@@ -172,7 +172,7 @@ struct lease_caller {
         struct origin origin;
         const char *const *names;         /* its user name, and the names of its groups */
         size_t n_names;
-        uint64_t request;                 /* to be named in the answer */
+        uint64_t request;                 /* number, which the answer has, too */
 };
 
 /* --- requests -------------------------------------------------------------------------------------------------------- */
@@ -182,7 +182,7 @@ struct lease_caller {
 /* Makes a lease, or waits for the one that exists with the same ID and wish. timeout: seconds, 0: LEASE_TIMEOUT. */
 int leases_create(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
                   const struct lease_wish *wish, uint64_t timeout, struct log *log, struct findings *findings);
-/* Its time is `seconds` from now; 0: as long as its pool allows. */
+/* The lease ends `seconds` from now; 0: as late as its pool allows. */
 int leases_renew(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id, uint64_t seconds,
                  struct log *log, struct findings *findings);
 int leases_release(struct leases *l, const struct lease_view *view, const struct lease_caller *by, const char *id,
@@ -190,7 +190,7 @@ int leases_release(struct leases *l, const struct lease_view *view, const struct
 
 enum lease_edit_kind {
         LEASE_ADD_MEMBERS,
-        LEASE_REMOVE_MEMBERS, /* who is none is no error */
+        LEASE_REMOVE_MEMBERS, /* a port that is not a member is no error */
         LEASE_SET_MEMBERS,    /* these, and no others */
 };
 
@@ -198,7 +198,7 @@ enum lease_edit_kind {
 const char *lease_edit_kind_to_string(enum lease_edit_kind kind);
 bool lease_edit_kind_from_string(const char *word, enum lease_edit_kind *ret);
 
-/* Members that get the same. A port can be in several groups, if they agree. */
+/* Ports that get the same membership and index. A port can be in several groups, if they agree. */
 struct lease_group {
         const char *members;        /* selectors; "": none. A GUID that no port has is a member, too */
         enum membership membership; /* of those that are added; NONE: that of the lease */
@@ -209,8 +209,8 @@ struct lease_group {
 struct lease_options {
         bool sets_ip_over_ib, ip_over_ib; /* (no) */
         struct lease_qos qos;       /* with mtu 0 it is not named (not set) */
-        bool keeps;                 /* it is kept (yes) */
-        bool drops;                 /* only of a new lease: it is not */
+        bool keeps;                 /* the lease is kept from now on (yes) */
+        bool drops;                 /* a new lease is not kept */
         bool must_exist;            /* no lease is made */
 };
 
@@ -251,11 +251,12 @@ enum lease_outcome {
         LEASE_IS_RELEASING,   /* a port may still hold the P_Key */
         LEASE_FAILED,         /* it could not be granted in time, and was taken back */
         LEASE_REFUSED,        /* for the shell: of a request that was refused */
-        LEASE_ELSEWHERE,      /* for the shell: the other head node makes leases, and is to be asked */
+        LEASE_ELSEWHERE,      /* for the shell, which asks the other head node: that one makes leases */
         LEASE_UNSTORED,       /* for the shell: it could not be stored in time, and may be carried out later */
 };
 
-/* "granted", "partial", "renewed", "edited", "released", "releasing", "failed", "refused": static, also on the bus and in JSON. */
+/* "granted", "partial", "renewed", "edited", "released", "releasing", "failed", "refused", "elsewhere", "unstored": static, also on
+ * the bus and in JSON. */
 const char *lease_outcome_to_string(enum lease_outcome o);
 
 struct lease_answer {
@@ -272,36 +273,36 @@ struct lease_reply {
 
 /* Takes the next answer. */
 bool leases_next_answer(struct leases *l, struct lease_answer *ret);
-/* Another host makes leases from now on: who waits at `from` is answered by `to`, which may be the same: LEASE_ELSEWHERE; or
- * LEASE_IS_RELEASING, if that was asked for and is stored. Where memory is out, some get no answer. */
+/* Another host makes leases from now on: `to`, which may be the same as `from`, answers the callers that wait at `from`. A caller
+ * whose release is stored gets LEASE_IS_RELEASING, all others LEASE_ELSEWHERE. Where memory is out, some get no answer. */
 void leases_pass_on(struct leases *from, struct leases *to);
 
 /* --- time ------------------------------------------------------------------------------------------------------------ */
 
-/* After all were restored, before anything else: the times count from now on. */
+/* After all leases were restored, before anything else: their times count from now on. */
 void leases_start(struct leases *l, usec_t now, uint64_t wall);
-/* Leases whose time is over, P_Keys that have rested, and callers that wait for the store too long. */
+/* Ends leases and rests whose time is over, and answers callers that wait too long for the store. */
 void leases_tick(struct leases *l, usec_t now, uint64_t wall, struct log *log);
 /* When to call leases_tick(); USEC_INFINITY: there is nothing to wait for. */
 usec_t leases_due(const struct leases *l);
 
 /* --- the policy ------------------------------------------------------------------------------------------------------ */
 
-/* Whether unseen members have a port in the fabric now. */
+/* Whether an unseen member has a port in the fabric now. */
 bool leases_have_appeared(const struct leases *l, const struct subnet *s);
-/* Those members: in force from now on, or left out if the pool does not have that port. view: the
- * policy of the next plan. Returns 0 or -ENOMEM. */
+/* Such members are in force from now on, or left out if the pool does not have that port. view: the policy of the next plan.
+ * Returns 0 or -ENOMEM. */
 int leases_admit(struct leases *l, const struct lease_view *view, struct log *log);
 
 /* The GUIDs of unseen members, in any order. Returns 0 or -ENOMEM; *ret in the arena. */
 int leases_list_unseen(struct arena *a, const struct leases *l, const struct guid **ret, uint32_t *ret_n);
-/* Unseen members that are among the ports of their pool are in the policy of the next plan, others are not. view: that policy, with
- * a port for each unseen member (known_extend_named()); without a selection none is. Returns 0 or -ENOMEM. */
+/* Decides which unseen members are expected: those that are among the ports of their pool; none if the view has no selection. view:
+ * the policy of the next plan, and a snapshot with a port for each unseen member (known_extend_named()). Returns 0 or -ENOMEM. */
 int leases_expect(struct leases *l, const struct lease_view *view);
 
-/* True: the policy that leases_extend() returns has changed since leases_planned(). */
+/* Whether the policy that leases_extend() returns has changed since leases_planned(). */
 bool leases_need_plan(const struct leases *l);
-/* A plan is made now, by leases_extend(). */
+/* A plan is being made from that policy. */
 void leases_planned(struct leases *l);
 
 /* The policy with a partition for each lease that is granting or active, but for stranded ones; and with an empty one for each that
@@ -320,8 +321,8 @@ struct lease_change {
 /* The difference between the policy of the last plan and that of the next. Returns 0 or -ENOMEM; *ret in the arena. */
 int leases_list_changes(struct arena *a, const struct leases *l, struct lease_change **ret, size_t *ret_n);
 
-/* Marks the leases for which a candidate, the policy of the view, has no place: its pool, P_Key or a port of it is not there any
- * more. With `release` that is a warning, else an error for each. Returns 0, -EBADMSG, -ENOMEM. */
+/* Marks the leases for which a candidate, the policy of the view, has no place: their pool, P_Key or a port is gone. With `release`
+ * each of them is a warning, else an error. Returns 0, -EBADMSG, -ENOMEM. */
 int leases_check(struct leases *l, const struct lease_view *view, bool release, struct findings *findings);
 /* The candidate is in force: releases stranded leases. */
 void leases_release_stranded(struct leases *l, usec_t now, struct log *log);
@@ -330,15 +331,15 @@ void leases_keep_stranded(struct leases *l);
 
 /* --- what was read --------------------------------------------------------------------------------------------------- */
 
-/* Members that a plan cannot give the entry, because their table is frozen (frozen: of each port of the subnet): they are left out,
- * or the lease is released; but for stranded leases, which the plan does not have. Returns whether any was. */
+/* Members whose table is frozen (frozen: of each port of the subnet) get no entry by a plan: they are left out, or the lease is
+ * released. Skips stranded leases, which the plan does not have. Returns whether there was such a member. */
 bool leases_give_up_frozen(struct leases *l, const struct subnet *s, const enum freeze *frozen, usec_t now, struct log *log);
-/* A sweep has ended. observed: tables as they were read or confirmed. only_changed: active leases are as they were, but for open
- * ones. Returns 0 or -ENOMEM. */
+/* A sweep has ended: changes the state of leases by it. observed: tables as they were read or confirmed. only_changed: skips active
+ * leases that are not open. Returns 0 or -ENOMEM. */
 int leases_see(struct leases *l, const struct observed *observed, const struct knowledge *k, bool only_changed, usec_t now,
                uint64_t wall, struct log *log);
 
-/* The leases are another host's: only notes which members are confirmed. */
+/* Another host makes the leases: only marks the members of active ones that are confirmed. */
 void leases_confirm(struct leases *l, const struct observed *observed);
 
 /* --- the store ------------------------------------------------------------------------------------------------------- */
@@ -352,12 +353,12 @@ struct lease_rest {
         bool is_over;                     /* its record is to be deleted */
 };
 
-/* True if everything is in the store as it is here. */
+/* Whether everything is in the store as it is here. */
 bool leases_are_stored(const struct leases *l);
-/* Everything that is not stored was put in a transaction; that was committed. */
+/* Everything that is not stored was put in a transaction; that transaction was committed. */
 void leases_storing(struct leases *l);
 void leases_stored(struct leases *l);
-/* Makes the answers that are due: of leases that are stored, and settled. */
+/* Makes the answers that are due, of leases that are stored. */
 void leases_answer(struct leases *l);
 /* The store was lost: everything must be stored again. */
 void leases_unstore(struct leases *l);
@@ -373,25 +374,25 @@ struct leases *leases_new(void);
 struct leases *leases_free(struct leases *l);
 DEFINE_CLEANUP(struct leases *, leases_free)
 
-/* Ascending ID; ended ones that are not stored yet, too. Valid until leases are changed. */
+/* All leases, ascending ID; ended ones as long as their end is not stored. Valid until leases are changed. */
 const struct lease *const *leases_list(const struct leases *l, size_t *ret_n);
-/* How many leases are in each state; of ended ones those that are not stored yet. */
+/* How many of them are in each state. */
 void leases_count(const struct leases *l, uint32_t ret[static LEASE_N_STATES]);
 const struct lease_rest *leases_rests(const struct leases *l, size_t *ret_n);
 /* NULL: there is none that did not end. */
 const struct lease *leases_find(const struct leases *l, const char *id);
-/* There is none, and the end of the last one is not stored yet. */
+/* Whether there is none, but the end of the last one is not stored yet. */
 bool leases_is_ending(const struct leases *l, const char *id);
 
 /* An empty lease with an arena of its own; NULL: memory is out. */
 struct lease *lease_new(void);
 struct lease *lease_free(struct lease *lease);
 DEFINE_CLEANUP(struct lease *, lease_free)
-/* What is wrong with this ID, a clause; NULL: it is one. */
+/* A clause; NULL: it is a valid ID. */
 const char *lease_id_problem(const char *id);
-/* Members that are in force: not left out. */
+/* How many members are in force. */
 uint32_t lease_n_in_force(const struct lease *lease);
-/* All but those that were taken out: unseen ones, and those that are left out, too. */
+/* How many were not taken out; unseen members, and those that are left out, count, too. */
 uint32_t lease_n_wanted(const struct lease *lease);
-/* Of those in force: members whose table was read back with the entry. */
+/* How many are in force and confirmed. */
 uint32_t lease_n_confirmed(const struct lease *lease);
