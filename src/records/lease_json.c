@@ -24,14 +24,12 @@ static json_t *member_to_json(const struct lease *lease, const struct lease_memb
 
 static json_t *members_to_json(const struct lease *lease)
 {
-        json_t *list = json_array();
+        _cleanup_json_ json_t *list = json_array();
 
         for (uint32_t i = 0; i < lease->n_members; i++)
-                if (!lease->members[i].is_leaving && json_array_append_new(list, member_to_json(lease, &lease->members[i])) < 0) {
-                        json_decref(list);
+                if (!lease->members[i].is_leaving && json_array_append_new(list, member_to_json(lease, &lease->members[i])) < 0)
                         return NULL;
-                }
-        return list;
+        return STEAL(list);
 }
 
 static json_t *base_to_json(uint16_t base)
@@ -85,26 +83,30 @@ static int put_options(json_t *o, const struct lease *lease)
 
 json_t *lease_to_json(const struct lease *lease)
 {
-        json_t *o = json_pack("{s:s, s:o, s:s, s:o, s:s, s:o}", "pool", lease->wish.pool, "asked", wish_to_json(&lease->wish), "state",
-                              lease_state_to_string(lease->state), "pkey", base_to_json(lease->base), "membership",
-                              membership_to_string(lease->membership), "members", members_to_json(lease));
-        _cleanup_json_ json_t *rest = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "created", (json_int_t) lease->created, "ends",
-                                                (json_int_t) lease->ends, "seconds", (json_int_t) lease->seconds, "confirm_by",
-                                                (json_int_t) lease->confirm_by, "timeout", (json_int_t) lease->timeout, "rest",
-                                                (json_int_t) lease->rest, "why", lease->why ?: "");
+        _cleanup_json_ json_t *o = json_pack("{s:s, s:o, s:s, s:o, s:s, s:o}", "pool", lease->wish.pool,
+                                             "asked", wish_to_json(&lease->wish), "state", lease_state_to_string(lease->state),
+                                             "pkey", base_to_json(lease->base), "membership", membership_to_string(lease->membership),
+                                             "members", members_to_json(lease));
+        _cleanup_json_ json_t *times = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "created", (json_int_t) lease->created,
+                                                 "ends", (json_int_t) lease->ends, "seconds", (json_int_t) lease->seconds,
+                                                 "confirm_by", (json_int_t) lease->confirm_by, "timeout", (json_int_t) lease->timeout,
+                                                 "rest", (json_int_t) lease->rest, "why", lease->why ?: "");
+        bool ok = o && times && put_origin(o, &lease->owner) == 0 && json_object_update_missing(o, times) == 0 &&
+                  put_options(o, lease) == 0;
 
-        if (o && rest && put_origin(o, &lease->owner) == 0 && json_object_update_missing(o, rest) == 0 &&
-            put_options(o, lease) == 0)
-                return o;
-        json_decref(o);
-        return NULL;
+        return ok ? STEAL(o) : NULL;
 }
 
 /* --- a lease from JSON ------------------------------------------------------------------------------------------------ */
 
+static const char *text_of(const json_t *o, const char *name)
+{
+        return json_string_value(json_object_get(o, name));
+}
+
 static bool read_text(struct arena *a, const json_t *o, const char *name, const char **ret)
 {
-        const char *text = json_string_value(json_object_get(o, name));
+        const char *text = text_of(o, name);
 
         *ret = text ? arena_strdup(a, text) : NULL;
         return *ret != NULL;
@@ -122,7 +124,7 @@ static bool read_base(const json_t *o, uint16_t *ret)
 
 static bool read_membership(const json_t *o, enum membership *ret)
 {
-        const char *word = json_string_value(json_object_get(o, "membership"));
+        const char *word = text_of(o, "membership");
 
         for (enum membership m = MEMBERSHIP_NONE; word && m <= MEMBERSHIP_BOTH; m++)
                 if (strcmp(word, membership_to_string(m)) == 0) {
@@ -197,7 +199,7 @@ static bool read_members(const json_t *list, const struct known *known, struct l
 
 static bool read_origin(const json_t *o, struct origin *ret)
 {
-        const char *via = json_string_value(json_object_get(o, "via")), *user = json_string_value(json_object_get(o, "user"));
+        const char *via = text_of(o, "via"), *user = text_of(o, "user");
         json_int_t uid;
 
         if (!via || !user || !origin_from_string(via, &ret->kind) || !json_member_number(o, "uid", 0, UINT32_MAX, &uid) ||
@@ -252,7 +254,7 @@ static bool read_times(const json_t *o, struct lease *lease)
 
 bool lease_from_json(const json_t *o, const struct known *known, struct lease *lease)
 {
-        const char *state = json_string_value(json_object_get(o, "state"));
+        const char *state = text_of(o, "state");
 
         if (!state || !lease_state_from_string(state, &lease->state) || lease->state == LEASE_ENDED ||
             !read_text(lease->arena, o, "pool", &lease->wish.pool) || !read_text(lease->arena, o, "why", &lease->why) ||
@@ -278,43 +280,28 @@ static const char *const kinds[] = {
         [LEASE_CREATE] = "create", [LEASE_RENEW] = "renew", [LEASE_RELEASE] = "release", [LEASE_EDIT] = "edit",
 };
 
-static json_t *groups_to_json(const struct lease_edit *edit)
+static json_t *group_to_json(const struct lease_group *g)
 {
-        _cleanup_json_ json_t *list = json_array();
-
-        for (size_t i = 0; i < edit->n_groups; i++) {
-                const struct lease_group *g = &edit->groups[i];
-
-                if (json_array_append_new(list, json_pack("{s:s, s:s, s:b}", "members", g->members, "membership",
-                                                          membership_to_string(g->membership), "index0", g->index0)) < 0)
-                        return NULL;
-        }
-        return STEAL(list);
+        return json_pack("{s:s, s:s, s:b}", "members", g->members, "membership", membership_to_string(g->membership), "index0",
+                         g->index0);
 }
 
 static json_t *edit_to_json(const struct lease_edit *edit)
 {
         const struct lease_options *o = &edit->options;
 
-        return json_pack("{s:s, s:s, s:o, s:o, s:b, s:b, s:o, s:b, s:b, s:b}", "kind", lease_edit_kind_to_string(edit->kind), "pool", edit->pool, "pkey",
-                         base_to_json(edit->base), "groups", groups_to_json(edit), "sets_ip_over_ib", o->sets_ip_over_ib, "ip_over_ib",
-                         o->ip_over_ib, "qos", qos_to_json(&o->qos), "keeps", o->keeps, "drops", o->drops, "must_exist", o->must_exist);
-}
-
-static json_t *names_to_json(const struct lease_caller *by)
-{
-        _cleanup_json_ json_t *list = json_array();
-
-        for (size_t i = 0; i < by->n_names; i++)
-                if (json_array_append_new(list, json_string(by->names[i])) < 0)
-                        return NULL;
-        return STEAL(list);
+        return json_pack("{s:s, s:s, s:o, s:o, s:b, s:b, s:o, s:b, s:b, s:b}", "kind", lease_edit_kind_to_string(edit->kind),
+                         "pool", edit->pool, "pkey", base_to_json(edit->base),
+                         "groups", JSON_ARRAY(i, edit->n_groups, group_to_json(&edit->groups[i])),
+                         "sets_ip_over_ib", o->sets_ip_over_ib, "ip_over_ib", o->ip_over_ib, "qos", qos_to_json(&o->qos),
+                         "keeps", o->keeps, "drops", o->drops, "must_exist", o->must_exist);
 }
 
 json_t *lease_request_to_json(const struct lease_request *q)
 {
-        json_t *o = json_pack("{s:s, s:s, s:o, s:I, s:I}", "kind", kinds[q->kind], "id", q->id, "names", names_to_json(&q->by), "timeout",
-                              (json_int_t) q->timeout, "seconds", seconds_to_json(q->seconds));
+        _cleanup_json_ json_t *o = json_pack("{s:s, s:s, s:o, s:I, s:I}", "kind", kinds[q->kind], "id", q->id,
+                                             "names", JSON_ARRAY(i, q->by.n_names, json_string(q->by.names[i])),
+                                             "timeout", (json_int_t) q->timeout, "seconds", seconds_to_json(q->seconds));
         bool ok = o && put_origin(o, &q->by.origin) == 0;
 
         if (ok && q->kind == LEASE_CREATE)
@@ -322,15 +309,7 @@ json_t *lease_request_to_json(const struct lease_request *q)
                      json_object_set_new(o, "pool", json_string(q->wish.pool)) == 0;
         if (ok && q->kind == LEASE_EDIT)
                 ok = json_object_set_new(o, "edit", edit_to_json(&q->edit)) == 0;
-        if (ok)
-                return o;
-        json_decref(o);
-        return NULL;
-}
-
-static const char *text_of(const json_t *o, const char *name)
-{
-        return json_string_value(json_object_get(o, name));
+        return ok ? STEAL(o) : NULL;
 }
 
 static bool read_bool(const json_t *o, const char *name, bool *ret)
@@ -421,32 +400,25 @@ static json_t *indexes_to_json(const struct lease *lease)
         return STEAL(list);
 }
 
-static json_t *findings_to_json(const struct findings *f)
+static json_t *finding_to_json(const struct finding *f)
 {
-        _cleanup_json_ json_t *list = json_array();
-
-        for (size_t i = 0; f && i < f->n; i++)
-                if (json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s*}", "severity", finding_severity_to_string(f->items[i].severity),
-                                                          "code", finding_code_to_string(f->items[i].code), "text", f->items[i].text,
-                                                          "hint", f->items[i].hint)) < 0)
-                        return NULL;
-        return STEAL(list);
+        return json_pack("{s:s, s:s, s:s, s:s*}", "severity", finding_severity_to_string(f->severity),
+                         "code", finding_code_to_string(f->code), "text", f->text, "hint", f->hint);
 }
 
 json_t *lease_reply_to_json(const struct lease_reply *reply)
 {
         const struct lease_answer *answer = &reply->answer;
-        json_t *o = json_pack("{s:s, s:s, s:o}", "outcome", lease_outcome_to_string(answer->outcome), "text", answer->text, "findings",
-                              findings_to_json(reply->findings));
+        const struct findings *f = reply->findings;
+        size_t n = f ? f->n : 0;
+        _cleanup_json_ json_t *o = json_pack("{s:s, s:s, s:o}", "outcome", lease_outcome_to_string(answer->outcome),
+                                             "text", answer->text, "findings", JSON_ARRAY(i, n, finding_to_json(&f->items[i])));
 
-        if (!o || !answer->lease)
-                return o;
-        if (json_object_set_new(o, "id", json_string(answer->lease->id)) == 0 &&
-            json_object_set_new(o, "lease", lease_to_json(answer->lease)) == 0 &&
-            json_object_set_new(o, "indexes", indexes_to_json(answer->lease)) == 0)
-                return o;
-        json_decref(o);
-        return NULL;
+        if (answer->lease && (json_object_set_new(o, "id", json_string(answer->lease->id)) < 0 ||
+                              json_object_set_new(o, "lease", lease_to_json(answer->lease)) < 0 ||
+                              json_object_set_new(o, "indexes", indexes_to_json(answer->lease)) < 0))
+                return NULL;
+        return STEAL(o);
 }
 
 static bool read_indexes(const json_t *list, struct lease *lease)

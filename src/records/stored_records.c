@@ -17,12 +17,10 @@ static json_t *freed_to_json(const struct freed_index *f)
 
 static json_t *indexes_to_json(const struct index_port *port, const struct freed_index *freed, size_t n)
 {
-        _cleanup_json_ json_t *list = json_array();
+        const size_t first = n - MIN(n, (size_t) RECORDS_MAX_FREED);
 
-        for (size_t i = n - MIN(n, (size_t) RECORDS_MAX_FREED); i < n; i++)
-                if (json_array_append_new(list, freed_to_json(&freed[i])) < 0)
-                        return NULL;
-        return json_pack("{s:o, s:i, s:O}", "node", record_guid(port->node_guid), "port", port->number, "freed", list);
+        return json_pack("{s:o, s:i, s:o}", "node", record_guid(port->node_guid), "port", port->number,
+                         "freed", JSON_ARRAY(i, n - first, freed_to_json(&freed[first + i])));
 }
 
 void records_put_indexes(struct store_transaction *t, const struct index_memory *m)

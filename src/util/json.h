@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Reads members of JSON objects that pkeyd stored. The caller refuses the object if a member is absent, of another type, or out of
- * range. */
+/* Makes JSON arrays, and reads members of JSON objects that pkeyd stored. The caller refuses the object if a member is absent, of
+ * another type, or out of range. */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -15,6 +15,16 @@ static inline void json_decref_p(json_t **j)
         json_decref(*j);
 }
 #define _cleanup_json_ _cleanup_(json_decref_p)
+
+/* A new array: for each i below n the value of `item`, an expression with i. NULL: memory is out. */
+#define JSON_ARRAY(i, n, item)                                                                                         \
+        ({                                                                                                             \
+                _cleanup_json_ json_t *_array = json_array();                                                          \
+                for (size_t i = 0; _array && i < (n); i++)                                                             \
+                        if (json_array_append_new(_array, (item)) < 0)                                                 \
+                                json_decref(STEAL(_array));                                                            \
+                STEAL(_array);                                                                                         \
+        })
 
 /* Reads an integer from min to max. Returns false if there is none. */
 bool json_member_number(const json_t *object, const char *name, json_int_t min, json_int_t max, json_int_t *ret);

@@ -57,7 +57,7 @@ WRONGS = [
     Wrong("mailbox-second-answer-counts", MAILBOX, "        if (!in || in->reply)\n", "        if (!in)\n"),
     Wrong("mailbox-sleeps", MAILBOX, "is_active(m) ? clock_now()", "m->serves ? clock_now()"),
     Wrong("mailbox-any-key-answers", MAILBOX, "out->lease == id && id > 0", "out->lease == id"),
-    Wrong("passed-on-without-its-names", JSON, "for (size_t i = 0; i < by->n_names; i++)\n                if (json_array", "for (size_t i = 0; i < by->n_names && i < 1; i++)\n                if (json_array"),
+    Wrong("passed-on-without-its-names", JSON, "JSON_ARRAY(i, q->by.n_names,", "JSON_ARRAY(i, MIN(q->by.n_names, 1u),"),
     Wrong("passed-on-for-as-long-as-the-pool-allows", JSON, '"seconds", seconds_to_json(q->seconds));', '"seconds", (json_int_t) 0);'),
     Wrong("passed-on-without-its-options", JSON, '"must_exist", o->must_exist);', '"must_exist", false);'),
     Wrong("passed-on-with-many-groups", JSON, "json_array_size(list) > LEASE_MAX_GROUPS", "json_array_size(list) > LEASE_MAX_GROUPS + 1"),
