@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "records/record_json.h"
+#include "util/scan.h"
 #include "util/vector.h"
 
 #define NUMBER_DIGITS 20
@@ -236,43 +237,33 @@ void generation_history_stored(struct generation_history *h, const struct genera
 /* --- keys ----------------------------------------------------------------------------------------------------------- */
 
 /* Exactly n digits. */
-static bool read_digits(const char *text, size_t n, uint64_t *ret)
+static bool read_digits(struct scan *s, size_t n, uint64_t *ret)
 {
-        uint64_t v = 0;
+        const char *begin = s->p;
 
-        for (size_t i = 0; i < n; i++)
-                if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(v, (uint64_t) 10, &v) ||
-                    __builtin_add_overflow(v, (uint64_t) (text[i] - '0'), &v))
-                        return false;
-        *ret = v;
-        return true;
-}
-
-/* "/policy/07" */
-static bool read_part(const char *rest, const char *file, struct generation_key *ret)
-{
-        size_t n = strlen(file);
-        uint64_t part;
-
-        if (strncmp(rest, file, n) != 0 || rest[n] != '/' || !read_digits(rest + n + 1, PART_DIGITS, &part) ||
-            rest[n + 1 + PART_DIGITS] != '\0')
-                return false;
-        ret->what = strcmp(file, POLICY) == 0 ? GENERATION_POLICY : GENERATION_SETTINGS;
-        ret->part = (unsigned) part;
-        return true;
+        return scan_number(s, 10, INT64_MAX, ret) && (size_t) (s->p - begin) == n;
 }
 
 bool generation_key_read(const char *key, struct generation_key *ret)
 {
-        const size_t n = strlen(RECORDS_GENERATION);
-        const char *rest = key + n;
+        struct scan s = { key, key + strlen(key) };
+        uint64_t part;
 
         *ret = (struct generation_key) {};
-        if (strncmp(key, RECORDS_GENERATION, n) != 0 || !read_digits(rest, NUMBER_DIGITS, &ret->number) || ret->number == 0 ||
-            ret->number > INT64_MAX)
+        if (!scan_word(&s, RECORDS_GENERATION) || !read_digits(&s, NUMBER_DIGITS, &ret->number) || ret->number == 0)
                 return false;
-        rest += NUMBER_DIGITS;
-        return *rest == '\0' || (*rest == '/' && (read_part(rest + 1, POLICY, ret) || read_part(rest + 1, SETTINGS, ret)));
+        if (s.p == s.end)
+                return true;
+        if (scan_word(&s, "/" POLICY "/"))
+                ret->what = GENERATION_POLICY;
+        else if (scan_word(&s, "/" SETTINGS "/"))
+                ret->what = GENERATION_SETTINGS;
+        else
+                return false;
+        if (!read_digits(&s, PART_DIGITS, &part) || s.p < s.end)
+                return false;
+        ret->part = (unsigned) part;
+        return true;
 }
 
 /* --- facts from JSON ------------------------------------------------------------------------------------------------ */
@@ -414,7 +405,7 @@ static int add_part(struct text *to, size_t size, unsigned part, unsigned *n_rea
 
 int stored_files_read(struct stored_files *f, struct arena *a, const struct generation_key *key, const void *value, size_t n)
 {
-        int r = -EBADMSG;
+        int r;
 
         assert(key->number == f->number);
         f->is_missing = false;

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * Leases as JSON: in records (lease_records.h), and in what two head nodes that share a store say to each other. The one that
- * stands by passes a request on with its caller, and gets the reply.
+ * Leases as JSON: in records (lease_records.h), and in the messages between two head nodes that share a store. The standby passes
+ * on a request with its caller, and gets the reply.
  *
- * Functions that make JSON return a new reference; NULL: memory is out. Functions that read it return false if it is not accepted,
- * or if memory is out; what they read is copied, into the arena that is given or that of the lease.
+ * Functions that make JSON return a new reference; NULL: memory is out. Functions that read JSON return false if they do not accept
+ * it, or if memory is out; they copy what they read, to the arena that is given or to that of the lease.
  */
 
 #include "leases/leases.h"
