@@ -20,13 +20,12 @@ static void name_record(const struct before_key *k, char ret[STORE_KEY_MAX + 1])
 
 static bool read_key(const char *key, struct before_key *ret)
 {
-        struct scan s = { key + strlen(RECORDS_BEFORE), key + strlen(key) };
+        struct scan s = { key, key + strlen(key) };
         uint64_t generation, node, number;
         char expected[STORE_KEY_MAX + 1];
 
-        if (strncmp(key, RECORDS_BEFORE, strlen(RECORDS_BEFORE)) != 0 || !scan_number(&s, 10, INT64_MAX, &generation) ||
-            !scan_char(&s, '/') || !scan_char(&s, '0') || !scan_char(&s, 'x') || !scan_number(&s, 16, UINT64_MAX, &node) ||
-            !scan_char(&s, '/') || !scan_number(&s, 10, UINT8_MAX, &number))
+        if (!scan_word(&s, RECORDS_BEFORE) || !scan_number(&s, 10, INT64_MAX, &generation) || !scan_word(&s, "/0x") ||
+            !scan_number(&s, 16, UINT64_MAX, &node) || !scan_char(&s, '/') || !scan_number(&s, 10, UINT8_MAX, &number))
                 return false;
         *ret = (struct before_key) { .generation = generation, .node_guid = { node }, .number = (uint8_t) number };
         name_record(ret, expected);
@@ -67,7 +66,8 @@ void before_records_mark(const struct before_records *b, uint64_t generation, co
 
 /* --- to the store --------------------------------------------------------------------------------------------------- */
 
-/* How many to delete, so that there is room for `more` of this generation: all of a generation or none, and none of this one. */
+/* How many of the oldest records to delete, so that there is room for `more` of this generation: those of whole generations before
+ * it. */
 static size_t n_surplus(const struct before_records *b, uint64_t generation, size_t more)
 {
         size_t n = 0;
@@ -81,23 +81,24 @@ static size_t n_surplus(const struct before_records *b, uint64_t generation, siz
         return n;
 }
 
-static void put(struct store_transaction *t, const struct before_key *key, const struct layout_table *table)
+static struct before_key key_of(uint64_t generation, const struct layout_table *t)
 {
+        return (struct before_key) { .generation = generation, .node_guid = t->node_guid, .number = t->number };
+}
+
+static void put(struct store_transaction *t, uint64_t generation, const struct layout_table *table)
+{
+        const struct before_key key = key_of(generation, table);
         _cleanup_text_ struct text value = {};
         char name[STORE_KEY_MAX + 1];
 
         for (uint16_t i = 0; i < table->n; i++)
                 text_add(&value, "%0*x", DIGITS, (unsigned) table->entries[i].v);
-        name_record(key, name);
+        name_record(&key, name);
         if (value.failed)
                 t->error = t->error ?: -ENOMEM;
         else
                 store_put(t, name, value.bytes, value.n);
-}
-
-static struct before_key key_of(uint64_t generation, const struct layout_table *t)
-{
-        return (struct before_key) { .generation = generation, .node_guid = t->node_guid, .number = t->number };
 }
 
 void records_put_before(struct store_transaction *t, const struct before_records *b, uint64_t generation, const struct layout *l)
@@ -109,18 +110,13 @@ void records_put_before(struct store_transaction *t, const struct before_records
                 name_record(&b->items[i], name);
                 store_delete(t, name);
         }
-        for (size_t i = 0; i < l->n; i++) {
-                const struct before_key key = key_of(generation, &l->tables[i]);
-
-                put(t, &key, &l->tables[i]);
-        }
+        for (size_t i = 0; i < l->n; i++)
+                put(t, generation, &l->tables[i]);
 }
 
 void before_records_stored(struct before_records *b, uint64_t generation, const struct layout *l)
 {
-        size_t surplus = n_surplus(b, generation, l->n);
-
-        size_t at;
+        size_t surplus = n_surplus(b, generation, l->n), at;
 
         if (surplus > 0)
                 memmove(b->items, b->items + surplus, (b->n -= surplus) * sizeof(*b->items));

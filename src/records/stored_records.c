@@ -151,8 +151,8 @@ static int restore_known(struct known *k, const char *key, const json_t *o)
         return strcmp(key, expected) == 0 ? known_add(k, &port) : -EBADMSG;
 }
 
-/* The value of a member of a compact JSON object; NULL: it has none. A quotation mark within a string has a backslash in front, so
- * that no string contains what is searched for. */
+/* The value of a member of a compact JSON object; NULL: it has none. name: with its quotation marks and colon; it is found in no
+ * string, where each quotation mark has a backslash in front. */
 static const char *find_member(const char *value, size_t n, const char *name)
 {
         const char *at = memmem(value, n, name, strlen(name));
@@ -237,21 +237,17 @@ static void count_damaged(struct remembered *r, const char *key)
                 r->first_damaged = arena_strdup(r->arena, key) ?: "?";
 }
 
-/* Ends the generation before, which is damaged if it does not have all its bytes. */
-static void begin_generation(struct remembered *r, uint64_t number)
+/* All records of the generation that is being read were given: it is damaged if it does not have all its bytes. */
+static void end_generation(struct remembered *r)
 {
         struct stored_files *f = &r->files;
         bool was_damaged = f->is_damaged;
         char key[STORE_KEY_MAX + 1];
 
-        if (number == f->number)
+        if (f->number == 0 || stored_files_end(f) || was_damaged)
                 return;
-        if (f->number > 0 && !stored_files_end(f) && !was_damaged) {
-                (void) snprintf(key, sizeof(key), RECORDS_GENERATION_KEY, f->number);
-                count_damaged(r, key);
-        }
-        if (number > f->number)
-                stored_files_begin(f, number);
+        (void) snprintf(key, sizeof(key), RECORDS_GENERATION_KEY, f->number);
+        count_damaged(r, key);
 }
 
 static int restore_generation(struct remembered *r, const char *key, const void *value, size_t n)
@@ -269,7 +265,10 @@ static int restore_generation(struct remembered *r, const char *key, const void 
         stored = generation_history_note(&r->history, &k);
         if (!stored)
                 return -ENOMEM;
-        begin_generation(r, k.number);
+        if (k.number > r->files.number) {
+                end_generation(r);
+                stored_files_begin(&r->files, k.number);
+        }
         e = stored_files_read(&r->files, r->arena, &k, value, n);
         stored->time = r->files.facts.time;
         return e;
@@ -280,7 +279,7 @@ void remembered_end(struct remembered *r)
         const struct stored_files *f = &r->files;
 
         knowledge_restored(r->knowledge);
-        begin_generation(r, 0);
+        end_generation(r);
         r->generation = f->number;
         if (r->generation == 0 || f->is_damaged || r->in_doubt)
                 return;
