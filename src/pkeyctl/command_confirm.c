@@ -92,7 +92,7 @@ static int read_generation(struct context *ctx, uint64_t number)
         int r = state_read_generation(&ctx->state, ctx->arena, number, &files);
 
         if (r < 0)
-                return state_complain_generation(&ctx->findings, number, r);
+                return state_complain_generation(&ctx->state, &ctx->findings, number, r);
         policy = arena_strndup(g->arena, files.policy.bytes ?: "", files.policy.n);
         settings = arena_strndup(g->arena, files.settings.bytes ?: "", files.settings.n);
         r = policy && settings ? 0 : -ENOMEM;
@@ -122,7 +122,7 @@ static int prepare_undo(struct context *ctx)
                                       "there is nothing to undo: the store has no generation before the one in force");
         r = read_generation(ctx, target) ?: state_read_layout(&ctx->state, ctx->files->arena, target, &layout);
         if (r < 0)
-                return r == -EBADMSG ? r : state_complain_generation(&ctx->findings, target, r);
+                return r == -EBADMSG ? r : state_complain_generation(&ctx->state, &ctx->findings, target, r);
         ctx->files->facts = (struct generation_facts) { .undoes = files->number, .restores = target };
         ctx->files->layout = layout;
         (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_CONFIRM_UNDO, NULL,

@@ -181,7 +181,7 @@ int load_undo(const struct options *o, struct state *s, const struct control_und
         int r = state_read_generation(s, findings->arena, undo->number, &files);
 
         if (r < 0)
-                return state_complain_generation(findings, undo->number, r);
+                return state_complain_generation(s, findings, undo->number, r);
         from = (struct load_from) { .policy = &files, .settings = files.has_settings && !s->etcd ? &files : NULL };
         r = load_generation(o, &from, findings, &g);
         stored_files_done(&files);

@@ -438,13 +438,14 @@ int state_read_generation(struct state *s, struct arena *a, uint64_t number, str
         return r;
 }
 
-int state_complain_generation(struct findings *findings, uint64_t number, int r)
+int state_complain_generation(const struct state *s, struct findings *findings, uint64_t number, int r)
 {
         if (r == -ENOMEM)
                 return r;
-        return findings_error(findings, FINDING_HOST_STATE_DIR, "pkeyctl history lists the generations of state.db",
+        return findings_error(findings, FINDING_HOST_STATE_DIR,
+                              r == -ENOENT || r == -EBADMSG ? "pkeyctl history lists the generations" : NULL,
                               "generation %" PRIu64 " cannot be read from the store: %s", number,
-                              r == -ENOENT ? "it has no such generation" : r == -EBADMSG ? "its records are damaged" : strerror(-r));
+                              r == -ENOENT ? "it has no such generation" : r == -EBADMSG ? "its records are damaged" : state_explain(s, r));
 }
 
 struct layout_reader {

@@ -8,7 +8,6 @@
  *     state_import    imports the files of version 0.1.0, once
  *     sqlite_store    a store of records in the state directory, in an SQLite database; sqlite_files: its files
  *     sqlite_peek     reads records of a store that may be in use, without waiting
- *
  *     state_copy      moves what is remembered to another kind of store
  *     directory_lock  the fabric lock of this host
  *     etcd_place      the cluster that the settings name, as a configuration of etcd/
@@ -96,8 +95,8 @@ int state_read_history(struct state *s, struct generation_history *ret);
 /* Reads one generation, as it is stored now. *ret: its bytes are owned, freed by stored_files_done(); what it changed is in the
  * arena. Returns 0, -ENOENT (there is none), -EBADMSG (it is damaged), -ENOMEM, or why the store cannot be read. */
 int state_read_generation(struct state *s, struct arena *a, uint64_t number, struct stored_files *ret);
-/* Adds why that generation cannot be read, by a result below 0 of either function. Returns -EBADMSG or -ENOMEM. */
-int state_complain_generation(struct findings *findings, uint64_t number, int r);
+/* Adds why that generation, or its layout, cannot be read: r is the error. Returns -EBADMSG or -ENOMEM. */
+int state_complain_generation(const struct state *s, struct findings *findings, uint64_t number, int r);
 /* Reads the layout of the tables as they were before the generations above `after`; damaged records are left out. *ret lives in the
  * arena. Returns 0, -ENOMEM, or why the store cannot be read. */
 int state_read_layout(struct state *s, struct arena *a, uint64_t after, struct layout **ret);

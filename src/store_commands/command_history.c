@@ -360,15 +360,6 @@ static void text_diffs(struct context *ctx, const void *result)
 
 /* --- the store ------------------------------------------------------------------------------------------------------- */
 
-static int complain_store(struct context *ctx, uint64_t number, int r)
-{
-        if (r == -ENOMEM)
-                return r;
-        return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "generation %" PRIu64 " cannot be read from the store: %s",
-                              number, r == -EBADMSG ? "its records are damaged"
-                                      : r == -ENOENT ? "it was deleted a moment ago" : strerror(-r));
-}
-
 /* Its files are freed; what is left lives in the arena. Another process may have deleted it a moment ago. */
 static int add_past(struct context *ctx, uint64_t number, struct history_result *to)
 {
@@ -380,7 +371,7 @@ static int add_past(struct context *ctx, uint64_t number, struct history_result 
         if (r == -ENOENT)
                 return 0;
         if (r < 0 && r != -EBADMSG)
-                return complain_store(ctx, number, r);
+                return state_complain_generation(&ctx->state, &ctx->findings, number, r);
         if (VECTOR_GROW(ctx->arena, to->items, to->n, to->allocated) < 0)
                 return -ENOMEM;
         to->items[to->n++] = (struct past) {
@@ -480,7 +471,7 @@ static int read_version(struct context *ctx, uint64_t number, struct version *re
 {
         int r = load_version(ctx, number, ret);
 
-        return r < 0 ? complain_store(ctx, number, r) : 0;
+        return r < 0 ? state_complain_generation(&ctx->state, &ctx->findings, number, r) : 0;
 }
 
 /* --- files on the disk ------------------------------------------------------------------------------------------------ */
@@ -581,7 +572,7 @@ int command_history_show(struct context *ctx)
                 if (result.items[i].number == number)
                         result.one = &result.items[i];
         if (!result.one)
-                return complain_store(ctx, number, -ENOENT);
+                return state_complain_generation(&ctx->state, &ctx->findings, number, -ENOENT);
         result.before = generation_history_before(&ctx->remembered->history, number);
         r = examine(ctx, &result);
         return r < 0 ? r : output(ctx, &printer, EXIT_DONE, &result);
