@@ -54,7 +54,7 @@ bool state_next_report(struct state *s, struct state_report *ret)
         return s->shown;
 }
 
-/* The last one is for all other errors; why NULL: strerror(). */
+/* What an error means, and what to do. why NULL: strerror(). The last entry of each array is for all other errors. */
 static const struct explanation {
         int error;
         const char *why, *hint;
@@ -152,7 +152,7 @@ static int import_files(struct state *s)
         return r < 0 ? r : commit_import(s, &t, &import);
 }
 
-/* A directory of one fabric belongs to the user of the directory above it. */
+/* Makes the directory of one fabric for the user who owns the directory above it. */
 static int make_directory(const char *path)
 {
         _cleanup_identity_ struct file_identity owner = {};
@@ -168,7 +168,8 @@ static int make_directory(const char *path)
         return mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-/* Creates the directory if that is allowed; else -ENOENT if there is no database. One in etcd needs no directory to be read. */
+/* Creates the directory if that is allowed; else returns -ENOENT if there is no database. To read a store in etcd, no directory is
+ * needed. */
 static int ensure_directory(const struct state *s)
 {
         _cleanup_free_ char *database = file_path(s->path, SQLITE_FILES_NAME);
@@ -201,7 +202,7 @@ static int open_sqlite(struct state *s)
         return r == 0 && s->make ? import_files(s) : r;
 }
 
-/* For those who later open state.db. */
+/* With it, open_sqlite() refuses a state.db that is older than the cluster. */
 static int leave_mark(const struct state *s)
 {
         static const char text[] = "What pkeyd remembers is in etcd; see pkeyd-etcd(7).\n";
@@ -240,7 +241,7 @@ static int open_store(struct state *s)
         return r;
 }
 
-/* After the store was lost. If the one that is open now has records, they are another file's. */
+/* Opens the store again after it was lost. If it has records, it is another file. */
 static void reopen(struct state *s)
 {
         int r;
@@ -366,7 +367,7 @@ int state_load(struct state *s, struct remembered **ret)
         return r;
 }
 
-/* Calls `each` for the records of a range. Returns its result, or why there is no store. */
+/* Calls `each` for the records of a range. Returns as store_load_range(), or why there is no store. */
 static int load_range(struct state *s, const char *first, const char *end, store_record_handler each, void *userdata)
 {
         _cleanup_identity_ struct file_identity owner = {};
@@ -480,12 +481,10 @@ int state_read_layout(struct state *s, struct arena *a, uint64_t after, struct l
 
 /* --- the lock ----------------------------------------------------------------------------------------------------- */
 
-static int take_lock(struct state *s, const char **ret_holder)
+static int take_directory_lock(struct state *s)
 {
         int r = s->locked ? 0 : directory_lock_take(s->path, &s->lock_fd, s->holder);
 
-        if (r == -EWOULDBLOCK)
-                *ret_holder = s->holder;
         s->locked = r == 0;
         return r;
 }
@@ -500,7 +499,7 @@ void state_unlock(struct state *s)
         s->locked = false;
 }
 
-/* Another process that moved a damaged store aside made the new file; or it is a copy, which may be old. */
+/* The store is another file: a new one, made by a process that moved a damaged one aside; or a copy, which may be old. */
 static void distrust_tables(struct state *s, struct remembered *changed)
 {
         knowledge_stop_following(changed->knowledge);
@@ -521,7 +520,7 @@ static int load_changes(struct state *s, struct remembered **ret_changed)
         return 0;
 }
 
-/* Under the lock, so that no other process commits meanwhile. */
+/* Loads all records again if another process has committed. Needs the lock, so that none commits meanwhile. */
 static int refresh(struct state *s, struct remembered **ret_changed)
 {
         int r = s->store ? store_changed(s->store) : -EUCLEAN;
@@ -538,8 +537,8 @@ static int refresh(struct state *s, struct remembered **ret_changed)
         return s->store && s->stale ? load_changes(s, ret_changed) : 0;
 }
 
-/* Of a store in etcd, the lock that other hosts see. A store that could not be opened is tried again. */
-static int take_shared_lock(struct state *s, const char **ret_holder)
+/* Takes the lock of a store in etcd, which excludes other hosts. Opens the store first if there is none. */
+static int take_shared_lock(struct state *s)
 {
         int r;
 
@@ -552,9 +551,7 @@ static int take_shared_lock(struct state *s, const char **ret_holder)
                 s->stale = true; /* others may have committed meanwhile */
         }
         r = etcd_store_lock(s->store, s->holder);
-        if (r == -EWOULDBLOCK)
-                *ret_holder = s->holder;
-        else if (r < 0 && r != -ENOMEM)
+        if (r < 0 && r != -EWOULDBLOCK && r != -ENOMEM)
                 give_up(s, r);
         return r;
 }
@@ -580,13 +577,13 @@ bool state_holds_lock(const struct state *s)
 int state_lock(struct state *s, const char **ret_holder, struct remembered **ret_changed)
 {
         _cleanup_identity_ struct file_identity owner = {};
-        int r = s->path ? file_become_owner_of(s->path, &owner) ?: take_lock(s, ret_holder) : -ENOENT;
+        int r = s->path ? file_become_owner_of(s->path, &owner) : -ENOENT;
 
-        if (r < 0)
-                return r;
-        r = take_shared_lock(s, ret_holder) ?: refresh(s, ret_changed);
-        if (r == 0 && s->etcd && !state_holds_lock(s)) /* it was lost while everything was loaded, or the store was */
+        r = r ?: take_directory_lock(s) ?: take_shared_lock(s) ?: refresh(s, ret_changed);
+        if (r == 0 && s->etcd && !state_holds_lock(s)) /* the lock or the store was lost while everything was loaded */
                 r = s->error ?: -ENOLCK;
+        if (r == -EWOULDBLOCK)
+                *ret_holder = s->holder;
         if (r < 0)
                 state_unlock(s);
         return r;
