@@ -112,15 +112,22 @@ static bool is_free(int dir_fd, const char *base)
         return true;
 }
 
+int sqlite_files_time(char ret[static SQLITE_FILES_TIME_SIZE])
+{
+        time_t now = (time_t) (clock_wall() / USEC_PER_SEC);
+        struct tm tm;
+
+        return gmtime_r(&now, &tm) && strftime(ret, SQLITE_FILES_TIME_SIZE, "%Y%m%dT%H%M%SZ", &tm) > 0 ? 0 : -EOVERFLOW;
+}
+
 /* Finds an unused name that sorts behind all older ones. */
 static int find_name(int dir_fd, char ret_base[static NAME_SIZE])
 {
-        time_t now = (time_t) (clock_wall() / 1000000);
-        char when[32];
-        struct tm tm;
+        char when[SQLITE_FILES_TIME_SIZE];
+        int r = sqlite_files_time(when);
 
-        if (!gmtime_r(&now, &tm) || strftime(when, sizeof(when), "%Y%m%dT%H%M%SZ", &tm) == 0)
-                return -EOVERFLOW;
+        if (r < 0)
+                return r;
         (void) snprintf(ret_base, NAME_SIZE, DAMAGED "%s", when);
         for (unsigned n = 2; !is_free(dir_fd, ret_base); n++) {
                 if (n > NAMES_MAX)

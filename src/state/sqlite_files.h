@@ -28,5 +28,9 @@ void sqlite_files_remove_new(int dir_fd);
  * After an error or a crash, state.db is as it was, or does not exist. */
 int sqlite_files_replace(int dir_fd);
 
+/* The present time for the name of a file that is kept, as in 20260131T235959Z. */
+#define SQLITE_FILES_TIME_SIZE 32
+int sqlite_files_time(char ret[static SQLITE_FILES_TIME_SIZE]);
+
 /* The name of the newest database that was moved aside, without -wal and the like; owned. *ret is NULL if there is none. */
 int sqlite_files_newest_damaged(int dir_fd, char **ret);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "etcd/etcd_store.h"
 #include "shell/file.h"
@@ -74,12 +73,11 @@ static int copy_records(struct store *from, struct store *to, struct state_copy 
 static int rename_database(const char *dir, struct state_copy *c)
 {
         _cleanup_free_ char *path = file_path(dir, SQLITE_FILES_NAME);
-        char name[64], now[32];
-        time_t wall = time(NULL);
-        struct tm tm;
+        char now[SQLITE_FILES_TIME_SIZE], name[64];
+        int r = sqlite_files_time(now);
 
-        if (!gmtime_r(&wall, &tm) || strftime(now, sizeof(now), "%Y%m%dT%H%M%SZ", &tm) == 0)
-                return -EOVERFLOW;
+        if (r < 0)
+                return r;
         (void) snprintf(name, sizeof(name), SQLITE_FILES_NAME ".copied-%s", now);
         c->kept = file_path(dir, name);
         if (!path || !c->kept)
@@ -87,22 +85,13 @@ static int rename_database(const char *dir, struct state_copy *c)
         return rename(path, c->kept) < 0 ? -errno : 0;
 }
 
-static int remove_mark(const char *dir)
+static int remove_file(const char *dir, const char *name)
 {
-        _cleanup_free_ char *path = file_path(dir, STATE_MARK);
+        _cleanup_free_ char *path = file_path(dir, name);
 
         if (!path)
                 return -ENOMEM;
         return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
-}
-
-/* An empty database that this made must not be in the way of etcd. */
-static void remove_empty(const char *dir)
-{
-        _cleanup_free_ char *path = file_path(dir, SQLITE_FILES_NAME);
-
-        if (path)
-                (void) unlink(path);
 }
 
 static bool has_database(const char *dir)
@@ -127,9 +116,9 @@ int state_copy(const char *dir, const struct etcd_config *etcd, bool to_etcd, st
                 r = copy_records(to_etcd ? b.sqlite : b.etcd, to_etcd ? b.etcd : b.sqlite, ret);
         b.sqlite = store_close(b.sqlite);
         if (r == 0)
-                r = to_etcd ? rename_database(dir, ret) : remove_mark(dir);
-        else if (is_new)
-                remove_empty(dir);
+                r = to_etcd ? rename_database(dir, ret) : remove_file(dir, STATE_MARK);
+        else if (is_new) /* with an empty state.db, the store in etcd would be refused */
+                (void) remove_file(dir, SQLITE_FILES_NAME);
         close_both(&b);
         return r;
 }
