@@ -3,6 +3,7 @@
 
 /* Loads both files, and the secrets that the settings name, as a generation. */
 
+#include "control/control.h"
 #include "pkeyd/pkeyd_options.h"
 #include "state/state.h"
 

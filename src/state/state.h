@@ -12,23 +12,22 @@
  *     directory_lock  the fabric lock of this host
  *     etcd_place      the cluster that the settings name, as a configuration of etcd/
  *
- * The state directory has the store (records in records/stored_records.h), and the fabric lock, a file `lock` that is held while
- * tables are written. With `store: etcd` the store is a cluster that other hosts share, and the fabric lock is the one in it as
- * well; then the directory has a file `etcd`, so that nobody continues with a state.db that is older than the cluster, or the other
- * way round.
+ * The state directory has the store (records in records/stored_records.h), and a file `lock`, the fabric lock, which a process
+ * holds while it writes tables. With `store: etcd` the store is a cluster that other hosts share; then the fabric lock consists of
+ * that file and of the lock in the cluster, and the directory has a file `etcd`: no process continues with a state.db that is older
+ * than the cluster. Nor does one continue with a cluster while there is a state.db.
  *
  *     state_open -> state_load -> ( state_lock -> state_commit, MADs, ... -> state_unlock )* -> state_close
  *
- * Without a store nothing can be loaded or committed, so nothing may be written to the fabric. Each state_lock() tries to open the
+ * Without a store nothing can be loaded or committed, so pkeyd must not write to the fabric. Each state_lock() tries to open the
  * store again.
  *
  * Two processes may have the store open. Neither overwrites the other's records of tables if both commit these only under the
  * lock, and replace what they have in memory by what state_lock() returns.
  */
 
-#include "control/control.h"
-#include "records/stored_records.h"
 #include "etcd/etcd_store.h"
+#include "records/stored_records.h"
 #include "state/sqlite_store.h"
 
 enum state_report_kind {
@@ -52,16 +51,16 @@ struct state {
         bool make;
         const struct etcd_config *etcd; /* borrowed; NULL: the store is in the directory */
         char *name;                 /* owned; of the store, for messages */
-        char *problem;              /* owned; why etcd could not be asked, for messages; NULL: not known */
+        char *problem;              /* owned; why the last request to etcd failed, for messages; NULL: not known */
         sd_event *event;            /* on which a store in etcd is served; NULL: none */
         char boot[64];
         struct store *store;       /* NULL: there is none */
         int error;                  /* why there is none */
-        bool stale;                 /* it has records that this process did not load */
-        bool replaced;              /* and is another file than the one that was loaded */
+        bool stale;                 /* it may have records that this process did not load */
+        bool replaced;              /* it is another file than the one that was loaded */
         bool locked;
         int lock_fd;
-        char holder[LOCK_HOLDER_SIZE]; /* of the lock, when it could not be taken last */
+        char holder[LOCK_HOLDER_SIZE]; /* the other process that held the lock when this one last tried */
         struct state_report reports[STATE_MAX_REPORTS];
         unsigned n_reports;
         bool shown;                 /* the first report was returned already */
@@ -101,9 +100,9 @@ int state_complain_generation(const struct state *s, struct findings *findings, 
  * arena. Returns 0, -ENOMEM, or why the store cannot be read. */
 int state_read_layout(struct state *s, struct arena *a, uint64_t after, struct layout **ret);
 
-/* Reads what other hosts have committed since the last load, without the lock: to be shown, not to write by. The next state_lock()
- * loads everything. *ret_changed as of state_lock(). Does nothing for a store in the directory. Returns 0, -ENOMEM, or why the
- * store cannot be read. */
+/* Reads what other hosts have committed since the last load, without the lock: good enough to show it, but not to write tables by
+ * it. The next state_lock() loads everything. *ret_changed as of state_lock(). Does nothing for a store in the directory. Returns
+ * 0, -ENOMEM, or why the store cannot be read. */
 int state_follow(struct state *s, struct remembered **ret_changed);
 
 /* Takes the fabric lock, without waiting. If another process committed since the last load, all records are loaded again:
@@ -121,7 +120,7 @@ void state_unlock(struct state *s);
 /* Whether another process may have committed to a store in etcd since the last load; the next state_lock() loads everything then.
  * False for a store in the directory. */
 bool state_is_outdated(struct state *s);
-/* Whether this process holds the fabric lock for certain at this moment. */
+/* Whether this process certainly holds the fabric lock at this moment. */
 bool state_holds_lock(const struct state *s);
 
 /* Returns 0 when the transaction is on the disk; its own error; without a store why there is none (-ENOENT: not opened); or an

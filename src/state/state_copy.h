@@ -4,9 +4,9 @@
 /*
  * Moves what pkeyd remembers from state.db to etcd, or back, while no pkeyd runs.
  *
- * Both locks are held meanwhile. All records are one transaction of the target, which must be empty. Only then the directory
- * changes hands: state.db gets another name, or the mark of etcd is removed. If that fails, or the process ends before, the
- * directory still belongs to the store that it belonged to, and the target has a copy that nobody uses.
+ * state_copy() holds the locks of both stores. One transaction puts all records into the target, which must be empty. After that
+ * state.db gets another name, or STATE_MARK is removed. If this fails, or the process ends before, the old store stays in use, and
+ * the target has a copy that no process uses.
  */
 
 #include "etcd/etcd.h"
@@ -18,7 +18,7 @@ struct state_copy {
         size_t n;                      /* records */
         char holder[LOCK_HOLDER_SIZE]; /* with -EWOULDBLOCK: who has a lock */
         char *kept;                    /* owned; the new path of state.db; NULL: it was not renamed */
-        char *problem;                 /* owned; why etcd could not be asked; NULL: not known */
+        char *problem;                 /* owned; why the last request to etcd failed; NULL: not known */
 };
 
 /* to_etcd: from state.db; else to it. Returns 0, or
