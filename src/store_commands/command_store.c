@@ -30,7 +30,7 @@ static void json_copied(struct doc *d, const void *result)
                 doc_text(r->copy->kept));
 }
 
-static const char *explain(int r, const struct copied *c)
+static const char *explain(int r)
 {
         switch (-r) {
         case ENOENT:
@@ -42,8 +42,6 @@ static const char *explain(int r, const struct copied *c)
                 return "it is damaged";
         case EHOSTUNREACH:
                 return "no member of the cluster answers, or they have no majority";
-        case EWOULDBLOCK:
-                return c->copy->holder;
         default:
                 return strerror(-r);
         }
@@ -56,13 +54,12 @@ static int complain(struct context *ctx, int r, const struct copied *c)
         if (r == -ENOMEM)
                 return r;
         if (r == -ENOTEMPTY)
-                hint = "it is not replaced: delete its records first, if they are worth less (etcdctl del --prefix /pkeyd/record/, or move "
-                       "state.db away)";
+                hint = "if you do not need them, delete them first: etcdctl del --prefix /pkeyd/record/, or move state.db away";
         if (r == -EWOULDBLOCK)
                 return findings_error(&ctx->findings, FINDING_HOST_BUSY, "stop pkeyd on both head nodes", "%s uses the store; nothing was copied",
-                                      explain(r, c));
+                                      c->copy->holder);
         return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, hint, "%s could not be copied to %s: %s%s%s%s; nothing was copied", c->from,
-                              c->to, explain(r, c), c->copy->problem ? " (" : "", c->copy->problem ?: "", c->copy->problem ? ")" : "");
+                              c->to, explain(r), c->copy->problem ? " (" : "", c->copy->problem ?: "", c->copy->problem ? ")" : "");
 }
 
 static int find_etcd(struct context *ctx, struct etcd_config **ret)
@@ -71,9 +68,8 @@ static int find_etcd(struct context *ctx, struct etcd_config **ret)
 
         if (r < 0 || *ret)
                 return r;
-        return findings_error(&ctx->findings, FINDING_USAGE, "set store: etcd, and etcd, for the time of the copy",
-                              "%s names no cluster; nothing was copied",
-                              ctx->options->config ?: ctx->fabric.config_file);
+        return findings_error(&ctx->findings, FINDING_USAGE, "set store and etcd there until the records are copied",
+                              "%s names no cluster; nothing was copied", ctx->options->config ?: ctx->fabric.config_file);
 }
 
 int command_store_copy(struct context *ctx)
