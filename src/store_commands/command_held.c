@@ -6,9 +6,9 @@
 #include "store_commands/store_commands.h"
 
 struct held_result {
-        const struct held_list *list;  /* what would wait if all ports that were read answer */
+        const struct held_list *list;  /* what would wait if all ports that were read take a write */
         bool has_daemon;
-        struct daemon_status daemon;   /* which has seen more, such as a write that was not confirmed */
+        struct daemon_status daemon;   /* it may have seen more, such as a write that was not confirmed */
 };
 
 /* --- JSON ------------------------------------------------------------------------------------------------------------ */
@@ -25,7 +25,7 @@ static void json_show_held(struct doc *d, const void *result)
 
 /* --- text ------------------------------------------------------------------------------------------------------------ */
 
-/* Is the base of this line of the daemon in the list? */
+/* Whether the base of this line of the daemon is in the list. */
 static bool is_listed(const struct held_list *list, const char *line)
 {
         unsigned base;
@@ -65,8 +65,8 @@ static void text_show_held(struct context *ctx, const void *result)
         print_held_by_daemon(r);
 }
 
-/* What would wait now if the policy was applied needs no daemon. But no plan can foresee that a port that was read does not take a
- * write; a daemon on this host knows that. With -C or -P the fabric may be another one than the daemon's. */
+/* The plan shows what would wait if the policy was applied now, but not that a port which was read does not take a write. A daemon
+ * on this host knows that; with -C or -P the fabric may be another one than the daemon's. */
 int command_show_held(struct context *ctx)
 {
         /* -q shows the text, too: "no base is held" alone would hide that the state cannot be read */

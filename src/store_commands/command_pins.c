@@ -5,7 +5,8 @@
 #include "pins/claims.h"
 #include "store_commands/store_change.h"
 #include "store_commands/store_commands.h"
-#include "util/vector.h"
+#include "util/scan.h"
+#include "util/text.h"
 
 /* --- pins ------------------------------------------------------------------------------------------------------------ */
 
@@ -60,7 +61,7 @@ static void json_pins(struct doc *d, const void *result)
                 DOC_ARRAY(d, i, r->n_claims, claim_object(d, &r->claims[i])));
 }
 
-/* Who disputes the pin: "; 0x0002c903000e0b72 claims it". */
+/* Who disputes the pin: ", claimed by 0x0002c903000e0b72". */
 static const char *list_claimants(struct context *ctx, const struct pins_result *r, const struct pin *pin)
 {
         _cleanup_text_ struct text t = {};
@@ -143,7 +144,7 @@ static const struct pin *displaced_by(const struct context *ctx, const struct pi
         return NULL;
 }
 
-/* Borrowed names of pins that may be freed are copied. */
+/* Copies all pins: store_change() may replace or free them. */
 static int remember_pins(struct context *ctx, struct pin_changes *c)
 {
         const struct pins *p = &ctx->remembered->pins;
@@ -201,7 +202,7 @@ static int accept_nodes(struct context *ctx, bool is_reread, struct store_transa
         struct pin_changes *c = userdata;
         int r = 0;
 
-        (void) is_reread; /* the last word of an admin counts */
+        (void) is_reread; /* what the admin says counts, whatever another process has stored */
         for (uint32_t i = 0; r == 0 && i < c->n; i++)
                 r = pins_accept(p, ctx->subnet, c->nodes[i], clock_wall() / USEC_PER_SEC);
         if (r == 0)
@@ -213,12 +214,9 @@ static int accept_nodes(struct context *ctx, bool is_reread, struct store_transa
 
 bool guid_argument(const char *text, struct guid *ret)
 {
-        size_t n = strncmp(text, "0x", 2) == 0 ? strlen(text) - 2 : 0;
+        struct scan s = { text, text + strlen(text) };
 
-        if (n == 0 || n > 16 || strspn(text + 2, "0123456789abcdefABCDEF") != n)
-                return false;
-        ret->v = strtoull(text + 2, NULL, 16);
-        return true;
+        return strlen(text) <= strlen("0x") + 16 && scan_word(&s, "0x") && scan_number(&s, 16, UINT64_MAX, &ret->v) && s.p == s.end;
 }
 
 uint32_t find_node_of(const struct subnet *s, struct guid guid)
@@ -228,7 +226,7 @@ uint32_t find_node_of(const struct subnet *s, struct guid guid)
         return node == SUBNET_NONE && port != SUBNET_NONE ? s->ports[port].node : node;
 }
 
-/* A node that gives itself a name which is not pinned to it, of whatever node. */
+/* Whether the node gives itself a name that is not pinned to it, but to another node or to none. */
 static bool wants_name(const struct pins *p, const struct subnet_node *node)
 {
         const struct pin *pin = pins_find(p, node->guid);

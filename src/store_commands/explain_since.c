@@ -37,7 +37,7 @@ static bool is_as_now(const struct walk *w, const struct memberships *then, uint
         return membership_of(then, port, base) == membership_of(w->ctx->memberships, port, base);
 }
 
-/* then: NULL: the policy is that of the last generation. */
+/* then: NULL: the policy is that of the generation that was compared last. */
 static void compare(struct walk *w, uint64_t number, const struct memberships *then)
 {
         for (uint32_t i = 0; i < n_items(w); i++) {
@@ -52,7 +52,8 @@ static void compare(struct walk *w, uint64_t number, const struct memberships *t
         }
 }
 
-/* On the present fabric, with the present pins. What concerns single ports froze them then, too. */
+/* Compares with the memberships by an older policy, on the present fabric with the present pins. As if it were in force, errors
+ * about single ports only freeze these. */
 static int resolve(struct walk *w, uint64_t number, const struct text *bytes)
 {
         _cleanup_arena_ struct arena *a = arena_new();
@@ -69,7 +70,7 @@ static int resolve(struct walk *w, uint64_t number, const struct text *bytes)
         return r;
 }
 
-/* Returns 0 or a negative errno: what was before cannot be known. */
+/* Returns 0, or a negative errno: the generations before this one cannot be compared. */
 static int go_back(struct walk *w, uint64_t number)
 {
         _cleanup_arena_ struct arena *a = arena_new();
@@ -103,7 +104,7 @@ static int go_back_all(struct walk *w, const struct generation_history *h)
         return r == -ENOMEM ? r : 0;
 }
 
-/* Is the policy at hand that of the newest generation? */
+/* Sets whether the policy at hand is that of the newest generation. */
 static int check_in_force(struct context *ctx, uint64_t number, struct explain_since *ret)
 {
         _cleanup_arena_ struct arena *a = arena_new();
