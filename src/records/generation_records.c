@@ -156,43 +156,30 @@ static size_t n_surplus(const struct generation_history *h, const struct generat
 
 static void delete_parts(struct store_transaction *t, uint64_t number, const char *file, unsigned n)
 {
-        char key[STORE_KEY_MAX + 1];
-
-        for (unsigned i = 0; i < n; i++) {
-                (void) snprintf(key, sizeof(key), PART_KEY, number, file, i);
-                store_delete(t, key);
-        }
+        for (unsigned i = 0; i < n; i++)
+                store_delete(t, store_key(PART_KEY, number, file, i).text);
 }
 
 static void delete_generation(struct store_transaction *t, const struct stored_generation *g)
 {
-        char key[STORE_KEY_MAX + 1];
-
-        (void) snprintf(key, sizeof(key), RECORDS_GENERATION_KEY, g->number);
-        store_delete(t, key);
+        store_delete(t, store_key(RECORDS_GENERATION_KEY, g->number).text);
         delete_parts(t, g->number, POLICY, g->n_policy_parts);
         delete_parts(t, g->number, SETTINGS, g->n_settings_parts);
 }
 
 static void put_parts(struct store_transaction *t, uint64_t number, const char *file, const char *bytes, size_t n)
 {
-        char key[STORE_KEY_MAX + 1];
-
         for (unsigned i = 0; i < n_parts(n); i++) {
                 size_t at = i * STORE_VALUE_MAX;
 
-                (void) snprintf(key, sizeof(key), PART_KEY, number, file, i);
-                store_put(t, key, bytes + at, MIN(n - at, STORE_VALUE_MAX));
+                store_put(t, store_key(PART_KEY, number, file, i).text, bytes + at, MIN(n - at, STORE_VALUE_MAX));
         }
 }
 
 static void put_header(struct store_transaction *t, const struct generation *g, size_t settings_size)
 {
-        char key[STORE_KEY_MAX + 1];
-
         assert(g->number > 0);
-        (void) snprintf(key, sizeof(key), RECORDS_GENERATION_KEY, g->number);
-        record_put_object(t, key, header_to_json(g, settings_size));
+        record_put_object(t, store_key(RECORDS_GENERATION_KEY, g->number).text, header_to_json(g, settings_size));
 }
 
 void records_put_facts(struct store_transaction *t, const struct generation *g)

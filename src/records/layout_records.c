@@ -13,23 +13,21 @@
 
 /* --- keys ----------------------------------------------------------------------------------------------------------- */
 
-static void name_record(const struct before_key *k, char ret[STORE_KEY_MAX + 1])
+static struct store_key name_record(const struct before_key *k)
 {
-        (void) snprintf(ret, STORE_KEY_MAX + 1, BEFORE_KEY, k->generation, k->node_guid.v, k->number);
+        return store_key(BEFORE_KEY, k->generation, k->node_guid.v, k->number);
 }
 
 static bool read_key(const char *key, struct before_key *ret)
 {
         struct scan s = { key, key + strlen(key) };
         uint64_t generation, node, number;
-        char expected[STORE_KEY_MAX + 1];
 
         if (!scan_word(&s, RECORDS_BEFORE) || !scan_number(&s, 10, INT64_MAX, &generation) || !scan_word(&s, "/0x") ||
             !scan_number(&s, 16, UINT64_MAX, &node) || !scan_char(&s, '/') || !scan_number(&s, 10, UINT8_MAX, &number))
                 return false;
         *ret = (struct before_key) { .generation = generation, .node_guid = { node }, .number = (uint8_t) number };
-        name_record(ret, expected);
-        return strcmp(key, expected) == 0;
+        return strcmp(key, name_record(ret).text) == 0;
 }
 
 void before_records_done(struct before_records *b)
@@ -90,26 +88,21 @@ static void put(struct store_transaction *t, uint64_t generation, const struct l
 {
         const struct before_key key = key_of(generation, table);
         _cleanup_text_ struct text value = {};
-        char name[STORE_KEY_MAX + 1];
 
         for (uint16_t i = 0; i < table->n; i++)
                 text_add(&value, "%0*x", DIGITS, (unsigned) table->entries[i].v);
-        name_record(&key, name);
         if (value.failed)
                 t->error = t->error ?: -ENOMEM;
         else
-                store_put(t, name, value.bytes, value.n);
+                store_put(t, name_record(&key).text, value.bytes, value.n);
 }
 
 void records_put_before(struct store_transaction *t, const struct before_records *b, uint64_t generation, const struct layout *l)
 {
         size_t surplus = n_surplus(b, generation, l->n);
-        char name[STORE_KEY_MAX + 1];
 
-        for (size_t i = 0; i < surplus; i++) {
-                name_record(&b->items[i], name);
-                store_delete(t, name);
-        }
+        for (size_t i = 0; i < surplus; i++)
+                store_delete(t, name_record(&b->items[i]).text);
         for (size_t i = 0; i < l->n; i++)
                 put(t, generation, &l->tables[i]);
 }

@@ -10,9 +10,13 @@
 
 #define REST_KEY RECORDS_REST "0x%04x"
 
+static json_t *rest_to_json(const struct lease_rest *r)
+{
+        return json_pack("{s:I, s:I}", "seconds", (json_int_t) r->seconds, "until", (json_int_t) r->until);
+}
+
 void records_put_leases(struct store_transaction *t, const struct leases *l)
 {
-        char key[STORE_KEY_MAX + 1];
         const struct lease *const *leases;
         const struct lease_rest *rests;
         size_t n;
@@ -20,24 +24,25 @@ void records_put_leases(struct store_transaction *t, const struct leases *l)
         /* an ended lease comes before a new one with its ID */
         leases = leases_list(l, &n);
         for (size_t i = 0; i < n; i++) {
+                const struct store_key key = store_key(RECORDS_LEASE "%s", leases[i]->id);
+
                 if (leases[i]->is_stored)
                         continue;
-                (void) snprintf(key, sizeof(key), RECORDS_LEASE "%s", leases[i]->id);
                 if (leases[i]->state == LEASE_ENDED)
-                        store_delete(t, key);
+                        store_delete(t, key.text);
                 else
-                        record_put_object(t, key, lease_to_json(leases[i]));
+                        record_put_object(t, key.text, lease_to_json(leases[i]));
         }
         rests = leases_rests(l, &n);
         for (size_t i = 0; i < n; i++) {
+                const struct store_key key = store_key(REST_KEY, rests[i].base);
+
                 if (rests[i].is_stored)
                         continue;
-                (void) snprintf(key, sizeof(key), REST_KEY, rests[i].base);
                 if (rests[i].is_over)
-                        store_delete(t, key);
+                        store_delete(t, key.text);
                 else
-                        record_put_object(t, key, json_pack("{s:I, s:I}", "seconds", (json_int_t) rests[i].seconds, "until",
-                                                            (json_int_t) rests[i].until));
+                        record_put_object(t, key.text, rest_to_json(&rests[i]));
         }
 }
 
@@ -61,12 +66,10 @@ static int restore_lease(struct leases *l, const struct known *known, const char
 static int restore_rest(struct leases *l, const char *key, const json_t *o)
 {
         struct lease_rest rest = { .is_stored = true };
-        char expected[STORE_KEY_MAX + 1];
-        char *end;
-        unsigned long base = strtoul(key + strlen(RECORDS_REST), &end, 16);
+        unsigned long base = strtoul(key + strlen(RECORDS_REST), NULL, 16);
 
-        (void) snprintf(expected, sizeof(expected), REST_KEY, (unsigned) base);
-        if (*end || base == 0 || base > P_KEY_BASE_MASK || strcmp(key, expected) != 0 || !lease_rest_from_json(o, &rest))
+        if (base == 0 || base > P_KEY_BASE_MASK || strcmp(key, store_key(REST_KEY, (unsigned) base).text) != 0 ||
+            !lease_rest_from_json(o, &rest))
                 return -EBADMSG;
         rest.base = (uint16_t) base;
         return leases_restore_rest(l, &rest);

@@ -27,17 +27,17 @@ void records_put_indexes(struct store_transaction *t, const struct index_memory 
 {
         const struct index_port *ports;
         const struct freed_index *freed;
-        char key[STORE_KEY_MAX + 1];
         size_t n_ports, n;
 
         ports = index_memory_unstored(m, &n_ports);
         for (size_t i = 0; i < n_ports; i++) {
+                const struct store_key key = store_key(RECORDS_INDEX_KEY, ports[i].node_guid.v, ports[i].number);
+
                 freed = index_memory_get(m, ports[i].node_guid, ports[i].number, &n);
-                (void) snprintf(key, sizeof(key), RECORDS_INDEX_KEY, ports[i].node_guid.v, ports[i].number);
                 if (n > 0)
-                        record_put_object(t, key, indexes_to_json(&ports[i], freed, n));
+                        record_put_object(t, key.text, indexes_to_json(&ports[i], freed, n));
                 else
-                        store_delete(t, key);
+                        store_delete(t, key.text);
         }
 }
 
@@ -78,15 +78,13 @@ static int restore_freed(struct index_memory *m, struct guid node_guid, uint8_t 
 static int restore_indexes(struct index_memory *m, const char *key, const json_t *o)
 {
         const json_t *list = json_object_get(o, "freed");
-        char expected[STORE_KEY_MAX + 1];
         json_int_t number;
         uint64_t guid;
 
         if (!json_member_hex(o, "node", UINT64_MAX, &guid) || !json_member_number(o, "port", 0, UINT8_MAX, &number) ||
-            !json_is_array(list))
+            !json_is_array(list) || strcmp(key, store_key(RECORDS_INDEX_KEY, guid, (unsigned) number).text) != 0)
                 return -EBADMSG;
-        (void) snprintf(expected, sizeof(expected), RECORDS_INDEX_KEY, guid, (unsigned) number);
-        return strcmp(key, expected) == 0 ? restore_freed(m, (struct guid) { guid }, (uint8_t) number, list) : -EBADMSG;
+        return restore_freed(m, (struct guid) { guid }, (uint8_t) number, list);
 }
 
 /* --- known endports ----------------------------------------------------------------------------------------------- */
@@ -101,18 +99,14 @@ static json_t *known_to_json(const struct known_port *p)
 
 void records_put_known(struct store_transaction *t, const struct known *k)
 {
-        char key[STORE_KEY_MAX + 1];
-
         /* first, because a port that was gone may have returned */
-        for (uint32_t i = 0; i < k->n_gone; i++) {
-                (void) snprintf(key, sizeof(key), RECORDS_KNOWN_KEY, k->gone[i].v);
-                store_delete(t, key);
-        }
+        for (uint32_t i = 0; i < k->n_gone; i++)
+                store_delete(t, store_key(RECORDS_KNOWN_KEY, k->gone[i].v).text);
         for (uint32_t i = 0; i < k->n; i++) {
-                if (k->ports[i].is_stored)
-                        continue;
-                (void) snprintf(key, sizeof(key), RECORDS_KNOWN_KEY, k->ports[i].port_guid.v);
-                record_put_object(t, key, known_to_json(&k->ports[i]));
+                const struct known_port *p = &k->ports[i];
+
+                if (!p->is_stored)
+                        record_put_object(t, store_key(RECORDS_KNOWN_KEY, p->port_guid.v).text, known_to_json(p));
         }
 }
 
@@ -143,12 +137,10 @@ static bool read_known(const json_t *o, struct known_port *ret)
 static int restore_known(struct known *k, const char *key, const json_t *o)
 {
         struct known_port port = { .is_stored = true };
-        char expected[STORE_KEY_MAX + 1];
 
-        if (!read_known(o, &port))
+        if (!read_known(o, &port) || strcmp(key, store_key(RECORDS_KNOWN_KEY, port.port_guid.v).text) != 0)
                 return -EBADMSG;
-        (void) snprintf(expected, sizeof(expected), RECORDS_KNOWN_KEY, port.port_guid.v);
-        return strcmp(key, expected) == 0 ? known_add(k, &port) : -EBADMSG;
+        return known_add(k, &port);
 }
 
 /* The value of a member of a compact JSON object; NULL: it has none. name: with its quotation marks and colon; it is found in no
@@ -188,19 +180,15 @@ static json_t *pin_to_json(const struct pin *p)
 
 void records_put_pins(struct store_transaction *t, const struct pins *p)
 {
-        char key[STORE_KEY_MAX + 1];
-
         /* first, because a node that lost its pin may have another one */
-        for (uint32_t i = 0; i < p->n_gone; i++) {
-                (void) snprintf(key, sizeof(key), RECORDS_PIN_KEY, p->gone[i].v);
-                store_delete(t, key);
-        }
+        for (uint32_t i = 0; i < p->n_gone; i++)
+                store_delete(t, store_key(RECORDS_PIN_KEY, p->gone[i].v).text);
         for (uint32_t i = 0; i < p->n; i++) {
-                assert(!p->items[i].is_provisional);
-                if (p->items[i].is_stored)
-                        continue;
-                (void) snprintf(key, sizeof(key), RECORDS_PIN_KEY, p->items[i].node.v);
-                record_put_object(t, key, pin_to_json(&p->items[i]));
+                const struct pin *pin = &p->items[i];
+
+                assert(!pin->is_provisional);
+                if (!pin->is_stored)
+                        record_put_object(t, store_key(RECORDS_PIN_KEY, pin->node.v).text, pin_to_json(pin));
         }
 }
 
@@ -216,17 +204,15 @@ static int restore_pin(struct pins *p, const char *key, const json_t *o)
         struct pin pin = {
                 .name = { read_name(o, "description"), read_name(o, "name"), read_name(o, "device") }, .is_stored = true,
         };
-        char expected[STORE_KEY_MAX + 1];
         json_int_t type, since;
 
         if (!json_member_hex(o, "node", UINT64_MAX, &pin.node.v) || !json_member_number(o, "type", NODE_CA, NODE_ROUTER, &type) ||
             !json_member_number(o, "since", 0, INT64_MAX, &since) || !pin.name.description || !pin.name.name || !pin.name.device ||
-            !pin.name.name[0])
+            !pin.name.name[0] || strcmp(key, store_key(RECORDS_PIN_KEY, pin.node.v).text) != 0)
                 return -EBADMSG;
         pin.type = (enum node_type) type;
         pin.since = (uint64_t) since;
-        (void) snprintf(expected, sizeof(expected), RECORDS_PIN_KEY, pin.node.v);
-        return strcmp(key, expected) == 0 ? pins_add(p, &pin) : -EBADMSG;
+        return pins_add(p, &pin);
 }
 
 /* --- generations --------------------------------------------------------------------------------------------------- */
@@ -242,12 +228,9 @@ static void end_generation(struct remembered *r)
 {
         struct stored_files *f = &r->files;
         bool was_damaged = f->is_damaged;
-        char key[STORE_KEY_MAX + 1];
 
-        if (f->number == 0 || stored_files_end(f) || was_damaged)
-                return;
-        (void) snprintf(key, sizeof(key), RECORDS_GENERATION_KEY, f->number);
-        count_damaged(r, key);
+        if (f->number > 0 && !stored_files_end(f) && !was_damaged)
+                count_damaged(r, store_key(RECORDS_GENERATION_KEY, f->number).text);
 }
 
 static int restore_generation(struct remembered *r, const char *key, const void *value, size_t n)

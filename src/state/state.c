@@ -422,14 +422,13 @@ static int read_record(void *userdata, const char *key, const void *value, size_
 int state_read_generation(struct state *s, struct arena *a, uint64_t number, struct stored_files *ret)
 {
         struct generation_reader reader = { ret, a };
-        char first[STORE_KEY_MAX + 1], end[STORE_KEY_MAX + 1];
+        const struct store_key first = store_key(RECORDS_GENERATION_KEY, number);
+        const struct store_key end = store_key(RECORDS_GENERATION_KEY, number + 1);
         int r;
 
         *ret = (struct stored_files) {};
         stored_files_begin(ret, number);
-        (void) snprintf(first, sizeof(first), RECORDS_GENERATION_KEY, number);
-        (void) snprintf(end, sizeof(end), RECORDS_GENERATION_KEY, number + 1);
-        r = load_range(s, first, end, read_record, &reader);
+        r = load_range(s, first.text, end.text, read_record, &reader);
         if (r == 0 && ret->is_missing)
                 r = -ENOENT;
         else if (r == 0 && !stored_files_end(ret))

@@ -27,7 +27,7 @@ static int read_file(struct arena *a, const char *dir, enum state_import_file fi
 /* --- a list of ports ---------------------------------------------------------------------------------------------- */
 
 /* Makes the key of the record that has this object as its value. */
-static bool make_key(enum state_import_file file, const json_t *object, char ret[static STORE_KEY_MAX + 1])
+static bool make_key(enum state_import_file file, const json_t *object, struct store_key *ret)
 {
         bool is_known = file == STATE_IMPORT_KNOWN;
         json_int_t number;
@@ -36,10 +36,7 @@ static bool make_key(enum state_import_file file, const json_t *object, char ret
         if (!json_member_hex(object, is_known ? "port_guid" : "node", UINT64_MAX, &guid) ||
             !json_member_number(object, "port", 0, UINT8_MAX, &number))
                 return false;
-        if (is_known)
-                (void) snprintf(ret, STORE_KEY_MAX + 1, RECORDS_KNOWN_KEY, guid);
-        else
-                (void) snprintf(ret, STORE_KEY_MAX + 1, RECORDS_INDEX_KEY, guid, (unsigned) number);
+        *ret = is_known ? store_key(RECORDS_KNOWN_KEY, guid) : store_key(RECORDS_INDEX_KEY, guid, (unsigned) number);
         return true;
 }
 
@@ -47,15 +44,15 @@ static bool make_key(enum state_import_file file, const json_t *object, char ret
 static int read_port(struct remembered *m, enum state_import_file file, const json_t *object)
 {
         _cleanup_free_ char *text = NULL;
-        char key[STORE_KEY_MAX + 1];
+        struct store_key key;
         int r;
 
-        if (!make_key(file, object, key))
+        if (!make_key(file, object, &key))
                 return -EBADMSG;
         text = json_dumps(object, JSON_COMPACT);
         if (!text)
                 return -ENOMEM;
-        r = remembered_restore(m, key, text, strlen(text));
+        r = remembered_restore(m, key.text, text, strlen(text));
         return r == 0 && m->n_damaged > 0 ? -EBADMSG : r;
 }
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "store/store.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "util/vector.h"
@@ -10,6 +12,19 @@
 #define CHARACTER_LAST  '~'
 
 /* --- keys --------------------------------------------------------------------------------------------------------- */
+
+struct store_key store_key(const char *format, ...)
+{
+        struct store_key key;
+        va_list ap;
+        int n;
+
+        va_start(ap, format);
+        n = vsnprintf(key.text, sizeof(key.text), format, ap);
+        va_end(ap);
+        assert(n > 0 && n <= STORE_KEY_MAX);
+        return key;
+}
 
 bool store_key_is_valid(const char *key)
 {

@@ -60,6 +60,11 @@ void store_put(struct store_transaction *t, const char *key, const void *value, 
 /* Copies the key. */
 void store_delete(struct store_transaction *t, const char *key);
 
+struct store_key {
+        char text[STORE_KEY_MAX + 1];
+};
+/* A key by a format, whose result must not be too long. */
+struct store_key store_key(const char *format, ...) __attribute__((format(printf, 1, 2)));
 bool store_key_is_valid(const char *key);
 
 /* --- stores --------------------------------------------------------------------------------------------------------- */

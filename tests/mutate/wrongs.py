@@ -1632,7 +1632,7 @@ WRONGS += [
     Wrong("layouts-half-an-entry", LAYOUT_RECORDS, "n % DIGITS != 0 || ", ""),
     Wrong("layouts-too-many-entries", LAYOUT_RECORDS, "n / DIGITS > UINT16_MAX || ", ""),
     Wrong("layouts-digits-of-any-kind", LAYOUT_RECORDS, "if (digit > 15)", "if (digit > 16)"),
-    Wrong("layouts-keys-of-any-form", LAYOUT_RECORDS, "return strcmp(key, expected) == 0;", "return true;"),
+    Wrong("layouts-keys-of-any-form", LAYOUT_RECORDS, "return strcmp(key, name_record(ret).text) == 0;", "return true;"),
     Wrong("layouts-keys-in-any-order", LAYOUT_RECORDS, "(b->n == 0 || b->items[b->n - 1].generation <= k.generation)", "true"),
     Wrong("layouts-half-a-generation-goes", LAYOUT_RECORDS, "while (n < b->n && b->items[n].generation == oldest)\n                        n++;", "n += oldest > 0;"),
     Wrong("layouts-the-highest-goes", LAYOUT_RECORDS, " && b->items[n].generation < generation) {", ") {"),

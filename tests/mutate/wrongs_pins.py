@@ -51,8 +51,8 @@ WRONGS = [
     Wrong("sweep-absent-by-their-own-names", "src/opensm_writer/opensm_writer.c", "{ .pins = w->job.pins }", "{ .pins = NULL }"),
     Wrong("sweep-pins-are-not-stored", "src/control/sweep_steps.c", "        records_put_pins(t, &c->pins);\n", ""),
     Wrong("sweep-reload-by-their-own-names", DECIDE, "c->sweep.options.pins = control_pins(c, c->sweep.generation);", "c->sweep.options.pins = c->candidate == c->sweep.generation ? NULL : control_pins(c, c->sweep.generation);"),
-    Wrong("records-pin-is-put-before-it-is-deleted", RECORDS, "                store_delete(t, key);\n        }\n        for (uint32_t i = 0; i < p->n; i++) {\n                assert(!p->items[i].is_provisional);", "                t->error = t->error;\n        }\n        for (uint32_t i = 0; i < p->n; i++) {\n                assert(!p->items[i].is_provisional);"),
-    Wrong("records-pin-of-another-key", RECORDS, "return strcmp(key, expected) == 0 ? pins_add(p, &pin) : -EBADMSG;", "return pins_add(p, &pin);"),
+    Wrong("records-pin-is-put-before-it-is-deleted", RECORDS, "                store_delete(t, store_key(RECORDS_PIN_KEY, p->gone[i].v).text);\n", "                t->error = t->error;\n"),
+    Wrong("records-pin-of-another-key", RECORDS, " || strcmp(key, store_key(RECORDS_PIN_KEY, pin.node.v).text) != 0)", ")"),
     # the lines of the policy
     Wrong("guids-of-switches-stay", GUIDS, "if (s->kind != SELECTOR_GUID && s->kind != SELECTOR_SWITCH)", "if (s->kind != SELECTOR_GUID)"),
     Wrong("guids-result-is-not-read", GUIDS, "        if (n_fixed > 0)\n", "        if (n_fixed < 0)\n"),
