@@ -43,9 +43,7 @@ struct history_result {
 /* The files of a generation, or those on the disk. */
 struct version {
         uint64_t number;               /* 0: on the disk */
-        const char *policy_label, *settings_label;
-        const char *policy, *settings; /* settings NULL: not stored */
-        size_t n_policy, n_settings;
+        struct text_version policy, settings; /* settings.bytes NULL: not stored */
 };
 
 struct diff_result {
@@ -437,14 +435,17 @@ static int take_number(struct context *ctx, const char *text, uint64_t *ret)
         return 0;
 }
 
-static int copy_text(struct context *ctx, const struct text *from, const char **ret)
+/* name: of the file. */
+static int copy_file(struct context *ctx, const struct text *from, const char *name, uint64_t number, struct text_version *ret)
 {
         char *copy = arena_new_array(ctx->arena, char, from->n + 1);
 
-        if (copy && from->n > 0)
+        if (!copy)
+                return -ENOMEM;
+        if (from->n > 0)
                 memcpy(copy, from->bytes, from->n);
-        *ret = copy;
-        return copy ? 0 : -ENOMEM;
+        *ret = (struct text_version) { output_format(ctx, "%s (generation %" PRIu64 ")", name, number), copy, from->n };
+        return 0;
 }
 
 /* Returns as state_read_generation(). */
@@ -455,14 +456,10 @@ static int load_version(struct context *ctx, uint64_t number, struct version *re
 
         if (r < 0)
                 return r;
-        *ret = (struct version) {
-                .number = number, .n_policy = files.policy.n, .n_settings = files.settings.n,
-                .policy_label = output_format(ctx, POLICY_NAME " (generation %" PRIu64 ")", number),
-                .settings_label = output_format(ctx, SETTINGS_NAME " (generation %" PRIu64 ")", number),
-        };
-        r = copy_text(ctx, &files.policy, &ret->policy);
+        *ret = (struct version) { .number = number };
+        r = copy_file(ctx, &files.policy, POLICY_NAME, number, &ret->policy);
         if (r == 0 && files.has_settings)
-                r = copy_text(ctx, &files.settings, &ret->settings);
+                r = copy_file(ctx, &files.settings, SETTINGS_NAME, number, &ret->settings);
         stored_files_done(&files);
         return r;
 }
@@ -484,20 +481,21 @@ static int read_files(struct context *ctx, struct version *ret)
         bool has_settings = ctx->options->config || access(settings, F_OK) == 0;
         int r;
 
-        *ret = (struct version) { .policy_label = policy, .settings_label = settings, .settings = "" };
-        r = file_read_found(ctx->arena, policy, POLICY_MAX_FILE_SIZE, &ctx->findings, &ret->policy, &ret->n_policy);
+        *ret = (struct version) { .policy.label = policy, .settings = { settings, "", 0 } };
+        r = file_read_found(ctx->arena, policy, POLICY_MAX_FILE_SIZE, &ctx->findings, &ret->policy.bytes, &ret->policy.n);
         if (r == 0 && has_settings)
-                r = file_read_found(ctx->arena, settings, SETTINGS_MAX_FILE_SIZE, &ctx->findings, &ret->settings, &ret->n_settings);
+                r = file_read_found(ctx->arena, settings, SETTINGS_MAX_FILE_SIZE, &ctx->findings, &ret->settings.bytes,
+                                    &ret->settings.n);
         return r;
 }
 
 /* --- comparing -------------------------------------------------------------------------------------------------------- */
 
-static enum comparison compare(const char *a, size_t n_a, const char *b, size_t n_b)
+static enum comparison compare(const struct text_version *a, const struct text_version *b)
 {
-        if (!a || !b)
+        if (!a->bytes || !b->bytes)
                 return COMPARE_UNKNOWN;
-        return n_a == n_b && memcmp(a, b, n_a) == 0 ? COMPARE_EQUAL : COMPARE_DIFFERENT;
+        return a->n == b->n && memcmp(a->bytes, b->bytes, a->n) == 0 ? COMPARE_EQUAL : COMPARE_DIFFERENT;
 }
 
 /* Which files changed, and the names of partitions by its policy. What is damaged or was deleted is not known. */
@@ -511,13 +509,13 @@ static int examine(struct context *ctx, struct history_result *r)
         if (e == 0 && r->before > 0)
                 e = load_version(ctx, r->before, &before);
         findings_init(&ignored, ctx->arena);
-        if (e != -ENOMEM && after.policy)
-                e = policy_parse(ctx->arena, POLICY_NAME, after.policy, after.n_policy, &ignored, &policy);
+        if (e != -ENOMEM && after.policy.bytes)
+                e = policy_parse(ctx->arena, POLICY_NAME, after.policy.bytes, after.policy.n, &ignored, &policy);
         if (e == -ENOMEM)
                 return e;
         ctx->policy = policy;
-        r->policy = compare(before.policy, before.n_policy, after.policy, after.n_policy);
-        r->settings = compare(before.settings, before.n_settings, after.settings, after.n_settings);
+        r->policy = compare(&before.policy, &after.policy);
+        r->settings = compare(&before.settings, &after.settings);
         return 0;
 }
 
@@ -538,13 +536,10 @@ static int complain_diff(struct context *ctx, int r)
 static int make_diffs(struct context *ctx, struct diff_result *d)
 {
         const struct version *from = &d->from, *to = &d->to;
-        int r = text_diff(ctx->arena, &(struct text_version) { from->policy_label, from->policy, from->n_policy },
-                          &(struct text_version) { to->policy_label, to->policy, to->n_policy }, &d->policy, &d->n_policy);
+        int r = text_diff(ctx->arena, &from->policy, &to->policy, &d->policy, &d->n_policy);
 
-        if (r == 0 && from->settings && to->settings)
-                r = text_diff(ctx->arena, &(struct text_version) { from->settings_label, from->settings, from->n_settings },
-                              &(struct text_version) { to->settings_label, to->settings, to->n_settings },
-                              &d->settings, &d->n_settings);
+        if (r == 0 && from->settings.bytes && to->settings.bytes)
+                r = text_diff(ctx->arena, &from->settings, &to->settings, &d->settings, &d->n_settings);
         return r < 0 ? complain_diff(ctx, r) : 0;
 }
 
@@ -609,7 +604,7 @@ int command_history_diff(struct context *ctx)
         if (!d.settings)
                 (void) findings_add(&ctx->findings, FINDING_NOTE, FINDING_HOST_STATE_DIR, NULL, SETTINGS_NAME " of generation %" PRIu64
                                     " is not in the store, because pkeyd 0.1.0 did not store it",
-                                    d.from.settings ? d.to.number : d.from.number);
+                                    d.from.settings.bytes ? d.to.number : d.from.number);
         return output(ctx, &printer, exit_status_of(d.n_policy + d.n_settings > 0, false), &d);
 }
 
@@ -619,5 +614,5 @@ int command_history_policy(struct context *ctx)
         uint64_t number;
         int r = take_number(ctx, ctx->arguments[0], &number) ?: read_version(ctx, number, &v);
 
-        return r < 0 ? r : output_file(ctx, EXIT_DONE, v.policy, v.n_policy);
+        return r < 0 ? r : output_file(ctx, EXIT_DONE, v.policy.bytes, v.policy.n);
 }
