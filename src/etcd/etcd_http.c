@@ -117,7 +117,8 @@ static void end_request(struct etcd_request *q, int r, json_t *answer)
         void *userdata = q->userdata;
 
         etcd_http_drop(q);
-        handler(r, answer, userdata);
+        if (handler)
+                handler(r, answer, userdata);
 }
 
 static size_t receive_bytes(char *bytes, size_t size, size_t n, void *userdata)

@@ -42,8 +42,9 @@ int etcd_http_new(sd_event *event, const struct etcd_config *config, struct etcd
 struct etcd_http *etcd_http_free(struct etcd_http *h);
 DEFINE_CLEANUP(struct etcd_http *, etcd_http_free)
 
-/* Starts a request. path: as in "/v3/kv/range". Takes the reference to the body, also if it fails (NULL: -ENOMEM). *ret, if
- * ret is not NULL, is valid until the handler is called. Returns 0; or a negative errno, and the handler is not called. */
+/* Starts a request. path: as in "/v3/kv/range". Takes the reference to the body, also if it fails (NULL: -ENOMEM). handler NULL: the
+ * result is ignored. *ret, if ret is not NULL, is valid until the request ends. Returns 0; or a negative errno, and the handler is
+ * not called. */
 int etcd_http_post(struct etcd_http *h, const char *path, json_t *body, usec_t timeout, etcd_answer_handler handler, void *userdata,
                    struct etcd_request **ret);
 /* Drops a request without calling its handler. Accepts NULL. */

@@ -89,18 +89,11 @@ static bool may_pass(int r)
 
 /* --- outgoing requests ------------------------------------------------------------------------------------------------ */
 
-static void ignore(int r, json_t *answer, void *userdata)
-{
-        (void) r;
-        (void) answer;
-        (void) userdata;
-}
-
 /* If etcd does not answer, the lease ends by itself. */
 static void revoke_lease(struct etcd_mailbox *m, uint64_t lease)
 {
         if (lease > 0)
-                (void) etcd_http_post(m->http, ETCD_LEASE_REVOKE, etcd_lease_reference(lease), TIMEOUT, ignore, NULL, NULL);
+                (void) etcd_http_post(m->http, ETCD_LEASE_REVOKE, etcd_lease_reference(lease), TIMEOUT, NULL, NULL, NULL);
 }
 
 static void outgoing_free(struct outgoing *out)

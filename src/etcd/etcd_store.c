@@ -65,31 +65,31 @@ static struct etcd_key part_key(const struct etcd_store *s, const char *name)
         return etcd_key(s->config->fabric, "redo/", name);
 }
 
-static int call(struct etcd_store *s, const char *path, json_t *body, json_t **ret, struct etcd_header *ret_header)
+/* Sends a request, and waits for the answer. Checks that it is the same cluster as before. ret_revision may be NULL. */
+static int call(struct etcd_store *s, const char *path, json_t *body, json_t **ret, uint64_t *ret_revision)
 {
+        struct etcd_header header;
         int r = etcd_http_call(s->http, path, body, TIMEOUT, ret);
 
-        if (r == 0 && !etcd_read_header(*ret, ret_header))
-                r = -EPROTO;
-        if (r == 0 && s->cluster > 0 && s->cluster != ret_header->cluster)
-                r = -EUCLEAN;
-        if (r == 0)
-                s->cluster = ret_header->cluster;
-        return r;
+        if (r < 0)
+                return r;
+        if (!etcd_read_header(*ret, &header))
+                return -EPROTO;
+        if (s->cluster > 0 && s->cluster != header.cluster)
+                return -EUCLEAN;
+        s->cluster = header.cluster;
+        if (ret_revision)
+                *ret_revision = header.revision;
+        return 0;
 }
 
 /* Carries out the operations if the condition holds. Returns 1: it does; 0: it does not; or an error. ret_revision may be NULL. */
 static int transact(struct etcd_store *s, json_t *condition, json_t *operations, uint64_t *ret_revision)
 {
         _cleanup_json_ json_t *answer = NULL;
-        struct etcd_header header;
-        int r = call(s, ETCD_TRANSACTION, etcd_transaction(json_pack("[o]", condition), operations), &answer, &header);
+        int r = call(s, ETCD_TRANSACTION, etcd_transaction(json_pack("[o]", condition), operations), &answer, ret_revision);
 
-        if (r < 0)
-                return r;
-        if (ret_revision)
-                *ret_revision = header.revision;
-        return etcd_succeeded(answer);
+        return r < 0 ? r : etcd_succeeded(answer);
 }
 
 /* --- keys that are not records ---------------------------------------------------------------------------------------- */
@@ -138,8 +138,8 @@ static int inspect(struct etcd_store *s, struct overview *ret)
         _cleanup_arena_ struct arena *a = arena_new();
         struct etcd_record commit, redo, version;
         _cleanup_json_ json_t *answer = NULL;
-        struct etcd_header header;
-        int r = a ? call(s, ETCD_TRANSACTION, make_inspection(s), &answer, &header) : -ENOMEM;
+        uint64_t revision;
+        int r = a ? call(s, ETCD_TRANSACTION, make_inspection(s), &answer, &revision) : -ENOMEM;
 
         r = r ?: read_single(answer, AT_COMMIT, a, &commit) ?: read_single(answer, AT_REDO, a, &redo) ?:
                 read_single(answer, AT_VERSION, a, &version) ?: check_version(&version);
@@ -148,7 +148,7 @@ static int inspect(struct etcd_store *s, struct overview *ret)
         if (commit.modified < s->seen)
                 return -EUCLEAN;
         s->has_version = version.key;
-        *ret = (struct overview) { header.revision, commit.modified, redo.modified };
+        *ret = (struct overview) { revision, commit.modified, redo.modified };
         (void) snprintf(s->last_writer, sizeof(s->last_writer), "%s", commit.value ?: "");
         return 0;
 }
@@ -176,8 +176,7 @@ static int redo_next_part(struct etcd_store *s)
         const struct etcd_key first = part_key(s, ETCD_NAMES_FIRST), end = part_key(s, ETCD_NAMES_END);
         _cleanup_json_ json_t *answer = NULL;
         struct etcd_record part;
-        struct etcd_header header;
-        int r = a ? call(s, ETCD_RANGE, etcd_range(first.text, end.text, 1, 0), &answer, &header) : -ENOMEM;
+        int r = a ? call(s, ETCD_RANGE, etcd_range(first.text, end.text, 1, 0), &answer, NULL) : -ENOMEM;
 
         r = r ?: etcd_read_record(answer, 0, a, &part);
         if (r < 0)
@@ -272,8 +271,7 @@ static int pass_records(struct pages *p, const json_t *answer, store_record_hand
 static int load_page(struct etcd_store *s, struct pages *p, store_record_handler each, void *userdata)
 {
         _cleanup_json_ json_t *answer = NULL;
-        struct etcd_header header;
-        int r = call(s, ETCD_RANGE, etcd_range(p->next.text, p->end.text, PAGE, p->revision), &answer, &header);
+        int r = call(s, ETCD_RANGE, etcd_range(p->next.text, p->end.text, PAGE, p->revision), &answer, NULL);
 
         return r < 0 ? r : pass_records(p, answer, each, userdata);
 }
@@ -351,14 +349,14 @@ static int read_holder(struct etcd_store *s, const json_t *answer, char ret_hold
 static int take_lock(struct etcd_store *s, char ret_holder[LOCK_HOLDER_SIZE])
 {
         _cleanup_json_ json_t *answer = NULL;
-        struct etcd_header header;
-        int r = call(s, ETCD_TRANSACTION, make_lock(s), &answer, &header);
+        uint64_t revision;
+        int r = call(s, ETCD_TRANSACTION, make_lock(s), &answer, &revision);
 
         if (r < 0)
                 return r;
         if (!etcd_succeeded(answer))
                 return read_holder(s, answer, ret_holder);
-        s->lock = header.revision;
+        s->lock = revision;
         return 0;
 }
 
