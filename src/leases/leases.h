@@ -109,7 +109,7 @@ struct lease_qos {
         uint16_t rate;              /* in 0.1 Gb/s: a rate of IBA */
 };
 
-/* A clause; NULL: it can be set. */
+/* Returns a clause that says what is wrong; NULL: it can be set. */
 const char *lease_qos_problem(const struct lease_qos *qos);
 
 enum lease_request_kind { LEASE_CREATE, LEASE_RENEW, LEASE_RELEASE, LEASE_EDIT };
@@ -339,7 +339,7 @@ bool leases_give_up_frozen(struct leases *l, const struct subnet *s, const enum 
 int leases_see(struct leases *l, const struct observed *observed, const struct knowledge *k, bool only_changed, usec_t now,
                uint64_t wall, struct log *log);
 
-/* Another host makes the leases: only marks the members of active ones that are confirmed. */
+/* Another host makes the leases: only sets which members of active ones are confirmed. */
 void leases_confirm(struct leases *l, const struct observed *observed);
 
 /* --- the store ------------------------------------------------------------------------------------------------------- */
@@ -388,7 +388,7 @@ bool leases_is_ending(const struct leases *l, const char *id);
 struct lease *lease_new(void);
 struct lease *lease_free(struct lease *lease);
 DEFINE_CLEANUP(struct lease *, lease_free)
-/* A clause; NULL: it is a valid ID. */
+/* Returns a clause that says what is wrong; NULL: it is a valid ID. */
 const char *lease_id_problem(const char *id);
 /* How many members are in force. */
 uint32_t lease_n_in_force(const struct lease *lease);
