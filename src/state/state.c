@@ -74,17 +74,17 @@ static const struct explanation {
 }, of_etcd[] = {
         { -EPROTONOSUPPORT, "a newer version of pkeyd wrote it", "install that version again" },
         { -EEXIST, "state.db of this host has what pkeyd remembered before store: etcd was set",
-          "pkeyctl store copy etcd takes it along; if the cluster has the records of the other head node already, move state.db away" },
-        { -EUCLEAN, "it is another cluster than before, or an older copy of it", "see etcd in pkeyd.yaml, and the log of etcd" },
+          "run pkeyctl store copy etcd to copy it to the cluster; if the cluster has the records of the other head node, move state.db away" },
+        { -EUCLEAN, "it is not the same cluster as before, or an older copy of it", "check etcd in pkeyd.yaml, and the log of etcd" },
         { -EHOSTUNREACH, "no member answers, or they have no majority",
           "what is in force stays, and pkeyd tries again; etcdctl endpoint status shows the members" },
-        { -EKEYREJECTED, "the certificate of a member is not accepted", "see etcd.ca_file in pkeyd.yaml, and the names in the certificates" },
-        { -EPROTO, "the answer is not one of etcd 3.4 or later", "see etcd in pkeyd.yaml, and the log of etcd" },
+        { -EKEYREJECTED, "the certificate of a member cannot be verified", "check etcd.ca_file in pkeyd.yaml, and the names in the certificates" },
+        { -EPROTO, "the answer is not one of etcd 3.4 or later", "check etcd in pkeyd.yaml, and the log of etcd" },
         { -ENOLCK, "the lease of the lock has ended",
           "what is in force stays, and pkeyd tries again; etcdctl endpoint status shows the members" },
-        { -EACCES, "etcd does not let this user in", "see etcd.user and etcd.password_file in pkeyd.yaml, and the roles of that user in etcd" },
+        { -EACCES, "etcd denies access to this user", "check etcd.user and etcd.password_file in pkeyd.yaml, and the roles of that user in etcd" },
         { -ENOSPC, "its database is full", "compact and defragment it with etcdctl, then etcdctl alarm disarm" },
-        { 0, NULL, "see etcd in pkeyd.yaml, and the log of etcd" },
+        { 0, NULL, "check etcd in pkeyd.yaml, and the log of etcd" },
 };
 
 static const struct explanation *find_explanation(const struct state *s, int error)
