@@ -242,7 +242,7 @@ static void begin_behind(struct pages *p, const char *key)
 {
         const size_t max = sizeof(p->next.text) - 2;
 
-        (void) snprintf(p->next.text, sizeof(p->next.text), "%.*s%c", (int) max, key, strlen(key) > max ? '\x7f' : '!');
+        (void) snprintf(p->next.text, sizeof(p->next.text), "%.*s%c", (int) max, key, strlen(key) > max ? '\xff' : '!');
 }
 
 static int pass_records(struct pages *p, const json_t *answer, store_record_handler each, void *userdata)

@@ -19,7 +19,7 @@ WRONGS = [
     Wrong("etcd-old-parts-stay", STORE, "        int r = delete_parts(s);\n", "        int r = 0 && delete_parts(s);\n"),
     Wrong("etcd-first-operation-counts", STORE, "strcmp((*a)->key, (*b)->key) ?: ORDER(*a, *b)", "strcmp((*a)->key, (*b)->key) ?: ORDER(*b, *a)"),
     Wrong("etcd-page-is-all", STORE, "        if (!etcd_has_more(answer))\n", "        if (true)\n"),
-    Wrong("etcd-long-key-twice", STORE, "strlen(key) > max ? '\\x7f' : '!'", "'!'"),
+    Wrong("etcd-long-key-twice", STORE, "strlen(key) > max ? '\\xff' : '!'", "'!'"),
     Wrong("etcd-older-is-believed", STORE, "        if (commit.modified < s->seen)\n                return -EUCLEAN;\n", ""),
     Wrong("etcd-change-is-not-seen", STORE, "        r = now.commit != s->seen;\n", "        r = 0;\n"),
     Wrong("etcd-newer-version", STORE, "return v == STORE_SCHEMA_VERSION ? 0 : -EPROTONOSUPPORT;", "return v > 0 ? 0 : -EPROTONOSUPPORT;"),
