@@ -28,7 +28,7 @@ struct door_server {
 };
 
 struct door {
-        struct door_journal journal;
+        struct journal_output journal;
         const char *file;
         const struct fabric *fabric;
         sd_event *event;
@@ -323,7 +323,7 @@ int door_run(const struct door_options *o)
         struct door d = { .file = o->config_file, .fabric = &o->fabric };
         int r;
 
-        door_journal_init(&d.journal, o->fabric.name);
+        journal_output_init(&d.journal, "pkeyd-rest", o->fabric.name);
         r = set_up(&d);
         if (r >= 0) {
                 const struct rest_conf *c = d.servers->conf->rest;

@@ -17,20 +17,15 @@ static const struct {
 #undef X
 };
 
-void door_journal_init(struct door_journal *j, const char *fabric)
-{
-        journal_output_init(&j->output, "pkeyd-rest", fabric);
-}
-
 /* --- entries ---------------------------------------------------------------------------------------------------------- */
 
-static void write_entry(const struct door_journal *j, enum door_event event, struct journal_fields *f, const char *text)
+static void write_entry(const struct journal_output *j, enum door_event event, struct journal_fields *f, const char *text)
 {
-        if (journal_output_begin(&j->output, events[event].priority, events[event].message_id, text, f))
+        if (journal_output_begin(j, events[event].priority, events[event].message_id, text, f))
                 journal_output_send(f, text);
 }
 
-void door_log(const struct door_journal *j, enum door_event event, const char *format, ...)
+void door_log(const struct journal_output *j, enum door_event event, const char *format, ...)
 {
         _cleanup_journal_fields_ struct journal_fields f = {};
         _cleanup_free_ char *text = NULL;
@@ -43,7 +38,7 @@ void door_log(const struct door_journal *j, enum door_event event, const char *f
         write_entry(j, event, &f, text ?: format);
 }
 
-void door_log_findings(const struct door_journal *j, const struct findings *findings)
+void door_log_findings(const struct journal_output *j, const struct findings *findings)
 {
         for (size_t i = 0; i < findings->n; i++) {
                 const struct finding *item = &findings->items[i];
@@ -66,7 +61,7 @@ static DEFINE_WORDS(outcome_to_string, enum rest_outcome, "?", [REST_STORED] = "
                     [REST_NOT_FOUND] = "not-found", [REST_CONFLICT] = "conflict", [REST_UNAVAILABLE] = "unavailable")
 
 /* The GUIDs from `first` on, as many as one entry has. */
-static void log_part(const struct door_journal *j, const struct door_audit *a, uint32_t first)
+static void log_part(const struct journal_output *j, const struct door_audit *a, uint32_t first)
 {
         const struct rest_change *c = a->change;
         _cleanup_journal_fields_ struct journal_fields f = {};
@@ -89,7 +84,7 @@ static void log_part(const struct door_journal *j, const struct door_audit *a, u
                     t.failed ? "out of memory for the entry about a change" : t.bytes);
 }
 
-void door_log_change(const struct door_journal *j, const struct door_audit *audit)
+void door_log_change(const struct journal_output *j, const struct door_audit *audit)
 {
         uint32_t first = 0;
 
@@ -99,7 +94,7 @@ void door_log_change(const struct door_journal *j, const struct door_audit *audi
         } while (first < audit->change->n_members);
 }
 
-void door_log_login(const struct door_journal *j, const char *address, uint64_t n_failures)
+void door_log_login(const struct journal_output *j, const char *address, uint64_t n_failures)
 {
         _cleanup_journal_fields_ struct journal_fields f = {};
         char text[160];

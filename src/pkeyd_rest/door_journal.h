@@ -17,16 +17,9 @@ enum door_event {
         DOOR_N_EVENTS
 };
 
-struct door_journal {
-        struct journal_output output;
-};
-
-/* fabric: its name, borrowed; NULL: none. */
-void door_journal_init(struct door_journal *j, const char *fabric);
-
-void door_log(const struct door_journal *j, enum door_event event, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void door_log(const struct journal_output *j, enum door_event event, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* Each finding, on one line. */
-void door_log_findings(const struct door_journal *j, const struct findings *findings);
+void door_log_findings(const struct journal_output *j, const struct findings *findings);
 
 /* What came of a change. */
 struct door_audit {
@@ -36,6 +29,6 @@ struct door_audit {
         const char *text; /* why it is not stored; NULL: nothing is to say */
 };
 /* One entry, or several if there are many GUIDs. */
-void door_log_change(const struct door_journal *j, const struct door_audit *audit);
+void door_log_change(const struct journal_output *j, const struct door_audit *audit);
 /* name of the client is not logged: it may be a secret that was typed in the wrong place. */
-void door_log_login(const struct door_journal *j, const char *address, uint64_t n_failures);
+void door_log_login(const struct journal_output *j, const char *address, uint64_t n_failures);

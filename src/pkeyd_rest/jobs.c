@@ -38,7 +38,7 @@ struct queue {
 
 struct jobs {
         struct pkeyd_bus *bus;
-        const struct door_journal *journal;
+        const struct journal_output *journal;
         sd_event_source *run;
         struct queue reads, changes;  /* that wait; owned */
         struct job *reading[MAX_READS], *changing; /* that run; owned; NULL: none */
@@ -295,7 +295,7 @@ static int on_run(sd_event_source *source, void *userdata)
 
 /* --- life ------------------------------------------------------------------------------------------------------------- */
 
-int jobs_new(sd_event *event, struct pkeyd_bus *bus, const struct door_journal *journal, struct jobs **ret)
+int jobs_new(sd_event *event, struct pkeyd_bus *bus, const struct journal_output *journal, struct jobs **ret)
 {
         _cleanup_(jobs_free_p) struct jobs *j = calloc(1, sizeof(*j));
         int r;

@@ -16,7 +16,7 @@
 struct jobs;
 
 /* Borrows bus and journal. Returns 0 or negative errno; *ret owned. */
-int jobs_new(sd_event *event, struct pkeyd_bus *bus, const struct door_journal *journal, struct jobs **ret);
+int jobs_new(sd_event *event, struct pkeyd_bus *bus, const struct journal_output *journal, struct jobs **ret);
 /* Jobs that have not ended are dropped. */
 struct jobs *jobs_free(struct jobs *j);
 DEFINE_CLEANUP(struct jobs *, jobs_free)

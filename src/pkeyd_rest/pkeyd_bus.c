@@ -12,7 +12,7 @@
 struct pkeyd_bus {
         sd_event *event;
         const struct fabric *fabric;
-        const struct door_journal *journal;
+        const struct journal_output *journal;
         sd_bus *bus;            /* owned; NULL: not connected */
         sd_event_source *retry;
         bool is_broken;         /* the timer closes it, because this is found in one of its callbacks */
@@ -92,7 +92,7 @@ static int on_retry(sd_event_source *timer, uint64_t scheduled, void *userdata)
         return 0;
 }
 
-int pkeyd_bus_new(sd_event *event, const struct fabric *fabric, const struct door_journal *journal, struct pkeyd_bus **ret)
+int pkeyd_bus_new(sd_event *event, const struct fabric *fabric, const struct journal_output *journal, struct pkeyd_bus **ret)
 {
         _cleanup_(pkeyd_bus_free_p) struct pkeyd_bus *b = calloc(1, sizeof(*b));
         int r;
