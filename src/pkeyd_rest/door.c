@@ -32,7 +32,6 @@ struct door {
         const char *file;
         const struct fabric *fabric;
         sd_event *event;
-        sd_event_source *signals[3];
         struct pkeyd_bus *bus;
         struct login *login;
         struct jobs *jobs;
@@ -285,11 +284,11 @@ static int set_up(struct door *d)
         int r = sd_event_new(&d->event);
 
         if (r >= 0)
-                r = sd_event_add_signal(d->event, &d->signals[0], SIGHUP, on_hangup, d);
+                r = sd_event_add_signal(d->event, NULL, SIGHUP, on_hangup, d);
         if (r >= 0)
-                r = sd_event_add_signal(d->event, &d->signals[1], SIGTERM, on_terminate, d);
+                r = sd_event_add_signal(d->event, NULL, SIGTERM, on_terminate, d);
         if (r >= 0)
-                r = sd_event_add_signal(d->event, &d->signals[2], SIGINT, on_terminate, d);
+                r = sd_event_add_signal(d->event, NULL, SIGINT, on_terminate, d);
         if (r >= 0)
                 r = pkeyd_bus_new(d->event, d->fabric, &d->journal, &d->bus);
         if (r >= 0)
@@ -313,8 +312,6 @@ static void tear_down(struct door *d)
         }
         (void) login_free(d->login);
         (void) pkeyd_bus_free(d->bus);
-        for (size_t i = 0; i < ELEMENTS(d->signals); i++)
-                sd_event_source_disable_unref(d->signals[i]);
         (void) sd_event_unref(d->event);
 }
 
