@@ -345,7 +345,7 @@ static void start(struct jobs *j, struct http_request *q, unsigned needs)
                 http_refuse(q, 503, 1, "out of memory");
                 return;
         }
-        *job = (struct job) { .jobs = j, .request = http_request_ref(q), .needs = needs, .view.version = REST_UFM_VERSION };
+        *job = (struct job) { .jobs = j, .request = http_request_ref(q), .needs = needs };
         if (is_handled_first(needs))
                 handle(job);
         if (job->stage == JOB_ENDED)

@@ -110,14 +110,11 @@ struct rest_port {
 };
 
 struct rest_view {
-        const char *version;
         const char *last_updated;   /* of the partitions; NULL: not known */
         const struct rest_partition *partitions; /* ascending base */
         uint32_t n_partitions;
         const struct rest_port *ports; /* ascending GUID */
         uint32_t n_ports;
-        /* Clients judge by these whether the fabric is protected. False: it has the default, or that is not known. */
-        bool m_key_is_set, sm_key_is_set, sa_key_is_set, m_key_per_port;
 };
 
 /* --- the reply ------------------------------------------------------------------------------------------------------- */

@@ -6,6 +6,8 @@
 
 #include "rest/rest_internal.h"
 
+#define UFM_VERSION "6.19.0" /* of the UFM whose API this is */
+
 /* --- the outcome of a change ------------------------------------------------------------------------------------------ */
 
 int rest_answer(struct arena *a, const struct rest_change *change, enum rest_outcome outcome, const char *text,
@@ -143,8 +145,7 @@ static json_t *partition_value(const struct rest_exchange *x, const struct rest_
 
 int rest_get_version(struct rest_exchange *x)
 {
-        return rest_ok(x->arena, json_pack("{s:o}", "ufm_release_version", name_text(x->arena, x->view->version)),
-                       &x->reply->response);
+        return rest_ok(x->arena, json_pack("{s:s}", "ufm_release_version", UFM_VERSION), &x->reply->response);
 }
 
 int rest_get_last_updated(struct rest_exchange *x)
@@ -155,17 +156,12 @@ int rest_get_last_updated(struct rest_exchange *x)
                        &x->reply->response);
 }
 
-/* Clients take a fabric for protected if these are not OpenSM's defaults. A default is no secret; a key that is set is. */
+/* OpenSM's defaults, whatever the keys are: the door does not know them. */
 int rest_get_sm_conf(struct rest_exchange *x)
 {
-        static const char hidden[] = "hidden";
-        const struct rest_view *v = x->view;
-
         return rest_ok(x->arena,
-                       json_pack("{s:s, s:s, s:s, s:s, s:b}", "subnet_prefix", "0xfe80000000000000", "m_key",
-                                 v->m_key_is_set ? hidden : "0x0000000000000000", "sm_key",
-                                 v->sm_key_is_set ? hidden : "0x0000000000000001", "sa_key",
-                                 v->sa_key_is_set ? hidden : "0x0000000000000001", "m_key_per_port", v->m_key_per_port),
+                       json_pack("{s:s, s:s, s:s, s:s, s:b}", "subnet_prefix", "0xfe80000000000000", "m_key", "0x0000000000000000",
+                                 "sm_key", "0x0000000000000001", "sa_key", "0x0000000000000001", "m_key_per_port", false),
                        &x->reply->response);
 }
 

@@ -5,9 +5,6 @@
 
 #include "rest/rest.h"
 
-/* The version of UFM whose API this is. */
-#define REST_UFM_VERSION "6.19.0"
-
 /* A lease as pkeyd describes it (org.pkeyd1(5), LEASES). */
 struct rest_lease {
         const char *id, *state;

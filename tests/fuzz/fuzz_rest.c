@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 static const struct rest_member members[] = { { { 1 }, MEMBERSHIP_FULL, true, "node01" } };
 static const struct rest_partition partitions[] = { { .base = 5, .members = members, .n_members = 1 } };
 static const struct rest_port ports[] = { { .guid = { 1 }, .number = 1, .node_name = "\xff", .is_computer = true } };
-static const struct rest_view view = { .version = "1", .partitions = partitions, .n_partitions = 1, .ports = ports, .n_ports = 1 };
+static const struct rest_view view = { .partitions = partitions, .n_partitions = 1, .ports = ports, .n_ports = 1 };
 
 static void check_change(const struct rest_change *c)
 {

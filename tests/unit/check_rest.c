@@ -27,12 +27,10 @@ static const struct rest_port ports[] = {
           .node_name = "leaf", .state = PORT_STATE_DOWN },
 };
 static const struct rest_view view = {
-        .version = "6.19.0",
         .partitions = partitions,
         .n_partitions = ELEMENTS(partitions),
         .ports = ports,
         .n_ports = ELEMENTS(ports),
-        .m_key_is_set = true,
 };
 
 static struct rest_reply handle(const char *method, const char *target, const char *body)
@@ -135,7 +133,7 @@ START_TEST(nico)
 
         get("/ufmRestV3/app/ufm_version", "{\"ufm_release_version\":\"6.19.0\"}");
         get("/ufmRestV3/app/smconf",
-            "{\"subnet_prefix\":\"0xfe80000000000000\",\"m_key\":\"hidden\",\"sm_key\":\"0x0000000000000001\","
+            "{\"subnet_prefix\":\"0xfe80000000000000\",\"m_key\":\"0x0000000000000000\",\"sm_key\":\"0x0000000000000001\","
             "\"sa_key\":\"0x0000000000000001\",\"m_key_per_port\":false}");
         get("/ufmRestV3/resources/ports?sys_type=Computer",
             "[{\"guid\":\"0002c90300000001\",\"name\":\"0002c90300000001_1\",\"systemID\":\"0002c90300000000\",\"lid\":7,"
@@ -299,7 +297,7 @@ START_TEST(default_partition)
 {
         static const struct rest_partition all = { .base = 0x7fff, .name = "Default", .ip_over_ib = true,
                                                    .membership = MEMBERSHIP_LIMITED };
-        const struct rest_view v = { .version = "1", .partitions = &all, .n_partitions = 1 };
+        const struct rest_view v = { .partitions = &all, .n_partitions = 1 };
         const struct rest_request q = { "GET", "/ufmRest/resources/pkeys?guids_data=true", NULL, 0 };
         struct rest_reply reply;
 
@@ -504,7 +502,7 @@ START_TEST(many_ports_of_hosts)
         static const char body[] = "{\"pkey\":\"0x5\",\"hosts_names\":\"a,b\"}";
         const struct rest_request q = { ADD_HOSTS, body, sizeof(body) - 1 };
         struct rest_port *many = arena_new_array(arena, struct rest_port, REST_MAX_GUIDS + 1);
-        struct rest_view v = { .version = "1", .ports = many, .n_ports = REST_MAX_GUIDS + 1 };
+        struct rest_view v = { .ports = many, .n_ports = REST_MAX_GUIDS + 1 };
         struct rest_reply reply;
 
         ck_assert_ptr_nonnull(many);
