@@ -94,7 +94,6 @@ struct rest_partition {
         const char *name;           /* NULL: UFM's, as in api_pkey_0x5 */
         bool ip_over_ib;
         struct rest_qos qos;
-        enum membership membership; /* LIMITED or FULL: of all ports that are not listed, as in the default partition; or NONE */
         const struct rest_member *members;
         uint32_t n_members;
 };
@@ -103,7 +102,6 @@ struct rest_port {
         struct guid guid, node;
         uint8_t number;
         struct lid lid;
-        const char *name;           /* NULL: GUID and number */
         const char *node_name;
         bool is_computer;           /* of a host */
         enum port_state state;
@@ -111,7 +109,7 @@ struct rest_port {
 
 struct rest_view {
         const char *last_updated;   /* of the partitions; NULL: not known */
-        const struct rest_partition *partitions; /* ascending base */
+        const struct rest_partition *partitions; /* ascending base; without the default partition */
         uint32_t n_partitions;
         const struct rest_port *ports; /* ascending GUID */
         uint32_t n_ports;

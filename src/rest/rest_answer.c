@@ -82,7 +82,7 @@ static json_t *port_value(struct arena *a, const struct rest_port *p)
 {
         _cleanup_json_ json_t *j = json_object();
         bool ok = put(j, "guid", guid_text(p->guid)) &&
-                  put(j, "name", p->name ? name_text(a, p->name) : json_sprintf("%016" PRIx64 "_%u", p->guid.v, p->number)) &&
+                  put(j, "name", json_sprintf("%016" PRIx64 "_%u", p->guid.v, p->number)) &&
                   put(j, "systemID", guid_text(p->node)) && put(j, "lid", json_integer(p->lid.v)) &&
                   put(j, "number", json_integer(p->number)) && put(j, "dname", json_sprintf("%u", p->number)) &&
                   put(j, "system_name", name_text(a, p->node_name)) &&
@@ -130,12 +130,8 @@ static json_t *partition_value(const struct rest_exchange *x, const struct rest_
         bool ok = put(j, "partition", p->name ? name_text(x->arena, p->name) : json_sprintf("api_pkey_0x%x", p->base)) &&
                   put(j, "ip_over_ib", json_boolean(p->ip_over_ib));
 
-        if (ok && value_is(query_value(x, "guids_data"), "true")) {
+        if (ok && value_is(query_value(x, "guids_data"), "true"))
                 ok = put(j, "guids", members_value(x, p));
-                if (ok && p->membership != MEMBERSHIP_NONE)
-                        ok = put(j, "index0", json_false()) &&
-                             put(j, "membership", json_string(membership_to_string(p->membership)));
-        }
         if (ok && value_is(query_value(x, "qos_conf"), "true"))
                 ok = put(j, "qos_conf", qos_value(p->qos));
         return ok ? STEAL(j) : NULL;
@@ -181,8 +177,8 @@ int rest_get_ports(struct rest_exchange *x)
         return rest_ok(x->arena, STEAL(list), &x->reply->response);
 }
 
-/* The default partition is always there. */
-static const struct rest_partition unknown_default = { .base = P_KEY_DEFAULT_BASE, .name = "management", .ip_over_ib = true };
+/* Always in the list, because clients take {} for "not found". It is in no pool, so clients cannot change it. */
+static const struct rest_partition default_partition = { .base = P_KEY_DEFAULT_BASE, .name = "management", .ip_over_ib = true };
 
 const struct rest_partition *rest_find_partition(const struct rest_view *v, uint16_t base)
 {
@@ -190,7 +186,7 @@ const struct rest_partition *rest_find_partition(const struct rest_view *v, uint
 
         if (i < v->n_partitions && v->partitions[i].base == base)
                 return &v->partitions[i];
-        return base == P_KEY_DEFAULT_BASE ? &unknown_default : NULL;
+        return base == P_KEY_DEFAULT_BASE ? &default_partition : NULL;
 }
 
 static bool put_partition(const struct rest_exchange *x, json_t *all, const struct rest_partition *p)
@@ -209,7 +205,7 @@ int rest_get_partitions(struct rest_exchange *x)
         for (uint32_t i = 0; i < v->n_partitions; i++)
                 if (!v->partitions[i].is_hidden && !put_partition(x, all, &v->partitions[i]))
                         return -ENOMEM;
-        if (rest_find_partition(v, P_KEY_DEFAULT_BASE) == &unknown_default && !put_partition(x, all, &unknown_default))
+        if (!put_partition(x, all, &default_partition))
                 return -ENOMEM;
         return rest_ok(x->arena, STEAL(all), &x->reply->response);
 }
