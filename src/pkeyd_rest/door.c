@@ -47,13 +47,13 @@ static void refuse_login(struct door *d, struct http_request *q, const struct lo
         uint64_t n = result->n_failures;
 
         if (n == 0) {
-                http_refuse(q, 401, 0, "authentication is required (accepted: with /ufmRest a user name and a password, or a client "
-                                       "certificate; with /ufmRestV3 a token)");
+                http_refuse(q, 401, "authentication is required (accepted: with /ufmRest a user name and a password, or a client "
+                                    "certificate; with /ufmRestV3 a token)");
                 return;
         }
         if ((n & (n - 1)) == 0) /* not every one of many */
                 door_log_login(&d->journal, q->address, n);
-        http_refuse_later(q, 401, result->delay, "the name, the password or the token is wrong");
+        http_refuse_login(q, result->delay, "the name, the password or the token is wrong");
 }
 
 static void check_login(struct door *d, struct http_request *q, enum rest_prefix prefix)
@@ -64,7 +64,7 @@ static void check_login(struct door *d, struct http_request *q, enum rest_prefix
         struct login_result result;
 
         if (login_check(d->login, &attempt, clock_now(), &result) < 0) {
-                http_refuse(q, 503, 1, "out of memory");
+                http_refuse(q, 503, "out of memory");
                 return;
         }
         switch (result.outcome) {
@@ -75,10 +75,10 @@ static void check_login(struct door *d, struct http_request *q, enum rest_prefix
                 refuse_login(d, q, &result);
                 break;
         case LOGIN_TOO_MANY:
-                http_refuse(q, 429, 1, "too many logins at a time; try again later");
+                http_refuse(q, 429, "too many logins at a time; try again later");
                 break;
         case LOGIN_LIMIT:
-                http_refuse(q, 429, 1, "this client sends more requests in a second than it may");
+                http_refuse(q, 429, "this client sends more requests in a second than it may");
                 break;
         }
 }

@@ -42,7 +42,6 @@ struct http_request {
         struct http_connection *connection;  /* NULL: it has ended */
         bool has_begun, is_complete, is_suspended, is_delayed;
         struct rest_response response;       /* status 0: none yet */
-        unsigned retry_after;
         usec_t answer_at;                    /* not before; 0: at once */
 };
 
@@ -70,13 +69,12 @@ void http_server_take(struct http_server *s, int fd, const struct sockaddr *addr
 /* Idle connections end now, others when their request is answered. */
 void http_server_end(struct http_server *s);
 
-/* Answers a request; what the response refers to must live in its arena. retry_after: seconds, for the header; 0: none. The second
- * answer is ignored. */
-void http_answer(struct http_request *q, const struct rest_response *response, unsigned retry_after);
+/* Answers a request; what the response refers to must live in its arena. A second answer is ignored. */
+void http_answer(struct http_request *q, const struct rest_response *response);
 /* The same with {"error": text}. */
-void http_refuse(struct http_request *q, unsigned status, unsigned retry_after, const char *text);
-/* The answer is sent after this time. If too many wait so, the connection is closed instead. */
-void http_refuse_later(struct http_request *q, unsigned status, usec_t delay, const char *text);
+void http_refuse(struct http_request *q, unsigned status, const char *text);
+/* Answers 401 after this time. If too many requests wait for such an answer, the connection is cut off instead. */
+void http_refuse_login(struct http_request *q, usec_t delay, const char *text);
 
 /* True: somebody still waits for the answer. */
 bool http_request_is_awaited(const struct http_request *q);

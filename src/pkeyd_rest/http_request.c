@@ -51,30 +51,29 @@ void http_resume(struct http_request *q)
         http_run_soon(q->server);
 }
 
-void http_answer(struct http_request *q, const struct rest_response *response, unsigned retry_after)
+void http_answer(struct http_request *q, const struct rest_response *response)
 {
         if (!http_request_is_awaited(q))
                 return;
         q->response = *response;
-        q->retry_after = retry_after;
         http_resume(q);
 }
 
-void http_refuse(struct http_request *q, unsigned status, unsigned retry_after, const char *text)
+void http_refuse(struct http_request *q, unsigned status, const char *text)
 {
         struct rest_response response;
 
         if (!http_request_is_awaited(q))
                 return;
         if (rest_refuse(q->arena, status, text, &response) == 0) {
-                http_answer(q, &response, retry_after);
+                http_answer(q, &response);
         } else {
                 http_cut(q->connection);
                 http_resume(q);
         }
 }
 
-void http_refuse_later(struct http_request *q, unsigned status, usec_t delay, const char *text)
+void http_refuse_login(struct http_request *q, usec_t delay, const char *text)
 {
         struct http_server *s = q->server;
         struct http_connection *c = q->connection;
@@ -85,7 +84,7 @@ void http_refuse_later(struct http_request *q, unsigned status, usec_t delay, co
                 http_cut(c);
                 return;
         }
-        http_refuse(q, status, 0, text);
+        http_refuse(q, 401, text);
         q->answer_at = clock_now() + delay;
         q->is_delayed = true;
         s->n_delayed++;
@@ -98,19 +97,17 @@ static struct MHD_Response *make_response(const struct http_request *q)
 {
         const struct rest_response *r = &q->response;
         struct MHD_Response *m = MHD_create_response_from_buffer(r->n_body, (void *) r->body, MHD_RESPMEM_MUST_COPY);
-        char seconds[16];
 
         if (!m)
                 return NULL;
-        (void) snprintf(seconds, sizeof(seconds), "%u", q->retry_after);
         (void) MHD_add_response_header(m, "Content-Type", r->content_type);
         (void) MHD_add_response_header(m, "Cache-Control", "no-store");
         if (r->allow)
                 (void) MHD_add_response_header(m, "Allow", r->allow);
         if (r->status == 401)
                 (void) MHD_add_response_header(m, "WWW-Authenticate", "Basic realm=\"pkeyd\", charset=\"UTF-8\"");
-        if (q->retry_after > 0)
-                (void) MHD_add_response_header(m, "Retry-After", seconds);
+        if (r->status == 429 || r->status == 503)
+                (void) MHD_add_response_header(m, "Retry-After", "1");
         if (q->server->is_ending)
                 (void) MHD_add_response_header(m, "Connection", "close");
         return m;
@@ -138,7 +135,7 @@ static void refuse_body(struct http_request *q)
         char text[64];
 
         (void) snprintf(text, sizeof(text), "the body is longer than %" PRIu64 " bytes", q->server->conf->max_body);
-        http_refuse(q, 413, 0, text);
+        http_refuse(q, 413, text);
 }
 
 static int append_body(struct http_request *q, const char *bytes, size_t n)

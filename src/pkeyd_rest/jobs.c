@@ -86,7 +86,7 @@ DEFINE_CLEANUP(struct job *, job_free)
 
 static void refuse(struct job *job, const char *why)
 {
-        http_refuse(job->request, 503, 1, why);
+        http_refuse(job->request, 503, why);
         job->stage = JOB_ENDED;
 }
 
@@ -102,9 +102,9 @@ static void answer_change(struct job *job, enum rest_outcome outcome, const char
 
         door_log_change(job->jobs->journal, &audit);
         if (rest_answer(q->arena, &job->reply.change, outcome, text, &response) == 0)
-                http_answer(q, &response, outcome == REST_UNAVAILABLE ? 1 : 0);
+                http_answer(q, &response);
         else
-                http_refuse(q, 503, 1, "out of memory");
+                http_refuse(q, 503, "out of memory");
         job->stage = JOB_ENDED;
 }
 
@@ -117,7 +117,7 @@ static void handle(struct job *job)
         if (rest_handle(q->arena, &request, &job->view, &job->reply) < 0) {
                 refuse(job, "out of memory");
         } else if (!job->reply.is_change) {
-                http_answer(q, &job->reply.response, 0);
+                http_answer(q, &job->reply.response);
                 job->stage = JOB_ENDED;
         }
 }
@@ -342,7 +342,7 @@ static void start(struct jobs *j, struct http_request *q, unsigned needs)
         struct queue *queue = needs & REST_CHANGES ? &j->changes : &j->reads;
 
         if (!job) {
-                http_refuse(q, 503, 1, "out of memory");
+                http_refuse(q, 503, "out of memory");
                 return;
         }
         *job = (struct job) { .jobs = j, .request = http_request_ref(q), .needs = needs };
@@ -351,7 +351,7 @@ static void start(struct jobs *j, struct http_request *q, unsigned needs)
         if (job->stage == JOB_ENDED)
                 return;
         if (queue == &j->changes && queue->n == MAX_CHANGES) {
-                http_refuse(q, 503, 1, "too many changes wait already");
+                http_refuse(q, 503, "too many changes wait already");
                 return;
         }
         push(queue, STEAL(job));
@@ -364,7 +364,7 @@ void jobs_add(struct jobs *j, struct http_request *q)
         unsigned needs;
 
         if (rest_needs(q->arena, &request, &needs) < 0)
-                http_refuse(q, 503, 1, "out of memory");
+                http_refuse(q, 503, "out of memory");
         else
                 start(j, q, needs);
 }
