@@ -74,10 +74,10 @@ static void check_login(struct door *d, struct http_request *q, enum rest_prefix
         case LOGIN_WRONG:
                 refuse_login(d, q, &result);
                 break;
-        case LOGIN_TOO_MANY:
+        case LOGIN_TOO_MANY_LOGINS:
                 http_refuse(q, 429, "too many logins at a time; try again later");
                 break;
-        case LOGIN_LIMIT:
+        case LOGIN_TOO_MANY_REQUESTS:
                 http_refuse(q, 429, "this client sends more requests in a second than it may");
                 break;
         }

@@ -5,7 +5,7 @@
 #include <gnutls/crypto.h>
 #include <string.h>
 
-/* Hashes a second: one costs about 10 ms of a CPU. Those from addresses of which a login failed have a share of their own. */
+/* Password hashes a second, each about 10 ms of CPU time; and those of them for addresses from which a login failed. */
 static const struct rest_rate all_hashes = { .per_second = 10, .burst = 20 };
 static const struct rest_rate hashes_after_failures = { .per_second = 5, .burst = 10 };
 
@@ -57,7 +57,7 @@ int login_use(struct login *l, const struct rest_conf *conf)
         return 0;
 }
 
-/* Of the kind of credential and the header. */
+/* The digest of a credential: of its kind and its header. */
 static int make_digest(const struct login *l, const struct login_attempt *a, struct rest_digest *ret)
 {
         unsigned char kind = (unsigned char) a->prefix;
@@ -79,7 +79,17 @@ static bool may_hash(struct login *l, const struct rest_address *from, usec_t no
         return rest_bucket_take(&l->hashes, &all_hashes, now) == 0;
 }
 
-/* By a hash, or as it was checked before. name: n_name bytes, of the credential. */
+/* Returns 0, -EACCES, -ENOMEM. */
+static int authenticate(struct login *l, const struct login_attempt *a, struct login_result *ret)
+{
+        int r = rest_authenticate(l->conf, a->prefix, a->authorization, a->certificate, &ret->client);
+
+        if (r == 0)
+                ret->outcome = LOGIN_OK;
+        return r;
+}
+
+/* Checks a password or token, unless the same one was right a short time ago. name: n_name bytes, of the credential. */
 static int check_credential(struct login *l, const struct login_attempt *a, const char *name, size_t n_name, usec_t now,
                             struct login_result *ret)
 {
@@ -95,33 +105,27 @@ static int check_credential(struct login *l, const struct login_attempt *a, cons
                 return 0;
         }
         if (!may_hash(l, &a->from, now)) {
-                ret->outcome = LOGIN_TOO_MANY;
+                ret->outcome = LOGIN_TOO_MANY_LOGINS;
                 return 0;
         }
-        r = rest_authenticate(l->conf, a->prefix, a->authorization, a->certificate, &ret->client);
+        r = authenticate(l, a, ret);
         if (r == 0) {
-                ret->outcome = LOGIN_OK;
                 rest_logins_add(&l->logins, &digest, (size_t) (ret->client - l->conf->clients), now);
         } else if (r == -EACCES) {
                 failure = rest_failures_add(l->failures, &a->from, name, n_name, now);
                 ret->delay = failure.delay;
                 ret->n_failures = failure.n;
         }
-        return r == -EACCES ? 0 : r;
+        return r;
 }
 
-static int check_who(struct login *l, const struct login_attempt *a, usec_t now, struct login_result *ret)
+static int find_client(struct login *l, const struct login_attempt *a, usec_t now, struct login_result *ret)
 {
         char name[REST_CREDENTIAL_SIZE];
         size_t n;
-        int r;
 
-        if (rest_credential_name(a->prefix, a->authorization, name, &n))
-                return check_credential(l, a, name, n, now, ret);
-        r = rest_authenticate(l->conf, a->prefix, a->authorization, a->certificate, &ret->client);
-        if (r == 0)
-                ret->outcome = LOGIN_OK;
-        return r == -EACCES ? 0 : r;
+        return rest_credential_name(a->prefix, a->authorization, name, &n) ? check_credential(l, a, name, n, now, ret)
+                                                                           : authenticate(l, a, ret);
 }
 
 int login_check(struct login *l, const struct login_attempt *attempt, usec_t now, struct login_result *ret)
@@ -130,8 +134,8 @@ int login_check(struct login *l, const struct login_attempt *attempt, usec_t now
         int r;
 
         *ret = (struct login_result) { .outcome = LOGIN_WRONG };
-        r = check_who(l, attempt, now, ret);
+        r = find_client(l, attempt, now, ret);
         if (r == 0 && ret->outcome == LOGIN_OK && rest_bucket_take(&l->clients[ret->client - l->conf->clients], &rate, now) > 0)
-                ret->outcome = LOGIN_LIMIT;
-        return r;
+                ret->outcome = LOGIN_TOO_MANY_REQUESTS;
+        return r == -EACCES ? 0 : r;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Who a request comes from. Checks credentials at a bounded rate, remembers those that were right, and delays the answers to
- * those that were wrong. */
+/* Finds the client that sends a request. Checks credentials at a bounded rate, remembers those that were right, and delays the
+ * answers to those that were wrong. */
 
 #include "rest/rest_conf.h"
 #include "rest/rest_limits.h"
@@ -14,7 +14,8 @@ int login_new(struct login **ret);
 struct login *login_free(struct login *l);
 DEFINE_CLEANUP(struct login *, login_free)
 
-/* Another configuration is in force: credentials are checked again. Borrows conf. Returns 0, or -ENOMEM without a change. */
+/* Takes the clients from another configuration, and forgets which credentials were right. Borrows conf. Returns 0, or -ENOMEM
+ * without a change. */
 int login_use(struct login *l, const struct rest_conf *conf);
 
 struct login_attempt {
@@ -25,16 +26,16 @@ struct login_attempt {
 
 enum login_outcome {
         LOGIN_OK,
-        LOGIN_WRONG,    /* or there are no credentials */
-        LOGIN_TOO_MANY, /* of others: try again later */
-        LOGIN_LIMIT,    /* more requests than one client may send */
+        LOGIN_WRONG,             /* or there are no credentials */
+        LOGIN_TOO_MANY_LOGINS,   /* of all clients: try again later */
+        LOGIN_TOO_MANY_REQUESTS, /* of this client in a second */
 };
 
 struct login_result {
         enum login_outcome outcome;
         const struct rest_client *client; /* of LOGIN_OK */
-        usec_t delay;                     /* of LOGIN_WRONG: of the answer */
-        uint64_t n_failures;              /* of LOGIN_WRONG: of this address so far; 0: there were no credentials */
+        usec_t delay;                     /* of LOGIN_WRONG: how long the answer has to wait */
+        uint64_t n_failures;              /* of LOGIN_WRONG: failed logins from this address; 0: no credentials were sent */
 };
 
 /* Returns 0 or -ENOMEM. */

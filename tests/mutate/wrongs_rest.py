@@ -54,7 +54,7 @@ WRONGS = [
     Wrong("rest-certificate-besides-a-password", CREDENTIALS, "return authorization && *authorization ? -EACCES : check_certificate", "return check_certificate"),
     # the program
     Wrong("door-certificate-unverified", CERTIFICATE, "chain && n > 0 && is_verified(session) ?", "chain && n > 0 ?"),
-    Wrong("door-clients-without-limit", LOGIN, "ret->outcome = LOGIN_LIMIT;", ";"),
+    Wrong("door-clients-without-limit", LOGIN, "ret->outcome = LOGIN_TOO_MANY_REQUESTS;", ";"),
     Wrong("door-failures-without-delay", LOGIN, "                ret->delay = failure.delay;\n", ""),
     Wrong("door-digest-of-any-prefix", LOGIN, "        (void) gnutls_hmac(h, &kind, 1);\n", "        (void) kind;\n"),
     Wrong("door-logins-outlive-a-reload", LOGIN, "        l->logins.n = 0;\n", ""),
