@@ -23,8 +23,7 @@ struct job {
         struct job *next;             /* in its queue */
         struct http_request *request; /* a reference */
         enum stage stage;
-        unsigned needs;               /* what was not read yet */
-        bool is_change;               /* it may be one */
+        unsigned needs;               /* enum rest_needs: what was not read yet */
         struct rest_view view;
         struct rest_reply reply;
         sd_bus_slot *call;            /* owned; NULL: none is on its way */
@@ -40,8 +39,8 @@ struct jobs {
         struct pkeyd_bus *bus;
         const struct journal_output *journal;
         sd_event_source *run;
-        struct queue reads, changes;  /* that wait; owned */
-        struct job *reading[MAX_READS], *changing; /* that run; owned; NULL: none */
+        struct queue reads, changes;  /* jobs that wait; owned */
+        struct job *reading[MAX_READS], *changing; /* slots of the jobs that run; owned; NULL: free */
 };
 
 /* --- queues ----------------------------------------------------------------------------------------------------------- */
@@ -108,7 +107,7 @@ static void answer_change(struct job *job, enum rest_outcome outcome, const char
         job->stage = JOB_ENDED;
 }
 
-/* The request, with the view as far as it was read, becomes a response or a change. */
+/* Turns the request into a response or a change, by the view as far as it was read. */
 static void handle(struct job *job)
 {
         struct http_request *q = job->request;
@@ -124,7 +123,7 @@ static void handle(struct job *job)
 
 /* --- calls ------------------------------------------------------------------------------------------------------------ */
 
-/* The rest of the work is done when the loop runs again. */
+/* Goes on when the loop runs again. */
 static void run_soon(struct jobs *j)
 {
         (void) sd_event_source_set_enabled(j->run, SD_EVENT_ONESHOT);
@@ -141,12 +140,12 @@ static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return 1;
 }
 
-/* pkeyd cannot be asked, or does not answer. */
+/* pkeyd cannot be reached, or did not answer. */
 static void fail(struct job *job, const char *why)
 {
         char text[512];
 
-        pkeyd_bus_note(job->jobs->bus, why);
+        pkeyd_bus_note_result(job->jobs->bus, why);
         (void) snprintf(text, sizeof(text), "pkeyd does not answer: %s%s", why,
                         job->stage == JOB_EDITS ? "; whether the change is stored is not known" : "");
         if (job->reply.is_change)
@@ -223,7 +222,7 @@ static void take_answer(struct job *job)
                 take_error(job, sd_bus_message_get_error(m));
                 return;
         }
-        pkeyd_bus_note(job->jobs->bus, NULL);
+        pkeyd_bus_note_result(job->jobs->bus, NULL);
         if (job->stage == JOB_EDITS) {
                 take_edit(job, m);
                 return;
@@ -234,7 +233,7 @@ static void take_answer(struct job *job)
                 fail(job, strerror(-r));
 }
 
-/* What was read is as it is now, because no other change is on its way. */
+/* The view is current, because no other change is on its way. */
 static void edit(struct job *job)
 {
         if (rest_edit_is_void(&job->reply.change, &job->view))
@@ -268,17 +267,17 @@ static void step(struct job *job)
         }
 }
 
-/* Steps the job in a place for one that runs; if it has ended, the next one of the queue takes the place. */
-static void run_place(struct job **place, struct queue *waiting)
+/* Steps the job in a slot. When it has ended, the next one in the queue takes the slot. */
+static void run_slot(struct job **slot, struct queue *waiting)
 {
-        if (!*place)
-                *place = pop(waiting);
-        while (*place) {
-                step(*place);
-                if ((*place)->stage != JOB_ENDED)
+        if (!*slot)
+                *slot = pop(waiting);
+        while (*slot) {
+                step(*slot);
+                if ((*slot)->stage != JOB_ENDED)
                         return;
-                (void) job_free(*place);
-                *place = pop(waiting);
+                (void) job_free(*slot);
+                *slot = pop(waiting);
         }
 }
 
@@ -288,8 +287,8 @@ static int on_run(sd_event_source *source, void *userdata)
 
         (void) source;
         for (size_t i = 0; i < MAX_READS; i++)
-                run_place(&j->reading[i], &j->reads);
-        run_place(&j->changing, &j->changes);
+                run_slot(&j->reading[i], &j->reads);
+        run_slot(&j->changing, &j->changes);
         return 0;
 }
 
@@ -330,7 +329,7 @@ struct jobs *jobs_free(struct jobs *j)
         return NULL;
 }
 
-/* Whether the request is understood does not depend on pkeyd, but for the hosts that it has. */
+/* Malformed changes are refused before pkeyd is asked. The names of hosts can be judged only with its ports. */
 static bool is_handled_first(unsigned needs)
 {
         return needs == REST_NEEDS_NOTHING || ((needs & REST_CHANGES) && !(needs & REST_NEEDS_PORTS));

@@ -15,7 +15,7 @@ struct pkeyd_bus {
         const struct journal_output *journal;
         sd_bus *bus;            /* owned; NULL: not connected */
         sd_event_source *retry;
-        bool is_broken;         /* the timer closes it, because this is found in one of its callbacks */
+        bool is_broken;         /* the timer closes the connection, because one of its own callbacks noticed that it broke */
         bool logged_absent;
 };
 
@@ -29,7 +29,7 @@ const struct fabric *pkeyd_bus_fabric(const struct pkeyd_bus *b)
         return b->fabric;
 }
 
-void pkeyd_bus_note(struct pkeyd_bus *b, const char *why)
+void pkeyd_bus_note_result(struct pkeyd_bus *b, const char *why)
 {
         if (why && !b->logged_absent)
                 door_log(b->journal, DOOR_EVENT_PKEYD_ABSENT, "pkeyd does not answer: %s; clients get 503 until it does", why);
@@ -49,7 +49,7 @@ static void disconnect(struct pkeyd_bus *b)
 
 static void retry_later(struct pkeyd_bus *b, const char *why)
 {
-        pkeyd_bus_note(b, why);
+        pkeyd_bus_note_result(b, why);
         b->is_broken = true;
         (void) timer_set(b->retry, clock_now() + RETRY);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The way to pkeyd: a connection to the system bus, opened again when it breaks. */
+/* The connection to the system bus, on which pkeyd is. It is opened again when it breaks. */
 
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
@@ -18,8 +18,7 @@ DEFINE_CLEANUP(struct pkeyd_bus *, pkeyd_bus_free)
 
 /* NULL: there is no connection now. */
 sd_bus *pkeyd_bus_get(const struct pkeyd_bus *b);
-/* Of the pkeyd that is meant. */
+/* The fabric of the pkeyd to call, with its bus name and path. */
 const struct fabric *pkeyd_bus_fabric(const struct pkeyd_bus *b);
-/* What came of a call: NULL if pkeyd answered it, else why not. The first time that pkeyd does not answer is logged, and the
- * first time that it does again. */
-void pkeyd_bus_note(struct pkeyd_bus *b, const char *why);
+/* Notes why pkeyd did not answer a call; NULL: it did. Logs when pkeyd stops answering, and when it answers again. */
+void pkeyd_bus_note_result(struct pkeyd_bus *b, const char *why);
