@@ -9,7 +9,7 @@
 #include "shell/shell.h"
 #include "shell/timer.h"
 
-/* Bytes of a request without its body. */
+/* Bytes that the library may use for a request without its body. */
 #define MAX_HEADERS (REST_MAX_TARGET + (32u << 10))
 
 #define PRIORITIES "NORMAL:-VERS-TLS1.0:-VERS-TLS1.1"
@@ -46,8 +46,8 @@ static int on_run(sd_event_source *source, void *userdata)
         return 0;
 }
 
-/* Acts on what is due. Returns when to call it next. */
-static usec_t tick(struct http_connection *c, usec_t now)
+/* Does what is due on a connection. Returns when the next is due. */
+static usec_t handle_due(struct http_connection *c, usec_t now)
 {
         struct http_request *q = c->request;
 
@@ -69,9 +69,9 @@ static int on_timer(sd_event_source *timer, uint64_t scheduled, void *userdata)
 
         (void) timer;
         (void) scheduled;
-        s->wakes = USEC_INFINITY;
+        s->timer_due = USEC_INFINITY;
         for (struct rest_connection *c = s->connections; c; c = c->next) {
-                usec_t due = tick(to_connection(c), now);
+                usec_t due = handle_due(to_connection(c), now);
 
                 next = MIN(next, due);
         }
@@ -138,7 +138,7 @@ int http_server_new(sd_event *event, const struct rest_conf *conf, const struct 
 
         if (!s)
                 return -ENOMEM;
-        *s = (struct http_server) { .event = event, .conf = conf, .handlers = *handlers, .wakes = USEC_INFINITY };
+        *s = (struct http_server) { .event = event, .conf = conf, .handlers = *handlers, .timer_due = USEC_INFINITY };
         r = start_library(s, tls);
         if (r == 0)
                 r = add_sources(s);

@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * HTTP by libmicrohttpd, on an event loop, in one thread. A server has one configuration; when rest.yaml is read again, another
- * server takes new connections, and this one ends when its own have ended.
+ * HTTP by libmicrohttpd ("the library"), on an event loop, in one thread. A server has one configuration. When rest.yaml is read
+ * again, another server takes new connections, and the old server ends with its last connection.
  *
- * A request is announced when its headers are there (`begun`) and when its body is there, too (`complete`). It can be answered at
- * both times, or later: its connection is suspended meanwhile. The body of a request that is answered at once is not kept.
+ * The server announces a request when it has the headers (`begun`), and again when it has the body (`complete`). The user answers
+ * in one of these calls, or later; until then the connection is suspended. If `begun` answers, the server drops the body.
  *
- * Each connection has a deadline, from when it was opened or its last request ended: an idle or slow client is cut off, whatever
- * it sends until then; one that waits for its answer gets 503 and little more time to take it.
+ * Each connection has a deadline, from when it was opened or its last request ended. Then the server cuts off a client that is idle
+ * or slow, whatever it has sent so far; one that waits for its answer gets 503, and little more time to take it.
  */
 
 #include <systemd/sd-event.h>
@@ -28,8 +28,8 @@ struct http_request {
         const char *authorization;           /* NULL: none; only until `begun` has returned */
         const char *certificate;             /* subject of a verified one; NULL: none; only until `begun` has returned */
         struct rest_address from;
-        const char *address;                 /* the same as text, for people */
-        struct arena *arena;                 /* owns the texts of it */
+        const char *address;                 /* of the client, as text */
+        struct arena *arena;                 /* owns the texts of the request and its answer */
         char *body;                          /* owned; NULL: none */
         size_t n_body;
 
@@ -52,7 +52,7 @@ struct http_tls {
 struct http_handlers {
         void (*begun)(struct http_request *q, void *userdata);
         void (*complete)(struct http_request *q, void *userdata);
-        /* Of a server that was told to end: it has no connections and no requests. It is freed in here, or later. */
+        /* A server that was told to end has no connections and requests left. The user frees it here, or later. */
         void (*ended)(struct http_server *s, void *userdata);
         void *userdata;
 };
@@ -60,11 +60,11 @@ struct http_handlers {
 /* Borrows conf and tls. Returns 0 or negative errno; *ret owned. */
 int http_server_new(sd_event *event, const struct rest_conf *conf, const struct http_tls *tls, const struct http_handlers *handlers,
                     struct http_server **ret);
-/* Only after `ended`, or if there was no connection. */
+/* Only after `ended`, or if the server had no connection. */
 struct http_server *http_server_free(struct http_server *s);
 DEFINE_CLEANUP(struct http_server *, http_server_free)
 
-/* Takes an accepted socket over. max: connections. Another connection may be closed for it. */
+/* Takes an accepted socket over. With `max` connections it cuts off another one for it, or closes the socket (rest_admit()). */
 void http_server_take(struct http_server *s, int fd, const struct sockaddr *address, socklen_t n_address, size_t max);
 /* Idle connections end now, others when their request is answered. */
 void http_server_end(struct http_server *s);
@@ -76,7 +76,7 @@ void http_refuse(struct http_request *q, unsigned status, const char *text);
 /* Answers 401 after this time. If too many requests wait for such an answer, the connection is cut off instead. */
 void http_refuse_login(struct http_request *q, usec_t delay, const char *text);
 
-/* True: somebody still waits for the answer. */
+/* Returns whether the client is still connected and has no answer yet. */
 bool http_request_is_awaited(const struct http_request *q);
 struct http_request *http_request_ref(struct http_request *q);
 struct http_request *http_request_unref(struct http_request *q);

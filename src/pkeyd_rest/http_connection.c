@@ -36,7 +36,6 @@ void http_cut(struct http_connection *c)
         http_run_soon(c->server);
 }
 
-/* The time for one request begins. */
 void http_begin_wait(struct http_connection *c)
 {
         usec_t now = clock_now();
@@ -67,7 +66,7 @@ static const struct sockaddr *address_of(struct MHD_Connection *mhd)
         return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
 }
 
-/* Without memory for it the connection is cut off at once. */
+/* Cuts the connection off if memory is out. */
 static void add_connection(struct http_server *s, struct MHD_Connection *mhd, void **socket_context)
 {
         struct http_connection *c = calloc(1, sizeof(*c));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the event loop is to do next for a server. */
+/* What the event loop does next for a server. */
 #include "pkeyd_rest/http_internal.h"
 #include "shell/timer.h"
 
@@ -10,9 +10,9 @@ void http_run_soon(struct http_server *s)
 
 void http_wake_at(struct http_server *s, usec_t due)
 {
-        if (due >= s->wakes)
+        if (due >= s->timer_due)
                 return;
-        s->wakes = due;
+        s->timer_due = due;
         (void) timer_set(s->timer, due);
 }
 

@@ -9,7 +9,7 @@
 #include "util/scan.h"
 #include "util/vector.h"
 
-#define MAX_DELAYED 16 /* requests of which the refusal is delayed */
+#define MAX_DELAYED 16 /* requests whose refusal is delayed */
 
 struct http_request *http_request_ref(struct http_request *q)
 {
@@ -92,7 +92,7 @@ void http_refuse_login(struct http_request *q, usec_t delay, const char *text)
         http_wake_at(s, q->answer_at);
 }
 
-/* A header for which there is no memory is left out. */
+/* Leaves out a header if memory is out. */
 static struct MHD_Response *make_response(const struct http_request *q)
 {
         const struct rest_response *r = &q->response;
@@ -147,7 +147,7 @@ static int append_body(struct http_request *q, const char *bytes, size_t n)
         return 0;
 }
 
-/* The library answers only before the body or behind it. So what follows a refusal is dropped, but not without end. */
+/* The library sends an answer before the body or behind it, not within. So what follows a refusal is dropped, up to a limit. */
 static enum MHD_Result take_body(struct http_request *q, const char *bytes, size_t n)
 {
         if (q->response.status == 0 && is_too_long(q, q->n_body + n))
@@ -168,7 +168,7 @@ static struct http_request *request_free(struct http_request *q)
 }
 DEFINE_CLEANUP(struct http_request *, request_free)
 
-/* The first line was read. NULL: memory is out, and the connection ends. */
+/* The library has read the first line. NULL: memory is out; the connection ends. */
 void *http_on_target(void *server, const char *target, struct MHD_Connection *mhd)
 {
         _cleanup_(request_free_p) struct http_request *q = calloc(1, sizeof(*q));
@@ -221,7 +221,7 @@ static enum MHD_Result begin(struct http_request *q, const char *method)
         return MHD_YES;
 }
 
-/* The whole request is there, or its answer. */
+/* The library has the whole request, or the request was resumed with its answer. */
 static enum MHD_Result proceed(struct http_request *q)
 {
         struct http_server *s = q->server;
