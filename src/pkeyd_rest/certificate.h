@@ -3,6 +3,6 @@
 
 #include <gnutls/gnutls.h>
 
-/* The subject of the client certificate of a session (RFC 4514, as CN=nico,O=Example), if it was signed by the CA that the session
- * trusts, is valid now, and is one for clients. Returns owned; NULL: there is none. */
+/* Returns owned the subject (RFC 4514, as CN=nico,O=Example) of the client certificate of a session; NULL: there is none, the CA of
+ * the session did not sign it, it is not valid now, or it is not one for clients. */
 char *certificate_subject(gnutls_session_t session);

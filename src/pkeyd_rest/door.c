@@ -16,13 +16,13 @@
 #include "shell/shell.h"
 #include "util/text.h"
 
-/* Descriptors for all but connections and listening sockets: standard ones, the loop, signals, timers, the bus, the journal, the
- * library, files that are read again; and some connections that are cut off, but not closed yet. */
+/* Descriptors besides connections and listening sockets: standard ones, the loop, signals, timers, the bus, the journal,
+ * libmicrohttpd, files of a reload, and a few connections that were cut off and are not closed yet. */
 #define OTHER_DESCRIPTORS 24
 
 /* A server with its configuration. */
 struct door_server {
-        struct door_server *next;    /* that was in force before, and has not ended */
+        struct door_server *next;    /* the one before it, which still has connections */
         struct door_conf *conf;      /* owned */
         struct http_server *http;    /* owned */
 };
@@ -35,7 +35,7 @@ struct door {
         struct pkeyd_bus *bus;
         struct login *login;
         struct jobs *jobs;
-        struct listeners *listeners; /* NULL: it is ending */
+        struct listeners *listeners; /* NULL: the door is ending */
         struct door_server *servers; /* the first one is in force */
         size_t max_connections;
 };
@@ -51,7 +51,7 @@ static void refuse_login(struct door *d, struct http_request *q, const struct lo
                                     "certificate; with /ufmRestV3 a token)");
                 return;
         }
-        if ((n & (n - 1)) == 0) /* not every one of many */
+        if ((n & (n - 1)) == 0) /* the 1st, 2nd, 4th, 8th ... */
                 door_log_login(&d->journal, q->address, n);
         http_refuse_login(q, result->delay, "the name, the password or the token is wrong");
 }
@@ -83,7 +83,7 @@ static void check_login(struct door *d, struct http_request *q, enum rest_prefix
         }
 }
 
-/* A path that is not one of the API needs no client; it is answered here, so that its body is not kept. */
+/* A path outside of the API needs no client. It is answered now, so that its body is dropped. */
 static void on_begun(struct http_request *q, void *userdata)
 {
         enum rest_prefix prefix = rest_prefix_of(q->target);
@@ -138,7 +138,7 @@ static void on_accepted(int fd, const struct sockaddr *address, socklen_t n_addr
         http_server_take(d->servers->http, fd, address, n_address, d->max_connections);
 }
 
-/* Takes over the configuration. */
+/* Takes the configuration over. */
 static int server_new(struct door *d, struct door_conf *conf, struct door_server **ret)
 {
         const struct http_handlers handlers = { .begun = on_begun, .complete = on_complete, .ended = on_ended, .userdata = d };
@@ -156,7 +156,7 @@ static int server_new(struct door *d, struct door_conf *conf, struct door_server
         return r;
 }
 
-/* Loads rest.yaml into a server that is not in force yet. Logs its errors. */
+/* Loads rest.yaml into a new server, which gets no connections yet. Logs its errors. */
 static int load(struct door *d, struct door_server **ret)
 {
         _cleanup_arena_ struct arena *a = arena_new();
@@ -188,7 +188,7 @@ static void set_max_connections(struct door *d)
                          "can be %zu connections; see LimitNOFILE= in systemd.exec(5)", wanted, max, room);
 }
 
-/* The server is in force; one that was ends. */
+/* Gives new connections to this server, which it takes over; the one in force ends. */
 static int put_in_force(struct door *d, struct door_server *s)
 {
         int r = login_use(d->login, s->conf->rest);
@@ -223,7 +223,7 @@ static int reload(struct door *d)
 
         if (r < 0)
                 return r;
-        if (!listeners_are_passed(d->listeners) && !is_same_listen(before, s->conf->rest))
+        if (!listeners_are_from_systemd(d->listeners) && !is_same_listen(before, s->conf->rest))
                 door_log(&d->journal, DOOR_EVENT_LISTEN_DIFFERS, "`listen` has changed: restart pkeyd-rest to listen at other addresses");
         return put_in_force(d, s);
 }

@@ -10,11 +10,11 @@
  *
  * door.c knows all of them; each of the others handles one source of events.
  *
- * SIGHUP reads rest.yaml again; one that is refused is logged, and what was in force stays. SIGTERM ends: running requests are
- * answered.
+ * On SIGHUP the door reads rest.yaml again; if it refuses the file, it logs why, and keeps the configuration in force. On SIGTERM
+ * it answers the requests that it has, and ends.
  */
 
 struct door_options;
 
-/* Runs until it is told to stop. Logs its errors. Returns 0 or negative errno. */
+/* Runs until a signal ends it. Logs its errors. Returns 0 or negative errno. */
 int door_run(const struct door_options *o);

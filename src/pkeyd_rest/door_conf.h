@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* rest.yaml with the files that it names, as they were at one time. */
+/* rest.yaml and the files that it names, as read at one time. */
 
 #include "pkeyd_rest/http.h"
 #include "shell/secret.h"

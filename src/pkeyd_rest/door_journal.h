@@ -18,17 +18,17 @@ enum door_event {
 };
 
 void door_log(const struct journal_output *j, enum door_event event, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Each finding, on one line. */
+/* Logs each finding, on one line. */
 void door_log_findings(const struct journal_output *j, const struct findings *findings);
 
-/* What came of a change. */
+/* A change and its outcome. */
 struct door_audit {
         const char *client, *address;
         const struct rest_change *change;
         enum rest_outcome outcome;
-        const char *text; /* why it is not stored; NULL: nothing is to say */
+        const char *text; /* why it was not stored; NULL: no reason */
 };
-/* One entry, or several if there are many GUIDs. */
+/* Logs one entry, or several if the change has many GUIDs. */
 void door_log_change(const struct journal_output *j, const struct door_audit *audit);
-/* name of the client is not logged: it may be a secret that was typed in the wrong place. */
+/* Does not log the name: it may be a secret that was typed in the wrong place. */
 void door_log_login(const struct journal_output *j, const char *address, uint64_t n_failures);

@@ -9,19 +9,19 @@
 
 #define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
 
-/* ListWhole, Ports; EditWith or ReleaseWith, while there is a connection. *ret owned. */
+/* Calls of ListWhole, of Ports, and of EditWith or ReleaseWith; only while there is a connection. *ret owned. */
 int lease_messages_list(const struct pkeyd_bus *b, const char *pool, sd_bus_message **ret);
 int lease_messages_ports(const struct pkeyd_bus *b, sd_bus_message **ret);
 int lease_messages_edit(const struct pkeyd_bus *b, const char *pool, const char *client, const struct rest_edit *edit,
                         sd_bus_message **ret);
 
-/* The answers. Both add to a view. */
+/* Read the answers to ListWhole and Ports, and add them to a view. */
 int lease_messages_read_list(struct arena *a, sd_bus_message *m, struct rest_view *view);
 int lease_messages_read_ports(struct arena *a, sd_bus_message *m, struct rest_view *view);
 
 struct lease_messages_answer {
         const char *outcome;
-        const char *text; /* of the first error, else of the answer */
+        const char *text; /* of the first error; without one, of the answer */
         const char *code; /* of the first error; NULL: there is none */
 };
 int lease_messages_read_answer(struct arena *a, sd_bus_message *m, struct lease_messages_answer *ret);

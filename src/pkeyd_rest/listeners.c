@@ -13,9 +13,9 @@
 #include "shell/file.h"
 #include "shell/timer.h"
 
-#define PAUSE   (1 * USEC_PER_SEC) /* without descriptors for more connections */
+#define PAUSE   (1 * USEC_PER_SEC) /* when there are no descriptors for more connections */
 #define BACKLOG 128
-#define BATCH   16                 /* connections at once, so that others have their turn */
+#define BATCH   16                 /* connections accepted at once, so that other events have their turn */
 
 struct listener {
         struct listeners *all;
@@ -29,7 +29,7 @@ struct listeners {
         struct listener items[REST_CONF_MAX_LISTEN];
         size_t n;
         sd_event_source *timer; /* ends a pause */
-        bool are_passed;
+        bool are_from_systemd;
 };
 
 /* --- accepting --------------------------------------------------------------------------------------------------------- */
@@ -55,7 +55,8 @@ static void pause_listening(struct listeners *l)
         (void) timer_set(l->timer, clock_now() + PAUSE);
 }
 
-static bool is_about_the_connection(int error)
+/* One connection failed, or no more are waiting. */
+static bool is_harmless(int error)
 {
         return error == ECONNABORTED || error == EINTR || error == EPROTO || error == EAGAIN;
 }
@@ -73,7 +74,7 @@ static int on_connection(sd_event_source *source, int fd, uint32_t events, void 
                 int one = 1, accepted = accept4(fd, (struct sockaddr *) &address, &n, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
                 if (accepted < 0) {
-                        if (!is_about_the_connection(errno))
+                        if (!is_harmless(errno))
                                 pause_listening(l);
                         return 0;
                 }
@@ -96,7 +97,7 @@ static int add(struct listeners *l, sd_event *event, int fd)
 
 /* --- opening ------------------------------------------------------------------------------------------------------------ */
 
-/* As rest.yaml has it, which was checked. */
+/* Parses an address that rest_conf_parse() has checked. */
 static socklen_t parse_address(const char *text, struct sockaddr_storage *ret)
 {
         struct sockaddr_in6 *v6 = (struct sockaddr_in6 *) ret;
@@ -118,7 +119,7 @@ static socklen_t parse_address(const char *text, struct sockaddr_storage *ret)
         return sizeof(*v6);
 }
 
-/* Returns the descriptor or negative errno. [::] is for IPv6 only if 0.0.0.0 is listened at, too; else for both. */
+/* Returns the descriptor or negative errno. [::] takes IPv4, too, unless the door also listens at an IPv4 address. */
 static int open_socket(const char *text, bool only_v6)
 {
         struct sockaddr_storage address;
@@ -162,11 +163,11 @@ static int open_all(struct listeners *l, sd_event *event, const struct rest_conf
         return r;
 }
 
-static int take_passed(struct listeners *l, sd_event *event, int n, struct findings *findings)
+static int take_from_systemd(struct listeners *l, sd_event *event, int n, struct findings *findings)
 {
         int r = 0;
 
-        l->are_passed = true;
+        l->are_from_systemd = true;
         for (int fd = SD_LISTEN_FDS_START; r >= 0 && fd < SD_LISTEN_FDS_START + n; fd++) {
                 if (l->n == REST_CONF_MAX_LISTEN || sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0)
                         return findings_error(findings, FINDING_FILE_UNREADABLE,
@@ -188,7 +189,7 @@ int listeners_new(sd_event *event, const struct rest_conf *conf, listeners_accep
         *l = (struct listeners) { .accepted = accepted, .userdata = userdata };
         r = sd_event_add_time(event, &l->timer, CLOCK_MONOTONIC, USEC_INFINITY, 0, on_timer, l);
         if (r >= 0)
-                r = n > 0 ? take_passed(l, event, n, findings) : open_all(l, event, conf, findings);
+                r = n > 0 ? take_from_systemd(l, event, n, findings) : open_all(l, event, conf, findings);
         if (r >= 0 && l->n == 0)
                 r = findings_error(findings, FINDING_KEY_MISSING, "set `listen` in rest.yaml, or start pkeyd-rest.socket",
                                    "there is no address to listen at");
@@ -216,7 +217,7 @@ size_t listeners_n(const struct listeners *l)
         return l->n;
 }
 
-bool listeners_are_passed(const struct listeners *l)
+bool listeners_are_from_systemd(const struct listeners *l)
 {
-        return l->are_passed;
+        return l->are_from_systemd;
 }

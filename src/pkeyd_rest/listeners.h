@@ -11,7 +11,7 @@
 
 struct listeners;
 
-/* Takes the accepted socket over. */
+/* The listener takes the accepted socket over. */
 typedef void listeners_accepted_t(int fd, const struct sockaddr *address, socklen_t n_address, void *userdata);
 
 /* Errors become findings. Returns 0, -EBADMSG, -ENOMEM; *ret owned. */
@@ -21,5 +21,5 @@ struct listeners *listeners_free(struct listeners *l);
 DEFINE_CLEANUP(struct listeners *, listeners_free)
 
 size_t listeners_n(const struct listeners *l);
-/* From systemd; then `listen` of rest.yaml does not count. */
-bool listeners_are_passed(const struct listeners *l);
+/* Returns whether the sockets are systemd's, and `listen` of rest.yaml is ignored. */
+bool listeners_are_from_systemd(const struct listeners *l);

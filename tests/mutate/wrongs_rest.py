@@ -75,6 +75,6 @@ WRONGS = [
     Wrong("door-waits-for-pkeyd-for-ever", HTTP, "if (c->deadline <= now && q && http_request_is_awaited(q) && q->is_complete) {", "if (false) {"),
     Wrong("door-full-for-everybody", HTTP, "                http_cut(to_connection(instead));\n", "                (void) close(fd);\n                return;\n"),
     Wrong("door-connections-beyond-the-limit", DOOR, "        d->max_connections = MIN(wanted, room);\n", "        d->max_connections = wanted;\n"),
-    Wrong("door-refused-file-is-in-force", DOOR, "        if (r < 0)\n                return r;\n        if (!listeners_are_passed", "        if (!listeners_are_passed"),
+    Wrong("door-refused-file-is-in-force", DOOR, "        if (r < 0)\n                return r;\n        if (!listeners_are_from_systemd", "        if (!listeners_are_from_systemd"),
     Wrong("door-ends-at-once", DOOR, "        d->listeners = listeners_free(d->listeners);\n        http_server_end(d->servers->http);\n", "        d->listeners = listeners_free(d->listeners);\n        (void) sd_event_exit(d->event, 0);\n"),
 ]
