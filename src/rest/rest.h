@@ -13,8 +13,8 @@
  *
  * A request belongs to a route: a pattern of words, in which "*" is a value, and a method (the table in rest.c). Each route that
  * changes something names the keys that its body may have (rest_change.c, rest_values.c); rest_answer.c makes the responses.
- * Before rest_handle() the caller checks the credentials (rest_conf.h), and asks pkeyd for what rest_needs() names, of which it
- * makes the view (rest_view.h). For pkeyd, a change becomes an edit of a lease (rest_edit.h).
+ * Before rest_handle() the caller checks the credentials (rest_conf.h), and reads from pkeyd what rest_needs() names, to make the
+ * view (rest_view.h). For pkeyd, a change becomes an edit of a lease (rest_edit.h).
  *
  * Invariants:
  * - A request is understood as a whole or refused as a whole, with a reason that says where and what is accepted: an unknown key, a
@@ -33,11 +33,11 @@
 #include "ib/types.h"
 #include "util/arena.h"
 
-#define REST_MAX_BODY    ((size_t) 1 << 20)
-#define REST_MAX_TARGET  ((size_t) 64 << 10)
-#define REST_MAX_GUIDS   32768 /* of one request */
-#define REST_MAX_HOSTS   8192  /* bytes of a node list */
-#define REST_MAX_NAMES   32768 /* host names that a node list means */
+#define REST_MAX_BODY      ((size_t) 1 << 20)
+#define REST_MAX_TARGET    ((size_t) 64 << 10)
+#define REST_MAX_GUIDS     32768 /* of one request */
+#define REST_MAX_NODE_LIST 8192  /* bytes */
+#define REST_MAX_HOSTS     32768 /* of a node list */
 
 /* --- the request ----------------------------------------------------------------------------------------------------- */
 
@@ -62,9 +62,9 @@ enum rest_needs {
         REST_NEEDS_NOTHING = 0,
         REST_NEEDS_PARTITIONS = 1, /* of the view */
         REST_NEEDS_PORTS = 2,
-        REST_CHANGES = 4,          /* the reply may be a change, so the view must have all changes before it */
+        REST_CHANGES = 4,          /* the reply may be a change, so the view must have all earlier changes */
 };
-/* Flags of the above. Returns 0 or -ENOMEM. A request that is refused whatever the view has needs nothing. */
+/* Sets *ret to flags of enum rest_needs; none for a request that is refused whatever the view has. Returns 0 or -ENOMEM. */
 int rest_needs(struct arena *a, const struct rest_request *request, unsigned *ret);
 
 /* --- what pkeyd has now ---------------------------------------------------------------------------------------------- */
@@ -90,7 +90,7 @@ struct rest_member {
 struct rest_partition {
         uint16_t base;
         const char *lease;          /* its ID in pkeyd */
-        bool is_hidden;             /* it has no members and was not made without: for clients there is none */
+        bool is_hidden;             /* clients do not see it: it has no members, and was not created empty */
         const char *name;           /* NULL: UFM's, as in api_pkey_0x5 */
         bool ip_over_ib;
         struct rest_qos qos;
@@ -127,7 +127,7 @@ struct rest_response {
 
 enum rest_kind {
         REST_ADD,     /* members; makes the partition if there is none */
-        REST_REMOVE,  /* those that are no members do not matter */
+        REST_REMOVE,  /* members; GUIDs that are no members are ignored */
         REST_REPLACE, /* the members become exactly these */
         REST_CREATE,  /* an empty partition */
         REST_DELETE,
@@ -140,8 +140,8 @@ struct rest_change {
         const struct rest_member *members; /* ascending GUID; of REMOVE only the GUIDs count */
         uint32_t n_members;
         bool ip_over_ib;            /* of ADD, REPLACE and CREATE */
-        bool has_ip_over_ib;        /* the request says so; else it counts for a new partition only */
-        struct rest_qos qos;        /* of SET_QOS; of CREATE, if the request says it */
+        bool has_ip_over_ib;        /* the request has it; else it is for a new partition only */
+        struct rest_qos qos;        /* of SET_QOS; of CREATE, if the request has it */
 };
 
 struct rest_reply {

@@ -8,14 +8,14 @@
 
 /* --- members ---------------------------------------------------------------------------------------------------------- */
 
-static int refuse_number(struct rest_exchange *x)
+static int refuse_too_many_guids(struct rest_exchange *x)
 {
         return rest_fail(x, 400, "guids: more than %u GUIDs in one request", REST_MAX_GUIDS);
 }
 
 /* --- bodies ---------------------------------------------------------------------------------------------------------- */
 
-/* Reads one key of a body, which is not absent, into the change. `members` is read when all keys are. */
+/* Reads the value of a key into the change. GUIDs are read at the end, because the other keys are their defaults. */
 typedef int key_reader(struct rest_exchange *x, const json_t *j);
 
 static int read_pkey(struct rest_exchange *x, const json_t *j)
@@ -61,9 +61,9 @@ static int set_hosts(struct rest_exchange *x, const char *text)
 {
         static const char accepted[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,[]";
 
-        if (!text || !*text || strlen(text) > REST_MAX_HOSTS || text[strspn(text, accepted)] != '\0')
+        if (!text || !*text || strlen(text) > REST_MAX_NODE_LIST || text[strspn(text, accepted)] != '\0')
                 return rest_fail(x, 400, "hosts_names: is not a node list (accepted: a string of at most %u letters, digits and "
-                                 "-_.,[], as \"node[01-04]\")", REST_MAX_HOSTS);
+                                 "-_.,[], as \"node[01-04]\")", REST_MAX_NODE_LIST);
         x->hosts = arena_strdup(x->arena, text);
         return x->hosts ? 0 : -ENOMEM;
 }
@@ -165,7 +165,7 @@ static int read_members(struct rest_exchange *x, const json_t *body)
         int r = 0;
 
         if (n > REST_MAX_GUIDS)
-                return refuse_number(x);
+                return refuse_too_many_guids(x);
         if (memberships && json_array_size(memberships) != n)
                 return rest_fail(x, 400, "memberships: has %zu elements and guids has %zu (accepted: one for each GUID)",
                                  json_array_size(memberships), n);
@@ -223,7 +223,7 @@ int rest_replace(struct rest_exchange *x)
         return read_change(x, REST_REPLACE, member_keys, ELEMENTS(member_keys));
 }
 
-/* UFM's defaults for what is not said, if anything is. */
+/* Adds UFM's defaults, if the request has a part of the QoS. */
 static void complete_qos(struct rest_qos *qos)
 {
         if (qos->mtu_limit == 0 && qos->service_level == 0 && qos->rate_limit == 0)
@@ -307,7 +307,7 @@ int rest_remove_guids(struct rest_exchange *x)
         for (const char *p = x->values[1]; *p; p++)
                 n += *p == ',';
         if (n > REST_MAX_GUIDS)
-                return refuse_number(x);
+                return refuse_too_many_guids(x);
         members = arena_new_array(x->arena, struct rest_member, n);
         if (!members)
                 return -ENOMEM;

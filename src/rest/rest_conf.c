@@ -311,7 +311,7 @@ int rest_conf_parse(struct arena *a, const char *file_name, const char *bytes, s
         if (e == 0)
                 e = read_root(&r);
         e = yaml_tree_finish(&r.tree, e);
-        for (size_t i = 0; i < findings->n; i++) /* they were sorted among others */
+        for (size_t i = 0; i < findings->n; i++) /* they are sorted among those of other files */
                 if (findings->items[i].where.file && strcmp(findings->items[i].where.file, file) == 0)
                         findings->items[i].source_line = NULL;
         if (e == 0)

@@ -96,14 +96,14 @@ static int parse_lists(struct hosts *h)
         return r;
 }
 
-/* Before the first name is made: a node list is matched against its limit, not against memory. */
+/* Called before the first name is made: a short node list can stand for millions of names. */
 static int check_number(struct hosts *h)
 {
-        uint64_t room = REST_MAX_NAMES;
+        uint64_t room = REST_MAX_HOSTS;
 
         for (size_t i = 0; i < h->n_lists; i++) {
                 if (h->lists[i]->n_names > room)
-                        return rest_fail(h->exchange, 400, "hosts_names: means more than %d hosts", REST_MAX_NAMES);
+                        return rest_fail(h->exchange, 400, "hosts_names: means more than %d hosts", REST_MAX_HOSTS);
                 room -= h->lists[i]->n_names;
         }
         return 0;

@@ -18,7 +18,7 @@ struct rest_exchange {
         const char *query;                   /* behind the "?"; "": none */
         const char *values[REST_MAX_VALUES]; /* decoded words of the path in place of "*" */
         bool out_of_memory;                  /* a part of a reason is missing */
-        enum membership membership;          /* of members of which nothing else is said, as the body has it */
+        enum membership membership;          /* of the members, unless `memberships` has another one */
         bool index0;                         /* of the members */
         const char *hosts;                   /* the node list; NULL: none */
 };
@@ -41,8 +41,8 @@ int rest_read_guid(struct rest_exchange *x, const char *text, size_t n, size_t n
 int rest_read_membership(struct rest_exchange *x, const json_t *j, const char *where, enum membership *ret);
 int rest_read_bool(struct rest_exchange *x, const json_t *j, const char *where, bool *ret);
 
-/* The members of the change become the ports of the hosts in x->hosts: all that the view has of each, or those that are members of
- * the partition or that the view has. They return 0, -EBADMSG (the reply is a refusal), -ENOMEM. */
+/* Make the ports of the hosts in x->hosts the members of the change: those in the view; to remove them, also those that are
+ * members of the partition. They return 0, -EBADMSG (the reply is a refusal), -ENOMEM. */
 int rest_add_ports_of_hosts(struct rest_exchange *x);
 int rest_remove_ports_of_hosts(struct rest_exchange *x);
 /* Makes these the members of the change: sorted, each GUID once. Takes the array over. */

@@ -7,17 +7,17 @@
 
 /* --- addresses ------------------------------------------------------------------------------------------------------- */
 
-/* Whom an address counts as: an IPv4 address, or the /64 network of an IPv6 address, all of which one host can use. */
+/* What counts as one sender: an IPv4 address, or the /64 network of an IPv6 address, because one host can use all of it. */
 struct rest_address {
         unsigned char bytes[16];
 };
 
-/* n: 4 or 16 bytes in network order, as in sin_addr and sin6_addr. An IPv4 address counts the same in both. */
+/* n: 4 or 16 bytes in network order, as in sin_addr and sin6_addr. An IPv4 address gives the same in both. */
 struct rest_address rest_address_of(const unsigned char *bytes, size_t n);
 
 /* --- rates ----------------------------------------------------------------------------------------------------------- */
 
-/* So much a second on average, and `burst` at once. Zeroed: full. */
+/* A token bucket: `per_second` on average, and `burst` at once. Zeroed: full. */
 struct rest_rate {
         uint64_t per_second, burst;
 };
@@ -53,7 +53,7 @@ struct rest_failure {
 /* name: n_name bytes, as the client said it. */
 struct rest_failure rest_failures_add(struct rest_failures *f, const struct rest_address *from, const char *name, size_t n_name,
                                       usec_t now);
-/* Returns whether a login from this address has failed, and that is not forgotten. */
+/* Returns whether a failure of this address is still remembered. */
 bool rest_failures_has(const struct rest_failures *f, const struct rest_address *from, usec_t now);
 
 /* --- credentials that were checked ----------------------------------------------------------------------------------- */
@@ -85,18 +85,18 @@ void rest_logins_add(struct rest_logins *l, const struct rest_digest *digest, si
 struct rest_connection {
         struct rest_connection *next; /* NULL: the last one */
         struct rest_address from;
-        usec_t since;  /* it waits for a request, or for the rest of one, since then */
+        usec_t since;  /* since when it has waited for a request, or for the rest of one */
         bool is_busy;  /* it has sent a request, and is not answered yet */
 };
 
 enum rest_admission {
         REST_ADMIT,
-        REST_ADMIT_INSTEAD, /* of another one, which is closed */
+        REST_ADMIT_INSTEAD, /* of another one, which the caller closes */
         REST_TURN_AWAY,
 };
 
-/* Whether there is room beside these connections for one from an address. All addresses together get `max`, one address half of
- * that (and at least one). The connection that has waited longest without sending a request makes room; if the address has its
- * share, one of its own. Busy ones stay. */
+/* Decides whether to accept another connection from an address. All addresses together get `max` connections, one address half of
+ * them (and at least one). The connection that has waited longest without sending a request makes room; if the address has its
+ * share, it is one of its own. Busy ones stay. */
 enum rest_admission rest_admit(struct rest_connection *connections, const struct rest_address *from, size_t max,
                                struct rest_connection **ret_instead);
