@@ -236,7 +236,7 @@ static void take_answer(struct job *job)
 /* The view is current, because no other change is on its way. */
 static void edit(struct job *job)
 {
-        if (rest_edit_is_void(&job->reply.change, &job->view))
+        if (rest_edit_lacks_partition(&job->reply.change, &job->view))
                 answer_change(job, REST_NOT_FOUND, "there is no such partition");
         else
                 call(job, JOB_EDITS);

@@ -98,7 +98,7 @@ int rest_edit_make(struct arena *a, const struct rest_change *change, const stru
         return 0;
 }
 
-bool rest_edit_is_void(const struct rest_change *change, const struct rest_view *view)
+bool rest_edit_lacks_partition(const struct rest_change *change, const struct rest_view *view)
 {
         const struct rest_partition *p = rest_find_partition(view, change->base);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A change becomes an edit of one lease, as the methods EditWith and ReleaseWith of pkeyd take it (org.pkeyd1(5)); and their
- * answer the outcome of the change. */
+/* Turns a change into an edit of one lease, as the methods EditWith and ReleaseWith of pkeyd take it (org.pkeyd1(5)), and their
+ * answer into the outcome of the change. */
 
 #include "rest/rest.h"
 
@@ -30,8 +30,9 @@ struct rest_edit {
 /* The view has the partitions. Returns 0 or -ENOMEM; *ret in the arena. */
 int rest_edit_make(struct arena *a, const struct rest_change *change, const struct rest_view *view, struct rest_edit *ret);
 
-/* True: there is nothing to delete, and pkeyd is not asked: a lease of this base, if there is one, is that of another pool. */
-bool rest_edit_is_void(const struct rest_change *change, const struct rest_view *view);
+/* Returns whether the change deletes a partition that the view does not have. It must not be sent: a lease with the ID of that
+ * partition would be one of another pool. */
+bool rest_edit_lacks_partition(const struct rest_change *change, const struct rest_view *view);
 
 /* outcome: as pkeyd answered; code: of the first error among its findings, or NULL. */
 enum rest_outcome rest_edit_outcome(const struct rest_change *change, const char *outcome, const char *code);

@@ -217,10 +217,10 @@ START_TEST(nothing_to_delete)
 
         leases[1].n_members = 0;
         v = view_of(leases, 2);
-        ck_assert(!rest_edit_is_void(&(struct rest_change) { .kind = REST_DELETE, .base = 0x11 }, &v));
-        ck_assert(rest_edit_is_void(&(struct rest_change) { .kind = REST_DELETE, .base = 0x12 }, &v));
-        ck_assert(rest_edit_is_void(&(struct rest_change) { .kind = REST_DELETE, .base = 0x13 }, &v));
-        ck_assert(!rest_edit_is_void(&(struct rest_change) { .kind = REST_REMOVE, .base = 0x13 }, &v));
+        ck_assert(!rest_edit_lacks_partition(&(struct rest_change) { .kind = REST_DELETE, .base = 0x11 }, &v));
+        ck_assert(rest_edit_lacks_partition(&(struct rest_change) { .kind = REST_DELETE, .base = 0x12 }, &v));
+        ck_assert(rest_edit_lacks_partition(&(struct rest_change) { .kind = REST_DELETE, .base = 0x13 }, &v));
+        ck_assert(!rest_edit_lacks_partition(&(struct rest_change) { .kind = REST_REMOVE, .base = 0x13 }, &v));
 }
 END_TEST
 
