@@ -59,9 +59,7 @@ static int read_ip_over_ib(struct rest_exchange *x, const json_t *j)
 /* Not the globs of pkeyd's own hostlists, which could mean every host. */
 static int set_hosts(struct rest_exchange *x, const char *text)
 {
-        static const char accepted[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,[]";
-
-        if (!text || !*text || strlen(text) > REST_MAX_NODE_LIST || text[strspn(text, accepted)] != '\0')
+        if (!text || !text_has_only(text, REST_MAX_NODE_LIST, TEXT_LETTERS_AND_DIGITS "-_.,[]"))
                 return rest_fail(x, 400, "hosts_names: is not a node list (accepted: a string of at most %u letters, digits and "
                                  "-_.,[], as \"node[01-04]\")", REST_MAX_NODE_LIST);
         x->hosts = arena_strdup(x->arena, text);

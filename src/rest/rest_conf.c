@@ -11,8 +11,6 @@
 #include "util/text.h"
 #include "util/yaml_tree.h"
 
-#define LETTERS_AND_DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-
 struct reader {
         struct report report;
         struct yaml_tree tree;
@@ -30,9 +28,7 @@ struct kind {
 
 static bool is_name(const char *text)
 {
-        size_t n = strlen(text);
-
-        return n > 0 && n <= 64 && strspn(text, LETTERS_AND_DIGITS "_-") == n;
+        return text_has_only(text, 64, TEXT_LETTERS_AND_DIGITS "_-");
 }
 
 static bool is_printable(const char *text)
@@ -56,8 +52,8 @@ static bool is_hash(const char *text)
 
         for (size_t i = 0; i < n; i++)
                 n_parts += text[i] == '$';
-        return n < 384 && strncmp(text, "$y$", 3) == 0 && n_parts == 4 && text[n - 1] != '$' &&
-               strspn(text, LETTERS_AND_DIGITS "./$") == n;
+        return text_has_only(text, 383, TEXT_LETTERS_AND_DIGITS "./$") && strncmp(text, "$y$", 3) == 0 && n_parts == 4 &&
+               text[n - 1] != '$';
 }
 
 /* 127.0.0.1:8080, [::]:443 */

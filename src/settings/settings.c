@@ -6,6 +6,7 @@
 
 #include "util/duration.h"
 #include "util/nearest.h"
+#include "util/text.h"
 #include "util/yaml_tree.h"
 
 #define MEMBER(name) offsetof(struct settings, name)
@@ -95,11 +96,9 @@ static void *member(struct reader *r, const struct settings_key *key)
 static void read_plain_name(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node,
                             const char *problem)
 {
-        static const char accepted[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
-        size_t n = strlen(node->text);
         const char *name = node->text;
 
-        if (n == 0 || n > NAME_MAX_LENGTH || strspn(name, accepted) != n)
+        if (!text_has_only(name, NAME_MAX_LENGTH, TEXT_LETTERS_AND_DIGITS "_-."))
                 refuse(r, node, key, problem);
         else
                 memcpy(member(r, key), &name, sizeof(name));
@@ -234,10 +233,9 @@ static const char *after_prefix(const char *text, const char *prefix)
 /* http(s)://HOST[:PORT] with HOST a name, an IPv4 address, or an IPv6 address in brackets. */
 static bool is_endpoint(const char *url)
 {
-        static const char name[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
         const char *host = after_prefix(url, "https://") ?: after_prefix(url, "http://"), *end;
         bool is_ipv6 = host && *host == '[';
-        size_t n = !host ? 0 : is_ipv6 ? strspn(host + 1, "0123456789abcdefABCDEF:.") : strspn(host, name);
+        size_t n = !host ? 0 : is_ipv6 ? strspn(host + 1, "0123456789abcdefABCDEF:.") : strspn(host, TEXT_LETTERS_AND_DIGITS "-.");
         uint64_t port;
 
         if (n == 0 || strlen(url) > URL_MAX_LENGTH || (is_ipv6 && host[1 + n] != ']'))
@@ -277,10 +275,10 @@ static void read_urls(struct reader *r, const struct settings_key *key, const st
 
 static bool is_unit(const char *text)
 {
-        static const char accepted[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.@:\\";
         size_t n = strlen(text), suffix = strlen(".service");
 
-        return n > suffix && n <= 255 && strspn(text, accepted) == n && strcmp(text + n - suffix, ".service") == 0;
+        return text_has_only(text, 255, TEXT_LETTERS_AND_DIGITS "_-.@:\\") && n > suffix &&
+               strcmp(text + n - suffix, ".service") == 0;
 }
 
 static void read_reload(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)

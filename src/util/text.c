@@ -59,6 +59,13 @@ bool text_is_one_of(const char *text, const char *const *words, size_t n)
         return text_find_word(text, words, n) < n;
 }
 
+bool text_has_only(const char *text, size_t max, const char *accepted)
+{
+        size_t n = strspn(text, accepted);
+
+        return n > 0 && n <= max && text[n] == '\0';
+}
+
 char *text_copy(struct arena *a, const struct text *t)
 {
         if (t->failed)

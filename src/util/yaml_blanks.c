@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "util/cleanup.h"
+#include "util/text.h"
 
 #define TAB_WIDTH       2  /* with it the keys below "- KEY: VALUE" are where they must be */
 #define MAX_COMMENTS    50 /* lines between two with keys */
@@ -44,13 +44,13 @@ static bool read_pair(const char *p, struct pair *ret)
                 at += 1 + strcspn(p + at + 1, "\"");
                 at += p[at] == '"';
         } else {
-                at += strspn(p + at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-,[]");
+                at += strspn(p + at, TEXT_LETTERS_AND_DIGITS "_./-,[]");
         }
         if (at == key || strchr("-.[],/", p[key]) || p[at] != ':')
                 return false;
         ret->gap = at + 1;
         ret->value = at = ret->gap + strspn(p + ret->gap, " \t");
-        at += strspn(p + at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.");
+        at += strspn(p + at, TEXT_LETTERS_AND_DIGITS ".");
         ret->has_value = at > ret->value;
         if (ret->has_value && ret->value == ret->gap)
                 return false;
