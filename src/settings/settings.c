@@ -60,7 +60,7 @@ const struct settings_key settings_schema[] = {
         { "etcd.ca_file", SETTINGS_PATH, MEMBER(etcd_ca_file), 0, 0, "an absolute path, as in /etc/pkeyd/etcd-ca.pem" },
         { "etcd.cert_file", SETTINGS_PATH, MEMBER(etcd_cert_file), 0, 0, "an absolute path, as in /etc/pkeyd/etcd.pem" },
         { "etcd.key_file", SETTINGS_SECRET, MEMBER(etcd_key_file), 0, 0, "an absolute path, as in /etc/pkeyd/etcd.key" },
-        { "etcd.user", SETTINGS_USER, MEMBER(etcd_user), 0, 0, "the name of a user of etcd, as in pkeyd" },
+        { "etcd.user", SETTINGS_NAME, MEMBER(etcd_user), 0, 0, "the name of a user of etcd, as in pkeyd" },
         { "etcd.password_file", SETTINGS_SECRET, MEMBER(etcd_password_file), 0, 0,
           "an absolute path, as in /etc/pkeyd/etcd-password" },
         { "etcd.lease", SETTINGS_DURATION, MEMBER(etcd_lease), 5 * USEC_PER_SEC, 120 * USEC_PER_SEC, "5s to 120s",
@@ -93,25 +93,14 @@ static void *member(struct reader *r, const struct settings_key *key)
         return (char *) r->settings + key->offset;
 }
 
-static void read_plain_name(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node,
-                            const char *problem)
+static void read_name(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
         const char *name = node->text;
 
         if (!text_has_only(name, NAME_MAX_LENGTH, TEXT_LETTERS_AND_DIGITS "_-."))
-                refuse(r, node, key, problem);
+                refuse(r, node, key, "is not a name");
         else
                 memcpy(member(r, key), &name, sizeof(name));
-}
-
-static void read_name(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
-{
-        read_plain_name(r, key, node, "is not a device name");
-}
-
-static void read_user(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
-{
-        read_plain_name(r, key, node, "is not the name of a user");
 }
 
 /* 1 to 10 decimal digits. *ret_end: the text after them. */
@@ -320,7 +309,6 @@ typedef void (*value_reader)(struct reader *r, const struct settings_key *key, c
 static const value_reader readers[] = {
         [SETTINGS_NAME] = read_name, [SETTINGS_NUMBER] = read_number, [SETTINGS_DURATION] = read_duration,
         [SETTINGS_BOOL] = read_bool, [SETTINGS_WORD] = read_word,     [SETTINGS_SECRET] = read_secret,
-        [SETTINGS_USER] = read_user,
         [SETTINGS_PATH] = read_path, [SETTINGS_RELOAD] = read_reload, [SETTINGS_URLS] = read_urls,
 };
 

@@ -74,8 +74,7 @@ struct settings {
 
 /* The type of a value. */
 enum settings_type {
-        SETTINGS_NAME,     /* the name of a device */
-        SETTINGS_USER,     /* the name of a user of another program */
+        SETTINGS_NAME,     /* of a device, or of a user of another program */
         SETTINGS_NUMBER,
         SETTINGS_DURATION, /* number and unit */
         SETTINGS_BOOL,

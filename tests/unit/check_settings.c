@@ -175,7 +175,7 @@ static const struct {
         { "window: 0", "window: '0' is out of range (accepted: 1 to 4096)" },
         { "window: many", "'many' is not a number" },
         { "port: 255", "port: '255' is out of range (accepted: 1 to 254)" },
-        { "ca: a/b", "ca: 'a/b' is not a device name" },
+        { "ca: a/b", "ca: 'a/b' is not a name" },
         { "mode: observe", "mode: 'observe' is not a known value (accepted: enforce, audit)" },
         { "writer: opensm\nopensm: {partitions_conf: /p}", "the key 'opensm.reload' is missing" },
         { "writer: opensm\nopensm: {reload: pid:7}", "the key 'opensm.partitions_conf' is missing" },
