@@ -151,13 +151,13 @@ static void read_duration(struct reader *r, const struct settings_key *key, cons
 
 static void read_word(struct reader *r, const struct settings_key *key, const struct yaml_tree_node *node)
 {
+        unsigned i = (unsigned) text_find_word(node->text, key->words, key->n_words);
         const char *near;
 
-        for (unsigned i = 0; i < key->n_words; i++)
-                if (strcmp(node->text, key->words[i]) == 0) {
-                        memcpy(member(r, key), &i, sizeof(i));
-                        return;
-                }
+        if (i < key->n_words) {
+                memcpy(member(r, key), &i, sizeof(i));
+                return;
+        }
         near = nearest_word(node->text, key->words, key->n_words);
         refuse(r, node, key, "is not a known value");
         if (near)
@@ -364,9 +364,10 @@ static void read_map(struct reader *r, const struct yaml_tree_node *map, const c
         yaml_tree_check_keys(&r->tree, map, path, names, n);
 }
 
-static void report_missing(struct reader *r, const struct yaml_tree_node *at, const char *key, const char *example)
+static void report_missing(struct reader *r, const struct yaml_tree_node *at, const char *key, const char *cause,
+                           const char *example)
 {
-        yaml_tree_error(&r->tree, at, FINDING_KEY_MISSING, "the key '%s' is missing: writer: opensm requires it", key);
+        yaml_tree_error(&r->tree, at, FINDING_KEY_MISSING, "the key '%s' is missing: %s requires it", key, cause);
         report_hint(&r->report, "write it as in %s", example);
 }
 
@@ -379,9 +380,10 @@ static void check_writer(struct reader *r)
         if (r->settings->writer == WRITER_DIRECT || (opensm && opensm->kind != YAML_TREE_MAP))
                 return;
         if (!yaml_tree_get(opensm, "partitions_conf"))
-                report_missing(r, writer, "opensm.partitions_conf", "opensm: {partitions_conf: /etc/opensm/partitions.conf, ...}");
+                report_missing(r, writer, "opensm.partitions_conf", "writer: opensm",
+                               "opensm: {partitions_conf: /etc/opensm/partitions.conf, ...}");
         if (!yaml_tree_get(opensm, "reload"))
-                report_missing(r, writer, "opensm.reload", "opensm: {reload: systemd:opensm.service, ...}");
+                report_missing(r, writer, "opensm.reload", "writer: opensm", "opensm: {reload: systemd:opensm.service, ...}");
         if (yaml_tree_get(opensm, "mirror"))
                 yaml_tree_error(&r->tree, yaml_tree_get(opensm, "mirror"), FINDING_VALUE_INVALID,
                                 "opensm.mirror: is accepted with writer: direct only; with writer: opensm pkeyd writes "
@@ -429,11 +431,9 @@ static void check_store(struct reader *r)
                 report_hint(&r->report, "write store: etcd as well, or remove etcd");
                 return;
         }
-        if (r->settings->store == STORE_ETCD && !yaml_tree_get(etcd, "endpoints")) {
-                yaml_tree_error(&r->tree, store, FINDING_KEY_MISSING,
-                                "the key 'etcd.endpoints' is missing: store: etcd requires it");
-                report_hint(&r->report, "write it as in etcd: {endpoints: [https://head1:2379, https://head2:2379], ...}");
-        }
+        if (r->settings->store == STORE_ETCD && !yaml_tree_get(etcd, "endpoints"))
+                report_missing(r, store, "etcd.endpoints", "store: etcd",
+                               "etcd: {endpoints: [https://head1:2379, https://head2:2379], ...}");
         if (r->settings->store == STORE_ETCD && r->settings->role != ROLE_FOLLOW_SM) {
                 yaml_tree_error(&r->tree, store, FINDING_VALUE_INVALID, "store: etcd is accepted with role: follow-sm only");
                 report_hint(&r->report, "of the head nodes that share a store, the one with the master SM writes; see pkeyd-etcd(7)");
