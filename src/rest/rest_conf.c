@@ -31,18 +31,9 @@ static bool is_name(const char *text)
         return text_has_only(text, 64, TEXT_LETTERS_AND_DIGITS "_-");
 }
 
-static bool is_printable(const char *text)
+static bool is_subject(const char *text)
 {
-        size_t n = 0;
-
-        while ((unsigned char) text[n] >= ' ' && text[n] != 0x7f)
-                n++;
-        return n > 0 && n < 4096 && text[n] == '\0';
-}
-
-static bool is_path(const char *text)
-{
-        return text[0] == '/' && text[1] && is_printable(text);
+        return text_is_printable(text, 4095);
 }
 
 /* $y$parameters$salt$hash */
@@ -75,9 +66,9 @@ static bool is_address(const char *text)
         return inet_pton(AF_INET6, host + 1, &address) == 1;
 }
 
-static const struct kind a_path = { is_path, "an absolute path" };
+static const struct kind a_path = { text_is_path, "an absolute path" };
 static const struct kind a_hash = { is_hash, "a yescrypt hash, as `mkpasswd -m yescrypt` prints it" };
-static const struct kind a_subject = { is_printable, "the subject of a certificate, as in CN=ib-kubernetes" };
+static const struct kind a_subject = { is_subject, "the subject of a certificate, as in CN=ib-kubernetes" };
 static const struct kind a_name = { is_name, "1 to 64 letters, digits, _ and -" };
 static const struct kind an_address = { is_address, "an address and a port, as in 127.0.0.1:8080 or [::]:443" };
 

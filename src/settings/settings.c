@@ -13,7 +13,6 @@
 #define WORDS(...)                                                                                                     \
         .words = (const char *const[]) { __VA_ARGS__ }, .n_words = ELEMENTS(((const char *const[]) { __VA_ARGS__ }))
 #define NAME_MAX_LENGTH 63
-#define PATH_MAX_LENGTH 4095
 #define URL_MAX_LENGTH  255
 #define MAX_ENDPOINTS   16
 
@@ -172,18 +171,9 @@ _Static_assert(sizeof(enum settings_mode) == sizeof(unsigned) && sizeof(enum set
                        sizeof(enum settings_store) == sizeof(unsigned),
                "an enum of settings.h is no unsigned int");
 
-static bool is_path(const char *text)
-{
-        size_t n = 0;
-
-        while ((unsigned char) text[n] >= ' ' && text[n] != 0x7f)
-                n++;
-        return text[n] == '\0' && text[0] == '/' && n > 1 && n <= PATH_MAX_LENGTH;
-}
-
 static bool is_file_path(const char *text)
 {
-        return is_path(text) && text[strlen(text) - 1] != '/';
+        return text_is_path(text) && text[strlen(text) - 1] != '/';
 }
 
 /* No message shows the value: it may be the key itself, written here by mistake. */
@@ -191,7 +181,7 @@ static void read_secret(struct reader *r, const struct settings_key *key, const 
 {
         const char *path = node->text;
 
-        if (node->kind == YAML_TREE_SCALAR && is_path(path)) {
+        if (node->kind == YAML_TREE_SCALAR && text_is_path(path)) {
                 memcpy(member(r, key), &path, sizeof(path));
                 return;
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "util/text.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "util/vector.h"
@@ -64,6 +65,20 @@ bool text_has_only(const char *text, size_t max, const char *accepted)
         size_t n = strspn(text, accepted);
 
         return n > 0 && n <= max && text[n] == '\0';
+}
+
+bool text_is_printable(const char *text, size_t max)
+{
+        size_t n = 0;
+
+        while ((unsigned char) text[n] >= ' ' && text[n] != 0x7f)
+                n++;
+        return n > 0 && n <= max && text[n] == '\0';
+}
+
+bool text_is_path(const char *text)
+{
+        return text[0] == '/' && text[1] && text_is_printable(text, PATH_MAX - 1);
 }
 
 char *text_copy(struct arena *a, const struct text *t)

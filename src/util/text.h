@@ -34,6 +34,10 @@ bool text_is_one_of(const char *text, const char *const *words, size_t n);
 #define TEXT_LETTERS_AND_DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 /* Returns whether the text has 1 to `max` characters, and all of them are in `accepted`. */
 bool text_has_only(const char *text, size_t max, const char *accepted);
+/* Returns whether the text is an absolute path of at most 4095 bytes without control characters. */
+bool text_is_path(const char *text);
+/* Returns whether the text has 1 to `max` bytes without control characters. */
+bool text_is_printable(const char *text, size_t max);
 /* "s" unless n is 1. */
 static inline const char *text_plural(uint64_t n)
 {
