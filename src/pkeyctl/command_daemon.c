@@ -133,7 +133,7 @@ int command_status(struct context *ctx)
         struct daemon_status status = {};
         uint64_t seen;
 
-        return bus_client_call(ctx, "Status", 0, &reply, "") ?: bus_client_read_status(ctx, reply, &status, &seen) ?:
+        return bus_client_call(ctx, BUS_INTERFACE, "Status", 0, &reply, "") ?: bus_client_read_status(ctx, reply, &status, &seen) ?:
                output(ctx, &printer, status_of(&status), &status);
 }
 
@@ -225,12 +225,13 @@ static int call_reload(struct context *ctx, sd_bus_message **ret)
         uint64_t seconds = ctx->options->confirm / USEC_PER_SEC;
 
         if (ctx->options->release_stranded && seconds > 0)
-                return bus_client_call(ctx, "ReloadWith", UINT64_MAX, ret, "a{sv}", 2, "ReleaseStranded", "b", true, "Confirm", "t",
-                                       seconds);
+                return bus_client_call(ctx, BUS_INTERFACE, "ReloadWith", BUS_NO_TIMEOUT, ret, "a{sv}", 2, "ReleaseStranded", "b", true,
+                                       "Confirm", "t", seconds);
         if (ctx->options->release_stranded)
-                return bus_client_call(ctx, "ReloadWith", UINT64_MAX, ret, "a{sv}", 1, "ReleaseStranded", "b", true);
-        return seconds > 0 ? bus_client_call(ctx, "ReloadConfirm", UINT64_MAX, ret, "t", seconds)
-                           : bus_client_call(ctx, "Reload", UINT64_MAX, ret, "");
+                return bus_client_call(ctx, BUS_INTERFACE, "ReloadWith", BUS_NO_TIMEOUT, ret, "a{sv}", 1, "ReleaseStranded", "b",
+                                       true);
+        return seconds > 0 ? bus_client_call(ctx, BUS_INTERFACE, "ReloadConfirm", BUS_NO_TIMEOUT, ret, "t", seconds)
+                           : bus_client_call(ctx, BUS_INTERFACE, "Reload", BUS_NO_TIMEOUT, ret, "");
 }
 
 int command_reload(struct context *ctx)
@@ -244,7 +245,7 @@ int daemon_undo(struct context *ctx)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
 
-        return bus_client_call(ctx, "Undo", UINT64_MAX, &reply, "") ?: show_reply(ctx, &reload_printer, reply);
+        return bus_client_call(ctx, BUS_INTERFACE, "Undo", BUS_NO_TIMEOUT, &reply, "") ?: show_reply(ctx, &reload_printer, reply);
 }
 
 static void text_confirm(struct context *ctx, const void *result)
@@ -262,7 +263,7 @@ int daemon_confirm(struct context *ctx)
         static const struct printer printer = { text_confirm, json_reload, OK_IF_DONE };
         _cleanup_message_ sd_bus_message *reply = NULL;
 
-        return bus_client_call(ctx, "Confirm", UINT64_MAX, &reply, "") ?: show_reply(ctx, &printer, reply);
+        return bus_client_call(ctx, BUS_INTERFACE, "Confirm", BUS_NO_TIMEOUT, &reply, "") ?: show_reply(ctx, &printer, reply);
 }
 
 /* --- watch ----------------------------------------------------------------------------------------------------------- */
@@ -419,7 +420,7 @@ static int show_status(struct context *ctx)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
 
-        return bus_client_call(ctx, "Status", 0, &reply, "") ?: show(ctx, EVENT_STATUS, reply);
+        return bus_client_call(ctx, BUS_INTERFACE, "Status", 0, &reply, "") ?: show(ctx, EVENT_STATUS, reply);
 }
 
 static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *error)

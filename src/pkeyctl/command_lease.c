@@ -122,8 +122,9 @@ int command_lease_create(struct context *ctx)
         need_option(ctx, o->lease.members, "members");
         if (findings_refuse(&ctx->findings))
                 return -EBADMSG;
-        r = bus_client_call_leases(ctx, "Create", &reply, "sssqsttb", o->lease.pool, o->lease.id, o->lease.members, o->lease.base,
-                                   o->lease.membership ?: "", o->lease.seconds, (uint64_t) (o->wait / USEC_PER_SEC), o->lease.partial);
+        r = bus_client_call(ctx, BUS_LEASES, "Create", BUS_NO_TIMEOUT, &reply, "sssqsttb", o->lease.pool, o->lease.id,
+                            o->lease.members, o->lease.base, o->lease.membership ?: "", o->lease.seconds,
+                            (uint64_t) (o->wait / USEC_PER_SEC), o->lease.partial);
         return r < 0 ? r : show_reply(ctx, &printer, reply);
 }
 
@@ -144,8 +145,8 @@ int command_lease_edit(struct context *ctx)
                                       "or --set)");
         if (findings_refuse(&ctx->findings))
                 return -EBADMSG;
-        r = bus_client_call_leases(ctx, "EditWith", &reply, "sssqa(ssb)a{sv}", o->lease.pool, ctx->arguments[0], what, o->lease.base, 1,
-                                   members, o->lease.membership ?: "", o->lease.index0, 0);
+        r = bus_client_call(ctx, BUS_LEASES, "EditWith", BUS_NO_TIMEOUT, &reply, "sssqa(ssb)a{sv}", o->lease.pool, ctx->arguments[0],
+                            what, o->lease.base, 1, members, o->lease.membership ?: "", o->lease.index0, 0);
         return r < 0 ? r : show_reply(ctx, &printer, reply);
 }
 
@@ -159,7 +160,7 @@ int command_lease_renew(struct context *ctx)
         need_option(ctx, seconds, "for");
         if (findings_refuse(&ctx->findings))
                 return -EBADMSG;
-        return bus_client_call_leases(ctx, "Renew", &reply, "st", ctx->arguments[0], seconds) ?:
+        return bus_client_call(ctx, BUS_LEASES, "Renew", BUS_NO_TIMEOUT, &reply, "st", ctx->arguments[0], seconds) ?:
                show_reply(ctx, &sentence_printer, reply);
 }
 
@@ -167,7 +168,8 @@ int command_lease_release(struct context *ctx)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
 
-        return bus_client_call_leases(ctx, "Release", &reply, "s", ctx->arguments[0]) ?: show_reply(ctx, &sentence_printer, reply);
+        return bus_client_call(ctx, BUS_LEASES, "Release", BUS_NO_TIMEOUT, &reply, "s", ctx->arguments[0]) ?:
+               show_reply(ctx, &sentence_printer, reply);
 }
 
 /* --- list, show ------------------------------------------------------------------------------------------------------ */
@@ -220,7 +222,7 @@ int command_lease_list(struct context *ctx)
         _cleanup_message_ sd_bus_message *reply = NULL;
         struct lease_list list = {};
 
-        return bus_client_call_leases(ctx, "List", &reply, "") ?: read_list(ctx, reply, &list) ?:
+        return bus_client_call(ctx, BUS_LEASES, "List", BUS_NO_TIMEOUT, &reply, "") ?: read_list(ctx, reply, &list) ?:
                output(ctx, &printer, EXIT_DONE, &list);
 }
 
@@ -259,6 +261,7 @@ int command_lease_show(struct context *ctx)
         _cleanup_message_ sd_bus_message *reply = NULL;
         struct seen_lease lease = {};
 
-        return bus_client_call_leases(ctx, "Show", &reply, "s", ctx->arguments[0]) ?: bus_client_read_lease(ctx, reply, &lease) ?:
+        return bus_client_call(ctx, BUS_LEASES, "Show", BUS_NO_TIMEOUT, &reply, "s", ctx->arguments[0]) ?:
+               bus_client_read_lease(ctx, reply, &lease) ?:
                output(ctx, &printer, EXIT_DONE, &lease);
 }

@@ -171,46 +171,27 @@ static int complain_error(struct context *ctx, const sd_bus_error *e, int r)
         return bus_client_complain(ctx, r);
 }
 
-static int call_with(struct context *ctx, const char *interface, const char *member, uint64_t timeout, sd_bus_message **ret,
-                     const char *types, va_list ap)
+int bus_client_call(struct context *ctx, const char *interface, const char *member, uint64_t timeout, sd_bus_message **ret,
+                    const char *types, ...)
 {
         _cleanup_message_ sd_bus_message *call = NULL;
         sd_bus_error error = SD_BUS_ERROR_NULL;
         int r = bus_client_open(ctx);
+        va_list ap;
 
         if (r < 0)
                 return r;
         r = sd_bus_message_new_method_call(ctx->bus, &call, ctx->fabric.bus_name, ctx->fabric.bus_path, interface, member);
+        va_start(ap, types);
         if (r >= 0)
                 r = sd_bus_message_appendv(call, types, ap);
+        va_end(ap);
         if (r >= 0)
                 r = sd_bus_call(ctx->bus, call, timeout, &error, ret);
         if (r < 0)
                 r = complain_error(ctx, &error, r);
         sd_bus_error_free(&error);
         return r < 0 ? r : 0;
-}
-
-int bus_client_call(struct context *ctx, const char *member, uint64_t timeout, sd_bus_message **ret, const char *types, ...)
-{
-        va_list ap;
-        int r;
-
-        va_start(ap, types);
-        r = call_with(ctx, BUS_INTERFACE, member, timeout, ret, types, ap);
-        va_end(ap);
-        return r;
-}
-
-int bus_client_call_leases(struct context *ctx, const char *member, sd_bus_message **ret, const char *types, ...)
-{
-        va_list ap;
-        int r;
-
-        va_start(ap, types);
-        r = call_with(ctx, BUS_LEASES, member, UINT64_MAX, ret, types, ap);
-        va_end(ap);
-        return r;
 }
 
 /* --- dictionaries ---------------------------------------------------------------------------------------------------- */
@@ -502,7 +483,7 @@ int violations_request(struct context *ctx, struct violations_result *result)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
 
-        return bus_client_call(ctx, "Violations", 0, &reply, "ts", result->since, result->node ?: "") ?:
+        return bus_client_call(ctx, BUS_INTERFACE, "Violations", 0, &reply, "ts", result->since, result->node ?: "") ?:
                read_items(ctx, reply, result);
 }
 

@@ -129,10 +129,10 @@ int bus_client_find(struct context *ctx, struct daemon_status *ret);
 int bus_client_find_here(struct context *ctx, struct daemon_status *ret);
 /* Connects to the bus (ctx->bus), once; the daemon need not run. */
 int bus_client_open(struct context *ctx);
-/* Connects and calls a method with arguments of these D-Bus types. timeout 0: the bus's own; UINT64_MAX: none. *ret owned. The
- * second one: a method of BUS_LEASES, which may take as long as it needs. */
-int bus_client_call(struct context *ctx, const char *member, uint64_t timeout, sd_bus_message **ret, const char *types, ...);
-int bus_client_call_leases(struct context *ctx, const char *member, sd_bus_message **ret, const char *types, ...);
+/* Connects and calls a method with arguments of these D-Bus types. timeout 0: the bus's own. *ret owned. */
+int bus_client_call(struct context *ctx, const char *interface, const char *member, uint64_t timeout, sd_bus_message **ret,
+                    const char *types, ...);
+#define BUS_NO_TIMEOUT UINT64_MAX /* pkeyd answers when a sweep has ended */
 /* Adds a finding for a negative errno of sd-bus. */
 int bus_client_complain(struct context *ctx, int r);
 
