@@ -306,8 +306,8 @@ static void json_event(struct doc *d, const struct event *e)
 /* "state=right generation=2", followed by the status line if that changed. Fields of several lines are left out. */
 static void print_changes(struct context *ctx, const struct event *e)
 {
-        const uint64_t left_out = 1u << DAEMON_STATUS_TEXT | 1u << DAEMON_STATUS_FROZEN | 1u << DAEMON_STATUS_CLAIMS |
-                                  1u << DAEMON_STATUS_HELD;
+        const uint64_t left_out = DAEMON_STATUS_BIT(text) | DAEMON_STATUS_BIT(frozen) | DAEMON_STATUS_BIT(claims) |
+                                  DAEMON_STATUS_BIT(held);
         const char *space = "";
 
         for (size_t i = 0; i < n_daemon_status_fields; i++) {
@@ -341,7 +341,7 @@ static void print_held_bases(struct context *ctx, const struct event *e)
 
 static void text_event(struct context *ctx, const struct event *e)
 {
-        if (e->kind == EVENT_CHANGE && e->changed == UINT64_C(1) << DAEMON_STATUS_HELD) {
+        if (e->kind == EVENT_CHANGE && e->changed == DAEMON_STATUS_BIT(held)) {
                 print_held_bases(ctx, e);
                 return;
         }
@@ -362,7 +362,7 @@ static void text_event(struct context *ctx, const struct event *e)
                 break;
         }
         putchar('\n');
-        if (e->kind == EVENT_STATUS || e->changed & UINT64_C(1) << DAEMON_STATUS_CONFIRM)
+        if (e->kind == EVENT_STATUS || e->changed & DAEMON_STATUS_BIT(confirm_until))
                 print_confirm(ctx, &e->status, false);
         print_held_bases(ctx, e);
 }

@@ -15,10 +15,10 @@ const struct bus_field daemon_status_fields[] = {
         FIELD(daemon_status, "Version", "version", FIELD_TEXT, version),
         FIELD(daemon_status, "Fabric", "fabric", FIELD_TEXT, fabric),
         FIELD(daemon_status, "State", "state", FIELD_TEXT, state),
-        [DAEMON_STATUS_TEXT] = FIELD(daemon_status, "StatusText", "text", FIELD_TEXT, text),
+        FIELD(daemon_status, "StatusText", "text", FIELD_TEXT, text),
         FIELD(daemon_status, "Reloading", "reloading", FIELD_BOOL, reloading),
         FIELD(daemon_status, "Generation", "generation", FIELD_NUMBER, generation),
-        [DAEMON_STATUS_CONFIRM] = FIELD(daemon_status, "ConfirmUntil", "confirm_until", FIELD_TIME, confirm_until),
+        FIELD(daemon_status, "ConfirmUntil", "confirm_until", FIELD_TIME, confirm_until),
         FIELD(daemon_status, "Undone", "undone", FIELD_NUMBER, undone),
         FIELD(daemon_status, "Partitions", "partitions", FIELD_NUMBER, partitions),
         FIELD(daemon_status, "Role", "role", FIELD_TEXT, role),
@@ -32,11 +32,11 @@ const struct bus_field daemon_status_fields[] = {
         FIELD(daemon_status, "PortsUnreachable", "ports_unreachable", FIELD_NUMBER, ports_unreachable),
         FIELD(daemon_status, "LinksSilent", "links_silent", FIELD_NUMBER, links_silent),
         FIELD(daemon_status, "PortsFrozen", "ports_frozen", FIELD_NUMBER, ports_frozen),
-        [DAEMON_STATUS_FROZEN] = FIELD(daemon_status, "Frozen", "frozen", FIELD_TEXT, frozen),
+        FIELD(daemon_status, "Frozen", "frozen", FIELD_TEXT, frozen),
         FIELD(daemon_status, "NamesClaimed", "names_claimed", FIELD_NUMBER, names_claimed),
-        [DAEMON_STATUS_CLAIMS] = FIELD(daemon_status, "Claims", "claims", FIELD_TEXT, claims),
+        FIELD(daemon_status, "Claims", "claims", FIELD_TEXT, claims),
         FIELD(daemon_status, "HeldBases", "held_bases", FIELD_NUMBER, held_bases),
-        [DAEMON_STATUS_HELD] = FIELD(daemon_status, "Held", "held", FIELD_TEXT, held),
+        FIELD(daemon_status, "Held", "held", FIELD_TEXT, held),
         FIELD(daemon_status, "Leases", "leases", FIELD_NUMBER, leases),
         FIELD(daemon_status, "LeasesReleasing", "leases_releasing", FIELD_NUMBER, leases_releasing),
         FIELD(daemon_status, "LastSuccess", "last_success", FIELD_TIME, last_success),
@@ -45,6 +45,15 @@ const struct bus_field daemon_status_fields[] = {
         FIELD(daemon_status, "Notices", "notices", FIELD_TEXT, notices),
 };
 const size_t n_daemon_status_fields = ELEMENTS(daemon_status_fields);
+
+uint64_t daemon_status_bit(size_t offset)
+{
+        size_t i = 0;
+
+        while (daemon_status_fields[i].offset != offset)
+                i++;
+        return UINT64_C(1) << i;
+}
 
 static const struct bus_field seen_violation_fields[] = {
         FIELD(seen_violation, "Kind", "kind", FIELD_TEXT, kind),
@@ -89,7 +98,7 @@ static const struct bus_field lease_fields[] = {
         FIELD(seen_lease, "Members", "members", FIELD_MEMBERS, members),
         FIELD(seen_lease, "Index0", "index0", FIELD_GUIDS, index0),
 };
-#define N_LISTED_LEASE_FIELDS 18
+#define N_LISTED_LEASE_FIELDS (ELEMENTS(lease_fields) - 3) /* a list lacks the last three */
 
 bool daemon_is(const struct daemon_status *s, const char *state)
 {

@@ -38,13 +38,11 @@ struct daemon_status {
         uint64_t ports_managed, ports_right, ports_differ, ports_unreachable, links_silent, ports_frozen, names_claimed, held_bases;
         uint64_t leases, leases_releasing, last_success, violations_total, violations_since;
 };
-#define DAEMON_STATUS_TEXT    3  /* the index of `text` among its fields */
-#define DAEMON_STATUS_CONFIRM 6  /* ... of `confirm_until` */
-#define DAEMON_STATUS_FROZEN  20 /* ... of `frozen`, which has several lines */
-#define DAEMON_STATUS_CLAIMS  22 /* ... of `claims`, too */
-#define DAEMON_STATUS_HELD    24 /* ... of `held`, too */
 extern const struct bus_field daemon_status_fields[];
 extern const size_t n_daemon_status_fields;
+/* The bit of a field in masks of fields. */
+#define DAEMON_STATUS_BIT(member) daemon_status_bit(offsetof(struct daemon_status, member))
+uint64_t daemon_status_bit(size_t offset);
 
 /* A record of violations; with a kind, a report. */
 struct seen_violation {
@@ -76,7 +74,7 @@ struct seen_lease {
         const char *id, *pool, *state, *membership, *owner, *why, *selectors;
         uint64_t p_key, created, updated, ends, n_members, n_confirmed, is_open, is_kept;
         uint64_t ip_over_ib, mtu, service_level, rate_limit;
-        /* without these in a list of leases */
+        /* a list of leases lacks these, and `selectors` */
         struct seen_members members;
         struct seen_guids index0;    /* ports of members that ask for index 0 */
 };
