@@ -212,15 +212,6 @@ static struct doctor_file inspect_file(struct context *ctx, const char *path, ui
         };
 }
 
-static const char *describe_finding(struct arena *a, const struct finding *f)
-{
-        const struct location *w = &f->where;
-
-        if (w->file && w->line > 0)
-                return arena_printf(a, "%s:%u:%u: %s", w->file, w->line, w->column, f->text);
-        return w->file ? arena_printf(a, "%s: %s", w->file, f->text) : f->text;
-}
-
 /* The findings of these severities as lines: with a file, those about it, or those about anything else. */
 static int take_findings(struct context *ctx, enum finding_severity least, enum finding_severity most, const char *file,
                          bool about_file, struct doctor_lines *ret)
@@ -236,7 +227,7 @@ static int take_findings(struct context *ctx, enum finding_severity least, enum 
 
                 if (f->severity < least || f->severity > most || is_about_file != about_file)
                         continue;
-                items[n] = describe_finding(ctx->arena, f);
+                items[n] = arena_printf(ctx->arena, "%s%s", location_format(ctx->arena, &f->where) ?: "", f->text);
                 if (!items[n++])
                         return -ENOMEM;
         }

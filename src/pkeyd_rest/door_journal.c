@@ -42,14 +42,9 @@ void door_log_findings(const struct journal_output *j, const struct findings *fi
 {
         for (size_t i = 0; i < findings->n; i++) {
                 const struct finding *item = &findings->items[i];
-                const char *colon = item->hint ? "; " : "", *hint = item->hint ?: "";
 
-                if (item->where.file && item->where.line)
-                        door_log(j, DOOR_EVENT_CONF_REFUSED, "%s:%u:%u: %s%s%s", item->where.file, item->where.line,
-                                 item->where.column, item->text, colon, hint);
-                else
-                        door_log(j, DOOR_EVENT_CONF_REFUSED, "%s%s%s%s%s", item->where.file ?: "", item->where.file ? ": " : "",
-                                 item->text, colon, hint);
+                door_log(j, DOOR_EVENT_CONF_REFUSED, "%s%s%s%s", location_format(findings->arena, &item->where) ?: "", item->text,
+                         item->hint ? "; " : "", item->hint ?: "");
         }
 }
 

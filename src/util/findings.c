@@ -157,7 +157,7 @@ bool finding_severity_from_string(const char *word, enum finding_severity *ret)
         return TEXT_READ_WORD(word, severities, ret);
 }
 
-static const char *format_place(struct arena *a, const struct location *where)
+const char *location_format(struct arena *a, const struct location *where)
 {
         return !where->file ? "" : where->line == 0 ? arena_printf(a, "%s: ", where->file) :
                arena_printf(a, "%s:%u:%u: ", where->file, where->line, where->column);
@@ -178,7 +178,7 @@ static const char *format_source(struct arena *a, const struct finding *item)
 
 const char *finding_format(struct arena *a, const struct finding *item)
 {
-        const char *place = format_place(a, &item->where), *source = format_source(a, item);
+        const char *place = location_format(a, &item->where), *source = format_source(a, item);
         const char *hint = item->hint ? arena_printf(a, "      = hint: %s\n", item->hint) : "";
 
         if (!place || !source || !hint)

@@ -104,6 +104,8 @@ bool finding_code_from_string(const char *word, enum finding_code *ret);
 const char *finding_severity_to_string(enum finding_severity severity);
 bool finding_severity_from_string(const char *word, enum finding_severity *ret);
 
+/* "FILE:LINE:COLUMN: ", "FILE: ", or "". In the arena, or static; NULL: out of memory. */
+const char *location_format(struct arena *a, const struct location *where);
 /* A finding in the format of compilers:
  *
  *     partitions.yaml:14:17: error: partitions.tenant-a.members: '0x10000z' is not a GUID (expected ...)
