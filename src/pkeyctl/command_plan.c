@@ -2,15 +2,11 @@
 #include "pkeyctl/commands.h"
 #include "session/held_output.h"
 
-static bool is_frozen(const struct context *ctx, uint32_t port)
-{
-        return ctx->plan->frozen[port] != FREEZE_NONE && ctx->subnet->ports[port].role == PORT_ENDPORT;
-}
-
 int plan_describe(struct context *ctx, struct plan_result *ret)
 {
         ret->n_silent = subnet_count_silent(ctx->subnet);
-        return pipeline_filter(ctx, pipeline_is_unreachable, &ret->unreachable) ?: pipeline_filter(ctx, is_frozen, &ret->frozen) ?:
+        return pipeline_filter(ctx, pipeline_is_unreachable, &ret->unreachable) ?:
+               pipeline_filter(ctx, pipeline_is_frozen, &ret->frozen) ?:
                changes_compute(ctx->arena, ctx->plan, ctx->observed, &ret->changes) ?:
                reach_of_plan(ctx->arena, ctx->plan, ctx->observed, &ret->reach);
 }

@@ -120,11 +120,7 @@ static void text_verify(struct context *ctx, const void *result)
                                text_plural(r->n_kernel_ports));
         } else {
                 printf("%u differ%s from the policy", r->n_differ, r->n_differ == 1 ? "s" : "");
-                if (r->n_unreachable > 0)
-                        printf(", %u could not be read", r->n_unreachable);
-                if (r->n_silent > 0)
-                        printf(", the other end of %u link%s up did not answer discovery", r->n_silent,
-                               r->n_silent == 1 ? " that is" : "s that are");
+                text_unread(r->n_unreachable, r->n_silent);
         }
         putchar('\n');
 }

@@ -18,11 +18,6 @@ static bool is_read(const struct context *ctx, uint32_t port)
         return subnet_port_is_managed(ctx->subnet, &ctx->subnet->ports[port]) && ctx->observed->tables[port].source == TABLE_READ;
 }
 
-static bool is_frozen(const struct context *ctx, uint32_t port)
-{
-        return ctx->plan && ctx->plan->frozen[port] != FREEZE_NONE && ctx->subnet->ports[port].role == PORT_ENDPORT;
-}
-
 /* A plan has what the policy means, and what is held. Without a policy there are only the tables. */
 static int read_fabric(struct context *ctx)
 {
@@ -55,7 +50,7 @@ static int count_ports(struct context *ctx, struct report *r)
         }
         r->n_silent = subnet_count_silent(ctx->subnet);
         return pipeline_filter(ctx, is_read, &r->read) ?: pipeline_filter(ctx, pipeline_is_unreachable, &r->unreachable) ?:
-               pipeline_filter(ctx, is_frozen, &r->frozen);
+               pipeline_filter(ctx, pipeline_is_frozen, &r->frozen);
 }
 
 DEFINE_COMPARE(compare_members, struct report_member,
@@ -194,11 +189,7 @@ static void print_summary(const struct context *ctx, const struct report *r)
                 printf(", %u differ%s from the policy", n_differ, n_differ == 1 ? "s" : "");
         else
                 printf(", none of them known to differ from the policy");
-        if (r->unreachable.n > 0)
-                printf(", %u could not be read", r->unreachable.n);
-        if (r->n_silent > 0)
-                printf(", the other end of %u link%s up did not answer discovery", r->n_silent,
-                       r->n_silent == 1 ? " that is" : "s that are");
+        text_unread(r->unreachable.n, r->n_silent);
         putchar('\n');
 }
 

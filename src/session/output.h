@@ -57,6 +57,9 @@ json_t *json_unreachable(struct doc *d, const uint32_t *ports, uint32_t n);
 /* Findings that were not shown yet, on stderr: with -q errors only, with `terse` too, unless -v. */
 void text_findings(struct context *ctx, bool terse);
 
+/* ", 3 could not be read, the other end of ..."; nothing if both are 0. */
+void text_unread(uint32_t n_unreachable, uint32_t n_silent);
+
 /* Prints and ends it. */
 void text_table_print(struct context *ctx, struct text_table *t);
 

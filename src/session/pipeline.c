@@ -206,6 +206,11 @@ bool pipeline_is_unreachable(const struct context *ctx, uint32_t port)
         return subnet_port_is_managed(ctx->subnet, &ctx->subnet->ports[port]) && ctx->observed->tables[port].source != TABLE_READ;
 }
 
+bool pipeline_is_frozen(const struct context *ctx, uint32_t port)
+{
+        return ctx->plan && ctx->plan->frozen[port] != FREEZE_NONE && ctx->subnet->ports[port].role == PORT_ENDPORT;
+}
+
 void pipeline_note_in_force(struct context *ctx)
 {
         const struct generation *g = control_get_status(ctx->control)->in_force;

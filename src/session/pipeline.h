@@ -61,8 +61,9 @@ int pipeline_resolve(struct context *ctx);
 
 /* The ports for which `is_wanted` is true, in the context's arena. Returns 0 or -ENOMEM. */
 int pipeline_filter(struct context *ctx, bool (*is_wanted)(const struct context *ctx, uint32_t port), struct endports *ret);
-/* A managed port whose table was not read. */
+/* Returns whether it is a managed port whose table was not read; an endport that the plan freezes. */
 bool pipeline_is_unreachable(const struct context *ctx, uint32_t port);
+bool pipeline_is_frozen(const struct context *ctx, uint32_t port);
 
 /* Adds why a policy with errors was planned. */
 void pipeline_note_in_force(struct context *ctx);
