@@ -312,7 +312,7 @@ static void print_claim(struct context *ctx, const struct side *side)
         }
         for (uint32_t i = 0; i < n; i++)
                 if (claims[i].node == ctx->subnet->ports[side->port].node)
-                        printf("    %s\n", claim_text(ctx->arena, ctx->subnet, &claims[i]) ?: "?");
+                        printf("    %s\n", output_or_fail(ctx, claim_text(ctx->arena, ctx->subnet, &claims[i])));
 }
 
 static struct p_key at_index0(const struct context *ctx, const struct side *side)

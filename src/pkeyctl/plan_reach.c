@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <errno.h>
-
 #include "pkeyctl/commands.h"
 #include "reach/reach_text.h"
 #include "session/output.h"
@@ -40,27 +38,23 @@ json_t *json_reach(struct doc *d, const struct reach_changes *r)
 
 static const char *describe_line(struct context *ctx, const struct reach_line *l)
 {
-        const char *text = reach_describe(ctx->arena, ctx->subnet, &(struct reach_names) { .now = ctx->policy }, l);
-
-        if (!text)
-                output_fail(ctx, -ENOMEM);
-        return text ?: "?";
+        return output_or_fail(ctx, reach_describe(ctx->arena, ctx->subnet, &(struct reach_names) { .now = ctx->policy }, l));
 }
 
 void text_reach(struct context *ctx, const struct reach_changes *r)
 {
         uint32_t shown = ctx->options->verbose ? r->n_lines : MIN(r->n_lines, (uint32_t) REACH_MAX_SHOWN);
-        const char *summary = reach_summarize(ctx->arena, r);
+        const char *summary = output_or_fail(ctx, reach_summarize(ctx->arena, r));
 
         if (r->n_lost + r->n_gained == 0) {
-                printf("W%s.\n", (summary ?: "?") + 1);
+                printf("W%s.\n", summary + 1); /* "who can ..." begins a sentence here */
         } else {
                 puts("Who can talk to whom:");
                 for (uint32_t i = 0; i < shown; i++)
                         printf("  %s\n", describe_line(ctx, &r->lines[i]));
                 if (shown < r->n_lines)
                         printf("  and %u more lines, which -v shows\n", r->n_lines - shown);
-                printf("  %s\n", summary ?: "?");
+                printf("  %s\n", summary);
         }
         if (r->n_unknown > 0)
                 printf("  %u port%s could not be judged: %s not known\n", r->n_unknown, text_plural(r->n_unknown),

@@ -12,8 +12,7 @@ void output_fail(struct context *ctx, int r)
                 ctx->output_r = r;
 }
 
-/* NULL: memory is out. */
-static const char *text_or_fail(struct context *ctx, const char *text)
+const char *output_or_fail(struct context *ctx, const char *text)
 {
         if (!text)
                 output_fail(ctx, -ENOMEM);
@@ -28,12 +27,12 @@ const char *output_format(struct context *ctx, const char *format, ...)
         va_start(ap, format);
         text = arena_vprintf(ctx->arena, format, ap);
         va_end(ap);
-        return text_or_fail(ctx, text);
+        return output_or_fail(ctx, text);
 }
 
 const char *output_taken(struct context *ctx, const struct text *t)
 {
-        return text_or_fail(ctx, text_copy(ctx->arena, t));
+        return output_or_fail(ctx, text_copy(ctx->arena, t));
 }
 
 const char *output_time(struct context *ctx, usec_t when)
@@ -49,12 +48,12 @@ const char *output_time(struct context *ctx, usec_t when)
 
 const char *output_label(struct context *ctx, uint32_t port)
 {
-        return text_or_fail(ctx, subnet_port_label(ctx->arena, ctx->subnet, port));
+        return output_or_fail(ctx, subnet_port_label(ctx->arena, ctx->subnet, port));
 }
 
 const char *output_folded(struct context *ctx, const uint32_t *ports, uint32_t n)
 {
-        return text_or_fail(ctx, fold_ports(ctx->arena, ctx->subnet, ports, n));
+        return output_or_fail(ctx, fold_ports(ctx->arena, ctx->subnet, ports, n));
 }
 
 const char *output_node(const struct context *ctx, uint32_t port)

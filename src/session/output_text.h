@@ -8,11 +8,13 @@
 #include "session/context.h"
 #include "util/text.h"
 
-/* Output failed, unless r is 0: the run ends with its first error, in the context. */
+/* Notes the first error of output, with which the run ends; r 0: none. */
 void output_fail(struct context *ctx, int r);
 
 /* Texts for both kinds of output. They are static or live in the context's arena; when memory is out they are "?", and the output
  * has failed. */
+/* This text, which is NULL when memory is out. */
+const char *output_or_fail(struct context *ctx, const char *text);
 const char *output_format(struct context *ctx, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *output_taken(struct context *ctx, const struct text *t);
 /* Local time, as journalctl has it, of CLOCK_REALTIME; "never" for 0. */
