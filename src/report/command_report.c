@@ -26,17 +26,10 @@ static int read_fabric(struct context *ctx)
 
 static int judge_tables(struct context *ctx, struct report *r)
 {
-        struct verification *v;
-        int e;
-
         if (!ctx->desired)
                 return 0;
-        e = verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &v);
-        if (e < 0)
-                return e;
-        r->verification = v;
         r->held = output_held(ctx);
-        return 0;
+        return verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &r->verification);
 }
 
 static int count_ports(struct context *ctx, struct report *r)
@@ -56,49 +49,38 @@ static int count_ports(struct context *ctx, struct report *r)
 DEFINE_COMPARE(compare_members, struct report_member,
                ORDER(a->base, b->base) ?: ORDER(a->membership, b->membership) ?: ORDER(a->port, b->port))
 
-static int add_members(struct context *ctx, struct arena *scratch, uint32_t port, struct report_member **members, size_t *n,
-                       size_t *allocated)
+static int add_members(struct context *ctx, struct arena *scratch, uint32_t port, struct report *r)
 {
         const struct observed_table *t = &ctx->observed->tables[port];
         struct explain_table table;
-        int r = explain_table_make(scratch, t->entries, t->capacity, &table);
+        int e = explain_table_make(scratch, t->entries, t->capacity, &table);
 
-        for (uint32_t i = 0; r == 0 && i < table.n_levels; i++) {
+        for (uint32_t i = 0; e == 0 && i < table.n_levels; i++) {
                 uint16_t base = table.levels[i].base;
 
-                r = VECTOR_GROW(ctx->arena, *members, *n, *allocated);
-                if (r == 0)
-                        (*members)[(*n)++] = (struct report_member) { base, explain_table_membership(&table, base), port };
+                e = VECTOR_GROW(ctx->arena, r->members, r->n_members, r->allocated_members);
+                if (e == 0)
+                        r->members[r->n_members++] = (struct report_member) { base, explain_table_membership(&table, base), port };
         }
-        return r;
+        return e;
 }
 
 static int list_members(struct context *ctx, struct report *r)
 {
         _cleanup_arena_ struct arena *scratch = arena_new();
-        struct report_member *members = NULL;
-        size_t n = 0, allocated = 0;
         int e = scratch ? 0 : -ENOMEM;
 
         for (uint32_t i = 0; i < r->read.n && e == 0; i++)
                 if (ctx->subnet->ports[r->read.ports[i]].role == PORT_ENDPORT)
-                        e = add_members(ctx, scratch, r->read.ports[i], &members, &n, &allocated);
-        if (n > 0)
-                SORT(members, n, compare_members);
-        r->members = members;
-        r->n_members = n;
+                        e = add_members(ctx, scratch, r->read.ports[i], r);
+        SORT(r->members, r->n_members, compare_members);
         return e;
 }
 
 static int judge_reach(struct context *ctx, struct report *r)
 {
-        struct reach_kind *kinds = NULL;
-        int e = matrix_make(ctx, &r->matrix);
-
-        if (e == 0)
-                e = reach_kinds(ctx->arena, ctx->subnet, r->matrix.tables, r->matrix.sets, r->matrix.n, &kinds, &r->n_kinds);
-        r->kinds = kinds;
-        return e;
+        return matrix_make(ctx, &r->matrix) ?:
+               reach_kinds(ctx->arena, ctx->subnet, r->matrix.tables, r->matrix.sets, r->matrix.n, &r->kinds, &r->n_kinds);
 }
 
 /* What cannot be read here is not known, which the report says. The sweep has reported a store that is unusable. */

@@ -43,16 +43,16 @@ struct report_member {
 struct report {
         usec_t made;                     /* CLOCK_REALTIME */
         const char *host;
-        const struct verification *verification; /* NULL: no policy */
+        struct verification *verification; /* NULL: no policy */
         const struct held_list *held;    /* NULL: not known */
         uint32_t n_endports, n_switches, n_switch_ports, n_silent; /* switches: each has an endport, port 0 */
         struct endports read, unreachable, frozen; /* frozen: endports */
         struct matrix matrix;
-        const struct reach_kind *kinds;
+        struct reach_kind *kinds;
         uint32_t n_kinds;
         struct partitions partitions;
-        const struct report_member *members; /* ascending base, membership, port */
-        size_t n_members;
+        struct report_member *members;   /* ascending base, membership, port */
+        size_t n_members, allocated_members;
         enum report_daemon daemon_state;
         struct daemon_status daemon;     /* REPORT_DAEMON_RUNNING */
         struct violations_result violations; /* the same */

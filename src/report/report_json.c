@@ -75,7 +75,7 @@ static bool are_alike(const struct folding *f, uint32_t a, uint32_t b)
         return ports[a].role == ports[b].role && f->compare(f, a, b) == 0;
 }
 
-/* Sorts the ports. */
+/* An object for each set of ports that are alike. Sorts the ports. */
 static json_t *fold(struct folding *f, const struct endports *all)
 {
         struct doc *d = f->doc;
@@ -119,9 +119,7 @@ static json_t *describe_use(const struct folding *f, uint32_t port)
 
 static json_t *json_tables(struct doc *d, const struct endports *read)
 {
-        struct endports all = *read;
-
-        return fold(&(struct folding) { .doc = d, .compare = compare_use, .describe = describe_use }, &all);
+        return fold(&(struct folding) { .doc = d, .compare = compare_use, .describe = describe_use }, read);
 }
 
 /* --- ports that are not as they should be ----------------------------------------------------------------------------- */
@@ -140,12 +138,11 @@ static json_t *describe_failure(const struct folding *f, uint32_t port)
 static json_t *json_not_read(struct doc *d, const struct endports *unreachable)
 {
         const char **failures = arena_new_array(d->ctx->arena, const char *, d->ctx->subnet->n_ports);
-        struct endports all = *unreachable;
 
-        for (uint32_t i = 0; failures && i < all.n; i++)
-                failures[all.ports[i]] = output_failure(d->ctx, all.ports[i]);
+        for (uint32_t i = 0; failures && i < unreachable->n; i++)
+                failures[unreachable->ports[i]] = output_failure(d->ctx, unreachable->ports[i]);
         return failures ? fold(&(struct folding) { .doc = d, .failures = failures, .compare = compare_failures,
-                                                   .describe = describe_failure }, &all) : NULL;
+                                                   .describe = describe_failure }, unreachable) : NULL;
 }
 
 /* Endports of which is not known what they may do, one by one: a reader who searches for a host must not find nothing. */
@@ -223,9 +220,7 @@ static json_t *describe_freeze(const struct folding *f, uint32_t port)
 
 static json_t *json_frozen(struct doc *d, const struct endports *frozen)
 {
-        struct endports all = *frozen;
-
-        return fold(&(struct folding) { .doc = d, .compare = compare_freezes, .describe = describe_freeze }, &all);
+        return fold(&(struct folding) { .doc = d, .compare = compare_freezes, .describe = describe_freeze }, frozen);
 }
 
 /* A hostlist of the switch ports whose other ends did not answer discovery. */
@@ -257,9 +252,8 @@ static json_t *set_object(struct doc *d, const struct matrix *m, uint32_t i)
                          "who", who(d, m->sets[i].ports, m->sets[i].n, MAX(MAX_LISTS / m->n, (size_t) MIN_LIST)));
 }
 
-static json_t *way_object(struct doc *d, const struct reach_way *w)
+static json_t *way_object(const struct reach_way *w)
 {
-        (void) d;
         return json_pack("{s:o, s:b}", "p_key", doc_base(w->base), "all", w->all);
 }
 
@@ -279,7 +273,7 @@ static json_t *json_cells(struct doc *d, const struct matrix *m, bool *ret_trunc
                                 return cells;
                         }
                         doc_append(d, cells, json_pack("{s:i, s:i, s:o}", "a", x, "b", y, "partitions",
-                                                       DOC_ARRAY(d, i, c->n, way_object(d, &c->ways[i]))));
+                                                       DOC_ARRAY(d, i, c->n, way_object(&c->ways[i]))));
                 }
         return cells;
 }
@@ -357,9 +351,8 @@ static json_t *json_partitions(struct doc *d, const struct report *r)
 /* --- the rest -------------------------------------------------------------------------------------------------------- */
 
 /* What is stored of a generation. */
-static json_t *generation_object(struct doc *d, const struct stored_generation *g)
+static json_t *generation_object(const struct stored_generation *g)
 {
-        (void) d;
         return json_pack("{s:I, s:o}", "generation", (json_int_t) g->number, "time", g->time == 0 ? json_null() : json_seconds(g->time));
 }
 
@@ -367,7 +360,7 @@ static json_t *json_history(struct doc *d, const struct report *r)
 {
         if (!r->stored)
                 return json_null();
-        return DOC_ARRAY(d, i, r->stored->history.n, generation_object(d, &r->stored->history.items[i]));
+        return DOC_ARRAY(d, i, r->stored->history.n, generation_object(&r->stored->history.items[i]));
 }
 
 /* Null: it is not known whether the policy is in force. */
