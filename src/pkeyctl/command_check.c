@@ -14,8 +14,10 @@ struct check_result {
         const unsigned *n_fixed;       /* corrections that were written; NULL: without --fix */
 };
 
-static void add_fixed(struct doc *d, const struct check_result *r)
+static void json_fixed(struct doc *d, const void *result)
 {
+        const struct check_result *r = result;
+
         if (r->n_fixed)
                 doc_add(d, d->root, "{s:i}", "fixed", *r->n_fixed);
 }
@@ -35,7 +37,7 @@ static void json_check(struct doc *d, const void *result)
         }
         doc_add(d, d->root, "{s:o, s:i, s:i, s:o}", "file", doc_text(d->ctx->policy->file), "groups", d->ctx->policy->n_groups,
                 "pools", d->ctx->policy->n_pools, "partitions", partitions);
-        add_fixed(d, r);
+        json_fixed(d, r);
 }
 
 static void text_check(struct context *ctx, const void *result)
@@ -64,22 +66,20 @@ static void text_check(struct context *ctx, const void *result)
 
 static int count_members(struct context *ctx, struct check_result *result)
 {
-        const struct memberships *m;
-        int r;
+        struct memberships *m;
+        int r = policy_resolve(ctx->arena, ctx->policy, ctx->subnet, &ctx->findings, &m);
 
-        r = policy_resolve(ctx->arena, ctx->policy, ctx->subnet, &ctx->findings, &ctx->memberships);
         if (r < 0)
                 return r;
         result->counts = arena_new_array(ctx->arena, struct member_count, ctx->policy->n_partitions);
         if (!result->counts)
                 return -ENOMEM;
-        m = ctx->memberships;
         for (uint32_t i = 0; i < m->first[ctx->subnet->n_ports]; i++)
                 member_count_add(&result->counts[m->items[i].partition], m->items[i].membership);
         return 0;
 }
 
-/* The policy was read and is right. */
+/* Shows a policy that was read without errors. */
 static int show_check(struct context *ctx, struct check_result *result)
 {
         static const struct printer printer = { text_check, json_check, QUIET };
@@ -131,11 +131,6 @@ static int correct(struct context *ctx, struct correction *c)
         return r;
 }
 
-static void json_left(struct doc *d, const void *result)
-{
-        add_fixed(d, result);
-}
-
 static void text_left(struct context *ctx, const void *result)
 {
         const struct check_result *r = result;
@@ -150,7 +145,7 @@ static void text_left(struct context *ctx, const void *result)
 
 int command_check_fix(struct context *ctx)
 {
-        static const struct printer printer = { text_left, json_left, OK_IF_DONE };
+        static const struct printer printer = { text_left, json_fixed, OK_IF_DONE };
         struct correction c = { .file.path = ctx->arguments[0] ?: ctx->options->policy ?: ctx->fabric.policy_file };
         struct check_result result = { .n_fixed = &c.n_fixed };
         int r = correct(ctx, &c);
