@@ -186,14 +186,14 @@ static void add_commands(struct candidates *c, const struct line *l)
 {
         for (size_t i = 0; i < l->table->n; i++)
                 if (!l->table->commands[i].word)
-                        candidates_add(c, l->table->commands[i].name, l->table->commands[i].summary, false);
+                        candidates_add(c, l->table->commands[i].name, l->table->commands[i].summary);
 }
 
 static void add_variants(struct candidates *c, const struct line *l, const struct command *parent)
 {
         for (const struct command *v = parent; (v = next_variant(l, v));)
                 if (!is_option(v->word))
-                        candidates_add(c, v->word, v->summary, false);
+                        candidates_add(c, v->word, v->summary);
 }
 
 /* Those that the command takes, or without a command all, except those that the line has. */
@@ -207,7 +207,7 @@ static void add_options(struct candidates *c, const struct line *l)
                 const struct command_line_option *o = &options_line.options[i];
 
                 if (!(l->given & UINT64_C(1) << i) && (!command || l->table->takes(command, o->name)))
-                        candidates_add(c, arena_printf(c->arena, "--%s", o->name) ?: "", o->help, false);
+                        candidates_add(c, arena_printf(c->arena, "--%s", o->name) ?: "", o->help);
         }
 }
 
@@ -245,7 +245,7 @@ static void add_fabrics(struct candidates *c)
         if (fabric_list(c->arena, &names) < 0)
                 return;
         for (size_t i = 0; i < names.n; i++)
-                candidates_add(c, names.items[i].text, NULL, false);
+                candidates_add(c, names.items[i].text, NULL);
 }
 
 /* The formats of the command. */
@@ -254,8 +254,8 @@ static void add_formats(struct candidates *c, const struct line *l)
         const struct command *command = chosen_command(l);
 
         if (command && command->format) {
-                candidates_add(c, command->format, NULL, false);
-                candidates_add(c, "json", NULL, false);
+                candidates_add(c, command->format, NULL);
+                candidates_add(c, "json", NULL);
         }
 }
 
@@ -277,8 +277,8 @@ static const char *add_value(struct candidates *c, const struct line *l, const s
                 add_names(c, l, NAMES_SELECTOR);
         }
         if (strcmp(argument, "MEMBERSHIP") == 0) {
-                candidates_add(c, "full", NULL, false);
-                candidates_add(c, "limited", NULL, false);
+                candidates_add(c, "full", NULL);
+                candidates_add(c, "limited", NULL);
         }
         if (strcmp(argument, "FORMAT") == 0)
                 add_formats(c, l);
@@ -312,7 +312,7 @@ static const char *add_argument_of(struct candidates *c, const struct line *l, c
         case ARGUMENT_GENERATION:
                 completion_add_generations(c, state_dir(l));
                 if (index > 0)
-                        candidates_add(c, "file", "the present files", false);
+                        candidates_add(c, "file", "the present files");
                 return NULL;
         }
         return NULL;

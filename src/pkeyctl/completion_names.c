@@ -20,12 +20,11 @@ struct names {
         uint64_t expanded;
 };
 
-void candidates_add(struct candidates *c, const char *word, const char *about, bool is_scratch)
+void candidates_add(struct candidates *c, const char *word, const char *about)
 {
         if (strncmp(word, c->prefix, strlen(c->prefix)) != 0)
                 return;
-        if (is_scratch)
-                word = arena_strdup(c->arena, word);
+        word = arena_strdup(c->arena, word);
         if (word && VECTOR_GROW(c->arena, c->items, c->n, c->allocated) == 0)
                 c->items[c->n++] = (struct candidate) { word, about };
 }
@@ -38,7 +37,7 @@ static void add_name(struct names *names, const char *name, bool is_switch, cons
         if (selector_name_problem(name))
                 return;
         (void) snprintf(word, sizeof(word), "%s%s", is_switch && names->kind == NAMES_SELECTOR ? "@" : "", name);
-        candidates_add(names->candidates, word, about, true);
+        candidates_add(names->candidates, word, about);
 }
 
 /* --- the policy ------------------------------------------------------------------------------------------------------ */
@@ -65,13 +64,13 @@ static void add_partitions(struct names *names, const struct policy *p)
         struct candidates *c = names->candidates;
 
         for (uint32_t i = 0; i < p->n_partitions; i++)
-                candidates_add(c, p->partitions[i].name, arena_printf(c->arena, "0x%04x", p->partitions[i].base), false);
+                candidates_add(c, p->partitions[i].name, arena_printf(c->arena, "0x%04x", p->partitions[i].base));
 }
 
 static void add_pools(struct names *names, const struct policy *p)
 {
         for (uint32_t i = 0; i < p->n_pools; i++)
-                candidates_add(names->candidates, p->pools[i].name, NULL, false);
+                candidates_add(names->candidates, p->pools[i].name, NULL);
 }
 
 static void add_hosts(struct names *names, const struct policy *p)
@@ -133,7 +132,7 @@ static void read_policy(struct names *names, const char *path)
 static void add_guid(struct names *names, const char *guid)
 {
         if (strncmp(guid, "0x", 2) == 0 && strspn(guid + 2, "0123456789abcdef") == strlen(guid + 2))
-                candidates_add(names->candidates, guid, "port GUID", true);
+                candidates_add(names->candidates, guid, "port GUID");
 }
 
 static int add_known(void *userdata, const char *key, const void *value, size_t n)
@@ -168,7 +167,7 @@ static int add_lease(void *userdata, const char *key, const void *value, size_t 
 {
         (void) n;
         if (key && value && !lease_id_problem(key + strlen(RECORDS_LEASE)))
-                candidates_add(userdata, key + strlen(RECORDS_LEASE), NULL, true);
+                candidates_add(userdata, key + strlen(RECORDS_LEASE), NULL);
         return 0;
 }
 
@@ -192,7 +191,7 @@ static int add_generation(void *userdata, const char *key, const void *value, si
         if (stored_files_read(&files, c->arena, &k, value, n) == 0)
                 about = clock_to_text(c->arena, files.facts.time);
         stored_files_done(&files);
-        candidates_add(c, arena_printf(c->arena, "%" PRIu64, k.number) ?: "", about, false);
+        candidates_add(c, arena_printf(c->arena, "%" PRIu64, k.number) ?: "", about);
         return 0;
 }
 

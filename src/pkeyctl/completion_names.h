@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The candidates of completion, and those among them that are names: of the policy, and of ports that were seen once; or numbers of
- * stored generations; or IDs of leases. */
+/* The candidates of completion, and how they get what is stored: names of the policy and of ports that were seen once, numbers of
+ * generations, and IDs of leases. */
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "util/arena.h"
@@ -19,8 +18,8 @@ struct candidates {
         size_t n, allocated;
 };
 
-/* Adds a word, which is copied if `is_scratch`, if it begins with the prefix. about: borrowed; NULL: nothing. */
-void candidates_add(struct candidates *c, const char *word, const char *about, bool is_scratch);
+/* Adds a copy of a word, if it begins with the prefix. about: borrowed; NULL: nothing. */
+void candidates_add(struct candidates *c, const char *word, const char *about);
 
 /* What names are for. */
 enum names_kind {
