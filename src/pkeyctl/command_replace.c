@@ -39,7 +39,7 @@ static int add_change(struct context *ctx, struct replacement *r, struct guid fr
         return 0;
 }
 
-/* The port of the new node with this number. Without one the GUID of the port stays. */
+/* Replaces a port GUID by that of the new node's port with the same number; if there is none, it stays. */
 static int add_port(struct context *ctx, struct replacement *r, struct guid port_guid, uint8_t number)
 {
         uint32_t port = subnet_find_port(ctx->subnet, r->node, number);
@@ -185,7 +185,7 @@ static void text_proposal(struct context *ctx, const struct replacement *r)
 
 /* --- the command ----------------------------------------------------------------------------------------------------- */
 
-/* The old adapter was taken out: nothing has to wait for it, as after forget. One that is in the fabric is revoked. */
+/* Vouches that the old adapter holds nothing, as forget does: it was taken out, so nothing has to wait for it. */
 static int vouch(struct context *ctx, struct replacement *r)
 {
         struct knowledge *k = ctx->remembered->knowledge;
@@ -229,9 +229,14 @@ static int store_replacement(struct context *ctx, bool is_reread, struct store_t
         return 0;
 }
 
+static bool writes_policy(const struct context *ctx, const struct replacement *r)
+{
+        return ctx->options->write && r->n_lines > 0;
+}
+
 static bool changes_anything(const struct context *ctx, const struct replacement *r)
 {
-        return r->name || (ctx->options->write && r->n_lines > 0);
+        return r->name || writes_policy(ctx, r);
 }
 
 static int ask(struct context *ctx, const struct replacement *r)
@@ -249,20 +254,18 @@ static int ask(struct context *ctx, const struct replacement *r)
         if (subnet_find_node(ctx->subnet, r->old) == SUBNET_NONE)
                 holds = " The old one counts as holding no P_Key until it is seen again.";
         return ask_person(ctx, "Replace %s by %s%s?%s", old, ctx->arguments[1],
-                          ctx->options->write && r->n_lines > 0 ? ", in the policy, too" : "", holds);
+                          writes_policy(ctx, r) ? ", in the policy, too" : "", holds);
 }
 
 /* The file first: if it cannot be written, nothing has changed. */
 static int carry_out(struct context *ctx, struct replacement *r)
 {
-        int e = 0;
+        int e = writes_policy(ctx, r) ? policy_edit_write(ctx, &r->file) : 0;
 
-        if (ctx->options->write && r->n_lines > 0)
-                e = policy_edit_write(ctx, &r->file);
-        r->written = e == 0 && ctx->options->write && r->n_lines > 0;
-        if (e == 0 && changes_anything(ctx, r))
-                e = store_change(ctx, r->written ? "only the policy was changed" : "nothing was replaced", store_replacement, r);
-        return e;
+        if (e < 0 || !changes_anything(ctx, r))
+                return e;
+        r->written = writes_policy(ctx, r);
+        return store_change(ctx, r->written ? "only the policy was changed" : "nothing was replaced", store_replacement, r);
 }
 
 int command_replace(struct context *ctx)
