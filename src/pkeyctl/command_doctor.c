@@ -14,6 +14,11 @@
 #include "shell/user.h"
 #include "shell/verbs_port.h"
 
+#define DEFAULT_OPENSM_CONF "/etc/opensm/opensm.conf"
+
+/* A port that does not answer is a diagnosis: it gets less time than one whose table has to be written. */
+#define PROBE_RETRIES 3
+
 struct doctor_result {
         const struct doctor_facts *facts; /* without a subnet: the fabric could not be read, findings say why */
         struct diagnoses diagnoses;
@@ -178,11 +183,6 @@ static void text_doctor(struct context *ctx, const void *result)
                        all->n_warnings, text_plural(all->n_warnings), all->n_notes, text_plural(all->n_notes));
 }
 
-#define DEFAULT_OPENSM_CONF "/etc/opensm/opensm.conf"
-
-/* A port that does not answer is a diagnosis: it gets less time than one whose table has to be written. */
-#define PROBE_RETRIES 3
-
 /* --- files of this host ---------------------------------------------------------------------------------------------- */
 
 /* owner: who may own it besides root and the user of this process. */
@@ -191,7 +191,7 @@ static bool belongs_to_others(const struct stat *st, uid_t owner)
         return (st->st_uid != 0 && st->st_uid != geteuid() && st->st_uid != owner) || (st->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Everyone who may write the directory can replace the file; in a sticky directory only the owner can. */
+/* Whoever may write the directory can replace the file; in a sticky directory only its owner can. */
 static bool is_replaceable(struct context *ctx, const char *path, uid_t owner)
 {
         char *copy = arena_strdup(ctx->arena, path);
@@ -245,7 +245,7 @@ static int forget_findings(struct context *ctx)
         return lost ? -ENOMEM : 0;
 }
 
-/* All findings from one severity to another become lines. */
+/* Takes all findings of these severities as lines, and forgets the others. */
 static int turn_findings(struct context *ctx, enum finding_severity least, enum finding_severity most, struct doctor_lines *ret)
 {
         return take_findings(ctx, least, most, NULL, false, ret) ?: forget_findings(ctx);
@@ -264,7 +264,7 @@ static int read_files(struct context *ctx, struct doctor_host *host)
                take_findings(ctx, FINDING_ERROR, FINDING_ERROR, settings, false, &host->policy_errors) ?: forget_findings(ctx);
 }
 
-/* Whether a property of the unit of the service, LoadCredential or LoadCredentialEncrypted, has this name. */
+/* Returns whether a property of a unit, LoadCredential or LoadCredentialEncrypted, lists a credential of this name. */
 static bool lists_credential(sd_bus *bus, const char *unit, const char *property, const char *name)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
@@ -280,7 +280,7 @@ static bool lists_credential(sd_bus *bus, const char *unit, const char *property
         return false;
 }
 
-/* Of a key: NULL if the service gets it as a credential, and reads no file in its place. Without systemd it never does. */
+/* The path of a key file; NULL if the service gets the key as a credential, which needs systemd, and so does not read the file. */
 static const char *unless_credential(const struct context *ctx, const char *path, const char *name)
 {
         _cleanup_bus_ sd_bus *bus = NULL;
@@ -337,7 +337,7 @@ static int inspect_secrets(struct context *ctx, struct doctor_host *host)
         return r < 0 && r != -EBADMSG ? r : turn_findings(ctx, FINDING_ERROR, FINDING_ERROR, &host->secret_errors);
 }
 
-/* Makes and locks nothing; but a damaged database is moved aside. */
+/* Makes and locks nothing, but moves a damaged database aside. */
 static int inspect_state(struct context *ctx, struct doctor_host *host)
 {
         const char *path = ctx->options->state_dir ?: ctx->fabric.state_dir;
@@ -494,8 +494,8 @@ static int read_fabric(struct context *ctx, struct doctor_facts *facts)
 
 int command_doctor(struct context *ctx)
 {
-        struct doctor_facts facts = {};
         static const struct printer printer = { text_doctor, json_doctor, OK_IF_DONE | QUIET };
+        struct doctor_facts facts = {};
         struct doctor_result result = { .facts = &facts };
         struct diagnoses *diagnoses = &result.diagnoses;
         int r = read_files(ctx, &facts.host) ?: inspect_readability(ctx, &facts.host) ?: inspect_secrets(ctx, &facts.host) ?:
