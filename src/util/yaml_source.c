@@ -79,7 +79,8 @@ char *yaml_source_visible(struct arena *a, const char *bytes, size_t n)
         return text;
 }
 
-struct scan {
+/* The character that is checked. */
+struct position {
         struct yaml_source *source;
         unsigned line, column;
         bool in_comment, after_blank;
@@ -87,23 +88,23 @@ struct scan {
         unsigned last_blank_line; /* of the last tab or no-break space that was reported */
 };
 
-static void refuse(struct scan *s, enum finding_code code, const char *text, const char *hint)
+static void refuse(struct position *at, enum finding_code code, const char *text, const char *hint)
 {
-        struct yaml_source *source = s->source;
-        struct place place = { .where = { source->file, s->line, s->column } };
+        struct yaml_source *source = at->source;
+        struct place place = { .where = { source->file, at->line, at->column } };
 
-        place.source_line = yaml_source_line(source, source->report->findings->arena, s->line);
+        place.source_line = yaml_source_line(source, source->report->findings->arena, at->line);
         report_add(source->report, FINDING_ERROR, code, &place, "%s", text);
         if (hint)
                 report_hint(source->report, "%s", hint);
 }
 
 /* Corrects the last finding, about a tab. */
-static void fix_tab(struct scan *s)
+static void fix_tab(struct position *at)
 {
-        struct finding_fix fix = { .line = s->line };
-        struct report *r = s->source->report;
-        unsigned blanks = yaml_blanks_for_tab(s->source, s->has_tabs, s->line, s->column, &fix.column, &fix.length);
+        struct finding_fix fix = { .line = at->line };
+        struct report *r = at->source->report;
+        unsigned blanks = yaml_blanks_for_tab(at->source, at->has_tabs, at->line, at->column, &fix.column, &fix.length);
 
         if (blanks == 0)
                 return;
@@ -112,77 +113,79 @@ static void fix_tab(struct scan *s)
 }
 
 /* Tabs and no-break spaces look like spaces. Only the first one of a line is reported. */
-static void check_blank(struct scan *s, uint32_t c)
+static void check_blank(struct position *at, uint32_t c)
 {
-        if (s->in_comment || s->last_blank_line == s->line)
+        if (at->in_comment || at->last_blank_line == at->line)
                 return;
-        s->last_blank_line = s->line;
+        at->last_blank_line = at->line;
         if (c == '\t') {
-                refuse(s, FINDING_YAML_SYNTAX, "a tab (accepted: spaces; YAML does not allow tabs as indentation)",
+                refuse(at, FINDING_YAML_SYNTAX, "a tab (accepted: spaces; YAML does not allow tabs as indentation)",
                        "replace it with spaces, as `expand -t 4 FILE` does");
-                fix_tab(s);
+                fix_tab(at);
         } else {
-                refuse(s, FINDING_YAML_SYNTAX, "a no-break space, U+00A0 (accepted: ordinary spaces)",
+                refuse(at, FINDING_YAML_SYNTAX, "a no-break space, U+00A0 (accepted: ordinary spaces)",
                        "text pasted from a web page often has them: type the spaces of this line again");
         }
 }
 
-/* Returns false if the rest of the file should not be checked: it is probably not text. */
-static bool check_char(struct scan *s, uint32_t c, uint32_t next)
+/* Returns false if the file is probably not text, so that the rest is not checked. */
+static bool check_char(struct position *at, uint32_t c, uint32_t next)
 {
         bool is_blank = c == '\t' || c == 0xa0;
 
         if (is_blank)
-                check_blank(s, c);
+                check_blank(at, c);
         else if (c == 0)
-                refuse(s, FINDING_YAML_ENCODING, "a NUL byte: this is not a text file", NULL);
+                refuse(at, FINDING_YAML_ENCODING, "a NUL byte: this is not a text file", NULL);
         else if (is_control(c) || breaks_line(c) || turns_direction(c))
-                refuse(s, FINDING_YAML_ENCODING,
-                       report_text(s->source->report, "U+%04" PRIX32 ", %s", c,
+                refuse(at, FINDING_YAML_ENCODING,
+                       report_text(at->source->report, "U+%04" PRIX32 ", %s", c,
                                    c < 0xa0 ? "a control character: is this a text file?" :
                                               "an invisible character, is not accepted"), NULL);
         else if (c == '\r' && next != '\n')
-                refuse(s, FINDING_YAML_ENCODING, "a carriage return within a line", "end lines with a line feed, as on Unix");
+                refuse(at, FINDING_YAML_ENCODING, "a carriage return within a line", "end lines with a line feed, as on Unix");
         else
                 return true;
         return is_blank;
 }
 
-static void step(struct scan *s, uint32_t c)
+static void advance(struct position *at, uint32_t c)
 {
         if (c == '\n') {
-                s->line++;
-                s->column = 1;
-                s->in_comment = false;
-                s->after_blank = true;
+                at->line++;
+                at->column = 1;
+                at->in_comment = false;
+                at->after_blank = true;
                 return;
         }
-        if (c == '#' && s->after_blank)
-                s->in_comment = true;
-        s->after_blank = c == ' ' || c == '\t';
-        s->column++;
+        if (c == '#' && at->after_blank)
+                at->in_comment = true;
+        at->after_blank = c == ' ' || c == '\t';
+        at->column++;
 }
 
 static void scan_characters(struct yaml_source *source)
 {
-        struct scan s = { .source = source, .line = 1, .column = 1, .after_blank = true,
-                          .has_tabs = source->n > 0 && memchr(source->bytes, '\t', source->n) && yaml_blanks_are_tabs(source) };
+        struct position at = {
+                .source = source, .line = 1, .column = 1, .after_blank = true,
+                .has_tabs = source->n > 0 && memchr(source->bytes, '\t', source->n) && yaml_blanks_are_tabs(source),
+        };
         const unsigned char *p = (const unsigned char *) source->bytes;
-        size_t at = 0, length;
+        size_t offset = 0, length;
         uint32_t c;
 
-        while (at < source->n) {
-                length = decode(p + at, source->n - at, &c);
+        while (offset < source->n) {
+                length = decode(p + offset, source->n - offset, &c);
                 if (length == 0) {
-                        refuse(&s, FINDING_YAML_ENCODING,
+                        refuse(&at, FINDING_YAML_ENCODING,
                                report_text(source->report, "byte 0x%02x is not UTF-8: this is not a text file, or it has another "
-                                           "encoding", p[at]), NULL);
+                                           "encoding", p[offset]), NULL);
                         return;
                 }
-                if (!check_char(&s, c, at + 1 < source->n ? p[at + 1] : 0))
+                if (!check_char(&at, c, offset + 1 < source->n ? p[offset + 1] : 0))
                         return;
-                step(&s, c);
-                at += length;
+                advance(&at, c);
+                offset += length;
         }
 }
 
