@@ -51,8 +51,8 @@ struct held_list *held_list_new(struct arena *a)
 
 const struct held *const *held_list_items(const struct held_list *l, size_t *ret_n)
 {
-        *ret_n = l->n;
-        return (const struct held *const *) l->items;
+        *ret_n = l ? l->n : 0;
+        return l ? (const struct held *const *) l->items : NULL;
 }
 
 uint32_t held_list_n_ports(const struct held_list *l)

@@ -75,7 +75,7 @@ int held_collect(struct held_list *l, const struct knowledge *k, uint32_t record
                  const struct p_key entries[P_KEY_BLOCK_ENTRIES], uint16_t base);
 int held_collect_filter(struct held_list *l, const struct knowledge *k, uint32_t record, bool inbound, bool outbound,
                         uint16_t base);
-/* The held bases, ascending. Valid until the next collect. */
+/* The held bases, ascending. Valid until the next collect. l NULL: none. */
 const struct held *const *held_list_items(const struct held_list *l, size_t *ret_n);
 /* The number of different ports (tables) that block a write. */
 uint32_t held_list_n_ports(const struct held_list *l);

@@ -391,10 +391,9 @@ static json_t *number_or_null(bool is_known, size_t n)
 static void add_verdict(struct doc *d, const struct report *r)
 {
         const struct verification *v = r->verification;
-        size_t n_held = 0;
+        size_t n_held;
 
-        if (r->held)
-                (void) held_list_items(r->held, &n_held);
+        (void) held_list_items(r->held, &n_held);
         doc_add(d, d->root, "{s:{s:i, s:i, s:i, s:o, s:i, s:i, s:o, s:o}}", "counts", "endports", r->n_endports, "switches",
                 r->n_switches, "switch_ports", r->n_switch_ports, "differ", number_or_null(v, v ? v->n_differ : 0), "unreachable", r->unreachable.n, "silent", r->n_silent,
                 "frozen", number_or_null(d->ctx->plan, r->frozen.n), "held", number_or_null(r->held, n_held));

@@ -3,12 +3,6 @@
 
 #define MAX_BASES 32 /* described in full; -v: all */
 
-const struct held *const *output_held_items(const struct held_list *list, size_t *ret_n)
-{
-        *ret_n = 0;
-        return list ? held_list_items(list, ret_n) : NULL;
-}
-
 /* --- JSON ------------------------------------------------------------------------------------------------------------ */
 
 json_t *json_named_port(struct doc *d, const struct held_words *words, struct knowledge_name name)
@@ -72,7 +66,7 @@ json_t *json_held(struct doc *d, const struct held_list *list)
 {
         const struct held_words words = output_held_words(d->ctx);
         size_t n;
-        const struct held *const *items = output_held_items(list, &n);
+        const struct held *const *items = held_list_items(list, &n);
 
         return DOC_ARRAY(d, i, n, base_object(d, &words, items[i]));
 }
@@ -113,7 +107,7 @@ void text_held(struct context *ctx, const struct held_list *list)
         const struct held_words words = output_held_words(ctx);
         _cleanup_text_ struct text t = {};
         size_t n;
-        const struct held *const *items = output_held_items(list, &n);
+        const struct held *const *items = held_list_items(list, &n);
 
         for (size_t i = 0; i < n && (i < MAX_BASES || ctx->options->verbose); i++)
                 add_base(&words, items[i], &t);

@@ -5,9 +5,6 @@
 
 #include "session/output.h"
 
-/* The bases of a list (NULL: none). */
-const struct held *const *output_held_items(const struct held_list *list, size_t *ret_n);
-
 /* Held bases, each with what waits for what, why, and the way out. NULL: none. */
 json_t *json_held(struct doc *d, const struct held_list *held);
 void text_held(struct context *ctx, const struct held_list *held);

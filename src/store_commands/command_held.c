@@ -30,7 +30,7 @@ static bool is_listed(const struct held_list *list, const char *line)
 {
         unsigned base;
         size_t n;
-        const struct held *const *items = output_held_items(list, &n);
+        const struct held *const *items = held_list_items(list, &n);
 
         for (size_t i = 0; i < n && sscanf(line, "base 0x%4x ", &base) == 1; i++)
                 if (items[i]->base == base)
@@ -81,6 +81,6 @@ int command_show_held(struct context *ctx)
         if (r < 0 && r != -ETIMEDOUT)
                 return r;
         result.has_daemon = r > 0;
-        (void) output_held_items(result.list, &n);
+        (void) held_list_items(result.list, &n);
         return output(ctx, &printer, exit_status_of(n > 0 || result.daemon.held_bases > 0, false), &result);
 }
