@@ -20,7 +20,7 @@ enum exit_status {
         EXIT_PARTIAL = 3,    /* ports did not answer or refused */
 };
 
-/* Of what was compared. */
+/* The exit status if something differs, or if ports could not be read. */
 static inline enum exit_status exit_status_of(bool differs, bool is_partial)
 {
         if (differs)
@@ -54,18 +54,18 @@ struct context {
         struct control *control;       /* NULL: no sweep was made */
         struct opened_port port;
         struct state state;            /* the state directory */
-        bool stage_ended;              /* the stage that runs, with this result */
+        bool stage_ended;              /* the stage that runs has ended, with this result */
         int stage_r;
         struct subnet *subnet;         /* this and what follows is control's, or in the arena */
         struct observed *observed;
         struct memberships *memberships;
         struct desired *desired;
         struct plan *plan;
-        const struct known *known;     /* endports that were seen once; NULL: not read */
+        const struct known *known;     /* endports that pkeyd has seen; NULL: not read */
         const struct pins *pins;       /* by which the policy names nodes; NULL: by the names that they give themselves */
         struct endports selected[2];   /* by the arguments (pipeline.h) */
         struct remembered *remembered; /* owned; what is stored, if the command needs that; NULL: not read */
-        bool assume_yes;               /* nobody is asked: as with --yes */
+        bool assume_yes;               /* do not ask, as with --yes */
         bool writing;                  /* writes have begun: "nothing was sent" would be wrong */
         enum exit_status status;       /* of the result that is shown */
         int output_r;                  /* the first error of output; 0: none */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Builds the one JSON object. Running out of memory is reported once, at the end. */
+/* Builds the JSON object that a command prints with --json. Errors stick: doc_print() reports that memory is out. */
 
 #include <jansson.h>
 
@@ -19,11 +19,11 @@ void doc_begin(struct doc *d, struct context *ctx, bool ok);
 void doc_done(struct doc *d);
 #define _cleanup_doc_ _cleanup_(doc_done)
 
-/* Writes the object and a newline to stdout. An error becomes the output's; then nothing was written. */
+/* Writes the object and a newline to stdout. Passes an error to output_fail(). */
 void doc_print(struct doc *d);
 
-/* Take the value. NULL, of json_pack() when memory is out, is an error of the document; json_pack() with it returns NULL, too.
- * doc_merge: an object, whose members are added. */
+/* Add the members of an object to another one; add an item to an array. Both take the value. If it is NULL, as json_pack() returns
+ * when memory is out or when a value in it is NULL, the document has failed. */
 void doc_merge(struct doc *d, json_t *object, json_t *value);
 void doc_append(struct doc *d, json_t *array, json_t *value);
 /* Adds members to an object, by a format of json_pack(). */

@@ -44,7 +44,7 @@ static int add_others(struct context *ctx, struct matrix *ret, const bool *in_gr
         return r;
 }
 
-/* Of a plan, the tables that could not be read are assumed; they are not known here. */
+/* For a plan, control assumes what unreadable tables hold. Here they are unknown. */
 static struct reach_table *tables_as_read(struct context *ctx)
 {
         struct reach_table *tables = reach_observed(ctx->arena, ctx->observed);

@@ -2,15 +2,15 @@
 #pragma once
 
 /* Who can talk to whom, by the tables that were read: the groups of the policy that have endports in this fabric, and the other
- * endports, put together by their memberships. */
+ * endports in sets with equal memberships. */
 
 #include "reach/matrix.h"
 #include "session/output.h"
 #include "session/session.h"
 
 struct matrix {
-        const char **names;         /* of the sets: of a group, or a hostlist */
-        struct reach_set *sets;     /* at most MATRIX_MAX_SETS; the rest is left out */
+        const char **names;         /* of each set: a group, or a hostlist */
+        struct reach_set *sets;     /* at most MATRIX_MAX_SETS; the others are left out */
         uint32_t n, n_groups;       /* groups come first */
         const struct reach_cell *cells;
         const struct reach_table *tables;

@@ -23,7 +23,9 @@ json_t *json_named_port(struct doc *d, const struct held_words *words, struct kn
 
 json_t *json_seconds(uint64_t seconds)
 {
-        return doc_time(seconds > INT64_MAX ? USEC_PER_SEC : seconds * USEC_PER_SEC); /* before 1970: see knowledge.h */
+        bool is_negative = seconds > INT64_MAX; /* before 1970, because the clock was set (knowledge.h) */
+
+        return doc_time(is_negative ? USEC_PER_SEC : seconds * USEC_PER_SEC);
 }
 
 static json_t *waiting_object(struct doc *d, const struct held_words *words, const struct held_waiting *w)

@@ -8,7 +8,7 @@
 /* Held bases, each with what waits for what, why, and the way out. NULL: none. */
 json_t *json_held(struct doc *d, const struct held_list *held);
 void text_held(struct context *ctx, const struct held_list *held);
-/* A port as the knowledge names it: of a device that was never discovered, the switch port that leads to it. */
+/* A port as the knowledge names it; for a device that was never discovered, the switch port that leads to it. */
 json_t *json_named_port(struct doc *d, const struct held_words *words, struct knowledge_name name);
 /* A time of the knowledge, in seconds. */
 json_t *json_seconds(uint64_t seconds);

@@ -102,7 +102,7 @@ void output_refusal(struct context *ctx)
 
 /* --- questions ------------------------------------------------------------------------------------------------------- */
 
-int ask_is_possible(struct context *ctx)
+int ask_check_terminal(struct context *ctx)
 {
         if (ctx->options->yes || ctx->assume_yes || isatty(STDIN_FILENO))
                 return 0;

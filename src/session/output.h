@@ -44,23 +44,23 @@ void output_refusal(struct context *ctx);
 /* Shows a file that was made: writes it to --output, or to stdout. Returns the status. */
 int output_file(struct context *ctx, enum exit_status status, const char *bytes, size_t n);
 
-/* Without --yes the user is asked. ask_is_possible() refuses at once, rather than after a minute of discovery; ask_person() prints
- * the question. They return 0 (yes), -EBADMSG (no) or -ENOMEM. */
-int ask_is_possible(struct context *ctx);
+/* With --yes both return 0. ask_check_terminal() refuses before a minute of discovery if nobody could answer; ask_person() prints
+ * the question, and waits for the answer. They return 0 (yes), -EBADMSG (no) or -ENOMEM. */
+int ask_check_terminal(struct context *ctx);
 int ask_person(struct context *ctx, const char *question, ...) __attribute__((format(printf, 2, 3)));
 
 json_t *json_member_count(const struct member_count *count);
 
-/* The ports that were not read, each with why. */
+/* The ports that were not read, each with the reason. */
 json_t *json_unreachable(struct doc *d, const uint32_t *ports, uint32_t n);
 
-/* Findings that were not shown yet, on stderr: with -q errors only, with `terse` too, unless -v. */
+/* Prints the findings that were not printed yet on stderr; only errors with -q, or with `terse` but without -v. */
 void text_findings(struct context *ctx, bool terse);
 
 /* ", 3 could not be read, the other end of ..."; nothing if both are 0. */
 void text_unread(uint32_t n_unreachable, uint32_t n_silent);
 
-/* Prints and ends it. */
+/* Prints the table and frees it. */
 void text_table_print(struct context *ctx, struct text_table *t);
 
 /* "0xffff 0x8010" of the used entries. */

@@ -64,7 +64,7 @@ static int read_policy(struct context *ctx, unsigned needs)
         r = file_read_found(g->arena, path, POLICY_MAX_FILE_SIZE, &ctx->findings, &bytes, &n) ?:
             generation_read_policy(g, path, bytes, n, &ctx->findings);
         ctx->policy = g->policy;
-        /* text has no place for corrections */
+        /* only JSON has corrections */
         if (r == -EBADMSG && bytes && ctx->options->json)
                 r = typing_error_find(path, bytes, n, &ctx->findings) ?: r;
         return r;

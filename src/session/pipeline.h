@@ -65,5 +65,5 @@ int pipeline_filter(struct context *ctx, bool (*is_wanted)(const struct context 
 bool pipeline_is_unreachable(const struct context *ctx, uint32_t port);
 bool pipeline_is_frozen(const struct context *ctx, uint32_t port);
 
-/* Adds why a policy with errors was planned. */
+/* Adds a note if the plan is of a policy with errors: pkeyd has it in force, so its errors freeze ports. */
 void pipeline_note_in_force(struct context *ctx);

@@ -39,7 +39,7 @@ static int complain_no_device(struct context *ctx)
         return findings_error(f, code, hint, "no InfiniBand device on this host");
 }
 
-/* An error of this host's own stack in what was tried. */
+/* Reports an error of this host's drivers or kernel. what: what failed. */
 static int complain_host(struct context *ctx, int r, const char *what)
 {
         struct findings *f = &ctx->findings;
@@ -335,7 +335,7 @@ int session_find_etcd(struct context *ctx, struct etcd_config **ret)
         return etcd_place_find(ctx->arena, settings, ctx->fabric.name, &ctx->findings, ret);
 }
 
-/* Of a command that does not write, the directory is not made, and what it may not read is missing. */
+/* Without `writing` it does not make the directory, and goes without what it may not read. */
 static int open_state(struct context *ctx, bool writing)
 {
         struct etcd_config *etcd;
@@ -361,8 +361,8 @@ static struct generation *remembered_generation(struct context *ctx, const struc
         return STEAL(g);
 }
 
-/* CONTROL_READ needs only the names of ports, so that a host that is down is not an unknown name, and those that are pinned:
- * nothing is assumed of tables, and without pins nothing is missing without a state directory. */
+/* CONTROL_READ needs only the names of known endports, so that it knows hosts that are down, and the pins. It assumes nothing of
+ * tables, so it drops the knowledge; and unless names are pinned, it misses nothing without a state directory. */
 static int load_state(struct context *ctx, enum control_goal goal, struct control_start *ret)
 {
         bool writing = goal == CONTROL_APPLY;
@@ -467,7 +467,7 @@ int session_provide(struct context *ctx, unsigned needs, session_choose_t choose
         if (r == 0 && needs & NEED_WRITER)
                 r = check_writer(ctx);
         if (r == 0 && needs & NEED_CONFIRMATION)
-                r = ask_is_possible(ctx);
+                r = ask_check_terminal(ctx);
         if (r == 0 && needs & NEED_TABLES)
                 r = session_sweep(ctx, CONTROL_READ, &hooks);
         if (r == 0 && needs & NEED_TABLES)

@@ -44,10 +44,10 @@ int session_choose_none(struct context *ctx, const uint32_t **ret, uint32_t *ret
 int session_choose_self(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
 int session_choose_selected(struct context *ctx, const uint32_t **ret, uint32_t *ret_n);
 
-/* Where the settings of the fabric keep the store: *ret, in the context's arena; NULL: in files. Returns as session_sweep(). */
+/* Finds the etcd cluster with the store: *ret, in the context's arena; NULL: the store is in files. Returns as session_sweep(). */
 int session_find_etcd(struct context *ctx, struct etcd_config **ret);
 
-/* What opening or using the store found, as findings. fatal: without it nothing can be done. */
+/* Adds the reports of the store to the findings. fatal: the command cannot work without a store. */
 void session_report_state(struct context *ctx, bool fatal);
 
 /* Blocks SIGINT and SIGTERM, or lets them end the program. */
@@ -58,6 +58,6 @@ int session_handle_signals(struct context *ctx, sd_event_signal_handler_t handle
 /* Runs one more stage over the port, with a progress bar that names it. Returns as session_sweep(). */
 int session_run(struct context *ctx, const struct mad_stage *stage, const char *what);
 
-/* Uses the port for QP 1, too: with the index of the default partition in its own table, if that was read. Returns 0 or why there
- * is no performance management; *ret_sa is 0 or why there is no subnet administration. */
+/* Opens QP 1 of the port, too, with the index of the default partition in its table, if that was read. Returns 0, or the errno why
+ * counters cannot be read; *ret_sa is 0, or the errno why the SA cannot be asked. */
 int session_use_gsi(struct context *ctx, int *ret_sa);
