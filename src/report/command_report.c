@@ -18,7 +18,7 @@ static bool is_read(const struct context *ctx, uint32_t port)
         return subnet_port_is_managed(ctx->subnet, &ctx->subnet->ports[port]) && ctx->observed->tables[port].source == TABLE_READ;
 }
 
-/* A plan has what the policy means, and what is held. Without a policy there are only the tables. */
+/* A plan has the memberships and the held bases, too. Without a policy only the tables can be read. */
 static int read_fabric(struct context *ctx)
 {
         return session_sweep(ctx, ctx->policy ? CONTROL_PLAN : CONTROL_READ, NULL);
@@ -83,7 +83,7 @@ static int judge_reach(struct context *ctx, struct report *r)
                reach_kinds(ctx->arena, ctx->subnet, r->matrix.tables, r->matrix.sets, r->matrix.n, &r->kinds, &r->n_kinds);
 }
 
-/* What cannot be read here is not known, which the report says. The sweep has reported a store that is unusable. */
+/* Without a store the report shows its parts as not known. The sweep has reported why the store is unusable. */
 static int read_store(struct context *ctx, struct report *r)
 {
         struct state state = {};
@@ -131,7 +131,7 @@ static bool is_stdout(const struct options *o)
         return !o->output || strcmp(o->output, "-") == 0;
 }
 
-/* False: the output has failed, and a finding has the reason. */
+/* Returns false if the output has failed; a finding has the reason. */
 static bool write_page(struct context *ctx, const json_t *root)
 {
         _cleanup_text_ struct text page = {};
@@ -148,7 +148,7 @@ static bool write_page(struct context *ctx, const json_t *root)
         return r == 0;
 }
 
-/* With --output the page is written, too. */
+/* Writes the page, too, if --output names a file. */
 static void json_report(struct doc *d, const void *result)
 {
         struct context *ctx = d->ctx;
@@ -187,7 +187,7 @@ static void text_report(struct context *ctx, const void *result)
                 print_summary(ctx, result);
 }
 
-/* Why the file cannot be written, as far as that is known before; NULL: no reason. */
+/* Returns why the file cannot be written; NULL: no reason is known yet. */
 static const char *find_obstacle(struct context *ctx, const char *path)
 {
         char *copy = arena_strdup(ctx->arena, path);
@@ -204,7 +204,7 @@ static const char *find_obstacle(struct context *ctx, const char *path)
         return errno == ENOENT ? "its directory does not exist" : output_format(ctx, "its directory: %s", strerror(errno));
 }
 
-/* Refuses at once what would be refused after a minute of discovery. A page on a terminal helps no one. */
+/* Refuses an output before a minute of discovery. A page on a terminal helps no one. */
 static int check_output(struct context *ctx)
 {
         const char *path = ctx->options->output, *obstacle;

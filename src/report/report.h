@@ -28,7 +28,7 @@ command_t command_report;
 /* The daemon's part of a report. */
 enum report_daemon {
         REPORT_DAEMON_RUNNING,
-        REPORT_DAEMON_ABSENT,     /* it does not run, or may not be asked */
+        REPORT_DAEMON_ABSENT,     /* it does not run, or permission is denied */
         REPORT_DAEMON_SILENT,     /* it is on the bus and does not answer */
         REPORT_DAEMON_NOT_ASKED,  /* another port was named, so it may have another fabric */
 };
@@ -59,10 +59,10 @@ struct report {
         const struct remembered *stored; /* NULL: not known */
 };
 
-/* Adds all of it to the JSON of a command. */
+/* Adds the report to the JSON of a command. */
 void report_json(struct doc *d, const struct report *r);
 
-/* report/report.html, ASCII without a NUL, as the build has it in report_html.c. It has the word @DATA@ once. */
+/* The text of report/report.html, which the build puts into report_html.c: ASCII without a NUL, with the word @DATA@ once. */
 extern const char report_html[];
 extern const size_t report_html_size;
 

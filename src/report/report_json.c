@@ -7,7 +7,7 @@
 #include "config.h"
 #include "subnet/fold.h"
 
-/* Ports that are equal in what is shown of them are one object, with a hostlist. */
+/* Ports that look alike in a part of the page become one object, with a hostlist. */
 
 #define MAX_CELLS 100000      /* of the matrix; a policy with more is one in which almost everyone may talk */
 #define MAX_LISTS (4u << 20)  /* bytes of all hostlists, about */
@@ -25,8 +25,8 @@ static const char *fold_switch_ports(struct context *ctx, const uint32_t *ports,
         return labels ? fold_names(ctx->arena, labels, n) : NULL;
 }
 
-/* A list that is too long is cut after a name, and ends with "...". */
-static json_t *who(struct doc *d, const uint32_t *ports, uint32_t n, size_t max)
+/* Cuts a list that is too long after a name, and ends it with "...". */
+static json_t *hostlist_of(struct doc *d, const uint32_t *ports, uint32_t n, size_t max)
 {
         struct context *ctx = d->ctx;
         bool is_endport = n == 0 || ctx->subnet->ports[ports[0]].role == PORT_ENDPORT;
@@ -50,7 +50,7 @@ static json_t *names(struct doc *d, const uint32_t *ports, uint32_t n)
         return labels ? DOC_ARRAY(d, i, n_labels, doc_text(labels[i])) : NULL;
 }
 
-/* How ports are put together: by what they have in common, and how that is shown. */
+/* How ports are grouped: by what they have in common, and how that is shown. */
 struct folding {
         struct doc *doc;
         const struct discrepancy *const *differ; /* by port; of differences only */
@@ -90,7 +90,7 @@ static json_t *fold(struct folding *f, const struct endports *all)
                 for (end = i + 1; end < all->n && are_alike(f, *ports, all->ports[end]);)
                         end++;
                 doc_add(d, o, "{s:s, s:i, s:o}", "role", d->ctx->subnet->ports[*ports].role == PORT_ENDPORT ? "endport" : "enforcing",
-                        "ports", end - i, "who", who(d, ports, end - i, SIZE_MAX));
+                        "ports", end - i, "who", hostlist_of(d, ports, end - i, SIZE_MAX));
                 doc_append(d, array, o);
         }
         return array;
@@ -122,7 +122,7 @@ static json_t *json_tables(struct doc *d, const struct endports *read)
         return fold(&(struct folding) { .doc = d, .compare = compare_use, .describe = describe_use }, read);
 }
 
-/* --- ports that are not as they should be ----------------------------------------------------------------------------- */
+/* --- ports that differ, or were not read ------------------------------------------------------------------------------ */
 
 static int compare_failures(const struct folding *f, uint32_t a, uint32_t b)
 {
@@ -145,7 +145,7 @@ static json_t *json_not_read(struct doc *d, const struct endports *unreachable)
                                                    .describe = describe_failure }, unreachable) : NULL;
 }
 
-/* Endports of which is not known what they may do, one by one: a reader who searches for a host must not find nothing. */
+/* Endports whose partitions are not known, one by one, so that a reader who searches for a host finds it. */
 static json_t *json_unknown(struct doc *d, const struct report *r)
 {
         const struct subnet *s = d->ctx->subnet;
@@ -249,7 +249,7 @@ static json_t *set_object(struct doc *d, const struct matrix *m, uint32_t i)
         bool is_group = i < m->n_groups;
 
         return json_pack("{s:o, s:i, s:o}", "name", is_group ? doc_text(m->names[i]) : json_null(), "ports", m->sets[i].n,
-                         "who", who(d, m->sets[i].ports, m->sets[i].n, MAX(MAX_LISTS / m->n, (size_t) MIN_LIST)));
+                         "who", hostlist_of(d, m->sets[i].ports, m->sets[i].n, MAX(MAX_LISTS / m->n, (size_t) MIN_LIST)));
 }
 
 static json_t *way_object(const struct reach_way *w)
@@ -326,7 +326,7 @@ static json_t *member_object(struct doc *d, const struct report_member *members,
         for (size_t i = 0; i < n; i++)
                 ports[i] = members[i].port;
         return json_pack("{s:s, s:i, s:o}", "membership", membership_to_string(members->membership), "ports", (int) n,
-                         "who", who(d, ports, (uint32_t) n, max));
+                         "who", hostlist_of(d, ports, (uint32_t) n, max));
 }
 
 static json_t *json_partitions(struct doc *d, const struct report *r)
@@ -363,7 +363,7 @@ static json_t *json_history(struct doc *d, const struct report *r)
         return DOC_ARRAY(d, i, r->stored->history.n, generation_object(&r->stored->history.items[i]));
 }
 
-/* Null: it is not known whether the policy is in force. */
+/* Whether the policy is in force; null: not known. */
 static json_t *is_in_force(const struct context *ctx, const struct report *r)
 {
         const struct generation *g = ctx->files;

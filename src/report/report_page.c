@@ -7,8 +7,8 @@
 
 static const char place[] = "@DATA@";
 
-/* In JSON these are in strings only, where \u stands for them as well. Without them nothing can end the script element that has the
- * JSON, which is ASCII already. */
+/* Writes <, > and & as \u00XX, so that no name can end the script element with the JSON. JSON has them in strings only, where the
+ * escape means the same. */
 static int add_bytes(const char *bytes, size_t n, void *userdata)
 {
         struct text *t = userdata;
