@@ -175,7 +175,7 @@ static int check_no_daemon(struct context *ctx)
                               "meanwhile pkeyd was started on this host, or left audit mode or standby; nothing was written");
 }
 
-/* A warning only: the admin decides to write. */
+/* Only a warning: the admin may want to write nevertheless. */
 static void warn_standby(struct context *ctx)
 {
         struct sm_view view = { .sm_lid = ctx->subnet->sm_lid };
@@ -196,7 +196,7 @@ static void warn_standby(struct context *ctx)
                          "apply there, or change the policy on both");
 }
 
-/* The mirror has the old policy. */
+/* The mirror still has the old policy. */
 static void warn_mirror(struct context *ctx)
 {
         struct finding *item;
@@ -253,7 +253,7 @@ static enum exit_status judge(struct context *ctx, struct apply_result *r)
         return all && r->verified ? EXIT_DONE : EXIT_PARTIAL;
 }
 
-/* Nothing changed: then nothing waits, either. */
+/* Returns whether the generation in force is new and waits to be confirmed. */
 static bool waits(struct context *ctx, const struct apply_result *r)
 {
         return ctx->options->confirm > 0 && r->sweep->apply && r->sweep->generation > 0 &&

@@ -5,8 +5,8 @@
 
 /* --- a pkeyd that runs ----------------------------------------------------------------------------------------------- */
 
-/* pkeyd would undo at its next sweep what another policy writes, and blame OpenSM for it. *ret: pkeyd has this policy. */
-static int check_daemon(struct context *ctx, bool *ret)
+/* Refuses a policy that a running pkeyd does not have: its next sweep would undo it. *ret_has_policy: pkeyd has this one. */
+static int check_daemon(struct context *ctx, bool *ret_has_policy)
 {
         const char *policy_file, *bytes;
         size_t n;
@@ -14,9 +14,9 @@ static int check_daemon(struct context *ctx, bool *ret)
 
         if (r < 0)
                 return r;
-        *ret = policy_file && file_read(ctx->arena, policy_file, POLICY_MAX_FILE_SIZE, &bytes, &n) == 0 &&
-               generation_has_policy(ctx->files, bytes, n);
-        if (*ret || !policy_file)
+        *ret_has_policy = policy_file && file_read(ctx->arena, policy_file, POLICY_MAX_FILE_SIZE, &bytes, &n) == 0 &&
+                          generation_has_policy(ctx->files, bytes, n);
+        if (*ret_has_policy || !policy_file)
                 return 0;
         return findings_error(&ctx->findings, FINDING_DAEMON_RUNS,
                               arena_printf(ctx->arena, "put it into %s, then pkeyctl reload; or stop pkeyd", policy_file),
@@ -24,7 +24,7 @@ static int check_daemon(struct context *ctx, bool *ret)
                               "nothing was written", policy_file);
 }
 
-/* pkeyd has the same fabric and policy: it will carry out the plan that is made here. */
+/* Shows the plan, and asks. pkeyd has the same fabric and policy, so it carries out the same plan. */
 static int confirm_reload(struct context *ctx)
 {
         struct plan_result plan = {};
@@ -52,8 +52,8 @@ static int check_daemon_still_has_policy(struct context *ctx)
                               "meanwhile pkeyd was stopped on this host, or went to audit mode or standby; nothing was written");
 }
 
-/* With pkeyd's own policy, pkeyd does the work. */
-static int have_reloaded(struct context *ctx)
+/* Makes pkeyd carry out its own policy. */
+static int reload_daemon(struct context *ctx)
 {
         int r = 0;
 
@@ -69,12 +69,12 @@ static int have_reloaded(struct context *ctx)
 
 int command_apply(struct context *ctx)
 {
-        bool is_the_daemons;
+        bool daemon_has_policy;
         uint64_t waits = 0;
-        int r = apply_handle_signals(ctx) ?: check_daemon(ctx, &is_the_daemons);
+        int r = apply_handle_signals(ctx) ?: check_daemon(ctx, &daemon_has_policy);
 
-        if (r == 0 && is_the_daemons)
-                return have_reloaded(ctx);
+        if (r == 0 && daemon_has_policy)
+                return reload_daemon(ctx);
         ctx->files->facts.confirm_for = ctx->options->confirm / USEC_PER_SEC;
         r = r ?: confirm_name_origin(ctx, &ctx->files->facts.origin) ?: apply_here(ctx, &waits);
         return waits > 0 ? confirm_wait(ctx, waits, r) : r;

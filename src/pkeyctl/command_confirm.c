@@ -10,7 +10,7 @@
 
 #define POLL_MSEC 1000 /* how often the store is read while a change waits */
 
-/* A pkeyd that runs has the time of a change, and does what is asked. Returns 1: it runs; 0: it does not; or an error. */
+/* A pkeyd that runs confirms and undoes by itself. Returns 1: it runs; 0: it does not; or an error. */
 static int find_daemon(struct context *ctx)
 {
         struct daemon_status s = {};
@@ -48,7 +48,7 @@ int confirm_name_origin(struct context *ctx, struct origin *ret)
         return user ? 0 : -ENOMEM;
 }
 
-/* The facts of the generation in force, of which nothing else changes. */
+/* Stores the facts of the generation in force, with who confirmed it, and when. */
 static int store_confirmation(struct context *ctx, bool is_reread, struct store_transaction *t, void *userdata)
 {
         const struct stored_files *files = &ctx->remembered->files;
@@ -83,7 +83,7 @@ int command_confirm(struct context *ctx)
 
 /* --- undo ----------------------------------------------------------------------------------------------------------- */
 
-/* Both files of the generation; without its settings the present ones. */
+/* Reads both files of a generation; the present settings, if none were stored with it. */
 static int read_generation(struct context *ctx, uint64_t number)
 {
         struct generation *g = ctx->files;
@@ -153,8 +153,8 @@ int command_undo(struct context *ctx)
 
 /* --- apply --confirm ------------------------------------------------------------------------------------------------ */
 
-/* How the wait ended. */
-enum end { END_CONFIRMED, END_ASKED, END_OVER, END_INTERRUPTED, END_LOST };
+/* How the wait ended: confirmed elsewhere, or here; time out; interrupted; or the store has lost the generation. */
+enum end { END_CONFIRMED, END_CONFIRMED_HERE, END_TIMED_OUT, END_INTERRUPTED, END_LOST };
 
 static bool was_interrupted(void)
 {
@@ -167,7 +167,7 @@ static bool was_interrupted(void)
         return sigtimedwait(&set, NULL, &none) > 0;
 }
 
-/* A line from the terminal that says yes. *fd becomes -1 when nothing more comes. */
+/* Waits for a line from the terminal, and returns whether it is "yes". *fd becomes -1 at the end of the input. */
 static bool said_yes(int *fd)
 {
         struct pollfd p = { .fd = *fd, .events = POLLIN };
@@ -181,7 +181,7 @@ static bool said_yes(int *fd)
         return strcasecmp(line, "y") == 0 || strcasecmp(line, "yes") == 0;
 }
 
-/* Somebody may confirm it by another pkeyctl, or a pkeyd may have been started. */
+/* Another pkeyctl may have confirmed it, or a pkeyd may have been started. */
 static bool is_confirmed(struct context *ctx, uint64_t generation, bool *ret_lost)
 {
         struct stored_files files;
@@ -203,7 +203,7 @@ static enum end wait_for_end(struct context *ctx, uint64_t generation, usec_t un
 
         while (clock_now() < until) {
                 if (said_yes(&fd))
-                        return END_ASKED;
+                        return END_CONFIRMED_HERE;
                 if (was_interrupted())
                         return END_INTERRUPTED;
                 if (is_confirmed(ctx, generation, &lost))
@@ -211,10 +211,10 @@ static enum end wait_for_end(struct context *ctx, uint64_t generation, usec_t un
                 if (lost)
                         return END_LOST;
         }
-        return END_OVER;
+        return END_TIMED_OUT;
 }
 
-/* A new run in this process. */
+/* Undoes the change as a new run in this process. */
 static int undo_now(struct context *ctx)
 {
         opened_port_close(&ctx->port);
@@ -243,7 +243,7 @@ int confirm_wait(struct context *ctx, uint64_t generation, int status)
         end = wait_for_end(ctx, generation, until);
         if (end == END_CONFIRMED)
                 return status;
-        if (end == END_ASKED) {
+        if (end == END_CONFIRMED_HERE) {
                 r = confirm_here(ctx);
                 return r < 0 ? r : status;
         }
@@ -251,7 +251,7 @@ int confirm_wait(struct context *ctx, uint64_t generation, int status)
                 return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "the store does not have generation %" PRIu64
                                       " any more: it stays in force", generation);
         r = find_daemon(ctx);
-        if (r > 0) /* it was started meanwhile, and has the time */
+        if (r > 0) /* it was started meanwhile */
                 return daemon_undo(ctx);
         r = r < 0 ? r : undo_now(ctx);
         return r < 0 || r != EXIT_DONE ? r : EXIT_DIFFERENCE;

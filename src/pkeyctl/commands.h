@@ -82,15 +82,15 @@ void text_kernel(struct context *ctx, const struct verification *v);
 
 /* While tables are written, a signal ends the run in order; before that, at once. */
 int apply_handle_signals(struct context *ctx);
-/* Carries out ctx->policy, after a person confirmed the plan, and shows the result. No pkeyd runs with it. Returns an exit status
+/* Asks, carries out ctx->policy, and shows the result. The caller has checked that no pkeyd writes. Returns an exit status
  * or a negative errno; *ret_waits, if it came to an end: the generation that waits to be confirmed (--confirm), or 0. */
 int apply_here(struct context *ctx, uint64_t *ret_waits);
 /* The policy file of a pkeyd that writes to this fabric, or will; NULL: no pkeyd runs, or it does not write. */
 int apply_find_writer(struct context *ctx, const char **ret_policy_file);
-/* Have pkeyd do it. */
+/* Make a pkeyd that runs confirm or undo the change. */
 int daemon_confirm(struct context *ctx);
 int daemon_undo(struct context *ctx);
-/* The user who runs pkeyctl. Returns 0 or -ENOMEM. */
+/* Sets *ret to the user who runs pkeyctl. Returns 0 or -ENOMEM. */
 int confirm_name_origin(struct context *ctx, struct origin *ret);
 /* After an apply with --confirm: waits until the generation is confirmed, or undoes it. Returns an exit status or a negative
  * errno. */
