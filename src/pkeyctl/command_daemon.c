@@ -14,7 +14,7 @@ static void json_status(struct doc *d, const void *result)
         doc_merge(d, d->root, json_daemon_status(d, result, UINT64_MAX));
 }
 
-/* "" for a pkeyd that always writes. */
+/* "": pkeyd always writes. */
 static const char *describe_role(const struct daemon_status *s)
 {
         if (!s->role || strcmp(s->role, "follow-sm") != 0)
@@ -147,7 +147,7 @@ struct reload_result {
         struct daemon_status daemon;   /* after it, for its held bases; empty: not known */
 };
 
-/* Outcomes that are not in the list mean that the reload was refused. */
+/* Any other outcome means that pkeyd refused the reload. */
 static const struct outcome {
         const char *name, *sentence;
         enum exit_status status;
@@ -212,7 +212,7 @@ static int show_reply(struct context *ctx, const struct printer *printer, sd_bus
         if (r < 0)
                 return r;
         status = find_outcome(&result)->status;
-        if (status != EXIT_REFUSED) /* bases that the new policy holds; the reload is over, whatever the answer is */
+        if (status != EXIT_REFUSED) /* shows the bases that the new policy holds */
                 r = bus_client_find(ctx, &result.daemon);
         return r < 0 && r != -ETIMEDOUT ? r : output(ctx, printer, status, &result);
 }
@@ -270,7 +270,7 @@ int daemon_confirm(struct context *ctx)
 
 /* What one line is about. */
 enum event_kind {
-        EVENT_STATUS, /* at the beginning, and when the daemon came back */
+        EVENT_STATUS, /* at the beginning, and when pkeyd has started */
         EVENT_CHANGE,
         EVENT_RELOAD,
         EVENT_VIOLATION,
@@ -438,7 +438,7 @@ static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *error)
         return 0;
 }
 
-/* The daemon came or went. */
+/* pkeyd has started or stopped. */
 static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
         const char *name, *before, *now;

@@ -141,7 +141,7 @@ static void warn_of_indexes(struct context *ctx, const struct env_partition *p)
         finding_set_hint(&ctx->findings, f, "limit these programs to one port, or give the partition `index0: true` in the policy");
 }
 
-/* The first entry of each kind is enough to know. */
+/* Names the first port only: one warning is enough. */
 static void warn_of_limited(struct context *ctx, const struct env_partition *p)
 {
         const struct application_entry *e = &p->settings.entries[0];

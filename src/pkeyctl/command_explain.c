@@ -43,8 +43,8 @@ static enum explain_verdict judge(const struct pair *p, enum source s)
         return explain_pair(&p->a->ends[s], &p->b->ends[s]);
 }
 
-/* The place of this port, which is one of a listed pair, and a partition in lists of n_ports for each partition. */
-static size_t place_of(const struct explain_result *r, uint32_t port, size_t partition)
+/* The index in `lines` and `since` for a partition and a port of a listed pair. */
+static size_t index_in_lists(const struct explain_result *r, uint32_t port, size_t partition)
 {
         uint32_t i = 0;
 
@@ -53,15 +53,15 @@ static size_t place_of(const struct explain_result *r, uint32_t port, size_t par
         return partition * r->n_ports + i;
 }
 
-/* The lines of a partition about this port. */
+/* The lines of the policy about this port in a partition. */
 static struct policy_lines lines_of(const struct explain_result *r, uint32_t port, size_t partition)
 {
-        return r->lines ? r->lines[place_of(r, port, partition)] : (struct policy_lines) {};
+        return r->lines ? r->lines[index_in_lists(r, port, partition)] : (struct policy_lines) {};
 }
 
 static struct since since_of(const struct explain_result *r, uint32_t port, size_t partition)
 {
-        return r->since.items ? r->since.items[place_of(r, port, partition)] : (struct since) {};
+        return r->since.items ? r->since.items[index_in_lists(r, port, partition)] : (struct since) {};
 }
 
 /* The index of an entry in the table of a port; -1: it is not there, or the table was not read. */
@@ -96,7 +96,7 @@ static void add_filter(struct text *t, struct context *ctx, const struct side *s
                  output_label(ctx, ctx->subnet->ports[side->port].peer));
 }
 
-/* What keeps the two apart, or the partitions through which they talk. */
+/* The partitions through which the two talk, or what keeps them apart. */
 static const char *describe_verdict(struct context *ctx, const struct pair *p, enum source s)
 {
         enum explain_verdict verdict = judge(p, s);
@@ -288,7 +288,7 @@ static bool is_kept_out(const struct explain_result *r, const struct pair *p, ui
                (a->membership == MEMBERSHIP_NONE) != (b->membership == MEMBERSHIP_NONE);
 }
 
-/* The lines do not explain a table that is not what the policy says. */
+/* Says that the lines of the policy do not explain this table. */
 static void print_if_different(struct context *ctx, const struct side *side)
 {
         const struct explain_table *p = &side->ends[BY_POLICY].table, *h = &side->ends[IN_HARDWARE].table;
@@ -300,7 +300,7 @@ static void print_if_different(struct context *ctx, const struct side *side)
                 printf("    the table of %s is not what the policy says\n", output_label(ctx, side->port));
 }
 
-/* The lines do not mean the node by the name that it gives itself. */
+/* Says that the lines do not select the node by the name that it gives itself. */
 static void print_claim(struct context *ctx, const struct side *side)
 {
         struct claim *claims;
@@ -391,7 +391,7 @@ static int make_tables(struct context *ctx, uint32_t port, struct explain_table 
         return r < 0 || t->source != TABLE_READ ? r : explain_table_make(ctx->arena, t->entries, t->capacity, in_hardware);
 }
 
-/* Whether the switch port beside it filters: by the policy as the settings want it, in hardware by its bits. */
+/* The peer filters by the policy if the settings want it to, in hardware if its enforcement bits are set. */
 static int make_side(struct context *ctx, uint32_t port, struct side *ret)
 {
         struct explain_end *by_policy = &ret->ends[BY_POLICY], *in_hardware = &ret->ends[IN_HARDWARE];

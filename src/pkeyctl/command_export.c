@@ -6,14 +6,14 @@
 #include "pkeyctl/commands.h"
 #include "shell/file.h"
 
-/* --- the policy's ----------------------------------------------------------------------------------------------------- */
+/* --- entries by the policy -------------------------------------------------------------------------------------------- */
 
 static struct opensm_manager manager_of(const struct context *ctx)
 {
         return (struct opensm_manager) { ctx->policy, ctx->plan_options.unmanaged == UNMANAGED_KEEP };
 }
 
-static int collect_given(struct context *ctx, const struct subnet *larger, struct partitions_file_port **ret, uint32_t *ret_n)
+static int collect_by_policy(struct context *ctx, const struct subnet *extended, struct partitions_file_port **ret, uint32_t *ret_n)
 {
         _cleanup_findings_ struct findings findings = {};
         struct memberships *memberships;
@@ -21,17 +21,17 @@ static int collect_given(struct context *ctx, const struct subnet *larger, struc
         int r;
 
         findings_init(&findings, ctx->arena);
-        r = policy_resolve_known(ctx->arena, ctx->policy, larger, &(struct policy_memory) { .pins = ctx->pins }, false, &findings,
+        r = policy_resolve_known(ctx->arena, ctx->policy, extended, &(struct policy_memory) { .pins = ctx->pins }, false, &findings,
                                  &memberships);
         for (size_t i = 0; r == -EBADMSG && i < findings.n; i++)
                 findings_append(&ctx->findings, &findings.items[i]);
         return r ?: desired_compute(ctx->arena, memberships, &desired) ?:
-               partitions_file_collect(ctx->arena, larger, desired->ports, ret, ret_n);
+               partitions_file_collect(ctx->arena, extended, desired->ports, ret, ret_n);
 }
 
-/* --- what is not the policy's ---------------------------------------------------------------------------------------- */
+/* --- entries of others ------------------------------------------------------------------------------------------------ */
 
-/* Does this policy leave some entries as they are, whoever wrote them? */
+/* Returns whether the policy leaves some entries as they are, whoever wrote them. */
 static bool keeps_foreign(const struct context *ctx)
 {
         const struct policy *p = ctx->policy;
@@ -40,8 +40,8 @@ static bool keeps_foreign(const struct context *ctx)
                p->owns[0].last < P_KEY_BASE_MASK;
 }
 
-/* The key that the switch port lets through, 0: none. The file must not have more: OpenSM would open the switch port to it. */
-static struct p_key usable(const struct observed_table *filter, struct p_key key)
+/* The entry that passes the filter of the switch port, 0: none. With more in the file OpenSM would open the switch port to it. */
+static struct p_key passing_key(const struct observed_table *filter, struct p_key key)
 {
         struct p_key limited = p_key_make(p_key_base(key), false), full = p_key_make(p_key_base(key), true);
 
@@ -74,7 +74,7 @@ static int append_keys(struct context *ctx, struct partitions_file_port *p, cons
         return 0;
 }
 
-/* Of a port in the fabric. With both entries of a base it is `both`, which is refused later if the file cannot have it. */
+/* Adds the entries of others in the table of a port. Both entries of a base are refused later if the file cannot have them. */
 static int add_foreign(struct context *ctx, uint32_t port, struct partitions_file_port *p)
 {
         const struct observed_table *t = &ctx->observed->tables[port], *filter = filter_of(ctx, port);
@@ -100,13 +100,13 @@ static int add_foreign(struct context *ctx, uint32_t port, struct partitions_fil
                 struct p_key key = t->entries[i];
 
                 if (p_key_is_used(key) && !policy_manages(manager.policy, manager.keeps_unmanaged, p_key_base(key)))
-                        kept[n++] = usable(filter, key);
+                        kept[n++] = passing_key(filter, key);
         }
         return append_keys(ctx, p, kept, n);
 }
 
-/* Adds entries that are not the policy's: from the table of a port in the fabric, from OpenSM's file for another one. */
-static int add_all_foreign(struct context *ctx, const struct partitions_conf *conf, const struct subnet *larger,
+/* Adds the entries of others: for ports in the fabric from their tables, for absent ports from OpenSM's file. */
+static int add_all_foreign(struct context *ctx, const struct partitions_conf *conf, const struct subnet *extended,
                            struct partitions_file_port *ports, uint32_t n)
 {
         const struct opensm_manager manager = manager_of(ctx);
@@ -114,14 +114,14 @@ static int add_all_foreign(struct context *ctx, const struct partitions_conf *co
         int r = 0;
 
         if (conf)
-                r = opensm_unmanaged_of_absent(ctx->arena, &manager, conf, larger, ctx->subnet, true, &absent);
+                r = opensm_unmanaged_of_absent(ctx->arena, &manager, conf, extended, ctx->subnet, true, &absent);
         for (uint32_t i = 0; i < n && r == 0; i++) {
                 uint32_t port = subnet_find_endport(ctx->subnet, ports[i].guid);
 
                 if (port != SUBNET_NONE) {
                         r = add_foreign(ctx, port, &ports[i]);
                 } else if (absent) {
-                        const struct partitions_file_port *p = &absent[subnet_find_endport(larger, ports[i].guid)];
+                        const struct partitions_file_port *p = &absent[subnet_find_endport(extended, ports[i].guid)];
 
                         r = append_keys(ctx, &ports[i], p->keys, p->n_keys);
                 }
@@ -129,7 +129,7 @@ static int add_all_foreign(struct context *ctx, const struct partitions_conf *co
         return r;
 }
 
-/* The file that OpenSM has now. Its oddities are not reported: they are not about the export. */
+/* Reads the file that OpenSM has now. Ignores its findings: they are not about the export. */
 static int read_conf(struct context *ctx, const struct opensm_conf *opensm, struct partitions_conf **ret)
 {
         const char *path = opensm_conf_partition_file(opensm, settings_opensm_file(ctx->settings)), *bytes;
@@ -159,7 +159,7 @@ static int collect(struct context *ctx, const struct opensm_conf *opensm, struct
         struct partitions_file_port *ports;
         struct partitions_conf *conf = NULL;
         const struct guid *named;
-        struct subnet *larger;
+        struct subnet *extended;
         uint32_t n, n_named;
         int r = 0;
 
@@ -176,11 +176,11 @@ static int collect(struct context *ctx, const struct opensm_conf *opensm, struct
         if (r == 0)
                 r = opensm_named_guids(ctx->arena, &manager, conf, &named, &n_named);
         if (r == 0)
-                r = known_extend_named(ctx->arena, ctx->known ?: &none, ctx->subnet, named, n_named, NODE_UNKNOWN, &larger);
+                r = known_extend_named(ctx->arena, ctx->known ?: &none, ctx->subnet, named, n_named, NODE_UNKNOWN, &extended);
         if (r == 0)
-                r = collect_given(ctx, larger, &ports, &n);
+                r = collect_by_policy(ctx, extended, &ports, &n);
         if (r == 0 && keeps_foreign(ctx))
-                r = add_all_foreign(ctx, conf, larger, ports, n);
+                r = add_all_foreign(ctx, conf, extended, ports, n);
         return r < 0 ? r : partitions_file_from_ports(ctx->arena, ctx->policy, conf, ports, n, ret);
 }
 

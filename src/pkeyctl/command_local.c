@@ -22,7 +22,7 @@ struct local_result {
         struct local_verification verification;
 };
 
-/* In the snapshot. */
+/* The port in the snapshot. */
 static uint32_t port_of(const struct context *ctx, const struct host_port *p)
 {
         return subnet_find_endport(ctx->subnet, p->verbs.port_guid);
@@ -121,7 +121,7 @@ static int describe(struct context *ctx, const struct verbs_port *p, const char 
         return 0;
 }
 
-/* Two functions of one card may have one node GUID; the first names it. */
+/* Two functions of a card may have the same node GUID: the first one names the node. */
 static int add_port(struct context *ctx, struct subnet_builder *b, const struct verbs_port *p, const char *host)
 {
         struct subnet_node node = { .guid = p->node_guid, .type = NODE_CA, .num_ports = 1, .partition_cap = p->n_p_keys };
