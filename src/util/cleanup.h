@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Scope-bound ownership: a variable frees what it owns when it goes out of scope, unless the value was stolen. And macros for all
- * folders. */
+/* Scope-bound ownership: a variable frees what it owns when it goes out of scope, unless the value was stolen. And macros that all
+ * folders use. */
 
 #include <stdint.h>
 #include <stdio.h>

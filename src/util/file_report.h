@@ -34,8 +34,8 @@ void report_vadd(struct report *r, enum finding_severity severity, enum finding_
                  const char *format, va_list ap) __attribute__((format(printf, 5, 0)));
 /* Adds a hint to the last finding, if it was not dropped. */
 void report_hint(struct report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Adds the correction of the last finding, if it was not dropped: only if it is certain. Copies the text; NULL: out of
- * memory, and no correction. */
+/* Adds a correction to the last finding, if it was not dropped. It must be certain. Copies the text; NULL: out of memory, and no
+ * correction. */
 void report_fix(struct report *r, const struct finding_fix *fix);
 
 /* Reports the number of dropped findings. Returns 0, -EBADMSG if there was an error, -ENOMEM if a finding was lost. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A hash index over items 0, 1, 2, ... that the caller stores: it finds all items with a hash. The caller compares the items
- * themselves, because different items may have the same hash. */
+/* A hash index over items 0, 1, 2, ... that the caller stores. It finds all items with a hash; the caller compares the items,
+ * because different items may have the same hash. */
 
 #include <stdint.h>
 

@@ -26,8 +26,8 @@ void nearest_offer(struct nearest *n, const char *candidate);
 /* The nearest of n words; NULL: none is near. */
 const char *nearest_word(const char *text, const char *const *words, size_t n);
 
-/* The nearest word if no other one is as near, or one edit farther; else NULL. A word with one edit is corrected to what it was, or
- * not at all: what it was is at most one edit away. */
+/* The nearest word, if no other word is as near or only one edit farther; else NULL. So a word with one typing error, which is one
+ * edit away from the word that was meant, never becomes another word. */
 const char *nearest_certain(const char *text, const char *const *words, size_t n);
 
 /* "did you mean '--verify'?" for the nearest of n words, with the prefix in_front; `otherwise` (which may be NULL) if none is near.

@@ -46,6 +46,11 @@ void text_add(struct text *t, const char *format, ...)
         t->n += (size_t) n;
 }
 
+char *text_copy(struct arena *a, const struct text *t)
+{
+        return t->failed ? NULL : arena_strndup(a, t->bytes ?: "", t->n);
+}
+
 size_t text_find_word(const char *text, const char *const *words, size_t n)
 {
         size_t i = 0;
@@ -79,11 +84,4 @@ bool text_is_printable(const char *text, size_t max)
 bool text_is_path(const char *text)
 {
         return text[0] == '/' && text[1] && text_is_printable(text, PATH_MAX - 1);
-}
-
-char *text_copy(struct arena *a, const struct text *t)
-{
-        if (t->failed)
-                return NULL;
-        return arena_strndup(a, t->bytes ? t->bytes : "", t->n);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A string builder. Errors stick, so that the caller checks `failed` once at the end. */
+/* A string builder, and checks of strings. Errors of the builder stick, so that the caller checks `failed` once at the end. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,6 +19,9 @@ void text_done(struct text *t);
 
 void text_add_n(struct text *t, const char *bytes, size_t n);
 void text_add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A copy in the arena; NULL: out of memory, now or while the text grew. */
+char *text_copy(struct arena *a, const struct text *t);
+
 /* The index of the first of n words that the text is; n: it is none of them, or NULL. */
 size_t text_find_word(const char *text, const char *const *words, size_t n);
 /* The same for an array of words, whose index becomes the value at ret; evaluates to false, without a change, if there is none. */
@@ -43,6 +46,3 @@ static inline const char *text_plural(uint64_t n)
 {
         return n == 1 ? "" : "s";
 }
-
-/* A copy in the arena; NULL: out of memory, now or while the text grew. */
-char *text_copy(struct arena *a, const struct text *t);

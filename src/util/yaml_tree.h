@@ -28,7 +28,7 @@ struct yaml_tree_node {
         enum yaml_tree_kind kind;
         unsigned line, column;
         bool plain;    /* a scalar without quotes */
-        bool verbatim; /* a scalar that is `text` in the file, too, so that an offset into it is an offset of columns */
+        bool verbatim; /* the file has the scalar as in `text`, so that an offset into it is an offset of columns */
         bool broken;   /* refused already: no further findings about it */
         const char *text; /* of a scalar: without NUL bytes; never NULL */
         struct yaml_tree_node *key;      /* of a value in a map: its key, a scalar */
