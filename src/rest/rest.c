@@ -223,5 +223,6 @@ int rest_handle(struct arena *a, const struct rest_request *request, const struc
         r = find_route(&x, &route);
         if (r == 0)
                 r = route->handler(&x);
+        ret->is_change = r == 0 && route->needs & REST_CHANGES;
         return r == -EBADMSG ? 0 : r;
 }

@@ -5,13 +5,7 @@
 
 #include "ib/multicast.h"
 #include "rest/rest_internal.h"
-
-/* --- members ---------------------------------------------------------------------------------------------------------- */
-
-static int refuse_too_many_guids(struct rest_exchange *x)
-{
-        return rest_fail(x, 400, "guids: more than %u GUIDs in one request", REST_MAX_GUIDS);
-}
+#include "util/vector.h"
 
 /* --- bodies ---------------------------------------------------------------------------------------------------------- */
 
@@ -163,7 +157,7 @@ static int read_members(struct rest_exchange *x, const json_t *body)
         int r = 0;
 
         if (n > REST_MAX_GUIDS)
-                return refuse_too_many_guids(x);
+                return rest_fail(x, 400, "guids: more than %u GUIDs in one request", REST_MAX_GUIDS);
         if (memberships && json_array_size(memberships) != n)
                 return rest_fail(x, 400, "memberships: has %zu elements and guids has %zu (accepted: one for each GUID)",
                                  json_array_size(memberships), n);
@@ -174,7 +168,7 @@ static int read_members(struct rest_exchange *x, const json_t *body)
                 const char *text = json_string_value(json_array_get(guids, i)) ?: "";
 
                 members[i] = (struct rest_member) { .membership = x->membership, .index0 = x->index0 };
-                r = rest_read_guid(x, text, strlen(text), i, &members[i].guid);
+                r = rest_read_guid(x, text, i, &members[i].guid);
                 if (r == 0 && memberships)
                         r = rest_read_membership(x, json_array_get(memberships, i), "memberships", &members[i].membership);
         }
@@ -199,10 +193,9 @@ static int read_change(struct rest_exchange *x, enum rest_kind kind, const struc
         x->reply->change = (struct rest_change) { .kind = kind, .ip_over_ib = true };
         x->membership = MEMBERSHIP_FULL;
         r = read_keys(x, body, keys, n);
-        if (r == 0)
-                r = x->hosts ? rest_add_ports_of_hosts(x) : read_members(x, body);
-        x->reply->is_change = r == 0;
-        return r;
+        if (r < 0)
+                return r;
+        return x->hosts ? rest_add_ports_of_hosts(x) : read_members(x, body);
 }
 
 /* --- routes with a body ---------------------------------------------------------------------------------------------- */
@@ -276,48 +269,29 @@ static int begin_change(struct rest_exchange *x, enum rest_kind kind)
 
 int rest_delete(struct rest_exchange *x)
 {
-        int r = begin_change(x, REST_DELETE);
-
-        x->reply->is_change = r == 0;
-        return r;
+        return begin_change(x, REST_DELETE);
 }
 
 int rest_remove_hosts(struct rest_exchange *x)
 {
-        int r = begin_change(x, REST_REMOVE);
-
-        if (r == 0)
-                r = set_hosts(x, x->values[1]);
-        if (r == 0)
-                r = rest_remove_ports_of_hosts(x);
-        x->reply->is_change = r == 0;
-        return r;
+        return begin_change(x, REST_REMOVE) ?: set_hosts(x, x->values[1]) ?: rest_remove_ports_of_hosts(x);
 }
 
 int rest_remove_guids(struct rest_exchange *x)
 {
-        struct rest_member *members;
-        size_t n = 1, i = 0;
+        char *guids = arena_strdup(x->arena, x->values[1]), *guid;
+        struct rest_member *members = NULL;
+        size_t n = 0, allocated = 0;
         int r = begin_change(x, REST_REMOVE);
 
-        if (r < 0)
-                return r;
-        for (const char *p = x->values[1]; *p; p++)
-                n += *p == ',';
-        if (n > REST_MAX_GUIDS)
-                return refuse_too_many_guids(x);
-        members = arena_new_array(x->arena, struct rest_member, n);
-        if (!members)
+        if (!guids)
                 return -ENOMEM;
-        for (const char *p = x->values[1]; i < n && r == 0; i++) {
-                size_t length = strcspn(p, ",");
-
-                members[i].membership = MEMBERSHIP_FULL;
-                r = rest_read_guid(x, p, length, i, &members[i].guid);
-                p += length + (p[length] == ',');
+        while (r == 0 && (guid = strsep(&guids, ","))) {
+                if (VECTOR_GROW(x->arena, members, n, allocated) < 0)
+                        return -ENOMEM;
+                members[n].membership = MEMBERSHIP_FULL;
+                r = rest_read_guid(x, guid, n, &members[n].guid);
+                n++;
         }
-        if (r == 0)
-                r = rest_set_members(x, members, n);
-        x->reply->is_change = r == 0;
-        return r;
+        return r < 0 ? r : rest_set_members(x, members, n);
 }

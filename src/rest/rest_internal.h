@@ -36,8 +36,8 @@ int rest_ok(struct arena *a, json_t *body, struct rest_response *ret);
 int rest_read_p_key(struct rest_exchange *x, const char *text, uint16_t *ret);
 /* The P_Key of a partition that clients may change. */
 int rest_read_changed_p_key(struct rest_exchange *x, const char *text, uint16_t *ret);
-/* A GUID of n bytes, which is element `number` of guids, from 0. */
-int rest_read_guid(struct rest_exchange *x, const char *text, size_t n, size_t number, struct guid *ret);
+/* A GUID, which is element `number` of guids, from 0. */
+int rest_read_guid(struct rest_exchange *x, const char *text, size_t number, struct guid *ret);
 int rest_read_membership(struct rest_exchange *x, const json_t *j, const char *where, enum membership *ret);
 int rest_read_bool(struct rest_exchange *x, const json_t *j, const char *where, bool *ret);
 

@@ -7,11 +7,12 @@
 #include "rest/rest_internal.h"
 #include "util/scan.h"
 
-static bool scan_hex(const char *text, size_t n, size_t max_digits, uint64_t *ret)
+/* Reads a text of 1 to max_digits hexadecimal digits. */
+static bool scan_hex(const char *text, size_t max_digits, uint64_t *ret)
 {
-        struct scan s = { text, text + n };
+        struct scan s = { text, text + strlen(text) };
 
-        return n <= max_digits && scan_number(&s, 16, UINT64_MAX, ret) && s.p == s.end;
+        return strlen(text) <= max_digits && scan_number(&s, 16, UINT64_MAX, ret) && s.p == s.end;
 }
 
 static bool has_0x(const char *text)
@@ -23,7 +24,7 @@ int rest_read_p_key(struct rest_exchange *x, const char *text, uint16_t *ret)
 {
         uint64_t v;
 
-        if (!has_0x(text) || !scan_hex(text + 2, strlen(text + 2), 4, &v) || (v & P_KEY_BASE_MASK) == 0)
+        if (!has_0x(text) || !scan_hex(text + 2, 4, &v) || (v & P_KEY_BASE_MASK) == 0)
                 return rest_fail(x, 400, "pkey: %s is not a P_Key (accepted: 0x and 1 to 4 hexadecimal digits, 0x1 to 0x7fff, also "
                                  "with the bit of full members)", rest_quote(x, text));
         *ret = (uint16_t) v & P_KEY_BASE_MASK;
@@ -39,15 +40,14 @@ int rest_read_changed_p_key(struct rest_exchange *x, const char *text, uint16_t 
         return r;
 }
 
-int rest_read_guid(struct rest_exchange *x, const char *text, size_t n, size_t number, struct guid *ret)
+int rest_read_guid(struct rest_exchange *x, const char *text, size_t number, struct guid *ret)
 {
-        bool prefix = n > 2 && has_0x(text);
+        bool ok = has_0x(text) ? scan_hex(text + 2, 16, &ret->v) : strlen(text) == 16 && scan_hex(text, 16, &ret->v);
 
-        if (prefix ? scan_hex(text + 2, n - 2, 16, &ret->v) : n == 16 && scan_hex(text, n, 16, &ret->v))
-                if (ret->v != 0)
-                        return 0;
+        if (ok && ret->v != 0)
+                return 0;
         return rest_fail(x, 400, "guids[%zu]: %s is not a GUID (accepted: 16 hexadecimal digits, or 0x and 1 to 16)", number,
-                         rest_quote(x, arena_strndup(x->arena, text, n) ?: ""));
+                         rest_quote(x, text));
 }
 
 int rest_read_membership(struct rest_exchange *x, const json_t *j, const char *where, enum membership *ret)
