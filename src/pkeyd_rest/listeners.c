@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "pkeyd_rest/listeners.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -97,33 +96,11 @@ static int add(struct listeners *l, sd_event *event, int fd)
 
 /* --- opening ------------------------------------------------------------------------------------------------------------ */
 
-/* Parses an address that rest_conf_parse() has checked. */
-static socklen_t parse_address(const char *text, struct sockaddr_storage *ret)
-{
-        struct sockaddr_in6 *v6 = (struct sockaddr_in6 *) ret;
-        struct sockaddr_in *v4 = (struct sockaddr_in *) ret;
-        const char *colon = strrchr(text, ':');
-        in_port_t port = htons((uint16_t) strtoul(colon + 1, NULL, 10));
-        char host[INET6_ADDRSTRLEN + 2] = "";
-
-        *ret = (struct sockaddr_storage) {};
-        memcpy(host, text, MIN((size_t) (colon - text), sizeof(host) - 1));
-        if (host[0] != '[') {
-                *v4 = (struct sockaddr_in) { .sin_family = AF_INET, .sin_port = port };
-                (void) inet_pton(AF_INET, host, &v4->sin_addr);
-                return sizeof(*v4);
-        }
-        host[strlen(host) - 1] = '\0';
-        *v6 = (struct sockaddr_in6) { .sin6_family = AF_INET6, .sin6_port = port };
-        (void) inet_pton(AF_INET6, host + 1, &v6->sin6_addr);
-        return sizeof(*v6);
-}
-
 /* Returns the descriptor or negative errno. [::] takes IPv4, too, unless the door also listens at an IPv4 address. */
 static int open_socket(const char *text, bool only_v6)
 {
         struct sockaddr_storage address;
-        socklen_t n = parse_address(text, &address);
+        socklen_t n = (socklen_t) rest_conf_parse_address(text, &address);
         _cleanup_close_ int fd = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         int one = 1, only = only_v6, r;
 

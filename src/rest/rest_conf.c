@@ -2,6 +2,7 @@
 #include "rest/rest_conf.h"
 
 #include <arpa/inet.h>
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -47,23 +48,34 @@ static bool is_hash(const char *text)
                text[n - 1] != '$';
 }
 
-/* 127.0.0.1:8080, [::]:443 */
-static bool is_address(const char *text)
+size_t rest_conf_parse_address(const char *text, struct sockaddr_storage *ret)
 {
+        struct sockaddr_in6 *v6 = (struct sockaddr_in6 *) ret;
+        struct sockaddr_in *v4 = (struct sockaddr_in *) ret;
         char host[INET6_ADDRSTRLEN + 2] = "";
         const char *colon = strrchr(text, ':');
         size_t n = colon ? (size_t) (colon - text) : sizeof(host);
         struct scan port = { colon ? colon + 1 : text, text + strlen(text) };
-        struct in6_addr address;
         uint64_t number;
 
+        *ret = (struct sockaddr_storage) {};
         if (n >= sizeof(host) || !scan_number(&port, 10, 65535, &number) || port.p != port.end || number == 0)
-                return false;
+                return 0;
         memcpy(host, text, n);
-        if (host[0] != '[' || host[n - 1] != ']')
-                return inet_pton(AF_INET, host, &address) == 1;
+        if (host[0] != '[' || host[n - 1] != ']') {
+                *v4 = (struct sockaddr_in) { .sin_family = AF_INET, .sin_port = htobe16((uint16_t) number) };
+                return inet_pton(AF_INET, host, &v4->sin_addr) == 1 ? sizeof(*v4) : 0;
+        }
         host[n - 1] = '\0';
-        return inet_pton(AF_INET6, host + 1, &address) == 1;
+        *v6 = (struct sockaddr_in6) { .sin6_family = AF_INET6, .sin6_port = htobe16((uint16_t) number) };
+        return inet_pton(AF_INET6, host + 1, &v6->sin6_addr) == 1 ? sizeof(*v6) : 0;
+}
+
+static bool is_address(const char *text)
+{
+        struct sockaddr_storage address;
+
+        return rest_conf_parse_address(text, &address) > 0;
 }
 
 static const struct kind a_path = { text_is_path, "an absolute path" };

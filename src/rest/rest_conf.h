@@ -40,6 +40,10 @@ struct rest_conf {
 int rest_conf_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                     struct rest_conf **ret);
 
+/* Parses an address of `listen`. Returns the size of *ret; 0: it is not well-formed. */
+struct sockaddr_storage;
+size_t rest_conf_parse_address(const char *text, struct sockaddr_storage *ret);
+
 /* Finds the client of a request. authorization: the header; certificate: the subject of a verified client certificate; each may be
  * NULL. A header counts before a certificate; an empty one is none. Takes as long for a name that does not exist, and a few
  * milliseconds of a CPU for each password and token: callers limit the rate. Returns 0, -EACCES (answered with 401), -ENOMEM.
