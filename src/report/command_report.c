@@ -24,7 +24,7 @@ static int read_fabric(struct context *ctx)
         return session_sweep(ctx, ctx->policy ? CONTROL_PLAN : CONTROL_READ, NULL);
 }
 
-static int judge_tables(struct context *ctx, struct report *r)
+static int judge_tables(struct context *ctx, struct report_data *r)
 {
         if (!ctx->desired)
                 return 0;
@@ -32,7 +32,7 @@ static int judge_tables(struct context *ctx, struct report *r)
         return verify_compare(ctx->arena, ctx->desired, ctx->observed, &ctx->plan_options, &r->verification);
 }
 
-static int count_ports(struct context *ctx, struct report *r)
+static int count_ports(struct context *ctx, struct report_data *r)
 {
         for (uint32_t p = 0; p < ctx->subnet->n_ports; p++) {
                 const struct subnet_port *port = &ctx->subnet->ports[p];
@@ -49,7 +49,7 @@ static int count_ports(struct context *ctx, struct report *r)
 DEFINE_COMPARE(compare_members, struct report_member,
                ORDER(a->base, b->base) ?: ORDER(a->membership, b->membership) ?: ORDER(a->port, b->port))
 
-static int add_members(struct context *ctx, struct arena *scratch, uint32_t port, struct report *r)
+static int add_members(struct context *ctx, struct arena *scratch, uint32_t port, struct report_data *r)
 {
         const struct observed_table *t = &ctx->observed->tables[port];
         struct explain_table table;
@@ -65,7 +65,7 @@ static int add_members(struct context *ctx, struct arena *scratch, uint32_t port
         return e;
 }
 
-static int list_members(struct context *ctx, struct report *r)
+static int list_members(struct context *ctx, struct report_data *r)
 {
         _cleanup_arena_ struct arena *scratch = arena_new();
         int e = scratch ? 0 : -ENOMEM;
@@ -77,14 +77,14 @@ static int list_members(struct context *ctx, struct report *r)
         return e;
 }
 
-static int judge_reach(struct context *ctx, struct report *r)
+static int judge_reach(struct context *ctx, struct report_data *r)
 {
         return matrix_make(ctx, &r->matrix) ?:
                reach_kinds(ctx->arena, ctx->subnet, r->matrix.tables, r->matrix.sets, r->matrix.n, &r->kinds, &r->n_kinds);
 }
 
 /* Without a store the report shows its parts as not known. The sweep has reported why the store is unusable. */
-static int read_store(struct context *ctx, struct report *r)
+static int read_store(struct context *ctx, struct report_data *r)
 {
         struct state state = {};
         struct etcd_config *etcd;
@@ -100,7 +100,7 @@ static int read_store(struct context *ctx, struct report *r)
         return e == -ENOMEM ? e : 0;
 }
 
-static int ask_daemon(struct context *ctx, struct report *r)
+static int ask_daemon(struct context *ctx, struct report_data *r)
 {
         int e;
 
@@ -114,7 +114,7 @@ static int ask_daemon(struct context *ctx, struct report *r)
         return e == -ETIMEDOUT ? 0 : e;
 }
 
-static int name_host(struct context *ctx, struct report *r)
+static int name_host(struct context *ctx, struct report_data *r)
 {
         char name[HOST_NAME_MAX + 1] = "";
 
@@ -160,7 +160,7 @@ static void json_report(struct doc *d, const void *result)
                 doc_add(d, d->root, "{s:o}", "output", doc_text(ctx->options->output));
 }
 
-static void print_summary(const struct context *ctx, const struct report *r)
+static void print_summary(const struct context *ctx, const struct report_data *r)
 {
         uint32_t n_differ = r->verification ? r->verification->n_differ : 0;
 
@@ -222,7 +222,7 @@ static int check_output(struct context *ctx)
 int command_report(struct context *ctx)
 {
         static const struct printer printer = { text_report, json_report, TERSE };
-        struct report r = {};
+        struct report_data r = {};
         int e = check_output(ctx) ?: read_fabric(ctx) ?: judge_tables(ctx, &r) ?: count_ports(ctx, &r) ?:
                 partitions_count(ctx, &r.partitions) ?: list_members(ctx, &r) ?: judge_reach(ctx, &r) ?: read_store(ctx, &r) ?:
                 ask_daemon(ctx, &r) ?: name_host(ctx, &r);

@@ -40,7 +40,7 @@ struct report_member {
         uint32_t port;
 };
 
-struct report {
+struct report_data {
         usec_t made;                     /* CLOCK_REALTIME */
         const char *host;
         struct verification *verification; /* NULL: no policy */
@@ -60,7 +60,7 @@ struct report {
 };
 
 /* Adds the report to the JSON of a command. */
-void report_json(struct doc *d, const struct report *r);
+void report_json(struct doc *d, const struct report_data *r);
 
 /* The text of report/report.html, which the build puts into report_html.c: ASCII without a NUL, with the word @DATA@ once. */
 extern const char report_html[];

@@ -146,7 +146,7 @@ static json_t *json_not_read(struct doc *d, const struct endports *unreachable)
 }
 
 /* Endports whose partitions are not known, one by one, so that a reader who searches for a host finds it. */
-static json_t *json_unknown(struct doc *d, const struct report *r)
+static json_t *json_unknown(struct doc *d, const struct report_data *r)
 {
         const struct subnet *s = d->ctx->subnet;
         bool *is_known = arena_new_array(d->ctx->arena, bool, s->n_ports);
@@ -284,7 +284,7 @@ static json_t *kind_object(struct doc *d, const struct reach_kind *k)
                          "sets", DOC_ARRAY(d, i, k->n_sets, json_integer(k->sets[i])), "hosts", names(d, k->ports, k->n_ports));
 }
 
-static void add_matrix(struct doc *d, const struct report *r)
+static void add_matrix(struct doc *d, const struct report_data *r)
 {
         const struct matrix *m = &r->matrix;
         bool truncated;
@@ -298,7 +298,7 @@ static void add_matrix(struct doc *d, const struct report *r)
 /* --- partitions ------------------------------------------------------------------------------------------------------ */
 
 /* The end of the members from i on with the same base and membership. */
-static size_t end_of_members(const struct report *r, size_t i)
+static size_t end_of_members(const struct report_data *r, size_t i)
 {
         size_t end = i;
 
@@ -308,7 +308,7 @@ static size_t end_of_members(const struct report *r, size_t i)
         return end;
 }
 
-static size_t count_lists(const struct report *r)
+static size_t count_lists(const struct report_data *r)
 {
         size_t n = 0;
 
@@ -329,7 +329,7 @@ static json_t *member_object(struct doc *d, const struct report_member *members,
                          "who", hostlist_of(d, ports, (uint32_t) n, max));
 }
 
-static json_t *json_partitions(struct doc *d, const struct report *r)
+static json_t *json_partitions(struct doc *d, const struct report_data *r)
 {
         size_t max = MAX(MAX_LISTS / MAX(count_lists(r), (size_t) 1), (size_t) MIN_LIST), i = 0;
         json_t *array = json_array();
@@ -356,7 +356,7 @@ static json_t *generation_object(const struct stored_generation *g)
         return json_pack("{s:I, s:o}", "generation", (json_int_t) g->number, "time", g->time == 0 ? json_null() : json_seconds(g->time));
 }
 
-static json_t *json_history(struct doc *d, const struct report *r)
+static json_t *json_history(struct doc *d, const struct report_data *r)
 {
         if (!r->stored)
                 return json_null();
@@ -364,7 +364,7 @@ static json_t *json_history(struct doc *d, const struct report *r)
 }
 
 /* Whether the policy is in force; null: not known. */
-static json_t *is_in_force(const struct context *ctx, const struct report *r)
+static json_t *is_in_force(const struct context *ctx, const struct report_data *r)
 {
         const struct generation *g = ctx->files;
 
@@ -374,7 +374,7 @@ static json_t *is_in_force(const struct context *ctx, const struct report *r)
                             memcmp(g->policy_bytes, r->stored->policy, r->stored->n_policy) == 0);
 }
 
-static json_t *json_policy(struct doc *d, const struct report *r)
+static json_t *json_policy(struct doc *d, const struct report_data *r)
 {
         const struct policy *p = d->ctx->policy;
 
@@ -388,7 +388,7 @@ static json_t *number_or_null(bool is_known, size_t n)
         return is_known ? json_integer((json_int_t) n) : json_null();
 }
 
-static void add_verdict(struct doc *d, const struct report *r)
+static void add_verdict(struct doc *d, const struct report_data *r)
 {
         const struct verification *v = r->verification;
         size_t n_held;
@@ -402,7 +402,7 @@ static void add_verdict(struct doc *d, const struct report *r)
                 "held", r->held ? json_held(d, r->held) : json_null());
 }
 
-static void add_daemon(struct doc *d, const struct report *r)
+static void add_daemon(struct doc *d, const struct report_data *r)
 {
         static const char *const states[] = {
                 [REPORT_DAEMON_RUNNING] = "running", [REPORT_DAEMON_ABSENT] = "absent", [REPORT_DAEMON_SILENT] = "silent",
@@ -418,7 +418,7 @@ static void add_daemon(struct doc *d, const struct report *r)
                 doc_add(d, d->root, "{s:n, s:n, s:n, s:n}", "since", "counted_since", "records", "violations");
 }
 
-void report_json(struct doc *d, const struct report *r)
+void report_json(struct doc *d, const struct report_data *r)
 {
         const struct local_port *port = &d->ctx->port.lp;
 
