@@ -15,7 +15,6 @@
 struct reader {
         struct report report;
         struct yaml_tree tree;
-        struct arena *arena;
         struct rest_conf *conf;
 };
 
@@ -155,7 +154,7 @@ static int read_listen(struct reader *r)
 
         if (!node)
                 return 0;
-        c->listen = arena_new_array(r->arena, const char *, REST_CONF_MAX_LISTEN);
+        c->listen = arena_new_array(r->tree.arena, const char *, REST_CONF_MAX_LISTEN);
         if (!c->listen)
                 return -ENOMEM;
         for (const struct yaml_tree_node *n = first; n; n = first == node ? NULL : n->next) {
@@ -237,7 +236,7 @@ static int read_clients(struct reader *r)
                 refuse(r, map, "clients", "at most 1000 clients");
                 return 0;
         }
-        r->conf->clients = arena_new_array(r->arena, struct rest_client, map->n_children);
+        r->conf->clients = arena_new_array(r->tree.arena, struct rest_client, map->n_children);
         if (!r->conf->clients)
                 return -ENOMEM;
         for (const struct yaml_tree_node *c = map->children; c; c = c->next)
@@ -297,7 +296,7 @@ static int read_root(struct reader *r)
 int rest_conf_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                     struct rest_conf **ret)
 {
-        struct reader r = { .arena = a, .conf = arena_new_object(a, struct rest_conf) };
+        struct reader r = { .conf = arena_new_object(a, struct rest_conf) };
         char *file = arena_strdup(a, file_name);
         int e;
 
