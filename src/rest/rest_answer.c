@@ -38,7 +38,7 @@ static json_t *guid_text(struct guid guid)
         return json_sprintf("%016" PRIx64, guid.v);
 }
 
-/* Names are ASCII in pkeyd; whatever they are, the response is JSON. */
+/* Names are printable ASCII in pkeyd. If one is not, the response is valid JSON nevertheless. */
 static json_t *name_text(struct arena *a, const char *name)
 {
         const char *text = arena_printable(a, name, strlen(name));

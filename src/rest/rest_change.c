@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Requests that change something: their bodies and paths become changes. */
+/* Turns the bodies and paths of requests into changes. */
 #include <errno.h>
 #include <string.h>
 

@@ -45,13 +45,13 @@ struct sockaddr_storage;
 size_t rest_conf_parse_address(const char *text, struct sockaddr_storage *ret);
 
 /* Finds the client of a request. authorization: the header; certificate: the subject of a verified client certificate; each may be
- * NULL. A header counts before a certificate; an empty one is none. Takes as long for a name that does not exist, and a few
- * milliseconds of a CPU for each password and token: callers limit the rate. Returns 0, -EACCES (answered with 401), -ENOMEM.
- * *ret is borrowed from the configuration. */
+ * NULL. The header takes precedence over the certificate; an empty one counts as none. Checking a password or token costs some
+ * milliseconds of CPU time, whether its name exists or not: callers limit the rate. Returns 0, -EACCES (answered with 401) or
+ * -ENOMEM. *ret is borrowed from the configuration. */
 int rest_authenticate(const struct rest_conf *conf, enum rest_prefix prefix, const char *authorization, const char *certificate,
                       const struct rest_client **ret);
 
-/* The name for which a header has a password or token that must be checked; *ret_n: its bytes. Returns false if it has none:
- * rest_authenticate() then needs no hash. */
+/* Copies the client's name from a header with a password or token; *ret_n: its length. Returns false if the header has none: then
+ * rest_authenticate() needs no hash. */
 #define REST_CREDENTIAL_SIZE 513
 bool rest_credential_name(enum rest_prefix prefix, const char *authorization, char ret[static REST_CREDENTIAL_SIZE], size_t *ret_n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Node lists of Slurm become the ports of these hosts. */
+/* Finds the ports of the hosts in a node list of Slurm. */
 #include <errno.h>
 #include <string.h>
 

@@ -31,9 +31,10 @@ usec_t rest_bucket_take(struct rest_bucket *b, const struct rest_rate *rate, use
 
 /* --- logins that failed ---------------------------------------------------------------------------------------------- */
 
-/* Each failure of an address or of a name delays the answer to its next one: 250 ms, twice as long each time, up to 8 s. A quarter
- * of an hour after the last one they are forgotten. A name counts whether there is such a client or not, so that the delay does not
- * show it. The table is bounded; the entry that was not used for the longest time makes room. */
+/* The answer to a failed login is delayed by 250 ms, and twice as long after each further failure of the same address or name, up
+ * to 8 s. Failures are forgotten a quarter of an hour after the last one. A name counts whether there is such a client or not, so
+ * that the delay does not show which names exist. The table is bounded; the entry that was not used for the longest time makes
+ * room. */
 struct rest_failures;
 
 #define REST_DELAY_FIRST  (250 * USEC_PER_MSEC)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The leases of pkeyd become the partitions of a view. */
+/* Turns the leases of pkeyd into the partitions of a view. */
 
 #include "rest/rest.h"
 
@@ -16,11 +16,11 @@ struct rest_lease {
         uint32_t n_members;
 };
 
-/* The open leases that are in force become partitions, and the last change of them `last_updated`. `members` are borrowed.
+/* Sets the partitions of the view to the open leases that are in force, and `last_updated` to their last change. Borrows `members`.
  * Returns 0 or -ENOMEM. */
 int rest_view_add_leases(struct arena *a, const struct rest_lease *leases, size_t n, struct rest_view *view);
 
-/* The ID of the lease that the door makes for a base. */
+/* The ID of the lease that pkeyd-rest makes for a base. */
 #define REST_LEASE_ID_SIZE sizeof("rest:0x7fff")
 void rest_lease_id(uint16_t base, char ret[static REST_LEASE_ID_SIZE]);
 
