@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * pkeyctl/: the commands of pkeyctl, without those of report/ and store_commands/; and what one of them has for others.
+ * pkeyctl/: the commands of pkeyctl, without those of report/ and store_commands/; and what they share.
  *
- * pkeyctl.c has the table of all commands, with what is provided to each before it runs. The table is what --help, completion and
- * the errors about options are made of, so a command needs nothing besides its row.
+ * pkeyctl.c has the table of all commands, with what session_provide() provides to each before it runs. --help, completion and the
+ * errors about options come from this table, so a command needs nothing besides its row.
  *
  * This folder does not know how tables are read or written: session/ does that.
  */

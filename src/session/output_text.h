@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Words for what a person or a program reads of a result: of ports, partitions, times and reasons. */
+/* Texts of results, for people and programs: ports, partitions, times, reasons. */
 
 #include "apply/apply.h"
 #include "events/held_text.h"
