@@ -380,12 +380,19 @@ static void check_writer(struct reader *r)
                                 "opensm.partitions_conf");
 }
 
+/* Returns whether this is what follows the host in a URL: a port, or nothing. NULL: no. */
+static bool follows_host(const char *text)
+{
+        return text && (*text == ':' || *text == '\0');
+}
+
 /* Without encryption the password could be read on the network, but not on this host's own. */
 static bool is_private(const char *url)
 {
         const char *host = after_prefix(url, "http://");
 
-        return !host || strncmp(host, "127.", 4) == 0 || strncmp(host, "localhost", 9) == 0 || strncmp(host, "[::1]", 5) == 0;
+        return !host || follows_host(after_prefix(host, "localhost")) || follows_host(after_prefix(host, "[::1]")) ||
+               (after_prefix(host, "127.") && follows_host(host + strspn(host, "0123456789.")));
 }
 
 static void check_password_is_private(struct reader *r, const struct yaml_tree_node *user)

@@ -231,6 +231,30 @@ START_TEST(refusing)
 }
 END_TEST
 
+static const struct {
+        const char *url;
+        bool is_private;
+} endpoints[] = {
+        { "https://head2", true }, { "http://127.0.0.1:2379", true }, { "http://127.0.0.2", true }, { "http://localhost:2379", true },
+        { "http://localhost", true }, { "http://[::1]:2379", true }, { "http://[::1]", true },
+        { "http://head2", false }, { "http://127.example:2379", false }, { "http://127.0.0.1.example", false },
+        { "http://localhost.example", false }, { "http://localhost2:2379", false }, { "http://[::1:2]", false },
+};
+
+/* No password is sent to another host without encryption. */
+START_TEST(password)
+{
+        _cleanup_free_ char *yaml = NULL;
+        struct settings *s;
+
+        ck_assert_int_gt(asprintf(&yaml, "store: etcd\nrole: follow-sm\netcd: {endpoints: '%s', user: pkeyd, password_file: /p}\n",
+                                  endpoints[_i].url), 0);
+        ck_assert_int_eq(parse(yaml, &s), endpoints[_i].is_private ? 0 : -EBADMSG);
+        if (!endpoints[_i].is_private)
+                ck_assert_ptr_nonnull(strstr(findings.items[0].text, "would be sent"));
+}
+END_TEST
+
 /* A file with one wrong key is refused as a whole. */
 START_TEST(all_or_nothing)
 {
@@ -259,6 +283,7 @@ int main(void)
         tcase_add_test(c, schema_names_the_defaults);
         tcase_add_loop_test(c, duration, 0, ELEMENTS(durations));
         tcase_add_loop_test(c, refusing, 0, ELEMENTS(refused));
+        tcase_add_loop_test(c, password, 0, ELEMENTS(endpoints));
         tcase_add_test(c, all_or_nothing);
         tcase_add_test(c, no_secret_is_shown);
         suite_add_tcase(suite, c);
