@@ -10,7 +10,8 @@
  *     session           provides what a command needs; control (control/control.h) for one sweep: discover, read tables and, as
  *                       far as the command needs it, plan and apply. The fabric's part of the context is filled from the results
  *     bus_client        the daemon's answers over D-Bus
- *     output, doc, text_table, progress     the result as text or as one JSON object
+ *     host_ports        the ports of this host with their tables, as its kernel has them
+ *     output, output_text, doc, text_table, progress    the result as text or as one JSON object
  *     held_output, partitions, group_matrix  results that several commands show: what waits, how many members, who can talk to whom
  *
  * Invariants: a sweep sends no SubnSet unless its goal is to apply and the plan was confirmed. Every error that a function meets is

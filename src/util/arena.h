@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * util/: helpers for all folders that no library offers: arenas, findings, a hash index, members of JSON objects, YAML files
- * with the place of each value, texts to build and to take apart, the search for similar words.
+ * util/: helpers for all folders that no library offers: arenas, arrays that grow, findings, a hash index, members of JSON objects,
+ * YAML files with the place of each value, texts to build and to take apart, the search for similar words, durations, base64.
  *
  * An arena owns everything that is allocated from it and frees it at once: there is one for each generation, snapshot and plan.
  * Nothing in an arena is freed on its own. A pointer into another arena may be kept only as the header of its module allows
