@@ -17,12 +17,10 @@ int rest_answer(struct arena *a, const struct rest_change *change, enum rest_out
                 [REST_STORED] = 200,   [REST_REFUSED] = 400,     [REST_NOT_FOUND] = 404,
                 [REST_CONFLICT] = 409, [REST_UNAVAILABLE] = 503,
         };
-        char p_key[sizeof("0x7fff")];
 
         if (outcome != REST_STORED)
                 return rest_refuse(a, statuses[outcome], text, ret);
-        (void) snprintf(p_key, sizeof(p_key), "0x%x", change->base & P_KEY_BASE_MASK);
-        return rest_ok(a, json_pack("{s:s}", "pkey", p_key), ret);
+        return rest_ok(a, json_pack("{s:o}", "pkey", json_sprintf("0x%x", change->base)), ret);
 }
 
 /* --- values ---------------------------------------------------------------------------------------------------------- */
