@@ -93,8 +93,8 @@ static bool entry_is_admitted(const struct apply *ap, const struct plan_write *w
                (is_admitted(ap, w, t->after, t->before[i]) && is_admitted(ap, w, t->after, t->after[i]));
 }
 
-/* An entry that is not what the plan expected (an earlier change of it waits, or failed) cannot be changed. Returns true if there
- * is one. */
+/* Fills t->before with the block as it is now, and t->after with the block after the write. An entry that is not what the plan
+ * expected (an earlier change of it waits, or failed) stays as it is, and its bases are held. Returns true if there is one. */
 static bool compute_changes(struct apply *ap, const struct plan_write *w, struct task *t)
 {
         bool any = false;
