@@ -8,10 +8,15 @@
 
 /* --- requests -------------------------------------------------------------------------------------------------------- */
 
-/* `about` is a port for QUERY_NODE_INFO, an agent for all other queries. */
-static uint64_t make_cookie(enum discovery_query query, uint32_t about, uint8_t number)
+/* `index` is that of a port for QUERY_NODE_INFO, of an agent for all other queries. */
+static uint64_t make_cookie(enum discovery_query query, uint32_t index, uint8_t number)
 {
-        return (uint64_t) about << 16 | (uint64_t) query << 8 | number;
+        return (uint64_t) index << 16 | (uint64_t) query << 8 | number;
+}
+
+static uint32_t index_of_cookie(uint64_t cookie)
+{
+        return (uint32_t) (cookie >> 16);
 }
 
 /* Which agent is at the other end of a link is not known before it has answered, so that each link has a destination
@@ -149,21 +154,23 @@ static bool discovery_next(void *state, usec_t now, struct mad_request *ret)
 
 /* --- results --------------------------------------------------------------------------------------------------------- */
 
-/* True if the request with this cookie was in flight. */
-static bool end_flight(struct discovery *d, uint64_t cookie, uint32_t about)
+/* Marks the request with this cookie as ended. False: it was not in flight. */
+static bool end_flight(struct discovery *d, uint64_t cookie)
 {
+        uint32_t index = index_of_cookie(cookie);
+
         if (cookie == make_cookie(QUERY_NODE_INFO, DISCOVERY_NONE, 0)) {
                 if (!d->is_local_in_flight)
                         return false;
                 d->is_local_in_flight = false;
-        } else if (cookie == make_cookie(QUERY_NODE_INFO, about, 0)) {
-                if (about >= d->n_ports || !d->ports[about].in_flight)
+        } else if (cookie == make_cookie(QUERY_NODE_INFO, index, 0)) {
+                if (index >= d->n_ports || !d->ports[index].in_flight)
                         return false;
-                d->ports[about].in_flight = false;
+                d->ports[index].in_flight = false;
         } else {
-                struct discovery_agent *a = about < d->n_agents ? &d->agents[about] : NULL;
+                struct discovery_agent *a = index < d->n_agents ? &d->agents[index] : NULL;
 
-                if (!a || !a->in_flight || cookie != make_cookie(a->query, about, a->number))
+                if (!a || !a->in_flight || cookie != make_cookie(a->query, index, a->number))
                         return false;
                 a->in_flight = false;
         }
@@ -173,34 +180,34 @@ static bool end_flight(struct discovery *d, uint64_t cookie, uint32_t about)
 static void discovery_result(void *state, usec_t now, const struct mad_result *result)
 {
         struct discovery *d = state;
-        uint32_t about = (uint32_t) (result->cookie >> 16);
+        uint32_t index = index_of_cookie(result->cookie);
 
         (void) now;
-        if (!end_flight(d, result->cookie, about))
+        if (!end_flight(d, result->cookie))
                 return;
         d->n_in_flight--;
         d->n_ended++;
         if (d->error < 0)
                 return;
-        if (result->cookie == make_cookie(QUERY_NODE_INFO, about, 0))
-                discovery_node_info_ended(d, about, result);
+        if (result->cookie == make_cookie(QUERY_NODE_INFO, index, 0))
+                discovery_node_info_ended(d, index, result);
         else
-                discovery_query_ended(d, about, result);
+                discovery_query_ended(d, index, result);
 }
 
 /* Keeps only the number of tries without an answer, except of the local port, for which this host's kernel answers. */
 static void discovery_take_back(void *state, usec_t now, const struct mad_result *result)
 {
         struct discovery *d = state;
-        uint32_t about = (uint32_t) (result->cookie >> 16);
+        uint32_t index = index_of_cookie(result->cookie);
 
         (void) now;
-        if (result->cookie == make_cookie(QUERY_NODE_INFO, DISCOVERY_NONE, 0) || !end_flight(d, result->cookie, about))
+        if (result->cookie == make_cookie(QUERY_NODE_INFO, DISCOVERY_NONE, 0) || !end_flight(d, result->cookie))
                 return;
-        if (result->cookie == make_cookie(QUERY_NODE_INFO, about, 0))
-                d->ports[about].tries = discovery_add_tries(d->ports[about].tries, result);
+        if (result->cookie == make_cookie(QUERY_NODE_INFO, index, 0))
+                d->ports[index].tries = discovery_add_tries(d->ports[index].tries, result);
         else
-                d->agents[about].tries = discovery_add_tries(d->agents[about].tries, result);
+                d->agents[index].tries = discovery_add_tries(d->agents[index].tries, result);
 }
 
 static bool discovery_done(const void *state)
