@@ -184,7 +184,7 @@ static void add_condition(const struct held_words *words, const struct held *h, 
                 text_add(t, " when an earlier change of the same table is confirmed");
                 return;
         }
-        if (h->n_by == 1 && h->by[0].reason == HELD_NOBODY) {
+        if (h->n_by == 1 && h->by[0].reason == HELD_UNKNOWN_DEVICE) {
                 text_add(t, " when it is known what is plugged into it");
                 return;
         }
@@ -307,19 +307,19 @@ static const struct {
         [HELD_UNCONFIRMED] = { " has not confirmed a write to its P_Key table", true, "", NULL, REPAIR, UNPLUGGED, true },
         [HELD_SILENT] = { " has not answered", true, " (link up)", " (link up), and its P_Key table was never read", REPAIR,
                           UNPLUGGED, true },
-        [HELD_BEHIND] = { " has not answered", true, BEHIND, ", and its P_Key table was never read" BEHIND,
-                          "repair the switch, or plug ", " in elsewhere", true },
+        [HELD_SILENT_SWITCH] = { " has not answered", true, BEHIND, ", and its P_Key table was never read" BEHIND,
+                                 "repair the switch, or plug ", " in elsewhere", true },
         [HELD_ABSENT] = { " has not been in the fabric", true, ", and counts as holding what it held", ", and counts as holding anything",
                           "wait, or plug ", " in again", true },
-        [HELD_MOVED] = { " has not been in the fabric", true, MAY_BE " what it held" MAY_BE_UNTIL, MAY_BE " anything" MAY_BE_UNTIL,
-                         "repair or unplug the device that does not answer, or plug ", " in again", true },
+        [HELD_MAYBE_SILENT] = { " has not been in the fabric", true, MAY_BE " what it held" MAY_BE_UNTIL, MAY_BE " anything" MAY_BE_UNTIL,
+                                "repair or unplug the device that does not answer, or plug ", " in again", true },
         [HELD_FROZEN] = { " is frozen, and its P_Key table is not what the policy may give it", false, "", NULL,
                           "pkeyctl plan names the error that froze ", ", and what to do", false },
         [HELD_EXCESS] = { " still has more than the policy gives it", false, OWN_CHANGE, NULL, TRIES_AGAIN, NULL, false },
         [HELD_LACK] = { " does not yet have what the policy gives it", false, OWN_CHANGE, NULL, TRIES_AGAIN, NULL, false },
         [HELD_EARLIER] = { ": an earlier change of its P_Key table failed or waits", false, "", NULL, TRIES_AGAIN, NULL, false },
-        [HELD_NOBODY] = { ": pkeyd does not know what is plugged into it", false, "", NULL,
-                          "pkeyd goes on when discovery finds a port there", NULL, false },
+        [HELD_UNKNOWN_DEVICE] = { ": pkeyd does not know what is plugged into it", false, "", NULL,
+                                  "pkeyd goes on when discovery finds a port there", NULL, false },
 };
 
 /* What a survey or discovery found out about it in particular. False: nothing. */
@@ -346,7 +346,7 @@ void held_add_reason(const struct held_words *words, const struct held_by *by, s
         if (reasons[by->reason].has_since)
                 add_since(words, by->since, t);
         text_add(t, "%s", unread ?: reasons[by->reason].rest);
-        if (by->reason == HELD_BEHIND)
+        if (by->reason == HELD_SILENT_SWITCH)
                 add_switch(words, by->behind, t);
         if (by->reason == HELD_ABSENT)
                 add_until(words, by->until, t);

@@ -147,9 +147,9 @@ static bool is_frozen(const struct knowledge *k, const struct knowledge_record *
 static enum held_reason reason_of(const struct knowledge *k, const struct knowledge_record *r, enum rule_verdict verdict)
 {
         if (r->presence == KNOWLEDGE_ABSENT)
-                return r->may_be_silent ? HELD_MOVED : HELD_ABSENT;
+                return r->may_be_silent ? HELD_MAYBE_SILENT : HELD_ABSENT;
         if (r->presence == KNOWLEDGE_SILENT)
-                return find_behind(k, r).v ? HELD_BEHIND : HELD_SILENT;
+                return find_behind(k, r).v ? HELD_SILENT_SWITCH : HELD_SILENT;
         if (!r->entries)
                 return HELD_NEVER_READ;
         if (!r->fresh)
@@ -170,9 +170,9 @@ static uint64_t until_of(const struct knowledge *k, const struct knowledge_recor
 
 static uint64_t since_of(const struct knowledge_record *r, enum held_reason reason)
 {
-        if (reason == HELD_ABSENT || reason == HELD_MOVED)
+        if (reason == HELD_ABSENT || reason == HELD_MAYBE_SILENT)
                 return r->seen_at;
-        return reason == HELD_SILENT || reason == HELD_BEHIND ? r->since : r->read_at;
+        return reason == HELD_SILENT || reason == HELD_SILENT_SWITCH ? r->since : r->read_at;
 }
 
 static struct held_by describe_blocker(const struct knowledge *k, uint32_t record, enum held_reason reason)
@@ -182,7 +182,7 @@ static struct held_by describe_blocker(const struct knowledge *k, uint32_t recor
         return (struct held_by) {
                 .name = r->name, .record = record, .reason = reason, .since = since_of(r, reason), .read_at = r->read_at,
                 .until = reason == HELD_ABSENT ? until_of(k, r) : 0,
-                .behind = reason == HELD_BEHIND ? find_behind(k, r) : (struct guid) {},
+                .behind = reason == HELD_SILENT_SWITCH ? find_behind(k, r) : (struct guid) {},
         };
 }
 
@@ -336,7 +336,7 @@ static int collect(struct held_list *l, const struct knowledge *k, uint16_t base
         assert(base != 0 && k->counts.valid && item->n_records == k->n);
         if (port == KNOWLEDGE_NONE) {
                 add_waiting(item, k, change, to, RULE_GAIN);
-                add_blocker(item, k, change->record, HELD_NOBODY);
+                add_blocker(item, k, change->record, HELD_UNKNOWN_DEVICE);
                 return 0;
         }
         q = make_question(k, port, base, change);
@@ -368,5 +368,5 @@ int held_collect_filter(struct held_list *l, const struct knowledge *k, uint32_t
 DEFINE_WORDS(held_reason_to_string, enum held_reason, "?",
              [HELD_NEVER_READ] = "never-read", [HELD_UNANSWERED] = "unanswered", [HELD_UNCONFIRMED] = "unconfirmed",
              [HELD_SILENT] = "silent", [HELD_ABSENT] = "absent", [HELD_EXCESS] = "excess", [HELD_LACK] = "lack",
-             [HELD_EARLIER] = "earlier-write", [HELD_NOBODY] = "unknown-device", [HELD_BEHIND] = "silent-switch",
-             [HELD_MOVED] = "maybe-silent", [HELD_FROZEN] = "frozen")
+             [HELD_EARLIER] = "earlier-write", [HELD_UNKNOWN_DEVICE] = "unknown-device",
+             [HELD_SILENT_SWITCH] = "silent-switch", [HELD_MAYBE_SILENT] = "maybe-silent", [HELD_FROZEN] = "frozen")

@@ -17,19 +17,18 @@
 #define HELD_MAX 16
 
 enum held_reason {
-        HELD_NEVER_READ,  /* it answers discovery, but its table was never read */
-        HELD_UNANSWERED,  /* it answers discovery, but its table was not read since `since` */
-        HELD_UNCONFIRMED, /* a write was sent after the table was read at `since`, and not confirmed */
-        HELD_SILENT,      /* its link is up, but it did not answer discovery since `since` */
-        HELD_BEHIND,      /* as HELD_SILENT, and it is behind a switch that stopped answering */
-        HELD_ABSENT,      /* absent since `since`; it counts until `until` */
-        HELD_MOVED,       /* absent since `since`; it may be a device that is silent elsewhere, and counts as long as that device
-                           * is */
-        HELD_FROZEN,      /* read: it is frozen, and does not hold what the policy may give it */
-        HELD_EXCESS,      /* read: it has more than the policy gives it; its own change waits or failed */
-        HELD_LACK,        /* read: it has less than the policy gives it; its own change waits or failed */
-        HELD_EARLIER,     /* the rule admits the write, but an earlier write of the same table waits or failed */
-        HELD_NOBODY,      /* a switch port, and the device behind it is not known */
+        HELD_NEVER_READ,     /* it answers discovery, but its table was never read */
+        HELD_UNANSWERED,     /* it answers discovery, but its table was not read since `since` */
+        HELD_UNCONFIRMED,    /* a write was sent after the table was read at `since`, and not confirmed */
+        HELD_SILENT,         /* its link is up, but it did not answer discovery since `since` */
+        HELD_SILENT_SWITCH,  /* as HELD_SILENT, and it is behind a switch that stopped answering */
+        HELD_ABSENT,         /* absent since `since`; it counts until `until` */
+        HELD_MAYBE_SILENT,   /* absent since `since`; it may be a device that is silent elsewhere: it counts as long as that is */
+        HELD_FROZEN,         /* read: it is frozen, and does not hold what the policy may give it */
+        HELD_EXCESS,         /* read: it has more than the policy gives it; its own change waits or failed */
+        HELD_LACK,           /* read: it has less than the policy gives it; its own change waits or failed */
+        HELD_EARLIER,        /* the rule admits the write, but an earlier write of the same table waits or failed */
+        HELD_UNKNOWN_DEVICE, /* a switch port, and the device behind it is not known */
         HELD_N_REASONS,
 };
 
@@ -51,7 +50,7 @@ struct held_by {
         uint8_t policy;          /* enum level: what the policy gives the port, or a range of POLICY_... */
         uint64_t since, read_at;
         uint64_t until;          /* of HELD_ABSENT; 0: without end */
-        struct guid behind;      /* of HELD_BEHIND: the switch */
+        struct guid behind;      /* of HELD_SILENT_SWITCH: that switch */
 };
 
 struct held {

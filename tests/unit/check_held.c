@@ -166,11 +166,11 @@ START_TEST(behind_a_silent_switch)
         read_host(s, 2, 0x8001);
         see_chain(make_chain(1), 2 * MINUTE);
         by = held_by_record(k, host_record(2));
-        ck_assert_int_eq(by.reason, HELD_BEHIND);
+        ck_assert_int_eq(by.reason, HELD_SILENT_SWITCH);
         ck_assert_uint_eq(by.behind.v, 0x900);
         ck_assert_uint_eq(by.since, 120);
         by = held_by_record(k, knowledge_find(k, (struct knowledge_name) { G(0x900), 0, KNOWLEDGE_ENDPORT }));
-        ck_assert_int_eq(by.reason, HELD_BEHIND);
+        ck_assert_int_eq(by.reason, HELD_SILENT_SWITCH);
         ck_assert_uint_eq(by.behind.v, 0x20);
         by = held_by_record(k, knowledge_find(k, (struct knowledge_name) { G(0x20), 0, KNOWLEDGE_ENDPORT }));
         ck_assert_int_eq(by.reason, HELD_SILENT);
@@ -206,7 +206,7 @@ START_TEST(unknown_behind_a_silent_switch)
         place = knowledge_find(k, (struct knowledge_name) { G(0x20), 8, KNOWLEDGE_PLACE });
         ck_assert_int_eq(held_by_record(k, place).reason, HELD_SILENT);
         see_chain(make_chain(1), 1);
-        ck_assert_int_eq(held_by_record(k, place).reason, HELD_BEHIND);
+        ck_assert_int_eq(held_by_record(k, place).reason, HELD_SILENT_SWITCH);
         ck_assert_uint_eq(held_by_record(k, place).behind.v, 0x20);
 }
 END_TEST
@@ -271,8 +271,8 @@ START_TEST(absent_or_silent)
         for (unsigned i = 1; i < 3; i++)
                 read_host(s, i, 0);
         read_table(s, port_at(s, SWITCH, 0), 0);
-        check_grant(s, host_record(0), HELD_MOVED, 300);
-        ck_assert_str_eq(held_reason_to_string(HELD_MOVED), "maybe-silent");
+        check_grant(s, host_record(0), HELD_MAYBE_SILENT, 300);
+        ck_assert_str_eq(held_reason_to_string(HELD_MAYBE_SILENT), "maybe-silent");
 }
 END_TEST
 
@@ -368,7 +368,7 @@ START_TEST(nobody)
         s = discover(ALL & ~1u, 0, 0, 1);
         want(s, 0);
         collect(leaf_record(0), 0x8001);
-        check_only(leaf_record(0), HELD_NOBODY, READ_AT);
+        check_only(leaf_record(0), HELD_UNKNOWN_DEVICE, READ_AT);
 }
 END_TEST
 

@@ -183,7 +183,7 @@ START_TEST(many)
 {
         for (unsigned i = 0; i < HELD_MAX + 2; i++)
                 wait_for(host(1), LEVEL_NONE, LEVEL_FULL, RULE_GAIN);
-        block_by(leaf, HELD_NOBODY, 0);
+        block_by(leaf, HELD_UNKNOWN_DEVICE, 0);
         check_headline("base 0x0010 (partition \"storage\") is held: host/1, host/1, host/1 and 13 more get it when it is known what is "
                        "plugged into it; and 2 more ports wait");
 }
@@ -203,11 +203,11 @@ START_TEST(reasons)
                   " has not confirmed a write to its P_Key table for 1 h 1 min" },
                 { HELD_SILENT, " has not answered since T1799996339 (link up)",
                   " has not answered for 1 h 1 min (link up)" },
-                { HELD_BEHIND, " has not answered since T1799996339: it is behind a switch that does not answer, leaf (0x0000000000000010)",
+                { HELD_SILENT_SWITCH, " has not answered since T1799996339: it is behind a switch that does not answer, leaf (0x0000000000000010)",
                   " has not answered for 1 h 1 min: it is behind a switch that does not answer, leaf (0x0000000000000010)" },
                 { HELD_ABSENT, " has not been in the fabric since T1799996339, and counts as holding what it held until T1800000065",
                   " has not been in the fabric for 1 h 1 min, and counts as holding what it held for 1 min more" },
-                { HELD_MOVED, " has not been in the fabric since T1799996339, and may be a silent device elsewhere in the fabric: it counts as "
+                { HELD_MAYBE_SILENT, " has not been in the fabric since T1799996339, and may be a silent device elsewhere in the fabric: it counts as "
                               "holding what it held until that device answers or is unplugged",
                   " has not been in the fabric for 1 h 1 min, and may be a silent device elsewhere in the fabric: it counts as holding what it "
                   "held until that device answers or is unplugged" },
@@ -217,7 +217,7 @@ START_TEST(reasons)
                   " does not yet have what the policy gives it: its own change failed or waits, or the port is frozen" },
                 { HELD_EARLIER, ": an earlier change of its P_Key table failed or waits",
                   ": an earlier change of its P_Key table failed or waits" },
-                { HELD_NOBODY, ": pkeyd does not know what is plugged into it", ": pkeyd does not know what is plugged into it" },
+                { HELD_UNKNOWN_DEVICE, ": pkeyd does not know what is plugged into it", ": pkeyd does not know what is plugged into it" },
         };
 
         for (size_t i = 0; i < ELEMENTS(cases); i++) {
@@ -274,7 +274,7 @@ START_TEST(never_known)
                      "the device at leaf/9 has not answered for 2 d 2 h (link up), and its P_Key table was never read");
         check_reason(&(struct held_by) { .name = place, .reason = HELD_SILENT },
                      "the device at leaf/9 has not answered (link up), and its P_Key table was never read");
-        check_reason(&(struct held_by) { .name = place, .reason = HELD_BEHIND, .behind = { 0x77 } },
+        check_reason(&(struct held_by) { .name = place, .reason = HELD_SILENT_SWITCH, .behind = { 0x77 } },
                      "the device at leaf/9 has not answered, and its P_Key table was never read: it is behind a switch that does not "
                      "answer, 0x0000000000000077");
         check_reason(&(struct held_by) { .name = host(3), .reason = HELD_ABSENT, .since = NOW + 5 },
@@ -295,13 +295,13 @@ START_TEST(ways_out)
                 block_by(host(1), HELD_ABSENT, 1);
                 check_way_out(alike[i], repair);
         }
-        block_by(host(1), HELD_BEHIND, 1);
-        check_way_out(HELD_BEHIND, "repair the switch, or plug it in elsewhere; or, if you are certain that it holds nothing: pkeyctl "
+        block_by(host(1), HELD_SILENT_SWITCH, 1);
+        check_way_out(HELD_SILENT_SWITCH, "repair the switch, or plug it in elsewhere; or, if you are certain that it holds nothing: pkeyctl "
                                    "forget 0x0000000000000201");
         check_way_out(HELD_ABSENT, "wait, or plug it in again; or, if you are certain that it holds nothing: pkeyctl forget "
                       "0x0000000000000201");
-        block_by(host(2), HELD_MOVED, 1);
-        check_way_out(HELD_MOVED, "repair or unplug the device that does not answer, or plug it in again; or, if you are certain that it "
+        block_by(host(2), HELD_MAYBE_SILENT, 1);
+        check_way_out(HELD_MAYBE_SILENT, "repair or unplug the device that does not answer, or plug it in again; or, if you are certain that it "
                                   "holds nothing: pkeyctl forget 0x0000000000000300/1");
         block_by(host(3), HELD_SILENT, 1);
         block_by(leaf, HELD_SILENT, 1);
@@ -311,8 +311,8 @@ START_TEST(ways_out)
         check_way_out(HELD_FROZEN, "pkeyctl plan names the error that froze it, and what to do");
         block_by(leaf, HELD_LACK, 1);
         check_way_out(HELD_LACK, "pkeyd tries again; see the journal if the change failed, pkeyctl show held if it waits");
-        block_by(leaf, HELD_NOBODY, 1);
-        check_way_out(HELD_NOBODY, "pkeyd goes on when discovery finds a port there");
+        block_by(leaf, HELD_UNKNOWN_DEVICE, 1);
+        check_way_out(HELD_UNKNOWN_DEVICE, "pkeyd goes on when discovery finds a port there");
         held.n_by = 0;
         block_by(leaf, HELD_UNANSWERED, 1);
         check_way_out(HELD_UNANSWERED, "repair or unplug it (pkeyd waits for an unplugged port only for absent_hold)");
