@@ -111,7 +111,8 @@ static void report_stuck(struct planner *pl, uint32_t port, const struct port_pl
 static void report_index0(struct planner *pl, uint32_t port, const struct port_plan *pp)
 {
         report(pl, &pl->index0, port, "index 0 holds 0x%04x, not an entry of 0x%04x (%s)", pp->b[0].v, pp->index0_base,
-               pp->repairs ? "it cannot be moved: no index is free, or it is not pkeyd's" : "'repair_index0: true' repairs it");
+               pp->repairs ? "it cannot be moved: no index is free, or pkeyd does not manage its base ('owns', 'unmanaged: keep')"
+                           : "'repair_index0: true' repairs it");
 }
 
 static void report_unreachable(struct planner *pl, uint32_t port)

@@ -988,7 +988,7 @@ START_TEST(next_to_a_foreign_entry_at_index0)
 }
 END_TEST
 
-/* What stands at index 0 is not pkeyd's: it stays there, and that is said. */
+/* pkeyd does not manage the entry at index 0: it stays there, and pkeyd reports that. */
 START_TEST(repair_of_a_foreign_entry)
 {
         at_rest();
