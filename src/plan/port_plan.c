@@ -4,7 +4,7 @@
 #include <byteswap.h>
 #include <string.h>
 
-/* Entries that do not change the level of a port may be added or dropped in any phase. */
+/* The level that the policy gives this port in a base. */
 static enum level wanted_level(const struct port_plan *pp, uint16_t base)
 {
         return p_keys_level(pp->want->wanted, pp->want->n_wanted, base);
@@ -30,6 +30,7 @@ static bool gives_way_to_index0(const struct port_plan *pp, struct p_key key)
 
 /* --- phases ---------------------------------------------------------------------------------------------------------- */
 
+/* The phase in which an entry of A is dropped. One that does not change the level of the port may be dropped in any. */
 static enum plan_phase drop_phase(const struct port_plan *pp, struct p_key key)
 {
         enum level before = p_keys_level(pp->a, pp->capacity, p_key_base(key));
@@ -50,6 +51,7 @@ static bool is_grant_by_switch(const struct port_plan *pp, enum level before, ui
                p_keys_level(pp->peer->entries, pp->peer->capacity, base) != LEVEL_NONE;
 }
 
+/* The phase in which an entry of B is added. One that does not change the level of the port may be added in any. */
 static enum plan_phase add_phase(const struct port_plan *pp, struct p_key key)
 {
         enum level before = p_keys_level(pp->a, pp->capacity, p_key_base(key));
@@ -141,7 +143,8 @@ static bool is_freed_before(const struct port_plan *pp, uint16_t index, struct p
         return !p_key_is_used(pp->b[index]) && (is_repaired || is_dropped);
 }
 
-static int freed_just_now(const struct port_plan *pp, struct p_key key)
+/* The first index that is freed before this entry is added. -1: none. */
+static int find_freed_just_now(const struct port_plan *pp, struct p_key key)
 {
         for (uint16_t i = first_index(pp); i < pp->capacity; i++)
                 if (is_freed_before(pp, i, key))
@@ -185,7 +188,7 @@ static int choose_index(const struct port_plan *pp, struct p_key key)
         for (size_t k = 0; k < pp->n_freed; k++)
                 if (is_free(pp, pp->freed[k].index))
                         return pp->freed[k].index;
-        return freed_just_now(pp, key);
+        return find_freed_just_now(pp, key);
 }
 
 static bool belongs_at_index0(const struct port_plan *pp, struct p_key key)
@@ -269,7 +272,7 @@ static uint32_t next_turn(const struct port_plan *pp, int64_t last)
         return next;
 }
 
-static void place_of_turn(struct port_plan *pp, uint32_t turn, bool at_index0)
+static void place_turn(struct port_plan *pp, uint32_t turn, bool at_index0)
 {
         for (uint32_t i = 0; i < pp->want->n_wanted; i++) {
                 struct p_key key = pp->want->wanted[i];
@@ -317,7 +320,7 @@ static void place_missing(struct port_plan *pp)
         /* the partition that belongs at index 0 first, so that it does not get another index */
         for (int pass = 0; pass < 2; pass++)
                 for (uint32_t turn = next_turn(pp, -1); turn != UINT32_MAX; turn = next_turn(pp, turn))
-                        place_of_turn(pp, turn, pass == 0);
+                        place_turn(pp, turn, pass == 0);
 }
 
 /* --- repair of index 0 ----------------------------------------------------------------------------------------------- */

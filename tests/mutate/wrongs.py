@@ -1353,7 +1353,7 @@ WRONGS += [
     Wrong("plan-second-entry-at-index0", PORT_PLAN,
           "if (p_key_is_used(pp->b[0]) || p_keys_level(pp->b, pp->capacity, p_key_base(key)) != LEVEL_NONE)",
           "if (p_key_is_used(pp->b[0]))"),
-    Wrong("plan-index0-comes-last", PORT_PLAN, "place_of_turn(pp, turn, pass == 0);", "place_of_turn(pp, turn, pass == 1);"),
+    Wrong("plan-index0-comes-last", PORT_PLAN, "place_turn(pp, turn, pass == 0);", "place_turn(pp, turn, pass == 1);"),
     Wrong("plan-repair-at-the-edge-of-a-block", PORT_PLAN, "index < P_KEY_BLOCK_ENTRIES ?", "index <= P_KEY_BLOCK_ENTRIES ?"),
     Wrong("plan-empties-what-is-unused", PORT_PLAN,
           "if (!p_key_is_used(before) || p_key_same_partition(before, after))\n                return PLAN_N_PHASES;",
