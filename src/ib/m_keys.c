@@ -221,7 +221,7 @@ int m_keys_parse(const char *file_name, const char *bytes, size_t n, struct find
         return e;
 }
 
-int secret_number_parse(const char *file_name, const char *bytes, size_t n, struct findings *findings, uint64_t *ret)
+int sm_key_parse(const char *file_name, const char *bytes, size_t n, struct findings *findings, uint64_t *ret)
 {
         struct reader r = { .findings = findings };
         int e = parse(&r, file_name, bytes, n);

@@ -53,7 +53,7 @@ const char *m_key_source_to_string(enum m_key_source source);
 /* The same for a port that answers reads but not writes. counted: its M_KeyViolations rose when it was written to. */
 const char *m_key_source_of_reader(enum m_key_source source, bool counted);
 
-/* The key that most ports have; 0: none has one. k may be NULL. */
+/* The key that most ports have; 0: no port has a key. k may be NULL. */
 uint64_t m_keys_common(const struct m_keys *k);
 /* The number of different keys other than 0. */
 size_t m_keys_n_distinct(const struct m_keys *k);
@@ -61,5 +61,6 @@ size_t m_keys_n_distinct(const struct m_keys *k);
 /* True if the same ports have the same keys. Either may be NULL. */
 bool m_keys_equal(const struct m_keys *a, const struct m_keys *b);
 
-/* Parses a file with one key only, like the SM_Key. Returns as m_keys_parse. */
-int secret_number_parse(const char *file_name, const char *bytes, size_t n, struct findings *findings, uint64_t *ret);
+/* Parses a file with the SM_Key. It is here because such a file looks like one with one M_Key for all ports. Returns as
+ * m_keys_parse(). */
+int sm_key_parse(const char *file_name, const char *bytes, size_t n, struct findings *findings, uint64_t *ret);

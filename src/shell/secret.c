@@ -229,5 +229,5 @@ int secret_read_sm_key(const struct settings *settings, struct findings *finding
         *ret = 0;
         if (r < 0 || !secret.bytes)
                 return r;
-        return secret_number_parse(secret.path, secret.bytes, secret.n, findings, ret);
+        return sm_key_parse(secret.path, secret.bytes, secret.n, findings, ret);
 }

@@ -38,7 +38,7 @@ static void parse_number(struct arena *a, const char *bytes, size_t n, const str
         int r;
 
         findings_init(&findings, a);
-        r = secret_number_parse("sa_key", bytes, n, &findings, &number);
+        r = sm_key_parse("sa_key", bytes, n, &findings, &number);
         require((r == 0) != findings_refuse(&findings));
         require(r < 0 || (keys && number != 0 && number == m_keys_common(keys)));
         findings_done(&findings);

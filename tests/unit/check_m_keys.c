@@ -232,17 +232,17 @@ START_TEST(junk)
 }
 END_TEST
 
-START_TEST(number)
+START_TEST(sm_key)
 {
         static const char pair[] = "0x100 0x5ec4e7";
         uint64_t value = 1;
 
-        ck_assert_int_eq(secret_number_parse("sa_key", "0x77\n", 5, &findings, &value), 0);
+        ck_assert_int_eq(sm_key_parse("sa_key", "0x77\n", 5, &findings, &value), 0);
         ck_assert_uint_eq(value, 0x77);
         ck_assert_uint_eq(findings.n, 0);
-        ck_assert_int_eq(secret_number_parse("sa_key", pair, strlen(pair), &findings, &value), -EBADMSG);
-        ck_assert_int_eq(secret_number_parse("sa_key", "0x0", 3, &findings, &value), -EBADMSG);
-        ck_assert_int_eq(secret_number_parse("sa_key", "", 0, &findings, &value), -EBADMSG);
+        ck_assert_int_eq(sm_key_parse("sa_key", pair, strlen(pair), &findings, &value), -EBADMSG);
+        ck_assert_int_eq(sm_key_parse("sa_key", "0x0", 3, &findings, &value), -EBADMSG);
+        ck_assert_int_eq(sm_key_parse("sa_key", "", 0, &findings, &value), -EBADMSG);
         ck_assert_uint_eq(value, 0x77);
         ck_assert_uint_eq(findings.n, 3);
         ck_assert_ptr_nonnull(strstr(findings.items[0].text, "must contain one key only"));
@@ -280,7 +280,7 @@ int main(void)
         tcase_add_test(c, equal);
         tcase_add_loop_test(c, refusing, 0, ELEMENTS(refused));
         tcase_add_test(c, junk);
-        tcase_add_test(c, number);
+        tcase_add_test(c, sm_key);
         tcase_add_test(c, words);
         suite_add_tcase(suite, c);
         runner = srunner_create(suite);
