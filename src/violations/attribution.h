@@ -3,7 +3,18 @@
 
 /*
  * A report as a sentence, one line that a tired admin understands: what happened, at which port, how often and since when, and the
- * likely cause.
+ * likely cause. attribution.c and attribution_storm.c choose the cause:
+ *
+ *     counter  It does not show the P_Key. The sentence states which other packets the counter may have counted, and then the last
+ *              loss of a membership by the host behind the port; if that is long ago, its last change, or that it had none.
+ *     notice   It shows the P_Key, and perhaps both ends of the packet. The first that applies: it is about a Q_Key; the key is no
+ *              P_Key; the policy has no such partition; the sender is no member; the receiver is no member; the sender is a
+ *              limited member, but used the full key; limited members cannot talk to each other; the policy lets them talk. If the
+ *              membership of an end in this partition changed (first the sender), the sentence states the change.
+ *     summary  A change of the last hour that most of the worst ten have in common: one partition, one generation.
+ *
+ * A change can be the cause only if it took something away. It "probably" is if the violations began within a day after it; it
+ * "perhaps" is if they began within a week, or if it happened between the last sample without them and the first one with them.
  */
 
 #include "policy/policy.h"
