@@ -111,8 +111,8 @@ uint32_t discovery_find_node(const struct discovery *d, struct guid node_guid);
 uint32_t discovery_count_ports(const struct discovery_agent *a);
 uint32_t discovery_find_port(const struct discovery *d, uint32_t agent, uint8_t number);
 
-/* Adds the agent that answered over the link of `via`, and its ports. DISCOVERY_NONE: a limit is reached, or memory is
- * out (d->error). */
+/* Adds the agent that answered over the link of `via`, and its ports. DISCOVERY_NONE: a limit is reached, or out of memory
+ * (d->error). */
 uint32_t discovery_add_agent(struct discovery *d, uint32_t via, const struct node_info *info);
 
 /* Append to and take from one of the two queues of what can be queried now; DISCOVERY_NONE: the queue is empty. */

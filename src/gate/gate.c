@@ -119,7 +119,7 @@ static struct answer *find_answer(const struct gate *g, const struct mad_route *
         return NULL;
 }
 
-/* If memory is out, the answer is dropped and counts as not read. */
+/* Out of memory, it drops the answer, which then counts as not read. */
 static void keep_answer(struct gate *g, const struct answer *answer)
 {
         struct answer *a = find_answer(g, &answer->route, answer->attribute, answer->modifier);

@@ -31,7 +31,7 @@
 
 struct gate;
 
-/* Returns owned, closed; NULL when memory is out. */
+/* Returns owned, closed; NULL: out of memory. */
 struct gate *gate_new(void);
 struct gate *gate_free(struct gate *g);
 DEFINE_CLEANUP(struct gate *, gate_free)

@@ -95,7 +95,7 @@ void knowledge_set_capacity(struct knowledge_record *r, uint16_t capacity)
         r->capacity = capacity;
 }
 
-/* Returns a copy of n items, or NULL if there is no array or memory is out. */
+/* Returns a copy of n items, or NULL: there is no array, or out of memory. */
 static void *copy_array(const void *items, size_t n, size_t size)
 {
         void *copy = items ? calloc(MAX(n, (size_t) 1), size) : NULL;

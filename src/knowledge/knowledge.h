@@ -126,11 +126,11 @@ static inline bool knowledge_is_gone(const struct knowledge_record *r)
         return r->presence == KNOWLEDGE_ABSENT && !r->may_be_silent && !r->may_be_back;
 }
 
-/* Returns owned, or NULL when memory is out. */
+/* Returns owned, or NULL: out of memory. */
 struct knowledge *knowledge_new(void);
 struct knowledge *knowledge_free(struct knowledge *k);
 DEFINE_CLEANUP(struct knowledge *, knowledge_free)
-/* Borrows the policy that `from` borrows. Returns owned, or NULL when memory is out. */
+/* Borrows the policy that `from` borrows. Returns owned, or NULL: out of memory. */
 struct knowledge *knowledge_copy(const struct knowledge *from);
 
 /* --- records ------------------------------------------------------------------------------------------------------------ */

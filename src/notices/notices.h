@@ -68,7 +68,7 @@ struct notices_status {
         uint64_t n_lost;       /* dropped because the queue was full; n_reports has them, too */
 };
 
-/* Returns owned, or NULL when memory is out. */
+/* Returns owned, or NULL: out of memory. */
 struct notices *notices_new(void);
 struct notices *notices_free(struct notices *n);
 DEFINE_CLEANUP(struct notices *, notices_free)

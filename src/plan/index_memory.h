@@ -35,7 +35,7 @@ struct freed_index {
         bool lost;         /* another program freed it: if the base returns, it gets this index again */
 };
 
-/* Returns owned, or NULL when memory is out. */
+/* Returns owned, or NULL: out of memory. */
 struct index_memory *index_memory_new(void);
 struct index_memory *index_memory_free(struct index_memory *m);
 DEFINE_CLEANUP(struct index_memory *, index_memory_free)

@@ -36,7 +36,7 @@ void counter_samples_init(struct counter_samples *l);
 void counter_samples_done(struct counter_samples *l);
 /* Borrowed until the next _take. NULL: never sampled. */
 struct port_samples *counter_samples_find(const struct counter_samples *l, struct violation_port port);
-/* The same of a port that is sampled now, which is added if it is not there. NULL: memory is out. */
+/* The same of a port that is sampled now, which is added if it is not there. NULL: out of memory. */
 struct port_samples *counter_samples_take(struct counter_samples *l, struct violation_port port);
 
 /* What the next sample of each counter finds may be another host's. */

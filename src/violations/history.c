@@ -73,7 +73,7 @@ DEFINE_COMPARE(compare_items, struct item, ORDER(a->base, b->base))
 
 /* --- names ------------------------------------------------------------------------------------------------------ */
 
-/* The index of a name of the old history, which is copied once; NO_NAME: memory is out. */
+/* The index of a name of the old history, which is copied once; NO_NAME: out of memory. */
 static uint32_t keep_name(struct learning *l, uint32_t old_name)
 {
         struct membership_history *to = l->to;

@@ -56,7 +56,7 @@ struct violation_sample {
         uint64_t value;
 };
 
-/* Returns owned, or NULL when memory is out. */
+/* Returns owned, or NULL: out of memory. */
 struct violation_poll *violation_poll_new(const struct violation_poll_config *config);
 struct violation_poll *violation_poll_free(struct violation_poll *p);
 DEFINE_CLEANUP(struct violation_poll *, violation_poll_free)

@@ -54,7 +54,7 @@ void violation_table_init(struct violation_table *t);
 void violation_table_done(struct violation_table *t);
 /* The record with the port, source and hosts of `key`, and for a notice its key, LIDs and GIDs; VIOLATION_NONE: there is none. */
 uint32_t violation_table_find(const struct violation_table *t, const struct violation_record *key);
-/* Adds it if it is not there, with nothing else in `key`; VIOLATION_NONE: memory is out. */
+/* Adds it if it is not there, with nothing else in `key`; VIOLATION_NONE: out of memory. */
 uint32_t violation_table_take(struct violation_table *t, const struct violation_record *key);
 void violation_table_set_life(struct violation_table *t, uint32_t entry, enum life life);
 void violation_table_set_report_state(struct violation_table *t, uint32_t entry, enum report_state state);

@@ -175,7 +175,7 @@ struct violations_config {
 
 struct violations;
 
-/* Returns owned, or NULL when memory is out. */
+/* Returns owned, or NULL: out of memory. */
 struct violations *violations_new(const struct violations_config *config);
 struct violations *violations_free(struct violations *v);
 DEFINE_CLEANUP(struct violations *, violations_free)
