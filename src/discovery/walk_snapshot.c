@@ -5,8 +5,7 @@
 
 #include "discovery/walk.h"
 
-#define LID_MAX_UNICAST 0xbfff
-#define MAX_LMC         7
+#define MAX_LMC 7
 
 /* Makes a fabric snapshot of what the walk learned. */
 struct conversion {
@@ -76,7 +75,7 @@ static void claim_lids(struct conversion *c, const struct discovery_agent *a)
 
 static bool route_by_lid(const struct conversion *c, const struct discovery_agent *a)
 {
-        if (!c->may_route_by_lid || a->lid.v == 0 || a->lid.v > LID_MAX_UNICAST || a->has_conflict)
+        if (!c->may_route_by_lid || !lid_is_unicast(a->lid) || a->has_conflict)
                 return false;
         return c->lid_claims[a->lid.v] == 1 && is_up(a);
 }
@@ -99,7 +98,7 @@ static void find_sm(struct conversion *c)
         const struct discovery *d = c->d;
         const struct discovery_agent *local = &d->agents[DISCOVERY_LOCAL], *sm = NULL;
 
-        if (d->sm_lid.v == 0 || d->sm_lid.v > LID_MAX_UNICAST)
+        if (!lid_is_unicast(d->sm_lid))
                 return;
         if (has_lid(local, d->sm_lid))
                 sm = local;

@@ -142,8 +142,7 @@ static void get_switch_notice(const uint8_t *data, struct notice *ret)
 static bool lids_can_be(const struct notice *n)
 {
         /* the receiver may be a multicast group */
-        return n->issuer.v != 0 && n->issuer.v <= LID_MAX_UNICAST && n->lid1.v <= LID_MAX_UNICAST &&
-               n->switch_lid.v <= LID_MAX_UNICAST;
+        return lid_is_unicast(n->issuer) && n->lid1.v <= LID_MAX_UNICAST && n->switch_lid.v <= LID_MAX_UNICAST;
 }
 
 int notice_decode(const uint8_t data[MAD_DATA_SIZE], struct notice *ret)

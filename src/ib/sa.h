@@ -14,8 +14,6 @@
 #define SA_ATTR_INFORM_INFO        0x0003
 #define SA_ATTR_P_KEY_TABLE_RECORD 0x0033
 
-#define LID_MAX_UNICAST 0xbfff
-
 struct gid {
         uint64_t prefix, id;
 };

@@ -33,6 +33,14 @@ struct lid {
         uint16_t v;
 };
 
+#define LID_MAX_UNICAST 0xbfff /* above are multicast LIDs and the permissive LID (IBA 1.5, 4.1.3) */
+
+/* True if it can be the LID of a port. */
+static inline bool lid_is_unicast(struct lid lid)
+{
+        return lid.v != 0 && lid.v <= LID_MAX_UNICAST;
+}
+
 /* Microseconds of a monotonic clock. USEC_INFINITY: never. */
 typedef uint64_t usec_t;
 #define USEC_INFINITY UINT64_MAX

@@ -99,8 +99,7 @@ static void begin_round(struct notices *n, usec_t when, unsigned wanted)
 
 void notices_set_sa(struct notices *n, usec_t now, const struct notices_sa *sa, bool again)
 {
-        bool is_there = sa->lid.v != 0 && sa->lid.v <= LID_MAX_UNICAST;
-        bool moved = sa->lid.v != n->sa.lid.v;
+        bool is_there = lid_is_unicast(sa->lid), moved = sa->lid.v != n->sa.lid.v;
 
         if (!moved && sa->sl == n->sa.sl && sa->sm_key == n->sa.sm_key && !again)
                 return;

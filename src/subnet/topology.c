@@ -22,7 +22,6 @@
 #define MAX_FINDINGS    50
 #define MAX_NAME        64  /* of a node in the file: "S-0002c903000e0b72" */
 #define MAX_SOURCE_LINE 200
-#define MAX_UNICAST_LID 0xbfff
 
 struct topology_node {
         struct scan name;
@@ -150,7 +149,7 @@ static void find_lid(struct scan t, struct lid *ret_lid, uint8_t *ret_lmc)
         for (; t.p < t.end; t.p++) {
                 struct scan rest = t;
 
-                if (!scan_word(&rest, "lid ") || !scan_number(&rest, 10, MAX_UNICAST_LID, &lid))
+                if (!scan_word(&rest, "lid ") || !scan_number(&rest, 10, LID_MAX_UNICAST, &lid))
                         continue;
                 ret_lid->v = (uint16_t) lid;
                 if (scan_word(&rest, " lmc ") && scan_number(&rest, 10, 7, &lmc))

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "violations/lids.h"
 
-/* 0xc000 and above are multicast and the permissive LID (IBA 1.5, 4.1.3). */
-#define LIDS       0xc000
-#define LMC_MASK   7
+#define LMC_MASK 7
 
 struct lid_map {
-        uint32_t ports[LIDS]; /* index + 1; 0: no port */
+        uint32_t ports[LID_MAX_UNICAST + 1]; /* index + 1; 0: no port */
 };
 
 struct lid_map *lid_map_new(struct arena *a, const struct subnet *s)
@@ -15,7 +13,7 @@ struct lid_map *lid_map_new(struct arena *a, const struct subnet *s)
 
         for (uint32_t i = 0; m && i < s->n_ports; i++) {
                 const struct subnet_port *p = &s->ports[i];
-                uint32_t end = MIN(p->lid.v + (1u << (p->lmc & LMC_MASK)), (uint32_t) LIDS);
+                uint32_t end = MIN(p->lid.v + (1u << (p->lmc & LMC_MASK)), LID_MAX_UNICAST + 1u);
 
                 if (p->role != PORT_ENDPORT || p->lid.v == 0)
                         continue;
@@ -27,9 +25,7 @@ struct lid_map *lid_map_new(struct arena *a, const struct subnet *s)
 
 uint32_t lid_map_find(const struct lid_map *m, struct lid lid)
 {
-        if (lid.v >= LIDS || m->ports[lid.v] == 0)
-                return SUBNET_NONE;
-        return m->ports[lid.v] - 1;
+        return lid_is_unicast(lid) && m->ports[lid.v] > 0 ? m->ports[lid.v] - 1 : SUBNET_NONE;
 }
 
 struct violation_port violation_port_of_notice(const struct subnet *subnet, const struct lid_map *lids, const struct notice *notice)

@@ -19,7 +19,6 @@
 #define LATE_MIN      (100 * USEC_PER_MSEC) /* the sender may collect requests for a moment */
 #define SLOW_PERCENT  150 /* of the interval: a round that takes longer does not keep it */
 #define GSI_QP        1
-#define FIRST_MULTICAST_LID 0xc000
 
 /* Requests in flight. */
 enum flight_kind {
@@ -603,7 +602,7 @@ static void set_class_port_info(struct violation_poll *p, struct poll_agent *age
         bool is_redirected = info->redirect_lid.v != 0 && info->redirect_lid.v != own.v && agent->redirect_lid.v == 0;
 
         agent->is_extended = info->has_extended_errors;
-        agent->is_unreachable = is_redirected && (info->redirect_lid.v >= FIRST_MULTICAST_LID || info->redirect_qp != GSI_QP);
+        agent->is_unreachable = is_redirected && (!lid_is_unicast(info->redirect_lid) || info->redirect_qp != GSI_QP);
         agent->state = is_redirected && !agent->is_unreachable ? AGENT_UNKNOWN : AGENT_KNOWN;
         if (agent->state == AGENT_UNKNOWN)
                 agent->redirect_lid = info->redirect_lid;

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#define LID_MAX_UNICAST 0xbfff
-
 /* Printable ASCII; a backslash begins \xNN. */
 static bool is_escaped(const char *s)
 {
