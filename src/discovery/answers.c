@@ -7,10 +7,6 @@
  * quarter of an hour on a switch with 64 ports. */
 #define MAX_TIMEOUTS 2
 
-/* MAD status "invalid attribute or modifier" (IBA 1.5, 13.4.7): a switch answers so for a port that does not exist. */
-#define STATUS_CODE_MASK        0x1c
-#define STATUS_INVALID_MODIFIER 0x1c
-
 /* --- NodeInfo over a link -------------------------------------------------------------------------------------------- */
 
 /* The SMA of the local port of a switch reports port 0, all others the port through which the request came in. */
@@ -302,7 +298,7 @@ static void query_failed(struct discovery *d, uint32_t agent, const struct mad_r
         if (agent == DISCOVERY_LOCAL)
                 d->local_failure = result->outcome;
         a->timeouts += !is_refused;
-        if (is_refused && a->query == QUERY_EXTERNAL_PORT && (result->mad_status & STATUS_CODE_MASK) == STATUS_INVALID_MODIFIER)
+        if (is_refused && a->query == QUERY_EXTERNAL_PORT && mad_status_is_invalid_attribute(result->mad_status))
                 d->ports[discovery_find_port(d, agent, a->number)].link = LINK_DOWN;
 }
 

@@ -9,7 +9,6 @@
 #include "util/cleanup.h"
 
 #define MAD_BASE_VERSION      1
-#define MAD_STATUS_CODE_MASK  0x1c
 #define PERMISSIVE_LID        0xffff
 #define DR_STATUS_MASK        0x7fff /* IBA 1.5, 14.2.1.2: the high bit of Status is the direction */
 
@@ -165,12 +164,12 @@ void mad_frame_make_report_response(const struct mad_frame *report, struct mad_f
 
 const char *mad_status_to_string(uint16_t status)
 {
-        /* IBA 1.5, 13.4.7: bits 2-4 are one code, the lower two are flags, the upper ones belong to the class. */
+        /* Bits 2-4 are one code, the lower two are flags, the upper ones belong to the class. */
         static const char *const codes[] = {
                 [1] = "bad version or class", [2] = "method not supported", [3] = "method or attribute not supported",
                 [7] = "invalid attribute or modifier",
         };
-        unsigned code = (status & MAD_STATUS_CODE_MASK) >> 2;
+        unsigned code = MAD_STATUS_CODE(status);
 
         if (code)
                 return WORD(codes, code, "reserved status code");

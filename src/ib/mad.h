@@ -146,6 +146,14 @@ static inline bool mad_status_is_redirect(uint16_t status)
         return status & 2;
 }
 
+#define MAD_STATUS_CODE(status) ((status) >> 2 & 7) /* IBA 1.5, 13.4.7 */
+
+/* MAD status code 7, invalid attribute or modifier. A switch answers with it for a port that does not exist. */
+static inline bool mad_status_is_invalid_attribute(uint16_t status)
+{
+        return MAD_STATUS_CODE(status) == 7;
+}
+
 /* The meaning of a MAD status ("invalid attribute or modifier", ...); a static string. */
 const char *mad_status_to_string(uint16_t status);
 /* "answered", "timeout", "status", "busy" or "unsent"; a static string. */
