@@ -7,20 +7,10 @@
 #include "violations/counter_samples.h"
 #include "violations/report_scheduler.h"
 
-const char *violation_source_to_string(enum violation_source s)
-{
-        static const char *const names[VIOLATION_N_SOURCES] = {
-                [VIOLATION_P_KEY_VIOLATIONS] = "p_key_violations",
-                [VIOLATION_RCV_CONSTRAINT] = "port_rcv_constraint_errors",
-                [VIOLATION_XMIT_CONSTRAINT] = "port_xmit_constraint_errors",
-                [VIOLATION_BAD_PKEY_CNTR] = "bad_pkey_cntr",
-                [VIOLATION_NOTICE_257] = "trap_257",
-                [VIOLATION_NOTICE_258] = "trap_258",
-                [VIOLATION_NOTICE_259] = "trap_259",
-        };
-
-        return s < VIOLATION_N_SOURCES ? names[s] : "unknown";
-}
+DEFINE_WORDS(violation_source_to_string, enum violation_source, "unknown",
+             [VIOLATION_P_KEY_VIOLATIONS] = "p_key_violations", [VIOLATION_RCV_CONSTRAINT] = "port_rcv_constraint_errors",
+             [VIOLATION_XMIT_CONSTRAINT] = "port_xmit_constraint_errors", [VIOLATION_BAD_PKEY_CNTR] = "bad_pkey_cntr",
+             [VIOLATION_NOTICE_257] = "trap_257", [VIOLATION_NOTICE_258] = "trap_258", [VIOLATION_NOTICE_259] = "trap_259")
 
 struct violations {
         struct violation_table table;
@@ -299,11 +289,11 @@ int violations_see_notice(struct violations *v, usec_t now, struct violation_por
         struct violation_entry *e;
         uint32_t entry;
 
-        if (notice->trap < 257 || notice->trap > 259)
+        if (notice->trap < NOTICE_P_KEY || notice->trap > NOTICE_SWITCH_P_KEY)
                 return -EINVAL;
         if (!from || !to)
                 return -ENOMEM;
-        key.source = (enum violation_source) (VIOLATION_NOTICE_257 + notice->trap - 257);
+        key.source = (enum violation_source) (VIOLATION_NOTICE_257 + notice->trap - NOTICE_P_KEY);
         key.from = &from->host;
         key.to = &to->host;
         entry = violation_table_take(&v->table, &key);
