@@ -207,23 +207,23 @@ struct silence {
         int64_t from, to;
 };
 
-/* What a discovery shows about silent devices. */
-struct claims {
+/* What a discovery shows of places and silent devices. */
+struct evidence {
         struct places *places;    /* for each port of the subnet */
         size_t n_places;
-        uint64_t (*ports)[4];     /* for each node of the subnet, a bit for each port whose silent device is known */
+        uint64_t (*known)[4];     /* for each node of the subnet, a bit for each port whose silent device is known */
         struct silence *silences; /* one for each known device that is silent */
-        size_t n;
-        bool with_switch;         /* one of them is a switch */
+        size_t n_silences;
+        bool has_switch;          /* one of them is a switch */
 };
 
-static void claims_done(struct claims *c)
+static void evidence_done(struct evidence *e)
 {
-        for (size_t i = 0; i < c->n_places; i++)
-                free(c->places[i].items);
-        free(c->places);
-        free(c->ports);
-        free(c->silences);
+        for (size_t i = 0; i < e->n_places; i++)
+                free(e->places[i].items);
+        free(e->places);
+        free(e->known);
+        free(e->silences);
 }
 
 static struct knowledge_name place_of(const struct subnet_node *node, unsigned number)
@@ -233,8 +233,8 @@ static struct knowledge_name place_of(const struct subnet_node *node, unsigned n
 
 /* If this place is silent, its device is r, which discovery found there before, so it is not an unknown device. Exception: if an
  * unknown device was assumed there while r was silent already, it stays. */
-static void claim_place(struct knowledge *k, const struct knowledge_record *r, const struct subnet *s, struct subnet_place place,
-                        struct claims *claims)
+static void identify_place(struct knowledge *k, const struct knowledge_record *r, const struct subnet *s, struct subnet_place place,
+                        struct evidence *evidence)
 {
         uint32_t node = subnet_find_node(s, place.node), unknown;
 
@@ -244,7 +244,7 @@ static void claim_place(struct knowledge *k, const struct knowledge_record *r, c
         if (unknown != KNOWLEDGE_NONE && k->records[unknown].presence_before == KNOWLEDGE_SILENT &&
             r->presence_before == KNOWLEDGE_SILENT)
                 return;
-        claims->ports[node][place.number / 64] |= UINT64_C(1) << place.number % 64;
+        evidence->known[node][place.number / 64] |= UINT64_C(1) << place.number % 64;
         if (unknown != KNOWLEDGE_NONE)
                 k->records[unknown].found = true;
 }
@@ -265,73 +265,75 @@ static bool is_long_unseen(const struct knowledge_record *r)
 
 /* A device at its last place, behind a link that is up, did not answer discovery. If the link was down before, another device may
  * have been plugged in there. */
-static void find_silent(struct knowledge *k, struct knowledge_record *r, const struct subnet *s, struct claims *claims)
+static void mark_silent(struct knowledge *k, struct knowledge_record *r, const struct subnet *s, struct evidence *evidence)
 {
         if (r->name.kind != KNOWLEDGE_ENDPORT || r->presence != KNOWLEDGE_ABSENT || !is_any_place_silent(r, s))
                 return;
         set_presence(k, r, KNOWLEDGE_SILENT);
         for (size_t i = 0; i < r->n_places && r->presence_before != KNOWLEDGE_ABSENT && !is_long_unseen(r); i++)
-                claim_place(k, r, s, r->places[i], claims);
-        claims->silences[claims->n++] = (struct silence) { (int64_t) r->there_at, (int64_t) r->since };
-        claims->with_switch = claims->with_switch || r->name.number == 0;
+                identify_place(k, r, s, r->places[i], evidence);
+        evidence->silences[evidence->n_silences++] = (struct silence) { (int64_t) r->there_at, (int64_t) r->since };
+        evidence->has_switch = evidence->has_switch || r->name.number == 0;
 }
 
 /* A silent place whose device was never identified gets a record of its own. If the device is a switch, the record stands for all
  * hosts behind it. If a known switch was seen within KNOWLEDGE_UNSEEN, the hosts behind it are known: none comes up while the
- * switch hangs, because the SM reaches them only through it. A host that came up between the last sweep that saw the switch and its
- * hang is missed; the alternative is to hold back everything. */
-static void find_unknown_places(struct knowledge *k, const struct subnet *s, const struct claims *claims)
+ * switch hangs, because the SM reaches them only through it. pkeyd misses a host that came up after the last sweep that saw the
+ * switch and before the switch hung; the alternative is to hold everything. */
+static void mark_unknown_places(struct knowledge *k, const struct subnet *s, const struct evidence *evidence)
 {
         for (uint32_t n = 0; n < s->n_nodes; n++)
                 for (unsigned number = 1; number <= UINT8_MAX; number++)
                         if (subnet_port_is_silent(&s->nodes[n], (uint8_t) number) &&
-                            !(claims->ports[n][number / 64] >> number % 64 & 1))
+                            !(evidence->known[n][number / 64] >> number % 64 & 1))
                                 set_presence(k, &k->records[ensure_reserved(k, place_of(&s->nodes[n], number))], KNOWLEDGE_SILENT);
 }
 
-/* An unknown device is silent: it may be a switch with any port behind it. */
-static bool is_unknown_silent(const struct subnet *s, const struct claims *claims)
+/* True if an unknown device is silent: it may be a switch with any port behind it. */
+static bool is_unknown_silent(const struct subnet *s, const struct evidence *evidence)
 {
         for (uint32_t n = 0; n < s->n_nodes; n++)
                 for (unsigned i = 0; i < ELEMENTS(s->nodes[n].silent_ports); i++)
-                        if (s->nodes[n].silent_ports[i] & ~claims->ports[n][i])
+                        if (s->nodes[n].silent_ports[i] & ~evidence->known[n][i])
                                 return true;
         return false;
 }
 
-/* True if this switch is not in the snapshot and is silent, or, where an unknown device is silent (any), simply not in it. A port
- * that disappeared while the switch still answered is not behind it; one that was absent when the switch was may be. */
+/* True if this switch is not in the snapshot, and is silent or may be the unknown device that is. A port that disappeared while the
+ * switch still answered is not behind it; one that was absent when the switch was may be. */
 static bool is_switch_silent(const struct knowledge *k, const struct knowledge_record *r, const struct subnet *s, struct guid node,
-                             bool any)
+                             bool unknown_is_silent)
 {
         uint32_t record = knowledge_find(k, (struct knowledge_name) { node, 0, KNOWLEDGE_ENDPORT });
 
         if (subnet_find_node(s, node) != SUBNET_NONE)
                 return false;
-        return any || (record != KNOWLEDGE_NONE && k->records[record].presence == KNOWLEDGE_SILENT &&
-                       (r->presence_before != KNOWLEDGE_ABSENT || k->records[record].presence_before == KNOWLEDGE_ABSENT));
+        return unknown_is_silent ||
+               (record != KNOWLEDGE_NONE && k->records[record].presence == KNOWLEDGE_SILENT &&
+                (r->presence_before != KNOWLEDGE_ABSENT || k->records[record].presence_before == KNOWLEDGE_ABSENT));
 }
 
-static bool is_behind(const struct knowledge *k, const struct knowledge_record *r, const struct subnet *s, bool any)
+static bool is_behind(const struct knowledge *k, const struct knowledge_record *r, const struct subnet *s, bool unknown_is_silent)
 {
         if (r->name.kind == KNOWLEDGE_PLACE)
-                return is_switch_silent(k, r, s, r->name.node, any);
+                return is_switch_silent(k, r, s, r->name.node, unknown_is_silent);
         for (size_t i = 0; i < r->n_places; i++)
-                if (is_switch_silent(k, r, s, r->places[i].node, any))
+                if (is_switch_silent(k, r, s, r->places[i].node, unknown_is_silent))
                         return true;
-        return any && r->n_places == 0;
+        return unknown_is_silent && r->n_places == 0;
 }
 
 /* A port behind a silent switch is silent, and so is each port behind that. A place whose device was identified has another record
  * for it. Returns how many ports became silent. */
-static size_t find_behind(struct knowledge *k, const struct subnet *s, bool any)
+static size_t mark_behind(struct knowledge *k, const struct subnet *s, bool unknown_is_silent)
 {
         size_t n = 0;
 
         for (size_t i = 0; i < k->n; i++) {
                 struct knowledge_record *r = &k->records[i];
 
-                if (r->name.kind == KNOWLEDGE_LEAF || r->presence != KNOWLEDGE_ABSENT || r->found || !is_behind(k, r, s, any))
+                if (r->name.kind == KNOWLEDGE_LEAF || r->presence != KNOWLEDGE_ABSENT || r->found ||
+                    !is_behind(k, r, s, unknown_is_silent))
                         continue;
                 set_presence(k, r, KNOWLEDGE_SILENT);
                 n++;
@@ -349,27 +351,27 @@ static bool may_be_moved(const struct knowledge_record *r, const struct silence 
                (silence->from <= seen || (uint64_t) (silence->from - seen) <= absent_hold / USEC_PER_SEC);
 }
 
-static void judge_moved(struct knowledge_record *r, const struct claims *claims, usec_t absent_hold)
+static void update_may_be_silent(struct knowledge_record *r, const struct evidence *evidence, usec_t absent_hold)
 {
         r->may_be_silent = false;
         if (r->name.kind != KNOWLEDGE_ENDPORT || r->presence != KNOWLEDGE_ABSENT)
                 return;
-        for (size_t i = 0; !r->may_be_silent && i < claims->n; i++)
-                r->may_be_silent = may_be_moved(r, &claims->silences[i], absent_hold);
+        for (size_t i = 0; !r->may_be_silent && i < evidence->n_silences; i++)
+                r->may_be_silent = may_be_moved(r, &evidence->silences[i], absent_hold);
 }
 
-static void find_all_silent(struct knowledge *k, const struct subnet *s, struct claims *claims)
+static void mark_all_silent(struct knowledge *k, const struct subnet *s, struct evidence *evidence)
 {
-        bool any;
+        bool unknown_is_silent;
 
         for (size_t i = 0; i < k->n; i++)
-                find_silent(k, &k->records[i], s, claims);
-        any = is_unknown_silent(s, claims);
-        while ((any || claims->with_switch) && find_behind(k, s, any) > 0)
+                mark_silent(k, &k->records[i], s, evidence);
+        unknown_is_silent = is_unknown_silent(s, evidence);
+        while ((unknown_is_silent || evidence->has_switch) && mark_behind(k, s, unknown_is_silent) > 0)
                 continue;
         for (size_t i = 0; i < k->n; i++)
-                judge_moved(&k->records[i], claims, k->absent_hold);
-        find_unknown_places(k, s, claims);
+                update_may_be_silent(&k->records[i], evidence, k->absent_hold);
+        mark_unknown_places(k, s, evidence);
 }
 
 /* --- absent ports -------------------------------------------------------------------------------------------------- */
@@ -415,13 +417,13 @@ static bool is_discovered(const struct knowledge *k, const struct subnet *s, con
         return node != SUBNET_NONE && subnet_port_leads_to_switch(&s->nodes[node], r->name.number) && !is_known_switch(k, s, r);
 }
 
-static void expire(struct knowledge_record *r, usec_t now, usec_t absent_hold)
+static void update_expired(struct knowledge_record *r, usec_t now, usec_t absent_hold)
 {
         r->expired = r->found || (!r->may_be_silent && absent_hold != USEC_INFINITY && now - MIN(now, r->seen) >= absent_hold);
 }
 
 /* `seen` is stored when a port disappears. A port that disappeared while pkeyd did not run counts as seen until now. */
-static void judge_absent(const struct knowledge *k, struct knowledge_record *r, const struct subnet *s)
+static void update_absent(const struct knowledge *k, struct knowledge_record *r, const struct subnet *s)
 {
         if (r->presence != KNOWLEDGE_ABSENT)
                 return;
@@ -429,7 +431,7 @@ static void judge_absent(const struct knowledge *k, struct knowledge_record *r, 
                 r->seen = k->now;
         r->is_restored = false;
         r->found = r->name.kind == KNOWLEDGE_PLACE && (r->found || is_discovered(k, s, r));
-        expire(r, k->now, k->absent_hold);
+        update_expired(r, k->now, k->absent_hold);
 }
 
 void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold)
@@ -438,7 +440,7 @@ void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold)
         k->absent_hold = absent_hold;
         for (size_t i = 0; i < k->n; i++)
                 if (k->records[i].presence == KNOWLEDGE_ABSENT)
-                        expire(&k->records[i], now, absent_hold);
+                        update_expired(&k->records[i], now, absent_hold);
 }
 
 /* Counts the ports and places that may need a new record. */
@@ -456,27 +458,27 @@ static size_t count_new(const struct knowledge *k, const struct subnet *s)
 }
 
 /* Reserves all that a discovery may need before anything is changed: a discovery that is applied only in part would lose ports. */
-static int make_room(struct knowledge *k, const struct subnet *s, struct claims *ret)
+static int make_room(struct knowledge *k, const struct subnet *s, struct evidence *ret)
 {
         size_t n = count_new(k, s);
 
         if (VECTOR_EXTEND(NULL, k->records, k->n, k->allocated, n) < 0 || hash_index_reserve(&k->index, (uint32_t) (k->n + n)) < 0)
                 return -ENOMEM;
-        ret->ports = calloc(MAX(s->n_nodes, 1u), sizeof(*ret->ports));
+        ret->known = calloc(MAX(s->n_nodes, 1u), sizeof(*ret->known));
         ret->silences = calloc(MAX(k->n + n, (size_t) 1), sizeof(*ret->silences));
         ret->places = calloc(MAX(s->n_ports, 1u), sizeof(*ret->places));
         ret->n_places = ret->places ? s->n_ports : 0;
         for (uint32_t i = 0; i < ret->n_places; i++)
                 if (s->ports[i].role == PORT_ENDPORT && find_places(k, s, &s->ports[i], &ret->places[i]) < 0)
                         return -ENOMEM;
-        return ret->ports && ret->silences && ret->places ? 0 : -ENOMEM;
+        return ret->known && ret->silences && ret->places ? 0 : -ENOMEM;
 }
 
 int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now, uint64_t wall, usec_t absent_hold)
 {
-        _cleanup_(claims_done) struct claims claims = {};
+        _cleanup_(evidence_done) struct evidence evidence = {};
 
-        if (make_room(k, s, &claims) < 0)
+        if (make_room(k, s, &evidence) < 0)
                 return -ENOMEM;
         k->counts.valid = false;
         k->now = now;
@@ -490,9 +492,9 @@ int knowledge_see_subnet(struct knowledge *k, const struct subnet *s, usec_t now
         for (uint32_t i = 0; i < s->n_ports; i++)
                 see_port(k, s, &s->ports[i]);
         for (uint32_t i = 0; i < s->n_ports; i++)
-                link_port(k, s, &s->ports[i], &claims.places[i]);
-        find_all_silent(k, s, &claims);
+                link_port(k, s, &s->ports[i], &evidence.places[i]);
+        mark_all_silent(k, s, &evidence);
         for (size_t i = 0; i < k->n; i++)
-                judge_absent(k, &k->records[i], s);
+                update_absent(k, &k->records[i], s);
         return 0;
 }
