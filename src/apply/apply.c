@@ -25,7 +25,7 @@ static void task_end(struct apply *ap, uint32_t i, enum apply_state state, enum 
 }
 
 /* The task may send the request of this step. */
-static void go_on(struct apply *ap, uint32_t i, enum task_step step)
+static void task_continue(struct apply *ap, uint32_t i, enum task_step step)
 {
         ap->tasks[i].step = step;
         ap->ready[(ap->ready_first + ap->n_ready) % ap->ready_size] = i;
@@ -98,7 +98,7 @@ static int task_prepare(struct apply *ap, uint32_t i)
 static void task_begin(struct apply *ap, uint32_t i)
 {
         if (ap->tasks[i].step != TASK_ENDED)
-                go_on(ap, i, *apply_sma_of(ap, write_of(ap, i)) == SMA_EXPECTED ? TASK_READING : TASK_IDENTIFYING);
+                task_continue(ap, i, *apply_sma_of(ap, write_of(ap, i)) == SMA_EXPECTED ? TASK_READING : TASK_IDENTIFYING);
 }
 
 static int prepare_phase(struct apply *ap, enum plan_phase phase)
@@ -222,8 +222,8 @@ static bool is_at_stranger(const struct apply *ap, uint32_t i)
                (step == TASK_READING || step == TASK_CONFIRMING || step == TASK_SET);
 }
 
-/* Ends the task if it must not send its next request. A Set waits until the SMA has identified itself. */
-static bool ends_before_request(struct apply *ap, uint32_t i)
+/* Ends the task if it must not send its next request; returns true then. A Set waits until the SMA has identified itself. */
+static bool end_before_request(struct apply *ap, uint32_t i)
 {
         struct task *t = &ap->tasks[i];
 
@@ -237,7 +237,7 @@ static bool ends_before_request(struct apply *ap, uint32_t i)
         }
         if (t->step == TASK_SET && *apply_sma_of(ap, write_of(ap, i)) == SMA_UNKNOWN)
                 t->step = TASK_CONFIRMING;
-        if (t->step == TASK_SET && !apply_is_still_admitted(ap, i)) {
+        if (t->step == TASK_SET && !apply_recheck_admission(ap, i)) {
                 task_end(ap, i, APPLY_HELD, APPLY_OK);
                 return true;
         }
@@ -270,7 +270,7 @@ static bool next_of_phase(struct apply *ap, struct mad_request *ret)
 
                 ap->ready_first = (ap->ready_first + 1) % ap->ready_size;
                 ap->n_ready--;
-                if (!ends_before_request(ap, i)) {
+                if (!end_before_request(ap, i)) {
                         make_request(ap, i, ret);
                         return true;
                 }
@@ -308,7 +308,7 @@ static void count_result(struct apply *ap, uint32_t i, const struct mad_result *
                 t->counted = true;
                 t->violations = pi.m_key_violations;
         }
-        go_on(ap, i, TASK_READING);
+        task_continue(ap, i, TASK_READING);
 }
 
 /* The Set may have been carried out. A refused Set is not sent again. */
@@ -321,7 +321,7 @@ static void set_unanswered(struct apply *ap, uint32_t i, const struct mad_result
                 t->rounds = UINT8_MAX;
         t->last_set = result->outcome;
         ap->outcomes[ap->phase][i].mad_status = result->mad_status;
-        go_on(ap, i, result->outcome == MAD_TIMED_OUT ? TASK_COUNTING : TASK_READING);
+        task_continue(ap, i, result->outcome == MAD_TIMED_OUT ? TASK_COUNTING : TASK_READING);
 }
 
 /* Takes what a block holds, and compares it with what it should hold before and after the write. */
@@ -372,7 +372,7 @@ static void answer_result(struct apply *ap, uint32_t i, const uint8_t data[SMP_D
         } else if (t->rounds > ap->options.retries) {
                 task_end(ap, i, APPLY_FAILED, reason_of_set(t));
         } else {
-                go_on(ap, i, TASK_SET);
+                task_continue(ap, i, TASK_SET);
         }
 }
 
@@ -381,13 +381,13 @@ static void identify_result(struct apply *ap, uint32_t i, const struct mad_resul
         const struct plan_write *w = write_of(ap, i);
         struct task *t = &ap->tasks[i];
 
-        *apply_sma_of(ap, w) = apply_is_own_sma(ap, w, result) ? SMA_EXPECTED : SMA_STRANGER;
+        *apply_sma_of(ap, w) = apply_check_sma(ap, w, result) ? SMA_EXPECTED : SMA_STRANGER;
         if (*apply_sma_of(ap, w) == SMA_STRANGER)
                 task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
         else if (t->step == TASK_CONFIRMING)
                 answer_result(ap, i, t->answer, false);
         else
-                go_on(ap, i, TASK_READING);
+                task_continue(ap, i, TASK_READING);
 }
 
 static void read_result(struct apply *ap, uint32_t i, const struct mad_result *result)
@@ -403,7 +403,7 @@ static void read_result(struct apply *ap, uint32_t i, const struct mad_result *r
                 task_end(ap, i, APPLY_FAILED, APPLY_STRANGER);
                 break;
         case SMA_UNKNOWN:
-                go_on(ap, i, TASK_CONFIRMING);
+                task_continue(ap, i, TASK_CONFIRMING);
                 break;
         }
 }
@@ -426,7 +426,7 @@ static void link_result(struct apply *ap, uint32_t i, const struct mad_result *r
         if (result->outcome == MAD_ANSWERED && !pi.link_up)
                 task_fail_unanswered(ap, i, &no_answer);
         else
-                go_on(ap, i, TASK_IDENTIFYING);
+                task_continue(ap, i, TASK_IDENTIFYING);
 }
 
 static void task_result(struct apply *ap, uint32_t i, const struct mad_result *result)
@@ -438,7 +438,7 @@ static void task_result(struct apply *ap, uint32_t i, const struct mad_result *r
                 return;
         }
         if (may_be_unplugged(ap, i, result)) {
-                go_on(ap, i, TASK_ASKING_LINK);
+                task_continue(ap, i, TASK_ASKING_LINK);
                 return;
         }
         apply_doubt_sma(ap, write_of(ap, i), result, apply_is_news(ap, write_of(ap, i), result));

@@ -201,7 +201,7 @@ bool apply_filter_waits(const struct apply *ap, const struct plan_write *w)
 /* --- before a Set --------------------------------------------------------------------------------------------------- */
 
 /* Other writes since the task began may have made it inadmissible. */
-bool apply_is_still_admitted(struct apply *ap, uint32_t i)
+bool apply_recheck_admission(struct apply *ap, uint32_t i)
 {
         const struct plan_write *w = write_of(ap, i);
 

@@ -134,8 +134,8 @@ void apply_doubt_silent_table(struct apply *ap, const struct plan_write *w, cons
 
 /* Which SMA is at the address of the port that is written. */
 enum sma_state *apply_sma_of(const struct apply *ap, const struct plan_write *w);
-/* True if this NodeInfo is of the SMA of the port; if not, the snapshot is stale. */
-bool apply_is_own_sma(struct apply *ap, const struct plan_write *w, const struct mad_result *result);
+/* Returns whether this NodeInfo is of the SMA of the port; if not, the snapshot is marked as stale. */
+bool apply_check_sma(struct apply *ap, const struct plan_write *w, const struct mad_result *result);
 /* True if the answer is neither what was known nor what a Set wrote: another device may have the address by now. */
 bool apply_is_news(const struct apply *ap, const struct plan_write *w, const struct mad_result *result);
 /* After a late answer, or after news, the SMA has to identify itself again before its answers count. */
@@ -152,12 +152,13 @@ void apply_make_identify(struct mad_request *ret);
 
 /* --- apply_admission.c --------------------------------------------------------------------------------------------------- */
 
-/* Computes what task i, the write of a block, changes now. Returns true if anything is left to write. */
+/* Computes what task i, the write of a block, changes now, and holds the bases of what it must not change. Returns true if anything
+ * is left to write. */
 bool apply_begin_block(struct apply *ap, uint32_t i);
 /* True if the filter bits must not change now. */
 bool apply_filter_waits(const struct apply *ap, const struct plan_write *w);
-/* True if all that task i changes is still admitted. */
-bool apply_is_still_admitted(struct apply *ap, uint32_t i);
+/* Returns whether all that task i changes is still admitted; if not, the bases of a block are held. */
+bool apply_recheck_admission(struct apply *ap, uint32_t i);
 void apply_list_held_bases(struct apply *ap);
 
 /* --- apply_read_back.c --------------------------------------------------------------------------------------------------- */

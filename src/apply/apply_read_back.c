@@ -141,7 +141,7 @@ static void read_back_identify_result(struct apply *ap, uint32_t i, const struct
 {
         enum apply_reason reason = apply_reason_of(result->outcome);
 
-        if (result->outcome == MAD_ANSWERED && !apply_is_own_sma(ap, touched_write(ap, i), result))
+        if (result->outcome == MAD_ANSWERED && !apply_check_sma(ap, touched_write(ap, i), result))
                 reason = APPLY_STRANGER;
         *apply_sma_of(ap, touched_write(ap, i)) = reason == APPLY_OK ? SMA_EXPECTED : SMA_UNKNOWN;
         for (uint32_t k = i; k < ap->n_touched && is_of_same_sma(ap, i, k); k++) {

@@ -57,7 +57,7 @@ enum sma_state *apply_sma_of(const struct apply *ap, const struct plan_write *w)
         return &ap->sma_state[ap->plan->subnet->ports[w->port].destination];
 }
 
-bool apply_is_own_sma(struct apply *ap, const struct plan_write *w, const struct mad_result *result)
+bool apply_check_sma(struct apply *ap, const struct plan_write *w, const struct mad_result *result)
 {
         struct node_info info;
 
