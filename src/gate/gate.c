@@ -14,9 +14,9 @@ struct answer {
         struct mad_route route;
         uint16_t attribute;
         uint32_t modifier;
-        bool in_doubt; /* it counts only after the SMA has identified itself; of NodeInfo: another SMA may be there by now */
-        bool is_old;   /* of NodeInfo: from before the gate was opened, and in_doubt */
-        bool has_some; /* of NodeInfo: other answers are in_doubt, and wait for the next NodeInfo */
+        bool in_doubt;    /* it counts only after the SMA has identified itself; of NodeInfo: another SMA may be there by now */
+        bool is_old;      /* of NodeInfo: from before the gate was opened, and in_doubt */
+        bool has_doubted; /* of NodeInfo: other answers of this SMA are in_doubt, and wait for the next NodeInfo */
         uint8_t data[SMP_DATA_SIZE];
 };
 
@@ -286,7 +286,7 @@ static bool admit_set(struct gate *g, const struct mad_request *set)
         return refuse(g, "method 0x%02x of attribute 0x%04x", set->method, set->attribute);
 }
 
-/* The knowledge counts a Set as sent that the lock stops: it may have been. */
+/* If the lock stops a Set, the knowledge has it as sent already, which only widens the bounds. */
 bool gate_admit(struct gate *g, const struct mad_frame *frame)
 {
         struct mad_request set;
@@ -354,16 +354,16 @@ void gate_see(struct gate *g, const struct mad_result *result)
         memcpy(answer.data, result->data, SMP_DATA_SIZE);
         if (result->attribute == SMP_ATTR_NODE_INFO) {
                 bool is_same = !identity || memcmp(identity->data, answer.data, SMP_DATA_SIZE) == 0;
-                bool has_some = identity && identity->has_some;
+                bool has_doubted = identity && identity->has_doubted;
 
                 keep_answer(g, &answer);
-                if (has_some || !is_same)
+                if (has_doubted || !is_same)
                         settle_answers(g, &result->route, is_same);
                 return;
         }
         answer.in_doubt = identity && identity->in_doubt;
         answer.in_doubt |= !weigh_answer(g, &answer, answer.in_doubt ? KNOWLEDGE_DOUBTED : KNOWLEDGE_EXPECTED);
         if (identity)
-                identity->in_doubt = identity->has_some = answer.in_doubt;
+                identity->in_doubt = identity->has_doubted = answer.in_doubt;
         keep_answer(g, &answer);
 }

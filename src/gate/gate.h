@@ -23,7 +23,7 @@
  * answer that was late (mad_result_is_prompt) or is news (knowledge_block_may_be), and the answers after it, count only after the
  * SMA has identified itself once more, as the same one.
  *
- * The gate does not know why a Set is sent, or what happens after it refused one.
+ * The gate does not know why a Set is sent, or what happens after a refusal.
  */
 
 #include "ib/mad.h"
@@ -41,17 +41,18 @@ DEFINE_CLEANUP(struct gate *, gate_free)
 void gate_open(struct gate *g, struct knowledge *k, const struct policy *policy);
 void gate_close(struct gate *g);
 
-/* holds: whether this process may write at this moment; it is called for every Set. Without it the gate takes that for granted. */
+/* Sets the function that returns whether this process holds the lock; the gate calls it for every Set. Without one no lock is
+ * needed. */
 void gate_set_lock(struct gate *g, bool (*holds)(void *userdata), void *userdata);
 
 /* Whether a frame may leave; only Sets of SMPs are judged. A refusal is counted, unless the gate only waits for the SMA to identify
  * itself. */
 bool gate_admit(struct gate *g, const struct mad_frame *frame);
-/* Takes how a request ended. */
+/* Takes the result of a request. */
 void gate_see(struct gate *g, const struct mad_result *result);
 
-/* Sets refused since gate_new(); why the last one was, in words. Not counting those for which the lock had ended. */
+/* The number of Sets refused since gate_new(), and why the last one was; without those for which the lock had ended. */
 uint64_t gate_n_refused(const struct gate *g);
 const char *gate_refusal(const struct gate *g);
-/* Sets that did not leave because the lock had ended. */
+/* The number of Sets that did not leave because the lock had ended. */
 uint64_t gate_n_late(const struct gate *g);
