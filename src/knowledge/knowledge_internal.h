@@ -4,13 +4,13 @@
 /*
  * Private to knowledge/. Each file uses only those above it:
  *
- *     bounds.c     the bounds that follow from records, with a write or without it
- *     counts.c     the counts for each base, the rule
- *     knowledge.c  records, and what the policy gives each port
- *     presence.c   records change by a discovery: which ports are present, silent or absent
- *     tables.c     records change by reads and writes of tables
- *     held.c       which ports block a write
- *     memory.c     records to the store, and back
+ *     bounds.c         the bounds that follow from records, with a write or without it
+ *     counts.c         the counts for each base, the rule
+ *     knowledge.c      records, and what the policy gives each port
+ *     presence.c       records change by a discovery: which ports are present, silent or absent
+ *     tables.c         records change by reads and writes of tables
+ *     held.c           which ports block a write
+ *     table_records.c  records to the store, and back
  *
  * bounds.c, counts.c and held.c do not change records.
  */

@@ -7,9 +7,9 @@ libpkeyd_core_la_SOURCES += \
 	src/knowledge/knowledge.c \
 	src/knowledge/knowledge.h \
 	src/knowledge/knowledge_internal.h \
-	src/knowledge/memory.c \
-	src/knowledge/memory.h \
 	src/knowledge/presence.c \
 	src/knowledge/rule.c \
 	src/knowledge/rule.h \
+	src/knowledge/table_records.c \
+	src/knowledge/table_records.h \
 	src/knowledge/tables.c

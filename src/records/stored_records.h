@@ -4,7 +4,7 @@
 /*
  * What pkeyd remembers from one run to the next, as records of a store:
  *
- *     table/KIND/0xNODE/NUMBER       what is known of a P_Key table (knowledge/memory.h)
+ *     table/KIND/0xNODE/NUMBER       what is known of a P_Key table (knowledge/table_records.h)
  *     index/0xNODE/NUMBER            the freed indexes of a port, so that no other partition gets them while a process may still
  *                                    use them, {"node", "port", "freed": [{"index", "base", "full", "sequence", "lost"}]}: base of
  *                                    the partition that used the index, and whether by a full entry; the lower the sequence, the
@@ -30,7 +30,7 @@
  * belongs to the highest generation, no policy is known to be in force.
  */
 
-#include "knowledge/memory.h"
+#include "knowledge/table_records.h"
 #include "pins/pins.h"
 #include "plan/index_memory.h"
 #include "records/generation_records.h"

@@ -33,7 +33,7 @@
 #include <string.h>
 
 #include "../unit/fake_fabric.h"
-#include "knowledge/memory.h"
+#include "knowledge/table_records.h"
 
 #define MAX_PENDING 64
 #define MAX_BASES   2

@@ -17,7 +17,7 @@
 
 #include "gate/gate.h"
 #include "ib/smp.h"
-#include "knowledge/memory.h"
+#include "knowledge/table_records.h"
 
 #include <infiniband/mad.h>
 

@@ -11,7 +11,7 @@
 
 #include "fail_alloc.h"
 #include "fake_fabric.h"
-#include "knowledge/memory.h"
+#include "knowledge/table_records.h"
 
 #include <infiniband/mad.h>
 

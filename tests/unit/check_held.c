@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "knowledge/held.h"
-#include "knowledge/memory.h"
+#include "knowledge/table_records.h"
 #include "knowledge_naive.h"
 
 #define READ_AT 1000 /* as knowledge_fixture.c reads */

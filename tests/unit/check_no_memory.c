@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "fail_alloc.h"
-#include "knowledge/memory.h"
+#include "knowledge/table_records.h"
 #include "opensm/partitions_conf.h"
 #include "opensm/partitions_file.h"
 #include "plan/plan.h"

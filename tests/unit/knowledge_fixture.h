@@ -4,7 +4,7 @@
 /* One switch, whose port i + 1 leads to host i, and the knowledge of their tables. For tests of knowledge and gate. */
 
 #include "knowledge/knowledge_internal.h"
-#include "knowledge/memory.h"
+#include "knowledge/table_records.h"
 
 #define G(x)      ((struct guid) { (x) })
 #define HOSTS     4

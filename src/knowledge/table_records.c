@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "knowledge/memory.h"
+#include "knowledge/table_records.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "knowledge/memory.h"
+#include "knowledge/table_records.h"
 #include "knowledge_fixture.h"
 
 #define BOOT  "5d2f0c1b"
@@ -1048,7 +1048,7 @@ END_TEST
 int main(void)
 {
         TCase *t = tcase_create("memory");
-        Suite *s = suite_create("memory");
+        Suite *s = suite_create("table records");
         SRunner *sr;
         int failed;
 
