@@ -206,7 +206,7 @@ void sweep_discovered(struct control *c, const struct control_event *event)
                 return;
         }
         subnet = c->sweep.new_snapshot->subnet;
-        if (c->config.goal == CONTROL_APPLY && knowledge_is_of_another(c->knowledge, subnet)) {
+        if (c->config.goal == CONTROL_APPLY && knowledge_is_of_other_fabric(c->knowledge, subnet)) {
                 refuse_fabric(c);
                 return;
         }

@@ -32,7 +32,7 @@ static struct bounds block_bounds(const struct knowledge_record *r, uint16_t blo
 
 #define ALL_BLOCKS UINT_MAX
 
-/* The bounds over all blocks but this one. */
+/* The bounds over all blocks but the block `without`. */
 static struct bounds bounds_without(const struct knowledge_record *r, uint16_t base, unsigned without)
 {
         struct bounds out = NOTHING;
@@ -164,8 +164,8 @@ struct world {
         bool filters;    /* whether the leaf port filters in the direction of the view */
 };
 
-/* The bounds of a table before or after the write. They ignore whether the port was absent: if it answers, it is present. A write
- * that was sent was admitted, so sending it again raises nothing; a suspected one was not. */
+/* The bounds of a table in this world, before the write or after it. They ignore whether the port was absent: if it answers, it is
+ * present. A write that was sent was admitted, so sending it again raises nothing; a suspected one was not admitted. */
 static struct bounds table_in(const struct knowledge *k, uint32_t record, uint16_t base, const struct knowledge_change *change,
                               const struct world *world, bool after)
 {

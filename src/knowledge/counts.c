@@ -62,7 +62,7 @@ static uint32_t *count_wild(struct wild_counts *counts, const struct knowledge_r
         return &counts->n[direction][knowledge_is_gone(p)][is_open];
 }
 
-/* Visits each base of a port once. */
+/* Adds the port to the counts of this base, or subtracts it; at most once in a visit. */
 static void change_at(struct knowledge *k, const struct counted *c, uint16_t base)
 {
         struct base_counts *at = ensure_counts(&k->counts, base);

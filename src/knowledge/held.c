@@ -14,8 +14,8 @@ struct question {
         struct knowledge_step steps[N_FILTER_MODELS][N_DIRECTIONS][KNOWLEDGE_MAX_STEPS];
 };
 
-/* The verdict of all other ports on a question. It is the same for every port with this question, except for the two ports
- * themselves. */
+/* The verdict of all ports but `port` on a question about `port`. It holds for each other port with this question, too, once that
+ * port is judged against `port`. */
 struct answer {
         struct question question;
         uint32_t port;
@@ -203,7 +203,7 @@ static void add_blocker(struct item *item, const struct knowledge *k, uint32_t r
         by->policy = port == KNOWLEDGE_NONE ? POLICY_UNKNOWN : knowledge_policy_level(&k->records[port], item->held.base);
 }
 
-/* Adds the table of the port that is not as it should be: its own, or else that of its leaf port. */
+/* Adds the table of the port that does not match the policy: its own, or else that of its leaf port. */
 static void add_blocking_table(struct item *item, const struct knowledge *k, uint32_t port, const struct knowledge_change *change,
                                enum rule_verdict verdict)
 {
@@ -231,18 +231,18 @@ static struct question make_question(const struct knowledge *k, uint32_t port, u
         return q;
 }
 
-/* Judges a step against a port as it is, and as it should be. */
+/* Judges a step against a port as it is, and as it would be if it matched the policy. */
 static void judge_step(struct answer *a, struct bounds before, struct bounds after, const struct rule_class *class,
                        enum rule_verdict *ret_blocks)
 {
         enum rule_verdict verdict = rule_judge_pair(a->question.policy, before, after, class);
         const uint8_t policy = (uint8_t) rule_policy_for(verdict, class->policy);
-        const struct rule_class right = { .policy = class->policy, .bounds = { policy, policy } };
+        const struct rule_class matching = { .policy = class->policy, .bounds = { policy, policy } };
         bool helps;
 
         if (verdict == RULE_ADMITS)
                 return;
-        helps = rule_judge_pair(a->question.policy, before, after, &right) == RULE_ADMITS;
+        helps = rule_judge_pair(a->question.policy, before, after, &matching) == RULE_ADMITS;
         a->verdict = a->verdict == RULE_ADMITS ? verdict : a->verdict;
         if (!helps)
                 a->own = verdict;

@@ -4,9 +4,9 @@
 /*
  * Held bases: which writes wait because the rule does not admit them, and which ports block them.
  *
- * A write waits for each port that would not block it if that port's table were certainly as the policy has it. If this would not
- * help, the port that is written blocks the write itself: its bounds are wide even after the write (its other table was not read,
- * or another block is not confirmed).
+ * A port blocks a write if the rule would admit the write as soon as the table of that port certainly matches the policy. If that
+ * would not help, the port that is written blocks the write itself: its bounds are wide even after the write (its other table was
+ * not read, or another block is not confirmed).
  *
  * Bounded: each base keeps the first HELD_MAX writes that wait and the first HELD_MAX ports that block them, and counts all of
  * them.
@@ -41,8 +41,8 @@ struct held_waiting {
         enum rule_verdict rule;  /* RULE_ADMITS: see HELD_EARLIER */
 };
 
-/* A port that blocks a write, with the one of its tables that is not as it should be. Times are seconds since 1970; 0: never, or
- * not known. */
+/* A port that blocks a write, with the one of its tables that does not certainly match the policy. Times are seconds since 1970; 0:
+ * never, or not known. */
 struct held_by {
         struct knowledge_name name;
         uint32_t record;

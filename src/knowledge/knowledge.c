@@ -139,7 +139,7 @@ struct knowledge *knowledge_copy(const struct knowledge *from)
 
 /* --- which fabric -------------------------------------------------------------------------------------------------- */
 
-bool knowledge_is_of_another(const struct knowledge *k, const struct subnet *s)
+bool knowledge_is_of_other_fabric(const struct knowledge *k, const struct subnet *s)
 {
         for (uint32_t i = 0; i < s->n_ports; i++)
                 if (s->ports[i].role == PORT_ENDPORT && knowledge_find_port(k, s, i) != KNOWLEDGE_NONE)

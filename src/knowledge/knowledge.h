@@ -4,8 +4,8 @@
 /*
  * knowledge/: what pkeyd knows of each P_Key table, and what it does not know.
  *
- * pkeyd makes its promises about the hardware, but it has only reads, each of one moment, and writes, some of which were never
- * confirmed. A record keeps both, for one table:
+ * pkeyd makes its promises about the hardware. It knows the hardware only by reads, each of one moment, and by its writes, some of
+ * which were never confirmed. A record keeps both, for one table:
  *
  *     entries    the table as it was last read
  *     writes     blocks that were sent and not read since: the table may hold each of them, or not
@@ -15,8 +15,8 @@
  * unconfirmed write; `has` is the lowest, and counts only if the table was read since the last discovery. A table that was never
  * read may hold anything. A port is an endport together with its leaf port, if that filters: its level is the lower of the two.
  *
- * Only reads change what is known; time, a restart, another mode, policy or writer do not. A person can make two exceptions: an
- * absent port counts for `absent_hold` only, and a vouch (`pkeyctl forget`) states that a port holds nothing. An absent port
+ * Only reads change what is known; time, a restart, another mode, policy or writer do not. There are two exceptions: an absent port
+ * counts for the setting `absent_hold` only, and a person can vouch (`pkeyctl forget`) that a port holds nothing. An absent port
  * communicates with no other port, unless it may be a silent device that could not be identified: its cable may have been moved.
  *
  * For each base the ports are counted by class, so that the rule takes the same time on every fabric. Every function that changes
@@ -69,9 +69,9 @@ enum knowledge_presence {
 struct knowledge_write {
         uint16_t block;
         bool is_announced, is_sent, is_stored;
-        bool is_foreign;                 /* by another writer: at which index it puts a new entry is a guess */
-        bool is_expected;                /* by another writer, to which the request was not given yet */
-        bool is_suspected;               /* by another writer that this pkeyd did not ask: see knowledge_suspect_block() */
+        bool is_foreign;                 /* of another writer: the index of each new entry is a guess */
+        bool is_expected;                /* of another writer, which did not get the request yet */
+        bool is_suspected;               /* of another writer, without a request of this pkeyd: see knowledge_suspect_block() */
         struct p_key entries[P_KEY_BLOCK_ENTRIES];
 };
 
@@ -93,8 +93,8 @@ struct knowledge_record {
                                           * of other switches that it was connected to */
         size_t n_places;
         uint64_t since;                  /* seconds since 1970: when its current presence began */
-        enum knowledge_presence presence_before; /* these two are of before the last discovery */
-        uint64_t there_at_before;
+        enum knowledge_presence presence_before; /* as it was before the last discovery */
+        uint64_t there_at_before;        /* likewise */
         int64_t clock;                   /* seconds that the wall clock was ahead of `now` when these times were recorded */
         bool has_clock;                  /* false: these times were recorded in another boot, or by an earlier version */
         bool expired;                    /* absent for longer than absent_hold, or `found` */
@@ -102,7 +102,7 @@ struct knowledge_record {
         bool may_be_silent;              /* absent, or at a place where another known device became silent since */
         bool may_be_back;                /* absent in the last discovery, and may be back by now */
         bool vouched;                    /* a person stated that it holds nothing */
-        char *vouched_by;                /* who vouched last; NULL: no one did */
+        char *vouched_by;                /* the person who vouched last; NULL: none did */
         uint64_t vouched_at;             /* seconds since 1970 */
 
         bool filters[N_DIRECTIONS];      /* of a leaf port, as last read: whether it filters what its host sends (inbound) and
@@ -165,14 +165,14 @@ void knowledge_hold_absent(struct knowledge *k, usec_t now, usec_t absent_hold);
 /* Takes the tables in `seen` that were read (TABLE_READ). Returns 0 or -ENOMEM. */
 int knowledge_see_tables(struct knowledge *k, const struct observed *seen, uint64_t wall);
 
-/* A read of a block, or the answer to a Set: no earlier write of this block is open any more. If a leaf port holds what was neither
- * read there nor sent to it, its filter bits are not certain any more, either. */
+/* Takes a block as it was read, or as the answer to a Set has it: no earlier write of this block is open any more. If a leaf port
+ * holds what was neither read there nor sent to it, its filter bits are not certain any more, either. */
 void knowledge_see_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
-/* True if this block was read last, of a table that was read. Entries behind the end of the table are ignored. */
+/* True if the block had these entries when it was last read. The table must have been read. Entries behind its end are ignored. */
 bool knowledge_block_is(const struct knowledge *k, uint32_t record, uint16_t block,
                         const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
-/* True also if one of the writes sent since, other than a suspected one, holds these entries. False: the block is news, and it
- * matters which device sent it. */
+/* True if so, or if a write that was sent since has these entries (but no suspected one). False: the block is news, and it matters
+ * which device sent it. */
 bool knowledge_block_may_be(const struct knowledge *k, uint32_t record, uint16_t block,
                             const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 
@@ -192,7 +192,7 @@ bool knowledge_weigh_filter(struct knowledge *k, uint32_t record, bool inbound, 
 /* Announces a block that may be sent, also more than once: it is stored with the record, and the bounds do not change. Returns 0 or
  * -ENOMEM. */
 int knowledge_announce_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
-/* The announced blocks are not sent any more. */
+/* Ends all announcements: no announced block is sent any more. */
 void knowledge_withdraw(struct knowledge *k);
 /* Records that a block is about to be sent. Returns false if it must not be, because it was not announced and stored before. */
 bool knowledge_send_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
@@ -212,17 +212,18 @@ void knowledge_settle_expected(struct knowledge *k, bool asked);
 /* Removes the last expected block with these entries: the other writer did not get it. */
 void knowledge_retract_block(struct knowledge *k, uint32_t record, uint16_t block, const struct p_key entries[P_KEY_BLOCK_ENTRIES]);
 /* True if there are records, and none of their ports is in this fabric. */
-bool knowledge_is_of_another(const struct knowledge *k, const struct subnet *s);
+bool knowledge_is_of_other_fabric(const struct knowledge *k, const struct subnet *s);
 /* Another pkeyd may have written by policies that this one does not know: each table may hold anything until it is read. */
 void knowledge_stop_following(struct knowledge *k);
 /* `k` was read from a store that another pkeyd writes, and replaces `before`. What other writers may have done to a table, as far
  * as only `before` has it, is taken along: it stays until this pkeyd reads the table. */
 void knowledge_take_foreign(struct knowledge *k, const struct knowledge *before);
-/* The table did not answer a read: what it holds is not certain any more. */
+/* The port did not answer a read of this table: what it holds is not certain any more. */
 void knowledge_doubt(struct knowledge *k, uint32_t record);
 
-/* The filter bits of a leaf port were read; are about to be written with other values. */
+/* Takes the filter bits of a leaf port as they were read. */
 void knowledge_see_filter(struct knowledge *k, uint32_t record, bool inbound, bool outbound);
+/* Records that a write of the filter bits is about to be sent: they are not certain until they are read. */
 void knowledge_send_filter(struct knowledge *k, uint32_t record);
 
 /* A person (`who`, copied) states at `wall` that this table holds nothing. The vouch ends when the table or a block of it is read,
@@ -251,7 +252,7 @@ void knowledge_list_holders(const struct knowledge *k, uint32_t *ret);
  * call (NULL: no policy is known). The policy of a port whose node is incomplete is not known, either. Returns 0 or -ENOMEM. */
 int knowledge_set_policy(struct knowledge *k, const struct desired *desired);
 
-/* Returns the borrowed policy: nothing can be judged until the next knowledge_set_policy(). */
+/* Ends the borrowing of the policy: nothing can be judged until the next knowledge_set_policy(). */
 void knowledge_drop_policy(struct knowledge *k);
 
 /* Copies what the policy gives each port into the arena, from which it is borrowed from now on, so that the policy stays set when
@@ -260,7 +261,7 @@ void knowledge_drop_policy(struct knowledge *k);
 int knowledge_keep_policy(struct knowledge *k, struct arena *a);
 /* True as long as a policy is set, and every change since was counted. */
 bool knowledge_is_counted(const struct knowledge *k);
-/* The policy gives one port something else now. Borrowed as by knowledge_set_policy(). knowledge_is_counted() must be true. */
+/* Sets what the policy gives one port now. Borrowed as by knowledge_set_policy(). knowledge_is_counted() must be true. */
 void knowledge_change_policy(struct knowledge *k, uint32_t record, const struct desired_port *policy);
 
 /* --- the rule -------------------------------------------------------------------------------------------------------------- */
@@ -270,16 +271,16 @@ bool knowledge_is_certain(const struct knowledge *k);
 /* The bounds of one table in a base. */
 struct bounds knowledge_table_bounds(const struct knowledge *k, uint32_t record, uint16_t base);
 
-/* Whether this block may be sent to this table, as far as this base is concerned. */
+/* Judges whether this block may be sent to this table, as far as this base is concerned. */
 enum rule_verdict knowledge_judge_block(const struct knowledge *k, uint32_t record, uint16_t block,
                                         const struct p_key entries[P_KEY_BLOCK_ENTRIES], uint16_t base);
 /* True if the block could raise the level of this table in this base above what the policy gives its port. */
 bool knowledge_exceeds_policy(const struct knowledge *k, uint32_t record, uint16_t block,
                               const struct p_key entries[P_KEY_BLOCK_ENTRIES], uint16_t base);
-/* Whether an absent port may be given this level for the day when it returns. `policy` is what the policy gives it; record
+/* Judges whether an absent port may be given this level for the day when it returns. `policy` is what the policy gives it; record
  * KNOWLEDGE_NONE: nothing is known of it. */
 enum rule_verdict knowledge_judge_arrival(const struct knowledge *k, uint32_t record, uint16_t base, enum level policy,
                                           enum level level);
-/* Whether the filter bits of this leaf port may be set so. *ret_base: a base because of which they may not. */
+/* Judges whether the filter bits of this leaf port may be set to these values. *ret_base: if not, a base for which they may not. */
 enum rule_verdict knowledge_judge_filter(const struct knowledge *k, uint32_t record, bool inbound, bool outbound,
                                          uint16_t *ret_base);

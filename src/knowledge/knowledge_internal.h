@@ -52,14 +52,14 @@ struct knowledge {
         bool is_stored;                /* the time of the last discovery is in the store */
 };
 
-/* Returns the record of this name, and adds it if there is none. Returns 0 or -ENOMEM. */
+/* Finds the record with this name, or adds it. Returns 0 or -ENOMEM. */
 int knowledge_ensure_record(struct knowledge *k, struct knowledge_name name, uint32_t *ret);
 /* All records were restored, and a later discovery found each port as its record states. `now`: by the clock of this boot;
  * USEC_INFINITY: the discovery was in another boot. */
 void knowledge_was_discovered(struct knowledge *k, usec_t now, uint64_t wall);
 /* Drops what is known of the entries of this table. */
 void knowledge_forget_read(struct knowledge_record *r);
-/* Does so if the table has another size now: it is another table. */
+/* Sets the size of the table. If it was another one, this is another table, and what is known of its entries is dropped. */
 void knowledge_set_capacity(struct knowledge_record *r, uint16_t capacity);
 /* The name of the record of this port. */
 struct knowledge_name knowledge_name_of(const struct subnet *s, const struct subnet_port *p);
