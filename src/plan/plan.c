@@ -272,13 +272,14 @@ static int port_plan_prepare(struct planner *pl, uint32_t port, struct port_plan
         return ret->a && ret->b && ret->repair_phase ? 0 : -ENOMEM;
 }
 
+/* True if the settings allow that this port does not get a table: then it does not enforce. */
 static bool may_overflow(const struct planner *pl, const struct port_plan *pp)
 {
         return pp->enforcing && (pl->options->enforcement == ENFORCEMENT_OFF ||
                                  pl->options->enforcement_overflow == OVERFLOW_DISABLE);
 }
 
-/* Freezes a port and its peer: a change of only one of the two is of no use. */
+/* Freezes a port and its peer: a change of only one of the two has no effect. */
 static void freeze(struct planner *pl, uint32_t port, enum freeze why)
 {
         uint32_t other_end = pl->desired->subnet->ports[port].peer;
@@ -321,8 +322,8 @@ static int plan_port(struct planner *pl, uint32_t port)
 
 /* --- enforcement ----------------------------------------------------------------------------------------------------- */
 
-/* The first entry that the peer keeps without the policy (not owned, or kept) and that would be cut off if the switch began to
- * enforce a table without it; NULL: there is none. */
+/* The first entry that the peer keeps although the policy does not give it (pkeyd does not manage its base), and that would be cut
+ * off if the switch began to enforce a table without it; NULL: there is none. */
 static const struct p_key *find_cut_off(const struct planner *pl, uint32_t port)
 {
         uint32_t peer = pl->desired->subnet->ports[port].peer;
@@ -376,7 +377,7 @@ static int add_enforcement_write(struct planner *pl, enum plan_phase phase, uint
 }
 
 /* True if the peer holds an entry now that only this switch port keeps from having an effect. */
-static bool holds_back(const struct planner *pl, uint32_t port)
+static bool filters_peer_now(const struct planner *pl, uint32_t port)
 {
         const struct observed_table *mine = &pl->observed->tables[port];
         const struct observed_table *its = &pl->observed->tables[pl->desired->subnet->ports[port].peer];
@@ -384,9 +385,9 @@ static bool holds_back(const struct planner *pl, uint32_t port)
         return p_keys_find_uncovered(mine->entries, mine->capacity, its->entries, its->capacity) != NULL;
 }
 
-/* A bit that is cleared is cleared before tables open; one that is set is set when every table is right. If clearing a bit would
- * pass an entry that the table does not have, the entries that are too many must be dropped first. Returns 1 if bits are to be
- * written, 0, or -ENOMEM. */
+/* The relax phase clears bits, before tables open; the enforce phase sets bits, when every table matches the policy. If clearing a
+ * bit would pass an entry that the table does not have, it waits for the enforce phase, when unwanted entries are dropped. Returns
+ * 1 if bits are to be written, 0, or -ENOMEM. */
 static int plan_enforcement(struct planner *pl, uint32_t port)
 {
         const struct observed_table *t = &pl->observed->tables[port];
@@ -396,7 +397,7 @@ static int plan_enforcement(struct planner *pl, uint32_t port)
         wanted_enforcement(pl, port, &want[0], &want[1]);
         between[0] = now[0] && want[0];
         between[1] = now[1] && want[1];
-        if (pl->plan->final_tables[port] && holds_back(pl, port))
+        if (pl->plan->final_tables[port] && filters_peer_now(pl, port))
                 memcpy(between, now, sizeof(between));
         relaxes = between[0] != now[0] || between[1] != now[1];
         /* if the bits are in doubt, a write that changes nothing reads them */
@@ -410,7 +411,7 @@ static int plan_enforcement(struct planner *pl, uint32_t port)
 
 /* --- frozen ports ---------------------------------------------------------------------------------------------------- */
 
-/* Drops what was planned for a peer before it was frozen. */
+/* Drops the writes that were planned for a peer before it was frozen. */
 static void drop_frozen(struct plan *plan, struct plan_step *step)
 {
         uint32_t kept = 0;

@@ -23,7 +23,7 @@
  *     lower    full to limited on endports, then on enforcing ports
  *     grant    add entries: on ports that enforce already, where the peer has the base and only the switch keeps it
  *              from having an effect; then on endports
- *     enforce  turn enforcement on, where every table is right
+ *     enforce  turn enforcement on, where every table matches the policy
  *
  * Each is a barrier over the whole fabric. All changes of one block in one phase are one MAD. A port's level in a base is full if
  * it has the full entry, else limited, else none; {limited} to {limited, full} is a raise, {limited, full} to {limited} a lower,
@@ -92,10 +92,9 @@ struct plan {
         enum freeze *frozen;           /* per port: why it is left as it is, together with its peer */
 };
 
-/* What to do about an SM if pkeyd.yaml does not say how pkeyd works beside it. The SM may write P_Key tables, too; pkeyd cannot
- * know. */
+/* What to do about an SM, which may write P_Key tables, too, if pkeyd.yaml does not set how pkeyd works beside it. */
 enum plan_beside_sm {
-        BESIDE_SM_ACCEPTED, /* pkeyd.yaml or the command line says it */
+        BESIDE_SM_ACCEPTED, /* pkeyd.yaml or the command line sets it */
         BESIDE_SM_REPORTED,
         BESIDE_SM_REFUSED,  /* nothing is planned */
         BESIDE_SM_AUDITED,  /* reported; the plan is only shown, not carried out */

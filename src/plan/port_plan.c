@@ -16,7 +16,8 @@ static bool is_alone(const struct port_plan *pp, struct p_key key)
         return !p_keys_hold(pp->want->wanted, pp->want->n_wanted, p_key_make(p_key_base(key), !p_key_is_full(key)));
 }
 
-bool port_plan_may_touch(const struct port_plan *pp, struct p_key key)
+/* True if pkeyd may change entries of this base here. */
+static bool may_touch(const struct port_plan *pp, struct p_key key)
 {
         return policy_manages(pp->policy, pp->options->unmanaged == UNMANAGED_KEEP, p_key_base(key));
 }
@@ -224,7 +225,7 @@ static void keep_entries(struct port_plan *pp)
 {
         memset(pp->b, 0, pp->capacity * sizeof(*pp->b));
         for (uint16_t k = 0; k < pp->capacity; k++)
-                if (p_key_is_used(pp->a[k]) && !port_plan_may_touch(pp, pp->a[k]))
+                if (p_key_is_used(pp->a[k]) && !may_touch(pp, pp->a[k]))
                         pp->b[k] = pp->a[k];
         for (uint32_t i = 0; i < pp->want->n_wanted; i++) {
                 struct p_key key = pp->want->wanted[i];
@@ -357,7 +358,7 @@ static void repair_index0(struct port_plan *pp)
         struct p_key displaced = pp->a[0];
         bool is_wanted = p_key_is_used(displaced) && wanted_level(pp, p_key_base(displaced)) != LEVEL_NONE;
 
-        if (old == 0 || (p_key_is_used(displaced) && !port_plan_may_touch(pp, displaced)))
+        if (old == 0 || (p_key_is_used(displaced) && !may_touch(pp, displaced)))
                 return;
         if (old < 0 && !is_wanted)
                 return; /* index 0 is free, or revoked before the entry is added */

@@ -20,7 +20,7 @@ struct port_plan {
         bool enforces_now;               /* of an external port: its table is in effect already */
         const struct observed_table *peer; /* of an external port: the table of its peer; NULL: no peer */
         uint16_t index0_base;            /* the base whose entry belongs at index 0 of this port; 0: any */
-        bool repairs;                    /* it may be moved there, and what is there may be moved away */
+        bool repairs;                    /* pkeyd may move an entry of that base there, and the present one away */
 
         /* out, capacity entries each */
         struct p_key *a;                 /* A after a repair of index 0; equal to observed without one */
@@ -34,9 +34,6 @@ struct port_plan {
 
 /* Fills the output members. a, b and repair_phase are allocated by the caller. */
 void port_plan_compute(struct port_plan *pp);
-
-/* True if pkeyd may change entries of this base here. */
-bool port_plan_may_touch(const struct port_plan *pp, struct p_key key);
 
 /* The phase in which the entry at `index` leaves its value of A, and the one in which it takes its value of B. Only for an index
  * where they differ; a change within one base (raise, lower) does both in one phase. PLAN_N_PHASES: it has no such part. */
