@@ -19,8 +19,8 @@ struct port_samples {
         struct violation_port port;
         struct violation_counter counters[VIOLATION_N_COUNTERS];
         struct shared_host *host;           /* referenced; NULL: none was set */
-        bool doubted[VIOLATION_N_COUNTERS]; /* what the next sample finds may be another host's */
-        /* Of an endport: when it first counted violations of it, and when its leaf port did, whichever that was. */
+        bool doubted[VIOLATION_N_COUNTERS]; /* what the next sample finds may be of another host */
+        /* Of an endport: when it first counted violations, and when the leaf port of that time first counted violations by it. */
         struct first_counted own[VIOLATION_N_COUNTERS], at_leaf[VIOLATION_N_COUNTERS];
 };
 
@@ -36,8 +36,8 @@ void counter_samples_init(struct counter_samples *l);
 void counter_samples_done(struct counter_samples *l);
 /* Borrowed until the next _take. NULL: never sampled. */
 struct port_samples *counter_samples_find(const struct counter_samples *l, struct violation_port port);
-/* The same of a port that is sampled now, which is added if it is not there. NULL: out of memory. */
+/* Finds or adds the port, which is sampled now. NULL: out of memory. */
 struct port_samples *counter_samples_take(struct counter_samples *l, struct violation_port port);
 
-/* What the next sample of each counter finds may be another host's. */
+/* Records that what the next sample of each counter finds may be of another host. */
 void counter_samples_doubt(struct port_samples *p);

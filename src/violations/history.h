@@ -7,8 +7,8 @@
  *
  * The memberships of an endport are compared with those that it had when it was last seen. An endport that is seen for the first
  * time has no change. A new snapshot of the same generation with the same memberships changes nothing. If a host was renamed or
- * plugged in elsewhere, the same policy may give it other memberships; that is a change, too, marked as such: else a report would
- * claim that a host was never a member which was one ten minutes ago.
+ * plugged in elsewhere, the same policy may give it other memberships; that is a change, too, marked as such: otherwise a report
+ * would state that a host was never a member although it was one ten minutes ago.
  *
  * Bounded: HISTORY_MAX_CHANGES changes, of which the oldest go first, and HISTORY_MAX_GONE endports (HISTORY_MAX_GONE_ITEMS of
  * their memberships) that are not in the fabric any more, of which those gone longest go first. Each learning builds all of it
@@ -42,9 +42,9 @@ struct membership_history *membership_history_new(void);
 struct membership_history *membership_history_free(struct membership_history *h);
 DEFINE_CLEANUP(struct membership_history *, membership_history_free)
 
-/* The memberships from now on; `now` never goes back. If both the snapshot and the generation are new, call it first for the old
- * generation with the new snapshot: else a host that was plugged in elsewhere would be changed by the new generation. 0 or -ENOMEM
- * (then nothing was learned). */
+/* Takes the memberships that are valid from now on; `now` never goes back. If both the snapshot and the generation are new, call it
+ * first for the old generation with the new snapshot: otherwise the new generation would seem to have changed a host that was
+ * plugged in elsewhere. 0 or -ENOMEM (then nothing was learned). */
 int membership_history_learn(struct membership_history *h, usec_t now, uint64_t generation, const struct memberships *m);
 
 /* NULL: no change is known. */

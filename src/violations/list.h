@@ -16,7 +16,7 @@ struct record_list {
         uint32_t first, last, n;
 };
 
-/* An array of things that the items have, with room for n of them. 0, or -ENOMEM without a change. */
+/* Makes room for n items in one of the arrays that have an element for each item. 0, or -ENOMEM without a change. */
 static inline int record_array_grow(void *array, size_t size, uint32_t n)
 {
         size_t allocated = 0;

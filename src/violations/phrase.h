@@ -20,6 +20,5 @@ static inline usec_t elapsed(usec_t from, usec_t to)
         return to > from ? to - from : 0;
 }
 
-/* "a moment", "59 seconds", "12 minutes", "3 hours", "400 days": the nearest of the largest unit of which there are
- * two */
+/* "a moment", "59 seconds", "12 minutes", "3 hours", "400 days": rounded, in the largest unit of which it has at least two. */
 struct phrase phrase_duration(usec_t duration);

@@ -79,7 +79,7 @@ struct violation_poll {
         unsigned n_late_rounds; /* of cycles that were longer than a round, or slow */
         unsigned n_kept_rounds; /* in a row that were a cycle each; VIOLATIONS_QUIET_INTERVALS of them reset n_late_rounds */
         uint64_t next_serial;
-        struct queue events, todo[N_TODOS];
+        struct queue samples, todo[N_TODOS];
 };
 
 /* --- queues ---------------------------------------------------------------------------------------------------------- */
@@ -465,7 +465,7 @@ static void push_block(struct violation_poll *p, struct poll_target *t, enum pol
 
         b->is_unconfirmed = false;
         for (unsigned c = 0; c < (block == BLOCK_COUNTERS ? PMA_N_COUNTERS : 1); c++)
-                (void) queue_push(&p->events, &(struct violation_sample) {
+                (void) queue_push(&p->samples, &(struct violation_sample) {
                         .port = t->port, .source = source_of(block, c), .is_doubted = is_doubted,
                         .bits = b->bits, .value = b->values[c],
                 });
@@ -576,7 +576,7 @@ static void handle_clear(struct violation_poll *p, struct poll_target *t, const 
 
         t->is_clearing[flight->counter] = false;
         if (result->outcome == MAD_ANSWERED)
-                (void) queue_push(&p->events, &s);
+                (void) queue_push(&p->samples, &s);
 }
 
 /* Targets that waited for this agent have their turn, or miss it. */
@@ -768,7 +768,7 @@ struct violation_poll *violation_poll_free(struct violation_poll *p)
                 return NULL;
         (void) m_keys_free(p->config.m_keys);
         poll_targets_done(&p->t);
-        free(p->events.items);
+        free(p->samples.items);
         for (enum todo k = 0; k < N_TODOS; k++)
                 free(p->todo[k].items);
         free(p);
@@ -821,7 +821,7 @@ int violation_poll_set_subnet(struct violation_poll *p, usec_t now, const struct
 
 bool violation_poll_next_sample(struct violation_poll *p, struct violation_sample *ret)
 {
-        return queue_pop(&p->events, ret);
+        return queue_pop(&p->samples, ret);
 }
 
 void violation_poll_clear(struct violation_poll *p, struct violation_port port, enum violation_source source)

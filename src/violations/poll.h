@@ -62,8 +62,8 @@ struct violation_poll *violation_poll_free(struct violation_poll *p);
 DEFINE_CLEANUP(struct violation_poll *, violation_poll_free)
 void violation_poll_set_config(struct violation_poll *p, usec_t now, const struct violation_poll_config *config);
 
-/* A new snapshot, of which the poll copies what it needs. What it learned of ports that are still there stays; the round goes on
- * where it is. 0 or -ENOMEM (then the old targets stay). */
+/* Takes a new snapshot, of which the poll copies what it needs. What it learned of ports that are still there stays; the round goes
+ * on where it is. 0 or -ENOMEM (then the old targets stay). */
 int violation_poll_set_subnet(struct violation_poll *p, usec_t now, const struct subnet *subnet);
 
 struct mad_background_task violation_poll_task(struct violation_poll *p);
@@ -75,9 +75,9 @@ struct mad_stage violation_poll_once(struct violation_poll *p);
  * when it was accepted there is a sample with is_cleared. */
 bool violation_poll_next_sample(struct violation_poll *p, struct violation_sample *ret);
 void violation_poll_clear(struct violation_poll *p, struct violation_port port, enum violation_source source);
-/* One sample without is_cleared, as violations_see_counter(). */
+/* Gives one sample without is_cleared to the violation table. Returns as violations_see_counter(). */
 int violations_see_sample(struct violations *violations, usec_t now, const struct violation_sample *s);
-/* All samples that wait, into the violation table; counters at their maximum may be cleared. */
+/* Gives it all samples that wait; counters at their maximum may be cleared. */
 void violations_take_samples(struct violations *violations, usec_t now, struct violation_poll *poll);
 
 struct violation_poll_counters {

@@ -34,7 +34,7 @@ struct violation_entry {
         enum report_state report_state;
         uint64_t in_interval; /* counted in the interval that began then */
         usec_t interval_began;
-        usec_t since;         /* of what is unreported; as in violation_report */
+        usec_t since;         /* of the unreported violations; as in violation_report */
         usec_t reported_at;
         bool is_reported;     /* of this episode */
         bool in_sum;          /* ... the last time, in a summary */
@@ -54,7 +54,7 @@ void violation_table_init(struct violation_table *t);
 void violation_table_done(struct violation_table *t);
 /* The record with the port, source and hosts of `key`, and for a notice its key, LIDs and GIDs; VIOLATION_NONE: there is none. */
 uint32_t violation_table_find(const struct violation_table *t, const struct violation_record *key);
-/* Adds it if it is not there, with nothing else in `key`; VIOLATION_NONE: out of memory. */
+/* Finds this record, or adds it: `key` must have only these fields. VIOLATION_NONE: out of memory. */
 uint32_t violation_table_take(struct violation_table *t, const struct violation_record *key);
 void violation_table_set_life(struct violation_table *t, uint32_t entry, enum life life);
 void violation_table_set_report_state(struct violation_table *t, uint32_t entry, enum report_state state);

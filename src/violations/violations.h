@@ -15,7 +15,7 @@
  * from all that.
  *
  * When pkeyd reports: the first violation of an episode at once; then once in an interval for each record, if there were more;
- * and that it is quiet again, when nothing came for QUIET_INTERVALS intervals. A counter that comes to its maximum is reported at
+ * and that it is quiet again, when nothing came for QUIET_INTERVALS intervals. A counter that reaches its maximum is reported at
  * once, too. In an interval STORM_PORTS records are reported one by one. The others wait for its end; if the limit was exceeded,
  * one report sums them up, with the worst ten, and they are not reported again. While a storm goes on, only what is new is
  * reported between two summaries; and the records of a summary become quiet in a summary. Fewer than `threshold` violations in an
@@ -158,11 +158,11 @@ struct violation_report {
         struct violation_record record; /* as it is after this report */
         uint64_t count;                 /* violations that were not reported before; SATURATED: perhaps 0; QUIET and ALL_QUIET:
                                            those of the whole episodes, again */
-        /* The earliest time at which they may have come. First report of an episode: the last sample without them (0: unknown);
+        /* The earliest time at which they may have come. First report of an episode: the last sample without them (0: not known);
          * later ones: the last report; STORM: the earliest of these; QUIET, ALL_QUIET: the (first) episode's begin. */
         usec_t since;
         uint32_t n_ports;
-        uint32_t n_saturated;           /* records of a STORM that came to their maximum */
+        uint32_t n_saturated;           /* records of a STORM whose counter reached its maximum */
         /* the largest first; `unreported` is what each has in this report */
         struct violation_record worst[VIOLATIONS_WORST];
         uint32_t n_worst;
@@ -182,16 +182,16 @@ DEFINE_CLEANUP(struct violations *, violations_free)
 /* Records stay. */
 void violations_set_config(struct violations *v, const struct violations_config *config);
 
-/* A sample of a counter of `bits` bits (1 to 64) at a port. Returns 1 if it is at its maximum (it may be cleared), 0, -EINVAL
- * (no counter), or -ENOMEM (then the next sample counts what this one saw). */
+/* Takes a sample of a counter of `bits` bits (1 to 64) at a port. Returns 1 if it is at its maximum (it may be cleared), 0, -EINVAL
+ * (no counter), or -ENOMEM (then the next sample counts what this one missed). */
 int violations_see_counter(struct violations *v, usec_t now, struct violation_port port, enum violation_source source,
                            unsigned bits, uint64_t value);
 /* pkeyd cleared the counter: its next value counts from 0. */
 void violations_counter_cleared(struct violations *v, struct violation_port port, enum violation_source source);
 
-/* The host behind this port from now on; copied. Another host than before (by GUID) is a move: the episodes of the old one end,
- * and the next sample of each counter counts for no host, because either may have sent the packets. A new name is a new record.
- * 0, or -ENOMEM (then the port has no host). */
+/* Sets the host behind this port from now on; copied. Another host than before (by GUID) is a move: the episodes of the old one
+ * end, and the next sample of each counter counts for no host, because either may have sent the packets. A new name is a new
+ * record. 0, or -ENOMEM (then the port has no host). */
 int violations_set_host(struct violations *v, struct violation_port port, const struct violation_host *host);
 /* The same for all ports of a snapshot. Where no host is plugged in now, the last one stays, but the next sample counts for no
  * host: another one may have come and gone. 0 or -ENOMEM. */
@@ -199,7 +199,7 @@ int violations_set_subnet(struct violations *v, const struct subnet *subnet);
 /* Another host than the known one may be plugged in: the next sample of this counter counts for no host. */
 void violations_doubt_host(struct violations *v, struct violation_port port, enum violation_source source);
 
-/* A notice about this port: for 257 and 258 the endport, for 259 the switch port that refused the packet. The ends (see
+/* Counts a notice about this port: for 257 and 258 the endport, for 259 the switch port that refused the packet. The ends (see
  * violation_ends_of_notice()) are copied. 0, -EINVAL (none of the three), or -ENOMEM. */
 int violations_see_notice(struct violations *v, usec_t now, struct violation_port port, const struct notice *notice,
                           const struct violation_ends *ends);
