@@ -48,15 +48,12 @@ static inline bool mad_route_is_directed(const struct mad_route *r)
         return r->lid.v == 0;
 }
 
-/* One request. `destination` stands for the SMA that answers (any number that is the same for the same SMA): at most one request to
- * a destination is in flight. `cookie` comes back with the result. `retries` is how often the engine may send it again; 0: once
- * only, the caller decides what a loss means (a write that rests on a read). `doubtful`: the destination did not answer the last
- * time either, so that a loss says nothing about the path to it. */
 struct mad_request {
         enum mad_class mgmt_class;
         struct mad_route route;
-        uint32_t destination;
-        uint64_t cookie;
+        uint32_t destination;    /* stands for the SMA that answers: any number that is the same for the same SMA. At most one
+                                  * request to a destination is in flight */
+        uint64_t cookie;         /* comes back with the result */
         enum mad_method method;
         uint16_t attribute;
         uint32_t modifier;
@@ -64,8 +61,9 @@ struct mad_request {
         uint64_t component_mask; /* SA only */
         usec_t send_before;      /* by the clock of `now`; a request that is not sent by then is never sent. 0: no limit */
         uint8_t lane;            /* comes back with the result, as the cookie does; only mad_engine_give_up() uses it */
-        uint8_t retries;
-        bool doubtful;
+        uint8_t retries;         /* how often the engine may send it again. 0: the caller decides what a loss means (a write that
+                                  * rests on a read) */
+        bool doubtful;           /* the destination did not answer the last time either: a loss does not narrow the window */
         uint8_t data[MAD_DATA_SIZE]; /* network byte order, as in the MAD; as much of it as the class has */
 };
 
@@ -92,7 +90,8 @@ struct mad_result {
         uint8_t data[MAD_DATA_SIZE];
 };
 
-/* True if it was answered at once. A late or missing answer takes many seconds, and meanwhile another port may have got the LID. */
+/* True if the first try was answered in time. A late or missing answer takes many seconds, and meanwhile another port may have got
+ * the LID. */
 static inline bool mad_result_is_prompt(const struct mad_result *r)
 {
         return (r->outcome == MAD_ANSWERED || r->outcome == MAD_REFUSED) && !r->repeated;

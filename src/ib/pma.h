@@ -25,7 +25,7 @@ enum pma_attribute {
 
 /* What pkeyd reads of ClassPortInfo. */
 struct pma_class_port_info {
-        /* PortCountersExtended has the error counters, too. (CapabilityMask says only that it exists, with data counters.) */
+        /* PortCountersExtended has the error counters, too. (CapabilityMask states only that it exists, with data counters.) */
         bool has_extended_errors;
         struct lid redirect_lid;  /* the PMA that answers instead; 0: none */
         uint32_t redirect_qp;     /* its QP */

@@ -199,7 +199,7 @@ void inform_info_request(const struct inform_info *info, struct lid sa, uint8_t 
         put24(ret->data + INFORM_PRODUCER_TYPE, ALL_PRODUCERS);
 }
 
-bool inform_info_is_taken(const struct inform_info *info, const uint8_t data[MAD_DATA_SIZE])
+bool inform_info_is_accepted(const struct inform_info *info, const uint8_t data[MAD_DATA_SIZE])
 {
         return data[INFORM_IS_GENERIC] == 1 && data[INFORM_SUBSCRIBE] == info->subscribe &&
                get16(data + INFORM_TYPE) == info->type && get16(data + INFORM_TRAP) == info->trap;

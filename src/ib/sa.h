@@ -56,10 +56,10 @@ struct inform_info {
 
 /* Makes Set(InformInfo) to the SA at that LID; sm_key 0: untrusted. Leaves cookie, lane and retries 0. */
 void inform_info_request(const struct inform_info *info, struct lid sa, uint8_t sl, uint64_t sm_key, struct mad_request *ret);
-/* True if the answer says that the SA did so: a refusal may have status 0, but Subscribe 0. */
-bool inform_info_is_taken(const struct inform_info *info, const uint8_t data[MAD_DATA_SIZE]);
+/* True if the answer of the SA repeats what was requested. A refusal may have status 0, too, but then Subscribe is 0. */
+bool inform_info_is_accepted(const struct inform_info *info, const uint8_t data[MAD_DATA_SIZE]);
 
-/* A block of a P_Key table, as the SA names it. */
+/* Which block of a P_Key table, in the terms of the SA. */
 struct p_key_record {
         struct lid lid;       /* of the endport; of a switch, of its port 0 */
         uint16_t block;

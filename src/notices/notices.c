@@ -201,7 +201,7 @@ static void unanswered(struct notices *n, usec_t now, bool silence)
 
 static void subscribe_ended(struct notices *n, usec_t now, const struct mad_result *result)
 {
-        if (result->outcome == MAD_ANSWERED && inform_info_is_taken(&n->request, result->data)) {
+        if (result->outcome == MAD_ANSWERED && inform_info_is_accepted(&n->request, result->data)) {
                 n->subscriptions[n->kind] = (struct subscription) { .key = n->key };
                 settle(n, now);
         } else if (result->outcome == MAD_ANSWERED || result->outcome == MAD_REFUSED) {

@@ -73,19 +73,19 @@ START_TEST(taken)
         uint8_t data[MAD_DATA_SIZE] = {};
 
         (void) bytes_of("00000000000000000000000000000000 ffff 0000 0000 01 01 ffff 0103 000001 12 00 ffffff", data);
-        ck_assert(inform_info_is_taken(&info, data));
+        ck_assert(inform_info_is_accepted(&info, data));
         data[23] = 0; /* not subscribed after all */
-        ck_assert(!inform_info_is_taken(&info, data));
+        ck_assert(!inform_info_is_accepted(&info, data));
         info.subscribe = false;
-        ck_assert(inform_info_is_taken(&info, data));
+        ck_assert(inform_info_is_accepted(&info, data));
         data[27] = 2; /* of another trap */
-        ck_assert(!inform_info_is_taken(&info, data));
+        ck_assert(!inform_info_is_accepted(&info, data));
         data[27] = 3;
         data[25] = 4; /* of one type only */
-        ck_assert(!inform_info_is_taken(&info, data));
+        ck_assert(!inform_info_is_accepted(&info, data));
         data[25] = 0xff;
         data[22] = 0; /* the vendor's own traps */
-        ck_assert(!inform_info_is_taken(&info, data));
+        ck_assert(!inform_info_is_accepted(&info, data));
 }
 END_TEST
 
