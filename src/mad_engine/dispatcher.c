@@ -174,7 +174,7 @@ static void take_stage_requests(struct mad_dispatcher *d, usec_t now)
         struct mad_request request;
         unsigned n = mad_engine_wants(d->engine);
 
-        /* a window full of background requests must not look like a stage without requests */
+        /* a window full of background requests must not be taken for a stage without requests */
         if (n == 0 && d->n_in_stage == 0)
                 n = 1;
         for (; n > 0 && d->stage.next(d->stage.state, now, &request); n--)

@@ -8,14 +8,14 @@
  *                       >-- engine --
  *     background tasks '             '<----------- receive() <---- the wire
  *
- * It owns the MAD engine, moves requests of the stage and of the background tasks into it, frames out of it through the gate, which
- * may refuse them, and results back to the sender of the request. A Report of the SA goes to the background task that takes it, and
- * is answered.
+ * It owns the MAD engine: it moves requests of the stage and of the background tasks into the engine, frames from the engine
+ * through the gate, which may refuse them, and results back to the sender of the request. A Report of the SA goes to the background
+ * task that takes it; then the dispatcher answers it.
  *
  * One stage runs at a time; meanwhile background tasks send nothing new, but still get the results of their earlier requests.
  *
- * The owner takes a turn: receive() for each frame that came, next_send() until there is none, then take_end(). due() says when the
- * next turn is needed if no frame comes before.
+ * The owner takes a turn: receive() for each frame that came, next_send() until there is none, then take_end(). due() returns when
+ * the next turn is needed if no frame comes before.
  *
  * The dispatcher does not know what the MADs mean, or who owns the port.
  */
@@ -40,7 +40,7 @@ struct mad_dispatcher;
 int mad_dispatcher_new(const struct mad_engine_config *config, struct mad_dispatcher **ret);
 /* Copies the gate, borrows its state. Without a gate no Set of subnet management leaves. */
 void mad_dispatcher_set_gate(struct mad_dispatcher *d, const struct mad_gate *gate);
-/* Does not call the stage and tasks any more; requests in flight get no result. Accepts NULL, returns NULL. */
+/* The stage and tasks are not called any more; requests in flight get no result. Accepts NULL, returns NULL. */
 struct mad_dispatcher *mad_dispatcher_free(struct mad_dispatcher *d);
 DEFINE_CLEANUP(struct mad_dispatcher *, mad_dispatcher_free)
 

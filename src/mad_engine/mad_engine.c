@@ -141,7 +141,7 @@ static void put(struct mad_engine *e, uint32_t slot, enum mad_transaction_state 
         mad_transaction_list_append(&e->table, list_of(e, x), slot);
 }
 
-/* It must be in no list. */
+/* Ends a transaction that is in no list and holds no destination. */
 static void finish(struct mad_engine *e, uint32_t slot, enum mad_outcome outcome)
 {
         struct mad_transaction *x = transaction(e, slot);
@@ -234,7 +234,7 @@ static bool may_send(const struct mad_engine *e)
         return e->in_flight < e->window.size && (e->again.n > 0 || e->ready.n > 0);
 }
 
-/* True if it waited too long behind other requests. */
+/* True if it waited for its first try until after its send_before. */
 static bool is_too_late(const struct mad_engine *e, const struct mad_transaction *x)
 {
         return x->tries == 0 && x->request.send_before > 0 && e->now >= x->request.send_before;
@@ -316,7 +316,7 @@ void mad_engine_send_failed(struct mad_engine *e, usec_t now, const struct mad_f
                 rest(e, slot, x->failures);
 }
 
-/* Returns 1, or 0 for an answer to an earlier try before the next one was sent. */
+/* Takes a busy status. Returns 1, or 0 for an answer to an earlier try before the next one was sent. */
 static int refused_busy(struct mad_engine *e, uint32_t slot)
 {
         struct mad_transaction *x = transaction(e, slot);
@@ -369,6 +369,7 @@ int mad_engine_receive(struct mad_engine *e, usec_t now, const struct mad_frame 
         return 1;
 }
 
+/* First those that wait in chains, so that none of them becomes the holder. */
 void mad_engine_give_up(struct mad_engine *e, uint8_t lane)
 {
         for (uint32_t slot = 0; slot < e->table.n_slots; slot++)

@@ -5,7 +5,7 @@
  * The window: how many MADs may be in flight. It adapts to what the fabric can carry.
  *
  * It starts small and doubles per round trip (one more for each answer) up to a threshold, then grows by one per round trip. A loss
- * halves it, at most once per round trip: the loss of a MAD that was sent before the last cut says nothing new.
+ * halves it, at most once per round trip: the loss of a MAD that was sent before the last cut shows nothing new.
  *
  * A loss is noticed only after its timeout, hundreds of round trips later. So the size that is halved is that of the window when
  * the lost MAD was sent, not its present size; and above that size (the ceiling) it grows so slowly that losses until the next
