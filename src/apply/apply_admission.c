@@ -161,8 +161,8 @@ static bool covers(const struct observed_table *t, const struct p_key *keys, siz
         return !p_keys_find_uncovered(t->entries, t->capacity, keys, (uint32_t) n);
 }
 
-/* The bits of a switch port change only when its table is right and the peer's entries are within it: an entry of the peer that is
- * still to be lowered or dropped would be cut off too early (or passed, where a bit is cleared). So would an entry that an
+/* The bits of a switch port change only when its table matches the policy and covers the peer's entries: an entry of the peer that
+ * is still to be lowered or dropped would be cut off too early (or passed, where a bit is cleared). So would an entry that an
  * unanswered write may have left there, which may be of a base that is not in the policy and is kept. */
 static bool enforcement_must_wait(const struct apply *ap, uint32_t port)
 {

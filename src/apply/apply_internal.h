@@ -7,7 +7,7 @@
  *     apply.c            the phases, the writes of a phase (tasks) and their requests, the stage
  *     apply_admission.c  which changes of a write are admitted now, and which bases are held
  *     apply_read_back.c  reading back what was written, when the phases have ended
- *     apply_tables.c     what an answer says of a table, and of the SMA that sent it
+ *     apply_tables.c     what an answer shows of a table, and of the SMA that sent it
  */
 
 #include "apply/apply.h"

@@ -143,7 +143,7 @@ static inline uint8_t discovery_add_tries(uint8_t before, const struct mad_resul
         return (uint8_t) MIN(before + result->timeouts, DISCOVERY_MAX_TRIES);
 }
 
-/* answers.c: how a request ended. Both take it from the agent or port (DISCOVERY_NONE: the local port) that it was
- * about. */
+/* answers.c: take the result of NodeInfo over the link of a port (DISCOVERY_NONE: of the local port), or of another query
+ * of an agent. */
 void discovery_node_info_ended(struct discovery *d, uint32_t port, const struct mad_result *result);
 void discovery_query_ended(struct discovery *d, uint32_t agent, const struct mad_result *result);

@@ -23,7 +23,7 @@
  *     may_be_silent   it is absent, and may be a silent device elsewhere in the fabric
  *     vouched         a person stated that it holds nothing: `vouched_by`, since `vouched_at`
  *
- * `table/discovery` has `at`, and `now` in `boot`: until then the ports of records that did not change were as the records state.
+ * `table/discovery` has `at`, and `now` in `boot`: until then the ports were as the records state.
  */
 
 #include "knowledge/knowledge.h"
@@ -31,17 +31,17 @@
 
 #define KNOWLEDGE_PREFIX "table/"
 
-/* Puts what changed since the last call that was followed by knowledge_stored(). `boot` names this boot of the host, from which
- * times of `seen` count. Errors stay in the transaction. */
+/* Puts the records that changed since knowledge_stored() into the transaction. `boot` names this boot of the host, from which times
+ * of `seen` count. Errors stay in the transaction. */
 void knowledge_store(const struct knowledge *k, const char *boot, struct store_transaction *t);
-/* The transaction was committed. */
+/* Marks all records as stored: the transaction was committed. */
 void knowledge_stored(struct knowledge *k);
 
-/* The store was lost: everything has to be stored again. */
+/* Marks all records as not stored, because the store was lost. */
 void knowledge_unstore(struct knowledge *k);
 
 /* Adds a record as it was stored; an announced block counts as sent. If it is of another boot, `seen` is the beginning of this
  * boot. Returns 0, -EBADMSG (not a record of this version), or -ENOMEM. */
 int knowledge_restore(struct knowledge *k, const char *boot, const char *key, const void *value, size_t n);
-/* All records were restored. */
+/* Ends the restoring: ports of records that did not change were as the records state until the last discovery. */
 void knowledge_restored(struct knowledge *k);

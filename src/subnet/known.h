@@ -73,9 +73,9 @@ int known_extend(struct arena *a, const struct known *k, const struct subnet *su
 int known_extend_named(struct arena *a, const struct known *k, const struct subnet *subnet, const struct guid *guids,
                        uint32_t n_guids, enum node_type type, struct subnet **ret);
 
-/* The new ports were reported. */
+/* Marks the new ports as reported. */
 void known_reported(struct known *k);
-/* All ports were stored, and the forgotten ones deleted. */
+/* Marks all ports as stored, and the forgotten ones as deleted from the store. */
 void known_stored(struct known *k);
-/* The store was lost: every port has to be stored again. */
+/* Marks every port as not stored, because the store was lost. */
 void known_unstore(struct known *k);

@@ -183,8 +183,8 @@ uint32_t subnet_next_name(const struct subnet *s, uint32_t from, const char *nam
 
 /* True for the name of a board of a director: "L20/U2", "U2". Each part has capitals and then digits; slashes separate them. */
 bool subnet_is_board(const char *text);
-/* Which switch of a director this is, as they share one name: "L20/U2" of "MF0;NAME:MODEL/L20/U2"; "U1" if the description does not
- * say. Borrowed from the node's description. */
+/* Which switch of a director this is, as they share one name: "L20/U2" of "MF0;NAME:MODEL/L20/U2"; "U1" if the description has no
+ * board. Borrowed from the node's description. */
 const char *subnet_node_board(const struct subnet_node *n);
 
 #define SUBNET_NAME_SIZE (4 * NODE_DESCRIPTION_SIZE + 1)
