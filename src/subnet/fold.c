@@ -2,6 +2,7 @@
 #include "subnet/fold.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <string.h>
 
 #include "util/text.h"
@@ -165,7 +166,7 @@ static int label_group(struct arena *a, const struct subnet *s, const struct nam
 
                 labels[i] = is_one ? group->name : long_name(a, s, group[i].port);
                 if (!labels[i])
-                        return -1;
+                        return -ENOMEM;
         }
         return 0;
 }
@@ -180,7 +181,7 @@ static int name_ports(struct arena *a, const struct subnet *s, const uint32_t *p
                 if (node->type == NODE_SWITCH) /* those of a director have one name, and a board each */
                         name = subnet_node_label(a, node);
                 if (!name)
-                        return -1;
+                        return -ENOMEM;
                 ret[i] = (struct named_port) { name, ports[i] };
         }
         qsort(ret, n, sizeof(*ret), compare_named);
