@@ -277,31 +277,25 @@ enum m_key_source m_keys_source(const struct m_keys *k, struct guid port_guid)
 {
         if (!k)
                 return M_KEY_NO_FILE;
-        if (find(k, port_guid))
-                return M_KEY_OF_PORT;
-        return k->others ? M_KEY_FOR_ALL : M_KEY_NOT_NAMED;
+        return find(k, port_guid) || k->others ? M_KEY_IN_FILE : M_KEY_NOT_NAMED;
 }
 
 DEFINE_WORDS(m_key_source_to_string, enum m_key_source, "",
              [M_KEY_NO_FILE] = "or it has an M_Key, and m_key_file names none",
-             [M_KEY_FOR_ALL] = "or its M_Key is not the one in m_key_file",
-             [M_KEY_OF_PORT] = "or its M_Key is not the one in m_key_file",
+             [M_KEY_IN_FILE] = "or its M_Key is not the one in m_key_file",
              [M_KEY_NOT_NAMED] = "or it has an M_Key, and m_key_file has none for it")
 
 const char *m_key_source_of_reader(enum m_key_source source, bool counted)
 {
         static const char *const likely[] = {
                 [M_KEY_NO_FILE] = "answers reads and not writes: most likely it has an M_Key, and m_key_file names none",
-                [M_KEY_FOR_ALL] = "answers reads and not writes: most likely its M_Key is not the one in m_key_file",
-                [M_KEY_OF_PORT] = "answers reads and not writes: most likely its M_Key is not the one in m_key_file",
+                [M_KEY_IN_FILE] = "answers reads and not writes: most likely its M_Key is not the one in m_key_file",
                 [M_KEY_NOT_NAMED] = "answers reads and not writes: most likely it has an M_Key, and m_key_file has none for it",
         };
         static const char *const certain[] = {
                 [M_KEY_NO_FILE] = "answers reads and not writes: it has an M_Key (its M_KeyViolations rose at pkeyd's write), and "
                                   "m_key_file names none",
-                [M_KEY_FOR_ALL] = "answers reads and not writes: its M_Key is not the one in m_key_file (its M_KeyViolations rose "
-                                  "at pkeyd's write)",
-                [M_KEY_OF_PORT] = "answers reads and not writes: its M_Key is not the one in m_key_file (its M_KeyViolations rose "
+                [M_KEY_IN_FILE] = "answers reads and not writes: its M_Key is not the one in m_key_file (its M_KeyViolations rose "
                                   "at pkeyd's write)",
                 [M_KEY_NOT_NAMED] = "answers reads and not writes: it has an M_Key (its M_KeyViolations rose at pkeyd's write), "
                                     "and m_key_file has none for it",

@@ -39,9 +39,8 @@ uint64_t m_keys_get(const struct m_keys *k, struct guid port_guid);
 
 /* What is known of a port's key, for messages. */
 enum m_key_source {
-        M_KEY_NO_FILE,  /* there are no keys */
-        M_KEY_FOR_ALL,  /* the one for all ports */
-        M_KEY_OF_PORT,  /* the file names this port */
+        M_KEY_NO_FILE,   /* there are no keys */
+        M_KEY_IN_FILE,   /* the file names this port, or has one key for all */
         M_KEY_NOT_NAMED, /* the file names others, with keys that differ */
 };
 enum m_key_source m_keys_source(const struct m_keys *k, struct guid port_guid);

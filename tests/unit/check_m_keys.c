@@ -67,7 +67,7 @@ START_TEST(one_for_all)
         ck_assert_uint_eq(m_keys_get(keys, G(UINT64_MAX)), UINT64_C(0x1122334455667788));
         ck_assert_uint_eq(m_keys_common(keys), UINT64_C(0x1122334455667788));
         ck_assert_uint_eq(m_keys_n_distinct(keys), 1);
-        ck_assert_int_eq(m_keys_source(keys, G(1)), M_KEY_FOR_ALL);
+        ck_assert_int_eq(m_keys_source(keys, G(1)), M_KEY_IN_FILE);
 }
 END_TEST
 
@@ -96,7 +96,7 @@ START_TEST(one_for_each)
         ck_assert_uint_eq(m_keys_get(keys, G(0x300)), 0xc);
         ck_assert_uint_eq(m_keys_get(keys, G(0x400)), 0xb);
         ck_assert_uint_eq(m_keys_get(keys, G(0x500)), 0);
-        ck_assert_int_eq(m_keys_source(keys, G(0x500)), M_KEY_OF_PORT);
+        ck_assert_int_eq(m_keys_source(keys, G(0x500)), M_KEY_IN_FILE);
         /* keys differ: none is guessed for a port that is not named */
         ck_assert_uint_eq(m_keys_get(keys, G(0x600)), 0);
         ck_assert_uint_eq(m_keys_get(keys, G(0)), 0);
@@ -111,8 +111,8 @@ START_TEST(all_the_same)
 {
         accept("0x100 0xa\n\n0x200 0xa\n\n");
         ck_assert_uint_eq(m_keys_get(keys, G(0x300)), 0xa);
-        ck_assert_int_eq(m_keys_source(keys, G(0x300)), M_KEY_FOR_ALL);
-        ck_assert_int_eq(m_keys_source(keys, G(0x200)), M_KEY_OF_PORT);
+        ck_assert_int_eq(m_keys_source(keys, G(0x300)), M_KEY_IN_FILE);
+        ck_assert_int_eq(m_keys_source(keys, G(0x200)), M_KEY_IN_FILE);
         accept("0x100 0xa\n\n0x200 0x0\n\n");
         ck_assert_uint_eq(m_keys_get(keys, G(0x300)), 0);
         ck_assert_uint_eq(m_keys_common(keys), 0xa);
