@@ -50,7 +50,6 @@ enum {
         VALID_LID1 = 1 << 0,
         VALID_LID2 = 1 << 1,
         VALID_P_KEY = 1 << 2,
-        VALID_SL = 1 << 3,
         VALID_QP1 = 1 << 4,
         VALID_QP2 = 1 << 5,
         VALID_GID1 = 1 << 6,
@@ -106,8 +105,6 @@ static void get_packet(const uint8_t *data, const uint8_t *sl_qp1, unsigned vali
                 ret->lid1.v = get16(data + DETAILS_LID1);
         if (valid & VALID_LID2)
                 ret->lid2.v = get16(data + DETAILS_LID2);
-        if (valid & VALID_SL)
-                ret->sl = sl_qp1[0] >> 4;
         if (valid & VALID_QP1)
                 ret->qp1 = get32(sl_qp1) & QP_MASK;
         if (valid & VALID_QP2)
@@ -149,7 +146,6 @@ int notice_decode(const uint8_t data[MAD_DATA_SIZE], struct notice *ret)
 {
         struct notice n = {
                 .trap = (uint16_t) field(data, IB_NOTICE_TRAP_NUMBER_F), .issuer.v = (uint16_t) field(data, IB_NOTICE_ISSUER_LID_F),
-                .count = (uint16_t) field(data, IB_NOTICE_COUNT_F),
         };
 
         if (!field(data, IB_NOTICE_IS_GENERIC_F))

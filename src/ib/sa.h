@@ -22,12 +22,10 @@ struct gid {
 struct notice {
         uint16_t trap;
         struct lid issuer;      /* the port that raised it */
-        uint16_t count;         /* NoticeCount; not a number of packets */
         uint32_t key;           /* the P_Key (257, 259), the Q_Key (258) of the packet */
         struct lid lid1, lid2;  /* sender and receiver */
         struct gid gid1, gid2;  /* valid with has_gid1, has_gid2 */
         uint32_t qp1, qp2;      /* 24 bits */
-        uint8_t sl;
         struct lid switch_lid;  /* of 259: the switch ... */
         uint8_t switch_port;    /* ... and its port */
         bool has_switch_port, has_gid1, has_gid2;

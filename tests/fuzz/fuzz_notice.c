@@ -27,7 +27,7 @@ static void check_notice(const struct notice *n)
         require(n->issuer.v >= 1 && n->issuer.v <= LID_MAX_UNICAST && n->lid1.v <= LID_MAX_UNICAST);
         require(n->switch_lid.v <= LID_MAX_UNICAST && (n->trap == NOTICE_SWITCH_P_KEY || !n->has_switch_port));
         require(!n->has_switch_port || (n->switch_lid.v && n->switch_port));
-        require(n->qp1 <= 0xffffff && n->qp2 <= 0xffffff && n->sl <= 15 && n->count <= 0x7fff);
+        require(n->qp1 <= 0xffffff && n->qp2 <= 0xffffff);
         require(n->trap == NOTICE_Q_KEY || n->key <= UINT16_MAX);
 }
 
