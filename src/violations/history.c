@@ -15,7 +15,7 @@ struct item {
 };
 
 /* An endport that was seen: items[first] ..., n of them, ascending base. */
-struct known_port {
+struct seen_port {
         struct guid guid;
         usec_t since;        /* first seen */
         usec_t seen;         /* last seen */
@@ -26,7 +26,7 @@ struct known_port {
 
 struct membership_history {
         struct arena *arena;               /* owned; all the rest but the changes lives in it */
-        struct known_port *ports;          /* ascending GUID */
+        struct seen_port *ports;          /* ascending GUID */
         uint32_t n_ports;
         struct item *items;
         uint32_t n_items;
@@ -125,7 +125,7 @@ static int keep_changes(struct learning *l)
         return 0;
 }
 
-static int note_change(struct learning *l, const struct known_port *old_port, const struct item *before, const struct item *after)
+static int note_change(struct learning *l, const struct seen_port *old_port, const struct item *before, const struct item *after)
 {
         bool was_away = old_port->learning != l->old->n_learned && old_port->generation != l->generation;
         const struct membership_change change = {
@@ -145,7 +145,7 @@ static int note_change(struct learning *l, const struct known_port *old_port, co
 }
 
 /* Notes what changed for one endport. */
-static int compare_port(struct learning *l, const struct known_port *before, const struct known_port *after)
+static int compare_port(struct learning *l, const struct seen_port *before, const struct seen_port *after)
 {
         const struct item *b = l->old->items + before->first, *b_end = b + before->n;
         const struct item *a = l->to->items + after->first, *a_end = a + after->n;
@@ -175,13 +175,13 @@ static void drop_oldest_changes(struct membership_history *m)
 /* --- endports --------------------------------------------------------------------------------------------------- */
 
 /* The memberships of endport `index` of the subnet, and what changed in them since `before`; NULL: it is new. */
-static int learn_port(struct learning *l, uint32_t index, const struct known_port *before)
+static int learn_port(struct learning *l, uint32_t index, const struct seen_port *before)
 {
         const struct memberships *given = l->given;
         struct membership_history *to = l->to;
-        struct known_port *port = &to->ports[to->n_ports++];
+        struct seen_port *port = &to->ports[to->n_ports++];
 
-        *port = (struct known_port) {
+        *port = (struct seen_port) {
                 .guid = given->subnet->ports[index].guid, .since = before ? before->since : l->now, .seen = l->now,
                 .learning = to->n_learned, .generation = l->generation, .first = to->n_items,
                 .n = given->first[index + 1] - given->first[index],
@@ -199,10 +199,10 @@ static int learn_port(struct learning *l, uint32_t index, const struct known_por
 }
 
 /* An endport that is not in the subnet stays as it was. */
-static int keep_port(struct learning *l, const struct known_port *before)
+static int keep_port(struct learning *l, const struct seen_port *before)
 {
         struct membership_history *to = l->to;
-        struct known_port *port = &to->ports[to->n_ports++];
+        struct seen_port *port = &to->ports[to->n_ports++];
 
         *port = *before;
         port->first = to->n_items;
@@ -237,7 +237,7 @@ static int merge_ports(struct learning *l)
         int r = 0;
 
         while (r >= 0) {
-                const struct known_port *before = j < old->n_ports ? &old->ports[j] : NULL;
+                const struct seen_port *before = j < old->n_ports ? &old->ports[j] : NULL;
                 uint32_t index = next_endport(s, &i);
                 int order;
 
@@ -295,7 +295,7 @@ static int make_room(struct learning *l)
         const struct policy *p = l->given->policy;
         struct membership_history *to = l->to;
 
-        to->ports = arena_new_array(to->arena, struct known_port, (size_t) old->n_ports + s->n_by_port_guid);
+        to->ports = arena_new_array(to->arena, struct seen_port, (size_t) old->n_ports + s->n_by_port_guid);
         to->items = arena_new_array(to->arena, struct item, (size_t) old->n_items + l->given->first[s->n_ports]);
         to->names = arena_new_array(to->arena, const char *, (size_t) p->n_partitions + old->n_names);
         l->names = arena_new_array(to->arena, uint32_t, old->n_names);
