@@ -44,14 +44,14 @@ DEFINE_CLEANUP(struct index_memory *, index_memory_free)
 /* The freed indexes of one port, oldest first. The array is valid until the memory changes. */
 const struct freed_index *index_memory_get(const struct index_memory *m, struct guid node_guid, uint8_t port, size_t *ret_n);
 
-/* An index changed from one value to another (0: unused): by a write of pkeyd, or (lost) by another program. Call it for each entry
- * that is seen to change. Returns 0 or -ENOMEM. */
+/* Takes that an index changed from one value to another (0: unused), by a write of pkeyd or (lost) by another program. Call it for
+ * each entry that is seen to change. Returns 0 or -ENOMEM. */
 int index_memory_note(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key before,
                       struct p_key after, bool lost);
 
-/* A Set that may have been carried out put `key` at an index that was free before, and is free now. An index that is remembered
- * already stays as it is. Otherwise it counts as lost before all others, which are more likely to have been used; of such guesses
- * the latest comes first. Returns 0 or -ENOMEM. */
+/* Takes that a Set put `key` at an index that was free before and is free now, if the Set was carried out. An index that is
+ * remembered already stays as it is. Otherwise it counts as lost before all others, which are more likely to have been used; of
+ * such guesses the latest comes first. Returns 0 or -ENOMEM. */
 int index_memory_note_open(struct index_memory *m, struct guid node_guid, uint8_t port, uint16_t index, struct p_key key);
 
 /* Calls index_memory_note(lost) for every entry that changed from one observation of the fabric to the next (`before` contains what
@@ -61,9 +61,10 @@ int index_memory_note_open(struct index_memory *m, struct guid node_guid, uint8_
 int index_memory_learn_written(struct index_memory *m, const struct observed *before, const struct observed *after,
                                const struct desired *desired);
 
-/* All records, for the store, ascending by (node GUID, port, sequence), valid until the memory changes; and adding a record from
- * the store, with its sequence. */
+/* All freed indexes, ascending by (node GUID, port, sequence). The array is valid until the memory changes. */
 const struct freed_index *index_memory_all(const struct index_memory *m, size_t *ret_n);
+
+/* Adds a freed index from the store, with its sequence. Returns 0 or -ENOMEM. */
 int index_memory_restore(struct index_memory *m, const struct freed_index *record);
 
 /* The ports whose freed indexes changed since they were stored, ascending, without those of index_memory_restore(). Valid until the
