@@ -20,14 +20,14 @@ void known_done(struct known *k)
 }
 
 /* The position of this GUID, or where it would be. */
-static uint32_t place_of(const struct known *k, struct guid guid)
+static uint32_t position_of(const struct known *k, struct guid guid)
 {
         return LOWER_BOUND(port, k->ports, k->n, port->port_guid.v < guid.v);
 }
 
 static struct known_port *find_port(const struct known *k, struct guid port_guid)
 {
-        uint32_t at = place_of(k, port_guid);
+        uint32_t at = position_of(k, port_guid);
 
         return at < k->n && k->ports[at].port_guid.v == port_guid.v ? &k->ports[at] : NULL;
 }
@@ -77,7 +77,7 @@ const char *known_port_label(struct arena *a, const struct known_port *p)
 
 int known_add(struct known *k, const struct known_port *port)
 {
-        uint32_t at = place_of(k, port->port_guid);
+        uint32_t at = position_of(k, port->port_guid);
 
         if (at == k->n || k->ports[at].port_guid.v != port->port_guid.v) {
                 if (k->n == KNOWN_MAX)
@@ -106,7 +106,7 @@ static void make_known_port(const struct subnet *s, const struct subnet_port *p,
         }
 }
 
-/* True if this differs from what is known (NULL: nothing). */
+/* True if this differs from what is known (NULL: nothing), or the time in the store is too old. */
 static bool is_news(const struct known_port *old, const struct known_port *port)
 {
         return !old || old->node_guid.v != port->node_guid.v || old->type != port->type || old->number != port->number ||
@@ -307,7 +307,7 @@ static int compare_seen(const void *left, const void *right)
         return compare_last(*a, *b) ?: ORDER((*a)->port_guid.v, (*b)->port_guid.v);
 }
 
-/* The port that was last seen at a switch port gets it. */
+/* The port that was seen last at a switch port is plugged in there. */
 static int plug_in_all(struct subnet_builder *b, const struct subnet *s, const struct known *k)
 {
         _cleanup_free_ const struct known_port **ports = calloc(MAX(k->n, 1u), sizeof(*ports));
@@ -338,7 +338,7 @@ static int add_named(struct subnet_builder *b, const struct known *k, const stru
 }
 
 /* Node and number of this port (SUBNET_NONE: none, a GUID of 0). */
-static struct subnet_place find_endport(const struct subnet *s, uint32_t port)
+static struct subnet_place place_of_port(const struct subnet *s, uint32_t port)
 {
         if (port == SUBNET_NONE)
                 return (struct subnet_place) {};
@@ -349,7 +349,7 @@ int known_extend_named(struct arena *a, const struct known *k, const struct subn
                        uint32_t n_guids, enum node_type type, struct subnet **ret)
 {
         const struct subnet *s = subnet;
-        struct subnet_place self = find_endport(s, s->self), sm = find_endport(s, s->sm);
+        struct subnet_place self = place_of_port(s, s->self), sm = place_of_port(s, s->sm);
         struct subnet_builder *b;
         int r = subnet_builder_new(a, &b) ?: copy_snapshot(b, k, s);
 
