@@ -189,9 +189,10 @@ static void refused(struct notices *n, usec_t now, uint16_t mad_status)
                 fail(n, now, NOTICES_REFUSED, mad_status);
 }
 
-static void unanswered(struct notices *n, usec_t now, bool silence)
+/* timed_out: the request was sent, and there was no answer. */
+static void unanswered(struct notices *n, usec_t now, bool timed_out)
 {
-        if (silence && n->wanted == BY_NUMBER && n->sa.sm_key != 0) {
+        if (timed_out && n->wanted == BY_NUMBER && n->sa.sm_key != 0) {
                 n->status.key_unanswered = true;
                 begin_round(n, now, BY_TYPE);
         } else {
