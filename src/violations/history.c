@@ -331,7 +331,7 @@ int membership_history_learn(struct membership_history *h, usec_t now, uint64_t 
         if (r < 0)
                 return r;
         *h = to;
-        to = old; /* which ends here */
+        to = old; /* is released here */
         return 0;
 }
 

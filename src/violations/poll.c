@@ -118,7 +118,7 @@ static void set_turns(struct violation_poll *p, usec_t when, uint32_t position)
         p->from = p->position = position;
 }
 
-/* Turns that were missed move all that follow. */
+/* Turns that were missed delay all later ones. */
 static void skip_missed_turns(struct violation_poll *p, usec_t now)
 {
         usec_t late = MAX(MIN(LATE_SLOTS * p->config.interval / p->t.n_items, LATE_MAX), LATE_MIN);
@@ -624,7 +624,7 @@ static void handle_class_port_info(struct violation_poll *p, struct poll_agent *
         end_waiting(p, agent, is_answer(result->outcome));
 }
 
-/* The next ports of an agent have their turn; those of one that did not answer have it as silent ones. */
+/* Ports that waited until the agent had answered another one have their turn. If it did not answer, they count as silent. */
 static void end_waiting_for_counters(struct violation_poll *p, const struct poll_agent *agent)
 {
         if (agent->state != AGENT_QUERIED && !has_pending_counters(p, agent))
@@ -787,7 +787,8 @@ void violation_poll_set_config(struct violation_poll *p, usec_t now, const struc
         set_turns(p, then, p->position);
 }
 
-/* Unless the agent has a request for ClassPortInfo: it may be another one now, or the port that had a request is gone. */
+/* Ports stop waiting for an agent, unless that was queried for ClassPortInfo: with the old snapshot the agent may have been another
+ * one, and the port for whose answer they wait may be gone. */
 static void stop_waiting(struct violation_poll *p)
 {
         for (uint32_t i = 0; i < p->t.n_targets; i++) {

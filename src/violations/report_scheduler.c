@@ -85,7 +85,7 @@ static void open_interval(struct report_scheduler *s, usec_t now)
         s->n_reported = s->n_quiet = 0;
 }
 
-/* What is new about the entry was reported. */
+/* Marks all that is new about the entry as reported. */
 static void set_reported(struct report_scheduler *s, usec_t now, uint32_t entry, bool in_sum)
 {
         struct violation_entry *e = entry_at(s, entry);

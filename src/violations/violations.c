@@ -91,8 +91,7 @@ static struct violation_record key_of(const struct port_samples *p, enum violati
         };
 }
 
-/* What a sample changes in the record, which is added only if something was counted or the counter came to its maximum. 0 or
- * -ENOMEM. */
+/* Applies a sample to its record, which is added only if something was counted or the counter reached its maximum. 0 or -ENOMEM. */
 static int update_record(struct violations *v, usec_t now, const struct port_samples *p, enum violation_source source,
                        unsigned bits, const struct counter_change *change)
 {
@@ -178,14 +177,14 @@ void violations_doubt_host(struct violations *v, struct violation_port port, enu
                 p->doubted[source] = p->counters[source].seen;
 }
 
-/* Nothing is new. A new LID is not worth a new record, but is shown from then on. */
+/* True if nothing is new. A new LID is not worth a new record, but is shown from then on. */
 static bool is_same(const struct violation_host *a, const struct violation_host *b)
 {
         return violation_compare_hosts(a, b) == 0 && a->lid.v == b->lid.v && a->number == b->number &&
                strcmp(a->name ?: "", b->name ?: "") == 0;
 }
 
-/* Another host, or the same plugged in elsewhere. */
+/* True if it is another host, or the same one plugged in elsewhere. */
 static bool has_moved(const struct violation_host *from, const struct violation_host *to)
 {
         return from->guid.v != to->guid.v || strcmp(from->at_switch ?: "", to->at_switch ?: "") != 0;
