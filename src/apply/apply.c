@@ -24,7 +24,7 @@ static void task_end(struct apply *ap, uint32_t i, enum apply_state state, enum 
                 ap->port_failed[w->port] = true;
 }
 
-/* The task may send the request of this step. */
+/* Moves the task to this step, and enqueues it to send the request of the step. */
 static void task_continue(struct apply *ap, uint32_t i, enum task_step step)
 {
         ap->tasks[i].step = step;

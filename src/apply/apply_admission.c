@@ -41,7 +41,7 @@ void apply_list_held_bases(struct apply *ap)
 
 /* --- blocks --------------------------------------------------------------------------------------------------------- */
 
-/* A repair moves entries: carried out by half it would drop an entry that has no other place yet. */
+/* A repair moves entries: half of it could drop an entry that has no other place yet. */
 static bool is_all_or_nothing(enum plan_phase phase)
 {
         return phase <= PHASE_REPAIR_DROP;
@@ -75,7 +75,7 @@ static bool waits_for_earlier(const struct apply *ap, const struct plan_write *w
         return false;
 }
 
-/* Whether the base of this entry may be as it is in the block. */
+/* Returns whether the block `after` may be written as far as the base of this entry is concerned. */
 static bool is_admitted(const struct apply *ap, const struct plan_write *w, const struct p_key after[P_KEY_BLOCK_ENTRIES],
                         struct p_key key)
 {

@@ -175,7 +175,7 @@ bool knowledge_block_is(const struct knowledge *k, uint32_t record, uint16_t blo
         return blocks_equal(r, block, r->entries + (size_t) block * P_KEY_BLOCK_ENTRIES, entries);
 }
 
-/* What is known of a block, and what is to be known of it. */
+/* Finds the bases at which the bounds of the port may change when it gets known that the block may hold these entries. */
 static void find_touched(const struct knowledge *k, uint32_t record, uint16_t block,
                          const struct p_key entries[P_KEY_BLOCK_ENTRIES], struct touched *ret)
 {
