@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "gate/gate.h"
 
-#include <assert.h>
 #include <stdarg.h>
 #include <string.h>
 
