@@ -3,9 +3,9 @@
 
 /*
  * Knowledge in the store: a record `table/KIND/0xNODE/NUMBER` for each table; its value is a JSON object. It is stored before the
- * MADs that it is about are sent, so that after a crash at any instruction every write that may have happened is known. A record is
- * stored again only when its table, or the presence of its port, changed; `table/discovery` has the time of the last discovery that
- * confirmed all others.
+ * MADs of its writes are sent, so that after a crash at any instruction every write that may have happened is known. A record is
+ * stored again only when its table, or the presence of its port, changed; `table/discovery` has the time of the last discovery,
+ * which confirmed all others.
  *
  * KIND is `endport`, `leaf` (a switch port with an endport at the other end) or `place` (a switch port whose link is up and behind
  * which no device was ever identified); NUMBER is the number of the port. P_Keys and GUIDs are in hex, times in seconds since 1970.
@@ -13,7 +13,9 @@
  *
  *     capacity        entries of the table
  *     entries         four digits each; with `read`, as they were read at `read_at`
- *     writes          blocks of 32 entries that were sent, or are about to be, and were not read since
+ *     writes          blocks of 32 entries that were sent, or are about to be, and were not read since; `suspected`: as in struct
+ *                     knowledge_write
+ *     presence        `there`, `silent` or `absent`, since `since`
  *     seen_at, seen   when the port was last present; `seen` in microseconds of the boot `boot` of this host
  *     there_at        when it last answered discovery
  *     clock           seconds that the clock of the host was ahead of that of the boot when these times were recorded
@@ -23,7 +25,7 @@
  *     may_be_silent   it is absent, and may be a silent device elsewhere in the fabric
  *     vouched         a person stated that it holds nothing: `vouched_by`, since `vouched_at`
  *
- * `table/discovery` has `at`, and `now` in `boot`: until then the ports were as the records state.
+ * `table/discovery` has `at`, and `now` in `boot`: until then the port of each record was as the record states.
  */
 
 #include "knowledge/knowledge.h"
