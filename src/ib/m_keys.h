@@ -47,9 +47,9 @@ enum m_key_source m_keys_source(const struct m_keys *k, struct guid port_guid);
 
 /* Why a port may not answer; for printf, with m_key_source_to_string(). */
 #define M_KEY_SILENCE_FORMAT "the node is hung, it was unplugged just now, MADs are lost, %s"
-/* The last part of it, about M_Keys. Static strings. */
+/* The last part of it, about M_Keys; a static string. */
 const char *m_key_source_to_string(enum m_key_source source);
-/* The same for a port that answers reads but not writes. counted: its M_KeyViolations rose when it was written to. */
+/* A static string for a port that answers reads but not writes. counted: its M_KeyViolations rose when pkeyd wrote to it. */
 const char *m_key_source_of_reader(enum m_key_source source, bool counted);
 
 /* The key that most ports have; 0: no port has a key. k may be NULL. */

@@ -165,8 +165,9 @@ static inline enum membership p_key_membership(struct p_key key)
 /* For qsort() and bsearch() over struct p_key: by base, the limited before the full entry. */
 int p_key_compare(const void *a, const void *b);
 
-/* True if exactly this entry is among these, which may be in any order; if one of this base is. */
+/* True if exactly this entry is among these, which may be in any order. */
 bool p_keys_hold(const struct p_key *keys, uint32_t n, struct p_key key);
+/* True if an entry of this base is among them. */
 bool p_keys_hold_base(const struct p_key *keys, uint32_t n, uint16_t base);
 /* The membership that these entries, in any order, give in this base; its level. */
 enum membership p_keys_membership(const struct p_key *keys, uint32_t n, uint16_t base);
@@ -174,11 +175,11 @@ static inline enum level p_keys_level(const struct p_key *keys, uint32_t n, uint
 {
         return membership_level(p_keys_membership(keys, n, base));
 }
-/* The entries that a membership in this base is: none, one, or the limited and then the full one. Returns their number. */
+/* Gets the entries that give a membership in this base: none, one, or the limited and then the full one. Returns their number. */
 uint32_t p_keys_of_membership(uint16_t base, enum membership m, struct p_key ret[2]);
 /* Sorts by p_key_compare(), and drops duplicates and unused entries. Returns how many are left. */
 uint32_t p_keys_sort(struct p_key *keys, uint32_t n);
-/* A whole block of a table, with zeros behind the end of the table. */
+/* Gets a whole block of a table, with zeros behind the end of the table. */
 void p_keys_get_block(const struct p_key *table, uint16_t capacity, uint16_t block, struct p_key ret[P_KEY_BLOCK_ENTRIES]);
 /* The number of entries in use. */
 uint32_t p_keys_count(const struct p_key *keys, uint32_t n);
