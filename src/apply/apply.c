@@ -249,7 +249,7 @@ static void make_request(struct apply *ap, uint32_t i, struct mad_request *ret)
         const struct plan_write *w = write_of(ap, i);
         struct task *t = &ap->tasks[i];
 
-        apply_address(ap, w, ret);
+        apply_make_read(ap, w, ret);
         ret->cookie = apply_make_cookie(COOKIE_TASK, i);
         if (t->step == TASK_IDENTIFYING)
                 make_first_identify(ap, i, ret);

@@ -127,7 +127,7 @@ bool apply_has_bits(const struct port_info *pi, bool inbound, bool outbound);
 /* Takes over the filter bits of a PortInfo, which is decoded to *ret. */
 void apply_take_enforcement(struct apply *ap, const struct plan_write *w, const uint8_t data[SMP_DATA_SIZE], struct port_info *ret);
 
-/* Marks the table as not read any more. */
+/* Marks the table as not read any more, because of this result. */
 void apply_mark_unread(struct observed_table *t, const struct mad_result *result);
 /* Marks a table that was read in this sweep as uncertain, because the port does not answer any more. */
 void apply_doubt_silent_table(struct apply *ap, const struct plan_write *w, const struct mad_result *result);
@@ -141,13 +141,15 @@ bool apply_is_news(const struct apply *ap, const struct plan_write *w, const str
 /* After a late answer, or after news, the SMA has to identify itself again before its answers count. */
 void apply_doubt_sma(const struct apply *ap, const struct plan_write *w, const struct mad_result *result, bool news);
 
-/* Notes in the index memory, before a Set, the indexes that it frees; after an unanswered Set, those that it may have used. */
+/* Notes in the index memory, before a Set, the indexes that it frees. */
 void apply_note_freed(struct apply *ap, const struct plan_write *w, const struct task *t);
+/* Notes there, after an unanswered Set, the indexes that it may have used. */
 void apply_note_unanswered(struct apply *ap, const struct plan_write *w, const struct task *t);
 
 enum apply_reason apply_reason_of(enum mad_outcome outcome);
-/* A request to read what the write is about; a request for NodeInfo. */
-void apply_address(struct apply *ap, const struct plan_write *w, struct mad_request *ret);
+/* Makes a request to read what the write is about: the block, or PortInfo. */
+void apply_make_read(struct apply *ap, const struct plan_write *w, struct mad_request *ret);
+/* Turns such a request into one for NodeInfo of the same SMA. */
 void apply_make_identify(struct mad_request *ret);
 
 /* --- apply_admission.c --------------------------------------------------------------------------------------------------- */

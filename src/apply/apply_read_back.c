@@ -67,7 +67,7 @@ static bool is_of_same_sma(const struct apply *ap, uint32_t i, uint32_t k)
 
 static void make_read_back(struct apply *ap, uint32_t i, enum cookie_kind kind, struct mad_request *ret)
 {
-        apply_address(ap, touched_write(ap, i), ret);
+        apply_make_read(ap, touched_write(ap, i), ret);
         ret->cookie = apply_make_cookie(kind, i);
 }
 

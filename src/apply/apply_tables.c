@@ -127,7 +127,7 @@ enum apply_reason apply_reason_of(enum mad_outcome outcome)
         return reasons[outcome];
 }
 
-void apply_address(struct apply *ap, const struct plan_write *w, struct mad_request *ret)
+void apply_make_read(struct apply *ap, const struct plan_write *w, struct mad_request *ret)
 {
         const struct subnet_port *p = &ap->plan->subnet->ports[w->port];
         uint8_t switch_port = p->role == PORT_SWITCH_EXTERNAL ? p->number : 0;
