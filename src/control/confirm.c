@@ -376,8 +376,7 @@ void confirm_locked(struct control *c, const struct control_event *event)
                 return;
         }
         confirm_facts_storing(c);
-        c->state = CONTROL_STORING_FACTS;
-        control_do(c, &(struct control_action) { .kind = CONTROL_STORE, .transaction = &c->confirm.transaction });
+        control_await(c, CONTROL_STORING_FACTS, &(struct control_action) { .kind = CONTROL_STORE, .transaction = &c->confirm.transaction });
 }
 
 void confirm_stored(struct control *c, const struct control_event *event)
@@ -429,8 +428,7 @@ void confirm_tick(struct control *c)
                 time_is_over(c);
         if (!has_to_store(c) || c->now < f->store_at)
                 return;
-        c->state = CONTROL_LOCKING_FACTS;
-        control_do(c, &(struct control_action) { .kind = CONTROL_LOCK });
+        control_await(c, CONTROL_LOCKING_FACTS, &(struct control_action) { .kind = CONTROL_LOCK });
 }
 
 usec_t confirm_due(const struct control *c)

@@ -373,8 +373,7 @@ static void on_store_changed(struct control *c, const struct control_event *even
         (void) event;
         if (c->state != CONTROL_IDLE || !control_stands_by(c))
                 return;
-        c->state = CONTROL_FOLLOWING;
-        control_do(c, &(struct control_action) { .kind = CONTROL_FOLLOW_STORE });
+        control_await(c, CONTROL_FOLLOWING, &(struct control_action) { .kind = CONTROL_FOLLOW_STORE });
 }
 
 /* Records that could not be stored are stored with the next sweep, or before the next write. */

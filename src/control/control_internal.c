@@ -13,6 +13,12 @@ void control_do(struct control *c, const struct control_action *action)
         c->actions[(c->first_action + c->n_actions++) % MAX_ACTIONS] = *action;
 }
 
+void control_await(struct control *c, enum control_state state, const struct control_action *action)
+{
+        c->state = state;
+        control_do(c, action);
+}
+
 void control_drop_standing(struct control *c)
 {
         knowledge_drop_policy(c->knowledge);

@@ -236,6 +236,8 @@ struct control {
 
 /* Appends an action. */
 void control_do(struct control *c, const struct control_action *action);
+/* Enters a state that waits for the answer to this action. */
+void control_await(struct control *c, enum control_state state, const struct control_action *action);
 /* Sets the status line. */
 void control_set_status(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Nothing stands for sweeps for leases any more. */

@@ -214,14 +214,12 @@ void sweep_discovered(struct control *c, const struct control_event *event)
         c->discovery_failed = false;
         c->results.subnet = subnet;
         log_debug(c->log, "discovered: %u nodes, %u ports", subnet->n_nodes, subnet->n_ports);
-        if (c->sweep.abandoned) {
+        if (c->sweep.abandoned)
                 sweep_interrupted(c); /* the stage ended before the action reached it */
-        } else if (!c->config.choose_tables) {
+        else if (!c->config.choose_tables)
                 sweep_survey(c);
-        } else {
-                c->state = CONTROL_CHOOSING;
-                control_do(c, &(struct control_action) { .kind = CONTROL_CHOOSE_TABLES });
-        }
+        else
+                control_await(c, CONTROL_CHOOSING, &(struct control_action) { .kind = CONTROL_CHOOSE_TABLES });
 }
 
 /* --- the beginning ------------------------------------------------------------------------------------------------- */
@@ -295,8 +293,7 @@ static void open_port(struct control *c)
         const struct settings *settings = control_wanted(c)->settings;
 
         port_key_make(settings, &c->sweep.port);
-        c->state = CONTROL_OPENING_PORT;
-        control_do(c, &(struct control_action) { .kind = CONTROL_OPEN_PORT, .settings = settings });
+        control_await(c, CONTROL_OPENING_PORT, &(struct control_action) { .kind = CONTROL_OPEN_PORT, .settings = settings });
 }
 
 void sweep_begin(struct control *c, enum sweep_kind kind)
@@ -307,14 +304,12 @@ void sweep_begin(struct control *c, enum sweep_kind kind)
                 .kind = kind, .began = c->now, .arena = arena_new(), .m_keys = m_keys_ref(g->m_keys),
                 .first_serial = c->reloads.last_serial + 1,
         };
-        if (!c->sweep.arena) {
+        if (!c->sweep.arena)
                 sweep_fail(c, "no sweep could begin", -ENOMEM);
-        } else if ((kind == SWEEP_FULL || c->candidate) && control_stands_by(c)) { /* a candidate may be in force by now */
-                c->state = CONTROL_FOLLOWING;
-                control_do(c, &(struct control_action) { .kind = CONTROL_FOLLOW_STORE });
-        } else {
+        else if ((kind == SWEEP_FULL || c->candidate) && control_stands_by(c)) /* a candidate may be in force by now */
+                control_await(c, CONTROL_FOLLOWING, &(struct control_action) { .kind = CONTROL_FOLLOW_STORE });
+        else
                 open_port(c);
-        }
 }
 
 /* A store that cannot be read is no reason not to read the fabric. */

@@ -358,9 +358,8 @@ void sweep_lock(struct control *c)
                 sweep_query_port(c, CONTROL_FINDING_SM);
                 return;
         }
-        c->state = CONTROL_LOCKING;
         c->sweep.lock_at = USEC_INFINITY;
-        control_do(c, &(struct control_action) { .kind = CONTROL_LOCK });
+        control_await(c, CONTROL_LOCKING, &(struct control_action) { .kind = CONTROL_LOCK });
 }
 
 /* Does the plan have exactly the writes that a person confirmed? */
@@ -380,8 +379,7 @@ static void confirm(struct control *c)
         /* other processes need not wait for a person */
         if (c->config.confirm)
                 sweep_unlock(c);
-        c->state = CONTROL_CONFIRMING;
-        control_do(c, &(struct control_action) { .kind = CONTROL_CONFIRM });
+        control_await(c, CONTROL_CONFIRMING, &(struct control_action) { .kind = CONTROL_CONFIRM });
 }
 
 /* Findings of a second plan are those of the first one, unless it is a different plan. */
@@ -564,8 +562,7 @@ void sweep_decide(struct control *c)
                 decide(c);
                 return;
         }
-        c->state = CONTROL_READING_CONF;
-        control_do(c, &(struct control_action) {
+        control_await(c, CONTROL_READING_CONF, &(struct control_action) {
                 .kind = CONTROL_READ_FILES, .files = { { .path = g->settings->opensm_config } },
         });
 }

@@ -179,8 +179,7 @@ int sweep_store(struct control *c, enum control_state state)
                 s->storing = arena_free(s->storing);
                 return r;
         }
-        c->state = state;
-        control_do(c, &(struct control_action) { .kind = CONTROL_STORE, .transaction = &s->transaction });
+        control_await(c, state, &(struct control_action) { .kind = CONTROL_STORE, .transaction = &s->transaction });
         return 1;
 }
 
@@ -235,9 +234,8 @@ void sweep_free(struct control *c)
 
 void sweep_run_stage(struct control *c, enum control_state state, struct mad_stage stage)
 {
-        c->state = state;
         c->sweep.stage = stage;
-        control_do(c, &(struct control_action) { .kind = CONTROL_RUN_STAGE, .stage = &c->sweep.stage });
+        control_await(c, state, &(struct control_action) { .kind = CONTROL_RUN_STAGE, .stage = &c->sweep.stage });
 }
 
 void sweep_query_port(struct control *c, enum control_state state)
