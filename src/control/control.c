@@ -187,18 +187,6 @@ static void sweep_ended(struct control *c)
 
 /* --- notices -------------------------------------------------------------------------------------------------------- */
 
-/* A file that differs from the generation in force is not loaded while that one waits to be confirmed. */
-static void refuse_to_start_with(struct control *c)
-{
-        _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings = { .arena = a };
-
-        if (confirm_admits(c, c->candidate, &findings))
-                return;
-        reload_refuse(c, &findings);
-        c->in_force->is_off_file = true;
-}
-
 /* While pkeyd did not run, pkeyd.yaml may have been edited. An undo must return to the settings that were in force last. */
 static bool has_other_settings(const struct generation *in_force, const struct stored_files *files)
 {
@@ -213,8 +201,8 @@ static void take_start(struct control *c, const struct control_start *start)
         c->in_force = serves && start->in_force ? control_continue(c, start->in_force) : start->in_force;
         stores = serves && has_other_settings(c->in_force, &start->remembered->files);
         control_take_remembered(c, start->remembered);
-        if (serves && c->in_force && c->candidate)
-                refuse_to_start_with(c);
+        if (serves)
+                reload_admit_again(c);
         if (stores && !c->in_force->audits)
                 control_will_store(c, c->in_force);
 }

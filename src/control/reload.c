@@ -295,28 +295,30 @@ static void take_unchanged(struct control *c, const struct generation *wanted)
         schedule_full_sweep(&c->schedule);
 }
 
-/* Findings of the files, and why no other files are accepted now. */
-static void refuse_admission(struct control *c, const struct control_candidate *loaded, const struct findings *why)
-{
-        struct control_candidate refused = *loaded;
-        _cleanup_findings_ struct findings all = { .arena = why->arena };
-
-        findings_append_all(&all, loaded->findings);
-        findings_append_all(&all, why);
-        refused.findings = &all;
-        refuse_files(c, &refused);
-}
-
-/* False: other files are not accepted now, and the candidate is refused. */
+/* False: other files are not accepted now. They were refused, with the findings about them and the reason. */
 static bool admit(struct control *c, const struct control_candidate *loaded)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings why = { .arena = a };
-        bool admitted = confirm_admits(c, loaded->generation, &why);
+        _cleanup_findings_ struct findings findings = { .arena = a };
+        struct control_candidate refused = *loaded;
 
-        if (!admitted)
-                refuse_admission(c, loaded, &why);
-        return admitted;
+        findings_append_all(&findings, loaded->findings);
+        if (confirm_admits(c, loaded->generation, &findings))
+                return true;
+        refused.findings = &findings;
+        refuse_files(c, &refused);
+        return false;
+}
+
+void reload_admit_again(struct control *c)
+{
+        _cleanup_arena_ struct arena *a = arena_new();
+        _cleanup_findings_ struct findings findings = { .arena = a };
+
+        if (!c->in_force || !c->candidate || confirm_admits(c, c->candidate, &findings))
+                return;
+        reload_refuse(c, &findings);
+        c->in_force->is_off_file = true;
 }
 
 void reload_candidate(struct control *c, const struct control_candidate *loaded)

@@ -5,6 +5,9 @@
 
 /* Takes the result of loading both files. */
 void reload_candidate(struct control *c, const struct control_candidate *loaded);
+/* Refuses the candidate if the generation in force waits to be confirmed: pkeyd was restarted meanwhile, or the other head node or
+ * pkeyctl brought it into force after the candidate was loaded. */
+void reload_admit_again(struct control *c);
 
 /* The planner accepted the candidate: it comes into force. / Refused it: the generation in force stays. */
 void reload_accept(struct control *c);

@@ -456,17 +456,6 @@ static void refuse_as_guest(struct control *c)
         c->in_force->is_off_file = true;
 }
 
-/* Since it was loaded, the other head node or pkeyctl may have brought a change into force that waits to be confirmed. */
-static void admit_again(struct control *c)
-{
-        _cleanup_findings_ struct findings findings = { .arena = c->sweep.arena };
-
-        if (!c->candidate || confirm_admits(c, c->candidate, &findings))
-                return;
-        reload_refuse(c, &findings);
-        c->in_force->is_off_file = true;
-}
-
 static void decide_to_serve(struct control *c)
 {
         struct generation *g;
@@ -475,8 +464,7 @@ static void decide_to_serve(struct control *c)
 
         if (control_is_guest(c) && c->candidate && c->in_force)
                 refuse_as_guest(c);
-        if (c->in_force)
-                admit_again(c);
+        reload_admit_again(c);
         g = to_decide(c);
         conf = g ? g->settings->opensm_config : NULL;
 

@@ -34,7 +34,7 @@ WRONGS = [
     Wrong("undo-is-refused-like-a-new-policy", DECIDE, "        if (g->facts.undoes > 0)\n                return true;\n        if (control_serves(c))", "        if (control_serves(c))"),
     Wrong("undo-audits-beside-an-sm", DECIDE, " || has_to_undo(s->generation))", ")"),
     # what is accepted meanwhile
-    Wrong("confirm-admits-older-files", DECIDE, "        if (c->in_force)\n                admit_again(c);\n", ""),
+    Wrong("confirm-admits-older-files", DECIDE, "        reload_admit_again(c);\n", ""),
     Wrong("confirm-by-a-guest", CONFIRM, "        if (control_is_guest(c)) {\n                refuse(c,", "        if (0) {\n                refuse(c,"),
     Wrong("confirm-stored-by-a-guest", CONFIRM, "if (c->unstored || control_is_guest(c)) {", "if (c->unstored) {"),
     Wrong("confirm-that-a-guest-never-answers", CONFIRM, "                answer_confirmation(c, RELOAD_WAITS, \"this host stands by now,", "                if (0)\n                        answer_confirmation(c, RELOAD_WAITS, \"this host stands by now,"),
@@ -42,7 +42,7 @@ WRONGS = [
     Wrong("confirm-admits-a-first-policy", CONFIRM, "if (g->facts.confirm_for == 0 || g->audits ||", "if (true ||"),
     Wrong("confirm-admits-a-late-undo", CONFIRM, "(c->confirm.undoing && g->facts.undoes == c->in_force->number)", "c->in_force"),
     # the start
-    Wrong("start-with-an-edited-file", CONTROL, "                refuse_to_start_with(c);\n", ""),
+    Wrong("start-with-an-edited-file", CONTROL, "        if (serves)\n                reload_admit_again(c);\n", ""),
     Wrong("start-forgets-facts", GENERATION, "        g->facts = other->facts;\n", ""),
     Wrong("start-forgets-settings", CONTROL, "        if (stores && !c->in_force->audits)", "        if (0)"),
     # the tables before
