@@ -212,14 +212,6 @@ static int limit_absent(const struct freezer *f, struct arena *a, const struct s
         return r;
 }
 
-static bool has_frozen(const struct plan *plan)
-{
-        for (uint32_t i = 0; i < plan->subnet->n_ports; i++)
-                if (plan->frozen[i] != FREEZE_NONE)
-                        return true;
-        return false;
-}
-
 int freezer_limit(const struct freezer *f, struct arena *a, const struct reconciled *decision, const struct memberships *m,
                   struct desired *all, const struct desired **ret)
 {
@@ -227,7 +219,7 @@ int freezer_limit(const struct freezer *f, struct arena *a, const struct reconci
         int r = all ? limit_absent(f, a, decision->desired->subnet, m, all) : 0;
 
         *ret = all ?: decision->given;
-        if (r < 0 || !has_frozen(decision->plan))
+        if (r < 0 || !plan_has_frozen_ports(decision->plan))
                 return r;
         if (!to) {
                 uint32_t n = decision->given->subnet->n_ports;

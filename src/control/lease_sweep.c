@@ -185,14 +185,6 @@ static int compute_desired(struct control *c, const struct lease_change *changes
 
 /* --- the decision -------------------------------------------------------------------------------------------------------- */
 
-static bool has_frozen(const struct plan *plan)
-{
-        for (uint32_t i = 0; i < plan->subnet->n_ports; i++)
-                if (plan->frozen[i] != FREEZE_NONE)
-                        return true;
-        return false;
-}
-
 static int make_plan(struct control *c, struct desired *desired)
 {
         _cleanup_findings_ struct findings findings = { .arena = c->sweep.arena };
@@ -206,7 +198,7 @@ static int make_plan(struct control *c, struct desired *desired)
         r = plan_compute(s->arena, desired, s->part.observed, c->indexes, &s->options, &findings, &s->decision.plan);
         if (r == -ENOMEM)
                 return r;
-        return r < 0 || findings.n_errors > 0 || has_frozen(s->decision.plan) ? -EAGAIN : 0;
+        return r < 0 || findings.n_errors > 0 || plan_has_frozen_ports(s->decision.plan) ? -EAGAIN : 0;
 }
 
 /* From here on this is what the policy gives the ports. */

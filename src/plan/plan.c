@@ -59,6 +59,14 @@ bool plan_phase_is_enforcing(enum plan_phase p)
                p == PHASE_GRANT_ENFORCING || p == PHASE_ENFORCE;
 }
 
+bool plan_has_frozen_ports(const struct plan *p)
+{
+        for (uint32_t i = 0; i < p->subnet->n_ports; i++)
+                if (p->frozen[i] != FREEZE_NONE)
+                        return true;
+        return false;
+}
+
 /* --- findings -------------------------------------------------------------------------------------------------------- */
 
 static uint32_t most_findings(enum finding_severity severity)

@@ -128,6 +128,7 @@ static inline bool plan_is_empty(const struct plan *p)
 {
         return p->n_block_writes == 0 && p->n_enforcement_writes == 0;
 }
+bool plan_has_frozen_ports(const struct plan *p);
 
 /* "revoke", "lower", ...: a static string, also in JSON. Both LOWER phases are "lower", both GRANT phases "grant", all three REPAIR
  * phases "repair". */
