@@ -183,15 +183,9 @@ static bool is_contested(const struct subnet *s, const struct desired *all, uint
         uint32_t node = subnet_find_node(s, node_guid_of(all->subnet, port));
         bool lost = node != SUBNET_NONE && subnet_find_port(s, node, all->subnet->ports[port].number) == SUBNET_NONE;
 
-        switch (all->frozen[port]) {
-        case FREEZE_LINES:
-        case FREEZE_SWITCH_NAME:
-                return node == SUBNET_NONE || lost;
-        case FREEZE_NAME:
+        if (all->frozen[port] == FREEZE_NAME)
                 return lost;
-        default:
-                return false;
-        }
+        return is_ambiguous(all->frozen[port]) && (node == SUBNET_NONE || lost);
 }
 
 static int limit_absent(const struct freezer *f, struct arena *a, const struct subnet *s, const struct memberships *m,

@@ -979,7 +979,7 @@ WRONGS += [
     Wrong("freezer-learns-while-frozen", FREEZER, "if (r == 0 && decision->plan->frozen[i] == FREEZE_NONE && !subnet_port",
           "if (r == 0 && !subnet_port"),
     Wrong("freezer-forgets-the-absent", FREEZER, "if (to->n_given < MAX_GIVEN)", "if (false)"),
-    Wrong("freezer-absent-are-contested", FREEZER, "return node == SUBNET_NONE || lost;", "return true;"),
+    Wrong("freezer-absent-are-contested", FREEZER, " && (node == SUBNET_NONE || lost);", ";"),
     Wrong("freezer-replaced-is-contested", FREEZER, "                return lost;", "                return node == SUBNET_NONE || lost;"),
     Wrong("freezer-silent-port-is-sure", FREEZER, "                return lost;", "                return false;"),
     Wrong("freezer-as-before", FREEZER, "r = combine(a, &before->keys, lines, false, &lower);", "lower = before->keys;"),
