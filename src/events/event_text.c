@@ -292,17 +292,6 @@ static void add_differences(struct text *t, struct arena *a, const struct genera
                 text_add(t, "; enforcement bits of %u port%s", n_enforcement, text_plural(n_enforcement));
 }
 
-/* Tables that were not read, and devices that did not answer discovery behind links that are up. */
-static uint32_t count_unread(const struct subnet *s, const struct verification *v)
-{
-        uint32_t n = v->n_unreachable;
-
-        for (uint32_t i = 0; i < s->n_nodes; i++)
-                for (size_t w = 0; w < ELEMENTS(s->nodes[i].silent_ports); w++)
-                        n += (uint32_t) __builtin_popcountll(s->nodes[i].silent_ports[w]);
-        return n;
-}
-
 /* Ports that were not read may still differ, if any did before. If none did, the standby has nothing new to report. */
 static uint64_t digest_standby(const struct subnet *s, const struct verification *v, uint32_t n_unread, uint64_t reported)
 {
@@ -315,7 +304,7 @@ void event_text_standby(struct log *l, const struct generation *g, const struct 
                         uint64_t *reported)
 {
         struct log_about about = { .generation = g->number };
-        uint32_t n_unread = count_unread(subnet, v);
+        uint32_t n_unread = v->n_unreachable + subnet_count_silent(subnet);
         uint64_t digest = digest_standby(subnet, v, n_unread, *reported);
         _cleanup_arena_ struct arena *a = arena_new();
         _cleanup_text_ struct text t = {};
