@@ -230,12 +230,7 @@ static uint64_t digest_verification(const struct subnet *s, const struct verific
                 const struct discrepancy *d = &v->differ[i];
 
                 h = hash_mix(h, s->ports[d->port].guid.v);
-                h = hash_mix(h, s->ports[d->port].number);
-                for (uint32_t k = 0; k < d->n_missing; k++)
-                        h = hash_mix(h, 0x10000u | d->missing[k].v);
-                for (uint32_t k = 0; k < d->n_unexpected; k++)
-                        h = hash_mix(h, 0x20000u | d->unexpected[k].v);
-                h = hash_mix(h, d->enforcement_differs);
+                h = discrepancy_hash(hash_mix(h, s->ports[d->port].number), d);
         }
         return v->n_differ > 0 ? h : 0;
 }

@@ -173,21 +173,6 @@ static int judge(const struct verbs_check *v, struct arena *a, const struct expe
 
 /* --- reporting ---------------------------------------------------------------------------------------------------- */
 
-static uint64_t digest(const struct discrepancy *d)
-{
-        uint64_t h = HASH_START;
-
-        for (uint32_t i = 0; i < d->n_missing; i++)
-                h = hash_mix(h, d->missing[i].v);
-        for (uint32_t i = 0; i < d->n_unexpected; i++)
-                h = hash_mix(h, 0x10000u | d->unexpected[i].v);
-        for (uint32_t i = 0; i < d->n_kernel; i++) {
-                h = hash_mix(h, 0x20000u | d->kernel[i].key.v);
-                h = hash_mix(h, (uint64_t) d->kernel[i].sma_index << 32 | d->kernel[i].kernel_index);
-        }
-        return h;
-}
-
 static void describe_difference(struct text *t, const struct kernel_difference *d)
 {
         text_add(t, "%s0x%04x ", t->n > 0 ? "; " : "", d->key.v);
@@ -225,7 +210,7 @@ static void describe(struct text *t, const struct discrepancy *d)
 static void report(struct verbs_check *v, struct expected_port *p, const struct discrepancy *d, struct log *log)
 {
         struct log_about about = p->about;
-        uint64_t difference = digest(d);
+        uint64_t difference = discrepancy_hash(HASH_START, d);
         _cleanup_text_ struct text text = {};
 
         if (p->reported == difference)
@@ -287,7 +272,7 @@ static void see_changed(struct verbs_check *v, usec_t now, struct expected_port 
 
 static void see_wrong(struct verbs_check *v, usec_t now, struct expected_port *p, const struct discrepancy *d, struct log *log)
 {
-        uint64_t difference = digest(d);
+        uint64_t difference = discrepancy_hash(HASH_START, d);
 
         if (now < v->expected_at + GRACE) {
                 v->due = MIN(v->due, v->expected_at + GRACE);

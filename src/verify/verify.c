@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "util/hash.h"
+
 /* --- one table --------------------------------------------------------------------------------------------------- */
 
 static bool may_touch(const struct policy *policy, enum settings_unmanaged unmanaged, struct p_key key)
@@ -194,6 +196,19 @@ int verify_compare(struct arena *a, const struct desired *desired, const struct 
                 return r;
         *ret = vf.v;
         return 0;
+}
+
+uint64_t discrepancy_hash(uint64_t h, const struct discrepancy *d)
+{
+        for (uint32_t i = 0; i < d->n_missing; i++)
+                h = hash_mix(h, d->missing[i].v);
+        for (uint32_t i = 0; i < d->n_unexpected; i++)
+                h = hash_mix(h, 0x10000u | d->unexpected[i].v);
+        for (uint32_t i = 0; i < d->n_kernel; i++) {
+                h = hash_mix(h, 0x20000u | d->kernel[i].key.v);
+                h = hash_mix(h, (uint64_t) d->kernel[i].sma_index << 32 | d->kernel[i].kernel_index);
+        }
+        return hash_mix(h, d->enforcement_differs);
 }
 
 DEFINE_WORDS(discrepancy_source_to_string, enum discrepancy_source, "unknown", [SOURCE_SMP] = "smp", [SOURCE_KERNEL] = "kernel")

@@ -63,5 +63,8 @@ int verify_compare(struct arena *a, const struct desired *desired, const struct 
 int verify_table(struct arena *a, const struct policy *policy, enum settings_unmanaged unmanaged,
                  const struct desired_port *want, const struct p_key *entries, uint32_t n_entries, struct discrepancy *ret);
 
+/* Adds to a hash how the table of a port differs; not which port it is. */
+uint64_t discrepancy_hash(uint64_t h, const struct discrepancy *d);
+
 /* "smp", "kernel"; a static string. */
 const char *discrepancy_source_to_string(enum discrepancy_source s);

@@ -74,20 +74,9 @@ static struct watch_event *emit(struct update *k, enum watch_kind kind, const st
         return event;
 }
 
-static uint64_t hash_discrepancy(const struct discrepancy *d)
-{
-        uint64_t h = hash_mix(HASH_START, d->n_missing);
-
-        for (uint32_t i = 0; i < d->n_missing; i++)
-                h = hash_mix(h, d->missing[i].v);
-        for (uint32_t i = 0; i < d->n_unexpected; i++)
-                h = hash_mix(h, d->unexpected[i].v);
-        return hash_mix(h, d->enforcement_differs);
-}
-
 static void judge_wrong(struct update *k, struct record *r, const struct discrepancy *d)
 {
-        uint64_t difference = hash_discrepancy(d);
+        uint64_t difference = discrepancy_hash(HASH_START, d);
         bool was_right = r->judged == JUDGED_RIGHT && k->same_policy;
         bool news = r->judged != JUDGED_WRONG || r->difference != difference;
         struct watch_event *event;
