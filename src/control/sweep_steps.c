@@ -28,12 +28,8 @@ void sweep_end_with(struct control *c, enum sweep_result result, int error)
         sweep_end(c, result);
 }
 
-void sweep_fail(struct control *c, const char *what, int error)
-{
-        sweep_fail_because(c, what, strerror(-error), error);
-}
-
-void sweep_fail_because(struct control *c, const char *what, const char *why, int error)
+/* why: what the error means here. */
+static void fail_because(struct control *c, const char *what, const char *why, int error)
 {
         bool discovering = c->state == CONTROL_DISCOVERING;
 
@@ -47,12 +43,17 @@ void sweep_fail_because(struct control *c, const char *what, const char *why, in
         sweep_end(c, SWEEP_FAILED);
 }
 
+void sweep_fail(struct control *c, const char *what, int error)
+{
+        fail_because(c, what, strerror(-error), error);
+}
+
 void sweep_fail_without_store(struct control *c)
 {
         const struct sweep *s = &c->sweep;
         int r = s->lock_r ?: -ENOLCK;
 
-        sweep_fail_because(c, "nothing is written, because the store cannot be used", *s->lock_why ? s->lock_why : strerror(-r), r);
+        fail_because(c, "nothing is written, because the store cannot be used", *s->lock_why ? s->lock_why : strerror(-r), r);
 }
 
 void sweep_unlock(struct control *c)
@@ -74,11 +75,6 @@ int sweep_resolve(struct control *c, const struct generation *g, const struct su
         return r < 0 ? r : desired_compute(c->sweep.arena, *ret_memberships, ret);
 }
 
-const struct subnet *sweep_subnet(const struct control *c)
-{
-        return c->sweep.part.subnet ?: c->snapshot->subnet;
-}
-
 struct observed *sweep_observed(const struct control *c)
 {
         return c->sweep.part.subnet ? c->sweep.part.observed : c->snapshot->observed;
@@ -88,7 +84,7 @@ struct observed *sweep_observed(const struct control *c)
 
 int sweep_learn_freed(struct control *c)
 {
-        const struct subnet *s = c->snapshot ? sweep_subnet(c) : NULL;
+        const struct subnet *s = c->snapshot ? sweep_observed(c)->subnet : NULL;
         int r = 0;
 
         for (uint32_t p = 0; s && r == 0 && p < s->n_ports; p++) {
@@ -121,7 +117,7 @@ static uint64_t sweep_number(const struct control *c)
 int sweep_note_before(struct control *c)
 {
         struct sweep *s = &c->sweep;
-        const struct subnet *subnet = sweep_subnet(c);
+        const struct subnet *subnet = sweep_observed(c)->subnet;
         bool *done = arena_new_array(s->arena, bool, subnet->n_ports);
 
         if (!done)

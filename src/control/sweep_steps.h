@@ -18,12 +18,12 @@ void sweep_end(struct control *c, enum sweep_result result);
 /* The same with the result for pkeyctl. error: negative errno. */
 void sweep_end_with(struct control *c, enum sweep_result result, int error);
 /* Ends the sweep with a problem of this host, not of the policy. error: negative errno. */
-/* why: what the error means here. */
-void sweep_fail_because(struct control *c, const char *what, const char *why, int error);
-/* The sweep has to write, and could not take the lock. */
-void sweep_fail_without_store(struct control *c);
 void sweep_fail(struct control *c, const char *what, int error);
+/* The same: the sweep has to write, and could not take the lock. */
+void sweep_fail_without_store(struct control *c);
 void sweep_unlock(struct control *c);
+/* The tables of the ports that a plan of this sweep is about: of the fabric, or of a part of it. */
+struct observed *sweep_observed(const struct control *c);
 /* What a policy in force gives the ports of a subnet. Returns 0, -EBADMSG, -ENOMEM; both live in the arena of the sweep. */
 int sweep_resolve(struct control *c, const struct generation *g, const struct subnet *subnet, struct memberships **ret_memberships,
                   struct desired **ret);
@@ -65,8 +65,5 @@ void sweep_carry_out(struct control *c);
 void sweep_apply(struct control *c);
 /* Compares the tables with the decision; then the sweep ends, or writes the mirror. */
 void sweep_verify(struct control *c);
-/* The ports that a plan of this sweep is about, and their tables: of the fabric, or of a part of it. */
-const struct subnet *sweep_subnet(const struct control *c);
-struct observed *sweep_observed(const struct control *c);
 /* Continues after each step of the OpenSM writer. */
 void sweep_follow_writer(struct control *c);
