@@ -11,7 +11,7 @@
 /* --- tables ------------------------------------------------------------------------------------------------- */
 
 /* Records as freed the indexes that are free now, but where an unconfirmed write may have put an entry. */
-static int learn_open(struct control *c, const struct observed *before, const struct observed *now)
+static int record_freed_of_open_writes(struct control *c, const struct observed *before, const struct observed *now)
 {
         const struct subnet *s = now->subnet;
         struct observed *used;
@@ -23,18 +23,21 @@ static int learn_open(struct control *c, const struct observed *before, const st
         if (r < 0)
                 return r;
         knowledge_recall_used(c->knowledge, used);
-        for (uint32_t p = 0; p < s->n_ports; p++)
-                for (uint16_t i = 0; r == 0 && used->tables[p].source == TABLE_ASSUMED && now->tables[p].source == TABLE_READ &&
-                                     i < now->tables[p].capacity; i++)
-                        if (!p_key_is_used(before->tables[p].entries[i]) && !p_key_is_used(now->tables[p].entries[i]) &&
-                            p_key_is_used(used->tables[p].entries[i]))
+        for (uint32_t p = 0; r == 0 && p < s->n_ports; p++) {
+                const struct observed_table *was = &before->tables[p], *is = &now->tables[p], *may_be = &used->tables[p];
+
+                if (is->source != TABLE_READ || may_be->source != TABLE_ASSUMED)
+                        continue;
+                for (uint16_t i = 0; r == 0 && i < is->capacity; i++)
+                        if (!p_key_is_used(was->entries[i]) && !p_key_is_used(is->entries[i]) && p_key_is_used(may_be->entries[i]))
                                 r = index_memory_note_open(c->indexes, s->nodes[s->ports[p].node].guid, s->ports[p].number, i,
-                                                           used->tables[p].entries[i]);
+                                                           may_be->entries[i]);
+        }
         return r;
 }
 
 /* Records indexes that another writer freed. If that may have been the pkeyd of the other head node, it followed the policy. */
-static int learn(struct control *c, const struct observed *now)
+static int record_freed(struct control *c, const struct observed *now)
 {
         bool other_sm = c->snapshot && c->snapshot->subnet->sm_lid.v != now->subnet->sm_lid.v;
         bool by_other_pkeyd = control_serves(c) && c->in_force && c->in_force->settings->role == ROLE_FOLLOW_SM &&
@@ -52,10 +55,10 @@ static int learn(struct control *c, const struct observed *now)
         for (uint32_t i = 0; i < now->subnet->n_ports; i++)
                 if (before->tables[i].source == TABLE_ASSUMED)
                         before->tables[i].source = TABLE_READ; /* at an earlier time */
-        r = sweep_learn_freed(c);
+        r = sweep_record_freed(c);
         if (r == 0)
                 r = index_memory_learn_written(c->indexes, before, now, desired);
-        return r < 0 ? r : learn_open(c, before, now);
+        return r < 0 ? r : record_freed_of_open_writes(c, before, now);
 }
 
 /* The old snapshot stays until the end in pkeyctl: a person was asked about it, and the results borrow from it. */
@@ -78,7 +81,7 @@ static int adopt_snapshot(struct control *c)
         int r = knowledge_see_subnet(c->knowledge, new->subnet, c->now, wall, absent_hold);
 
         if (r == 0)
-                r = learn(c, new->observed);
+                r = record_freed(c, new->observed);
         if (r == 0)
                 r = snapshot_learn(new, c->knowledge, new->observed, wall);
         if (r < 0)
@@ -96,7 +99,7 @@ static int adopt_snapshot(struct control *c)
  * back at the same index. */
 static int adopt_seen(struct control *c)
 {
-        int r = learn(c, c->sweep.seen);
+        int r = record_freed(c, c->sweep.seen);
 
         if (r < 0)
                 return r;

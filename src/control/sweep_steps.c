@@ -82,7 +82,7 @@ struct observed *sweep_observed(const struct control *c)
 
 /* --- the store ----------------------------------------------------------------------------------------------------- */
 
-int sweep_learn_freed(struct control *c)
+int sweep_record_freed(struct control *c)
 {
         const struct subnet *s = c->snapshot ? sweep_observed(c)->subnet : NULL;
         int r = 0;
@@ -91,7 +91,9 @@ int sweep_learn_freed(struct control *c)
                 const struct observed_table *was = &sweep_observed(c)->tables[p];
                 const struct knowledge_record *is = knowledge_get(c->knowledge, knowledge_find_port(c->knowledge, s, p));
 
-                for (uint16_t i = 0; r == 0 && was->entries && is && is->entries && i < MIN(was->capacity, is->capacity); i++)
+                if (!was->entries || !is || !is->entries)
+                        continue;
+                for (uint16_t i = 0; r == 0 && i < MIN(was->capacity, is->capacity); i++)
                         if (p_key_is_used(was->entries[i]) && !p_key_is_used(is->entries[i]))
                                 r = index_memory_note_open(c->indexes, s->nodes[s->ports[p].node].guid, s->ports[p].number, i,
                                                            was->entries[i]);
@@ -143,7 +145,7 @@ static void put_all(struct control *c, struct store_transaction *t)
 {
         const struct history_limits limits = history_limits(c);
 
-        (void) sweep_learn_freed(c); /* where memory is out, index memory is less complete */
+        (void) sweep_record_freed(c); /* where memory is out, index memory is less complete */
         knowledge_store(c->knowledge, c->boot, t);
         records_put_indexes(t, c->indexes);
         records_put_known(t, &c->known);

@@ -8,9 +8,9 @@
 
 /* --- sweep_steps.c -------------------------------------------------------------------------------------------------- */
 
-/* Answers during an apply go into the knowledge, also those that apply cannot use. Records the indexes as freed that the last
- * snapshot has as used and the knowledge has not; this is done before the knowledge is stored. Returns 0 or -ENOMEM. */
-int sweep_learn_freed(struct control *c);
+/* Records the indexes as freed that are used in the last snapshot and free in the knowledge, to which an apply adds all answers,
+ * also those that it cannot use. To be called before the knowledge is stored. Returns 0 or -ENOMEM. */
+int sweep_record_freed(struct control *c);
 /* Notes the tables that the plan will write, as they are, unless its generation wrote them before; the next transaction has them.
  * Returns 0 or -ENOMEM. */
 int sweep_note_before(struct control *c);
