@@ -114,7 +114,7 @@ static void begin_sweep(struct control *c)
                 knowledge_stop_following(c->knowledge);
         c->passed_over = false;
         if (kind != SWEEP_LEASE)
-                control_drop_standing(c);
+                control_drop_kept_policy(c);
         schedule_begin(&c->schedule, c->now, kind, interval);
         sweep_begin(c, kind);
 }
@@ -682,7 +682,7 @@ struct control *control_free(struct control *c)
         discovery_links_free(c->links);
         (void) gate_free(c->gate);
         if (c->knowledge)
-                control_drop_standing(c);
+                control_drop_kept_policy(c);
         arena_free(c->held_arena);
         (void) freezer_free(c->freezer);
         (void) identity_free(c->identity);

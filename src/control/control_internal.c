@@ -19,17 +19,17 @@ void control_await(struct control *c, enum control_state state, const struct con
         control_do(c, action);
 }
 
-void control_drop_standing(struct control *c)
+void control_drop_kept_policy(struct control *c)
 {
         knowledge_drop_policy(c->knowledge);
-        (void) policy_selection_free(c->standing.selection);
-        arena_free(c->standing.arena);
-        c->standing = (struct standing) {};
+        (void) policy_selection_free(c->kept_policy.selection);
+        arena_free(c->kept_policy.arena);
+        c->kept_policy = (struct kept_policy) {};
 }
 
 void control_take_remembered(struct control *c, struct remembered *m)
 {
-        control_drop_standing(c);
+        control_drop_kept_policy(c);
         if (control_is_guest(c)) /* the OpenSM of this host, whose file is not in the store */
                 knowledge_take_foreign(m->knowledge, c->knowledge);
         (void) knowledge_free(c->knowledge);

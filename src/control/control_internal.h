@@ -100,15 +100,15 @@ struct lease_part {
         struct observed *observed;
 };
 
-/* What the policy gives each port, kept for sweeps for leases. */
-struct standing {
+/* What the policy gives each port, kept from the last sweep for sweeps for leases (lease_sweep.h). */
+struct kept_policy {
         struct arena *arena;          /* from which the knowledge borrows it; NULL: nothing is kept */
         struct policy_selection *selection; /* owned; for requests; NULL: not made yet */
         const struct snapshot *snapshot;
         uint64_t generation;
 };
 
-#define STANDING_MAX ((size_t) 64 << 20) /* bytes; a sweep of the fabric makes it small again */
+#define KEPT_POLICY_MAX ((size_t) 64 << 20) /* bytes; a sweep of the fabric makes it small again */
 
 /* One sweep. */
 struct sweep {
@@ -224,7 +224,7 @@ struct control {
         struct schedule schedule;
         struct sweep sweep;              /* while state is not IDLE or ENDED */
         struct interrupted interrupted;
-        struct standing standing;
+        struct kept_policy kept_policy;
         bool started;
         bool discovery_failed;           /* the last discovery; it was logged */
         bool knowledge_is_new;        /* it was loaded since the last discovery, so the tables of the snapshot are not in it */
@@ -240,8 +240,8 @@ void control_do(struct control *c, const struct control_action *action);
 void control_await(struct control *c, enum control_state state, const struct control_action *action);
 /* Sets the status line. */
 void control_set_status(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Nothing stands for sweeps for leases any more. */
-void control_drop_standing(struct control *c);
+/* The next sweep is none for leases only: what the policy gives each port must be computed again. */
+void control_drop_kept_policy(struct control *c);
 /* Takes the contents of m, which replace what is known. */
 void control_take_remembered(struct control *c, struct remembered *m);
 /* The same, of what another process has stored since. */

@@ -11,7 +11,7 @@
 /* --- from one sweep to the next ------------------------------------------------------------------------------------- */
 
 /* Only a decision by the generation in force that this host carries out itself, and only with pools: it costs time and memory. */
-static bool may_stand(const struct control *c)
+static bool may_keep_policy(const struct control *c)
 {
         const struct sweep *s = &c->sweep;
         const struct generation *g = s->generation;
@@ -24,26 +24,28 @@ static bool may_stand(const struct control *c)
 
 void lease_sweep_keep(struct control *c)
 {
-        struct standing *s = &c->standing;
+        struct kept_policy *kept = &c->kept_policy;
 
-        if (!may_stand(c)) {
-                control_drop_standing(c);
+        if (!may_keep_policy(c)) {
+                control_drop_kept_policy(c);
                 return;
         }
-        s->generation = c->in_force->number;
-        s->snapshot = c->snapshot;
+        kept->generation = c->in_force->number;
+        kept->snapshot = c->snapshot;
         if (c->sweep.kind == SWEEP_LEASE)
-                return; /* it changed what stands */
-        s->arena = arena_new();
-        if (!s->arena || knowledge_keep_policy(c->knowledge, s->arena) < 0)
-                control_drop_standing(c);
+                return; /* it changed what is kept */
+        kept->arena = arena_new();
+        if (!kept->arena || knowledge_keep_policy(c->knowledge, kept->arena) < 0)
+                control_drop_kept_policy(c);
 }
 
 bool lease_sweep_is_possible(const struct control *c)
 {
-        return c->standing.arena && c->standing.snapshot == c->snapshot && c->in_force && !c->candidate &&
-               c->standing.generation == c->in_force->number && knowledge_is_counted(c->knowledge) &&
-               arena_size(c->standing.arena) < STANDING_MAX;
+        const struct kept_policy *kept = &c->kept_policy;
+
+        return kept->arena && kept->snapshot == c->snapshot && c->in_force && !c->candidate &&
+               kept->generation == c->in_force->number && knowledge_is_counted(c->knowledge) &&
+               arena_size(kept->arena) < KEPT_POLICY_MAX;
 }
 
 /* --- which ports ------------------------------------------------------------------------------------------------------ */
@@ -156,12 +158,12 @@ static int change_wanted(struct arena *a, const struct lease_change *change, str
         return 0;
 }
 
-/* What the part should hold; nothing that stands has changed yet. */
+/* What the part should hold; the kept policy has not changed yet. */
 static int compute_desired(struct control *c, const struct lease_change *changes, size_t n, struct desired **ret)
 {
         const struct lease_part *part = &c->sweep.part;
         const struct policy *policy = c->in_force->policy;
-        struct arena *a = c->standing.arena;
+        struct arena *a = c->kept_policy.arena;
         struct desired *d = arena_new_object(c->sweep.arena, struct desired);
         struct desired_port *ports = arena_new_array(a, struct desired_port, part->n);
         int r = d && ports ? 0 : -ENOMEM;

@@ -48,13 +48,13 @@ static struct policy_selection *make_selection(const struct control *c, const st
 /* As long as sweeps for leases are possible, the fabric, the policy and the names stay as they are. */
 static struct policy_selection *get_selection(struct control *c)
 {
-        struct standing *s = &c->standing;
+        struct kept_policy *kept = &c->kept_policy;
 
-        if (s->selection && policy_selection_size(s->selection) > STANDING_MAX)
-                s->selection = policy_selection_free(s->selection);
-        if (!s->selection)
-                s->selection = make_selection(c, c->in_force);
-        return s->selection;
+        if (kept->selection && policy_selection_size(kept->selection) > KEPT_POLICY_MAX)
+                kept->selection = policy_selection_free(kept->selection);
+        if (!kept->selection)
+                kept->selection = make_selection(c, c->in_force);
+        return kept->selection;
 }
 
 /* Of requests that look up ports. */

@@ -492,7 +492,7 @@ static bool decide_for_leases(struct control *c)
 
         if (r == -EAGAIN) {
                 c->sweep.kind = SWEEP_KNOWN;
-                control_drop_standing(c);
+                control_drop_kept_policy(c);
                 return false;
         }
         if (r < 0)

@@ -100,7 +100,7 @@ static void see_request(const struct mad_request *request)
 }
 
 /* What the policy gives each port, kept from sweep to sweep, is what the whole fabric would get. */
-static void check_standing(void)
+static void check_kept_policy(void)
 {
         _cleanup_arena_ struct arena *a = arena_new();
         _cleanup_findings_ struct findings ignored = { .arena = a };
@@ -108,7 +108,7 @@ static void check_standing(void)
         struct plan_options options;
         struct reconciled whole;
 
-        if (!c->standing.arena || leases_need_plan(c->leases))
+        if (!c->kept_policy.arena || leases_need_plan(c->leases))
                 return;
         ck_assert_int_eq(leases_extend(a, c->leases, c->in_force->policy, &policy), 0);
         plan_options_from_settings(c->in_force->settings, &options);
@@ -199,7 +199,7 @@ static void step(void)
                                       policies[prng_below(&rng, ELEMENTS(policies))], 0);
         forget_log();
         live(now + (prng_permille(&rng, 700) ? 0 : prng_below(&rng, 30) * S));
-        check_standing();
+        check_kept_policy();
 }
 
 static unsigned number(const char *name, unsigned otherwise)
