@@ -373,6 +373,7 @@ static void on_stored_at_end(struct control *c, const struct control_event *even
                 log_add(c->log, LOG_EVENT_STATE_DIR, NULL,
                         "what pkeyd knows could not be stored: %s; until that works, it writes no P_Key table", strerror(-r));
         c->store_failed |= r < 0;
+        sweep_ended(c);
 }
 
 static void on_stop(struct control *c, const struct control_event *event)
@@ -477,13 +478,15 @@ static void update_status(struct control *c)
                 s->pins = control_pins(c, control_serves(c) && c->in_force ? c->in_force : s->wanted);
 }
 
-/* True: the sweep ends when its records are stored. Only the holder of the lock may store: else records that another process stored
+/* A sweep ends when its records are stored. Only the holder of the lock may store: else records that another process stored
  * meanwhile would be lost. */
-static bool stores_at_end(struct control *c, const struct control_event *event)
+static void end_sweep(struct control *c)
 {
-        if (c->state == CONTROL_STORING_END)
-                return event->kind != CONTROL_EVENT_STORED;
-        return c->sweep.locked && sweep_store(c, CONTROL_STORING_END) > 0; /* out of memory: with the next sweep */
+        if (c->sweep.kind != SWEEP_LEASE)
+                reload_note_outcome(c, c->sweep.result);
+        leasing_swept(c);
+        if (!c->sweep.locked || sweep_store(c, CONTROL_STORING_END) <= 0) /* out of memory: with the next sweep */
+                sweep_ended(c);
 }
 
 /* Does a sweep of this kind write the known fabric, without reading it first? */
@@ -527,13 +530,8 @@ int control_event(struct control *c, usec_t now, const struct control_event *eve
         c->now = MAX(c->now, now);
         c->wall = event->wall;
         handle(c, event);
-        if (c->sweep.ended && c->state != CONTROL_STORING_END) {
-                if (c->sweep.kind != SWEEP_LEASE)
-                        reload_note_outcome(c, c->sweep.result);
-                leasing_swept(c);
-        }
-        if (c->sweep.ended && c->state != CONTROL_ENDED && !stores_at_end(c, event))
-                sweep_ended(c);
+        if (c->sweep.ended && c->state != CONTROL_STORING_END && c->state != CONTROL_ENDED)
+                end_sweep(c);
         leasing_tick(c);
         confirm_tick(c);
         interrupt_reading(c);
