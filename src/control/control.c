@@ -313,20 +313,10 @@ static void on_local_tables(struct control *c, const struct control_event *event
         }
 }
 
-static const char *verbs_event_to_string(enum verbs_event_kind kind)
-{
-        static const char *const words[] = {
-                [VERBS_P_KEY_CHANGE] = "P_Key change",
-                [VERBS_LID_CHANGE] = "LID change",
-                [VERBS_SM_CHANGE] = "SM change",
-                [VERBS_CLIENT_REREGISTER] = "client reregister",
-                [VERBS_PORT_ACTIVE] = "port active",
-                [VERBS_PORT_ERROR] = "port error",
-                [VERBS_DEVICE_FATAL] = "device fatal",
-        };
-
-        return WORD(words, kind, "?");
-}
+static DEFINE_WORDS(verbs_event_to_string, enum verbs_event_kind, "?",
+                    [VERBS_P_KEY_CHANGE] = "P_Key change", [VERBS_LID_CHANGE] = "LID change", [VERBS_SM_CHANGE] = "SM change",
+                    [VERBS_CLIENT_REREGISTER] = "client reregister", [VERBS_PORT_ACTIVE] = "port active",
+                    [VERBS_PORT_ERROR] = "port error", [VERBS_DEVICE_FATAL] = "device fatal")
 
 /* The master SM may have moved. A writer that follows it stops, and queries where it is. */
 static void sm_changed(struct control *c)
