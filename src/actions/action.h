@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The actions that a shell carries out for control. Each but the last eight is answered by one event (event.h); the next action of
- * that kind comes only after the answer.
+ * The actions that a shell carries out for control. Where an arrow points to an event (event.h), the shell answers with it, and
+ * control gives no other action of that kind before.
  *
  * Pointers are valid until the shell calls control again, with these exceptions: a stage, a transaction and the bytes of a file
  * are valid until the answer.

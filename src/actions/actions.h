@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * actions/: what control and its shells say to each other.
+ * actions/: what control and its shells exchange.
  *
  *     event      what happened: tells control
  *     action     what is to be done: tells the shell

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What happened: notices, which may come at any time, and the answers to actions (action.h), each to one of them. */
+/* What happened. Some events may come at any time; the others each answer one action (action.h). */
 
 #include "actions/action.h"
 #include "host/verbs_check.h"
 #include "records/stored_records.h"
 
 enum control_event_kind {
-        /* notices: at any time */
+        /* at any time */
         CONTROL_EVENT_START,         /* the first one */
         CONTROL_EVENT_DUE,           /* the time of control_due() has come, or may have come */
         CONTROL_EVENT_CANDIDATE,     /* both files were loaded again, with or without success */
@@ -16,10 +16,10 @@ enum control_event_kind {
         CONTROL_EVENT_UNDO,          /* somebody undoes the generation in force */
         CONTROL_EVENT_LEASE,         /* somebody creates, renews, edits or releases a lease */
         CONTROL_EVENT_STORE_CHANGED, /* another head node has stored something */
-        CONTROL_EVENT_VERBS,
-        CONTROL_EVENT_LOCAL_TABLES,
+        CONTROL_EVENT_VERBS,         /* the kernel reported a change of a local port or device */
+        CONTROL_EVENT_LOCAL_TABLES,  /* answers CONTROL_READ_LOCAL_TABLES, for which no state waits */
         CONTROL_EVENT_STOP,
-        /* answers: each to one action */
+        /* answers, which states wait for */
         CONTROL_EVENT_PORT,
         CONTROL_EVENT_STAGE_ENDED,
         CONTROL_EVENT_TABLES_CHOSEN,

@@ -376,7 +376,9 @@ void confirm_locked(struct control *c, const struct control_event *event)
                 return;
         }
         confirm_facts_storing(c);
-        control_await(c, CONTROL_STORING_FACTS, &(struct control_action) { .kind = CONTROL_STORE, .transaction = &c->confirm.transaction });
+        control_await(c, CONTROL_STORING_FACTS, &(struct control_action) {
+                .kind = CONTROL_STORE, .transaction = &c->confirm.transaction,
+        });
 }
 
 void confirm_stored(struct control *c, const struct control_event *event)

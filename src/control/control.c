@@ -185,7 +185,7 @@ static void sweep_ended(struct control *c)
                 control_do(c, &(struct control_action) { .kind = CONTROL_CLOSE_PORT });
 }
 
-/* --- notices -------------------------------------------------------------------------------------------------------- */
+/* --- events at any time --------------------------------------------------------------------------------------------- */
 
 /* While pkeyd did not run, pkeyd.yaml may have been edited. An undo must return to the settings that were in force last. */
 static bool has_other_settings(const struct generation *in_force, const struct stored_files *files)
@@ -384,7 +384,7 @@ static void on_stop(struct control *c, const struct control_event *event)
 
 typedef void (*handler)(struct control *c, const struct control_event *event);
 
-static const handler notices[CONTROL_N_EVENTS] = {
+static const handler at_any_time[CONTROL_N_EVENTS] = {
         [CONTROL_EVENT_START] = on_start,
         [CONTROL_EVENT_DUE] = on_due,
         [CONTROL_EVENT_CANDIDATE] = on_candidate,
@@ -397,7 +397,7 @@ static const handler notices[CONTROL_N_EVENTS] = {
         [CONTROL_EVENT_STOP] = on_stop,
 };
 
-/* The answers that each state waits for. Others are not expected. */
+/* The answers that each state waits for. In other states they are errors of the shell. */
 static const handler answers[CONTROL_N_STATES][CONTROL_N_EVENTS] = {
         [CONTROL_FOLLOWING] = { [CONTROL_EVENT_FOLLOWED] = sweep_followed },
         [CONTROL_OPENING_PORT] = { [CONTROL_EVENT_PORT] = on_port },
@@ -514,7 +514,7 @@ int control_event(struct control *c, usec_t now, const struct control_event *eve
         handler handle;
 
         assert(event->kind < CONTROL_N_EVENTS);
-        handle = notices[event->kind] ? notices[event->kind] : answers[c->state][event->kind];
+        handle = at_any_time[event->kind] ?: answers[c->state][event->kind];
         if (c->state == CONTROL_ENDED || !handle)
                 return -EPROTO;
         c->now = MAX(c->now, now);
