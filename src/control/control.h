@@ -6,48 +6,67 @@
  *
  *     control_event(now, event) --> control_next_action(): the next action; control_due(): when to call again
  *
- * It decides what runs next and which policy comes into force; it does no I/O, reads no clock, starts no thread and calls no shell.
- * Three shells carry out its actions and give the answers: pkeyd on an sd_event loop, pkeyctl (one sweep, then the end), and the
- * simulation in virtual time. None of them has an order of stages of its own.
+ * Control decides what runs next and which policy comes into force. It does no I/O, reads no clock and starts no thread; it calls
+ * its shell only for the state of the lock (struct control_config). Three shells carry out its actions, and answer with events:
+ * pkeyd on an sd_event loop (pkeyd/daemon.c), pkeyctl for one sweep (session/session.c), and the simulation in virtual time
+ * (tests/fabsim/process.c). None of them has an order of stages of its own.
  *
- * A *sweep* is one run over the fabric. Its steps are the states:
+ * A *sweep* is one run over the fabric, or over a part of it (enum sweep_kind in schedule.h). Its steps are the states:
  *
- *     idle --due--> opening port --> querying port --> discovering --> [choosing] --> surveying --> [confirming] --.
- *      ^                 |                                               ^                                         |
- *      |                 |`- known fabric, some ports to read again -----'                                         v
- *      |                 `-- known fabric, another policy ----------------------------------------------------> locking
- *      |                                                                                                           |
- *      |                      .---------------------- [reading conf] <-- [finding SM <--> taking over] <-----------'
+ *     idle --due--> [following] --> opening port --> querying port --> discovering --> [choosing] --> surveying --.
+ *      ^                                 |                                               ^                        |
+ *      |                                 |`- known fabric, some ports to read again -----'                        v
+ *      |                                 `-- known fabric, another policy, or leases -------------------------> locking
+ *      |                                                                                                          |
+ *      |                      .---------------------- [reading conf] <-- [finding SM <--> taking over] <----------'
  *      |                      v
  *      |                   decide --> [storing --> applying] --.           once for each phase
- *      |                      |-----> writing through OpenSM --+--> verify --> [mirroring] --.
- *      |                      `-----> (nothing to write) ------'                             |
- *      '-- a sweep ends here, or in any state with a problem: later again <------------------'
+ *      |                      |-----> writing through OpenSM --+--> verify --> [mirroring] --> [storing end] --.
+ *      |                      `-----> (nothing to write) ------'                                               |
+ *      '-- a sweep ends here, or in any state with a problem: later again <------------------------------------'
  *
- *     idle --> [following] --> opening port: of two head nodes that share a store, the one that stands by; or --> idle
- *     locking --> discovering: in pkeyctl, after a person was asked, or if another process wrote
+ *     surveying --> decide --> confirming --> locking --> discovering: in pkeyctl, if a person must confirm the plan: the fabric is
+ *                              read and planned again under the lock; so it is if another process wrote
+ *     idle --> locking facts --> storing facts --> idle: between two sweeps
+ *     idle --> following --> idle: the other head node stored something
  *     any state --stop--> ended; from applying only after the write in flight was answered
  *
  * States in brackets are for some settings, or pkeyctl, only. *Decide* and *verify* take no time. Each state but idle waits for
- * one answer (see the table in control.c). Other events are noted, and take effect at the next decision:
+ * one answer (see the table in control.c). Other events may come in any state:
  *
- *     a candidate   another policy or other settings were loaded, or an older generation, to undo one. If the planner accepts
- *                   it for the fabric, it comes into force; else it is dropped, and the generation in force stays. A reload ends
- *                   an apply between two writes, and a sweep while it reads; a sweep that is overdue only three seconds after its
- *                   begin.
- *     confirm, undo a change that was made with --confirm stays only if it is confirmed in time (control/confirm.h)
- *     leases        somebody asks for one, or its time is over (control/leasing.h); of two head nodes that share a store only the
- *                   writer makes any: requests to the other one, and those that wait when it stops writing, are passed on
- *     verbs events  a local port changed: its table is read again, or a sweep is due soon
- *     time          of sweeps, retries, the lock, OpenSM, and of the verbs check, which runs between sweeps
+ *     a candidate   takes effect at the next decision. It ends an apply between two writes, and a sweep while that reads; a sweep
+ *                   that is overdue only three seconds after its begin
+ *     leases        the same, but they end no apply
+ *     confirm, undo of the generation in force, by a person
+ *     verbs events  a local port changed: the verbs check reads its table again between two sweeps, or a sweep is due soon
+ *     time          of sweeps, retries, the lock, OpenSM, the verbs check, leases, and changes that wait to be confirmed
  *
- * It owns the generations, the snapshot of the fabric, the knowledge of its tables, the memory of used indexes, the known endports,
- * the pins, the watch, and all data of the current sweep. Shells borrow from it between two calls, or hold a reference
- * (generation_ref, snapshot_ref).
+ * Control owns the generations, the snapshot of the fabric, the knowledge of its tables, the memory of used indexes, the known
+ * endports, the pins, the leases, the watch, and all data of the current sweep. Shells borrow from it between two calls, or hold a
+ * reference (generation_ref, snapshot_ref).
  *
  * Invariants: one sweep at a time, one answer outstanding in a sweep. Tables are written only in the states applying and writing
  * through OpenSM, under the lock, by the generation in force, and only after each possible write was stored. Running out of memory
  * ends a sweep, which is tried again later.
+ *
+ * Where each behaviour is:
+ *
+ *     control.c           which function handles which event in which state; when a sweep begins; what follows its end; when a
+ *                         reload interrupts a sweep that reads
+ *     sweep.c             the port, discovery, the survey: what was read becomes the snapshot, and a reason to sweep again (stale)
+ *     sweep_decide.c      the lock; SM tracking and take-over; the plan, by the candidate or by the generation in force; which
+ *                         errors refuse a candidate; audit mode beside a master SM; in pkeyctl: whether a person agrees
+ *     sweep_write.c       drift and differences; apply, phase by phase; OpenSM's file; how a sweep ends; the status line
+ *     sweep_steps.c       what several of these steps do: begin a stage, store, fail, end; which bases are held
+ *     reload.c            a candidate: another policy, other settings, or an older generation, to undo one. If the planner accepts
+ *                         it for the fabric, it comes into force; else it is dropped. Callers that wait for a reload
+ *     leasing.c           requests for leases, and when they end; a guest passes them on to the other head node
+ *     lease_sweep.c       sweeps for leases, on a part of the fabric
+ *     confirm.c           changes that wait to be confirmed, and undo; facts of generations that are stored between two sweeps
+ *     freezer.c           ports that are frozen, from one sweep to the next
+ *     identity.c          nodes that call themselves what is not pinned to them, from one sweep to the next
+ *     schedule.c          when the next sweep is due, of which kind, and how long after a failure
+ *     control_internal.c  records that were loaded from the store; what this host may do: as a guest, on standby, as the writer
  *
  * Control knows nothing about sockets, files, signals, D-Bus, systemd and the bytes of a MAD, nor whether time is real.
  */

@@ -1,25 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * Private to control/.
- *
- *     control.c           handles events: notes them, or gives the answer to the step that waits for it; begins and ends sweeps
- *     sweep.c             the first steps of a sweep: the port, discovery, the tables, and what is learned from them
- *     sweep_decide.c      the lock, SM tracking, the plan: by which generation, and whether a person agrees
- *     sweep_write.c       apply, or writing through OpenSM; comparing and reporting; the end
- *     sweep_steps.c       functions that several steps use
- *     reload.c            candidates, and requests that wait for the end of a reload
- *     leasing.c           requests for leases, and what sweeps do for them
- *     lease_sweep.c       sweeps for leases, on a part of the fabric
- *     confirm.c           changes that wait to be confirmed, undo, and the facts of the generation in force
- *     freezer.c           frozen ports from one sweep to the next
- *     identity.c          nodes that call themselves what is not pinned to them, from one sweep to the next
- *     schedule.c          when the next sweep is due
- *     control_internal.c  functions that all of these use
- *
- * Each file may call those below it in this list, not those above.
- */
+/* The data of control, and functions that all of its files use. Private to control/. In the list of files in control.h, each file
+ * may call those below it, not those above. */
 
 #include "apply/apply.h"
 #include "control/control.h"
