@@ -47,14 +47,10 @@ void control_take_remembered(struct control *c, struct remembered *m)
         before_records_done(&c->before);
         c->knowledge = STEAL(m->knowledge);
         c->indexes = STEAL(m->indexes);
-        c->known = m->known;
-        c->pins = m->pins;
-        c->history = m->history;
-        m->known = (struct known) {};
-        c->before = m->before;
-        m->pins = (struct pins) {};
-        m->history = (struct generation_history) {};
-        m->before = (struct before_records) {};
+        c->known = STEAL(m->known);
+        c->pins = STEAL(m->pins);
+        c->history = STEAL(m->history);
+        c->before = STEAL(m->before);
         c->last_number = MAX(c->last_number, m->generation);
         (void) snprintf(c->boot, sizeof(c->boot), "%s", m->boot);
         (void) remembered_free(m);

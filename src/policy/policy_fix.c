@@ -204,8 +204,7 @@ int policy_fix(struct arena *a, const char *file, const char *bytes, size_t n, c
                 bytes = next;
                 n = n_next;
                 findings_done(&before);
-                before = after;
-                after = (struct findings) {};
+                before = STEAL(after);
         }
         if (r == -ENOMEM)
                 return r;

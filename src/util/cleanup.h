@@ -7,16 +7,17 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define _cleanup_(f) __attribute__((cleanup(f)))
 
-/* Returns the value of an owning variable and sets the variable to NULL. */
+/* Returns the value of an owning variable, a pointer or a struct, and sets the variable to NULL or zeros. */
 #define STEAL(p)                                                                                                       \
         ({                                                                                                             \
                 __typeof__(p) *_p = &(p);                                                                              \
                 __typeof__(p) _v = *_p;                                                                                \
-                *_p = NULL;                                                                                            \
+                memset(_p, 0, sizeof(*_p));                                                                            \
                 _v;                                                                                                    \
         })
 

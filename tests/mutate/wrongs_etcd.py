@@ -73,7 +73,7 @@ WRONGS = [
     Wrong("guest-does-not-follow-between-sweeps", "src/control/control.c", "        if (c->state != CONTROL_IDLE || !control_stands_by(c))\n", "        if (true)\n"),
     Wrong("writer-follows-between-sweeps", "src/control/control.c", "        if (c->state != CONTROL_IDLE || !control_stands_by(c))\n", "        if (c->state != CONTROL_IDLE)\n"),
     Wrong("guest-keeps-its-leases", INTERNAL, "!c->leases_taken || control_is_guest(c)) {", "!c->leases_taken) {"),
-    Wrong("history-of-the-other-is-not-taken", INTERNAL, "        c->history = m->history;\n", "        if (!c->in_force)\n                c->history = m->history;\n"),
+    Wrong("history-of-the-other-is-not-taken", INTERNAL, "        c->history = STEAL(m->history);\n", "        if (!c->in_force)\n                c->history = STEAL(m->history);\n"),
     Wrong("writes-on-though-the-other-wrote", CONFIRM, "        if (lock->by_other_head && c->config.shares_store && c->sm.state == SM_FOLLOW_WRITER)\n                c->sm.state = SM_FOLLOW_STANDBY;\n", ""),
     Wrong("grants-by-old-memory", LEASING, "return q->kind == LEASE_EDIT || exists == (q->kind == LEASE_CREATE);", "return q->kind != LEASE_CREATE && !exists;"),
     Wrong("end-that-is-not-stored-is-told", LEASING, "needs_lease(q) && leases_is_ending", "false && leases_is_ending"),
