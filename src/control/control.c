@@ -36,25 +36,6 @@ static void stopped(struct control *c)
 
 /* --- the local port ----------------------------------------------------------------------------------------------- */
 
-static const char *start_problem(int r)
-{
-        switch (r) {
-        case -ENODEV:
-                return "this host has no such device";
-        case -EACCES:
-        case -EPERM:
-                return "no permission to use /dev/infiniband/umad*; the udev rule 70-pkeyd.rules gives them to the group pkeyd: "
-                       "'systemctl restart systemd-udevd', then 'udevadm trigger'";
-        case -ENOTUNIQ:
-                return "several InfiniBand ports of this host are possible, and each fabric needs its own; set ca and port in pkeyd.yaml";
-        case -EBUSY:
-                return "another pkeyd of this host serves this port; each fabric needs its own: see ca and port in pkeyd.yaml";
-        case -EOPNOTSUPP:
-                return "the kernel module ib_umad is not loaded";
-        }
-        return strerror(-r);
-}
-
 /* At the start pkeyd does not wait for a device that is missing or may not be used: an admin sees the message now. */
 static void on_port(struct control *c, const struct control_event *event)
 {
@@ -64,7 +45,8 @@ static void on_port(struct control *c, const struct control_event *event)
         int r = event->port.r;
 
         if (first && r < 0 && r != -ENETDOWN) {
-                log_add(c->log, LOG_EVENT_CANNOT_START, NULL, "%s: %s", control_port_name(g->settings, port), start_problem(r));
+                log_add(c->log, LOG_EVENT_CANNOT_START, NULL, "%s: %s", control_port_name(g->settings, port),
+                        control_port_problem(r));
                 end(c, r);
                 return;
         }

@@ -2,6 +2,7 @@
 #include "control/control_internal.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -195,4 +196,25 @@ const char *control_port_name(const struct settings *s, char ret[CONTROL_PORT_NA
         else
                 (void) snprintf(ret, CONTROL_PORT_NAME, "an InfiniBand port");
         return ret;
+}
+
+const char *control_port_problem(int r)
+{
+        switch (r) {
+        case -ENETDOWN:
+                return "its link is down";
+        case -ENODEV:
+                return "this host has no such device";
+        case -EACCES:
+        case -EPERM:
+                return "no permission to use /dev/infiniband/umad*; the udev rule 70-pkeyd.rules gives them to the group pkeyd: "
+                       "'systemctl restart systemd-udevd', then 'udevadm trigger'";
+        case -ENOTUNIQ:
+                return "several InfiniBand ports of this host are possible, and each fabric needs its own; set ca and port in pkeyd.yaml";
+        case -EBUSY:
+                return "another pkeyd of this host serves this port; each fabric needs its own: see ca and port in pkeyd.yaml";
+        case -EOPNOTSUPP:
+                return "the kernel module ib_umad is not loaded";
+        }
+        return strerror(-r);
 }

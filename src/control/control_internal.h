@@ -258,5 +258,7 @@ bool control_serves(const struct control *c);
 #define CONTROL_PORT_NAME (MAX_CA_NAME + 16)
 /* "mlx5_0/1", or "an InfiniBand port". Returns ret. */
 const char *control_port_name(const struct settings *s, char ret[CONTROL_PORT_NAME]);
+/* What an error of CONTROL_EVENT_PORT means, and what an admin can do. */
+const char *control_port_problem(int r);
 void port_key_make(const struct settings *s, struct port_key *ret);
 bool port_key_is_of(const struct port_key *k, const struct settings *s);

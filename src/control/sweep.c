@@ -240,21 +240,6 @@ void sweep_queried(struct control *c, const struct control_event *event)
         sweep_discover(c);
 }
 
-static const char *port_problem(int r)
-{
-        switch (r) {
-        case -ENETDOWN:
-                return "its link is down";
-        case -ENODEV:
-                return "there is no such device";
-        case -ENOTUNIQ:
-                return "several ports are possible; set ca and port in pkeyd.yaml";
-        case -EBUSY:
-                return "another pkeyd of this host serves it";
-        }
-        return strerror(-r);
-}
-
 /* The snapshot is dropped if it is of another port. */
 static void use_port(struct control *c, const struct control_port *port)
 {
@@ -273,7 +258,7 @@ static void use_port(struct control *c, const struct control_port *port)
 void sweep_port(struct control *c, const struct control_event *event)
 {
         if (event->port.r < 0 && control_serves(c)) {
-                sweep_port_waits(c, port_problem(event->port.r));
+                sweep_port_waits(c, control_port_problem(event->port.r));
                 return;
         }
         if (event->port.r < 0) {

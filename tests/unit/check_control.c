@@ -485,7 +485,7 @@ START_TEST(port_lost_later)
                 ck_assert_int_eq(status()->last_result, SWEEP_WAITS);
         }
         ck_assert_uint_eq(count_logged(LOG_EVENT_WAITING_FOR_PORT), 1);
-        expect_logged(LOG_EVENT_WAITING_FOR_PORT, "there is no such device");
+        expect_logged(LOG_EVENT_WAITING_FOR_PORT, "this host has no such device");
         until(CONTROL_DISCOVERING); /* the whole fabric, when it is back */
 }
 END_TEST
