@@ -194,8 +194,9 @@ static bool has_opensm_file(const struct generation *g)
         return g && settings_opensm_file(g->settings);
 }
 
-/* The store has what the other head node wrote, but not what the OpenSM of this one wrote by its file, as the master SM. */
-static bool knows_other(const struct control *c)
+/* A shared store has what the other head node wrote; but it has not what the OpenSM of this host wrote by its file, as the master
+ * SM. */
+static bool store_has_all_writes(const struct control *c)
 {
         return c->config.shares_store && !has_opensm_file(c->in_force) && !has_opensm_file(c->candidate);
 }
@@ -207,8 +208,9 @@ static void on_start(struct control *c, const struct control_event *event)
 
         take_start(c, start);
         confirm_begin(c);
-        /* the other head node may have had policies that this one never saw; a plan of pkeyctl is what the daemon here would do */
-        if (!knows_other(c) && (control_follows_sm(c) || (c->config.goal == CONTROL_APPLY && control_is_of_pair(c))))
+        /* The other head node may have written by policies that this one never saw. A plan of pkeyctl shows what the daemon of this
+         * host would do, so only an apply considers that. */
+        if (!store_has_all_writes(c) && (control_follows_sm(c) || (c->config.goal == CONTROL_APPLY && control_is_of_pair(c))))
                 knowledge_stop_following(c->knowledge);
         event_text_findings(c->log, start->findings);
         if (!control_wanted(c)) {
@@ -461,8 +463,8 @@ static void end_sweep(struct control *c)
                 sweep_ended(c);
 }
 
-/* Does a sweep of this kind write the known fabric, without reading it first? */
-static bool is_at_once(enum sweep_kind kind)
+/* A sweep of this kind writes the known fabric, without reading it first. */
+static bool writes_known_fabric(enum sweep_kind kind)
 {
         return kind == SWEEP_KNOWN || kind == SWEEP_LEASE;
 }
@@ -477,7 +479,7 @@ static usec_t interruption_due(const struct control *c)
         usec_t overdue_at;
 
         if (!reads || !(c->schedule.reload_due || c->schedule.lease_due) || c->sweep.abandoned ||
-            is_at_once(c->sweep.kind) || !is_at_once(next_kind(c)))
+            writes_known_fabric(c->sweep.kind) || !writes_known_fabric(next_kind(c)))
                 return USEC_INFINITY;
         overdue_at = c->swept + 2 * control_wanted(c)->settings->sweep_interval;
         return c->now < overdue_at ? c->now : MAX(c->now, c->sweep.began + OVERDUE_READING);

@@ -57,9 +57,10 @@ void control_take_remembered(struct control *c, struct remembered *m)
         (void) remembered_free(m);
 }
 
-/* The number of a generation that only audits is not in the store: if another generation has got it, this one gets a new number.
- * If the state directory was deleted, the other process has begun a new store, which has neither the generation in force nor
- * leases; a guest stores its generation if it writes before the other head node has stored one. */
+/* A generation that only audits is not in the store: if another process gave its number to another generation, this one gets a new
+ * number. If the state directory was deleted, the other process has begun a new store, which has neither the generation in force
+ * nor leases, so that they must be stored again. A guest stores its generation if it writes before the other head node has stored
+ * one. */
 void control_take_changed(struct control *c, struct remembered *changed)
 {
         struct generation *g = control_serves(c) ? c->in_force : NULL;

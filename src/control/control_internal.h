@@ -176,9 +176,9 @@ struct control {
         struct generation *unstored_before; /* the same for the one before it */
         bool unannounced;                /* the generation in force is not in the journal yet */
         char boot[64];
-        bool store_failed;               /* as was logged */
-        bool was_outdated;               /* the last sweep that locked */
-        char unfollowed[128];            /* of a guest: why it could not read the store last; "": it could */
+        bool store_failed;               /* storing at the end of a sweep, which was logged */
+        bool was_outdated;               /* so was the last sweep that took the lock */
+        char follow_problem[128];        /* of a guest: why it could not read the store last; "": it could */
 
         struct port_key port;            /* opened last */
         struct guid port_guid;

@@ -216,7 +216,7 @@ void leasing_refused(struct control *c)
         leases_keep_stranded(c->leases);
 }
 
-void leasing_look(struct control *c)
+void leasing_note_confirmed(struct control *c)
 {
         if (control_is_guest(c) && c->snapshot)
                 leases_confirm(c->leases, c->snapshot->observed);
@@ -233,7 +233,7 @@ void leasing_swept(struct control *c)
             leases_see(c->leases, c->snapshot->observed, c->knowledge, c->sweep.kind == SWEEP_LEASE, c->now, c->wall / USEC_PER_SEC,
                        c->log) < 0)
                 log_debug(c->log, "leases: out of memory; they are looked at after the next sweep");
-        leasing_look(c);
+        leasing_note_confirmed(c);
 }
 
 /* --- time ------------------------------------------------------------------------------------------------------------ */

@@ -25,8 +25,8 @@ void leasing_accepted(struct control *c);
 void leasing_refused(struct control *c);
 /* The sweep has ended, and nothing of it is stored yet. */
 void leasing_swept(struct control *c);
-/* A guest notes which ports have what the other head node leased them. */
-void leasing_look(struct control *c);
+/* A guest notes which members of leases are confirmed: the other head node leased them. */
+void leasing_note_confirmed(struct control *c);
 
 /* --- time --- */
 

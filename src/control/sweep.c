@@ -306,9 +306,9 @@ void sweep_followed(struct control *c, const struct control_event *event)
         const struct control_lock *lock = &event->lock;
         bool sweeps = c->sweep.arena, changed = lock->changed;
 
-        (void) snprintf(c->unfollowed, sizeof(c->unfollowed), "%s", lock->r < 0 ? lock->why ?: strerror(-lock->r) : "");
+        (void) snprintf(c->follow_problem, sizeof(c->follow_problem), "%s", lock->r < 0 ? lock->why ?: strerror(-lock->r) : "");
         confirm_take_changed(c, lock);
-        leasing_look(c);
+        leasing_note_confirmed(c);
         if (!sweeps)
                 c->state = CONTROL_IDLE;
         else if (changed && c->sweep.kind != SWEEP_FULL)

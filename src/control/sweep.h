@@ -34,6 +34,5 @@ int sweep_store(struct control *c, enum control_state state);
 int sweep_take_stored(struct control *c, const struct control_event *event);
 /* Forgets which ports did not answer an interrupted sweep. */
 void sweep_forget_interrupted(struct control *c);
-/* Frees the data of a sweep that ended. For a goal other than CONTROL_SERVE that is when control is freed: the results borrow it.
- * */
+/* Frees the data of a sweep that ended; with a goal other than CONTROL_SERVE only when control is freed: the results borrow it. */
 void sweep_free(struct control *c);

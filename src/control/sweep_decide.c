@@ -35,9 +35,9 @@ static void refuse(struct control *c, const struct findings *findings)
         sweep_end(c, SWEEP_REFUSED);
 }
 
-/* The generation to decide by on the port that the sweep works through; NULL: the candidate is for another port, and no generation
- * is in force. */
-static struct generation *to_decide(const struct control *c)
+/* The generation by which to decide on the port that the sweep works through; NULL: the candidate is for another port, and no
+ * generation is in force. */
+static struct generation *choose_generation(const struct control *c)
 {
         return c->candidate && port_key_is_of(&c->sweep.port, c->candidate->settings) ? c->candidate : c->in_force;
 }
@@ -465,7 +465,7 @@ static void decide_to_serve(struct control *c)
         if (control_is_guest(c) && c->candidate && c->in_force)
                 refuse_as_guest(c);
         reload_admit_again(c);
-        g = to_decide(c);
+        g = choose_generation(c);
         conf = g ? g->settings->opensm_config : NULL;
 
         /* the settings in force may name another opensm.conf than those of a candidate that was refused */
@@ -475,7 +475,7 @@ static void decide_to_serve(struct control *c)
                 r = decide_by(c, g, &findings);
                 if (r == -EBADMSG)
                         refuse(c, &findings);
-                g = to_decide(c);
+                g = choose_generation(c);
         }
         if (r == -EAGAIN)
                 sweep_end(c, SWEEP_STALE);
@@ -540,7 +540,7 @@ void sweep_read_conf(struct control *c, const struct control_event *event)
 /* opensm.conf decides how OpenSM carries out a partition file. Where none is named, OpenSM's defaults count. */
 void sweep_decide(struct control *c)
 {
-        const struct generation *g = to_decide(c);
+        const struct generation *g = choose_generation(c);
         struct sweep *s = &c->sweep;
 
         opensm_conf_default(&s->conf);

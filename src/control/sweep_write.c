@@ -113,8 +113,8 @@ static void describe_outcome(struct control *c, const struct watch_report *repor
         if (!control_may_write(c, g)) {
                 sm_follow_describe(&c->sm, c->sm_name, role, sizeof(role));
                 text_add(&t, "%s; ", role);
-                if (*c->unfollowed)
-                        text_add(&t, "what it does is not known, because the store cannot be used: %s; ", c->unfollowed);
+                if (*c->follow_problem)
+                        text_add(&t, "what it does is not known, because the store cannot be used: %s; ", c->follow_problem);
         }
         text_add(&t, "generation %" PRIu64 "%s: %u ports verified", g->number, describe_audit(c, g), report->n_right);
         if (report->n_differ > 0)

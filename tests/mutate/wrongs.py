@@ -1187,7 +1187,7 @@ WRONGS += [
     Wrong("engine-timeouts-are-not-counted", "src/mad_engine/mad_engine.c", "        x->timeouts++;\n", ""),
     Wrong("control-abandons-again", "src/control/control.c", "        c->sweep.abandoned = true;\n", ""),
     Wrong("control-stopped-sweep-was-whole", "src/control/control.c", " && result != SWEEP_STOPPED)\n                c->swept", ")\n                c->swept"),
-    Wrong("control-known-sweep-is-interrupted", "src/control/control.c", "is_at_once(c->sweep.kind) || !is_at_once(next_kind(c)))", "false)"),
+    Wrong("control-known-sweep-is-interrupted", "src/control/control.c", "writes_known_fabric(c->sweep.kind) || !writes_known_fabric(next_kind(c)))", "false)"),
     Wrong("control-survey-is-waited-for", "src/control/control.c", "c->state == CONTROL_DISCOVERING || c->state == CONTROL_SURVEYING;", "c->state == CONTROL_DISCOVERING;"),
     Wrong("engine-gives-up-all-lanes", "src/mad_engine/mad_engine.c",
           "transaction(e, slot)->request.lane == lane && is_holder(", "is_holder("),

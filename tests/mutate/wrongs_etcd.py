@@ -82,7 +82,7 @@ WRONGS = [
     # OpenSM's file on the standby
     Wrong("guest-mirror-is-stored", "src/control/sweep_write.c", ".stores = !control_is_guest(c),", ".stores = true,"),
     Wrong("guest-forgets-its-opensm", INTERNAL, "                knowledge_take_foreign(m->knowledge, c->knowledge);\n", "                {}\n"),
-    Wrong("guest-trusts-its-opensm-before", "src/control/control.c", "        if (!knows_other(c) && (control", "        if (!c->config.shares_store && (control"),
+    Wrong("guest-trusts-its-opensm-before", "src/control/control.c", "        if (!store_has_all_writes(c) && (control", "        if (!c->config.shares_store && (control"),
     Wrong("guest-never-trusts-the-store", "src/control/control.c", "return c->config.shares_store && !has_opensm_file(c->in_force) &&", "return c->config.shares_store && has_opensm_file(c->in_force) &&"),
     Wrong("foreign-writes-are-forgotten", "src/knowledge/tables.c", "if (from->writes[w].is_foreign && from->writes[w].is_sent)", "if (!from->writes[w].is_foreign && from->writes[w].is_sent)"),
     Wrong("foreign-doubts-are-forgotten", "src/knowledge/tables.c", "                r->is_unfollowed |= from->is_unfollowed;\n", ""),
@@ -90,9 +90,9 @@ WRONGS = [
     Wrong("foreign-write-not-sent", "src/knowledge/tables.c", "w->is_sent = w->is_foreign = true;", "w->is_foreign = true;"),
     # what the standby shows
     Wrong("guest-does-not-look-at-leases", "src/control/leasing.c", "        if (control_is_guest(c) && c->snapshot)\n                leases_confirm", "        if (!control_is_guest(c) && c->snapshot)\n                leases_confirm"),
-    Wrong("guest-looks-at-its-next-sweep", "src/control/sweep.c", "        leasing_look(c);\n", ""),
+    Wrong("guest-looks-at-its-next-sweep", "src/control/sweep.c", "        leasing_note_confirmed(c);\n", ""),
     Wrong("guest-hides-that-the-store-is-gone", "src/control/sweep.c", 'lock->r < 0 ? lock->why ?: strerror(-lock->r) : ""', '""'),
-    Wrong("guest-never-forgets-that-the-store-was-gone", "src/control/sweep.c", "        (void) snprintf(c->unfollowed,", "        if (lock->r < 0) (void) snprintf(c->unfollowed,"),
+    Wrong("guest-never-forgets-that-the-store-was-gone", "src/control/sweep.c", "        (void) snprintf(c->follow_problem,", "        if (lock->r < 0) (void) snprintf(c->follow_problem,"),
     Wrong("store-is-back-without-a-word", "src/state/state.c", "        if (r == 0 && s->error < 0)\n", "        if (r == 0 && s->error > 0)\n"),
     Wrong("store-is-always-back", "src/state/state.c", "        if (r == 0 && s->error < 0)\n", "        if (r == 0)\n"),
     Wrong("guest-forgets-that-its-generation-is-lost", INTERNAL, "        if (g->number > stored && !g->audits)\n", "        if (g->number > stored && !g->audits && !is_guest)\n"),
