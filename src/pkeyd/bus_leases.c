@@ -283,69 +283,55 @@ static int method_renew(sd_bus_message *call, void *userdata, sd_bus_error *erro
         return r < 0 ? r : take_call(userdata, call, &q, NULL, error);
 }
 
+/* Release and ReleaseWith: the latter has options, too. */
 static int method_release(sd_bus_message *call, void *userdata, sd_bus_error *error)
-{
-        struct lease_request q = { .kind = LEASE_RELEASE };
-        int r = sd_bus_message_read(call, "s", &q.id);
-
-        return r < 0 ? r : take_call(userdata, call, &q, NULL, error);
-}
-
-static int method_release_with(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
         struct lease_request q = { .kind = LEASE_RELEASE };
         const char *client = NULL;
         int r = sd_bus_message_read(call, "s", &q.id);
 
-        if (r < 0)
-                return r;
-        r = bus_read_release_options(call, &client, error);
+        if (r >= 0 && !sd_bus_message_has_signature(call, "s"))
+                r = bus_read_release_options(call, &client, error);
         return r < 0 ? r : take_call(userdata, call, &q, client, error);
 }
 
-static int append_leases(sd_bus_message *m, const struct leases *leases)
+/* pool: "": of all pools. */
+static bool is_listed(const struct lease *lease, const char *pool)
+{
+        return lease->state != LEASE_ENDED && (*pool == '\0' || strcmp(lease->wish.pool, pool) == 0);
+}
+
+static int append_leases(sd_bus_message *m, const struct leases *leases, const char *pool, bool are_whole)
 {
         size_t n;
         const struct lease *const *items = leases_list(leases, &n);
         int r = sd_bus_message_open_container(m, 'a', "a{sv}");
 
         for (size_t i = 0; r >= 0 && i < n; i++)
-                if (items[i]->state != LEASE_ENDED)
-                        r = bus_append_lease(m, items[i], false);
+                if (is_listed(items[i], pool))
+                        r = bus_append_lease(m, items[i], are_whole);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-static int method_list(sd_bus_message *call, void *userdata, sd_bus_error *error)
+static int answer_list(struct bus_leases *l, sd_bus_message *call, const char *pool, bool are_whole, sd_bus_error *error)
 {
         _cleanup_message_ sd_bus_message *reply = NULL;
-        struct bus_leases *l = userdata;
         int r = bus_check_queue(call, error);
 
         if (r == 0)
                 r = sd_bus_message_new_method_return(call, &reply);
         if (r >= 0)
-                r = append_leases(reply, l->status->leases);
+                r = append_leases(reply, l->status->leases, pool, are_whole);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
-static bool is_listed(const struct lease *lease, const char *pool)
+static int method_list(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        return lease->state != LEASE_ENDED && (*pool == '\0' || strcmp(lease->wish.pool, pool) == 0);
-}
-
-static int append_whole_leases(sd_bus_message *m, const struct lease *const *items, size_t n, const char *pool)
-{
-        int r = sd_bus_message_open_container(m, 'a', "a{sv}");
-
-        for (size_t i = 0; r >= 0 && i < n; i++)
-                if (is_listed(items[i], pool))
-                        r = bus_append_lease(m, items[i], true);
-        return r < 0 ? r : sd_bus_message_close_container(m);
+        return answer_list(userdata, call, "", false, error);
 }
 
 static int method_list_whole(sd_bus_message *call, void *userdata, sd_bus_error *error)
 {
-        _cleanup_message_ sd_bus_message *reply = NULL;
         const struct bus_leases *l = userdata;
         const struct lease *const *items;
         const char *pool;
@@ -357,12 +343,8 @@ static int method_list_whole(sd_bus_message *call, void *userdata, sd_bus_error 
         items = leases_list(l->status->leases, &n);
         for (size_t i = 0; i < n; i++)
                 size += is_listed(items[i], pool) ? bus_lease_size(items[i]) : 0;
-        r = bus_check_queue(call, error) ?: bus_check_size(size, error);
-        if (r >= 0)
-                r = sd_bus_message_new_method_return(call, &reply);
-        if (r >= 0)
-                r = append_whole_leases(reply, items, n, pool);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+        r = bus_check_size(size, error);
+        return r < 0 ? r : answer_list(userdata, call, pool, true, error);
 }
 
 static int method_show(sd_bus_message *call, void *userdata, sd_bus_error *error)
@@ -400,7 +382,7 @@ static const sd_bus_vtable vtable[] = {
         SD_BUS_METHOD("EditWith", "sssqa(ssb)a{sv}", "ssa{sv}a" BUS_FINDING, method_edit_with, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Renew", "st", "ssa{sv}a" BUS_FINDING, method_renew, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Release", "s", "ssa{sv}a" BUS_FINDING, method_release, SD_BUS_VTABLE_UNPRIVILEGED),
-        SD_BUS_METHOD("ReleaseWith", "sa{sv}", "ssa{sv}a" BUS_FINDING, method_release_with, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("ReleaseWith", "sa{sv}", "ssa{sv}a" BUS_FINDING, method_release, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("List", "", "aa{sv}", method_list, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("ListWhole", "s", "aa{sv}", method_list_whole, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("Show", "s", "a{sv}", method_show, SD_BUS_VTABLE_UNPRIVILEGED),
