@@ -146,19 +146,9 @@ void bus_answer(struct bus *b, const struct reload_end *end)
                         answer(b->waiters[i - 1], end);
 }
 
-void bus_answer_lease(struct bus *b, const struct lease_reply *reply)
+struct bus_leases *bus_get_leases(const struct bus *b)
 {
-        bus_leases_answer(b->leases, reply);
-}
-
-const struct lease_request *bus_find_lease_request(const struct bus *b, uint64_t number)
-{
-        return bus_leases_find(b->leases, number);
-}
-
-void bus_refuse_lease(struct bus *b, uint64_t number, const char *why)
-{
-        bus_leases_refuse(b->leases, number, why);
+        return b->leases;
 }
 
 void bus_emit_violation(struct bus *b, const struct violation_item *item)

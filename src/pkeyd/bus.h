@@ -49,7 +49,7 @@ struct bus_request {
 
 struct bus_handlers {
         void (*asked)(const struct bus_request *q, void *userdata);
-        void (*asked_lease)(const struct lease_request *q, void *userdata); /* bus_answer_lease() answers it */
+        void (*asked_lease)(const struct lease_request *q, void *userdata); /* bus_leases_answer() answers it */
         void *userdata;
 };
 
@@ -62,11 +62,7 @@ DEFINE_CLEANUP(struct bus *, bus_free)
 
 /* A reload has ended: sends the signal, and answers the callers whose requests it fulfils. */
 void bus_answer(struct bus *b, const struct reload_end *end);
-/* Answers the caller of a request about a lease. */
-void bus_answer_lease(struct bus *b, const struct lease_reply *reply);
-/* A request about a lease that has no answer yet; NULL: nobody waits for it. */
-const struct lease_request *bus_find_lease_request(const struct bus *b, uint64_t number);
-/* Its caller gets an error: neither head node could carry it out. */
-void bus_refuse_lease(struct bus *b, uint64_t number, const char *why);
+/* For the answers to requests about leases; borrowed. */
+struct bus_leases *bus_get_leases(const struct bus *b);
 /* Sends the signal. */
 void bus_emit_violation(struct bus *b, const struct violation_item *item);

@@ -9,6 +9,7 @@
 #include "config.h"
 #include "opensm/partitions_conf.h"
 #include "pkeyd/bus.h"
+#include "pkeyd/bus_leases.h"
 #include "pkeyd/forward.h"
 #include "pkeyd/load.h"
 #include "pkeyd/metrics_file.h"
@@ -207,10 +208,11 @@ static void lock_store(struct daemon *d, struct control_event *ret)
 
 static void pass_on(struct daemon *d, uint64_t request)
 {
-        const struct lease_request *q = bus_find_lease_request(d->bus, request);
+        struct bus_leases *leases = bus_get_leases(d->bus);
+        const struct lease_request *q = bus_leases_find(leases, request);
 
         if (q && forward_ask(d->forward, q) < 0)
-                bus_refuse_lease(d->bus, request, strerror(ENOMEM));
+                bus_leases_refuse(leases, request, strerror(ENOMEM));
 }
 
 static void answer_lease(struct daemon *d, const struct lease_reply *reply)
@@ -220,9 +222,9 @@ static void answer_lease(struct daemon *d, const struct lease_reply *reply)
         if (reply->answer.outcome == LEASE_ELSEWHERE)
                 pass_on(d, reply->answer.request);
         else if (reply->answer.outcome == LEASE_UNSTORED)
-                bus_refuse_lease(d->bus, reply->answer.request, reply->answer.text);
+                bus_leases_refuse(bus_get_leases(d->bus), reply->answer.request, reply->answer.text);
         else
-                bus_answer_lease(d->bus, reply);
+                bus_leases_answer(bus_get_leases(d->bus), reply);
 }
 
 /* True: *ret is the event that answers the action; its bytes are in the arena. False: no event follows now. */
@@ -418,14 +420,14 @@ static void on_other_answered(const struct lease_reply *reply, void *userdata)
         struct daemon *d = userdata;
 
         feed(d, &(struct control_event) { .kind = CONTROL_EVENT_STORE_CHANGED });
-        bus_answer_lease(d->bus, reply);
+        bus_leases_answer(bus_get_leases(d->bus), reply);
 }
 
 static void on_unanswered(uint64_t request, const char *why, void *userdata)
 {
         struct daemon *d = userdata;
 
-        bus_refuse_lease(d->bus, request, why);
+        bus_leases_refuse(bus_get_leases(d->bus), request, why);
 }
 
 static void on_reported(const struct violation_item *item, void *userdata)
