@@ -174,10 +174,9 @@ static void load_undo_candidate(struct daemon *d, struct arena *a, const struct 
 static void load_shared(struct daemon *d, struct control_lock *lock)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = a };
         int r;
 
-        findings_init(&findings, a);
         lock->by_other_head = lock->changed && state_is_of_other_host(&d->state);
         if (!d->state.etcd || !lock->changed || !lock->changed->policy)
                 return;
@@ -345,17 +344,15 @@ static void on_verbs(const struct verbs_event *event, void *userdata)
 static void reload(struct daemon *d, const struct bus_request *q)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = a };
         struct generation *g = NULL;
         struct control_event event = {};
-        int r = -ENOMEM;
+        int r;
 
         if (control_get_status(d->control)->stopping)
                 return;
         notify_reloading(d->notify);
-        findings_init(&findings, a);
-        if (a)
-                r = load_generation(d->options, NULL, &findings, &g);
+        r = a ? load_generation(d->options, NULL, &findings, &g) : -ENOMEM;
         if (r == 0)
                 r = check_port(d, g, &findings);
         if (r == 0) {
@@ -564,7 +561,7 @@ static int init(struct daemon *d, const struct options *options)
 static int start(struct daemon *d)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        _cleanup_findings_ struct findings findings = {}, ignored = {};
+        _cleanup_findings_ struct findings findings = { .arena = a }, ignored = { .arena = a };
         struct control_event event = { .kind = CONTROL_EVENT_START };
         struct generation *in_force = NULL, *candidate = NULL;
         struct load_from from = {};
@@ -572,8 +569,6 @@ static int start(struct daemon *d)
         bool is_off;
         int r;
 
-        findings_init(&findings, a);
-        findings_init(&ignored, a);
         r = a ? state_load(&d->state, &m) : -ENOMEM;
         if (r < 0)
                 return r;

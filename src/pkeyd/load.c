@@ -18,9 +18,10 @@ static int override_settings(struct generation *g, const struct options *o)
         return o->ca && !g->settings->ca ? -ENOMEM : 0;
 }
 
-static int load_file(struct generation *g, const char *path, size_t max,
-                     int (*read)(struct generation *g, const char *name, const char *bytes, size_t n, struct findings *findings),
-                     struct findings *findings)
+/* generation_read_settings() or generation_read_policy(). */
+typedef int read_t(struct generation *g, const char *name, const char *bytes, size_t n, struct findings *findings);
+
+static int load_file(struct generation *g, const char *path, size_t max, read_t *read, struct findings *findings)
 {
         const char *bytes;
         size_t n;
@@ -29,9 +30,7 @@ static int load_file(struct generation *g, const char *path, size_t max,
 }
 
 /* A file of a stored generation. */
-static int load_stored(struct generation *g, const struct text *bytes, const char *name,
-                       int (*read)(struct generation *g, const char *name, const char *bytes, size_t n, struct findings *findings),
-                       struct findings *findings)
+static int load_stored(struct generation *g, const struct text *bytes, const char *name, read_t *read, struct findings *findings)
 {
         const char *copy = arena_strndup(g->arena, bytes->bytes ?: "", bytes->n);
 

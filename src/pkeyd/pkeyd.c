@@ -50,12 +50,10 @@ static int check_files(const struct options *o)
 {
         _cleanup_arena_ struct arena *a = arena_new();
         _cleanup_generation_ struct generation *g = NULL;
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = a };
+        int r = a ? load_generation(o, NULL, &findings, &g) : -ENOMEM;
         char count[64];
-        int r;
 
-        findings_init(&findings, a);
-        r = a ? load_generation(o, NULL, &findings, &g) : -ENOMEM;
         if (r == 0)
                 r = check_opensm(a, g, &findings);
         if (r == -ENOMEM || findings_print(stderr, &findings, FINDING_NOTE) < 0) {

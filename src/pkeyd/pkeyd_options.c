@@ -52,12 +52,10 @@ static void print_help(void)
 int options_parse(struct arena *a, int argc, char *argv[], struct options *ret)
 {
         static const struct command_line line = { "pkeyd", known_options, ELEMENTS(known_options) };
-        _cleanup_findings_ struct findings findings = {};
+        _cleanup_findings_ struct findings findings = { .arena = a };
         struct options o = {};
-        int r;
+        int r = command_line_read(&line, argc, argv, &findings, &o, NULL);
 
-        findings_init(&findings, a);
-        r = command_line_read(&line, argc, argv, &findings, &o, NULL);
         if (r >= 0 && r < argc)
                 r = findings_error(&findings, FINDING_USAGE, "a policy is given with --policy",
                                    "unexpected argument '%s'", argv[r]);
