@@ -4,21 +4,24 @@
 /*
  * shell/: the only code that does I/O, beside the programs themselves.
  *
- *     clock           monotonic and wall-clock time
- *     timer           arms a timer of an event loop
- *     fabric          the files, store and bus name of one of several fabrics of this host
- *     file            bounded reading, atomic writing
- *     secret          files and credentials that no other user may read
- *     local_port      finds the InfiniBand ports of this host
- *     umad_port       one InfiniBand port through libibumad: send, and a thread that receives
- *     port_session    an open port and its dispatcher on an sd_event loop
- *     opened_port     the port that the settings name, kept open for control
- *     opensm_process  OpenSM as a process: a signal makes it read its file again
- *     verbs_port      the ports of this host as its kernel shows them, through libibverbs
- *     command_line    options by a table
- *     findings_print  findings to a stream
- *     journal_fields  entries of the journal, with fields
- *     text_diff       two texts as a unified diff, by diff(1)
+ *     clock            monotonic and wall-clock time
+ *     timer            arms a timer of an event loop
+ *     fabric           the files, store and bus name of one of several fabrics of this host
+ *     file             bounded reading, atomic writing
+ *     secret           files and credentials that no other user may read
+ *     user             users and groups of this host
+ *     local_port       finds the InfiniBand ports of this host
+ *     umad_port        one InfiniBand port through libibumad: send, and a thread that receives
+ *     port_session     an open port and its dispatcher on an sd_event loop
+ *     opened_port      the port that the settings name, kept open for control
+ *     verbs_port       the ports of this host as its kernel shows them, through libibverbs
+ *     ipoib_interface  the network interface of a port
+ *     opensm_process   OpenSM as a process: a signal makes it read its file again
+ *     opensm_program   which numbers the OpenSM that is installed reads
+ *     command_line     options by a table
+ *     findings_print   findings to a stream
+ *     journal_fields   entries of the journal, with fields
+ *     text_diff        two texts as a unified diff, by diff(1)
  *
  * Each is thin: the core decides everything that can be decided without I/O. Shell code includes core code, never the
  * other way round. Functions return 0 or a negative errno and do not log, unless their header says so.
