@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "events/event_text.h"
 
@@ -216,16 +215,12 @@ int freezer_limit(const struct freezer *f, struct arena *a, const struct reconci
         if (r < 0 || !plan_has_frozen_ports(decision->plan))
                 return r;
         if (!to) {
-                uint32_t n = decision->given->subnet->n_ports;
-
-                to = arena_new_object(a, struct desired);
+                to = arena_copy_array(a, struct desired, decision->given, 1);
                 if (!to)
                         return -ENOMEM;
-                *to = *decision->given;
-                to->ports = arena_new_array(a, struct desired_port, n);
+                to->ports = arena_copy_array(a, struct desired_port, to->ports, to->subnet->n_ports);
                 if (!to->ports)
                         return -ENOMEM;
-                memcpy(to->ports, decision->given->ports, n * sizeof(*to->ports));
         }
         *ret = to;
         return limit_frozen(f, a, decision, to);
@@ -235,12 +230,10 @@ int freezer_limit(const struct freezer *f, struct arena *a, const struct reconci
 
 static int copy_given(struct freezer *to, struct guid node, uint8_t number, const struct desired_port *keys)
 {
-        struct p_key *copy = arena_new_array(to->arena, struct p_key, keys->n_wanted);
+        struct p_key *copy = arena_copy_array(to->arena, struct p_key, keys->wanted, keys->n_wanted);
 
         if (!copy)
                 return -ENOMEM;
-        if (keys->n_wanted > 0)
-                memcpy(copy, keys->wanted, keys->n_wanted * sizeof(*copy));
         to->given[to->n_given++] = (struct given) { node, number, { copy, keys->n_wanted } };
         return 0;
 }

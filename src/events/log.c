@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "events/log.h"
 
-#include <string.h>
-
 struct item {
         struct log_entry entry;
         struct location where;
@@ -60,15 +58,13 @@ static const char *copy_text(struct log *l, const char *text)
 static void copy_about(struct log *l, const struct log_about *from, struct item *item)
 {
         struct log_about *to = &item->entry.about;
-        struct p_key *p_keys = arena_new_array(l->arena, struct p_key, from->n_p_keys);
+        struct p_key *p_keys = arena_copy_array(l->arena, struct p_key, from->p_keys, from->n_p_keys);
 
         *to = *from;
         to->node = copy_text(l, from->node);
         to->switch_name = copy_text(l, from->switch_name);
         to->partition = copy_text(l, from->partition);
         to->source = copy_text(l, from->source);
-        if (p_keys && from->n_p_keys > 0)
-                memcpy(p_keys, from->p_keys, from->n_p_keys * sizeof(*p_keys));
         to->p_keys = p_keys;
         to->n_p_keys = p_keys ? from->n_p_keys : 0;
         if (!from->where)

@@ -2,7 +2,6 @@
 #include "host/verbs_check.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "util/hash.h"
 #include "util/text.h"
@@ -69,15 +68,6 @@ void verbs_check_forget(struct verbs_check *v)
         v->due = USEC_INFINITY;
 }
 
-static struct p_key *copy_keys(struct arena *a, const struct p_key *keys, uint32_t n)
-{
-        struct p_key *copy = arena_new_array(a, struct p_key, n);
-
-        if (copy && n > 0)
-                memcpy(copy, keys, n * sizeof(*copy));
-        return copy;
-}
-
 static const struct expected_port *find_port(const struct expected_port *ports, uint32_t n, struct guid guid)
 {
         for (uint32_t i = 0; i < n; i++)
@@ -99,7 +89,7 @@ static int expect_port(struct arena *a, const struct desired *desired, const str
                         .node = subnet_port_label(a, observed->subnet, port), .port_guid = p->guid, .lid = p->lid,
                         .port = p->number,
                 },
-                .want = { copy_keys(a, want->wanted, want->n_wanted), want->n_wanted },
+                .want = { arena_copy_array(a, struct p_key, want->wanted, want->n_wanted), want->n_wanted },
                 .asked = before ? before->asked : 0,
                 .reported = before ? before->reported : 0,
         };
@@ -107,7 +97,7 @@ static int expect_port(struct arena *a, const struct desired *desired, const str
                 return -ENOMEM;
         if (t->source != TABLE_READ)
                 return 0;
-        ret->sma = copy_keys(a, t->entries, t->capacity);
+        ret->sma = arena_copy_array(a, struct p_key, t->entries, t->capacity);
         ret->n_sma = t->capacity;
         return ret->sma ? 0 : -ENOMEM;
 }

@@ -90,6 +90,15 @@ void *arena_alloc_array(struct arena *a, size_t n, size_t size)
         return p;
 }
 
+void *arena_copy_bytes(struct arena *a, const void *from, size_t n, size_t size)
+{
+        void *copy = arena_alloc_array(a, n, size);
+
+        if (copy && n > 0)
+                memcpy(copy, from, n * size);
+        return copy;
+}
+
 char *arena_strndup(struct arena *a, const char *s, size_t n)
 {
         size_t length = strnlen(s, n);
