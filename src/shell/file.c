@@ -179,7 +179,7 @@ int file_read_found(struct arena *a, const char *path, size_t max, struct findin
         return r < 0 ? file_refuse(findings, path, max, r) : r;
 }
 
-static int write_all(int fd, const char *bytes, size_t n)
+int file_write_all(int fd, const char *bytes, size_t n)
 {
         while (n > 0) {
                 ssize_t k = write(fd, bytes, n);
@@ -278,7 +278,7 @@ static int replace(const char *path, const void *bytes, size_t n, enum kind kind
         fd = mkostemp(beside, O_CLOEXEC); /* mode 0600 */
         if (fd < 0)
                 return -errno;
-        r = write_all(fd, bytes, n);
+        r = file_write_all(fd, bytes, n);
         if (r == 0 && (fchmod(fd, mode_of_replaced(path, fd, kind)) < 0 || (sync && fsync(fd) < 0) || rename(beside, path) < 0))
                 r = -errno;
         if (r < 0)

@@ -53,6 +53,9 @@ int file_refuse(struct findings *findings, const char *path, size_t max, int r);
 int file_read_found(struct arena *a, const char *path, size_t max, struct findings *findings, const char **ret_bytes,
                     size_t *ret_n);
 
+/* Writes n bytes to an open descriptor. Returns 0 or negative errno. */
+int file_write_all(int fd, const char *bytes, size_t n);
+
 /* All replace the file by n bytes that are written to a new file beside it and renamed, and return 0 or negative errno.
  *
  * file_write_public: mode 0644 whatever the umask is; not synced, so a crash of the host may lose it; replaces a symbolic link.

@@ -18,19 +18,12 @@
 static int make_file(const struct text_version *v)
 {
         _cleanup_close_ int fd = memfd_create("pkeyd", MFD_CLOEXEC);
-        int r = fd;
+        int opened = fd, r = fd < 0 ? -errno : file_write_all(fd, v->bytes, v->n);
 
-        if (fd < 0)
-                return -errno;
-        for (size_t done = 0; done < v->n;) {
-                ssize_t n = write(fd, v->bytes + done, v->n - done);
-
-                if (n < 0 && errno != EINTR)
-                        return -errno;
-                done += (size_t) MAX(n, 0);
-        }
+        if (r < 0)
+                return r;
         fd = -1;
-        return r;
+        return opened;
 }
 
 /* diff inherits three descriptors and nothing else: no preloaded library, no language. */
