@@ -58,8 +58,8 @@ static bool is_of_this_host(const struct control *c, struct guid port)
         return port.v == c->port_guid.v;
 }
 
-/* Everything about the port is known, and plain. */
-static bool is_plain(const struct control *c, uint32_t port)
+/* What the port holds, and what the policy gives it, is known for certain. */
+static bool is_certain(const struct control *c, uint32_t port)
 {
         const struct subnet *s = c->snapshot->subnet;
         const struct subnet_port *p = &s->ports[port];
@@ -79,13 +79,13 @@ static int add_ports(const struct control *c, const struct lease_change *change,
         const struct subnet *s = c->snapshot->subnet;
         uint32_t port = subnet_find_endport(s, change->port), leaf;
 
-        if (port == SUBNET_NONE || !is_plain(c, port) || is_of_this_host(c, change->port))
+        if (port == SUBNET_NONE || !is_certain(c, port) || is_of_this_host(c, change->port))
                 return -EAGAIN;
         ports[(*n)++] = port;
         leaf = subnet_leaf_port(s, port);
         if (leaf == SUBNET_NONE || !subnet_port_is_managed(s, &s->ports[leaf]))
                 return 0;
-        if (!is_plain(c, leaf))
+        if (!is_certain(c, leaf))
                 return -EAGAIN;
         ports[(*n)++] = leaf;
         return 0;
@@ -259,7 +259,7 @@ int lease_sweep_verify(const struct control *c, enum sweep_result *ret)
         struct verification *v;
         int r = verify_compare(s->arena, s->decision.desired, s->part.observed, &s->options, &v);
 
-        /* the retry that follows looks at the whole fabric, and reports */
+        /* the retry that follows compares the whole fabric, and reports */
         if (r == 0)
                 *ret = has_failed(c) || v->n_differ > 0 || v->n_unreachable > 0 ? SWEEP_PARTIAL : SWEEP_DONE;
         return r;

@@ -10,9 +10,9 @@
  *                                  v
  *                             desired tables of these ports --> plan --> apply --> compare, as for a fabric that has no other ports
  *
- * The result equals that of a decision about the whole fabric (tests/unit/check_lease_sweep.c). Wherever that is not plain (a
- * member that is absent, frozen, was not read, is of this host; an error of the planner; OpenSM writes), the decision is made for
- * the whole fabric instead. So is what goes wrong: the sweep ends as any other, and what follows is not a sweep for leases.
+ * The result equals that of a decision about the whole fabric (tests/unit/check_lease_sweep.c). Where that is not certain (a
+ * member is absent, frozen, was not read, or is of this host; the planner reports an error; OpenSM writes), control decides about
+ * the whole fabric instead. After a failure the sweep ends as any other, and the next one is not a sweep for leases.
  */
 
 #include "control/control_internal.h"

@@ -57,7 +57,7 @@ static struct policy_selection *get_selection(struct control *c)
         return kept->selection;
 }
 
-/* Of requests that look up ports. */
+/* Requests that look up ports. */
 static int carry_out_with_ports(struct control *c, const struct lease_request *q, struct findings *findings)
 {
         _cleanup_(policy_selection_free_p) struct policy_selection *own = NULL;
@@ -77,15 +77,15 @@ static bool may_lack_leases(const struct control *c)
         return c->may_lack_leases || (c->config.is_outdated && c->config.is_outdated(c->config.store_userdata));
 }
 
-/* May it be answered by what is in memory, without a commit: that there is no such lease, or that it is as it should be? */
-static bool may_need_no_commit(const struct control *c, const struct lease_request *q)
+/* The answer may come from memory, without a commit: there is no such lease, or it is as it should be already. */
+static bool may_be_answered_from_memory(const struct control *c, const struct lease_request *q)
 {
         bool exists = leases_find(c->leases, q->id);
 
         return q->kind == LEASE_EDIT || exists == (q->kind == LEASE_CREATE);
 }
 
-/* Others make one where there is none. */
+/* Other requests make the lease if there is none. */
 static bool needs_lease(const struct lease_request *q)
 {
         if (q->kind == LEASE_EDIT)
@@ -97,7 +97,7 @@ static int carry_out(struct control *c, const struct lease_request *q, struct fi
 {
         const struct lease_view view = view_of(c, c->in_force, NULL);
 
-        if (may_need_no_commit(c, q) && may_lack_leases(c))
+        if (may_be_answered_from_memory(c, q) && may_lack_leases(c))
                 return findings_error(findings, FINDING_LEASE_NOT_NOW, NULL,
                                       "pkeyd cannot change leases now: it has not read what the other head node stored");
         if (needs_lease(q) && leases_is_ending(c->leases, q->id))
@@ -147,6 +147,7 @@ void leasing_request(struct control *c, const struct control_event *event)
 
 /* --- of a sweep ------------------------------------------------------------------------------------------------------ */
 
+/* Admits the ports that have appeared since they were named as members of open leases. */
 static int admit(struct control *c, const struct generation *g)
 {
         _cleanup_(policy_selection_free_p) struct policy_selection *selection = NULL;
@@ -159,8 +160,8 @@ static int admit(struct control *c, const struct generation *g)
         return leases_admit(c->leases, &view, c->log);
 }
 
-/* Where OpenSM's file is written: a VF, which discovery does not find, gets its P_Key from that. A port of which only the GUID is
- * known counts as that of a CA, as a VF does. */
+/* Finds the unseen members that the policy certainly has. They get into OpenSM's file, from which a VF, which discovery does not
+ * find, gets its P_Key. A port of which only the GUID is known counts as that of a CA, as a VF does. */
 static int expect(struct control *c, const struct generation *g)
 {
         _cleanup_(policy_selection_free_p) struct policy_selection *selection = NULL;
@@ -232,7 +233,7 @@ void leasing_swept(struct control *c)
         if (control_serves(c) && decided && control_writes(c, c->sweep.generation) &&
             leases_see(c->leases, c->snapshot->observed, c->knowledge, c->sweep.kind == SWEEP_LEASE, c->now, c->wall / USEC_PER_SEC,
                        c->log) < 0)
-                log_debug(c->log, "leases: out of memory; they are looked at after the next sweep");
+                log_debug(c->log, "leases: out of memory; pkeyd checks them after the next sweep");
         leasing_note_confirmed(c);
 }
 
