@@ -508,7 +508,7 @@ void sweep_carry_out(struct control *c)
 {
         struct sweep *s = &c->sweep;
         const struct settings *settings = s->generation->settings;
-        bool compared_before = c->watched_generation == s->generation->number && !s->leases_changed, may_write, by_itself;
+        bool compared_before = c->watched_generation == s->generation->number && !s->leases_changed, writes, is_direct;
         struct watch_report report;
         int r = 0;
 
@@ -524,17 +524,17 @@ void sweep_carry_out(struct control *c)
                 sweep_fail(c, "what the other head node may write could not be noted", -ENOMEM);
                 return;
         }
-        may_write = control_writes(c, s->generation);
-        by_itself = settings->writer == WRITER_DIRECT;
-        if (may_write && s->locked && by_itself && !plan_is_empty(s->decision.plan)) {
+        writes = control_writes(c, s->generation);
+        is_direct = settings->writer == WRITER_DIRECT;
+        if (writes && s->locked && is_direct && !plan_is_empty(s->decision.plan)) {
                 sweep_apply(c); /* sets the held bases at its end */
                 return;
         }
         sweep_foresee_held(c);
-        if (may_write && !s->locked) {
+        if (writes && !s->locked) {
                 compare_unwritten(c);
                 sweep_fail_without_store(c);
-        } else if (may_write && !by_itself) {
+        } else if (writes && !is_direct) {
                 start_writer(c, CONTROL_WRITING_OPENSM);
         } else {
                 sweep_verify(c);
