@@ -34,22 +34,23 @@ void confirm_undo_failed(struct control *c);
 /* May this candidate be tried? False: a finding says why not. */
 bool confirm_admits(const struct control *c, const struct generation *g, struct findings *findings);
 
-/* What somebody asks for. No undo, or no candidate, is there any more: reload_withdraw(). */
+/* Handle CONTROL_EVENT_CONFIRM and CONTROL_EVENT_UNDO. A candidate that these withdraw (reload_withdraw) is gone already. */
 void confirm_keep(struct control *c, const struct control_event *event);
 void confirm_undo(struct control *c, const struct control_event *event);
-/* Answers who asked for an undo: the candidate was withdrawn, which was all that there was to undo. */
+/* Answers the caller of an undo that had nothing to do but to withdraw the candidate. */
 void confirm_withdrawn(struct control *c, uint64_t request);
 
 /* To be called after each event: what is due now. */
 void confirm_tick(struct control *c);
 usec_t confirm_due(const struct control *c);
 
-/* The facts of the generation in force changed; they are being stored, as they are now; they were stored. */
+/* The facts of the generation in force changed, and must be stored. */
 void confirm_facts_changed(struct control *c);
 bool confirm_facts_are_stored(const struct control *c);
+/* A transaction has the facts as they are now; it was committed. */
 void confirm_facts_storing(struct control *c);
 void confirm_facts_stored(struct control *c);
-/* Answers of the store between two sweeps. */
+/* Handle the answers in CONTROL_LOCKING_FACTS and CONTROL_STORING_FACTS. */
 void confirm_locked(struct control *c, const struct control_event *event);
 void confirm_stored(struct control *c, const struct control_event *event);
 

@@ -9,10 +9,11 @@ void reload_candidate(struct control *c, const struct control_candidate *loaded)
  * pkeyctl brought it into force after the candidate was loaded. */
 void reload_admit_again(struct control *c);
 
-/* The planner accepted the candidate: it comes into force. / Refused it: the generation in force stays. */
+/* The planner accepted the candidate: it comes into force. */
 void reload_accept(struct control *c);
+/* Drops the candidate, if there is one, and answers all callers: the generation in force stays. */
 void reload_refuse(struct control *c, const struct findings *findings);
-/* The candidate is not wanted any more. */
+/* The same, because of what somebody called meanwhile. */
 void reload_withdraw(struct control *c, const char *why);
 /* Logs once that the generation is in force, when it can be written, or nothing has to be. */
 void reload_announce(struct control *c);
@@ -21,9 +22,10 @@ void reload_refuse_all(struct control *c, const struct findings *findings);
 /* Adds findings of the planner to the answers. */
 void reload_note_findings(struct control *c, const struct findings *findings);
 
-/* A sweep ended: notes how the generation in force was carried out, until it was completely. */
+/* A sweep ended: notes how completely the generation in force was carried out, until it was completely. */
 void reload_note_outcome(struct control *c, enum sweep_result result);
-/* The same: so have the reloads that it carried out. */
+/* The sweep and what it stored have ended: answers the callers whose reloads it carried out; all of them, if pkeyd cannot reach the
+ * fabric. */
 void reload_sweep_ended(struct control *c, enum sweep_result result);
 /* Frees the findings of reloads and answers. */
 void reload_done(struct control *c);
