@@ -147,75 +147,86 @@ struct control {
         struct control_config config;
         usec_t now, wall;
         enum control_state state;
+        struct schedule schedule;
+        struct sweep sweep;              /* while state is not IDLE or ENDED */
+        bool started;                    /* the local port was opened, or is waited for */
+
+        /* for the shell */
         struct control_status status;    /* control keeps some members only here; it sets the others after each event */
         char text[CONTROL_TEXT_MAX - 100], status_text[CONTROL_TEXT_MAX]; /* the latter with refused files */
         struct control_results results;
-
         struct log *log;
         struct control_action actions[MAX_ACTIONS]; /* a ring */
         unsigned first_action, n_actions;
         struct reload_answer answer;     /* of the CONTROL_ANSWER in the ring */
 
+        /* generations */
         struct generation *in_force, *candidate;
         uint64_t last_number;
         struct reloads reloads;
-
-        struct index_memory *indexes;
-        struct known known;
-        struct pins pins;
-        struct generation_history history;
-        struct before_records before;
         struct confirm confirm;
+        bool unannounced;                /* the generation in force is not in the journal yet */
+        bool passed_over;                /* a candidate was replaced by the next one before a sweep tried it */
+
+        /* leases */
         struct leases *leases;
         bool leases_taken;               /* from the store; pkeyd takes them once, because nobody else changes them */
         bool may_lack_leases;            /* the last try to lock the store failed: the other head node may have made some */
         bool lease_sweep_asked;          /* for what leases need now */
         struct lease_reply lease_reply;  /* of the CONTROL_ANSWER_LEASE that was taken last */
         struct lease_refusal lease_refusal;
+        struct kept_policy kept_policy;
+
+        /* the store */
+        struct index_memory *indexes;
+        struct known known;
+        struct pins pins;
+        struct generation_history history;
+        struct before_records before;
         struct generation *unstored;     /* in force, but not in the store yet; referenced */
         struct generation *unstored_before; /* the same for the one before it */
-        bool unannounced;                /* the generation in force is not in the journal yet */
         char boot[64];
         bool store_failed;               /* storing at the end of a sweep, which was logged */
         bool was_outdated;               /* so was the last sweep that took the lock */
         char follow_problem[128];        /* of a guest: why it could not read the store last; "": it could */
 
+        /* this host */
         struct port_key port;            /* opened last */
         struct guid port_guid;
         char port_name[80];
         struct guid host_guids[SM_MAX_PORTS];
         size_t n_host_guids;
         struct port_info port_info;
+        struct sm_follow sm;
+        char sm_name[96];
+        struct verbs_check *verbs;
+        bool reading_local;              /* CONTROL_READ_LOCAL_TABLES is not answered yet */
 
+        /* the fabric */
         struct snapshot *snapshot;
         struct knowledge *knowledge;
+        bool knowledge_is_new;           /* it was loaded since the last discovery, so the tables of the snapshot are not in it */
+        struct discovery_links *links;
+        struct interrupted interrupted;
+        bool discovery_failed;           /* the last discovery; it was logged */
+        usec_t discovered;               /* when the last successful discovery ended; 0: there was none */
+        usec_t discovered_hold;          /* the absent_hold by which it judged which ports are absent */
+        usec_t swept;                    /* when the last full sweep that was not stopped ended */
+
+        /* writing and reporting */
+        struct gate *gate;
+        struct opensm_writer *writer;
         struct freezer *freezer;
         struct identity *identity;
-        struct gate *gate;
         struct arena *held_arena;        /* of status.held */
-        struct discovery_links *links;
         struct watch *watch;
         uint64_t watched_generation;     /* the generation with which tables were compared last; 0: none */
         uint64_t apply_failures;         /* see event_text_apply() */
-        struct sm_follow sm;
-        char sm_name[96];
         uint64_t standby_reported;       /* see event_text_standby() */
         uint64_t held_reported;          /* see event_text_held() */
-        struct verbs_check *verbs;
-        bool reading_local;              /* CONTROL_READ_LOCAL_TABLES is not answered yet */
-        struct opensm_writer *writer;
-        struct schedule schedule;
-        struct sweep sweep;              /* while state is not IDLE or ENDED */
-        struct interrupted interrupted;
-        struct kept_policy kept_policy;
-        bool started;
-        bool discovery_failed;           /* the last discovery; it was logged */
-        bool knowledge_is_new;        /* it was loaded since the last discovery, so the tables of the snapshot are not in it */
-        usec_t discovered;               /* when the last successful discovery ended; 0: there was none */
-        usec_t discovered_hold;          /* the absent_hold by which it judged which ports are absent */
-        bool passed_over;                /* a candidate was replaced by the next one before a sweep tried it */
-        usec_t swept;                    /* when the last full sweep that was not stopped ended */
 };
+
+/* --- actions and status ----------------------------------------------------------------------------------------------- */
 
 /* Appends an action. */
 void control_do(struct control *c, const struct control_action *action);
@@ -223,38 +234,50 @@ void control_do(struct control *c, const struct control_action *action);
 void control_await(struct control *c, enum control_state state, const struct control_action *action);
 /* Sets the status line. */
 void control_set_status(struct control *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The next sweep is none for leases only: what the policy gives each port must be computed again. */
-void control_drop_kept_policy(struct control *c);
+
+/* --- the store -------------------------------------------------------------------------------------------------------- */
+
 /* Takes the contents of m, which replace what is known. */
 void control_take_remembered(struct control *c, struct remembered *m);
 /* The same, of what another process has stored since. */
 void control_take_changed(struct control *c, struct remembered *changed);
+/* The store was lost: everything must be stored again. */
+void control_unstore(struct control *c);
+/* This generation must be stored as the one in force. */
+void control_will_store(struct control *c, struct generation *g);
+/* The next sweep is none for leases only: what the policy gives each port must be computed again. */
+void control_drop_kept_policy(struct control *c);
+
+/* --- generations ------------------------------------------------------------------------------------------------------ */
+
+/* `g` is in force by the store. If the candidate has its policy, that continues it, with the name of the file for messages. Takes
+ * g; returns what is in force. */
+struct generation *control_continue(struct control *c, struct generation *g);
+/* The candidate, or without one the generation in force. */
+struct generation *control_wanted(const struct control *c);
+/* The pins by which this generation names nodes; NULL: it takes the names that they give themselves. */
+const struct pins *control_pins(const struct control *c, const struct generation *g);
+
+/* --- what this host may do ------------------------------------------------------------------------------------------- */
+
+/* False: this is one sweep of pkeyctl. */
+bool control_serves(const struct control *c);
+/* This host is one of two head nodes, by the settings. */
+bool control_is_of_pair(const struct control *c);
+/* The same, and control serves: SM tracking decides whether it writes. */
+bool control_follows_sm(const struct control *c);
+/* By this generation this host may write, as far as SM tracking decides that. */
+bool control_may_write(const struct control *c, const struct generation *g);
+/* The same, and the generation is not in audit mode. */
+bool control_writes(const struct control *c, const struct generation *g);
 /* Of two head nodes that share a store, the other one may be writing: what it stored counts. This one stores only under the lock,
  * when it is about to write, or does not know yet where the master SM is. */
 bool control_is_guest(const struct control *c);
 /* A guest that is not about to write: it leaves the lock to the other head node, and reads what that one stored. */
 bool control_stands_by(const struct control *c);
-/* The store was lost: everything must be stored again. */
-void control_unstore(struct control *c);
-/* `g` is in force by the store. If the candidate has its policy, that continues it, with the name of the file for messages. Takes
- * g; returns what is in force. */
-struct generation *control_continue(struct control *c, struct generation *g);
-/* This generation must be stored as the one in force. */
-void control_will_store(struct control *c, struct generation *g);
-/* The candidate, or without one the generation in force. */
-struct generation *control_wanted(const struct control *c);
-/* The pins by which this generation names nodes; NULL: it takes the names that they give themselves. */
-const struct pins *control_pins(const struct control *c, const struct generation *g);
-/* True if SM tracking lets this host write by this generation. */
-bool control_may_write(const struct control *c, const struct generation *g);
-/* The same, and the generation is not in audit mode. */
-bool control_writes(const struct control *c, const struct generation *g);
-/* True if this host is one of two head nodes, by the settings. */
-bool control_is_of_pair(const struct control *c);
-/* The same, and control serves. */
-bool control_follows_sm(const struct control *c);
-/* False: this is one sweep of pkeyctl. */
-bool control_serves(const struct control *c);
+
+/* --- the local port --------------------------------------------------------------------------------------------------- */
+
 #define CONTROL_PORT_NAME (MAX_CA_NAME + 16)
 /* "mlx5_0/1", or "an InfiniBand port". Returns ret. */
 const char *control_port_name(const struct settings *s, char ret[CONTROL_PORT_NAME]);
