@@ -4,16 +4,17 @@
 /*
  * opensm_writer/: OpenSM's partition file, written by pkeyd.
  *
- * writer: opensm  Each phase (opensm/phases.h) is a complete file, which replaces the one before at once. OpenSM is signalled to
- *                 read it, and the tables are read until they match the phase; then the next phase begins. No SubnSet is sent. A
- *                 file has only changes that the rule admits (opensm/admission.h), and the writes that it may make OpenSM send are
- *                 stored first. A port that cannot be read is not waited for; the bases that depend on it are held. If a phase is
- *                 not carried out in time (20 s, and 10 ms for each port), the sweep fails; the file stays, because OpenSM may
- *                 still carry it out, and the file before it would undo that. If the tables show that OpenSM fell back to its
- *                 default partitions, the last file that was carried out is put back.
- * writer: direct  With opensm.mirror pkeyd keeps the file equal to the policy in force. OpenSM is not signalled: it reads the file
- *                 at the beginning of each heavy sweep, and writes no table at other times. With writer: opensm a standby does the
- *                 same: its own OpenSM will read the file after a hand-over.
+ * writer: opensm  Each phase (opensm/phases.h) is a complete file, which replaces the one before at once. pkeyd signals OpenSM to
+ *                 read it, and reads the tables until they match the phase; then the next phase begins. pkeyd sends no SubnSet. A
+ *                 file has only changes that the rule admits (opensm/admission.h); before pkeyd writes it, it stores the writes
+ *                 that OpenSM may send because of it. The writer does not wait for a port that cannot be read, but holds the
+ *                 bases that depend on it. If OpenSM does not carry out a phase in time (20 s, and 10 ms for each port), the sweep
+ *                 fails; the file stays, because OpenSM may still carry it out, and the file before it would undo that. If the
+ *                 tables show that OpenSM fell back to its default partitions, pkeyd puts the last file back that OpenSM carried
+ *                 out.
+ * writer: direct  With opensm.mirror pkeyd keeps the file equal to the policy in force. It does not signal OpenSM, which reads the
+ *                 file at the beginning of each heavy sweep, and writes no table at other times. With writer: opensm a standby
+ *                 does the same: its own OpenSM will read the file after a hand-over.
  *
  * The writer does not replace a file that pkeyd did not write, or that was edited since, with these exceptions: a file that is
  * empty or was cut short, in which nothing can be lost; a file that OpenSM would drop, opening the fabric, which is kept as
