@@ -6,10 +6,10 @@
  *
  *     LID of the master SM, LIDs of this host, SM change events, now --sm_follow_see--> standby, taking over, writer
  *
- * There is no lock between hosts. Two pkeyds do not write at the same time because both follow the master SM, which sets its own
- * LID in PortInfo:MasterSMLID of every port, beginning with its own. The pkeyd that finds the SM on its host waits (`hold`) until
- * the other one must have noticed that and must have ended its writes; only then does it read the tables and write. The pkeyd
- * whose host the master SM has left stops writing at once.
+ * Without a shared store there is no lock between hosts. Two pkeyds do not write at the same time because both follow the master
+ * SM, which sets its own LID in PortInfo:MasterSMLID of every port, beginning with its own. The pkeyd that finds the SM on its host
+ * waits (`hold`) until the other one must have noticed that and must have ended its writes; only then does it read the tables and
+ * write. The pkeyd whose host the master SM has left stops writing at once.
  *
  * After an SM change event the SM may have moved to the other host and back between two queries. The other pkeyd may have written
  * then, so the wait begins again.
