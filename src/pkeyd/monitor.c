@@ -10,6 +10,8 @@
 #include "violations/lids.h"
 #include "violations/poll.h"
 
+#define DEFAULT_INTERVAL (60 * USEC_PER_SEC) /* before there is a generation */
+
 struct monitor {
         const struct control *control;
         const struct journal *journal;
@@ -334,7 +336,7 @@ static int on_local(sd_event_source *s, uint64_t scheduled, void *userdata)
 {
         struct monitor *m = userdata;
         struct verbs_port port;
-        usec_t interval = m->generation ? m->generation->settings->violations_interval : 60 * USEC_PER_SEC;
+        usec_t interval = m->generation ? m->generation->settings->violations_interval : DEFAULT_INTERVAL;
 
         (void) scheduled;
         for (size_t i = 0; i < verbs_host_n_ports(m->verbs); i++)
@@ -438,8 +440,8 @@ void monitor_collect(struct monitor *m, struct metrics *ret)
 int monitor_new(sd_event *event, const struct control *control, struct verbs_host *verbs, const struct journal *journal,
                 const struct monitor_handlers *handlers, struct monitor **ret)
 {
-        struct violations_config config = { .interval = 60 * USEC_PER_SEC, .threshold = 1 };
-        struct violation_poll_config poll = { .interval = 60 * USEC_PER_SEC, .check_hosts = true };
+        struct violations_config config = { .interval = DEFAULT_INTERVAL, .threshold = 1 };
+        struct violation_poll_config poll = { .interval = DEFAULT_INTERVAL, .check_hosts = true };
         _cleanup_(monitor_free_p) struct monitor *m = calloc(1, sizeof(*m));
         int r = -ENOMEM;
 
