@@ -183,8 +183,8 @@ static void load_shared(struct daemon *d, struct control_lock *lock)
         r = a ? load_in_force(d->options, &d->state, &lock->changed->files, &findings, &lock->in_force) : -ENOMEM;
         if (r < 0)
                 journal_event(&d->journal, LOG_EVENT_STATE_DIR, NULL,
-                              "generation %" PRIu64 ", which is in force by %s, cannot be loaded: %s", lock->changed->generation, d->state.name,
-                              findings.n > 0 ? findings.items[0].text : strerror(-r));
+                              "generation %" PRIu64 ", which is in force according to %s, cannot be loaded: %s",
+                              lock->changed->generation, d->state.name, findings.n > 0 ? findings.items[0].text : strerror(-r));
 }
 
 static void follow_store(struct daemon *d, struct control_event *ret)
