@@ -61,7 +61,7 @@ struct reload_end {
         const struct findings *findings; /* why it was refused, and warnings */
         const uint64_t *requests;        /* that this answers */
         size_t n_requests;
-        bool is_quiet;                   /* only for those who asked; not signalled on the bus */
+        bool is_quiet;                   /* only for the callers; not signalled on the bus */
 };
 
 /* The generation to make: the files of `number`, to undo `undoes`. */

@@ -4,8 +4,8 @@
 /*
  * actions/: what control and its shells exchange.
  *
- *     event      what happened: tells control
- *     action     what is to be done: tells the shell
+ *     event      what happened: from the shell to control
+ *     action     what is to be done: from control to the shell
  *     snapshot   the fabric as it was read, which both may hold
  *
  * An action is data: a shell can carry it out on an event loop, blocking, or in virtual time, and a test can read it. Each action

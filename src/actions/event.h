@@ -12,9 +12,9 @@ enum control_event_kind {
         CONTROL_EVENT_START,         /* the first one */
         CONTROL_EVENT_DUE,           /* the time of control_due() has come, or may have come */
         CONTROL_EVENT_CANDIDATE,     /* both files were loaded again, with or without success */
-        CONTROL_EVENT_CONFIRM,       /* somebody confirms the change that waits */
-        CONTROL_EVENT_UNDO,          /* somebody undoes the generation in force */
-        CONTROL_EVENT_LEASE,         /* somebody creates, renews, edits or releases a lease */
+        CONTROL_EVENT_CONFIRM,       /* a caller confirms the change that waits */
+        CONTROL_EVENT_UNDO,          /* a caller undoes the generation in force */
+        CONTROL_EVENT_LEASE,         /* a caller creates, renews, edits or releases a lease */
         CONTROL_EVENT_STORE_CHANGED, /* another head node has stored something */
         CONTROL_EVENT_VERBS,         /* the kernel reported a change of a local port or device */
         CONTROL_EVENT_LOCAL_TABLES,  /* answers CONTROL_READ_LOCAL_TABLES, for which no state waits */

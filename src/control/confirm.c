@@ -63,7 +63,7 @@ static void adopt(struct control *c, struct generation *g)
         confirm_begin(c);
 }
 
-/* Of two head nodes the writer goes on by its own generation, unless somebody brought a later one into force: pkeyctl apply. */
+/* Of two head nodes the writer goes on by its own generation, unless pkeyctl apply has brought a later one into force. */
 static bool is_to_adopt(const struct control *c, const struct generation *g)
 {
         return g && (control_is_guest(c) || !c->in_force || g->number > c->in_force->number);
@@ -115,7 +115,7 @@ static const char *begin_time(struct control *c)
 
 /* --- answers -------------------------------------------------------------------------------------------------------- */
 
-/* request: 0: nobody gets it. */
+/* request 0: no caller gets the answer. */
 static void answer(struct control *c, enum reload_outcome outcome, const char *text, uint64_t request)
 {
         struct reload_answer *a = &c->confirm.answer;
@@ -134,7 +134,7 @@ static void refuse(struct control *c, uint64_t request, const char *text)
         answer(c, RELOAD_REFUSED, text, request);
 }
 
-/* Answers who waits for the confirmation to be stored, if anybody does. */
+/* Answers the caller that waits until the confirmation is stored, if there is one. */
 static void answer_confirmation(struct control *c, enum reload_outcome outcome, const char *text)
 {
         uint64_t request = c->confirm.request;

@@ -57,7 +57,7 @@ struct confirm {
         usec_t store_at;              /* not earlier */
         struct arena *storing;        /* of the transaction that is being committed between two sweeps */
         struct store_transaction transaction;
-        uint64_t request;             /* of who confirmed what is not stored yet; 0: nobody waits for that */
+        uint64_t request;             /* of the caller whose confirmation is not stored yet; 0: none */
         struct reload_answer answer;  /* of the CONTROL_ANSWER in the ring */
 };
 
@@ -170,7 +170,7 @@ struct control {
 
         /* leases */
         struct leases *leases;
-        bool leases_taken;               /* from the store; pkeyd takes them once, because nobody else changes them */
+        bool leases_taken;               /* from the store; pkeyd takes them once, because only it changes them */
         bool may_lack_leases;            /* the last try to lock the store failed: the other head node may have made some */
         bool lease_sweep_asked;          /* for what leases need now */
         struct lease_reply lease_reply;  /* of the CONTROL_ANSWER_LEASE that was taken last */

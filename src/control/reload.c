@@ -205,7 +205,7 @@ void reload_refuse_all(struct control *c, const struct findings *findings)
 
 /* --- accepted ----------------------------------------------------------------------------------------------------- */
 
-/* For who asked for the reload; the journal has it. */
+/* For the caller of the reload; the journal has it. */
 static void note_no_wait(struct control *c, const char *why)
 {
         _cleanup_arena_ struct arena *a = arena_new();

@@ -13,7 +13,7 @@ void reload_admit_again(struct control *c);
 void reload_accept(struct control *c);
 /* Drops the candidate, if there is one, and answers all callers: the generation in force stays. */
 void reload_refuse(struct control *c, const struct findings *findings);
-/* The same, because of what somebody called meanwhile. */
+/* The same, because a caller confirmed or undid a change meanwhile. */
 void reload_withdraw(struct control *c, const char *why);
 /* Logs once that the generation is in force, when it can be written, or nothing has to be. */
 void reload_announce(struct control *c);

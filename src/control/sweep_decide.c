@@ -286,7 +286,7 @@ static void keep_changes(struct generation *g, const struct findings *findings, 
                         g->facts.n_changes++;
 }
 
-/* What a new policy changes in who can talk to whom: for the journal, for who asked for the reload, and for the history. */
+/* Which ports a new policy connects or disconnects: for the journal, the caller of the reload, and the history. */
 static void note_reach(struct control *c, struct findings *findings)
 {
         size_t first = findings->n;
@@ -555,7 +555,7 @@ void sweep_decide(struct control *c)
         });
 }
 
-/* --- who writes ---------------------------------------------------------------------------------------------------- */
+/* --- SM tracking --------------------------------------------------------------------------------------------------- */
 
 static void name_sm(struct control *c)
 {
@@ -631,7 +631,7 @@ void sweep_found_sm(struct control *c, const struct control_event *event)
         sm_view_add(&view, info->lid, info->lmc);
         view.sm_lid = info->sm_lid;
         if (c->sweep.is_outdated && sm_is_here(&view)) {
-                sweep_end(c, SWEEP_STALE); /* who has not read the tables since must not become the writer */
+                sweep_end(c, SWEEP_STALE); /* a host that has not read the tables since must not become the writer */
                 return;
         }
         changed = sm_follow_see(&c->sm, &view, sweep_sm_hold(c), c->now);
@@ -692,7 +692,7 @@ void sweep_locked(struct control *c, const struct control_event *event)
         s->locked = event->lock.r == 0;
         s->lock_r = event->lock.r;
         (void) snprintf(s->lock_why, sizeof(s->lock_why), "%s", event->lock.why ?: "");
-        /* who has not read what the other head node stored must not become the writer */
+        /* a host that has not read what the other head node stored must not become the writer */
         if (!s->locked && (!control_serves(c) || control_is_guest(c))) {
                 sweep_fail_without_store(c);
                 return;

@@ -161,7 +161,7 @@ static void store_policy(struct control *c)
                 c->results.generation = c->in_force->number;
                 return;
         }
-        g->facts.confirm_for = 0; /* no table was written, or somebody was asked before the first write */
+        g->facts.confirm_for = 0; /* no table was written, else it is in the store already: there is nothing to undo */
         bring_into_force(c, g);
         (void) snprintf(g->facts.outcome, sizeof(g->facts.outcome), "%s", reload_outcome_to_string(RELOAD_CARRIED_OUT));
         g->facts.ended = g->facts.time;

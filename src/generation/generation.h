@@ -26,7 +26,7 @@ enum origin_kind {
         ORIGIN_SIGNAL,  /* SIGHUP */
         ORIGIN_BUS,     /* a caller on D-Bus */
         ORIGIN_COMMAND, /* pkeyctl, without pkeyd */
-        ORIGIN_TIMEOUT, /* nobody confirmed a change in time */
+        ORIGIN_TIMEOUT, /* a change was not confirmed in time */
 };
 
 struct origin {
@@ -49,7 +49,7 @@ struct generation_facts {
         struct origin origin;
         uint64_t undoes, restores;     /* the generation that it undoes, and the one whose files it has again; 0: it is no undo */
         bool releases_stranded;        /* not stored: leases that have no place in it are released; false: they refuse it */
-        uint64_t confirm_for;          /* seconds after which it is undone, unless somebody confirms it; 0: it stays */
+        uint64_t confirm_for;          /* seconds after which it is undone, unless it is confirmed; 0: it stays */
         uint64_t confirm_until;        /* the time at which they end */
         uint64_t confirmed;
         struct origin confirmed_by;

@@ -218,7 +218,7 @@ static int on_sender_user(sd_bus_message *reply, void *userdata, sd_bus_error *e
         return 1;
 }
 
-/* Looks up who calls; an authorized caller waits until bus_answer(). */
+/* Looks up the user of the caller; if it is authorized, it waits until bus_answer(). */
 static int take_call(struct bus *b, sd_bus_message *call, const struct bus_request *request, sd_bus_error *error)
 {
         struct waiter *w;

@@ -126,7 +126,7 @@ static bool may_name_client(const struct caller *c, uint32_t uid, const char *us
         return !c->client || uid == 0 || strcmp(user, REST_USER) == 0;
 }
 
-/* Who asks, to leases/: the user, or the client in front of the names of the user. */
+/* Sets the names of the caller, by which leases/ decides: the user and its groups, with a client in front of them. */
 static int identify(struct caller *c, uint32_t uid, const char *const *names, size_t n)
 {
         const char **all = arena_new_array(c->arena, const char *, n + 1);
@@ -207,7 +207,7 @@ static int check_request(const struct lease_request *q, sd_bus_error *error)
         return r;
 }
 
-/* Looks up who calls; the caller waits until bus_leases_answer(). client: NULL, or in the message. */
+/* Looks up the user of the caller, which waits until bus_leases_answer(). client: NULL, or in the message. */
 static int take_call(struct bus_leases *l, sd_bus_message *call, const struct lease_request *request, const char *client,
                      sd_bus_error *error)
 {

@@ -43,7 +43,7 @@ void bus_leases_drop(struct bus_leases *l);
 /* Answers the caller. */
 void bus_leases_answer(struct bus_leases *l, const struct lease_reply *reply);
 
-/* A request that has no answer yet, with its caller; valid until it is answered. NULL: nobody waits for it. */
+/* A request that has no answer yet, with its caller; valid until it is answered. NULL: no caller waits for it. */
 const struct lease_request *bus_leases_find(const struct bus_leases *l, uint64_t number);
 /* Its caller gets an error, which says why neither head node has carried it out. */
 void bus_leases_refuse(struct bus_leases *l, uint64_t number, const char *why);

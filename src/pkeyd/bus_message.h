@@ -12,7 +12,7 @@
 #define BUS_FINDING "(suusssss)" /* file, line, column, severity, code, text, hint, source line */
 
 #define BUS_MAX_FINDINGS 256 /* of one answer */
-#define BUS_MAX_ANSWER   (16u << 20) /* bytes; dbus-daemon closes the connection of who sends more than 32 MiB */
+#define BUS_MAX_ANSWER   (16u << 20) /* bytes; dbus-daemon closes a connection that sends more than 32 MiB */
 
 #define BUS_ERROR_TOO_MANY "org.pkeyd1.Error.TooManyCallers"
 #define BUS_ERROR_STOPPING "org.pkeyd1.Error.Stopping"
@@ -25,8 +25,8 @@ bool bus_queue_is_full(sd_bus *bus);
 int bus_check_queue(sd_bus_message *call, sd_bus_error *error);
 /* An answer of about so many bytes: 0, or a negative errno with the error set. */
 int bus_check_size(size_t size, sd_bus_error *error);
-/* Asks the bus who calls; `answered` gets its answer. Returns 0, or a negative errno, perhaps with the error set; then `answered`
- * is not called. */
+/* Asks the bus for the user of the caller; `answered` gets its answer. Returns 0, or a negative errno, perhaps with the error set;
+ * then `answered` is not called. */
 int bus_look_up_sender(sd_bus_message *call, sd_bus_message_handler_t answered, void *userdata, sd_bus_error *error);
 /* Of that answer: the user ID. False: the bus does not know it. */
 bool bus_read_sender(sd_bus_message *answer, uint32_t *ret);

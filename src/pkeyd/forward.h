@@ -7,8 +7,8 @@
  * were its own. A caller that waits on a writer which stops writing is passed on in the same way; and where neither writes,
  * requests stay in the mailbox until one does, or until the caller does not wait any more.
  *
- * A request can be carried out twice, if a writer ends before it answers. All are made so that this does no harm: who asks again
- * for a lease gets the same one, and of a release the answer is that there is no such lease.
+ * A request can be carried out twice, if a writer ends before it answers. This does no harm: a caller that asks again for a lease
+ * gets the same one, and the answer to a second release is that there is no such lease.
  */
 
 #include <systemd/sd-event.h>

@@ -240,8 +240,8 @@ static struct memberships *learn_memberships(struct monitor *m, const struct gen
         return memberships;
 }
 
-/* Makes what the texts need beside the snapshot; without memory they say less. before: the generation that was in force until now,
- * or NULL. */
+/* Makes what the texts need beside the snapshot; without memory they are shorter. before: the generation that was in force until
+ * now, or NULL. */
 static void learn(struct monitor *m, const struct generation *before)
 {
         _cleanup_findings_ struct findings ignored = {};
