@@ -142,8 +142,6 @@ static void sweep_ended(struct control *c)
         enum sweep_kind kind = c->sweep.kind;
 
         count_sweep(c, result);
-        if (c->sweep.kind == SWEEP_FULL && result != SWEEP_STOPPED)
-                c->swept = c->now;
         if (!control_serves(c)) {
                 end(c, c->results.r);
                 return;
@@ -152,14 +150,16 @@ static void sweep_ended(struct control *c)
                 stopped(c);
                 return;
         }
-        if (is_settled(result) && !c->schedule.reload_due && c->sweep.kind != SWEEP_LEASE) {
+        if (is_settled(result) && !c->schedule.reload_due && kind != SWEEP_LEASE) {
                 reload_sweep_ended(c, result);
                 c->status.ready = true;
         }
-        if (c->sweep.kind == SWEEP_FULL && result != SWEEP_STOPPED)
+        if (kind == SWEEP_FULL && result != SWEEP_STOPPED) {
+                c->swept = c->now;
                 sweep_forget_interrupted(c);
-        else if (c->sweep.kind == SWEEP_FULL && c->sweep.abandoned)
+        } else if (kind == SWEEP_FULL && c->sweep.abandoned) {
                 schedule_full_sweep(&c->schedule);
+        }
         sweep_free(c);
         c->state = CONTROL_IDLE;
         schedule_ended(&c->schedule, c->now, kind, to_schedule, control_wanted(c)->settings->sweep_interval);

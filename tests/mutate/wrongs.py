@@ -403,7 +403,7 @@ WRONGS += [
           "                        verbs_check_changed(c->verbs, c->now, e->port_guid);\n                break;\n"),
     Wrong("control-waiting-keeps-the-port", CONTROL, "if (result == SWEEP_WAITS)", "if (false)"),
     Wrong("control-known-fabric-after-waiting", CONTROL, "snapshot_is_of_wanted_port(c) && !c->status.waiting", "snapshot_is_of_wanted_port(c)"),
-    Wrong("control-ready-before-a-sweep-ended", CONTROL, "if (is_settled(result) && !c->schedule.reload_due && c->sweep.kind != SWEEP_LEASE) {", "if (true) {"),
+    Wrong("control-ready-before-a-sweep-ended", CONTROL, "if (is_settled(result) && !c->schedule.reload_due && kind != SWEEP_LEASE) {", "if (true) {"),
     Wrong("control-partial-is-a-success", CONTROL, "if (result == SWEEP_DONE && c->sweep.kind != SWEEP_LEASE && is_right(", "if (whole && (result == SWEEP_PARTIAL || is_right("
           "&c->status.ports)))\n                n->last_success = c->wall;\n        if (false && is_right("),
     Wrong("control-held-base-is-swept-for", CONTROL, "s->result == SWEEP_PARTIAL && s->only_waits ? SWEEP_DONE : s->result", "s->result"),
@@ -1186,7 +1186,7 @@ WRONGS += [
     Wrong("engine-doubtful-narrow-the-window", "src/mad_engine/mad_engine.c", " && !x->request.doubtful", ""),
     Wrong("engine-timeouts-are-not-counted", "src/mad_engine/mad_engine.c", "        x->timeouts++;\n", ""),
     Wrong("control-abandons-again", "src/control/control.c", "        c->sweep.abandoned = true;\n", ""),
-    Wrong("control-stopped-sweep-was-whole", "src/control/control.c", " && result != SWEEP_STOPPED)\n                c->swept", ")\n                c->swept"),
+    Wrong("control-stopped-sweep-was-whole", "src/control/control.c", "        if (kind == SWEEP_FULL && result != SWEEP_STOPPED) {\n                c->swept = c->now;\n", "        if (kind == SWEEP_FULL)\n                c->swept = c->now;\n        if (kind == SWEEP_FULL && result != SWEEP_STOPPED) {\n"),
     Wrong("control-known-sweep-is-interrupted", "src/control/control.c", "writes_known_fabric(c->sweep.kind) || !writes_known_fabric(next_kind(c)))", "false)"),
     Wrong("control-survey-is-waited-for", "src/control/control.c", "c->state == CONTROL_DISCOVERING || c->state == CONTROL_SURVEYING;", "c->state == CONTROL_DISCOVERING;"),
     Wrong("engine-gives-up-all-lanes", "src/mad_engine/mad_engine.c",
