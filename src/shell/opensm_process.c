@@ -38,7 +38,7 @@ __attribute__((format(printf, 3, 4))) static int explain(char ret_why[OPENSM_WHY
         return error;
 }
 
-/* ---- one process ----------------------------------------------------------------------------------------------- */
+/* --- one process ------------------------------------------------------------------------------------------------ */
 
 /* The name of the process; "" if it cannot be read. */
 static void read_comm(int pid, char ret[static COMM_SIZE])
@@ -93,7 +93,7 @@ static int signal_one(int pid, int signal, char ret_why[OPENSM_WHY])
         return 0;
 }
 
-/* ---- a pidfile ------------------------------------------------------------------------------------------------- */
+/* --- a pidfile -------------------------------------------------------------------------------------------------- */
 
 /* Takes a line with the number of a process. */
 static bool take_pid(struct scan *s, int *ret)
@@ -115,6 +115,7 @@ static int signal_pidfile(const char *path, int signal, char ret_why[OPENSM_WHY]
         const char *bytes;
         size_t n;
         int pid, r = a ? file_read(a, path, PROC_MAX, &bytes, &n) : -ENOMEM;
+
         if (r < 0)
                 return explain(ret_why, r, "%s: %s", path, strerror(-r));
         if (!take_pid(&(struct scan) { bytes, bytes + n }, &pid))
@@ -122,7 +123,7 @@ static int signal_pidfile(const char *path, int signal, char ret_why[OPENSM_WHY]
         return signal_one(pid, signal, ret_why);
 }
 
-/* ---- a unit of systemd ----------------------------------------------------------------------------------------- */
+/* --- a unit of systemd ------------------------------------------------------------------------------------------ */
 
 /* One property of a loaded unit: a string; with `ret_list` a list of strings. */
 static int read_property(sd_bus *bus, const char *unit, const char *interface, const char *property, char **ret_text,
@@ -169,6 +170,7 @@ static int signal_service(sd_bus *bus, const char *unit, int signal, char ret_wh
         _cleanup_free_ char *group = NULL;
         struct scan pids;
         int pid, n = 0, error = 0, r = a ? read_property(bus, unit, MANAGER ".Service", "ControlGroup", &group, NULL) : -ENOMEM;
+
         if (r < 0)
                 return explain(ret_why, r, "cannot ask systemd about %s: %s", unit, strerror(-r));
         r = group[0] ? read_group(a, group, &pids) : -ENOENT;
@@ -190,6 +192,7 @@ static int signal_parts(sd_bus *bus, const char *unit, int signal, char ret_why[
 {
         char **parts = NULL;
         int n = 0, error = 0, r = read_property(bus, unit, MANAGER ".Unit", "ConsistsOf", NULL, &parts);
+
         if (r < 0)
                 return explain(ret_why, r, "cannot ask systemd for the parts of %s: %s", unit, strerror(-r));
         for (char **part = parts; part && *part; part++) {
