@@ -258,7 +258,6 @@ static void report_conflict(struct search *s, const struct conflict *c)
 
         selector_report_ambiguous(report, &c->later->line->selector->place, s->partition->name, &rules[c->later->line->rule],
                                   &rules[c->earlier->line->rule], report_text(report, "'%s'", c->later->key));
-        report_hint(report, "remove it from one of the two lines, or add a more specific line that decides");
 }
 
 /* Compares the next equally specific candidates with each other. */

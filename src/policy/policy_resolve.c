@@ -129,7 +129,6 @@ static void report_disputes(struct resolver *r, const struct policy_partition *p
                         others = arena_printf(a, " (and %u other port%s)", d->n_ports - 1, d->n_ports > 2 ? "s" : "");
                 selector_report_ambiguous(&r->report, &d->selector->place, p->name, d->later, d->earlier,
                                           report_text(&r->report, "%s%s", port ?: "?", others ?: ""));
-                report_hint(&r->report, "remove it from one of the two lines, or add a more specific line that decides");
         }
         r->n_disputes = 0;
 }

@@ -523,4 +523,5 @@ void selector_report_ambiguous(struct report *r, const struct place *place, cons
                    "partitions.%s.members: %s (%s) and %s (%s) in %s:%u are equally specific and disagree about %s", partition,
                    report_quote(r, later->text), membership_to_string(later->membership), report_quote(r, earlier->text),
                    membership_to_string(earlier->membership), earlier->where.file, earlier->where.line, about);
+        report_hint(r, "remove it from one of the two lines, or add a more specific line that decides");
 }

@@ -283,6 +283,7 @@ START_TEST(lines_disagree)
 
         ck_assert_int_eq(policy_resolve_local(arena, policy, host(NOBODY), &findings, &p), -EBADMSG);
         expect_text(only(FINDING_POLICY_AMBIGUOUS)->text, "0x701");
+        expect_text(only(FINDING_POLICY_AMBIGUOUS)->hint, "remove it from one of the two lines");
 }
 END_TEST
 
