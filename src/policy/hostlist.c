@@ -122,7 +122,7 @@ static int read_range(struct reader *r, struct hostlist_token *token)
 
 DEFINE_COMPARE(compare_ranges, struct hostlist_range, ORDER(a->width, b->width) ?: ORDER(a->first, b->first))
 
-static void sort_ranges(struct hostlist_token *t)
+static void sort_and_merge_ranges(struct hostlist_token *t)
 {
         uint32_t used = 0;
 
@@ -176,7 +176,7 @@ static int read_brackets(struct reader *r, struct hostlist_token *token)
                 r->at++;
         }
         r->at++;
-        sort_ranges(token);
+        sort_and_merge_ranges(token);
         r->min_length++;
         if (__builtin_mul_overflow(r->list->n_names, count_names(token), &r->list->n_names))
                 r->list->n_names = UINT64_MAX;

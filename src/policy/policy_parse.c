@@ -70,7 +70,7 @@ static int read_range(struct policy_reader *r, const struct policy_range_list *l
 DEFINE_COMPARE(compare_ranges, struct base_range, ORDER(a->first, b->first))
 
 /* Sorts ranges, and merges those that overlap or touch. Returns their number. */
-static uint32_t sort_ranges(struct base_range *ranges, uint32_t n)
+static uint32_t sort_and_merge_ranges(struct base_range *ranges, uint32_t n)
 {
         uint32_t used = 0;
 
@@ -111,7 +111,7 @@ int policy_read_ranges(struct policy_reader *r, const struct yaml_tree_node *nod
                         return e;
                 n += e == 0;
         }
-        *ret_n = sort_ranges(*ret, n);
+        *ret_n = sort_and_merge_ranges(*ret, n);
         return 0;
 }
 
