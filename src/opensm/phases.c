@@ -301,7 +301,8 @@ static bool is_behind_unread_filter(const struct observed *observed, uint32_t po
         return !t || t->enforce_inbound || t->enforce_outbound || is_filter_unsure(observed, peer, k);
 }
 
-static void begin_with(const struct partitions_file_port *given, struct opensm_transition *transition)
+/* The transition begins with what a file gives the port. */
+static void set_before_to_given(const struct partitions_file_port *given, struct opensm_transition *transition)
 {
         transition->before = given->keys;
         transition->n_before = given->n_keys;
@@ -331,7 +332,7 @@ static int set_before(struct arena *a, const struct observed *observed, uint32_t
 
         if (!is_behind_unread_filter(observed, port, k) && (was_read(t) || (known == LAST_READ && t->source == TABLE_ASSUMED)))
                 return set_before_by_table(a, observed, port, k, in_place, transition);
-        begin_with(known == HOLDS_NOTHING ? &nothing_given : find_given(in_place, transition->guid), transition);
+        set_before_to_given(known == HOLDS_NOTHING ? &nothing_given : find_given(in_place, transition->guid), transition);
         return 0;
 }
 
@@ -484,7 +485,7 @@ static int set_silent(struct arena *a, const struct knowledge *k, const struct o
         int r = 0;
 
         if (known != LAST_READ) {
-                begin_with(known == HOLDS_NOTHING ? &nothing_given : find_given(in_place, transition->guid), transition);
+                set_before_to_given(known == HOLDS_NOTHING ? &nothing_given : find_given(in_place, transition->guid), transition);
         } else {
                 r = set_before_by_knowledge(a, k, in_place, transition);
                 if (r == 0 && wanted)
@@ -540,7 +541,7 @@ int opensm_transitions_of_absent(struct arena *a, const struct opensm_absent *ab
                 };
                 if (!transition->label)
                         return -ENOMEM;
-                begin_with(absent->given ? &absent->given[i] : find_given(in_place, transition->guid), transition);
+                set_before_to_given(absent->given ? &absent->given[i] : find_given(in_place, transition->guid), transition);
                 keep_before(transition);
                 if (is_silent(k, transition->record))
                         r = set_silent(a, k, in_place, wanted, transition);

@@ -711,7 +711,7 @@ WRONGS += [
     Wrong("opensm-late-is-not-waited-for", PHASES, "p->transitions[i].has_surplus || ", ""),
     Wrong("opensm-unread-is-late", PHASES, "transition->has_surplus && pair_was_read(observed, i)", "transition->has_surplus"),
     Wrong("opensm-silent-is-late", PHASES, "        transition->has_surplus = false;\n", ""),
-    Wrong("opensm-unread-holds-nothing", PHASES, "        begin_with(known == HOLDS_NOTHING ? &nothing_given : find_given(in_place, transition->guid), transition);\n        return 0;", "        begin_with(&nothing_given, transition);\n        return 0;"),
+    Wrong("opensm-unread-holds-nothing", PHASES, "        set_before_to_given(known == HOLDS_NOTHING ? &nothing_given : find_given(in_place, transition->guid), transition);\n        return 0;", "        set_before_to_given(&nothing_given, transition);\n        return 0;"),
     Wrong("opensm-told-is-what-was-read", PHASES, "(r->n_writes == 0 || !in_place) ? LAST_READ", "true ? LAST_READ"),
     Wrong("opensm-default-is-nothing", PHASES, "        if (ret->base == P_KEY_DEFAULT_BASE && ret->before == MEMBERSHIP_NONE)\n                ret->before = MEMBERSHIP_LIMITED;\n", ""),
     Wrong("opensm-default-limited-counts", PHASES, "                        ret->after = MEMBERSHIP_LIMITED;\n", "                        ;\n"),
