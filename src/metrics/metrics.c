@@ -298,8 +298,8 @@ static void add_ports(struct page *p, const struct metrics *m)
 {
         if (m->knows_ports) {
                 one(p, "pkeyd_ports_managed", GAUGE, "Ports whose P_Key tables pkeyd manages.", m->n_managed);
-                one(p, "pkeyd_ports_verified", GAUGE, "Managed ports that were read and are as the policy says.", m->n_verified);
-                one(p, "pkeyd_ports_drifted", GAUGE, "Managed ports that were read and are not as the policy says.", m->n_drifted);
+                one(p, "pkeyd_ports_verified", GAUGE, "Managed ports that were read and match the policy.", m->n_verified);
+                one(p, "pkeyd_ports_drifted", GAUGE, "Managed ports that were read and differ from the policy.", m->n_drifted);
                 one(p, "pkeyd_ports_unreachable", GAUGE, "Managed ports that could not be read.", m->n_unreachable);
                 one(p, "pkeyd_silent_links", GAUGE, "Links that are up and whose other end did not answer discovery.",
                     m->n_silent_links);
@@ -313,7 +313,7 @@ static void add_ports(struct page *p, const struct metrics *m)
                 one(p, "pkeyd_held_ports", GAUGE, "Ports that hold a base: changes wait until pkeyd knows what these ports have.",
                     m->n_held_ports);
         }
-        one(p, "pkeyd_drifts_total", COUNTER, "Tables that were as the policy says and later were not.", m->n_drifts);
+        one(p, "pkeyd_drifts_total", COUNTER, "Tables that matched the policy and later differed from it.", m->n_drifts);
 }
 
 static void add_leases(struct page *p, const struct metrics *m)
@@ -346,7 +346,7 @@ static void add_sweeps(struct page *p, const struct metrics *m)
                          m->apply_duration);
         timestamp(p, "pkeyd_last_pass_timestamp_seconds", "When a sweep last came to its end, also if ports failed.", m->last_sweep);
         timestamp(p, "pkeyd_last_success_timestamp_seconds",
-               "When a sweep last ended with every table as the policy says, also in audit mode and on a standby.",
+               "When a sweep last ended with every table matching the policy, also in audit mode and on a standby.",
                m->last_success);
         timestamp(p, "pkeyd_last_apply_timestamp_seconds", "When a plan was last carried out in full.", m->last_apply);
 }

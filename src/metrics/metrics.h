@@ -51,7 +51,7 @@ struct metrics {
         uint32_t n_managed, n_verified, n_drifted, n_unreachable, n_silent_links;
         uint32_t n_frozen;           /* endports; each with its switch port is neither verified nor drifted */
         uint32_t n_claims;           /* nodes that call themselves what is not pinned to them */
-        uint64_t n_drifts;           /* tables that were as the policy says and later were not, since the start */
+        uint64_t n_drifts;           /* tables that matched the policy and later differed from it, since the start */
 
         bool knows_held;             /* the following two are known */
         uint32_t n_held_bases, n_held_ports; /* bases in which a change waits; ports that changes wait for */
