@@ -17,7 +17,7 @@ struct series {
         bool rest; /* of all ports beyond the limit */
 };
 
-/* The text, and the label of the fabric in front of the other labels of each series. */
+/* The text so far, and the fabric, which is the first label of each series. */
 struct page {
         struct text text;
         const char *fabric; /* NULL: none */
@@ -25,13 +25,13 @@ struct page {
 
 /* --- lines ------------------------------------------------------------------------------------------------------ */
 
-static void family(struct page *p, const char *name, const char *type, const char *help)
+static void add_family(struct page *p, const char *name, const char *type, const char *help)
 {
         text_add(&p->text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
 /* The name of a series with no label of its own. */
-static void begin(struct page *p, const char *name)
+static void add_sample_name(struct page *p, const char *name)
 {
         if (p->fabric)
                 text_add(&p->text, "%s{fabric=\"%s\"}", name, p->fabric);
@@ -40,7 +40,7 @@ static void begin(struct page *p, const char *name)
 }
 
 /* The name of a series whose labels follow. */
-static void begin_labels(struct page *p, const char *name)
+static void open_labels(struct page *p, const char *name)
 {
         if (p->fabric)
                 text_add(&p->text, "%s{fabric=\"%s\",", name, p->fabric);
@@ -48,30 +48,41 @@ static void begin_labels(struct page *p, const char *name)
                 text_add(&p->text, "%s{", name);
 }
 
-static void one(struct page *p, const char *name, const char *type, const char *help, uint64_t value)
+/* A family with one sample. */
+static void add_value(struct page *p, const char *name, const char *type, const char *help, uint64_t value)
 {
-        family(p, name, type, help);
-        begin(p, name);
+        add_family(p, name, type, help);
+        add_sample_name(p, name);
         text_add(&p->text, " %" PRIu64 "\n", value);
 }
 
-/* seconds: 0: never, and left out. */
-static void timestamp(struct page *p, const char *name, const char *help, uint64_t seconds)
+static void add_gauge(struct page *p, const char *name, const char *help, uint64_t value)
 {
-        if (seconds > 0)
-                one(p, name, GAUGE, help, seconds);
+        add_value(p, name, GAUGE, help, value);
 }
 
-static void duration(struct page *p, const char *name, const char *help, usec_t usec)
+static void add_counter(struct page *p, const char *name, const char *help, uint64_t value)
 {
-        family(p, name, GAUGE, help);
-        begin(p, name);
+        add_value(p, name, COUNTER, help, value);
+}
+
+/* seconds: 0: never, and left out. */
+static void add_timestamp(struct page *p, const char *name, const char *help, uint64_t seconds)
+{
+        if (seconds > 0)
+                add_gauge(p, name, help, seconds);
+}
+
+static void add_duration(struct page *p, const char *name, const char *help, usec_t usec)
+{
+        add_family(p, name, GAUGE, help);
+        add_sample_name(p, name);
         text_add(&p->text, " %" PRIu64 ".%06u\n", usec / USEC_PER_SEC, (unsigned) (usec % USEC_PER_SEC));
 }
 
-static void labelled(struct page *p, const char *name, const char *label, const char *value, uint64_t number)
+static void add_labelled(struct page *p, const char *name, const char *label, const char *value, uint64_t number)
 {
-        begin_labels(p, name);
+        open_labels(p, name);
         text_add(&p->text, "%s=\"%s\"} %" PRIu64 "\n", label, value, number);
 }
 
@@ -212,11 +223,11 @@ static void add_by_port(struct page *p, struct arena *a, const struct metrics *m
 
         if (n == 0)
                 return;
-        family(p, name, times ? GAUGE : COUNTER,
+        add_family(p, name, times ? GAUGE : COUNTER,
                times ? "When membership violations were last seen, by port and source."
                      : "Membership violations since pkeyd was started, by port and source, as in the journal.");
         for (uint32_t i = 0; i < n; i++) {
-                begin_labels(p, name);
+                open_labels(p, name);
                 add_series_labels(p, a, m, &all[i]);
                 text_add(&p->text, "%" PRIu64 "\n", times ? to_unix(m, all[i].last) : all[i].total);
         }
@@ -233,32 +244,31 @@ static void add_violations(struct page *p, const struct metrics *m)
         p->text.failed = p->text.failed || !all;
         if (!m->has_violations || p->text.failed)
                 return;
-        family(p, name, COUNTER, "Membership violations on all ports since pkeyd was started, by source.");
+        add_family(p, name, COUNTER, "Membership violations on all ports since pkeyd was started, by source.");
         for (int source = 0; source < VIOLATION_N_SOURCES; source++)
-                labelled(p, name, "source", violation_source_to_string((enum violation_source) source), m->violations[source]);
+                add_labelled(p, name, "source", violation_source_to_string((enum violation_source) source), m->violations[source]);
         n = cut_series(all, make_series(m, all));
         add_by_port(p, a, m, all, n, false);
         add_by_port(p, a, m, all, n, true);
         for (uint32_t i = 0; i < m->n_records; i++)
                 saturated += m->records[i].saturated;
-        one(p, "pkeyd_saturated_counters", GAUGE, "Violation counters at their maximum, which count no more.", saturated);
+        add_gauge(p, "pkeyd_saturated_counters", "Violation counters at their maximum, which count no more.", saturated);
 }
 
 static void add_poll(struct page *p, const struct violation_poll_counters *poll)
 {
         if (!poll)
                 return;
-        one(p, "pkeyd_polled_ports", GAUGE, "Ports whose violation counters are polled.", poll->n_ports);
-        one(p, "pkeyd_silent_ports", GAUGE, "Polled ports that did not answer the last time.", poll->n_silent);
-        one(p, "pkeyd_poll_rounds_total", COUNTER, "Rounds in which every polled port that answers was queried once.",
-            poll->n_rounds);
+        add_gauge(p, "pkeyd_polled_ports", "Ports whose violation counters are polled.", poll->n_ports);
+        add_gauge(p, "pkeyd_silent_ports", "Polled ports that did not answer the last time.", poll->n_silent);
+        add_counter(p, "pkeyd_poll_rounds_total", "Rounds in which every polled port that answers was queried once.",
+                    poll->n_rounds);
         if (poll->cycle_duration > 0)
-                duration(p, "pkeyd_poll_duration_seconds",
-                         "How long it last took to query every polled port once; ports without an answer wait for each other.",
-                         poll->cycle_duration);
-        one(p, "pkeyd_poll_late", GAUGE,
-            "1 if, in most rounds, violations.interval is too short to query each port once.",
-            poll->is_late);
+                add_duration(p, "pkeyd_poll_duration_seconds",
+                             "How long it last took to query every polled port once; ports without an answer wait for each other.",
+                             poll->cycle_duration);
+        add_gauge(p, "pkeyd_poll_late", "1 if, in most rounds, violations.interval is too short to query each port once.",
+                  poll->is_late);
 }
 
 static void add_notices(struct page *p, const struct notices_status *notices)
@@ -267,11 +277,11 @@ static void add_notices(struct page *p, const struct notices_status *notices)
 
         if (!notices)
                 return;
-        family(p, name, GAUGE, "State of the subscription to notices at the subnet administration: 1 for the present state.");
+        add_family(p, name, GAUGE, "State of the subscription to notices at the subnet administration: 1 for the present state.");
         for (enum notices_state s = 0; s < NOTICES_N_STATES; s++)
-                labelled(p, name, "state", notices_state_to_string(s), notices->state == s);
-        one(p, "pkeyd_notices_received_total", COUNTER, "Reports of the subnet administration with a notice.", notices->n_reports);
-        one(p, "pkeyd_notices_malformed_total", COUNTER, "Reports without a notice that pkeyd understands.", notices->n_malformed);
+                add_labelled(p, name, "state", notices_state_to_string(s), notices->state == s);
+        add_counter(p, "pkeyd_notices_received_total", "Reports of the subnet administration with a notice.", notices->n_reports);
+        add_counter(p, "pkeyd_notices_malformed_total", "Reports without a notice that pkeyd understands.", notices->n_malformed);
 }
 
 /* --- the daemon and its work ------------------------------------------------------------------------------------ */
@@ -280,90 +290,93 @@ static void add_daemon(struct page *p, const struct metrics *m)
 {
         static const char info[] = "pkeyd_build_info";
 
-        family(p, info, GAUGE, "1; the label is the version of pkeyd.");
-        begin_labels(p, info);
+        add_family(p, info, GAUGE, "1; the label is the version of pkeyd.");
+        open_labels(p, info);
         text_add(&p->text, "version=\"%s\"} 1\n", m->version);
-        timestamp(p, "pkeyd_start_time_seconds", "When pkeyd was started.", m->started);
-        one(p, "pkeyd_audit_mode", GAUGE, "1 if pkeyd compares and never writes (mode: audit).", m->audit);
-        one(p, "pkeyd_standing_by", GAUGE, "1 if pkeyd stands by, because the master SM is on another host (role: follow-sm).",
-            m->is_standby);
-        one(p, "pkeyd_policy_generation", GAUGE, "The generation of the policy that is in force; 0 for none.", m->generation);
-        one(p, "pkeyd_policy_accepted", GAUGE, "1 if the files as they were last loaded were accepted, 0 if refused.",
-            m->n_policy_errors == 0);
-        one(p, "pkeyd_policy_errors", GAUGE, "Errors for which the files as they were last loaded were refused.",
-            m->n_policy_errors);
+        add_timestamp(p, "pkeyd_start_time_seconds", "When pkeyd was started.", m->started);
+        add_gauge(p, "pkeyd_audit_mode", "1 if pkeyd compares and never writes (mode: audit).", m->audit);
+        add_gauge(p, "pkeyd_standing_by", "1 if pkeyd stands by, because the master SM is on another host (role: follow-sm).",
+                  m->is_standby);
+        add_gauge(p, "pkeyd_policy_generation", "The generation of the policy that is in force; 0 for none.", m->generation);
+        add_gauge(p, "pkeyd_policy_accepted", "1 if the files as they were last loaded were accepted, 0 if refused.",
+                  m->n_policy_errors == 0);
+        add_gauge(p, "pkeyd_policy_errors", "Errors for which the files as they were last loaded were refused.",
+                  m->n_policy_errors);
 }
 
 static void add_ports(struct page *p, const struct metrics *m)
 {
         if (m->knows_ports) {
-                one(p, "pkeyd_ports_managed", GAUGE, "Ports whose P_Key tables pkeyd manages.", m->n_managed);
-                one(p, "pkeyd_ports_verified", GAUGE, "Managed ports that were read and match the policy.", m->n_verified);
-                one(p, "pkeyd_ports_drifted", GAUGE, "Managed ports that were read and differ from the policy.", m->n_drifted);
-                one(p, "pkeyd_ports_unreachable", GAUGE, "Managed ports that could not be read.", m->n_unreachable);
-                one(p, "pkeyd_silent_links", GAUGE, "Links that are up and whose other end did not answer discovery.",
-                    m->n_silent_links);
-                one(p, "pkeyd_frozen_ports", GAUGE,
-                    "Frozen endports: pkeyd writes neither to them nor to the switch ports beside them.", m->n_frozen);
-                one(p, "pkeyd_name_claims", GAUGE, "Nodes that call themselves by a name that is not pinned to them.", m->n_claims);
+                add_gauge(p, "pkeyd_ports_managed", "Ports whose P_Key tables pkeyd manages.", m->n_managed);
+                add_gauge(p, "pkeyd_ports_verified", "Managed ports that were read and match the policy.", m->n_verified);
+                add_gauge(p, "pkeyd_ports_drifted", "Managed ports that were read and differ from the policy.", m->n_drifted);
+                add_gauge(p, "pkeyd_ports_unreachable", "Managed ports that could not be read.", m->n_unreachable);
+                add_gauge(p, "pkeyd_silent_links", "Links that are up and whose other end did not answer discovery.",
+                          m->n_silent_links);
+                add_gauge(p, "pkeyd_frozen_ports",
+                          "Frozen endports: pkeyd writes neither to them nor to the switch ports beside them.", m->n_frozen);
+                add_gauge(p, "pkeyd_name_claims", "Nodes that call themselves by a name that is not pinned to them.", m->n_claims);
         }
         if (m->knows_held) {
-                one(p, "pkeyd_held_bases", GAUGE, "Held bases: a change waits, because too little is known of a port.",
-                    m->n_held_bases);
-                one(p, "pkeyd_held_ports", GAUGE, "Ports that hold a base: changes wait until pkeyd knows what these ports have.",
-                    m->n_held_ports);
+                add_gauge(p, "pkeyd_held_bases", "Held bases: a change waits, because too little is known of a port.",
+                          m->n_held_bases);
+                add_gauge(p, "pkeyd_held_ports", "Ports that hold a base: changes wait until pkeyd knows what these ports have.",
+                          m->n_held_ports);
         }
-        one(p, "pkeyd_drifts_total", COUNTER, "Tables that matched the policy and later differed from it.", m->n_drifts);
+        add_counter(p, "pkeyd_drifts_total", "Tables that matched the policy and later differed from it.", m->n_drifts);
 }
 
 static void add_leases(struct page *p, const struct metrics *m)
 {
         static const char name[] = "pkeyd_leases";
 
-        family(p, name, GAUGE, "Leases by state: granting; active; releasing (a port may still hold the P_Key).");
-        labelled(p, name, "state", "granting", m->n_granting);
-        labelled(p, name, "state", "active", m->n_active);
-        labelled(p, name, "state", "releasing", m->n_releasing);
+        add_family(p, name, GAUGE, "Leases by state: granting; active; releasing (a port may still hold the P_Key).");
+        add_labelled(p, name, "state", "granting", m->n_granting);
+        add_labelled(p, name, "state", "active", m->n_active);
+        add_labelled(p, name, "state", "releasing", m->n_releasing);
 }
 
 static void add_sweeps(struct page *p, const struct metrics *m)
 {
         static const char name[] = "pkeyd_passes_total";
 
-        family(p, name, COUNTER, "Sweeps, by result: done; partial (ports failed, or a base is held); refused (the policy cannot "
-               "be carried out on this fabric); failed.");
-        labelled(p, name, "result", "done", m->sweeps.done);
-        labelled(p, name, "result", "partial", m->sweeps.partial);
-        labelled(p, name, "result", "refused", m->sweeps.refused);
-        labelled(p, name, "result", "failed", m->sweeps.failed);
+        add_family(p, name, COUNTER,
+                   "Sweeps, by result: done; partial (ports failed, or a base is held); refused (the policy cannot "
+                   "be carried out on this fabric); failed.");
+        add_labelled(p, name, "result", "done", m->sweeps.done);
+        add_labelled(p, name, "result", "partial", m->sweeps.partial);
+        add_labelled(p, name, "result", "refused", m->sweeps.refused);
+        add_labelled(p, name, "result", "failed", m->sweeps.failed);
         if (m->swept)
-                duration(p, "pkeyd_sweep_duration_seconds", "How long the last sweep of the whole fabric took.", m->sweep_duration);
+                add_duration(p, "pkeyd_sweep_duration_seconds", "How long the last sweep of the whole fabric took.",
+                             m->sweep_duration);
         if (m->planned)
-                duration(p, "pkeyd_plan_duration_seconds",
-                         "How long the last comparison with the policy and the plan took.", m->plan_duration);
+                add_duration(p, "pkeyd_plan_duration_seconds", "How long the last comparison with the policy and the plan took.",
+                             m->plan_duration);
         if (m->applied)
-                duration(p, "pkeyd_apply_duration_seconds", "How long it took to carry out the last plan that was not empty.",
-                         m->apply_duration);
-        timestamp(p, "pkeyd_last_pass_timestamp_seconds", "When a sweep last came to its end, also if ports failed.", m->last_sweep);
-        timestamp(p, "pkeyd_last_success_timestamp_seconds",
-               "When a sweep last ended with every table matching the policy, also in audit mode and on a standby.",
-               m->last_success);
-        timestamp(p, "pkeyd_last_apply_timestamp_seconds", "When a plan was last carried out in full.", m->last_apply);
+                add_duration(p, "pkeyd_apply_duration_seconds", "How long it took to carry out the last plan that was not empty.",
+                             m->apply_duration);
+        add_timestamp(p, "pkeyd_last_pass_timestamp_seconds", "When a sweep last came to its end, also if ports failed.",
+                      m->last_sweep);
+        add_timestamp(p, "pkeyd_last_success_timestamp_seconds",
+                      "When a sweep last ended with every table matching the policy, also in audit mode and on a standby.",
+                      m->last_success);
+        add_timestamp(p, "pkeyd_last_apply_timestamp_seconds", "When a plan was last carried out in full.", m->last_apply);
 }
 
 static void add_mads(struct page *p, const struct metrics *m)
 {
-        one(p, "pkeyd_writes_total", COUNTER, "Confirmed writes to P_Key tables and switch ports, as the journal counts them.",
-            m->n_writes);
-        one(p, "pkeyd_writes_failed_total", COUNTER, "Writes that could not be confirmed.", m->n_writes_failed);
-        one(p, "pkeyd_writes_refused_by_gate_total", COUNTER,
-            "Writes that could have broken a promise and were not sent: each is a bug of pkeyd.", m->n_refused_by_gate);
-        one(p, "pkeyd_mads_sent_total", COUNTER, "MADs sent, every try of each.", m->mads.sent);
-        one(p, "pkeyd_mads_retried_total", COUNTER, "MADs sent again because no answer came.", m->mads.retried);
-        one(p, "pkeyd_mads_answered_total", COUNTER, "MADs that were answered.", m->mads.answered);
-        one(p, "pkeyd_mads_timed_out_total", COUNTER, "Tries without an answer in time.", m->mads.timed_out);
-        one(p, "pkeyd_mads_busy_total", COUNTER, "Answers with the status busy.", m->mads.busy);
-        one(p, "pkeyd_mads_malformed_total", COUNTER, "Received MADs that do not answer a request.", m->mads.malformed);
+        add_counter(p, "pkeyd_writes_total", "Confirmed writes to P_Key tables and switch ports, as the journal counts them.",
+                    m->n_writes);
+        add_counter(p, "pkeyd_writes_failed_total", "Writes that could not be confirmed.", m->n_writes_failed);
+        add_counter(p, "pkeyd_writes_refused_by_gate_total",
+                    "Writes that could have broken a promise and were not sent: each is a bug of pkeyd.", m->n_refused_by_gate);
+        add_counter(p, "pkeyd_mads_sent_total", "MADs sent, every try of each.", m->mads.sent);
+        add_counter(p, "pkeyd_mads_retried_total", "MADs sent again because no answer came.", m->mads.retried);
+        add_counter(p, "pkeyd_mads_answered_total", "MADs that were answered.", m->mads.answered);
+        add_counter(p, "pkeyd_mads_timed_out_total", "Tries without an answer in time.", m->mads.timed_out);
+        add_counter(p, "pkeyd_mads_busy_total", "Answers with the status busy.", m->mads.busy);
+        add_counter(p, "pkeyd_mads_malformed_total", "Received MADs that do not answer a request.", m->mads.malformed);
 }
 
 int metrics_print(const struct metrics *m, char **ret, size_t *ret_n)
