@@ -32,7 +32,7 @@ void places_add(struct diagnosis_list *l, struct places *p, uint32_t port, const
 void diagnosis_add(struct diagnosis_list *l, enum diagnosis_code code, const struct places *places, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
 
-/* Text in the list's arena; "" (and sets out_of_memory) when memory is out. */
+/* Text in the list's arena; if out of memory, "", and out_of_memory is set. */
 const char *diagnosis_text(struct diagnosis_list *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* True for an endport of a host: neither of a switch nor of an Aggregation Node, which is inside a switch. */

@@ -16,7 +16,7 @@ struct policy_selection;
 int matcher_init_by_pins(struct matcher *m, struct arena *a, const struct policy *policy, const struct subnet *subnet,
                          const struct policy_memory *memory, struct report *report);
 
-/* Returns owned, or NULL when memory is out. */
+/* Returns owned, or NULL if out of memory. */
 struct policy_selection *policy_selection_new(const struct policy *policy, const struct subnet *subnet,
                                               const struct policy_memory *memory);
 struct policy_selection *policy_selection_free(struct policy_selection *s);
