@@ -86,7 +86,7 @@ static int read_members(struct policy_reader *r, struct policy_group *group, con
         return 0;
 }
 
-/* ---- circles -------------------------------------------------------------------------------------------------- */
+/* ---- cycles --------------------------------------------------------------------------------------------------- */
 
 struct walk {
         struct policy_reader *reader;
@@ -95,7 +95,7 @@ struct walk {
         unsigned depth;
 };
 
-static void refuse_circle(struct walk *w, const struct selector *at, unsigned from)
+static void refuse_cycle(struct walk *w, const struct selector *at, unsigned from)
 {
         struct policy_reader *r = w->reader;
         const struct policy_group *groups = r->policy->groups;
@@ -128,7 +128,7 @@ static uint8_t walk_group(struct walk *w, uint32_t group)
                 for (k = 0; k < w->depth && w->stack[k] != s->group; k++)
                         ;
                 if (k < w->depth) {
-                        refuse_circle(w, s, k);
+                        refuse_cycle(w, s, k);
                         height = GROUPS_MAX_DEPTH + 1;
                         break;
                 }
@@ -143,7 +143,7 @@ static uint8_t walk_group(struct walk *w, uint32_t group)
         return height;
 }
 
-static int check_circles(struct policy_reader *r)
+static int check_cycles(struct policy_reader *r)
 {
         struct walk w = { .reader = r };
 
@@ -172,5 +172,5 @@ int policy_read_groups(struct policy_reader *r, const struct yaml_tree_node *map
                 if (e < 0)
                         return e;
         }
-        return check_circles(r);
+        return check_cycles(r);
 }

@@ -40,7 +40,7 @@ static unsigned simple_needs(const struct selector *s)
         return s->kind == SELECTOR_SELF ? NEEDS_SELF : NEEDS_NOTHING;
 }
 
-/* The parser refused circles. */
+/* The parser has refused cycles, so the recursion ends. */
 static unsigned group_needs(struct local_resolver *r, uint32_t group)
 {
         const struct policy_group *g = &r->policy->groups[group];

@@ -32,7 +32,7 @@ const char *policy_base_problem(const char *text, uint16_t *ret, uint16_t *ret_m
  * node's text. */
 void policy_fix_base(struct policy_reader *r, const struct yaml_tree_node *node, size_t offset, const char *text, uint16_t meant);
 
-/* Reads the groups map: first all names, because any line may use any group; then the selectors; then checks for circles. Returns
+/* Reads the groups map: first all names, because any line may use any group; then the selectors; then checks for cycles. Returns
  * 0 or -ENOMEM, like the functions below. */
 int policy_read_groups(struct policy_reader *r, const struct yaml_tree_node *map);
 
