@@ -3,10 +3,8 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 
 #include "policy/selector.h"
-#include "util/vector.h"
 
 bool policy_owns(const struct policy *p, uint16_t base)
 {
@@ -37,45 +35,25 @@ uint32_t policy_index0_partition(const struct policy *p)
         return 0;
 }
 
-struct guid_list {
-        struct guid *items;
-        uint32_t n, allocated;
-};
-
-static int add_guid(struct arena *a, struct guid_list *list, const struct selector *selector)
-{
-        if (selector->kind != SELECTOR_GUID)
-                return 0;
-        if (VECTOR_GROW(a, list->items, list->n, list->allocated) < 0)
-                return -ENOMEM;
-        list->items[list->n++] = selector->guid;
-        return 0;
-}
-
 DEFINE_COMPARE(compare_guids, struct guid, ORDER(a->v, b->v))
 
 int policy_named_guids(struct arena *a, const struct policy *p, const struct guid **ret, uint32_t *ret_n)
 {
-        struct guid_list list = {};
-        uint32_t kept = 0;
-        int r = 0;
+        struct selector_list all = {};
+        int r = selector_list_all(a, p, &all);
+        struct guid *guids = arena_new_array(a, struct guid, all.n);
+        uint32_t n = 0, kept = 0;
 
-        for (uint32_t i = 0; i < p->n_pools; i++)
-                for (uint32_t k = 0; k < p->pools[i].n_ports && r == 0; k++)
-                        r = add_guid(a, &list, p->pools[i].ports[k]);
-        for (uint32_t i = 0; i < p->n_groups; i++)
-                for (uint32_t k = 0; k < p->groups[i].n_selectors && r == 0; k++)
-                        r = add_guid(a, &list, p->groups[i].selectors[k]);
-        for (uint32_t i = 0; i < p->n_partitions; i++)
-                for (uint32_t k = 0; k < p->partitions[i].n_candidates && r == 0; k++)
-                        r = add_guid(a, &list, p->partitions[i].candidates[k].selector);
-        if (r < 0)
-                return r;
-        SORT(list.items, list.n, compare_guids);
-        for (uint32_t i = 0; i < list.n; i++)
-                if (kept == 0 || list.items[i].v != list.items[kept - 1].v)
-                        list.items[kept++] = list.items[i];
-        *ret = list.items;
+        if (r < 0 || !guids)
+                return -ENOMEM;
+        for (size_t i = 0; i < all.n; i++)
+                if (all.items[i]->kind == SELECTOR_GUID)
+                        guids[n++] = all.items[i]->guid;
+        SORT(guids, n, compare_guids);
+        for (uint32_t i = 0; i < n; i++)
+                if (kept == 0 || guids[i].v != guids[kept - 1].v)
+                        guids[kept++] = guids[i];
+        *ret = guids;
         *ret_n = kept;
         return 0;
 }

@@ -6,39 +6,8 @@
 
 #include "policy/policy_fix.h"
 #include "policy/selector.h"
-#include "util/vector.h"
 
 #define HEX "0123456789abcdefABCDEF"
-
-/* All selectors of a policy, in the order of groups, pools, partitions and lines. */
-struct selectors {
-        const struct selector **items;
-        size_t n, allocated;
-};
-
-static int add_all(struct arena *a, struct selector *const *selectors, uint32_t n, struct selectors *ret)
-{
-        for (uint32_t i = 0; i < n; i++) {
-                if (VECTOR_GROW(a, ret->items, ret->n, ret->allocated) < 0)
-                        return -ENOMEM;
-                ret->items[ret->n++] = selectors[i];
-        }
-        return 0;
-}
-
-static int list_selectors(struct arena *a, const struct policy *p, struct selectors *ret)
-{
-        int r = 0;
-
-        for (uint32_t i = 0; r == 0 && i < p->n_groups; i++)
-                r = add_all(a, p->groups[i].selectors, p->groups[i].n_selectors, ret);
-        for (uint32_t i = 0; r == 0 && i < p->n_pools; i++)
-                r = add_all(a, p->pools[i].ports, p->pools[i].n_ports, ret);
-        for (uint32_t i = 0; r == 0 && i < p->n_partitions; i++)
-                for (uint32_t k = 0; r == 0 && k < p->partitions[i].n_rules; k++)
-                        r = add_all(a, p->partitions[i].rules[k].selectors, p->partitions[i].rules[k].n_selectors, ret);
-        return r;
-}
 
 /* The change of the GUID in this selector; NULL: there is none. */
 static const struct guid_change *find_change(const struct selector *s, const struct guid_change *changes, size_t n)
@@ -77,16 +46,16 @@ static bool is_same(const struct selector *before, const struct selector *after,
 }
 
 /* Reads the result, in which every selector must be what it was, with the new GUIDs. */
-static int check(struct arena *a, const struct selectors *before, const struct policy *policy, const char *bytes, size_t n,
+static int check(struct arena *a, const struct selector_list *before, const struct policy *policy, const char *bytes, size_t n,
                  const struct guid_change *changes, size_t n_changes)
 {
         _cleanup_findings_ struct findings ignored = {};
-        struct selectors after = {};
+        struct selector_list after = {};
         struct policy *now;
         int r;
 
         findings_init(&ignored, a);
-        r = policy_parse(a, policy->file, bytes, n, &ignored, &now) ?: list_selectors(a, now, &after);
+        r = policy_parse(a, policy->file, bytes, n, &ignored, &now) ?: selector_list_all(a, now, &after);
         if (r < 0)
                 return r == -ENOMEM ? r : -EINVAL;
         for (size_t i = 0; i < before->n && after.n == before->n; i++)
@@ -99,8 +68,8 @@ int policy_change_guids(struct arena *a, const struct policy *policy, const char
                         const struct guid_change *changes, size_t n_changes, const char **ret_bytes, size_t *ret_n)
 {
         _cleanup_findings_ struct findings fixes = {};
-        struct selectors all = {};
-        int r = list_selectors(a, policy, &all), n_fixed;
+        struct selector_list all = {};
+        int r = selector_list_all(a, policy, &all), n_fixed;
 
         findings_init(&fixes, a);
         for (size_t i = 0; r == 0 && i < all.n; i++) {

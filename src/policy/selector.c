@@ -7,6 +7,7 @@
 
 #include "util/nearest.h"
 #include "util/scan.h"
+#include "util/vector.h"
 
 #define GUID_DIGITS 16
 
@@ -468,6 +469,32 @@ int selector_parse_list(struct selector_reader *r, const struct selector_source 
         *ret = selectors;
         *ret_n = (uint32_t) n;
         return 0;
+}
+
+/* ---- all of a policy ----------------------------------------------------------------------------------------------- */
+
+static int add_all(struct arena *a, struct selector *const *selectors, uint32_t n, struct selector_list *ret)
+{
+        for (uint32_t i = 0; i < n; i++) {
+                if (VECTOR_GROW(a, ret->items, ret->n, ret->allocated) < 0)
+                        return -ENOMEM;
+                ret->items[ret->n++] = selectors[i];
+        }
+        return 0;
+}
+
+int selector_list_all(struct arena *a, const struct policy *p, struct selector_list *ret)
+{
+        int r = 0;
+
+        for (uint32_t i = 0; r == 0 && i < p->n_groups; i++)
+                r = add_all(a, p->groups[i].selectors, p->groups[i].n_selectors, ret);
+        for (uint32_t i = 0; r == 0 && i < p->n_pools; i++)
+                r = add_all(a, p->pools[i].ports, p->pools[i].n_ports, ret);
+        for (uint32_t i = 0; r == 0 && i < p->n_partitions; i++)
+                for (uint32_t k = 0; r == 0 && k < p->partitions[i].n_rules; k++)
+                        r = add_all(a, p->partitions[i].rules[k].selectors, p->partitions[i].rules[k].n_selectors, ret);
+        return r;
 }
 
 /* ---- names and the normal form -------------------------------------------------------------------------------- */

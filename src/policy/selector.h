@@ -78,6 +78,15 @@ struct selector_source {
  * arena and is set only on 0. */
 int selector_parse_list(struct selector_reader *r, const struct selector_source *source, struct selector ***ret, uint32_t *ret_n);
 
+struct selector_list {
+        const struct selector **items;
+        size_t n, allocated;
+};
+
+/* Appends all selectors of a policy, in the order of groups, pools, partitions and lines. Returns 0 or -ENOMEM; *ret lives in the
+ * arena. */
+int selector_list_all(struct arena *a, const struct policy *p, struct selector_list *ret);
+
 /* The name of a group or partition consists of letters, digits, '_', '-' and '.', and cannot be mistaken for another selector.
  * Returns NULL for a valid name, else what is wrong with it, a static string. */
 const char *selector_name_problem(const char *name);

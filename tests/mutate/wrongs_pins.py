@@ -56,5 +56,5 @@ WRONGS = [
     # the lines of the policy
     Wrong("guids-of-switches-stay", GUIDS, "if (s->kind != SELECTOR_GUID && s->kind != SELECTOR_SWITCH)", "if (s->kind != SELECTOR_GUID)"),
     Wrong("guids-result-is-not-read", GUIDS, "        if (n_fixed > 0)\n", "        if (n_fixed < 0)\n"),
-    Wrong("guids-only-of-lines", GUIDS, "i < p->n_groups; i++", "i < p->n_groups && i > p->n_groups; i++"),
+    Wrong("guids-only-of-lines", "src/policy/selector.c", "r == 0 && i < p->n_groups; i++", "r == 0 && i < p->n_groups && i > p->n_groups; i++"),
 ]

@@ -6,7 +6,6 @@ from wrongs import Wrong
 POOLS = "src/policy/policy_pools.c"
 POLICY = "src/policy/policy.c"
 RESOLVE = "src/policy/policy_resolve.c"
-GUIDS = "src/policy/policy_guids.c"
 TYPING = "src/policy/typing_error.c"
 DURATION = "src/util/duration.c"
 
@@ -35,7 +34,6 @@ WRONGS = [
     Wrong("pools-kept-as-unmanaged", POLICY, " || policy_pool_of_base(p, base));", ");"),
     Wrong("pools-next-base", POOLS, "base <= p->pools[i].ranges[k].last)", "base <= p->pools[i].ranges[k].last + 1)"),
     Wrong("pools-ports-unmatched", RESOLVE, "e = e ?: resolve_groups(&r) ?: resolve_pools(&r);", "e = e ?: resolve_groups(&r);"),
-    Wrong("pools-guids-unseen", POLICY, "r = add_guid(a, &list, p->pools[i].ports[k]);", "r = 0;"),
-    Wrong("pools-guids-stay", GUIDS, "r = add_all(a, p->pools[i].ports, p->pools[i].n_ports, ret);", "r = 0;"),
+    Wrong("pools-guids-unseen", "src/policy/selector.c", "r = add_all(a, p->pools[i].ports, p->pools[i].n_ports, ret);", "r = 0;"),
     Wrong("pools-typing-of-units", TYPING, " ||\n               !duration_problem(word, &unused);", " && duration_problem(word, &unused);"),
 ]
