@@ -146,8 +146,8 @@ struct port_membership {
         enum membership certain;    /* the least that it is under any reading of contested lines (policy/freeze.h) */
 };
 
-/* Returns whether this port is a full member whatever the lines say: in the default partition, the port pkeyd works through and the
- * master SM's. */
+/* Returns whether this port is a full member whatever the lines give it: in the default partition, the port pkeyd works through and
+ * the master SM's. */
 static inline bool policy_exempts(const struct policy_partition *p, const struct subnet *s, uint32_t port)
 {
         return p->base == P_KEY_DEFAULT_BASE && (port == s->self || port == s->sm);
@@ -164,17 +164,6 @@ struct memberships {
         enum freeze *frozen; /* of each port; the items of a frozen port are as its lines say; if two disagree, the lower one */
 };
 
-/* Applies a policy to a fabric. A selector that matches nothing is a warning, or an error with `strict`; two equally specific lines
- * that disagree about a port are an error. If the policy owns 0x7fff, the port that pkeyd works through and the master SM's port
- * are full members of the default partition, whatever the lines say. Returns 0, -EBADMSG, -ENOMEM. *ret lives in the arena and is
- * set only on 0. */
-int policy_resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
-                   struct memberships **ret);
-/* The same for a policy in force: errors about single ports freeze these ports (policy/freeze.h) and refuse nothing. Ports with a
- * name that two adapters have are frozen by both functions. */
-int policy_resolve_in_force(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
-                            struct memberships **ret);
-
 /* What is known besides a snapshot. Each may be NULL. */
 struct policy_memory {
         const struct known *known; /* the ports that were seen before: a selector that means an absent one is reported as such, not
@@ -182,9 +171,17 @@ struct policy_memory {
         const struct pins *pins;   /* nodes have the names that are pinned to them; NULL: those that they give themselves */
 };
 
-/* Either of the two, with what is known besides. */
+/* Applies a policy to a fabric. A selector that matches nothing is a warning, or an error with `strict`; two equally specific lines
+ * that disagree about a port are an error. If the policy owns 0x7fff, the port that pkeyd works through and the master SM's port
+ * are full members of the default partition, whatever the lines give them. Ports with a name that two adapters have are frozen.
+ * in_force: errors about single ports freeze these ports (policy/freeze.h) and refuse nothing. Returns 0, -EBADMSG, -ENOMEM. *ret
+ * lives in the arena and is set only on 0. */
 int policy_resolve_known(struct arena *a, const struct policy *policy, const struct subnet *subnet,
                          const struct policy_memory *memory, bool in_force, struct findings *findings, struct memberships **ret);
+
+/* The same for a policy that is not in force, when nothing is known besides the snapshot. */
+int policy_resolve(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
+                   struct memberships **ret);
 
 /* The endports that a list of selectors means in this fabric, for `pkeyctl explain A B` and `show port X`. policy, for its groups,
  * may be NULL. Returns 0 (*ret_n may be 0), -EBADMSG (findings say why), -ENOMEM; *ret_ports lives in the arena. */

@@ -308,12 +308,6 @@ int policy_resolve(struct arena *a, const struct policy *policy, const struct su
         return policy_resolve_known(a, policy, subnet, &(struct policy_memory) {}, false, findings, ret);
 }
 
-int policy_resolve_in_force(struct arena *a, const struct policy *policy, const struct subnet *subnet, struct findings *findings,
-                            struct memberships **ret)
-{
-        return policy_resolve_known(a, policy, subnet, &(struct policy_memory) {}, true, findings, ret);
-}
-
 static int find_lines(struct matcher *m, const struct policy_partition *p, const uint32_t *ports, uint32_t n,
                       struct policy_lines *ret)
 {

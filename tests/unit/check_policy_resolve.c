@@ -991,13 +991,18 @@ END_TEST
 
 /* ---- in force ------------------------------------------------------------------------------------------------- */
 
+static int apply_in_force(const char *yaml)
+{
+        return policy_resolve_known(arena, parse(yaml), subnet, &nothing, true, &findings, &memberships);
+}
+
 static void resolve_in_force(const char *yaml)
 {
         int r;
 
         subnet = fixture_subnet();
         memberships = NULL;
-        r = policy_resolve_in_force(arena, parse(yaml), subnet, &findings, &memberships);
+        r = apply_in_force(yaml);
         ck_assert_msg(r == 0, "%d\n%s", r, print_findings());
 }
 
@@ -1130,9 +1135,8 @@ START_TEST(certain_of_the_sm)
         s->sm = fixture_port(s, 0x901);
         subnet = s;
         memberships = NULL;
-        ck_assert_int_eq(policy_resolve_in_force(arena, parse("version: 1\npartitions:\n  default:\n    pkey: 0x7fff\n"
-                                                              "    members: {twin: full, ALL: limited}\n"),
-                                                 s, &findings, &memberships), 0);
+        ck_assert_int_eq(apply_in_force("version: 1\npartitions:\n  default:\n    pkey: 0x7fff\n"
+                                        "    members: {twin: full, ALL: limited}\n"), 0);
         ck_assert_int_eq(find(0x901, 0)->certain, MEMBERSHIP_FULL);
 }
 END_TEST
@@ -1166,7 +1170,7 @@ START_TEST(name_of_this_host)
 
         s->self = fixture_port(s, 0x901);
         subnet = s;
-        r = policy_resolve_in_force(arena, parse(with_members("      twin: full\n")), subnet, &findings, &memberships);
+        r = apply_in_force(with_members("      twin: full\n"));
         ck_assert_int_eq(r, 0);
         ck_assert_int_eq(frozen(0x901), FREEZE_NONE);
         ck_assert_int_eq(frozen(0xa01), FREEZE_NAME);
@@ -1185,8 +1189,7 @@ START_TEST(switch_names_in_force)
                         s->by_name[i - 1] = subnet_find_node(s, (struct guid) { 0x5000 });
                 }
         subnet = s;
-        r = policy_resolve_in_force(arena, parse(with_members("      \"@leaf01/4,7\": full\n      0x101: full\n")), subnet,
-                                    &findings, &memberships);
+        r = apply_in_force(with_members("      \"@leaf01/4,7\": full\n      0x101: full\n"));
         ck_assert_int_eq(r, 0);
         ck_assert_int_eq(only(FINDING_SELECTOR_SWITCH_AMBIGUOUS)->severity, FINDING_ERROR);
         ck_assert_int_eq(frozen(0x301), FREEZE_SWITCH_NAME);
