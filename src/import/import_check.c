@@ -13,10 +13,10 @@ static enum membership membership_of(const struct memberships *m, uint32_t port,
         return found ? found->membership : MEMBERSHIP_NONE;
 }
 
-/* By any policy pkeyd's own port and the SM's are full members of the default partition. */
+/* Returns whether any policy makes the port a full member. */
 static bool is_kept_full(const struct subnet *s, uint32_t port, uint16_t base, enum membership got)
 {
-        return base == P_KEY_DEFAULT_BASE && (port == s->self || port == s->sm) && got == MEMBERSHIP_FULL;
+        return policy_exempts(s, port, base) && got == MEMBERSHIP_FULL;
 }
 
 static void report_difference(struct import *im, const struct import_partition *p, uint32_t port, enum membership wanted,

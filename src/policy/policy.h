@@ -146,11 +146,11 @@ struct port_membership {
         enum membership certain;    /* the least that it is under any reading of contested lines (policy/freeze.h) */
 };
 
-/* Returns whether this port is a full member whatever the lines give it: in the default partition, the port pkeyd works through and
- * the master SM's. */
-static inline bool policy_exempts(const struct policy_partition *p, const struct subnet *s, uint32_t port)
+/* Returns whether the port is a full member of the partition with this base, whatever the lines give it: in the default partition,
+ * the port pkeyd works through and the master SM's. */
+static inline bool policy_exempts(const struct subnet *s, uint32_t port, uint16_t base)
 {
-        return p->base == P_KEY_DEFAULT_BASE && (port == s->self || port == s->sm);
+        return base == P_KEY_DEFAULT_BASE && (port == s->self || port == s->sm);
 }
 
 /* The partitions of each endport of a subnet. */

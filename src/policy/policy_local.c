@@ -95,7 +95,8 @@ static int apply_certain(struct local_resolver *r, const struct policy_partition
                         *decided = c;
                         set_likely(r, list.ports[i], rule->membership);
                 } else if ((*decided)->selector->specificity == c->selector->specificity &&
-                           p->rules[(*decided)->rule].membership != rule->membership && !policy_exempts(p, r->host, list.ports[i]))
+                           p->rules[(*decided)->rule].membership != rule->membership &&
+                           !policy_exempts(r->host, list.ports[i], p->base))
                         report_dispute(r, p, rule, list.ports[i]);
         }
         return e;

@@ -81,7 +81,7 @@ static int apply_second(struct resolver *r, const struct policy_partition *p, co
         d->contested = FREEZE_LINES;
         if (rule->membership < d->lowest->membership)
                 d->lowest = rule;
-        return policy_exempts(p, r->subnet, port) ? 0 : add_dispute(r, rule, c->selector, port);
+        return policy_exempts(r->subnet, port, p->base) ? 0 : add_dispute(r, rule, c->selector, port);
 }
 
 /* It is not certain that a contested rule means the port. If it does not, the next rule decides. */
@@ -154,7 +154,7 @@ static int grant_default(struct resolver *r, const struct policy_partition *p, u
         enum membership certain = d->settled ? d->certain : MEMBERSHIP_LIMITED;
         const struct policy_rule *rule = d->lowest;
 
-        if (policy_exempts(p, r->subnet, port)) {
+        if (policy_exempts(r->subnet, port, p->base)) {
                 certain = MEMBERSHIP_FULL;
                 if (!membership_has_full(membership) || d->contested == FREEZE_LINES) {
                         rule = NULL;
@@ -187,7 +187,7 @@ static int grant_partition(struct resolver *r, uint32_t partition)
 static void freeze_contested(struct resolver *r, const struct policy_partition *p)
 {
         for (uint32_t port = 0; port < r->subnet->n_ports; port++)
-                if (!policy_exempts(p, r->subnet, port))
+                if (!policy_exempts(r->subnet, port, p->base))
                         r->frozen[port] = MAX(r->frozen[port], r->decisions[port].contested);
 }
 
