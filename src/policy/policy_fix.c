@@ -21,7 +21,7 @@ struct cursor {
         unsigned line, column; /* of the character at `at` */
 };
 
-/* False at the end of the file. */
+/* Moves to the next character. Returns false at the end of the file. */
 static bool step(struct cursor *c)
 {
         if (c->at >= c->n)
@@ -37,7 +37,8 @@ static bool step(struct cursor *c)
         return true;
 }
 
-/* Returns 0, or -EINVAL if the correction is not in front of the cursor, or not within a line. */
+/* Copies the file up to the correction, and its text. Returns 0, or -EINVAL if the correction begins before the cursor, or is not
+ * within a line. */
 static int apply(struct cursor *c, const struct finding_fix *fix, struct text *out)
 {
         size_t from = c->at;
@@ -119,26 +120,26 @@ static int check(struct arena *a, const char *file, const char *bytes, size_t n,
         return r == -EBADMSG ? 0 : r;
 }
 
-/* Errors of the YAML form that have no correction. */
-static bool is_of_form(const struct finding *item)
+/* Returns whether this is an error of the YAML form that has no correction. */
+static bool is_form_error(const struct finding *item)
 {
         return item->severity == FINDING_ERROR && !item->fix.text &&
                (item->code == FINDING_YAML_SYNTAX || item->code == FINDING_YAML_DUPLICATE_KEY ||
                 item->code == FINDING_YAML_ENCODING);
 }
 
-static size_t count_of_form(const struct findings *findings)
+static size_t count_form_errors(const struct findings *findings)
 {
         size_t n = 0;
 
         for (size_t i = 0; i < findings->n; i++)
-                n += is_of_form(&findings->items[i]);
+                n += is_form_error(&findings->items[i]);
         return n;
 }
 
-/* Is this an error without a correction at the text that the correction wrote? Earlier ones in the line moved it by `moved`
- * columns. */
-static bool is_at(const struct finding *item, const struct finding_fix *fix, long moved)
+/* Returns whether this is an error without a correction in the text that the correction wrote. Earlier corrections in the line
+ * moved it by `moved` columns. */
+static bool is_error_at(const struct finding *item, const struct finding_fix *fix, long moved)
 {
         long offset = (long) item->where.column - (long) fix->column - moved;
 
@@ -146,7 +147,8 @@ static bool is_at(const struct finding *item, const struct finding_fix *fix, lon
                offset < (long) MAX(strlen(fix->text), (size_t) 1);
 }
 
-static bool is_right(const struct findings *before, const struct findings *after)
+/* Returns whether a round removed all errors that it corrected, and caused none of the YAML form. */
+static bool is_improvement(const struct findings *before, const struct findings *after)
 {
         unsigned line = 0;
         long moved = 0;
@@ -160,15 +162,15 @@ static bool is_right(const struct findings *before, const struct findings *after
                 moved = fix->line == line ? moved : 0;
                 line = fix->line;
                 for (size_t k = 0; k < after->n; k++)
-                        if (is_at(&after->items[k], fix, moved))
+                        if (is_error_at(&after->items[k], fix, moved))
                                 return false;
                 moved += (long) strlen(fix->text) - (long) fix->length;
         }
-        return count_of_form(after) <= count_of_form(before);
+        return count_form_errors(after) <= count_form_errors(before);
 }
 
-/* Applies the corrections of the parser; if there are none, that of one typing error. Not before a round is judged: an error that a
- * correction left at its place is not to be corrected further. Returns as policy_fix_apply(). */
+/* Applies the corrections of the parser; if there are none, that of one typing error. Not for a file that has not passed
+ * is_improvement(): an error that a correction left at its place must not be corrected further. Returns as policy_fix_apply(). */
 static int apply_next(struct arena *a, const char *file, const char *bytes, size_t n, struct findings *findings,
                       const char **ret_bytes, size_t *ret_n)
 {
@@ -197,7 +199,7 @@ int policy_fix(struct arena *a, const char *file, const char *bytes, size_t n, c
                         break;
                 if (count > 0)
                         r = check(a, file, next, n_next, &after);
-                refused = count == -EINVAL || (r >= 0 && !is_right(&before, &after));
+                refused = count == -EINVAL || (r >= 0 && !is_improvement(&before, &after));
                 if (refused || r < 0)
                         break;
                 n_fixed += (unsigned) count;
