@@ -38,7 +38,7 @@ struct search {
         struct arena *arena;      /* owned; of the tree; NULL: no edit was accepted so far */
         struct yaml_tree_node *tree;
         struct edit edit;         /* the plainest one that was accepted */
-        bool differs;             /* another one has another meaning */
+        bool differs;             /* an accepted edit gives the file another meaning than the first one */
 };
 
 static bool is_over(const struct search *s)
@@ -73,15 +73,16 @@ static int parse_tree(const struct search *s, size_t n, struct arena *a, struct 
         return r;
 }
 
-/* A correction is within a line, of which all edits are tried: what ends the line before may be another character of it that is
- * wrong. A glob would make members of hosts that the file does not name. */
+/* Returns whether the edit can become a correction: it is within a line of which all edits are tried, and adds no glob, which would
+ * make members of hosts that the file does not name. An edit at the end of the line before only shows that the correction is not
+ * certain. */
 static bool is_possible(const struct search *s, const struct edit *e)
 {
         return e->at >= s->first_line && !memchr(s->bytes + e->at, '\n', e->removed) && !memchr(e->added, '\n', e->n_added) &&
                !memchr(e->added, '*', e->n_added);
 }
 
-/* The lower, the plainer: in the line of the error a person sees what was wrong. */
+/* How plain the edit is as a correction: 0 is the plainest, because a person sees what was wrong in the line of the error. */
 static int rank(const struct search *s, const struct edit *e)
 {
         return !is_possible(s, e) ? 2 : e->at < s->error_line ? 1 : 0;
@@ -142,7 +143,7 @@ static bool is_known(const char *word)
                !duration_problem(word, &unused);
 }
 
-/* Is the character within a known word after the edit? */
+/* Returns whether the character is within a known word after the edit. */
 static bool makes_word(const struct search *s, size_t at, size_t removed, char c)
 {
         char word[16];
@@ -162,8 +163,8 @@ static bool makes_word(const struct search *s, size_t at, size_t removed, char c
         return is_known(word);
 }
 
-/* A comment can have lost its '#' behind a value. That a whole line was meant as a comment is never supposed: who removed a '#'
- * there wanted the line. */
+/* Returns whether a '#' here would begin a comment after a value. A line that would become a comment as a whole does not count:
+ * whoever removed its '#' wanted the line. */
 static bool begins_comment(const struct search *s, size_t at, size_t removed)
 {
         size_t from = at;
@@ -184,13 +185,13 @@ static bool is_candidate(const struct search *s, size_t at, size_t removed, char
         return strchr(alphabet, c) || (at_word && strchr(alphabet_at_word, c)) || makes_word(s, at, removed, c);
 }
 
-/* All characters instead of `removed` ones. */
+/* Tries each candidate in place of `removed` characters. */
 static int try_characters(struct search *s, size_t at, size_t removed)
 {
         int r = 0;
 
         for (char c = '\n'; c <= 'z' && r == 0; c = c == '\n' ? ' ' : (char) (c + 1))
-                /* in front of the same character it is the same as behind it */
+                /* a character before the same character makes the same text as after it */
                 if ((at >= s->n || c != s->bytes[at]) && is_candidate(s, at, removed, c))
                         r = try_edit(s, &(struct edit) { at, removed, { c }, 1 });
         return r;
@@ -235,7 +236,7 @@ static size_t line_end(const struct search *s, size_t from)
         return from;
 }
 
-/* Nothing, or only a comment? */
+/* Returns whether the line has nothing, or only a comment. */
 static bool is_empty_line(const struct search *s, size_t from)
 {
         while (from < s->n && s->bytes[from] == ' ')
@@ -243,8 +244,8 @@ static bool is_empty_line(const struct search *s, size_t from)
         return from >= s->n || s->bytes[from] == '\n' || s->bytes[from] == '\r' || s->bytes[from] == '#';
 }
 
-/* The lines in which an edit can have caused an error in this line: it, and the one before it that is not empty, with the line feed
- * in front of it. */
+/* The lines in which a typing error can have caused an error in this line: it, and the one before it that is not empty, with the
+ * line feed before that. */
 static void find_window(struct search *s, unsigned line, size_t *ret_from, size_t *ret_to)
 {
         size_t from = 0;
@@ -260,7 +261,7 @@ static void find_window(struct search *s, unsigned line, size_t *ret_from, size_
         *ret_from = from - (from > 0);
 }
 
-/* The place behind this one, without the lines that are empty, or only a comment. */
+/* The place after this one; skips lines that are empty or only a comment. */
 static size_t next_place(const struct search *s, size_t at)
 {
         while (at < s->n && s->bytes[at] == '\n' && is_empty_line(s, at + 1))
@@ -270,7 +271,7 @@ static size_t next_place(const struct search *s, size_t at)
 
 /* ---- the search --------------------------------------------------------------------------------------------------- */
 
-/* Does the parser know what is wrong only by the form, so that an edit elsewhere can be what was meant? */
+/* Returns whether the parser reports this error about the form of a text, so that the typing error may be elsewhere. */
 static bool is_searched(enum finding_code code)
 {
         switch (code) {
@@ -290,7 +291,7 @@ static bool is_searched(enum finding_code code)
         }
 }
 
-/* The first error of the file, if the search is for errors like all of them. */
+/* The first error of the file; NULL if there is none, or if any error is one that is not searched for. */
 static struct finding *find_error(const char *file, const struct findings *findings)
 {
         struct finding *first = NULL;
