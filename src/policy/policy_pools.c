@@ -19,7 +19,7 @@ struct pool_reader {
         struct policy_reader *r;
         struct policy_pool *pool;
         const struct yaml_tree_node *map, *p_keys;
-        uint32_t *holders; /* of each base: 0: nobody; 1 + a partition, or 1 + n_partitions + a pool */
+        uint32_t *holders; /* of each base: 0: none; 1 + a partition, or 1 + n_partitions + a pool */
 };
 
 static const char *path_of(const struct pool_reader *p, const char *key)
@@ -158,7 +158,7 @@ static void add_allowed(const struct pool_reader *p, const struct yaml_tree_node
                 refuse(p, node, "%s: %s %s (accepted: names of users and groups, and rest:CLIENT)", path,
                        report_quote(&p->r->report, node->text), problem);
         else if (text_is_one_of(node->text, names, p->pool->n_allow))
-                refuse(p, node, "%s: %s is there twice", path, report_quote(&p->r->report, node->text));
+                refuse(p, node, "%s: %s is listed twice", path, report_quote(&p->r->report, node->text));
         else
                 names[p->pool->n_allow++] = node->text;
 }
@@ -232,7 +232,7 @@ static void refuse_taken(const struct pool_reader *p, unsigned base, uint32_t ho
                             p->r->nodes[holder].p_key->line);
 }
 
-/* Takes the bases of a range for this pool, and reports who has them. */
+/* Takes the bases of a range for this pool, and reports those that a partition or another pool has. */
 static void take_range(const struct pool_reader *p, const struct base_range *range)
 {
         uint32_t self = p->r->policy->n_partitions + (uint32_t) (p->pool - p->r->policy->pools) + 1, reported = 0;
