@@ -58,7 +58,7 @@ static int add_entry(struct search *s, const char *key, const char *host, const 
         return 0;
 }
 
-/* Number i of what follows the name in a key: the ports of @SWITCH/PORTS, the devices of HOST/DEVICE, or nothing. */
+/* What follows the name in the key with number i: a port of @SWITCH/PORTS, a device of HOST/DEVICE, or nothing. */
 static const char *suffix(struct search *s, const struct selector *selector, uint64_t i)
 {
         const char *colon = selector->board ? ":" : "", *board = selector->board ? selector->board : "";
@@ -208,7 +208,7 @@ static uint64_t count_decided(const struct search *s)
         return n;
 }
 
-/* Returns whether a more specific line may decide about this key; also if the budget is spent, because it is not certain then. */
+/* Returns whether a more specific line may decide about this key. If the budget is spent, it may. */
 static bool is_covered(const struct search *s, const struct entry *entry)
 {
         for (const struct policy_candidate *c = s->partition->candidates; c < s->first; c++) {
@@ -263,13 +263,13 @@ static void report_conflict(struct search *s, const struct conflict *c)
 /* Compares the next equally specific candidates with each other. */
 static int search_level(struct search *s)
 {
-        const struct policy_candidate *behind = s->partition->candidates + s->partition->n_candidates;
+        const struct policy_candidate *limit = s->partition->candidates + s->partition->n_candidates;
         const struct conflict *c, *last = NULL;
         int e;
 
         s->first = s->end;
         s->level = s->first->selector->specificity;
-        while (s->end < behind && s->end->selector->specificity == s->level)
+        while (s->end < limit && s->end->selector->specificity == s->level)
                 s->end++;
         e = collect(s) ?: find_conflicts(s);
         if (e < 0 || s->n_keys <= count_decided(s))

@@ -90,8 +90,8 @@ static void read_p_key(struct policy_reader *r, struct policy_partition *partiti
 
 /* ---- members -------------------------------------------------------------------------------------------------- */
 
-/* The membership that was probably meant; NULL: unknown. *ret_certain: it can be no other. Of the synonyms that holds for
- * abbreviations and for the other word for limited: `yes` may be full or limited, `no` none or limited. */
+/* The membership that was probably meant; NULL: unknown. *ret_certain: no other one can have been meant. That is so for
+ * abbreviations and for `partial`; but `yes` may mean full or limited, and `no` none or limited. */
 static const char *near_membership(const char *text, bool *ret_certain)
 {
         static const struct {
@@ -117,7 +117,8 @@ static const char *near_membership(const char *text, bool *ret_certain)
         return nearest_word(text, words, n);
 }
 
-/* Adds what the last finding, about this membership, can say of what was meant. A group's name may be in the wrong place. */
+/* Adds a hint to the last finding, about this membership, and a correction if it is certain. The name of a group is not corrected:
+ * it may be in the wrong place. */
 static void suggest_membership(struct policy_reader *r, const struct yaml_tree_node *node)
 {
         bool is_certain;

@@ -13,7 +13,7 @@ struct dispute {
         uint32_t n_ports;
 };
 
-/* What the lines of the current partition say about a port. */
+/* What the lines of the current partition give a port. */
 struct decision {
         const struct policy_rule *rule;   /* the one that decides; NULL: none */
         const struct policy_rule *lowest; /* `rule`, or the one that gives least if several disagree */
@@ -66,9 +66,9 @@ static int add_dispute(struct resolver *r, const struct policy_rule *later, cons
         return 0;
 }
 
-/* A second rule that is as specific as the one that decides. */
-static int apply_second(struct resolver *r, const struct policy_partition *p, const struct policy_candidate *c, uint32_t port,
-                        enum freeze contested)
+/* Applies another rule that is as specific as the one that decides. */
+static int apply_equally_specific(struct resolver *r, const struct policy_partition *p, const struct policy_candidate *c,
+                                  uint32_t port, enum freeze contested)
 {
         const struct policy_rule *rule = &p->rules[c->rule];
         struct decision *d = &r->decisions[port];
@@ -84,8 +84,9 @@ static int apply_second(struct resolver *r, const struct policy_partition *p, co
         return policy_exempts(r->subnet, port, p->base) ? 0 : add_dispute(r, rule, c->selector, port);
 }
 
-/* It is not certain that a contested rule means the port. If it does not, the next rule decides. */
-static void find_certain(struct decision *d, enum specificity level, enum membership membership, enum freeze contested)
+/* Lowers what is certain to what this rule gives, unless a more specific rule certainly decides. It is not certain that a contested
+ * rule means the port; if it does not, the next rule decides. */
+static void lower_certain(struct decision *d, enum specificity level, enum membership membership, enum freeze contested)
 {
         if (d->settled != 0 && d->settled != 1u + level)
                 return;
@@ -105,13 +106,13 @@ static int apply_candidate(struct resolver *r, const struct policy_partition *p,
                 struct decision *d = &r->decisions[list.ports[i]];
                 enum freeze contested = (enum freeze) list.contested[i];
 
-                find_certain(d, level, rule->membership, contested);
+                lower_certain(d, level, rule->membership, contested);
                 if (!d->rule) {
                         d->rule = d->lowest = rule;
                         d->level = level;
                         d->contested = contested;
                 } else if (d->level == level) {
-                        e = apply_second(r, p, c, list.ports[i], contested);
+                        e = apply_equally_specific(r, p, c, list.ports[i], contested);
                 }
         }
         return e;

@@ -58,7 +58,7 @@ int matcher_init(struct matcher *m, struct arena *arena, const struct policy *po
 
 /* ---- collecting ports ----------------------------------------------------------------------------------------- */
 
-/* Adds a port to the result of the selector, unless it is no endport. */
+/* Adds a port to what was found, if it is an endport. */
 static void add_port(struct matcher *m, uint32_t port, enum freeze why)
 {
         if (m->subnet->ports[port].role != PORT_ENDPORT || m->n_found == m->subnet->n_ports)
@@ -76,7 +76,7 @@ static void add_node(struct matcher *m, uint32_t node, uint8_t number, enum free
                         add_port(m, i, why);
 }
 
-/* Moves what was found to *ret. */
+/* Moves what was found to *ret: ascending, each port once. */
 static int take_found(struct matcher *m, struct port_list *ret)
 {
         uint32_t n = m->n_found, used = 0, *ports = arena_new_array(m->arena, uint32_t, n);

@@ -39,7 +39,7 @@ struct matcher {
         uint32_t *twin;               /* of each CA: another CA of the same name and device, or SUBNET_NONE */
         bool *has_twin;               /* of each CA: it has a twin, and is not on the host that pkeyd runs on */
         struct port_list *groups;     /* of each group; ports NULL: not matched so far */
-        uint32_t *found;              /* the ports found so far for the current selector, each once */
+        uint32_t *found;              /* the ports found so far for the current selector */
         uint32_t n_found;
         uint8_t *why;                 /* of each port in `found`: why it is contested (enum freeze) */
         uint8_t *member;              /* of each port: 1 + enum freeze if it is in the current list; else 0 */
