@@ -85,7 +85,7 @@ static void rewrite_table(struct p_key *table, uint16_t capacity, const struct p
         }
 }
 
-/* The write was given to OpenSM before, and is not confirmed. */
+/* Returns whether an earlier file made OpenSM do this write, and it is not confirmed. */
 static bool is_expected(const struct knowledge_record *r, const struct file_write *w)
 {
         for (size_t i = 0; i < r->n_writes; i++)
@@ -131,7 +131,6 @@ static int add_table(struct writes *all, const struct knowledge *k, uint32_t rec
 static int add_filter(struct writes *all, const struct knowledge *k, uint32_t record, uint32_t transition)
 {
         const struct knowledge_record *r = knowledge_get(k, record);
-
         const struct file_write off = { record, transition, .is_filter = true, .was_unsure = r->filters_unsure };
 
         return r->filters_unsure || r->filters[SENDS] || r->filters[RECEIVES] ? add_write(all, &off) : 0;
@@ -413,6 +412,23 @@ static bool has_open_write(const struct opensm_bases *held, const struct knowled
         return false;
 }
 
+/* Returns whether OpenSM may still write the table of this port or of its leaf port. */
+static bool may_be_written(const struct opensm_phases *p, uint32_t i, uint32_t leaf, const struct observed *seen,
+                           const struct knowledge *k)
+{
+        uint32_t port = p->transitions[i].port;
+
+        return opensm_phases_reached(p, OPENSM_GRANT, i, seen) == OPENSM_MISSING ||
+               has_open_write(&p->held, k, p->transitions[i].record, &seen->tables[port]) ||
+               (leaf != KNOWLEDGE_NONE && has_open_write(&p->held, k, leaf, &seen->tables[seen->subnet->ports[port].peer]));
+}
+
+static void count_as_unread(struct observed *seen, uint32_t port, bool *failed)
+{
+        failed[port] = true;
+        seen->tables[port].source = TABLE_UNKNOWN;
+}
+
 void opensm_doubt_open(const struct opensm_phases *p, struct observed *seen, const struct knowledge *k, bool *failed)
 {
         const struct subnet *s = seen->subnet;
@@ -420,17 +436,11 @@ void opensm_doubt_open(const struct opensm_phases *p, struct observed *seen, con
         for (uint32_t i = 0; i < p->n_ports; i++) {
                 uint32_t port = p->transitions[i].port, leaf = port == SUBNET_NONE ? KNOWLEDGE_NONE : find_leaf(s, port, k);
 
-                if (port == SUBNET_NONE ||
-                    (opensm_phases_reached(p, OPENSM_GRANT, i, seen) != OPENSM_MISSING &&
-                     !has_open_write(&p->held, k, p->transitions[i].record, &seen->tables[port]) &&
-                     (leaf == KNOWLEDGE_NONE || !has_open_write(&p->held, k, leaf, &seen->tables[s->ports[port].peer]))))
+                if (port == SUBNET_NONE || !may_be_written(p, i, leaf, seen, k))
                         continue;
-                failed[port] = true;
-                seen->tables[port].source = TABLE_UNKNOWN;
-                if (leaf == KNOWLEDGE_NONE)
-                        continue;
-                failed[s->ports[port].peer] = true;
-                seen->tables[s->ports[port].peer].source = TABLE_UNKNOWN;
+                count_as_unread(seen, port, failed);
+                if (leaf != KNOWLEDGE_NONE)
+                        count_as_unread(seen, s->ports[port].peer, failed);
         }
 }
 
