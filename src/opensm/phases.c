@@ -159,7 +159,7 @@ int opensm_tables_of_file(struct arena *a, const struct partitions_conf *conf, s
 /* What a file gives a port that it does not name. */
 static const struct partitions_file_port nothing_given;
 
-/* nothing_given: the file does not name the port, or there is no file. */
+/* What a file gives a port; nothing_given: the file does not name it, or there is no file. */
 static const struct partitions_file_port *find_given(const struct opensm_tables *t, struct guid guid)
 {
         uint32_t i = t ? LOWER_BOUND(port, t->ports, t->n_ports, port->guid.v < guid.v) : 0;
@@ -174,7 +174,7 @@ static bool was_read(const struct observed_table *t)
         return t->entries && t->source == TABLE_READ;
 }
 
-/* Read now or earlier. */
+/* Returns whether the table was read now or earlier. */
 static bool is_known(const struct observed_table *t)
 {
         return was_read(t) || t->source == TABLE_ASSUMED;
@@ -198,7 +198,7 @@ static enum membership passing_membership(const struct filter *f, uint16_t base)
         return p_keys_membership(f->entries, f->capacity, base) | p_keys_membership(f->given->keys, f->given->n_keys, base);
 }
 
-/* OpenSM may have turned the filter on or off since the discovery, or the switch did not answer. */
+/* Returns whether OpenSM may have turned the filter on or off since the discovery, or the switch did not answer. */
 static bool is_filter_unsure(const struct observed *observed, uint32_t port, const struct knowledge *k)
 {
         const struct knowledge_record *r = knowledge_get(k, knowledge_find_port(k, observed->subnet, port));
@@ -263,7 +263,7 @@ static int set_before_by_table(struct arena *a, const struct observed *observed,
         return set_before_to_usable(a, t->entries, t->capacity, &f, transition);
 }
 
-/* The port filters, and the size of its table is not known because its switch did not answer everything. */
+/* Returns whether the port filters, and the size of its table is not known because its switch did not answer everything. */
 static bool is_incomplete_filter(const struct subnet *s, const struct subnet_port *p)
 {
         return subnet_port_node(s, p)->incomplete && (p->enforce_inbound || p->enforce_outbound);
@@ -289,8 +289,8 @@ static bool pair_was_read(const struct observed *observed, uint32_t port)
         return !may_be_filtered(observed->subnet, port) || (peer != SUBNET_NONE && was_read(&observed->tables[peer]));
 }
 
-/* Behind a leaf port that filters, or may, and was never read. What passes it is not known, and a file that gives it what the port
- * holds could let that through. */
+/* Returns whether the leaf port filters, or may, and was never read. It is not known what it lets through, and a file with what the
+ * endport holds could let that through. */
 static bool is_behind_unread_filter(const struct observed *observed, uint32_t port, const struct knowledge *k)
 {
         uint32_t peer = observed->subnet->ports[port].peer;
@@ -445,8 +445,8 @@ int opensm_transitions_of_plan(struct arena *a, const struct plan *plan, const s
         return 0;
 }
 
-/* Silent, or maybe. A port that may be back since the discovery does not count: OpenSM can reach it, so its transition is judged
- * like any other. */
+/* Returns whether the port is silent, or may be. A port that may be back since the discovery does not count: OpenSM can reach it,
+ * so its transition is judged like any other. */
 static bool is_silent(const struct knowledge *k, uint32_t record)
 {
         const struct knowledge_record *r = knowledge_get(k, record);
@@ -846,8 +846,8 @@ int opensm_phases_changed(struct arena *a, const struct opensm_phases *phases, e
 
 /* ---- results --------------------------------------------------------------------------------------------------- */
 
-/* The table has exactly these entries, ignoring the bases `without`, and without allow_both a limited entry next to the full
- * one. */
+/* Returns whether the table has exactly these entries; ignores the bases `without`, and unless allow_both a limited entry next to
+ * the full one. */
 static bool holds_exactly(const struct observed_table *t, const struct partitions_file_port *want, bool allow_both,
                           const struct opensm_bases *without)
 {
@@ -859,8 +859,8 @@ static bool holds_exactly(const struct observed_table *t, const struct partition
         return are_equal((struct set_pair) { all, want->keys, p_keys_sort(all, t->capacity), want->n_keys, allow_both, without });
 }
 
-static bool passes_all(const struct observed_table *t, const struct partitions_file_port *want,
-                       const struct opensm_bases *without)
+static bool table_covers(const struct observed_table *t, const struct partitions_file_port *want,
+                         const struct opensm_bases *without)
 {
         for (uint32_t i = 0; i < want->n_keys; i++)
                 if (!opensm_bases_have(without, p_key_base(want->keys[i])) && !p_keys_cover(t->entries, t->capacity, want->keys[i]))
@@ -868,17 +868,18 @@ static bool passes_all(const struct observed_table *t, const struct partitions_f
         return true;
 }
 
-/* OpenSM does not write the table of a leaf port that is too small, and turns its filter off. */
-static bool leaf_is_right(const struct observed *o, uint32_t port, const struct partitions_file_port *want,
-                          const struct opensm_bases *without)
+/* Returns whether the leaf port lets all these entries pass. OpenSM does not write a table that is too small, and turns its filter
+ * off. */
+static bool leaf_passes_all(const struct observed *o, uint32_t port, const struct partitions_file_port *want,
+                            const struct opensm_bases *without)
 {
         uint32_t peer = o->subnet->ports[port].peer;
 
         return !may_be_filtered(o->subnet, port) || want->n_keys > o->tables[peer].capacity ||
-               passes_all(&o->tables[peer], want, without);
+               table_covers(&o->tables[peer], want, without);
 }
 
-/* The port is in the snapshot and was read. */
+/* Returns whether the port is in the snapshot and was read. */
 static bool was_port_read(const struct opensm_transition *transition, const struct observed *observed)
 {
         return transition->port != SUBNET_NONE && was_read(&observed->tables[transition->port]);
@@ -899,7 +900,7 @@ enum opensm_reached opensm_phases_reached(const struct opensm_phases *p, enum op
                 return OPENSM_MISSING;
         if (!pair_was_read(observed, port))
                 return OPENSM_UNREAD;
-        return leaf_is_right(observed, port, want, &p->held) ? OPENSM_REACHED : OPENSM_MISSING;
+        return leaf_passes_all(observed, port, want, &p->held) ? OPENSM_REACHED : OPENSM_MISSING;
 }
 
 uint32_t opensm_phases_missing(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed,
@@ -933,10 +934,10 @@ bool opensm_phases_are_open(const struct opensm_phases *phases, const struct obs
         return true;
 }
 
-/* All ports that were read are open, and at least one of them gets that neither by `tables` nor by `before`. A port that the file
- * in place does not name does not count, because that file does not show what OpenSM gives it. */
-static bool looks_open(const struct opensm_phases *phases, const struct partitions_file_port *before,
-                       const struct partitions_file_port *tables, const struct observed *observed)
+/* Returns whether all ports that were read are open, and at least one of them gets that neither by `tables` nor by `before`. A port
+ * that the file in place does not name does not count, because that file does not show what OpenSM gives it. */
+static bool are_unexpectedly_open(const struct opensm_phases *phases, const struct partitions_file_port *before,
+                                  const struct partitions_file_port *tables, const struct observed *observed)
 {
         bool unexpected = false;
 
@@ -952,13 +953,13 @@ static bool looks_open(const struct opensm_phases *phases, const struct partitio
 
 bool opensm_phases_fell_back(const struct opensm_phases *phases, enum opensm_phase phase, const struct observed *observed)
 {
-        return looks_open(phases, opensm_phases_before(phases, phase), phases->tables[phase], observed);
+        return are_unexpectedly_open(phases, opensm_phases_before(phases, phase), phases->tables[phase], observed);
 }
 
 bool opensm_phases_had_fallen_back(const struct opensm_phases *phases, const struct observed *observed)
 {
         const struct partitions_file_port *wanted = phases->tables[OPENSM_GRANT];
 
-        return looks_open(phases, wanted, wanted, observed) &&
-               (!phases->in_place || looks_open(phases, phases->in_place, phases->in_place, observed));
+        return are_unexpectedly_open(phases, wanted, wanted, observed) &&
+               (!phases->in_place || are_unexpectedly_open(phases, phases->in_place, phases->in_place, observed));
 }

@@ -723,7 +723,7 @@ WRONGS += [
     Wrong("opensm-full-table-not-checked", PHASES, "                if (phase == OPENSM_N_PHASES)\n                        continue;\n", "                if (phase <= OPENSM_N_PHASES)\n                        continue;\n"),
     Wrong("opensm-changed-without-the-switch", PHASES, "                        ports[n++] = peer;\n", "                        (void) peer;\n"),
     Wrong("opensm-changed-is-all", PHASES, "(phase != OPENSM_ADOPT && !changes_port(phases, phase, i))", "false"),
-    Wrong("opensm-switch-port-is-right", PHASES, "return leaf_is_right(observed, port, want, &p->held) ? OPENSM_REACHED : OPENSM_MISSING;", "return leaf_is_right(observed, port, want, &p->held) ? OPENSM_REACHED : OPENSM_REACHED;"),
+    Wrong("opensm-switch-port-is-right", PHASES, "return leaf_passes_all(observed, port, want, &p->held) ? OPENSM_REACHED : OPENSM_MISSING;", "return leaf_passes_all(observed, port, want, &p->held) ? OPENSM_REACHED : OPENSM_REACHED;"),
     Wrong("opensm-small-switch-table-waited-for", PHASES, " || want->n_keys > o->tables[peer].capacity ||", " ||"),
     Wrong("opensm-one-fallen-is-all", PHASES, "&open_port, phases->allow_both, NULL))\n                        return false;\n", "&open_port, phases->allow_both, NULL))\n                        continue;\n"),
     Wrong("writer-open-before-is-a-fall", WRITER, "return w->last.is_after_open && !w->last.is_done;", "return false;"),
