@@ -809,7 +809,7 @@ int opensm_phases_see_unread(struct arena *a, struct opensm_phases *p, enum open
         return opensm_phases_hold(a, p, phase + 1, &changed);
 }
 
-bool opensm_phases_show(const struct opensm_phases *p, enum opensm_phase phase)
+bool opensm_phase_is_visible(const struct opensm_phases *p, enum opensm_phase phase)
 {
         assert(phase < OPENSM_N_PHASES);
         for (uint32_t i = 0; i < p->n_ports; i++)

@@ -148,7 +148,7 @@ int opensm_phases_see_unread(struct arena *a, struct opensm_phases *phases, enum
                              const struct observed *observed);
 
 /* True if the phase changes a port of the snapshot. If not, the tables do not show whether OpenSM read its file. */
-bool opensm_phases_show(const struct opensm_phases *phases, enum opensm_phase phase);
+bool opensm_phase_is_visible(const struct opensm_phases *phases, enum opensm_phase phase);
 
 /* The ports of the snapshot whose tables a phase changes, each endport with its leaf port, ascending. OPENSM_ADOPT: all ports.
  * Returns 0 or -ENOMEM; *ret in the arena. */

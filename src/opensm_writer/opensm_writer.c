@@ -894,8 +894,8 @@ static int phase_begins(struct opensm_writer *w, usec_t now)
         w->phase_began = now;
         w->delay = FIRST_DELAY;
         log_debug(w->log, "OpenSM was signalled to read its partition file: %s", opensm_phase_to_string(w->phase));
-        return wait_until(w, now + (opensm_phases_show(&w->phases, w->phase) ? FIRST_DELAY
-                                                                             : SETTLE + w->phases.n_ports * SETTLE_PER_PORT));
+        return wait_until(w, now + (opensm_phase_is_visible(&w->phases, w->phase) ? FIRST_DELAY
+                                                                                  : SETTLE + w->phases.n_ports * SETTLE_PER_PORT));
 }
 
 static int probed(struct opensm_writer *w, usec_t now, const struct control_event *event)
