@@ -7,6 +7,7 @@
 
 #include "opensm/opensm_numbers.h"
 #include "util/file_report.h"
+#include "util/text.h"
 
 #define LINE_MAX_SIZE 1022 /* characters that one fgets of OpenSM reads of this file */
 
@@ -67,15 +68,11 @@ static void read_level(struct reader *r, const char *key, const char *value)
 static void read_enforcement(struct reader *r, const char *key, const char *value, const char **ret)
 {
         static const char *const words[] = { "both", "in", "out", "off" };
+        size_t i = text_find_word(value, words, ELEMENTS(words));
 
-        for (size_t i = 0; i < ELEMENTS(words); i++) {
-                if (strcmp(value, words[i]) == 0) {
-                        *ret = words[i];
-                        return;
-                }
-        }
-        warn(r, key, value, "is read as both by OpenSM (accepted: both, in, out, off)");
-        *ret = words[0];
+        if (i == ELEMENTS(words))
+                warn(r, key, value, "is read as both by OpenSM (accepted: both, in, out, off)");
+        *ret = i < ELEMENTS(words) ? words[i] : "both";
 }
 
 static int read_option(struct reader *r, const char *key, const char *value)
