@@ -120,8 +120,8 @@ static int list_index0(struct arena *a, const struct policy *policy, struct inde
         return r;
 }
 
-/* Does the member differ from its partition? */
-static bool is_apart(const struct index0_list *list, const struct partitions_file_partition *p, struct guid port)
+/* Returns whether a lease decides about index 0 of the port, and otherwise than the partition does for its members. */
+static bool inverts_index0(const struct index0_list *list, const struct partitions_file_partition *p, struct guid port)
 {
         size_t i = LOWER_BOUND(item, list->items, list->n, item->port.v < port.v);
 
@@ -150,7 +150,7 @@ static int group_items(struct arena *a, const struct policy *policy, const struc
                         describe_partition(policy, conf, items[i].base, &partitions[ret->n_partitions]);
                         partitions[ret->n_partitions++].members = &members[i];
                 }
-                members[i].is_apart = is_apart(&index0, &partitions[ret->n_partitions - 1], members[i].port);
+                members[i].inverts_index0 = inverts_index0(&index0, &partitions[ret->n_partitions - 1], members[i].port);
                 partitions[ret->n_partitions - 1].n_members++;
         }
         return 0;
@@ -262,7 +262,7 @@ static void print_label(struct text *t, const char *label)
  * full one. */
 static bool is_at_index0(const struct partitions_file_partition *p, const struct partitions_file_member *m)
 {
-        return p->base == P_KEY_DEFAULT_BASE ? m->membership != MEMBERSHIP_BOTH : p->index0 != m->is_apart;
+        return p->base == P_KEY_DEFAULT_BASE ? m->membership != MEMBERSHIP_BOTH : p->index0 != m->inverts_index0;
 }
 
 static uint32_t count_members(const struct partitions_file_partition *p, bool at_index0)

@@ -29,8 +29,9 @@
 struct partitions_file_member {
         struct guid port;
         enum membership membership;
-        const char *label; /* its host, for a comment; NULL: not known */
-        bool is_apart;     /* for index 0 the opposite of its partition holds; not of the default partition */
+        const char *label;   /* its host, for a comment; NULL: not known */
+        bool inverts_index0; /* its entry goes to index 0 if those of its partition do not, and the reverse; not of the default
+                              * partition */
 };
 
 struct partitions_file_partition {

@@ -230,10 +230,10 @@ START_TEST(test_index0_of_a_lease)
         ck_assert_int_eq(partitions_file_from_ports(arena, policy, NULL, ports, 3, &file), 0);
         ck_assert_uint_eq(file.n_partitions, 3);
         for (uint32_t i = 0; i < 2; i++)
-                ck_assert(!file.partitions[0].members[i].is_apart);
+                ck_assert(!file.partitions[0].members[i].inverts_index0);
         for (uint32_t i = 0; i < 3; i++) {
-                ck_assert(file.partitions[1].members[i].is_apart == (i == 0));
-                ck_assert(file.partitions[2].members[i].is_apart == (i == 0));
+                ck_assert(file.partitions[1].members[i].inverts_index0 == (i == 0));
+                ck_assert(file.partitions[2].members[i].inverts_index0 == (i == 0));
         }
         ck_assert(!file.partitions[1].index0 && file.partitions[2].index0);
 }
