@@ -55,7 +55,7 @@ uint64_t opensm_number(enum opensm_numbers numbers, const char *text, const char
 
         if (numbers != OPENSM_NUMBERS_C17 && opensm_number_is_binary(text))
                 return read_binary(text, ret_end);
-        /* the C library of pkeyd must not decide */
+        /* a newer C library of pkeyd would read a binary number */
         if (has_binary_prefix(p)) {
                 *ret_end = p + 1;
                 return 0;

@@ -88,7 +88,7 @@ static enum line_ends line_ends_of(const char *bytes, size_t n)
         return memchr(bytes, '\r', n) && !memchr(bytes, '\n', n) ? LINE_ENDS_CR : LINE_ENDS_LF;
 }
 
-/* Adds a hint if the file has a byte order mark or CRs, which editors hide and OpenSM reads as text. Returns false if not. */
+/* Adds a hint if the file has a byte order mark or CRs, which editors hide and OpenSM reads as text. Returns whether it did. */
 static bool hint_invisible(struct reader *r)
 {
         if (r->has_byte_order_mark && r->line_number == 1)
@@ -115,7 +115,7 @@ static int discard(struct reader *r, size_t position, const char *why, const cha
         return -ENOEXEC;
 }
 
-/* The token is the name of a host, or the begin of another definition because the last one has no end. */
+/* The token is the name of a host, or the beginning of another definition because the last one has no end. */
 static int discard_member(struct reader *r, const struct token *t)
 {
         const char *why = report_text(&r->report, "%s is not a port GUID", report_quote(&r->report, t->name));
@@ -240,7 +240,7 @@ static void begin_definition(struct reader *r)
         r->begun = true;
 }
 
-/* The buffer may hold anything there, even the end of another file. */
+/* OpenSM reads on where its buffer may hold anything, even the end of another file. */
 static int report_unknown_text(struct reader *r)
 {
         struct place place = partitions_conf_place(r, 0);

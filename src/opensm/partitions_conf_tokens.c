@@ -183,7 +183,8 @@ static void read_checked(struct reader *r, const struct token *t, const char *wh
                 *ret = v;
 }
 
-static bool is_flag(struct reader *r, const struct token *t, const char *whole)
+/* Returns whether OpenSM takes the token for this flag. Warns if that is surprising. */
+static bool check_flag(struct reader *r, const struct token *t, const char *whole)
 {
         if (!is_prefix(t->name, whole))
                 return false;
@@ -194,7 +195,7 @@ static bool is_flag(struct reader *r, const struct token *t, const char *whole)
         return true;
 }
 
-/* In the order in which OpenSM compares them. */
+/* Reads a flag of a multicast group; tries the words in the order in which OpenSM compares them. Returns false if it is none. */
 static bool read_flag(struct reader *r, const struct token *t, struct group_flags *flags)
 {
         const struct {
@@ -208,7 +209,7 @@ static bool read_flag(struct reader *r, const struct token *t, struct group_flag
         };
 
         for (size_t i = 0; i < ELEMENTS(known); i++) {
-                if (!is_flag(r, t, known[i].word))
+                if (!check_flag(r, t, known[i].word))
                         continue;
                 if (!known[i].value)
                         read_scope(r, t, flags);

@@ -15,8 +15,8 @@ struct opensm_manager {
         bool keeps_unmanaged;
 };
 
-/* Every GUID in the policy, and in the partitions of conf (may be NULL) that the policy does not manage. In any order, maybe
- * repeatedly. Returns 0 or -ENOMEM; *ret in the arena. */
+/* Every GUID in the policy, and in the partitions of conf (may be NULL) that the policy does not manage, in any order and
+ * possibly repeated. Returns 0 or -ENOMEM; *ret in the arena. */
 int opensm_named_guids(struct arena *a, const struct opensm_manager *manager, const struct partitions_conf *conf,
                        const struct guid **ret, uint32_t *ret_n);
 
