@@ -2,7 +2,6 @@
 #include "reconcile.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "pins/claims.h"
 #include "policy/selector.h"
@@ -195,13 +194,11 @@ static int mark_frozen(struct arena *a, const struct memberships *m, struct desi
 
 static int copy_observed(struct arena *a, const struct observed_table *t, struct desired_port *ret)
 {
-        struct p_key *keys = arena_new_array(a, struct p_key, t->capacity);
         uint32_t n = t->source == TABLE_UNKNOWN ? 0 : t->capacity;
+        struct p_key *keys = arena_copy(a, t->entries, n);
 
         if (!keys)
                 return -ENOMEM;
-        if (n > 0)
-                memcpy(keys, t->entries, n * sizeof(*keys));
         *ret = (struct desired_port) { keys, p_keys_sort(keys, n) };
         return 0;
 }

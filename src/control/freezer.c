@@ -215,10 +215,10 @@ int freezer_limit(const struct freezer *f, struct arena *a, const struct reconci
         if (r < 0 || !plan_has_frozen_ports(decision->plan))
                 return r;
         if (!to) {
-                to = arena_copy_array(a, struct desired, decision->given, 1);
+                to = arena_copy(a, decision->given, 1);
                 if (!to)
                         return -ENOMEM;
-                to->ports = arena_copy_array(a, struct desired_port, to->ports, to->subnet->n_ports);
+                to->ports = arena_copy(a, to->ports, to->subnet->n_ports);
                 if (!to->ports)
                         return -ENOMEM;
         }
@@ -230,7 +230,7 @@ int freezer_limit(const struct freezer *f, struct arena *a, const struct reconci
 
 static int copy_given(struct freezer *to, struct guid node, uint8_t number, const struct desired_port *keys)
 {
-        struct p_key *copy = arena_copy_array(to->arena, struct p_key, keys->wanted, keys->n_wanted);
+        struct p_key *copy = arena_copy(to->arena, keys->wanted, keys->n_wanted);
 
         if (!copy)
                 return -ENOMEM;

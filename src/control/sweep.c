@@ -150,7 +150,7 @@ void sweep_chosen(struct control *c, const struct control_event *event)
 
         if (event->chosen.ports) {
                 s->n_chosen = event->chosen.n;
-                s->chosen = arena_copy_array(s->arena, uint32_t, event->chosen.ports, s->n_chosen);
+                s->chosen = arena_copy(s->arena, event->chosen.ports, s->n_chosen);
                 if (!s->chosen) {
                         sweep_fail(c, "the P_Key tables could not be read", -ENOMEM);
                         return;

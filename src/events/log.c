@@ -58,7 +58,7 @@ static const char *copy_text(struct log *l, const char *text)
 static void copy_about(struct log *l, const struct log_about *from, struct item *item)
 {
         struct log_about *to = &item->entry.about;
-        struct p_key *p_keys = arena_copy_array(l->arena, struct p_key, from->p_keys, from->n_p_keys);
+        struct p_key *p_keys = arena_copy(l->arena, from->p_keys, from->n_p_keys);
 
         *to = *from;
         to->node = copy_text(l, from->node);

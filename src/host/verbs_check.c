@@ -89,7 +89,7 @@ static int expect_port(struct arena *a, const struct desired *desired, const str
                         .node = subnet_port_label(a, observed->subnet, port), .port_guid = p->guid, .lid = p->lid,
                         .port = p->number,
                 },
-                .want = { arena_copy_array(a, struct p_key, want->wanted, want->n_wanted), want->n_wanted },
+                .want = { arena_copy(a, want->wanted, want->n_wanted), want->n_wanted },
                 .asked = before ? before->asked : 0,
                 .reported = before ? before->reported : 0,
         };
@@ -97,7 +97,7 @@ static int expect_port(struct arena *a, const struct desired *desired, const str
                 return -ENOMEM;
         if (t->source != TABLE_READ)
                 return 0;
-        ret->sma = arena_copy_array(a, struct p_key, t->entries, t->capacity);
+        ret->sma = arena_copy(a, t->entries, t->capacity);
         ret->n_sma = t->capacity;
         return ret->sma ? 0 : -ENOMEM;
 }

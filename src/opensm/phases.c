@@ -17,12 +17,10 @@ DEFINE_WORDS(opensm_phase_to_string, enum opensm_phase, "unknown",
 /* A sorted copy. Returns 0 or -ENOMEM. */
 static int copy_set(struct arena *a, const struct p_key *keys, uint32_t n, const struct p_key **ret, uint32_t *ret_n)
 {
-        struct p_key *copy = arena_new_array(a, struct p_key, n);
+        struct p_key *copy = arena_copy(a, keys, n);
 
         if (!copy)
                 return -ENOMEM;
-        if (n > 0)
-                memcpy(copy, keys, n * sizeof(*copy));
         *ret_n = p_keys_sort(copy, n);
         *ret = copy;
         return 0;

@@ -101,14 +101,12 @@ static bool same_levels(const struct reach_class *class, const struct reach_leve
 
 static int add_class(struct classifier *c, uint64_t hash, uint32_t *ret)
 {
-        struct reach_level *levels = arena_new_array(c->arena, struct reach_level, c->n_levels);
+        struct reach_level *levels = arena_copy(c->arena, c->levels, c->n_levels);
         uint32_t i = (uint32_t) c->n;
         bool changes = false;
 
         if (!levels || VECTOR_GROW(c->arena, c->items, c->n, c->allocated) < 0 || hash_index_reserve(&c->index, i + 1) < 0)
                 return -ENOMEM;
-        if (c->n_levels > 0)
-                memcpy(levels, c->levels, c->n_levels * sizeof(*levels));
         for (size_t k = 0; k < c->n_levels; k++)
                 changes |= levels[k].before != levels[k].after;
         c->items[c->n++] = (struct reach_class) { .levels = levels, .n_levels = (uint32_t) c->n_levels, .changes = changes };

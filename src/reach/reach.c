@@ -80,11 +80,10 @@ static int find_label(struct comparer *c, bool gained, const uint16_t *bases, ui
         if (*ret != HASH_INDEX_NONE)
                 return 0;
         *ret = (uint32_t) c->n_labels;
-        copy = arena_new_array(c->arena, uint16_t, n_bases);
+        copy = arena_copy(c->arena, bases, n_bases);
         if (!copy || VECTOR_GROW(c->scratch, c->labels, c->n_labels, c->allocated_labels) < 0 ||
             hash_index_reserve(&c->label_index, *ret + 1) < 0)
                 return -ENOMEM;
-        memcpy(copy, bases, n_bases * sizeof(*bases));
         c->labels[c->n_labels++] = (struct label) { gained, copy, n_bases };
         hash_index_add(&c->label_index, *ret, hash);
         return 0;

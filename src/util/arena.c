@@ -90,12 +90,12 @@ void *arena_alloc_array(struct arena *a, size_t n, size_t size)
         return p;
 }
 
-void *arena_copy_bytes(struct arena *a, const void *from, size_t n, size_t size)
+void *arena_copy_array(struct arena *a, const void *items, size_t n, size_t size)
 {
         void *copy = arena_alloc_array(a, n, size);
 
         if (copy && n > 0)
-                memcpy(copy, from, n * size);
+                memcpy(copy, items, n * size);
         return copy;
 }
 

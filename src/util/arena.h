@@ -33,9 +33,9 @@ DEFINE_CLEANUP(struct arena *, arena_free)
 void *arena_alloc_array(struct arena *a, size_t n, size_t size);
 #define arena_new_array(a, type, n) ((type *) arena_alloc_array((a), (n), sizeof(type)))
 #define arena_new_object(a, type)   arena_new_array((a), type, 1)
-/* A copy of n elements. from may be NULL if n is 0. */
-void *arena_copy_bytes(struct arena *a, const void *from, size_t n, size_t size);
-#define arena_copy_array(a, type, from, n) ((type *) arena_copy_bytes((a), (from), (n), sizeof(type)))
+/* A copy of n items, which may be NULL if n is 0. */
+void *arena_copy_array(struct arena *a, const void *items, size_t n, size_t size);
+#define arena_copy(a, items, n) arena_copy_array((a), (items), (n), sizeof(*(items)))
 
 /* A copy of at most n bytes of s, up to its first NUL, with a NUL at the end. NULL if out of memory, as below. */
 char *arena_strndup(struct arena *a, const char *s, size_t n);

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 #include "util/hash.h"
 
@@ -12,16 +11,6 @@
 static bool may_touch(const struct policy *policy, enum settings_unmanaged unmanaged, struct p_key key)
 {
         return policy_manages(policy, unmanaged == UNMANAGED_KEEP, p_key_base(key));
-}
-
-/* Returns a copy; NULL: out of memory. */
-static const struct p_key *copy_keys(struct arena *a, const struct p_key *keys, uint32_t n)
-{
-        struct p_key *copy = arena_new_array(a, struct p_key, n);
-
-        if (copy && n > 0)
-                memcpy(copy, keys, n * sizeof(*keys));
-        return copy;
 }
 
 int verify_table(struct arena *a, const struct policy *policy, enum settings_unmanaged unmanaged,
@@ -51,8 +40,8 @@ int verify_table(struct arena *a, const struct policy *policy, enum settings_unm
         ret->n_unexpected = n_unexpected;
         if (n_missing == 0 && n_unexpected == 0)
                 return 0;
-        ret->missing = copy_keys(a, missing, n_missing);
-        ret->unexpected = copy_keys(a, unexpected, n_unexpected);
+        ret->missing = arena_copy(a, missing, n_missing);
+        ret->unexpected = arena_copy(a, unexpected, n_unexpected);
         return ret->missing && ret->unexpected ? 0 : -ENOMEM;
 }
 
