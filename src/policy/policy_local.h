@@ -6,7 +6,7 @@
  *
  * A host knows its own name, devices and GUIDs, so most lines can be resolved. Two kinds cannot: @SWITCH, because the host does not
  * know where it is plugged in; and SELF, because pkeyd may run on another host. Where such a line may decide, several memberships
- * are possible, and a table with any of them agrees with the policy. A table with another membership certainly differs from it.
+ * are possible, and a table with any of them may match the policy. A table with another membership certainly differs from it.
  */
 
 #include "policy/policy.h"

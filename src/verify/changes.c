@@ -86,7 +86,7 @@ static int group_items(struct arena *a, const struct item_list *list, struct cha
         return 0;
 }
 
-/* A port may have writes in several steps. */
+/* Counts the switch ports that the plan writes; one may have writes in several steps. */
 static int count_enforcing(struct arena *a, const struct plan *plan, uint32_t *ret)
 {
         bool *seen = arena_new_array(a, bool, plan->subnet->n_ports);

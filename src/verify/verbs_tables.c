@@ -21,7 +21,7 @@ static struct p_key entry_at(const struct p_key *entries, uint32_t n, uint32_t i
 
 /* Collects the used entries of `of` that are not at the same index of `other`, sorted by key. */
 static uint32_t collect_unmatched(const struct p_key *of, uint32_t n, const struct p_key *other, uint32_t n_other,
-                        struct unmatched *ret)
+                                  struct unmatched *ret)
 {
         uint32_t used = 0;
 
@@ -37,17 +37,12 @@ static uint16_t difference_index(const struct kernel_difference *d)
         return d->kind == KERNEL_ONLY ? d->kernel_index : d->sma_index;
 }
 
-static int compare_differences(const void *left, const void *right)
-{
-        const struct kernel_difference *a = left, *b = right;
-        int x = difference_index(a), y = difference_index(b);
-
-        return x != y ? x - y : (int) a->kind - (int) b->kind;
-}
+DEFINE_COMPARE(compare_differences, struct kernel_difference,
+               ORDER(difference_index(a), difference_index(b)) ?: ORDER(a->kind, b->kind))
 
 /* Merges both lists by key: a key in both has moved. */
 static uint32_t merge_unmatched(const struct unmatched *sma, uint32_t n_sma, const struct unmatched *kernel, uint32_t n_kernel,
-                        struct kernel_difference *ret)
+                                struct kernel_difference *ret)
 {
         uint32_t i = 0, k = 0, n = 0;
 
@@ -103,8 +98,8 @@ static int grow(struct arena *a, struct verification *v, uint32_t n)
         return 0;
 }
 
-/* Compares the kernel's table with the desired entries, and adds the discrepancy d, which may contain other differences already. v
- * has room for it. */
+/* Compares the kernel's table with the desired entries, and adds the discrepancy d to v, which has room for it, if there is any
+ * difference. d may have the differences from the SMA's table already. */
 static int add_table(struct arena *a, const struct policy *policy, const struct plan_options *options,
                      const struct desired_port *want, const struct kernel_table *t, struct discrepancy *d,
                      struct verification *v)
@@ -140,9 +135,9 @@ int verbs_tables_verify(struct arena *a, const struct desired *desired, const st
 /* --- without a snapshot ------------------------------------------------------------------------------------------- */
 
 /* The desired entries of a table: in each partition the membership that the table has, if it is possible, else the likely one; and
- * its P_Keys of pools, because only the daemon knows the leases. */
+ * its P_Keys of pools, because only the daemon knows the leases. Records in lv where another membership is possible, too. */
 static int choose_desired(struct arena *a, const struct possibilities *possible, const struct kernel_table *t,
-                  struct local_verification *lv, struct desired_port *ret)
+                          struct local_verification *lv, struct desired_port *ret)
 {
         const struct policy *policy = possible->policy;
         struct p_key *wanted = arena_new_array(a, struct p_key, (size_t) policy->n_partitions * 2 + t->n_entries);
@@ -159,8 +154,7 @@ static int choose_desired(struct arena *a, const struct possibilities *possible,
                 if (is_possible)
                         m = found;
                 if (is_possible && item->possible != MEMBERSHIP_BIT(found) && policy_owns(policy, base))
-                        lv->undecided[lv->n_undecided++] =
-                                        (struct undecided) { t->port, i, found, item->unresolved };
+                        lv->undecided[lv->n_undecided++] = (struct undecided) { t->port, i, found, item->unresolved };
                 n += p_keys_of_membership(base, m, wanted + n);
         }
         for (uint32_t k = 0; k < t->n_entries; k++)

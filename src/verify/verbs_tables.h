@@ -5,8 +5,8 @@
  * Compares the P_Key tables of this host's ports in its kernel (ibv_query_pkey) with the policy and with the tables of the SMAs
  * (SubnGet(P_KeyTable)).
  *
- * Applications use the kernel's table. It follows the SMA's table a moment later, with the same indexes: a queue pair refers to an
- * index, so an entry at another index is as wrong as a missing one.
+ * Applications use the kernel's table. It follows the SMA's table a moment later, with the same indexes. A queue pair refers to an
+ * index, so an entry at another index is as bad as a missing one.
  *
  * This file does not know how the kernel's tables are read.
  */
@@ -31,8 +31,8 @@ int verbs_tables_verify(struct arena *a, const struct desired *desired, const st
 int verbs_tables_compare(struct arena *a, const struct p_key *sma, uint32_t n_sma, const struct p_key *kernel,
                          uint32_t n_kernel, struct discrepancy *ret);
 
-/* A partition in which several memberships of a port are possible, so that this host alone cannot tell whether the one found is
- * right. */
+/* A partition in which the policy may give a port several memberships, among them the one found. Only a snapshot of the fabric
+ * shows which one it gives. */
 struct undecided {
         uint32_t port, partition;
         enum membership found;
@@ -46,8 +46,7 @@ struct local_verification {
 };
 
 /* Without a snapshot of the fabric: compares each table with what the policy may give this host. A P_Key of a pool may be in it, or
- * not. v->n_ports counts the tables.
- * Returns 0 or -ENOMEM; *ret lives in the arena. */
+ * not. v->n_ports counts the tables. Returns 0 or -ENOMEM; *ret lives in the arena. */
 int verbs_tables_verify_local(struct arena *a, const struct possibilities *possible, const struct plan_options *options,
                               const struct kernel_table *tables, uint32_t n_tables, struct local_verification *ret);
 

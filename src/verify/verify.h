@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * verify/: do the tables agree with the policy?
+ * verify/: do the tables match the policy?
  *
  * Compares the desired entries of each managed port with the observed ones, as sets: the index of an entry does not matter, and a
  * second entry with the same P_Key is unexpected. The results are discrepancies: the missing and the unexpected entries of a port.
