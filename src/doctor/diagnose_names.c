@@ -11,8 +11,8 @@ static bool is_model(const char *name)
         return strncmp(name, "MT", 2) == 0 && name[2] != '\0' && strspn(name + 2, "0123456789") == strlen(name + 2);
 }
 
-/* True for the default name of an adapter or of a host without a configured name. */
-static bool is_no_name(const struct subnet_node *n)
+/* Returns whether the node has the default name of an adapter, or of a host without a configured name. */
+static bool is_unnamed(const struct subnet_node *n)
 {
         static const char *const names[] = {"localhost", "localhost.localdomain", "(none)", "unknown", "HCA"};
         static const char *const makes[] = {"Mellanox", "ConnectX", "NVIDIA", "InfiniHost"};
@@ -20,7 +20,8 @@ static bool is_no_name(const struct subnet_node *n)
         for (size_t i = 0; i < ELEMENTS(makes); i++)
                 if (strncmp(n->name, makes[i], strlen(makes[i])) == 0)
                         return true;
-        return !*n->name || text_is_one_of(n->name, names, ELEMENTS(names)) || is_model(n->name) || strstr(n->description, "Mellanox Technologies");
+        return !*n->name || text_is_one_of(n->name, names, ELEMENTS(names)) || is_model(n->name) ||
+               strstr(n->description, "Mellanox Technologies");
 }
 
 /* The port that stands for a node in a list of places; of a switch that is port 0. */
@@ -40,7 +41,7 @@ static void diagnose_nameless(struct diagnosis_list *l)
         for (uint32_t i = 0; i < s->n_ports; i++) {
                 const struct subnet_node *node = subnet_port_node(s, &s->ports[i]);
 
-                if (!diagnosis_is_host_port(s, i) || s->ports[i].node == last || !is_no_name(node))
+                if (!diagnosis_is_host_port(s, i) || s->ports[i].node == last || !is_unnamed(node))
                         continue;
                 last = s->ports[i].node;
                 places_add(l, &nameless, i, diagnosis_text(l, "node GUID 0x%016" PRIx64 ", NodeDescription '%s'", node->guid.v,
@@ -59,7 +60,7 @@ static bool is_twin(const struct subnet_node *a, const struct subnet_node *b)
         if (switches != (b->type == NODE_SWITCH) || strcmp(a->name, b->name) != 0)
                 return false;
         return switches ? strcmp(subnet_node_board(a), subnet_node_board(b)) == 0
-                        : strcmp(a->device, b->device) == 0 && !is_no_name(a);
+                        : strcmp(a->device, b->device) == 0 && !is_unnamed(a);
 }
 
 /* The first node of by_name[begin..at-1] that is a twin of by_name[at]; SUBNET_NONE: none. */

@@ -245,13 +245,8 @@ static void diagnose_overflow(struct diagnosis_list *l)
 }
 
 /* The fullest first. */
-static int compare_loads(const void *pa, const void *pb)
-{
-        const struct load *a = pa, *b = pb;
-        uint64_t x = (uint64_t) a->used * b->capacity, y = (uint64_t) b->used * a->capacity;
-
-        return ORDER(y, x) ?: ORDER(a->port, b->port);
-}
+DEFINE_COMPARE(compare_loads, struct load,
+               ORDER((uint64_t) b->used * a->capacity, (uint64_t) a->used * b->capacity) ?: ORDER(a->port, b->port))
 
 static void diagnose_capacity(struct diagnosis_list *l)
 {
@@ -283,20 +278,20 @@ static void diagnose_capacity(struct diagnosis_list *l)
 /* --- enforcement ------------------------------------------------------------------------------------------------- */
 
 /* Ports of one switch, as ranges: "2-5,8". */
-struct port_list {
+struct port_ranges {
         char text[5 * 256]; /* more than all port numbers need: at most three digits and a separator each */
         size_t used;
         unsigned n, first, last;
 };
 
-static void write_range(struct port_list *p)
+static void write_range(struct port_ranges *p)
 {
         if (p->n > 0)
                 p->used += (size_t) snprintf(p->text + p->used, sizeof(p->text) - p->used,
                                              p->first == p->last ? "%s%u" : "%s%u-%u", p->used > 0 ? "," : "", p->first, p->last);
 }
 
-static void add_port_number(struct port_list *p, unsigned number)
+static void add_port_number(struct port_ranges *p, unsigned number)
 {
         if (p->n == 0 || number != p->last + 1) {
                 write_range(p);
@@ -307,7 +302,7 @@ static void add_port_number(struct port_list *p, unsigned number)
 }
 
 /* Adds the ports of one list as one place, and empties the list. Returns how many there were. */
-static uint32_t add_switch(struct diagnosis_list *l, struct places *places, uint32_t node, struct port_list *p)
+static uint32_t add_switch(struct diagnosis_list *l, struct places *places, uint32_t node, struct port_ranges *p)
 {
         const struct subnet *s = l->facts->subnet;
         uint32_t port = subnet_find_port(s, node, 0), n = p->n;
@@ -318,7 +313,7 @@ static uint32_t add_switch(struct diagnosis_list *l, struct places *places, uint
         if (port == SUBNET_NONE)
                 port = subnet_find_port(s, node, (uint8_t) p->first);
         places_add(l, places, port, diagnosis_text(l, "%u port%s: %s", p->n, text_plural(p->n), p->text));
-        *p = (struct port_list) {};
+        *p = (struct port_ranges) {};
         return n;
 }
 
@@ -349,7 +344,7 @@ static void diagnose_enforcement(struct diagnosis_list *l)
                 [FILTERING_ONE_WAY] = { DIAGNOSIS_ENFORCEMENT_ONE_WAY, "in one direction only" },
         };
         const struct subnet *s = l->facts->subnet;
-        struct port_list lists[N_FILTERINGS] = {};
+        struct port_ranges lists[N_FILTERINGS] = {};
         struct places places[N_FILTERINGS] = {};
         uint32_t n[N_FILTERINGS] = {};
 
