@@ -71,7 +71,8 @@ static bool is_label(const struct label *l, bool gained, const uint16_t *bases, 
         return l->gained == gained && l->n_bases == n_bases && memcmp(l->bases, bases, n_bases * sizeof(*bases)) == 0;
 }
 
-static int find_label(struct comparer *c, bool gained, const uint16_t *bases, uint32_t n_bases, uint32_t *ret)
+/* The label with these bases, which is made if there is none. */
+static int get_label(struct comparer *c, bool gained, const uint16_t *bases, uint32_t n_bases, uint32_t *ret)
 {
         uint64_t hash = hash_bytes(hash_mix(HASH_START, gained), (const char *) bases, n_bases * sizeof(*bases));
         uint16_t *copy;
@@ -105,7 +106,7 @@ static int label_pair(struct comparer *c, const struct reach_class *x, const str
                 k += ly->base <= lx->base;
         }
         assert(n > 0);
-        return find_label(c, gained, bases, n, ret);
+        return get_label(c, gained, bases, n, ret);
 }
 
 /* --- neighbors of one class ------------------------------------------------------------------------------------------- */
@@ -122,8 +123,8 @@ static void count_pairs(const struct comparer *c, uint32_t x, uint32_t y, uint64
                 *n += (uint64_t) cx->n_ports * cy->n_ports;
 }
 
-/* Judges the class with all classes that share a base with it, itself included, even if it is one port: then it is alike to other
- * classes of one port. */
+/* Compares the class with all classes that share a base with it. That includes the class itself, even if it is one port, so that
+ * it can be in one row with other classes of one port. */
 static int find_neighbors(struct comparer *c, uint32_t x, struct reach_changes *ret)
 {
         const struct reach_class *class = &c->classes.items[x];
@@ -173,8 +174,8 @@ static bool is_row_of(const struct row *row, const struct neighbor *neighbors, s
         return row->n_classes == n && row->label == neighbors->label;
 }
 
-/* The row of n neighbors with one label. */
-static int find_row(struct comparer *c, const struct neighbor *neighbors, size_t n, uint32_t *ret)
+/* The row of n neighbors with one label, which is made if there is none. */
+static int get_row(struct comparer *c, const struct neighbor *neighbors, size_t n, uint32_t *ret)
 {
         uint64_t hash = hash_mix(HASH_START, neighbors->label);
         uint32_t *classes;
@@ -203,7 +204,7 @@ static int add_to_rows(struct comparer *c, uint32_t class)
         for (size_t i = 0, n; i < c->n_neighbors; i += n) {
                 for (n = 1; i + n < c->n_neighbors && c->neighbors[i + n].label == c->neighbors[i].label;)
                         n++;
-                if (find_row(c, c->neighbors + i, n, &row) < 0 ||
+                if (get_row(c, c->neighbors + i, n, &row) < 0 ||
                     VECTOR_GROW(c->scratch, c->members, c->n_members, c->allocated_members) < 0)
                         return -ENOMEM;
                 c->members[c->n_members++] = (struct member) { row, class };
@@ -257,7 +258,7 @@ static bool is_line_of(const struct reach_line *l, const uint32_t *ports, uint32
 }
 
 /* The line of these ports, which is made if there is none. */
-static int find_line(struct comparer *c, const uint32_t *ports, uint32_t n_ports, struct reach_line **ret)
+static int get_line(struct comparer *c, const uint32_t *ports, uint32_t n_ports, struct reach_line **ret)
 {
         uint64_t hash = hash_bytes(HASH_START, (const char *) ports, n_ports * sizeof(*ports));
         uint32_t i = HASH_INDEX_FIND(k, &c->line_index, hash, is_line_of(&c->lines[k], ports, n_ports));
@@ -288,8 +289,8 @@ static int add_others(struct comparer *c, struct reach_line *line, const struct 
         return 0;
 }
 
-/* The classes of a row that no earlier row of this label has listed. `done` has the label, plus 1, for each class that was a member
- * of one of them: as losing and gaining go both ways, that row listed the members of this one. */
+/* The classes of a row whose pairs with its members no earlier row of this label has listed. `done` has the label, plus 1, of each
+ * class that was a member of an earlier row: pairs have no direction, so that row listed this one's members. */
 static uint32_t select_others(const struct comparer *c, const struct row *row, const uint32_t *done, uint32_t *ret)
 {
         bool is_one_port = row->n_members == 1 && c->classes.items[row->members->class].n_ports == 1;
@@ -320,7 +321,7 @@ static int add_row(struct comparer *c, const struct row *row, uint32_t *done, ui
                 return 0;
         }
         ports = join_ports(c, classes, row->n_members, &n_ports);
-        if (!others || !ports || find_line(c, ports, n_ports, &line) < 0)
+        if (!others || !ports || get_line(c, ports, n_ports, &line) < 0)
                 return -ENOMEM;
         return add_others(c, line, &c->labels[row->label], others, n_others);
 }

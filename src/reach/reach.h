@@ -14,7 +14,7 @@
  * Invariants: a pair of endports is in the result if and only if it can talk before and not after, or after and not before. Pairs
  * with an endport whose table, or whose enforcing leaf port's table, is not known are not judged.
  *
- * This folder does not know policies, or how tables come about; verify/explain.h says what "can talk" means.
+ * This folder does not know policies, or how tables come about; verify/explain.h defines "can talk".
  */
 
 #include "plan/plan.h"
@@ -36,7 +36,7 @@ struct reach_others {
         uint32_t n_ports;
 };
 
-/* What changes for some endports, in the same way for each. They may be among the others: then it is about each two of them. */
+/* What changes for some endports, in the same way for each. If the others include them, it changes between each two of them. */
 struct reach_line {
         const uint32_t *ports;       /* ascending */
         uint32_t n_ports;
@@ -49,7 +49,7 @@ struct reach_changes {
         uint32_t n_lines;
         uint64_t n_lost, n_gained;   /* pairs of endports */
         uint32_t n_unknown;          /* endports that are not judged */
-        bool truncated;              /* there are more lines than REACH_MAX_OTHERS allows; the numbers of pairs are right */
+        bool truncated;              /* lines are missing, because of REACH_MAX_OTHERS; n_lost and n_gained include their pairs */
         bool too_many;               /* too many classes: nothing was judged */
 };
 

@@ -72,7 +72,7 @@ const char *reach_describe(struct arena *a, const struct subnet *s, const struct
 const char *reach_summarize(struct arena *a, const struct reach_changes *r)
 {
         if (r->too_many)
-                return "who can talk to whom cannot be said: too many different tables change";
+                return "who can talk to whom is not compared: too many different tables change";
         if (r->n_lost + r->n_gained == 0)
                 return "who can talk to whom does not change";
         return arena_printf(a, "%" PRIu64 " pair%s of ports lost, %" PRIu64 " gained%s; nothing else changes", r->n_lost,

@@ -17,8 +17,8 @@ struct reach_names {
  * memory. */
 const char *reach_describe(struct arena *a, const struct subnet *s, const struct reach_names *names, const struct reach_line *l);
 
-/* "7 pairs of ports lost, 8 gained; nothing else changes"; that nothing changes; or that it cannot be said. Allocated from a; NULL:
- * out of memory. */
+/* "7 pairs of ports lost, 8 gained; nothing else changes"; that nothing changes; or that too much changes to compare it. Allocated
+ * from a; NULL: out of memory. */
 const char *reach_summarize(struct arena *a, const struct reach_changes *r);
 
 /* Adds notes (FINDING_PLAN_REACH) with the first REACH_MAX_SHOWN lines and the summary; nothing if no pair is lost or gained. */
