@@ -29,8 +29,8 @@ static void keep_one_index0(struct import *im)
         }
 }
 
-/* A default partition of which the SM's port is only a limited member. If it is known which port that is, import_check() reports
- * it. */
+/* Reports a default partition of which the SM's port is only a limited member. If it is known which port that is, import_check()
+ * does that. */
 static void report_default(struct import *im)
 {
         const struct import_partition *p = &im->partitions[0];
@@ -46,8 +46,8 @@ static void report_default(struct import *im)
                            "is always a full member, because otherwise no host could reach the subnet administrator");
 }
 
-/* Leaves out multicast groups that a policy cannot express. */
-static void drop_groups(struct import *im, const struct partitions_conf_partition *p)
+/* Drops IP groups that do not fit the broadcast group of the partition. */
+static void drop_unfit_groups(struct import *im, const struct partitions_conf_partition *p)
 {
         struct multicast_group *groups = (struct multicast_group *) (uintptr_t) p->ipoib->groups;
         uint32_t kept = 0;
@@ -65,13 +65,15 @@ static void drop_groups(struct import *im, const struct partitions_conf_partitio
         p->ipoib->n_groups = kept;
 }
 
-static void report_losses(struct import *im)
+/* Leaves out, with a warning, multicast groups that a policy cannot express. import_print() prints none of a partition without a
+ * broadcast group. */
+static void drop_groups(struct import *im)
 {
         for (uint32_t i = 0; i < im->n_partitions; i++) {
                 const struct partitions_conf_partition *p = im->partitions[i].source;
 
                 if (p->ipoib && p->has_broadcast)
-                        drop_groups(im, p);
+                        drop_unfit_groups(im, p);
                 else if (p->ipoib)
                         report_add(&im->report, FINDING_WARNING, FINDING_IMPORT_MULTICAST, &(struct place) { p->where },
                                    "the multicast groups of %s are left out: in a policy they belong to `ipoib`, which "
@@ -159,7 +161,7 @@ static int convert(struct import *im, const char **ret)
                 return r;
         keep_one_index0(im);
         report_default(im);
-        report_losses(im);
+        drop_groups(im);
         report_both(im);
         *ret = import_print(im);
         return *ret ? import_check(im, *ret) : -ENOMEM;

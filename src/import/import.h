@@ -4,7 +4,7 @@
 /*
  * import/: converts a partitions.conf to a policy that results in the same tables.
  *
- *     import_reduce ... reduces the lines of a partition, of which the later counts, to one membership for each node type and port
+ *     import_reduce ... reduces the lines of a partition to one membership for each node type and port; later lines override
  *     import_names .... replaces ports by hosts, folded into hostlists, and sets that several partitions share by groups
  *     import_print .... prints partitions.yaml, with the comments of the original
  *     import_check .... reads the result, and compares it port by port with what OpenSM makes of the original
@@ -48,7 +48,7 @@ struct import_partition {
         const struct partitions_conf_partition *source;
         const char *name;
         enum membership all, types[IMPORT_N_TYPES];
-        enum membership self;       /* of SELF; MEMBERSHIP_NONE: it is no member */
+        enum membership self;       /* of SELF; MEMBERSHIP_NONE: it is not a member */
         uint32_t self_order;        /* of its line among those of the partition */
         bool index0;
         struct import_port *ports;  /* ascending GUID */
@@ -67,13 +67,13 @@ struct import {
         uint32_t n_partitions;
 };
 
-/* Whether it is known which port SELF means. */
+/* Returns whether it is known which port SELF means. */
 static inline bool import_knows_self(const struct import *im)
 {
         return im->subnet && partitions_conf_self_port(im->subnet) != SUBNET_NONE;
 }
 
-/* Converts. Returns 0, -EBADMSG (an error: the policy would result in other tables), -ENOMEM. *ret is the text of a
+/* Converts. Returns 0, -EBADMSG (the policy would result in other tables: findings name them), -ENOMEM. *ret is the text of a
  * partitions.yaml, in the arena. subnet may be NULL: then GUIDs stay GUIDs and nothing is compared. */
 int import_convert(struct arena *a, const struct partitions_conf *conf, const struct subnet *subnet, bool allow_both_pkeys,
                    struct findings *findings, const char **ret);

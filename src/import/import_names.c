@@ -86,7 +86,7 @@ static int add_item(struct namer *n, const char *item)
         return 0;
 }
 
-/* Whether the set has all endports of a node. */
+/* Returns whether the set has all endports of a node. */
 static bool has_whole_node(const struct namer *n, uint32_t node)
 {
         const struct subnet *s = n->im->subnet;
@@ -100,7 +100,8 @@ static bool has_whole_node(const struct namer *n, uint32_t node)
         return true;
 }
 
-/* Whether the set has all endports of all nodes with this name and device (NULL: any). *ret_nodes: the number of these nodes. */
+/* Returns whether the set has all endports of all nodes with this name and device (NULL: any). *ret_nodes: the number of these
+ * nodes. */
 static bool has_whole_name(const struct namer *n, const char *name, const char *device, unsigned *ret_nodes)
 {
         const struct subnet *s = n->im->subnet;

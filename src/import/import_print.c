@@ -104,7 +104,7 @@ static const struct partitions_conf_member *only_member(const struct printer *p,
         return found && found->who == PARTITIONS_CONF_GUID ? found : NULL;
 }
 
-/* True if the comment after a GUID names the GUID's host: the policy does, too. */
+/* Returns whether the comment after a GUID names the GUID's host, as the policy does. */
 static bool repeats_host(const struct printer *p, const struct partitions_conf_comment *c)
 {
         const struct partitions_conf_member *m = c->alone ? NULL : only_member(p, c->line);
@@ -113,7 +113,7 @@ static bool repeats_host(const struct printer *p, const struct partitions_conf_c
         return *host && strstr(c->text, host);
 }
 
-/* True if the GUID on the comment's line is in the policy, where the comment can follow it. */
+/* Returns whether the GUID on the comment's line is in the policy, so that the comment can follow it there. */
 static bool is_trailing(const struct printer *p, const struct partitions_conf_comment *c, uint32_t owner)
 {
         const struct partitions_conf_member *m = c->alone || owner == TOP ? NULL : only_member(p, c->line);

@@ -105,8 +105,9 @@ static void narrow(struct import *im, struct import_port *port, const struct cov
         }
 }
 
-/* False if a later line about all ports, or all of its node type, overrides this one. */
-static bool is_in_effect(struct import *im, struct import_port *port, const struct covers *covers)
+/* Returns whether a later line about all ports, or all of its node type, overrides this one, and warns. Narrows the membership of a
+ * port of unknown type. */
+static bool drop_overridden(struct import *im, struct import_port *port, const struct covers *covers)
 {
         const struct cover *c = &covers->all;
 
@@ -115,16 +116,17 @@ static bool is_in_effect(struct import *im, struct import_port *port, const stru
         if (c->order < port->order) {
                 if (port->port == SUBNET_NONE)
                         narrow(im, port, covers);
-                return true;
+                return false;
         }
         if (c->membership != port->membership && port->where.line > 0)
                 warn(im, &port->where, FINDING_IMPORT_OVERRIDDEN, "%s has no effect here: the later line %u makes the port %s",
                      membership_to_string(port->membership), c->where.line, membership_to_string(c->membership));
-        return false;
+        return true;
 }
 
-/* OpenSM knows only port GUIDs; a policy would read a node GUID as all ports of the node. */
-static bool is_node(struct import *im, const struct import_port *port)
+/* Returns whether the GUID is that of a node, and warns. OpenSM knows only port GUIDs; a policy would read it as all ports of the
+ * node. */
+static bool drop_node_guid(struct import *im, const struct import_port *port)
 {
         if (!im->subnet || port->port != SUBNET_NONE || port->self || subnet_find_node(im->subnet, port->guid) == SUBNET_NONE)
                 return false;
@@ -133,7 +135,7 @@ static bool is_node(struct import *im, const struct import_port *port)
         return true;
 }
 
-/* Keeps SELF as a word where it means the port that pkeyd works through. */
+/* Keeps SELF as a word where it means the port that pkeyd works through. Returns whether it did. */
 static bool keep_self(struct import *im, struct import_partition *p, const struct import_port *port)
 {
         if (!port->self || (im->subnet && im->subnet->self != SUBNET_NONE && im->subnet->self != port->port))
@@ -169,7 +171,7 @@ int import_reduce(struct import *im, struct import_partition *p)
         for (uint32_t i = 0; i < p->n_ports; i++) {
                 struct import_port *port = &p->ports[i];
 
-                if (is_in_effect(im, port, &covers) && !is_node(im, port) && !keep_self(im, p, port))
+                if (!drop_overridden(im, port, &covers) && !drop_node_guid(im, port) && !keep_self(im, p, port))
                         p->ports[kept++] = *port;
         }
         p->n_ports = kept;
