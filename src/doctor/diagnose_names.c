@@ -67,7 +67,7 @@ static bool is_twin(const struct subnet_node *a, const struct subnet_node *b)
 static uint32_t find_twin(const struct subnet *s, uint32_t begin, uint32_t at)
 {
         for (uint32_t i = begin; i < at; i++)
-                if (is_twin(&s->nodes[s->by_name[i]], &s->nodes[s->by_name[at]]))
+                if (is_twin(subnet_named_node(s, i), subnet_named_node(s, at)))
                         return s->by_name[i];
         return SUBNET_NONE;
 }
@@ -94,7 +94,7 @@ static void diagnose_twins(struct diagnosis_list *l)
         for (uint32_t i = 0; i < s->n_by_name; i++) {
                 uint32_t node = s->by_name[i], twin;
 
-                if (strcmp(s->nodes[node].name, s->nodes[s->by_name[begin]].name) != 0)
+                if (strcmp(s->nodes[node].name, subnet_named_node(s, begin)->name) != 0)
                         begin = i;
                 twin = find_twin(s, begin, MIN(i, begin + MAX_COMPARED));
                 if (twin == SUBNET_NONE)

@@ -109,7 +109,7 @@ static bool has_whole_name(const struct namer *n, const char *name, const char *
 
         *ret_nodes = 0;
         for (uint32_t i = subnet_first_name(s, name); i < s->n_by_name; i++) {
-                const struct subnet_node *node = &s->nodes[s->by_name[i]];
+                const struct subnet_node *node = subnet_named_node(s, i);
 
                 if (strcmp(node->name, name) != 0)
                         break;
@@ -292,10 +292,7 @@ DEFINE_COMPARE(compare_candidates, struct candidate, strcmp(a->set->text, b->set
 
 static bool group_is_taken(const struct import *im, const char *name)
 {
-        const struct subnet *s = im->subnet;
-        uint32_t i = s ? subnet_first_name(s, name) : 0;
-
-        if (s && i < s->n_by_name && strcmp(s->nodes[s->by_name[i]].name, name) == 0)
+        if (im->subnet && subnet_has_name(im->subnet, name))
                 return true;
         for (uint32_t p = 0; p < im->n_partitions; p++)
                 for (uint32_t k = 0; k < im->partitions[p].n_sets; k++)

@@ -425,7 +425,7 @@ uint32_t hostlist_next_name(const struct hostlist *h, const struct subnet *subne
         uint32_t i = from;
 
         while (i < subnet->n_by_name) {
-                const char *name = subnet->nodes[subnet->by_name[i]].name;
+                const char *name = subnet_named_node(subnet, i)->name;
 
                 if (hostlist_match(h, name))
                         return i;

@@ -65,8 +65,8 @@ static const char *nearest_name(struct matcher *m, const struct selector *s, con
 
         nearest_init(&nearest, name);
         for (uint32_t i = 0; i < subnet->n_by_name; i++)
-                if (is_candidate(s, &subnet->nodes[subnet->by_name[i]]))
-                        nearest_offer(&nearest, subnet->nodes[subnet->by_name[i]].name);
+                if (is_candidate(s, subnet_named_node(subnet, i)))
+                        nearest_offer(&nearest, subnet_named_node(subnet, i)->name);
         for (uint32_t i = 0; m->policy && s->kind == SELECTOR_HOST && !s->device && i < m->policy->n_groups; i++)
                 nearest_offer(&nearest, m->policy->groups[i].name);
         return nearest.best;
@@ -82,7 +82,7 @@ static const char *nearest_shape(struct matcher *m, const struct selector *s)
 
         shape_of_hostlist(s->host, wanted);
         for (uint32_t i = 0; i < subnet->n_by_name; i++) {
-                const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
+                const struct subnet_node *node = subnet_named_node(subnet, i);
 
                 if (!is_candidate(s, node))
                         continue;
@@ -106,7 +106,7 @@ static const char *list_devices(struct matcher *m, const struct selector *s)
 
         for (uint32_t i = hostlist_next_name(s->host, subnet, 0); i < subnet->n_by_name && list.n <= list.max;
              i = hostlist_next_name(s->host, subnet, i + 1)) {
-                const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
+                const struct subnet_node *node = subnet_named_node(subnet, i);
 
                 short_list_add(&list, m->report, "%s/%s", node->name,
                                node->device[0] ? node->device : "(no device in its NodeDescription)");
@@ -130,7 +130,7 @@ static bool hint_other_board(struct matcher *m, const struct selector *s, uint32
         struct short_list others = { .max = MAX_LISTED }, units = others, *list;
 
         for (uint32_t i = first; s->board && i < subnet->n_by_name; i = hostlist_next_name(s->host, subnet, i + 1)) {
-                const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
+                const struct subnet_node *node = subnet_named_node(subnet, i);
                 const char *board = subnet_node_board(node);
 
                 if (node->type != NODE_SWITCH)
@@ -165,7 +165,7 @@ static bool hint_wrong_kind(struct matcher *m, const struct selector *s)
                 return false;
         if (hint_other_board(m, s, i))
                 return true;
-        node = &subnet->nodes[subnet->by_name[i]];
+        node = subnet_named_node(subnet, i);
         if (node->type != NODE_SWITCH)
                 report_hint(m->report, "'%s' is a %s, not a switch: write it without '@'", node->name,
                             node_type_to_string(node->type));

@@ -17,12 +17,12 @@ static void find_twins(struct matcher *m)
         const struct subnet *s = m->subnet;
 
         for (uint32_t i = 1; i < s->n_by_name; i++) {
-                const struct subnet_node *node = &s->nodes[s->by_name[i]];
+                const struct subnet_node *node = subnet_named_node(s, i);
 
                 if (node->type != NODE_CA || !node->device[0])
                         continue;
                 for (uint32_t k = i; k-- > 0 && i - k <= MAX_NAMESAKES;) {
-                        const struct subnet_node *other = &s->nodes[s->by_name[k]];
+                        const struct subnet_node *other = subnet_named_node(s, k);
 
                         if (strcmp(other->name, node->name) != 0)
                                 break;
@@ -169,13 +169,6 @@ static void warn_twins(struct matcher *m, const struct selector *s, uint32_t nod
         report_hint(m->report, "each host sets its own name: rename one of the two, or write GUIDs or @SWITCH/PORT");
 }
 
-static bool name_exists(const struct subnet *subnet, const char *name)
-{
-        uint32_t i = subnet_first_name(subnet, name);
-
-        return i < subnet->n_by_name && strcmp(subnet->nodes[subnet->by_name[i]].name, name) == 0;
-}
-
 /* Reports the missing names of a range, as a note only: nodes may be down. Each step finds a name that is present or one that is
  * missing, so the fabric bounds the work, not the range. */
 static void note_missing(struct matcher *m, const struct selector *s)
@@ -185,7 +178,7 @@ static void note_missing(struct matcher *m, const struct selector *s)
 
         for (uint64_t i = 0; i < s->host->n_names && missing.n <= missing.max; i++) {
                 hostlist_name(s->host, i, name);
-                if (!name_exists(m->subnet, name))
+                if (!subnet_has_name(m->subnet, name))
                         short_list_add(&missing, m->report, "%s", name);
         }
         if (missing.n > 0)
@@ -201,7 +194,7 @@ static void find_hosts(struct matcher *m, const struct selector *s)
 
         for (uint32_t i = hostlist_next_name(s->host, subnet, 0); i < subnet->n_by_name;
              i = hostlist_next_name(s->host, subnet, i + 1)) {
-                const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
+                const struct subnet_node *node = subnet_named_node(subnet, i);
 
                 n_names += strcmp(node->name, last) != 0;
                 last = node->name;
@@ -249,7 +242,7 @@ static void add_all_peers(struct matcher *m, const struct selector *s, uint32_t 
         const struct subnet *subnet = m->subnet;
 
         for (; i < end; i++)
-                if (is_switch_of(s, &subnet->nodes[subnet->by_name[i]]))
+                if (is_switch_of(s, subnet_named_node(subnet, i)))
                         add_peers(m, s, subnet->by_name[i], FREEZE_SWITCH_NAME);
 }
 
@@ -258,13 +251,13 @@ static void add_all_peers(struct matcher *m, const struct selector *s, uint32_t 
 static void report_switches(struct matcher *m, const struct selector *s, uint32_t first, uint32_t end, unsigned n)
 {
         const struct subnet *subnet = m->subnet;
-        const char *name = subnet->nodes[subnet->by_name[first]].name, *board = NULL, *example = "";
+        const char *name = subnet_named_node(subnet, first)->name, *board = NULL, *example = "";
         const char *ports = s->has_ports ? strrchr(s->text, '/') : "";
         struct short_list boards = { .max = 2 * MAX_LISTED }, guids = boards;
         bool has_boards = !s->board;
 
         for (uint32_t i = first; i < end && guids.n <= guids.max; i++) {
-                const struct subnet_node *node = &subnet->nodes[subnet->by_name[i]];
+                const struct subnet_node *node = subnet_named_node(subnet, i);
 
                 if (!is_switch_of(s, node))
                         continue;
@@ -289,11 +282,11 @@ static void report_switches(struct matcher *m, const struct selector *s, uint32_
 static uint32_t match_namesakes(struct matcher *m, const struct selector *s, uint32_t i)
 {
         const struct subnet *subnet = m->subnet;
-        const char *name = subnet->nodes[subnet->by_name[i]].name;
+        const char *name = subnet_named_node(subnet, i)->name;
         uint32_t n = 0, only = 0, first = i;
 
-        for (; i < subnet->n_by_name && strcmp(subnet->nodes[subnet->by_name[i]].name, name) == 0; i++)
-                if (is_switch_of(s, &subnet->nodes[subnet->by_name[i]])) {
+        for (; i < subnet->n_by_name && strcmp(subnet_named_node(subnet, i)->name, name) == 0; i++)
+                if (is_switch_of(s, subnet_named_node(subnet, i))) {
                         only = subnet->by_name[i];
                         n++;
                 }

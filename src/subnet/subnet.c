@@ -120,6 +120,13 @@ uint32_t subnet_first_name(const struct subnet *s, const char *name)
         return subnet_next_name(s, 0, name);
 }
 
+bool subnet_has_name(const struct subnet *s, const char *name)
+{
+        uint32_t i = subnet_first_name(s, name);
+
+        return i < s->n_by_name && strcmp(subnet_named_node(s, i)->name, name) == 0;
+}
+
 bool subnet_is_board(const char *text)
 {
         for (;; text++) {

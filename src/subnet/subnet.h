@@ -116,6 +116,13 @@ static inline const struct subnet_node *subnet_port_node(const struct subnet *s,
         return &s->nodes[p->node];
 }
 
+/* The node at index i of by_name. */
+static inline const struct subnet_node *subnet_named_node(const struct subnet *s, uint32_t i)
+{
+        assert(i < s->n_by_name);
+        return &s->nodes[s->by_name[i]];
+}
+
 /* PartitionCap of an endport, PartitionEnforcementCap of a switch external port: entries of its P_Key table. */
 uint16_t subnet_port_capacity(const struct subnet *s, const struct subnet_port *p);
 
@@ -180,6 +187,8 @@ bool subnet_node_has_external(const struct subnet *s, uint32_t node, uint8_t num
 uint32_t subnet_first_name(const struct subnet *s, const char *name);
 /* The same from index `from` (<= n_by_name) on; its cost grows with the logarithm of the distance. */
 uint32_t subnet_next_name(const struct subnet *s, uint32_t from, const char *name);
+/* Returns whether a node has this name. */
+bool subnet_has_name(const struct subnet *s, const char *name);
 
 /* True for the name of a board of a director: "L20/U2", "U2". Each part has capitals and then digits; slashes separate them. */
 bool subnet_is_board(const char *text);
