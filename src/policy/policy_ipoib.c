@@ -9,7 +9,7 @@
 
 #define MAX_GROUPS 1024
 
-/* The scalar at a key of a map; NULL: the key is missing, or was refused. *path: of the map, then of the key. */
+/* The scalar at a key of a map; NULL: the key is missing, or was refused. Extends *path, that of the map, by the key. */
 static const struct yaml_tree_node *get_scalar(struct policy_reader *r, const struct yaml_tree_node *map, const char *key,
                                                const char **path)
 {
@@ -37,18 +37,19 @@ static bool parse_number(const char *text, uint64_t max, uint64_t *ret)
         return *ret <= max;
 }
 
+/* fallback: the value if the key is missing or was refused. */
 static uint64_t read_number(struct policy_reader *r, const struct yaml_tree_node *map, const char *path, const char *key,
-                            uint64_t max, const char *problem, uint64_t standard)
+                            uint64_t max, const char *problem, uint64_t fallback)
 {
         const struct yaml_tree_node *node = get_scalar(r, map, key, &path);
         uint64_t v;
 
         if (!node)
-                return standard;
+                return fallback;
         if (parse_number(node->text, max, &v))
                 return v;
         refuse(r, node, path, problem);
-        return standard;
+        return fallback;
 }
 
 static void read_mtu(struct policy_reader *r, const struct yaml_tree_node *map, const char *path, struct multicast_parameters *p)
@@ -224,17 +225,17 @@ int policy_read_ipoib(struct policy_reader *r, const struct yaml_tree_node *node
 
 /* Only the values that differ from the defaults. */
 static void print_parameters(struct text *t, const char *indent, const struct multicast_parameters *p,
-                             const struct multicast_parameters *standard)
+                             const struct multicast_parameters *defaults)
 {
         const char *comma = "";
 
-        if (p->mtu != standard->mtu)
+        if (p->mtu != defaults->mtu)
                 text_add(t, "%smtu: %u\n", indent, multicast_mtu_bytes(p->mtu));
-        if (p->rate != standard->rate)
+        if (p->rate != defaults->rate)
                 text_add(t, "%srate: %s\n", indent, multicast_rate_text(p->rate));
-        if (p->sl != standard->sl)
+        if (p->sl != defaults->sl)
                 text_add(t, "%ssl: %u\n", indent, p->sl);
-        if (p->scopes != standard->scopes) {
+        if (p->scopes != defaults->scopes) {
                 text_add(t, "%sscope: [", indent);
                 for (unsigned scope = 1; scope <= MULTICAST_MAX_SCOPE; scope++) {
                         if (!(p->scopes >> scope & 1))
@@ -244,39 +245,39 @@ static void print_parameters(struct text *t, const char *indent, const struct mu
                 }
                 text_add(t, "]\n");
         }
-        if (p->q_key != standard->q_key)
+        if (p->q_key != defaults->q_key)
                 text_add(t, "%sq_key: 0x%x\n", indent, p->q_key);
-        if (p->tclass != standard->tclass)
+        if (p->tclass != defaults->tclass)
                 text_add(t, "%stclass: %u\n", indent, p->tclass);
-        if (p->flow_label != standard->flow_label)
+        if (p->flow_label != defaults->flow_label)
                 text_add(t, "%sflow_label: 0x%x\n", indent, p->flow_label);
 }
 
 static bool print_group(struct text *t, struct arena *a, const struct ipoib *ipoib, const struct multicast_group *group)
 {
-        struct multicast_parameters standard = multicast_inherit(&ipoib->broadcast, &group->mgid);
+        struct multicast_parameters defaults = multicast_inherit(&ipoib->broadcast, &group->mgid);
         const char *gid = mgid_text(a, &group->mgid);
 
         if (!gid)
                 return false;
-        if (multicast_equal(&group->parameters, &standard))
+        if (multicast_equal(&group->parameters, &defaults)) {
                 text_add(t, "        - \"%s\"\n", gid);
-        else {
+        } else {
                 text_add(t, "        - mgid: \"%s\"\n", gid);
-                print_parameters(t, "          ", &group->parameters, &standard);
+                print_parameters(t, "          ", &group->parameters, &defaults);
         }
         return true;
 }
 
 const char *policy_print_ipoib(struct arena *a, const struct ipoib *ipoib)
 {
-        struct multicast_parameters standard = multicast_ipoib_default();
+        struct multicast_parameters defaults = multicast_ipoib_default();
         _cleanup_text_ struct text t = {};
 
-        if (ipoib->n_groups == 0 && multicast_equal(&ipoib->broadcast, &standard))
+        if (ipoib->n_groups == 0 && multicast_equal(&ipoib->broadcast, &defaults))
                 return "    ipoib: true\n";
         text_add(&t, "    ipoib:\n");
-        print_parameters(&t, "      ", &ipoib->broadcast, &standard);
+        print_parameters(&t, "      ", &ipoib->broadcast, &defaults);
         if (ipoib->n_groups > 0)
                 text_add(&t, "      mgids:\n");
         for (uint32_t i = 0; i < ipoib->n_groups; i++)

@@ -93,7 +93,7 @@ size_t policy_selection_size(const struct policy_selection *s)
         return arena_size(s->arena);
 }
 
-/* Ports of which it is not certain that the text means them. */
+/* Reports ports of which it is not certain that the text means them. Returns 0 if there is none, -EBADMSG, -ENOMEM. */
 static int refuse_contested(const struct subnet *s, const struct port_list *list, struct findings *findings)
 {
         int e = 0;
@@ -134,8 +134,8 @@ static int take_unseen(struct policy_selection *s, struct selector **selectors, 
         return 0;
 }
 
-/* unseen NULL: all GUIDs must be in the fabric. */
-static int select_exactly(struct policy_selection *s, const char *text, struct report *report, struct port_list *ret,
+/* Finds the ports that a text means, with the findings about it in this report. unseen NULL: all GUIDs must be in the fabric. */
+static int parse_and_match(struct policy_selection *s, const char *text, struct report *report, struct port_list *ret,
                           struct unseen *unseen)
 {
         struct selector_source source = { .text = text };
@@ -155,7 +155,8 @@ static int select_exactly(struct policy_selection *s, const char *text, struct r
         return e;
 }
 
-static int find_exactly(struct policy_selection *s, const char *text, struct findings *findings, struct port_list *ret,
+/* The same; what is a note or warning about a file is an error about a request. */
+static int match_strictly(struct policy_selection *s, const char *text, struct findings *findings, struct port_list *ret,
                         struct unseen *unseen)
 {
         _cleanup_findings_ struct findings found = { .arena = findings->arena };
@@ -163,11 +164,11 @@ static int find_exactly(struct policy_selection *s, const char *text, struct fin
         int e;
 
         report_init(&report, &found);
-        e = select_exactly(s, text, &report, ret, unseen);
+        e = parse_and_match(s, text, &report, ret, unseen);
         if (e < 0 && e != -EBADMSG)
                 return e;
         for (size_t i = 0; i < found.n; i++) {
-                found.items[i].severity = FINDING_ERROR; /* what is a warning about a file is an error about a request */
+                found.items[i].severity = FINDING_ERROR;
                 found.items[i].source_line = NULL;
                 findings_append(findings, &found.items[i]);
         }
@@ -178,7 +179,7 @@ static int find_exactly(struct policy_selection *s, const char *text, struct fin
 
 int policy_selection_exactly(struct policy_selection *s, const char *text, struct findings *findings, struct port_list *ret)
 {
-        int e = find_exactly(s, text, findings, ret, NULL);
+        int e = match_strictly(s, text, findings, ret, NULL);
 
         if (e == 0 && ret->n == 0)
                 return findings_error(findings, FINDING_SELECTOR_NO_MATCH, NULL, "'%s' matches nothing in the fabric",
@@ -190,7 +191,7 @@ int policy_selection_members(struct policy_selection *s, const char *text, struc
                              const struct guid **ret_unseen, size_t *ret_n_unseen)
 {
         struct unseen unseen = {};
-        int e = find_exactly(s, text, findings, ret, &unseen) ?: refuse_contested(s->matcher.subnet, ret, findings);
+        int e = match_strictly(s, text, findings, ret, &unseen) ?: refuse_contested(s->matcher.subnet, ret, findings);
 
         *ret_unseen = unseen.guids;
         *ret_n_unseen = unseen.n;

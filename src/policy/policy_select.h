@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Which endports a text, or a pool, means in a fabric. Also here: policy_select().
+ * Which endports a text, or a pool, means in a fabric. policy_select() (policy.h) is implemented here, too.
  *
- * A selection answers many such questions about one policy and one snapshot: it is made once, at the cost of the fabric. It borrows
- * policy, subnet and memory.
+ * A selection answers many such questions about one policy and one snapshot, and is prepared once: that takes time and memory in
+ * proportion to the fabric. It borrows policy, subnet and memory.
  */
 
 #include "policy/selector_match.h"
@@ -24,8 +24,8 @@ DEFINE_CLEANUP(struct policy_selection *, policy_selection_free)
 /* Bytes: each question needs some. */
 size_t policy_selection_size(const struct policy_selection *s);
 
-/* As policy_select(), but whatever is not certain is an error: a name without a port, a name that several adapters have. The list
- * is not empty. Returns 0, -EBADMSG (findings say why) or -ENOMEM; *ret lives as long as the selection. */
+/* As policy_select(), but every finding about the text is an error, and so is a contested port. The list is not empty. Returns 0,
+ * -EBADMSG (findings name the reason) or -ENOMEM; *ret lives as long as the selection. */
 int policy_selection_exactly(struct policy_selection *s, const char *text, struct findings *findings, struct port_list *ret);
 
 /* As policy_selection_exactly(), but a GUID that neither a port nor a node has is listed apart, and the list may be empty. */
