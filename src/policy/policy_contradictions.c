@@ -195,8 +195,8 @@ static uint64_t count_reach(const struct selector *s)
         return MANY;
 }
 
-/* How many of the keys in conflict more specific lines may decide about. Lines for a device are not counted for hosts, because
- * is_covered() compares them with each host. */
+/* How many of the keys in conflict more specific lines may decide about. Lines for a device are not counted for hosts: is_covered()
+ * compares them with each host. */
 static uint64_t count_decided(const struct search *s)
 {
         bool hosts = s->level == SPECIFICITY_HOST || s->level == SPECIFICITY_DEVICE;
@@ -211,12 +211,14 @@ static uint64_t count_decided(const struct search *s)
 /* Returns whether a more specific line may decide about this key. If the budget is spent, it may. */
 static bool is_covered(const struct search *s, const struct entry *entry)
 {
+        if (s->level >= SPECIFICITY_SWITCH_PORT) /* more specific lines name single ports: count_decided() counts them */
+                return false;
         for (const struct policy_candidate *c = s->partition->candidates; c < s->first; c++) {
                 if (s->budget->steps == 0)
                         return true;
                 s->budget->steps--;
                 if (!entry->host || (c->selector->kind == SELECTOR_HOST && hostlist_match(c->selector->host, entry->host)))
-                        return s->level < SPECIFICITY_SWITCH_PORT;
+                        return true;
         }
         return false;
 }
