@@ -70,8 +70,8 @@ static void note_ipoib(const struct policy *policy, struct findings *findings)
         if (n == 0)
                 return;
         item = findings_add(findings, FINDING_NOTE, FINDING_OPENSM_IPOIB, &first->where,
-                            "ipoib (of %s%s): pkeyd writes P_Keys only; the SM creates the multicast groups, as its own "
-                            "configuration says", first->name, n > 1 ? " and others" : "");
+                            "ipoib (of %s%s): pkeyd writes P_Keys only; the SM creates the multicast groups, by its own "
+                            "configuration", first->name, n > 1 ? " and others" : "");
         finding_set_hint(findings, item, "pkeyctl export opensm writes a partitions.conf for OpenSM");
 }
 
@@ -278,11 +278,8 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
 {
         const struct policy_memory names = { options->known, options->pins };
         struct reconciled out = {};
-        int r;
+        int r = check_sm(policy, observed->subnet, findings) ?: check_beside_sm(observed->subnet, options->beside_sm, findings);
 
-        r = check_sm(policy, observed->subnet, findings);
-        if (r == 0)
-                r = check_beside_sm(observed->subnet, options->beside_sm, findings);
         if (r < 0)
                 return r;
 
@@ -297,18 +294,12 @@ int reconcile(struct arena *a, const struct policy *policy, const struct observe
                 return r;
 
         /* what each table should hold */
-        r = desired_compute(a, out.memberships, &out.desired);
-        if (r == 0)
-                r = mark_frozen(a, out.memberships, out.desired);
+        r = desired_compute(a, out.memberships, &out.desired) ?: mark_frozen(a, out.memberships, out.desired);
         if (r < 0)
                 return r;
 
         /* which writes lead from the observed tables to the desired ones without breaking a promise */
-        r = plan_compute(a, out.desired, observed, memory, options, findings, &out.plan);
-        if (r < 0)
-                return r;
-
-        r = keep_frozen(a, observed, &out);
+        r = plan_compute(a, out.desired, observed, memory, options, findings, &out.plan) ?: keep_frozen(a, observed, &out);
         if (r < 0)
                 return r;
         if (!options->in_force)

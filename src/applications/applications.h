@@ -16,7 +16,7 @@
  *
  * IPoIB uses the P_Key of a network interface: a child of the device's interface, whose name ends in the P_Key with the full bit.
  *
- * An index that differs between devices cannot be expressed; then its variables have no value, and `differs` says so. Pure: tables
+ * An index that differs between devices cannot be expressed: then its variables have no value, and `differs` is set. Pure: tables
  * in, settings out. The folder does not know how the tables are read, or how settings are printed.
  */
 
@@ -62,5 +62,5 @@ struct application_settings {
 int application_settings(struct arena *a, const struct application_port *ports, uint32_t n_ports, uint16_t base,
                          struct application_settings *ret);
 
-/* The entry that a program takes that has no setting: the one at index 0, or for UCX the first full one. */
+/* The entry that UCX takes without a setting: the first full one, else the first limited one; 0: there is none. */
 struct p_key application_default(const struct p_key *entries, uint32_t n);

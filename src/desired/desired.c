@@ -28,8 +28,6 @@ int desired_certain(struct arena *a, const struct memberships *memberships, uint
         return list_endport_entries(a, memberships, port, true, ret);
 }
 
-/* The entries of the peer. Where it has two of one base, only the full one, because that also lets through what the limited one
- * does. */
 int desired_of_leaf(struct arena *a, const struct desired_port *peer, struct desired_port *ret)
 {
         struct p_key *wanted = arena_new_array(a, struct p_key, peer->n_wanted);

@@ -33,7 +33,8 @@ struct desired {
 /* Returns 0 or -ENOMEM; *ret lives in the arena and borrows what memberships borrows. */
 int desired_compute(struct arena *a, const struct memberships *memberships, struct desired **ret);
 
-/* The entries of a leaf port, whose peer is this endport. Returns 0 or -ENOMEM; *ret lives in the arena. */
+/* The entries of a leaf port, whose peer is this endport: of two of one base only the full one, because that also lets through what
+ * the limited one does. Returns 0 or -ENOMEM; *ret lives in the arena. */
 int desired_of_leaf(struct arena *a, const struct desired_port *peer, struct desired_port *ret);
 
 /* The entries that an endport should hold under every reading of contested lines. Returns 0 or -ENOMEM; *ret lives in the arena. */

@@ -93,7 +93,7 @@ struct policy_pool {
         const char *ports_text;        /* the selectors as written */
         struct selector **ports;       /* only endports that these select */
         uint32_t n_ports;
-        enum membership membership;    /* LIMITED or FULL: of a member, unless a lease says otherwise */
+        enum membership membership;    /* LIMITED or FULL: of a member, unless a lease sets another */
         uint64_t longest;              /* seconds that a lease may last; POLICY_UNLIMITED: until it is released */
         uint64_t rest;                 /* seconds for which a P_Key is not handed out again */
         bool index0;                   /* members may ask for index 0 */
@@ -161,7 +161,7 @@ struct memberships {
          * switches: none */
         uint32_t *first;
         struct port_membership *items;
-        enum freeze *frozen; /* of each port; the items of a frozen port are as its lines say; if two disagree, the lower one */
+        enum freeze *frozen; /* of each port; the items of a frozen port are what its lines give it; if two disagree, the lower */
 };
 
 /* What is known besides a snapshot. Each may be NULL. */
