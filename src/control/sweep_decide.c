@@ -543,7 +543,7 @@ void sweep_decide(struct control *c)
         const struct generation *g = choose_generation(c);
         struct sweep *s = &c->sweep;
 
-        opensm_conf_default(&s->conf);
+        s->conf = (struct opensm_conf) {};
         findings_done(&s->conf_findings);
         findings_init(&s->conf_findings, s->arena);
         if (!g || !control_serves(c) || g->audits || !settings_opensm_file(g->settings) || !g->settings->opensm_config) {

@@ -18,61 +18,51 @@ struct reader {
         struct place place;
 };
 
-void opensm_conf_default(struct opensm_conf *ret)
-{
-        *ret = (struct opensm_conf) { .keep_pkey_indexes = true, .sm_key_is_default = true };
-}
-
 static void warn(struct reader *r, const char *key, const char *value, const char *what)
 {
         report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_CONF, &r->place, "%s: %s %s", key,
                    report_quote(&r->report, value), what);
 }
 
-static void read_bool(struct reader *r, const char *key, const char *value, bool *ret)
+static bool read_bool(struct reader *r, const char *key, const char *value)
 {
-        *ret = strcmp(value, "TRUE") == 0;
-        if (!*ret && strcmp(value, "FALSE") != 0)
+        bool is_true = strcmp(value, "TRUE") == 0;
+
+        if (!is_true && strcmp(value, "FALSE") != 0)
                 warn(r, key, value, "is read as FALSE by OpenSM (accepted: TRUE, FALSE, in capitals)");
+        return is_true;
 }
 
-static void read_m_key(struct reader *r, const char *key, const char *value)
+/* The value of a key must not appear in a finding. */
+static void check_key(struct reader *r, const char *key, const char *value)
 {
         const char *end;
-        uint64_t v = opensm_number(OPENSM_NUMBERS_UNKNOWN, value, &end);
 
+        (void) opensm_number(OPENSM_NUMBERS_UNKNOWN, value, &end);
         if (opensm_number_is_binary(value))
                 report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_CONF, &r->place,
-                           "%s: its value is a binary number, which only an OpenSM that was built with glibc 2.38 or later reads; "
-                           "pkeyd ignores it", key);
+                           "%s: its value is a binary number, which only an OpenSM that was built with glibc 2.38 or later reads",
+                           key);
         else if (end == value || *end)
                 report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_CONF, &r->place,
                            "%s: its value is not a number; OpenSM ignores it", key);
-        else if (strcmp(key, "m_key") == 0)
-                r->conf->m_key = v;
-        else
-                r->conf->sm_key_is_default = v == 1;
 }
 
-static void read_level(struct reader *r, const char *key, const char *value)
+static void check_level(struct reader *r, const char *key, const char *value)
 {
         const char *end;
         uint64_t v = opensm_number(OPENSM_NUMBERS_UNKNOWN, value, &end);
 
         if (opensm_number_is_binary(value) || end == value || *end || v > 3)
                 warn(r, key, value, "is not a protection level (accepted: 0 to 3)");
-        else
-                r->conf->m_key_protection_level = (unsigned) v;
 }
 
-static void read_enforcement(struct reader *r, const char *key, const char *value, const char **ret)
+static void check_enforcement(struct reader *r, const char *key, const char *value)
 {
         static const char *const words[] = { "both", "in", "out", "off" };
-        size_t i = text_find_word(value, words, ELEMENTS(words));
 
-        if (i == ELEMENTS(words))
+        if (!text_is_one_of(value, words, ELEMENTS(words)))
                 warn(r, key, value, "is read as both by OpenSM (accepted: both, in, out, off)");
-        *ret = i < ELEMENTS(words) ? words[i] : "both";
 }
 
 static int read_option(struct reader *r, const char *key, const char *value)
@@ -80,17 +70,15 @@ static int read_option(struct reader *r, const char *key, const char *value)
         struct opensm_conf *c = r->conf;
 
         if (strcmp(key, "allow_both_pkeys") == 0)
-                read_bool(r, key, value, &c->allow_both_pkeys);
-        else if (strcmp(key, "qos") == 0)
-                read_bool(r, key, value, &c->qos);
-        else if (strcmp(key, "keep_pkey_indexes") == 0)
-                read_bool(r, key, value, &c->keep_pkey_indexes);
+                c->allow_both_pkeys = read_bool(r, key, value);
+        else if (strcmp(key, "qos") == 0 || strcmp(key, "keep_pkey_indexes") == 0)
+                (void) read_bool(r, key, value);
         else if (strcmp(key, "m_key") == 0 || strcmp(key, "sa_key") == 0)
-                read_m_key(r, key, value);
+                check_key(r, key, value);
         else if (strcmp(key, "m_key_protection_level") == 0)
-                read_level(r, key, value);
+                check_level(r, key, value);
         else if (strcmp(key, "part_enforce") == 0)
-                read_enforcement(r, key, value, &c->part_enforce);
+                check_enforcement(r, key, value);
         else if (strcmp(key, "partition_config_file") == 0) {
                 c->partition_config_file = strcmp(value, "(null)") == 0 ? NULL : arena_strdup(r->arena, value);
                 if (!c->partition_config_file && strcmp(value, "(null)") != 0)
@@ -132,13 +120,12 @@ static int read_line(struct reader *r, char *line)
 int opensm_conf_parse(struct arena *a, const char *file_name, const char *bytes, size_t n, struct findings *findings,
                       struct opensm_conf *ret)
 {
-        struct opensm_conf conf;
+        struct opensm_conf conf = {};
         struct reader r = { .arena = a, .conf = &conf, .place = { .where = { file_name, 0, 1 } } };
         char line[LINE_MAX_SIZE + 1];
         size_t used;
         int e = 0;
 
-        opensm_conf_default(&conf);
         report_init(&r.report, findings);
         for (size_t offset = 0; offset < n && e == 0; offset += used) {
                 const char *end = memchr(bytes + offset, '\n', MIN(n - offset, (size_t) LINE_MAX_SIZE));

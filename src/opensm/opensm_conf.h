@@ -2,31 +2,22 @@
 #pragma once
 
 /*
- * OpenSM's own configuration, opensm.conf: one `option value` on each line. pkeyd reads the options that determine what OpenSM does
- * with a partitions.conf.
+ * OpenSM's own configuration, opensm.conf: one `option value` on each line. pkeyd uses the options that determine which
+ * partitions.conf OpenSM reads, and how. Of others that partitions depend on it only checks the values.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "util/findings.h"
 
 #define OPENSM_CONF_MAX_SIZE (1u << 20)
 
+/* Zeroed it has OpenSM's defaults, which it uses without a file. */
 struct opensm_conf {
         bool allow_both_pkeys;             /* without it `both` is full */
-        bool qos;                          /* without it every SL is 0 */
-        bool keep_pkey_indexes;            /* an entry stays at its index; the default */
         const char *partition_config_file; /* in the arena; NULL: OpenSM's default */
-        const char *part_enforce;          /* "both", "in", "out", "off"; in the arena; NULL: the default, both */
-        uint64_t m_key;
-        unsigned m_key_protection_level;   /* 0 to 3 */
-        bool sm_key_is_default;            /* sa_key is 1, OpenSM's default */
 };
-
-/* The defaults, which OpenSM uses without a file. */
-void opensm_conf_default(struct opensm_conf *ret);
 
 /* Reads a file as OpenSM does: it ignores unknown options and comments, uses the last of several lines, and accepts only TRUE for
  * true. What the author probably did not mean becomes a warning. M_Key and SM_Key never appear in a finding. Returns 0 or -ENOMEM;

@@ -30,13 +30,12 @@ static int block_signals(void)
 static int check_opensm(struct arena *a, const struct generation *g, struct findings *findings)
 {
         const char *path = g->settings->opensm_config ?: OPENSM_CONF, *file = settings_opensm_file(g->settings), *bytes;
-        struct opensm_conf conf;
+        struct opensm_conf conf = {};
         size_t n;
         int r;
 
         if (!file || (!g->settings->opensm_config && access(path, F_OK) < 0))
                 return 0;
-        opensm_conf_default(&conf);
         r = file_read_found(a, path, OPENSM_CONF_MAX_SIZE, findings, &bytes, &n);
         if (r == 0)
                 r = opensm_conf_parse(a, path, bytes, n, findings, &conf);

@@ -100,7 +100,7 @@ int pipeline_read_opensm_conf(struct context *ctx, const char *otherwise, struct
         const char *bytes, *path = ctx->options->opensm_config;
         size_t n;
 
-        opensm_conf_default(ret);
+        *ret = (struct opensm_conf) {};
         if (!path && otherwise && access(otherwise, F_OK) == 0)
                 path = otherwise;
         if (!path)
