@@ -19,7 +19,7 @@ enum opensm_numbers {
         OPENSM_NUMBERS_C23, /* with binary numbers */
 };
 
-/* strtoull() with base 0, as OpenSM has it; UNKNOWN: as C23. */
+/* strtoull() with base 0, as this OpenSM has it; UNKNOWN: as in C23. */
 uint64_t opensm_number(enum opensm_numbers numbers, const char *text, const char **ret_end);
 
 /* True if C17 and C23 read the text differently: after blanks and a sign it begins with 0b and a binary digit. */

@@ -272,7 +272,7 @@ static int read_chunk(struct reader *r)
                         return -EBADMSG;
                 if (e < 0)
                         return e;
-                r->any = true;
+                r->has_statement = true;
                 if (semicolon != NOWHERE)
                         r->begun = false;
         } while (semicolon != NOWHERE);
@@ -391,7 +391,7 @@ static int read_all(struct reader *r, const char *bytes, size_t n)
                 length = newline ? (size_t) (newline - bytes) - offset + 1 : n - offset;
                 e = read_line(r, bytes + offset, length);
         }
-        if (e == 0 && !r->any && !r->discarded) {
+        if (e == 0 && !r->has_statement && !r->discarded) {
                 report_add(&r->report, FINDING_WARNING, FINDING_OPENSM_DISCARDED, &whole,
                            "this file defines no partition: OpenSM makes every port a full member of the default partition");
                 (void) hint_invisible(r);

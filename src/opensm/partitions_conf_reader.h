@@ -50,7 +50,7 @@ struct reader {
         uint32_t n_definitions;
         uint16_t counter;             /* the last P_Key that was assigned */
         bool begun;                   /* `open` is initialized */
-        bool any;                     /* a statement was read */
+        bool has_statement;           /* a statement was read */
         bool discarded;               /* OpenSM drops the file */
         enum line_ends line_ends;     /* of the file */
         bool has_byte_order_mark;     /* the file begins with that of UTF-8 */

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * One typing error in a policy that is refused: a character that is missing, too many, wrong, or swapped with its neighbor. The
+ * One typing error in a policy that is refused: a character that is missing, superfluous, wrong, or swapped with its neighbor. The
  * search tries every such edit near the first error. The correction is certain if there are edits with which the policy is
- * accepted, and all of them give the same file in meaning. So a wrong digit in a GUID has no correction, and a lost colon has one.
+ * accepted, and the file has the same meaning with all of them. So a wrong digit in a GUID has no correction, and a lost colon has
+ * one.
  *
  * Words that the parser knows (keys, memberships, booleans) are not corrected here: it has rules of its own for them.
  */

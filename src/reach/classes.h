@@ -5,7 +5,7 @@
 
 #include "reach/reach.h"
 
-/* Of one base. LEVEL_NONE on one side: the entry comes or goes. */
+/* The levels of a class in one base. LEVEL_NONE before or after: the class gains or loses the base. */
 struct reach_level {
         uint16_t base;
         uint8_t before, after; /* enum level */

@@ -14,7 +14,7 @@ struct reach_set {
 /* A partition through which two sets talk. */
 struct reach_way {
         uint16_t base;
-        bool all; /* every two of them can, each endport with every other one; else some can */
+        bool all; /* each endport of one set can talk with each other endport of the other set; else only some can */
 };
 
 struct reach_cell {
@@ -29,9 +29,9 @@ int reach_split(struct arena *a, const struct subnet *s, const struct reach_tabl
 
 /* Endports that have the same memberships and are in the same sets. */
 struct reach_kind {
-        const struct p_key *keys; /* ascending base: what they can use, by their own tables and those of filters beside them */
+        const struct p_key *keys; /* ascending base: what they can use, by their tables and those of their leaf ports */
         uint32_t n_keys;
-        const uint32_t *sets;     /* ascending: those that they are in, as indexes */
+        const uint32_t *sets;     /* ascending indexes of the sets that they are in */
         uint32_t n_sets;
         const uint32_t *ports;    /* ascending */
         uint32_t n_ports;

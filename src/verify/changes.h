@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A plan from the view of an admin: in each partition, which endports join, leave, rise to full membership or fall to limited. */
+/* A plan as an admin sees it: in each partition, which endports join, leave, rise to full membership or fall to limited. */
 
 #include "plan/plan.h"
 #include "subnet/observed.h"
