@@ -13,14 +13,17 @@
  *     grant    bases that a port gains; this is the file of the policy
  *
  * These are the planner's phases (plan/plan.h) for endports. OpenSM writes the ports of one file in any order. That breaks neither
- * continuity nor isolation, because all changes of one phase go in the same direction. There are no phases for leaf ports: OpenSM
- * writes the same entries to a leaf port right after its peer, in the same sweep. Isolation is not affected, because a leaf port
- * only restricts what two endports may do. Continuity is not affected by revoke and grant, because the pair may not talk
- * afterwards, or not before. But in a raise or lower at a leaf port that distinguishes full from limited, packets of that base are
- * lost between two MADs of OpenSM, which reliable connections resend. With allow_both_pkeys even this does not happen: raise adds
- * the other entry, and lower removes the old one. An exception is the default partition, because OpenSM would move one of two
- * entries away from index 0, which queue pairs use: raise and lower exchange its entry, and a port that gets both receives the
- * limited one in the last phase. The same applies to all entries of a port whose table has no room for both.
+ * continuity nor isolation, because all changes of one phase go in the same direction.
+ *
+ * There are no phases for leaf ports: OpenSM writes the same entries to a leaf port right after its peer, in the same sweep.
+ * Isolation is not affected, because a leaf port only restricts what two endports may do. Continuity is not affected by revoke and
+ * grant, because the pair may not talk afterwards, or not before. But in a raise or lower at a leaf port that distinguishes full
+ * from limited, packets of that base are lost between two MADs of OpenSM. Reliable connections resend them.
+ *
+ * With allow_both_pkeys even this does not happen: raise adds the other entry, and lower removes the old one. There are two
+ * exceptions. In the default partition OpenSM would move one of two entries away from index 0, which queue pairs use: raise and
+ * lower exchange its entry, and a port that gets both receives the limited one in the last phase. The same applies to all entries
+ * of a port whose table has no room for both.
  *
  * An entry that the leaf port drops counts as absent: otherwise the first file would open the leaf port to it before others have
  * lost what they must lose. A leaf port that filters in one direction only, which OpenSM never sets up, counts as filtering both:
