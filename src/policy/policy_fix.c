@@ -7,7 +7,6 @@
 #include "policy/policy.h"
 #include "policy/typing_error.h"
 #include "util/text.h"
-#include "util/vector.h"
 #include "util/yaml_source.h"
 
 #define MAX_ROUNDS 16

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
-#include <string.h>
 
 #include "policy/policy_select.h"
 #include "util/vector.h"
