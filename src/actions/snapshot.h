@@ -20,7 +20,7 @@ struct snapshot {
         bool *failed;        /* by port of the subnet */
 };
 
-/* With an arena only, which discovery fills. Returns owned, with one reference, or NULL when memory is out. */
+/* With an arena only, which discovery fills. Returns owned, with one reference, or NULL when out of memory. */
 struct snapshot *snapshot_new(void);
 struct snapshot *snapshot_ref(struct snapshot *s);
 /* Accepts NULL, returns NULL. */
@@ -37,7 +37,7 @@ void snapshot_merge(struct snapshot *s, const struct observed *seen);
  * survey while OpenSM wrote may have read an older state. wall: seconds since 1970. Returns 0 or -ENOMEM. */
 int snapshot_learn(struct snapshot *s, struct knowledge *k, const struct observed *seen, uint64_t wall);
 
-/* The failed ports, snapshot_n_failed() of them, in the arena a. NULL: memory is out. */
+/* The failed ports, snapshot_n_failed() of them, in the arena a. NULL: out of memory. */
 uint32_t *snapshot_failed_ports(const struct snapshot *s, struct arena *a);
 /* Marks exactly the ports that could not be read as failed. */
 void snapshot_reset_failed(struct snapshot *s);

@@ -105,7 +105,7 @@ struct control_config {
 
 /* --- the machine ---------------------------------------------------------------------------------------------------- */
 
-/* Returns owned, or NULL when memory is out. */
+/* Returns owned, or NULL when out of memory. */
 struct control *control_new(const struct control_config *config);
 struct control *control_free(struct control *c);
 DEFINE_CLEANUP(struct control *, control_free)

@@ -86,7 +86,7 @@ void control_take_changed(struct control *c, struct remembered *changed)
 void control_unstore(struct control *c)
 {
         knowledge_unstore(c->knowledge);
-        (void) index_memory_unstore(c->indexes); /* where memory is out, some freed indexes are not stored */
+        (void) index_memory_unstore(c->indexes); /* if out of memory, some freed indexes are not stored */
         known_unstore(&c->known);
         pins_unstore(&c->pins);
         leases_unstore(c->leases);

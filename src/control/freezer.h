@@ -25,7 +25,7 @@ struct frozen_port {
         const char *label, *text; /* text: reconcile_frozen_text() */
 };
 
-/* Returns owned, or NULL when memory is out. */
+/* Returns owned, or NULL when out of memory. */
 struct freezer *freezer_new(void);
 struct freezer *freezer_free(struct freezer *f);
 DEFINE_CLEANUP(struct freezer *, freezer_free)

@@ -19,7 +19,7 @@ struct identity_claim {
         const char *label, *text;         /* text: claim_text() */
 };
 
-/* Returns owned, or NULL when memory is out. */
+/* Returns owned, or NULL when out of memory. */
 struct identity *identity_new(void);
 struct identity *identity_free(struct identity *i);
 DEFINE_CLEANUP(struct identity *, identity_free)

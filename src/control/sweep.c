@@ -89,7 +89,7 @@ static int adopt_snapshot(struct control *c)
         c->discovered_hold = absent_hold;
         c->knowledge_is_new = false;
         replace_snapshot(c);
-        /* pkeyctl stores nothing when it only reads. Where memory is out fewer absent ports have a name */
+        /* pkeyctl stores nothing when it only reads. If out of memory fewer absent ports have a name */
         if (control_serves(c) || c->config.goal == CONTROL_APPLY)
                 (void) known_learn(&c->known, c->snapshot->subnet, c->now, wall);
         return 0;
@@ -169,7 +169,7 @@ static int take_discovered(struct control *c)
 
         if (r < 0)
                 return r;
-        /* where memory is out, the M_Keys of the next discovery are worse guesses */
+        /* if out of memory, the M_Keys of the next discovery are worse guesses */
         (void) discovery_learn_links(s->discovery, c->links);
         /* the port of the master SM is missing: answers were lost, see reconcile.c */
         if (control_serves(c) && new->subnet->sm_lid.v && new->subnet->sm == SUBNET_NONE)

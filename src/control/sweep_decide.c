@@ -273,7 +273,7 @@ static int make_plan(struct control *c, struct findings *findings)
 
 /* --- decide -------------------------------------------------------------------------------------------------------- */
 
-/* The findings from `first` on become what the generation changed. If memory is out, they are not known. */
+/* The findings from `first` on become what the generation changed. If out of memory, they are not known. */
 static void keep_changes(struct generation *g, const struct findings *findings, size_t first)
 {
         size_t n = MIN(findings->n - first, (size_t) GENERATION_MAX_CHANGES);

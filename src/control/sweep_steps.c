@@ -145,7 +145,7 @@ static void put_all(struct control *c, struct store_transaction *t)
 {
         const struct history_limits limits = history_limits(c);
 
-        (void) sweep_record_freed(c); /* where memory is out, index memory is less complete */
+        (void) sweep_record_freed(c); /* if out of memory, index memory is less complete */
         knowledge_store(c->knowledge, c->boot, t);
         records_put_indexes(t, c->indexes);
         records_put_known(t, &c->known);
@@ -294,7 +294,7 @@ void sweep_foresee_held(struct control *c)
 
 /* --- discovery ----------------------------------------------------------------------------------------------------- */
 
-/* Runs once for each generation; if memory is out, the next sweep tries again. Lines that cannot be used are ignored. */
+/* Runs once for each generation; if out of memory, the next sweep tries again. Lines that cannot be used are ignored. */
 static void take_neighbors(struct control *c, struct generation *g)
 {
         uint32_t n_ignored;
@@ -326,7 +326,7 @@ void sweep_discover(struct control *c)
 
 /* --- survey -------------------------------------------------------------------------------------------------------- */
 
-/* Tables that are known for certain need not be read again. If memory is out, all are read. */
+/* Tables that are known for certain need not be read again. If out of memory, all are read. */
 static struct observed *recall_certain(const struct control *c)
 {
         const struct sweep *s = &c->sweep;

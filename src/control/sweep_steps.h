@@ -44,7 +44,7 @@ void sweep_view_others(const struct control *c, struct sm_view *ret);
 /* How long this host waits before it writes in the place of the other head node. */
 usec_t sweep_sm_hold(const struct control *c);
 
-/* Sets the held bases from an apply (NULL: none are held). Where memory is out none are known. */
+/* Sets the held bases from an apply (NULL: none are held). If out of memory none are known. */
 void sweep_set_held(struct control *c, const struct apply *apply);
 /* Sets the held bases to those that the plan would have if it were carried out now. */
 void sweep_foresee_held(struct control *c);

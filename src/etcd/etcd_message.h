@@ -5,7 +5,7 @@
  * The requests of etcd's API (rpc.proto, as the gateway maps it to JSON), and what is read from the answers. Keys and values are
  * in base64, 64-bit numbers are strings, and a member that is 0 or empty is missing.
  *
- * Functions that make JSON return a new reference, NULL: memory is out. They accept NULL for a part, and then return NULL; they
+ * Functions that make JSON return a new reference, NULL: out of memory. They accept NULL for a part, and then return NULL; they
  * take the references of their parts in any case.
  */
 

@@ -433,7 +433,7 @@ static int find_last(struct arena *a, const struct store_transaction *t, struct 
         return 0;
 }
 
-/* The operations from *at on that fit in one transaction of etcd, at least one. Moves *at behind them. NULL: memory is out. */
+/* The operations from *at on that fit in one transaction of etcd, at least one. Moves *at behind them. NULL: out of memory. */
 static json_t *make_operations(const struct etcd_store *s, const struct last_ops *l, size_t *at)
 {
         _cleanup_json_ json_t *operations = json_array();

@@ -8,7 +8,7 @@
 #define EXAMPLES   4
 #define MAX_P_KEYS 8
 
-/* If memory is out, no entry is added. */
+/* If out of memory, no entry is added. */
 static void log_text(struct log *l, enum log_event event, const struct log_about *about, const struct text *t)
 {
         if (!t->failed)
@@ -166,7 +166,7 @@ static void log_rewrite(struct log *l, const struct generation *g, const struct 
                         "after a reboot on that leaf; see pkeyd-opensm(7)", w->n_ports, about.switch_name, what.bytes ?: "");
 }
 
-/* Returns false if no switch was rewritten, or memory is out: then each port gets an entry of its own. */
+/* Returns false if no switch was rewritten, or out of memory: then each port gets an entry of its own. */
 static bool log_rewrites(struct log *l, const struct log_kind *drifted, const struct generation *g,
                          const struct subnet *subnet, const struct watch_report *report)
 {

@@ -69,7 +69,7 @@ int held_port_find(const struct held_words *words, struct knowledge_name name, s
         return ret->label && (ret->place || !is_place) && (ret->forget || name.kind == KNOWLEDGE_LEAF) ? 0 : -ENOMEM;
 }
 
-/* The same while a text is written; false: memory is out, and the text failed. */
+/* The same while a text is written; false: out of memory, and the text failed. */
 static bool find_port(const struct held_words *words, struct knowledge_name name, struct text *t, struct held_port *ret)
 {
         bool found = held_port_find(words, name, ret) == 0;

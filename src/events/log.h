@@ -9,7 +9,7 @@
  * An entry has a kind (events.def; systemd/pkeyd.catalog explains each), the objects that it is about (fields of the journal), and
  * one sentence. held_text.h has the sentences about held bases, which pkeyctl and the bus show, too.
  *
- * A log is a queue. If memory is out, the entry is dropped; the event has happened all the same.
+ * A log is a queue. If out of memory, the entry is dropped; the event has happened all the same.
  *
  * This folder knows nothing about the journal, nor when something happens.
  */
@@ -52,7 +52,7 @@ struct log_entry {
 
 struct log;
 
-/* Returns owned, or NULL when memory is out. */
+/* Returns owned, or NULL when out of memory. */
 struct log *log_new(void);
 struct log *log_free(struct log *l);
 

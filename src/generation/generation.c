@@ -145,7 +145,7 @@ static uint64_t digest_finding(const struct finding *f)
         return hash_bytes(h, f->text, strlen(f->text));
 }
 
-/* When memory is out or the list is full, nothing more is reported: most findings would be repetitions. */
+/* When out of memory or the list is full, nothing more is reported: most findings would be repetitions. */
 bool generation_reports(struct generation *g, const struct finding *finding)
 {
         uint64_t digest = digest_finding(finding);

@@ -91,7 +91,7 @@ struct generation {
         bool audits;            /* pkeyd writes nothing: mode: audit, or it saw a master SM that the settings do not expect */
 };
 
-/* With default settings, without a policy. Returns owned, with one reference, or NULL when memory is out. */
+/* With default settings, without a policy. Returns owned, with one reference, or NULL when out of memory. */
 struct generation *generation_new(void);
 struct generation *generation_ref(struct generation *g);
 /* Accepts NULL, returns NULL. */
@@ -103,7 +103,7 @@ DEFINE_CLEANUP(struct generation *, generation_unref)
 int generation_read_settings(struct generation *g, const char *file, const char *bytes, size_t n, struct findings *findings);
 int generation_read_policy(struct generation *g, const char *file, const char *bytes, size_t n, struct findings *findings);
 
-/* g takes the place of another generation with the same policy: its number, facts and layout. Where memory is out, some of what it
+/* g takes the place of another generation with the same policy: its number, facts and layout. If out of memory, some of what it
  * changed, or the layout, is lost. */
 void generation_continue(struct generation *g, const struct generation *other);
 

@@ -29,12 +29,12 @@ struct local_table {
         uint32_t n_entries;
 };
 
-/* Returns owned, or NULL when memory is out. */
+/* Returns owned, or NULL when out of memory. */
 struct verbs_check *verbs_check_new(void);
 struct verbs_check *verbs_check_free(struct verbs_check *v);
 
 /* From now on the ports with these GUIDs should hold what `desired` (on the subnet of `observed`) and `observed` have for them;
- * both are copied, the generation is referenced. The tables are due at once. Where memory is out there is no check until the next
+ * both are copied, the generation is referenced. The tables are due at once. If out of memory there is no check until the next
  * sweep. */
 void verbs_check_expect(struct verbs_check *v, usec_t now, struct generation *g, const struct desired *desired,
                         const struct observed *observed, const struct guid *guids, size_t n);

@@ -162,7 +162,7 @@ struct lease_view {
         const struct policy *policy;      /* in force; NULL: none */
         const char *obstacle;             /* why no lease can be made now, a clause; NULL: it can */
         const struct subnet *subnet;      /* the snapshot; NULL: none */
-        struct policy_selection *selection; /* of policy and subnet; NULL without a subnet, or where memory is out */
+        struct policy_selection *selection; /* of policy and subnet; NULL without a subnet, or if out of memory */
         const struct knowledge *knowledge;
         usec_t now;
         uint64_t wall;                    /* seconds since 1970 */
@@ -274,7 +274,7 @@ struct lease_reply {
 /* Takes the next answer. */
 bool leases_next_answer(struct leases *l, struct lease_answer *ret);
 /* Another host makes leases from now on: `to`, which may be the same as `from`, answers the callers that wait at `from`. A caller
- * whose release is stored gets LEASE_IS_RELEASING, all others LEASE_ELSEWHERE. Where memory is out, some get no answer. */
+ * whose release is stored gets LEASE_IS_RELEASING, all others LEASE_ELSEWHERE. If out of memory, some get no answer. */
 void leases_pass_on(struct leases *from, struct leases *to);
 
 /* --- time ------------------------------------------------------------------------------------------------------------ */
@@ -369,7 +369,7 @@ int leases_restore_rest(struct leases *l, const struct lease_rest *rest);
 
 /* --- all leases ------------------------------------------------------------------------------------------------------ */
 
-/* Returns owned, or NULL when memory is out. */
+/* Returns owned, or NULL when out of memory. */
 struct leases *leases_new(void);
 struct leases *leases_free(struct leases *l);
 DEFINE_CLEANUP(struct leases *, leases_free)
@@ -384,7 +384,7 @@ const struct lease *leases_find(const struct leases *l, const char *id);
 /* Whether there is none, but the end of the last one is not stored yet. */
 bool leases_is_ending(const struct leases *l, const char *id);
 
-/* An empty lease with an arena of its own; NULL: memory is out. */
+/* An empty lease with an arena of its own; NULL: out of memory. */
 struct lease *lease_new(void);
 struct lease *lease_free(struct lease *lease);
 DEFINE_CLEANUP(struct lease *, lease_free)

@@ -39,7 +39,7 @@
 
 struct opensm_writer;
 
-/* Borrows the log. Returns owned, or NULL when memory is out. */
+/* Borrows the log. Returns owned, or NULL when out of memory. */
 struct opensm_writer *opensm_writer_new(struct log *log);
 struct opensm_writer *opensm_writer_free(struct opensm_writer *w);
 

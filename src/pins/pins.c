@@ -221,7 +221,7 @@ static int find_new(const struct pins *p, const struct subnet *s, struct binding
         return 0;
 }
 
-/* Copies the names first, so that nothing has changed if memory is out. */
+/* Copies the names first, so that nothing has changed if out of memory. */
 static int copy_names(const struct subnet *s, const struct binding *b, struct subnet_name *ret)
 {
         for (uint32_t i = 0; i < b->n; i++) {

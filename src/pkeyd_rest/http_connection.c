@@ -66,7 +66,7 @@ static const struct sockaddr *address_of(struct MHD_Connection *mhd)
         return MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS)->client_addr;
 }
 
-/* Cuts the connection off if memory is out. */
+/* Cuts the connection off if out of memory. */
 static void add_connection(struct http_server *s, struct MHD_Connection *mhd, void **socket_context)
 {
         struct http_connection *c = calloc(1, sizeof(*c));

@@ -92,7 +92,7 @@ void http_refuse_login(struct http_request *q, usec_t delay, const char *text)
         http_wake_at(s, q->answer_at);
 }
 
-/* Leaves out a header if memory is out. */
+/* Leaves out a header if out of memory. */
 static struct MHD_Response *make_response(const struct http_request *q)
 {
         const struct rest_response *r = &q->response;
@@ -168,7 +168,7 @@ static struct http_request *request_free(struct http_request *q)
 }
 DEFINE_CLEANUP(struct http_request *, request_free)
 
-/* The library has read the first line. NULL: memory is out; the connection ends. */
+/* The library has read the first line. NULL: out of memory; the connection ends. */
 void *http_on_target(void *server, const char *target, struct MHD_Connection *mhd)
 {
         _cleanup_(request_free_p) struct http_request *q = calloc(1, sizeof(*q));

@@ -77,7 +77,7 @@ static void add_lists(json_t *o, const struct generation_facts *f)
         json_decref(changes);
 }
 
-/* settings_size: of the stored file. If memory is out, facts are missing; the files are not. */
+/* settings_size: of the stored file. If out of memory, facts are missing; the files are not. */
 static json_t *header_to_json(const struct generation *g, size_t settings_size)
 {
         const struct generation_facts *f = &g->facts;

@@ -37,7 +37,7 @@ void before_records_mark(const struct before_records *b, uint64_t generation, co
 
 /* Puts the tables as those before this generation, and deletes the oldest records if there are too many. */
 void records_put_before(struct store_transaction *t, const struct before_records *b, uint64_t generation, const struct layout *l);
-/* The same was stored. Where memory is out, a table is stored again before the next write, which may be later. */
+/* The same was stored. If out of memory, a table is stored again before the next write, which may be later. */
 void before_records_stored(struct before_records *b, uint64_t generation, const struct layout *l);
 
 /* Adds the table of a record to a layout if it is of a generation above `after`. Returns 0, -EBADMSG or -ENOMEM. */

@@ -5,8 +5,8 @@
  * Leases as JSON: in records (lease_records.h), and in the messages between two head nodes that share a store. The standby passes
  * on a request with its caller, and gets the reply.
  *
- * Functions that make JSON return a new reference; NULL: memory is out. Functions that read JSON return false if they do not accept
- * it, or if memory is out; they copy what they read, to the arena that is given or to that of the lease.
+ * Functions that make JSON return a new reference; NULL: out of memory. Functions that read JSON return false if they do not accept
+ * it, or if out of memory; they copy what they read, to the arena that is given or to that of the lease.
  */
 
 #include "leases/leases.h"

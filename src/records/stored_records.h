@@ -74,7 +74,7 @@ struct remembered {
         bool in_doubt;                      /* a damaged record may belong to a higher generation */
 };
 
-/* Empty. `boot` names this boot of the host, and is copied. Returns owned, or NULL when memory is out. */
+/* Empty. `boot` names this boot of the host, and is copied. Returns owned, or NULL when out of memory. */
 struct remembered *remembered_new(const char *boot);
 /* Accepts NULL, returns NULL. */
 struct remembered *remembered_free(struct remembered *r);

@@ -25,7 +25,7 @@ int rest_answer(struct arena *a, const struct rest_change *change, enum rest_out
 
 /* --- values ---------------------------------------------------------------------------------------------------------- */
 
-/* Adds a member. Takes the value; NULL: memory is out. */
+/* Adds a member. Takes the value; NULL: out of memory. */
 static bool put(json_t *object, const char *name, json_t *value)
 {
         return json_object_set_new(object, name, value) == 0;

@@ -183,7 +183,7 @@ static int read_change(struct rest_exchange *x, enum rest_kind kind, const struc
         _cleanup_json_ json_t *body = json_loadb(q->body ?: "", q->body ? q->n_body : 0, JSON_REJECT_DUPLICATES, &error);
         int r;
 
-        if (!body && !*error.text) /* not about the text: memory is out */
+        if (!body && !*error.text) /* not about the text: out of memory */
                 return -ENOMEM;
         if (!body)
                 return rest_fail(x, 400, "the body is not JSON: line %d, column %d (accepted: an object without duplicate keys)",

@@ -28,7 +28,7 @@ int rest_fail(struct rest_exchange *x, unsigned status, const char *format, ...)
 /* Parts of a reason, for rest_fail(); in the arena, never NULL. A short, printable part of a text of the request, in ''. */
 const char *rest_quote(struct rest_exchange *x, const char *text);
 const char *rest_text(struct rest_exchange *x, const struct text *t);
-/* The response 200 with this body. Takes the value; NULL: memory is out. Returns 0 or -ENOMEM. */
+/* The response 200 with this body. Takes the value; NULL: out of memory. Returns 0 or -ENOMEM. */
 int rest_ok(struct arena *a, json_t *body, struct rest_response *ret);
 
 /* Values of a request; `where` is its key. They return 0, -EBADMSG (the reply is a refusal), -ENOMEM. */

@@ -42,7 +42,7 @@ struct rest_failures;
 #define REST_FORGET_AFTER (900 * USEC_PER_SEC)
 #define REST_MAX_FAILURES 512 /* addresses and names */
 
-/* Returns owned; NULL: memory is out. */
+/* Returns owned; NULL: out of memory. */
 struct rest_failures *rest_failures_new(void);
 struct rest_failures *rest_failures_free(struct rest_failures *f);
 DEFINE_CLEANUP(struct rest_failures *, rest_failures_free)

@@ -24,5 +24,5 @@ int rest_view_add_leases(struct arena *a, const struct rest_lease *leases, size_
 #define REST_LEASE_ID_SIZE sizeof("rest:0x7fff")
 void rest_lease_id(uint16_t base, char ret[static REST_LEASE_ID_SIZE]);
 
-/* The host in the label of a port: "node0001" of "node0001 mlx5_0/1". In the arena; NULL: memory is out. */
+/* The host in the label of a port: "node0001" of "node0001 mlx5_0/1". In the arena; NULL: out of memory. */
 const char *rest_host_of_label(struct arena *a, const char *label);

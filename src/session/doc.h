@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Builds the JSON object that a command prints with --json. Errors stick: doc_print() reports that memory is out. */
+/* Builds the JSON object that a command prints with --json. Errors stick: doc_print() reports running out of memory. */
 
 #include <jansson.h>
 
@@ -23,7 +23,7 @@ void doc_done(struct doc *d);
 void doc_print(struct doc *d);
 
 /* Add the members of an object to another one; add an item to an array. Both take the value. If it is NULL, as json_pack() returns
- * when memory is out or when a value in it is NULL, the document has failed. */
+ * when out of memory or when a value in it is NULL, the document has failed. */
 void doc_merge(struct doc *d, json_t *object, json_t *value);
 void doc_append(struct doc *d, json_t *array, json_t *value);
 /* Adds members to an object, by a format of json_pack(). */

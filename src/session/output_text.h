@@ -11,9 +11,9 @@
 /* Notes the first error of output, with which the run ends; r 0: none. */
 void output_fail(struct context *ctx, int r);
 
-/* Texts for both kinds of output. They are static or live in the context's arena; when memory is out they are "?", and the output
+/* Texts for both kinds of output. They are static or live in the context's arena; when out of memory they are "?", and the output
  * has failed. */
-/* This text, which is NULL when memory is out. */
+/* This text, which is NULL when out of memory. */
 const char *output_or_fail(struct context *ctx, const char *text);
 const char *output_format(struct context *ctx, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *output_taken(struct context *ctx, const struct text *t);

@@ -13,7 +13,7 @@ struct text_table {
         size_t n_columns, n_shown;
         unsigned lists;    /* a bit for each column that holds lists */
         size_t list_width; /* where lists are broken; 0: nowhere */
-        bool failed;       /* memory is out */
+        bool failed;       /* out of memory */
 };
 
 /* The width of the terminal that stdout is; 0: it is none. */

@@ -16,7 +16,7 @@ static inline void json_decref_p(json_t **j)
 }
 #define _cleanup_json_ _cleanup_(json_decref_p)
 
-/* A new array: for each i below n the value of `item`, an expression with i. NULL: memory is out. */
+/* A new array: for each i below n the value of `item`, an expression with i. NULL: out of memory. */
 #define JSON_ARRAY(i, n, item)                                                                                         \
         ({                                                                                                             \
                 _cleanup_json_ json_t *_array = json_array();                                                          \

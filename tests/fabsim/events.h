@@ -39,7 +39,7 @@ struct events {
 };
 
 void events_done(struct events *e);
-/* Adds an event for this time, which the caller fills. Aborts when memory is out. */
+/* Adds an event for this time, which the caller fills. Aborts when out of memory. */
 struct event *events_add(struct events *e, usec_t at, enum event_kind kind);
 /* The time of the next event; USEC_INFINITY: none. */
 usec_t events_next_at(const struct events *e);
