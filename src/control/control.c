@@ -250,7 +250,7 @@ static void on_undo(struct control *c, const struct control_event *event)
                 confirm_undo(c, event);
                 return;
         }
-        reload_withdraw(c, "somebody called undo before it came into force");
+        reload_withdraw(c, "undo was called before it came into force");
         confirm_withdrawn(c, event->asked.request);
 }
 

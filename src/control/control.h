@@ -64,7 +64,7 @@
  *     lease_sweep.c       sweeps for leases, on a part of the fabric
  *     confirm.c           changes that wait to be confirmed, and undo; facts of generations that are stored between two sweeps
  *     freezer.c           ports that are frozen, from one sweep to the next
- *     identity.c          nodes that call themselves what is not pinned to them, from one sweep to the next
+ *     identity.c          nodes that claim a name, from one sweep to the next
  *     schedule.c          when the next sweep is due, of which kind, and how long after a failure
  *     control_internal.c  records that were loaded from the store; what this host may do: as a guest, on standby, as the writer
  *
@@ -196,7 +196,7 @@ struct control_status {
         struct port_counts ports;
         const struct frozen_port *frozen;    /* endports */
         uint32_t n_frozen;
-        const struct identity_claim *claims; /* nodes that call themselves what is not pinned to them */
+        const struct identity_claim *claims; /* nodes that claim a name */
         uint32_t n_claims;
         size_t n_errors;                     /* of the policy in force on this fabric: each freezes the ports that it is about */
         struct control_numbers numbers;

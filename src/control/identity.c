@@ -112,7 +112,7 @@ static void log_new_claims(struct log *log, uint64_t generation, const struct id
         }
         if (n > EVENT_TEXT_MAX)
                 log_add(log, LOG_EVENT_NAME_CLAIMED, &(struct log_about) { .generation = generation },
-                        "%u more nodes call themselves what is not pinned to them; pkeyctl pins lists them", n - EVENT_TEXT_MAX);
+                        "%u more nodes claim names that are not pinned to them; pkeyctl pins lists them", n - EVENT_TEXT_MAX);
 }
 
 /* What became of a claim. */

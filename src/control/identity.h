@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Claims (pins/claims.h) from one sweep to the next: which nodes call themselves what is not pinned to them, and since when. Each
+ * Claims (pins/claims.h) from one sweep to the next: which nodes claim a name, and since when. Each
  * is logged once, again when it is about another name, node or place, and once when it has ended.
  */
 

@@ -373,8 +373,8 @@ static void report_lost_lock(struct control *c)
 
         if (n > 0)
                 log_add(c->log, LOG_EVENT_LOCK_LOST, &(struct log_about) { .generation = c->sweep.generation->number },
-                        "the lease of the lock in etcd ended; %" PRIu64 " write%s not sent; pkeyd takes the lock again and reads "
-                        "all tables", n, n == 1 ? " was" : "s were");
+                        "pkeyd lost the lock in etcd, because its lease ended; %" PRIu64 " write%s not sent; pkeyd takes the lock again "
+                        "and then reads all tables", n, n == 1 ? " was" : "s were");
 }
 
 /* All phases have ended. r < 0: writing was cut short, and why. */
@@ -521,7 +521,7 @@ void sweep_carry_out(struct control *c)
         }
         /* while this host stands by the other head node carries out the policy: ports that do not answer may have been written */
         if (!control_may_write(c, s->generation) && !c->config.shares_store && knowledge_suspect_policy(c->knowledge) < 0) {
-                sweep_fail(c, "what the other head node may write could not be noted", -ENOMEM);
+                sweep_fail(c, "pkeyd could not record what the other head node may have written", -ENOMEM);
                 return;
         }
         writes = control_writes(c, s->generation);

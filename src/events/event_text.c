@@ -318,8 +318,8 @@ void event_text_standby(struct log *l, const struct generation *g, const struct 
                         "): %u port%s not answer, all others match", g->number, n_unread, n_unread == 1 ? " does" : "s do");
                 return;
         }
-        text_add(&t, "standing by: the policy of this host (generation %" PRIu64 ") is not what the fabric has, on %u port%s",
-                 g->number, v->n_differ, text_plural(v->n_differ));
+        text_add(&t, "standing by: the fabric does not match the policy of this host (generation %" PRIu64 ") on %u port%s", g->number,
+                 v->n_differ, text_plural(v->n_differ));
         add_differences(&t, a, g, subnet, v);
         log_text(l, LOG_EVENT_STANDBY_DIFFERS, &about, &t);
 }

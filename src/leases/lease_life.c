@@ -287,8 +287,9 @@ static int see_released(struct leases *l, struct lease *lease, const struct know
                 const char *label = holder_label(lease->arena, o->subnet, holder);
 
                 if (!lease->was_tried)
-                        log_add(log, LOG_EVENT_LEASE_HELD, NULL, "lease %s is not in force any more, but %s may still hold 0x%04x: that "
-                                "P_Key is not handed out until it is gone", lease->id, label, lease->base);
+                        log_add(log, LOG_EVENT_LEASE_HELD, NULL, "lease %s is released, but %s may still hold P_Key 0x%04x; pkeyd does "
+                                "not lease it again until that port confirms its removal; if the host is gone for good: pkeyctl forget",
+                                lease->id, label, lease->base);
                 lease->was_tried = true;
                 lease->due = USEC_INFINITY;
                 return 0;

@@ -251,8 +251,8 @@ static void print_answer(struct lease_answer *a, const struct lease *lease)
                                 lease->base);
                 return;
         case LEASE_IS_RELEASING:
-                (void) snprintf(a->text, sizeof(a->text), "lease %s is not in force any more, but a port may still hold 0x%04x: that "
-                                "P_Key is not handed out until it is gone (pkeyctl lease show %s)", lease->id, lease->base, lease->id);
+                (void) snprintf(a->text, sizeof(a->text), "lease %s is released, but a port may still hold P_Key 0x%04x; pkeyd does not "
+                                "lease it again until it is gone (pkeyctl lease show %s)", lease->id, lease->base, lease->id);
                 return;
         case LEASE_FAILED:
                 (void) snprintf(a->text, sizeof(a->text), "lease %s is not granted: %s; %s", lease->id, why,

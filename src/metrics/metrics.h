@@ -50,7 +50,7 @@ struct metrics {
         bool knows_ports;            /* the following seven are known */
         uint32_t n_managed, n_verified, n_drifted, n_unreachable, n_silent_links;
         uint32_t n_frozen;           /* endports; each with its switch port is neither verified nor drifted */
-        uint32_t n_claims;           /* nodes that call themselves what is not pinned to them */
+        uint32_t n_claims;           /* nodes that claim a name */
         uint64_t n_drifts;           /* tables that matched the policy and later differed from it, since the start */
 
         bool knows_held;             /* the following two are known */

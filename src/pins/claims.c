@@ -214,7 +214,7 @@ int pins_report_claims(const struct pins *p, const struct subnet *s, struct find
         }
         if (r == 0 && n > MAX_REPORTED)
                 (void) findings_add(findings, FINDING_WARNING, FINDING_NAME_CLAIMED, NULL,
-                                    "%u more nodes call themselves what is not pinned to them, %u in total; pkeyctl pins lists them",
+                                    "%u more nodes claim names that are not pinned to them, %u in total; pkeyctl pins lists them",
                                     n - MAX_REPORTED, n);
         return r;
 }

@@ -12,7 +12,7 @@
  * change. */
 int pins_view(struct arena *a, const struct pins *p, const struct subnet *s, const struct subnet **ret);
 
-/* A node that calls itself what is not pinned to it. */
+/* A node that calls itself by a name that is not pinned to it. */
 struct claim {
         uint32_t node;            /* of the snapshot */
         const struct pin *pin;    /* its own, whose name it has for the policy; NULL: it has none, and no name */

@@ -204,8 +204,8 @@ static void warn_mirror(struct context *ctx)
         if (!ctx->settings->opensm_mirror)
                 return;
         item = findings_add(&ctx->findings, FINDING_WARNING, FINDING_PLAN_MIRROR, NULL,
-                            "pkeyctl does not write %s (opensm.mirror): an OpenSM that starts, or becomes the master, makes the tables "
-                            "what that file says until pkeyd has written it", ctx->settings->opensm_mirror);
+                            "pkeyctl does not update %s (opensm.mirror): an OpenSM that starts, or becomes the master, restores the "
+                            "tables of that file until pkeyd has updated it", ctx->settings->opensm_mirror);
         finding_set_hint(&ctx->findings, item, "start pkeyd, which carries the policy out, too: systemctl start pkeyd");
 }
 

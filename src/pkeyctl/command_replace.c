@@ -97,7 +97,7 @@ static int find_nodes(struct context *ctx, struct replacement *r)
         r->node = find_node_of(ctx->subnet, new);
         if (r->node == SUBNET_NONE)
                 return findings_error(&ctx->findings, FINDING_SELECTOR_NO_MATCH, "connect the new adapter first",
-                                      "%s is no node or port in the fabric; nothing was replaced", ctx->arguments[1]);
+                                      "%s is not a node or port in the fabric; nothing was replaced", ctx->arguments[1]);
         if (new_guid(ctx, r).v == r->old.v)
                 return findings_error(&ctx->findings, FINDING_USAGE, NULL, "%s and %s are the same node; nothing was replaced",
                                       ctx->arguments[0], ctx->arguments[1]);

@@ -58,7 +58,7 @@ static const struct command commands[] = {
           command_explain, READ_FABRIC, explain_choose, {}, .argument = ARGUMENT_SELECTOR },
         { "env", NULL, "[PARTITION]", "print the settings by which programs on this host use a partition", 0, 1, command_env,
           NEED_POLICY_IF_ANY, NULL, { "format" }, "sh", .argument = ARGUMENT_PARTITION },
-        { "doctor", NULL, "[FILE]", "check whether this fabric is safe and this host set up right", 0, 1, command_doctor,
+        { "doctor", NULL, "[FILE]", "check whether this fabric is safe and this host is set up correctly", 0, 1, command_doctor,
           TAKES_POLICY, NULL, { "opensm-config" }, .argument = ARGUMENT_FILE },
         { "report", NULL, "", "write the fabric's partitions as one page for a web browser", 0, 0, command_report,
           NEED_SETTINGS | NEED_POLICY_IF_ANY, NULL, { "output" } },

@@ -153,7 +153,7 @@ int bus_read_membership(const char *word, enum membership *ret, sd_bus_error *er
                 *ret = MEMBERSHIP_LIMITED;
         else
                 return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS,
-                                        "membership: accepted are \"full\", \"limited\", and \"\" for that of the pool or of the lease");
+                                        "membership: is not a membership (accepted: full, limited; empty: that of the pool or of the lease)");
         return 0;
 }
 
@@ -168,7 +168,7 @@ int bus_read_edit_kind(const char *word, enum lease_edit_kind *ret, sd_bus_error
 {
         if (lease_edit_kind_from_string(word, ret))
                 return 0;
-        return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "what: accepted are \"add\", \"remove\" and \"set\"");
+        return sd_bus_error_set(error, SD_BUS_ERROR_INVALID_ARGS, "what: is not an edit (accepted: add, remove, set)");
 }
 
 int bus_read_groups(sd_bus_message *call, struct lease_edit *edit, sd_bus_error *error)
@@ -254,7 +254,7 @@ static int check_client(const char *name, sd_bus_error *error)
         if (n > 0 && n <= CLIENT_MAX &&
             strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == n)
                 return 0;
-        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "Client: is no name of a client (accepted: 1 to %d letters, digits and "
+        return sd_bus_error_setf(error, SD_BUS_ERROR_INVALID_ARGS, "Client: is not a valid name (accepted: 1 to %d letters, digits and "
                                  "._-)", CLIENT_MAX);
 }
 

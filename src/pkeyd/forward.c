@@ -34,8 +34,8 @@ static const char *explain(int r)
 {
         switch (r) {
         case -ETIMEDOUT:
-                return "no head node has carried it out: none of them writes now, or etcd cannot be reached; it may still be carried out, "
-                       "so ask again";
+                return "neither head node carried out the request: neither writes now, or etcd cannot be reached; send it again, it may "
+                       "still be carried out";
         case -EMSGSIZE:
                 return "it is too large for etcd: ask on the head node that writes";
         case -EPROTO:

@@ -147,7 +147,7 @@ static int set_path(struct metrics_file *f, const char *path)
 
 static const char *problem(int r)
 {
-        return r == -EEXIST ? "the file has those of another fabric" : strerror(-r);
+        return r == -EEXIST ? "the file has the metrics of another fabric" : strerror(-r);
 }
 
 /* pkeyd makes a new file beside the old one, so the directory counts, not the file. */

@@ -441,7 +441,7 @@ static int check_writer(struct context *ctx)
                 return 0;
         return findings_error(&ctx->findings, FINDING_USAGE,
                               "pkeyctl plan shows what would change, pkeyctl reload makes pkeyd carry it out",
-                              "with writer: opensm only pkeyd gives OpenSM its partition files, phase by phase");
+                              "pkeyctl cannot write with writer: opensm: only pkeyd writes the partition files of OpenSM, phase by phase");
 }
 
 static int read_store(struct context *ctx, bool writing)

@@ -67,14 +67,14 @@ static mode_t refused_bits(const struct stat *st, enum readers readers)
 static int check_access(const struct stat *st, enum readers readers, const char *path, struct findings *findings)
 {
         static const char *const why[] = {
-                [READERS_PKEYD] = "users other than its owner and the group that pkeyd runs as can read it, or others than its owner can "
-                                  "write it",
-                [READERS_CREDENTIAL] = "users other than its owner can read or write it",
-                [READERS_GROUP] = "users other than its owner and its group can read it, or others than its owner can write it",
+                [READERS_PKEYD] = "it can be read by others than its owner and the group that pkeyd runs as, or written by others than its "
+                                  "owner",
+                [READERS_CREDENTIAL] = "it can be read or written by others than its owner",
+                [READERS_GROUP] = "it can be read by others than its owner and its group, or written by others than its owner",
         };
 
         if (st->st_uid != 0 && st->st_uid != geteuid())
-                return refuse_exposed(findings, path, readers, "does not belong to root");
+                return refuse_exposed(findings, path, readers, "it does not belong to root");
         return st->st_mode & refused_bits(st, readers) ? refuse_exposed(findings, path, readers, why[readers]) : 0;
 }
 
@@ -184,7 +184,7 @@ static int check_writers(int fd)
 
 static int note_unused(size_t n_keys, const char *path, int r, struct findings *findings)
 {
-        const char *why = r == -EPERM ? "may be written by others than root" : strerror(-r);
+        const char *why = r == -EPERM ? "ignored, because users other than root and pkeyd can write it" : strerror(-r);
         struct location where = { .file = arena_strdup(findings->arena, path) };
         struct finding *item;
 

@@ -242,7 +242,7 @@ static int complain(struct context *ctx, const char *text, const struct found *f
 
         if (found->n == 0)
                 return findings_error(f, FINDING_SELECTOR_NO_MATCH, "a host, a GUID, or @SWITCH/PORT, as pkeyctl show held has it",
-                                      "'%s' is no port that pkeyd knows; nothing was forgotten", text);
+                                      "pkeyd knows no port '%s'; nothing was forgotten", text);
         if (found->n_fresh > 0)
                 return findings_error(f, FINDING_FORGET_ANSWERS, "pkeyctl show port shows its table",
                                       "%s answers, so its table is known; nothing was forgotten", found->label);

@@ -241,7 +241,7 @@ static int complain_guid(struct context *ctx, const char *name, const char *guid
 
         if (!n)
                 return findings_error(f, FINDING_SELECTOR_NO_MATCH, "pkeyctl pins lists who claims which name",
-                                      "%s is no node or port in the fabric; nothing was accepted", guid);
+                                      "%s is not a node or port in the fabric; nothing was accepted", guid);
         if (n->incomplete || pins_is_unnamed(n))
                 return findings_error(f, FINDING_SELECTOR_NO_MATCH, "wait until the host has set its name",
                                       "%s has no name yet ('%s'); nothing was accepted", guid, n->description);

@@ -83,7 +83,7 @@ int command_store_copy(struct context *ctx)
         int r;
 
         if (!to_etcd && strcmp(target, "sqlite") != 0)
-                return findings_error(&ctx->findings, FINDING_USAGE, NULL, "'%s' is no kind of store (accepted: sqlite, etcd)", target);
+                return findings_error(&ctx->findings, FINDING_USAGE, NULL, "'%s' is not a kind of store (accepted: sqlite, etcd)", target);
         r = find_etcd(ctx, &etcd);
         if (r < 0)
                 return r;

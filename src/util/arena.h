@@ -33,7 +33,7 @@ DEFINE_CLEANUP(struct arena *, arena_free)
 void *arena_alloc_array(struct arena *a, size_t n, size_t size);
 #define arena_new_array(a, type, n) ((type *) arena_alloc_array((a), (n), sizeof(type)))
 #define arena_new_object(a, type)   arena_new_array((a), type, 1)
-/* A copy of n items, which may be NULL if n is 0. */
+/* A copy of n items; NULL is accepted if n is 0. */
 void *arena_copy_array(struct arena *a, const void *items, size_t n, size_t size);
 #define arena_copy(a, items, n) arena_copy_array((a), (items), (n), sizeof(*(items)))
 

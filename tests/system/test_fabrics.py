@@ -236,7 +236,7 @@ def test_files_of_another():
         head.start("storage", policy=STORAGE, settings=settings, wait=False)
         wait_for(lambda: head.status("storage").get("state") == "partial", "pkeyd of storage to be done but for the mirror")
         wait_for(lambda: "is written by the pkeyd of another fabric" in head.log("storage"), "the refusal: " + head.log("storage"))
-        wait_for(lambda: "the file has those of another fabric" in head.log("storage"), "the refusal: " + head.log("storage"))
+        wait_for(lambda: "the file has the metrics of another fabric" in head.log("storage"), "the refusal: " + head.log("storage"))
         check_equal(read_file(mirror), before, "the mirror of compute")
         check_equal(sample(read_file(prom), "pkeyd_audit_mode"), ['pkeyd_audit_mode{fabric="compute"} 0'], "metrics")
         # without a name it is another fabric, too
@@ -244,11 +244,11 @@ def test_files_of_another():
         head.start(None, fabric="compute", policy=COMPUTE, settings=settings, wait=False)
         wait_for(lambda: "is written by the pkeyd of another fabric" in head.log(None), "the refusal: " + head.log(None))
         check_equal(read_file(mirror), before, "the mirror of compute")
-        wait_for(lambda: "the file has those of another fabric" in head.log(None), "the refusal: " + head.log(None))
+        wait_for(lambda: "the file has the metrics of another fabric" in head.log(None), "the refusal: " + head.log(None))
         # a name that begins like this one is another one
         end(head.daemons["storage"][0])
         head.start("comp", fabric="storage", policy=STORAGE, settings=SETTINGS + "metrics: {textfile: %s}\n" % prom, wait=False)
-        wait_for(lambda: "the file has those of another fabric" in head.log("comp"), "the refusal: " + head.log("comp"))
+        wait_for(lambda: "the file has the metrics of another fabric" in head.log("comp"), "the refusal: " + head.log("comp"))
 
 
 POOL = """pools:

@@ -238,7 +238,7 @@ def test_hostile_arguments():
         def request(pool="jobs", id_="job1", members="node0001", key="0", membership="", seconds="0", timeout="0", partial="false"):
             return call(bus, "Create", "sssqsttb", pool, id_, members, key, membership, seconds, timeout, partial)
 
-        for how, words in (({"membership": "both"}, "membership: accepted are"), ({"key": "36864"}, "without its high bit"),
+        for how, words in (({"membership": "both"}, "membership: is not a membership"), ({"key": "36864"}, "without its high bit"),
                            ({"members": "node0001,\x1b[31mred"}, "control character"), ({"pool": "x\x7f"}, "control character"),
                            ({"id_": "\u0085"}, "control character"), ({"pool": "x" * 100000 + "y" * 100001}, "longer than 200000 bytes")):
             if len(how.get("pool", "")) > 130000:
@@ -714,8 +714,8 @@ def test_wrong_options():
         check("Keep: is there twice" in r.stderr, r.stderr)
         r = edit_with(bus, "a", "add", [("node0001", "", False)] * 17, pool="shared")
         check(isinstance(r, str) and "more than 16 groups" in r, r)
-        for groups, what, words in (([("node0001", "both", False)], "add", "membership: accepted are"), ([("node\x1b", "", False)], "add", "control character"),
-                                    ([], "drop", "what: accepted are")):
+        for groups, what, words in (([("node0001", "both", False)], "add", "membership: is not a membership"), ([("node\x1b", "", False)], "add", "control character"),
+                                    ([], "drop", "what: is not an edit")):
             r = edit_with(bus, "a", what, groups, pool="shared")
             check(isinstance(r, str) and words in r, r)
         r = call(bus, "ReleaseWith", "sa{sv}", "a", *options(Keep=("b", "true")))

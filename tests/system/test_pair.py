@@ -13,7 +13,7 @@ HEADS = ("node0001", "node0008")
 PRIORITY = {"node0001": 15, "node0008": 5}
 WRITES = "writing: the master SM is on this host"
 STANDS_BY = "standing by: the master SM is at LID"
-DIFFERS = "is not what the fabric has"
+DIFFERS = "standing by: the fabric does not match the policy of this host"
 AGREES = "the fabric matches the policy of this host"
 
 

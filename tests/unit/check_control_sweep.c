@@ -1792,7 +1792,7 @@ START_TEST(standby)
         expect_logged(LOG_EVENT_STANDS_BY, "the master SM is at LID 5 (node node3)");
         expect_logged(LOG_EVENT_GENERATION, "role follow-sm: this host stands by, and only compares the tables with it");
         expect_logged(LOG_EVENT_STANDBY_DIFFERS,
-                      "standing by: the policy of this host (generation 1) is not what the fabric has");
+                      "standing by: the fabric does not match the policy of this host (generation 1) on ");
         ck_assert_ptr_nonnull(
                         strstr(status()->text, "standing by: the master SM is at LID 5 (node node3); generation 1: "));
         until(CONTROL_OPENING_PORT);

@@ -435,7 +435,7 @@ START_TEST(standby_differs)
         d[0].n_unexpected = 1;
         event_text_standby(l, g, snapshot->subnet, &v, &reported);
         next(LOG_EVENT_STANDBY_DIFFERS,
-             "standing by: the policy of this host (generation 42) is not what the fabric has, on 1 port: "
+             "standing by: the fabric does not match the policy of this host (generation 42) on 1 port: "
              "node1 mlx5_0/1; 0x0010 p unexpected on 1 port");
         v.n_differ = 0;
         v.n_unreachable = 1;

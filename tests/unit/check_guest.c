@@ -586,7 +586,7 @@ START_TEST(loses_the_lock)
         live(120 * S);
         for (unsigned i = 0; i < N_HOSTS; i++)
                 ck_assert(!holds(hosts[i], 0x8010));
-        expect_logged(LOG_EVENT_LOCK_LOST, "the lease of the lock in etcd ended");
+        expect_logged(LOG_EVENT_LOCK_LOST, "pkeyd lost the lock in etcd, because its lease ended");
         ck_assert_uint_eq(status()->numbers.n_refused_by_gate, 0);
         lock_is_held = true;
         live(120 * S);

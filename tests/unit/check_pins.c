@@ -338,7 +338,7 @@ START_TEST(test_findings)
         ck_assert_int_eq(pins_report_claims(&pins, s, &findings), 0);
         ck_assert_uint_eq(findings.n, 9);
         ck_assert_int_eq(findings.items[8].code, FINDING_NAME_CLAIMED);
-        ck_assert_str_eq(findings.items[8].text, "12 more nodes call themselves what is not pinned to them, 20 in total; pkeyctl pins "
+        ck_assert_str_eq(findings.items[8].text, "12 more nodes claim names that are not pinned to them, 20 in total; pkeyctl pins "
                                                  "lists them");
         ck_assert_int_eq(pins_report_claims(NULL, s, &findings), 0);
         ck_assert_uint_eq(findings.n, 9);
