@@ -573,7 +573,7 @@ static void report_sm(struct control *c)
 
         sm_follow_describe(&c->sm, c->sm_name, text, sizeof(text));
         if (c->sm.state == SM_FOLLOW_STANDBY)
-                log_add(c->log, LOG_EVENT_STANDS_BY, &about, "%s; this host writes nothing", text);
+                log_add(c->log, LOG_EVENT_STANDBY, &about, "%s; this host writes nothing", text);
         else if (c->sm.state == SM_FOLLOW_WRITER)
                 log_add(c->log, LOG_EVENT_WRITES, &about, "%s", text);
         else

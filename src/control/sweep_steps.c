@@ -36,7 +36,7 @@ static void fail_because(struct control *c, const char *what, const char *why, i
         note_error(c, error);
         control_set_status(c, "%s: %s", what, why);
         if (!discovering)
-                log_add(c->log, LOG_EVENT_PASS_FAILED, NULL, "%s; pkeyd tries again", c->text);
+                log_add(c->log, LOG_EVENT_SWEEP_FAILED, NULL, "%s; pkeyd tries again", c->text);
         else if (!c->discovery_failed)
                 log_add(c->log, LOG_EVENT_DISCOVERY_FAILED, NULL, "%s; pkeyd tries again", c->text);
         c->discovery_failed = discovering;

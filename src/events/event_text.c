@@ -434,21 +434,21 @@ static uint64_t digest_held(const struct held *const *items, size_t n)
 }
 
 /* The fields of the entry are those of the first port that the base waits for. */
-static void log_held_base(struct log *l, const struct generation *g, const struct held_words *words, const struct held *h)
+static void log_held_base(struct log *l, const struct generation *g, const struct held_context *context, const struct held *h)
 {
         const struct p_key key = p_key_make(h->base, false);
         _cleanup_text_ struct text t = {};
         struct held_port port = {};
         struct log_about about = {
-                .generation = g->number, .p_keys = &key, .n_p_keys = 1, .partition = held_partition(words, h->base),
+                .generation = g->number, .p_keys = &key, .n_p_keys = 1, .partition = held_partition(context, h->base),
         };
 
-        if (h->n_by > 0 && held_port_find(words, h->by[0].name, &port) == 0) {
+        if (h->n_by > 0 && held_port_find(context, h->by[0].name, &port) == 0) {
                 about.node = port.label;
                 about.port_guid = port.port_guid;
                 about.port = h->by[0].name.number;
         }
-        held_add_line(words, h, &t);
+        held_add_line(context, h, &t);
         log_text(l, LOG_EVENT_BASE_HELD, &about, &t);
 }
 
@@ -456,7 +456,7 @@ void event_text_held(struct log *l, const struct generation *g, const struct sub
                      const struct held_list *held, uint64_t now, uint64_t *reported)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        struct held_words words = { .arena = a, .subnet = subnet, .known = known, .policy = g->policy, .now = now };
+        struct held_context context = { .arena = a, .subnet = subnet, .known = known, .policy = g->policy, .now = now };
         const struct log_about about = { .generation = g->number };
         size_t n;
         const struct held *const *items = held_list_items(held, &n);
@@ -468,7 +468,7 @@ void event_text_held(struct log *l, const struct generation *g, const struct sub
         if (n == 0)
                 log_add(l, LOG_EVENT_HELD_ENDED, &about, "no base is held any more");
         for (size_t i = 0; i < n && i < EVENT_TEXT_MAX; i++)
-                log_held_base(l, g, &words, items[i]);
+                log_held_base(l, g, &context, items[i]);
         if (n > EVENT_TEXT_MAX)
                 log_add(l, LOG_EVENT_BASE_HELD, &about, "%zu more bases are held; pkeyctl show held lists them",
                         n - EVENT_TEXT_MAX);

@@ -20,23 +20,23 @@ static const struct known_port *find_known(const struct known *known, struct kno
 }
 
 /* The node as it is in the snapshot, or as it was last seen. A port may be gone while its node is still there. */
-static int find_node(const struct held_words *words, struct knowledge_name name, struct subnet_node *ret, struct guid *ret_port)
+static int find_node(const struct held_context *context, struct knowledge_name name, struct subnet_node *ret, struct guid *ret_port)
 {
-        uint32_t i = words->subnet ? subnet_find_node(words->subnet, name.node) : SUBNET_NONE, port;
-        const struct known_port *known = name.kind == KNOWLEDGE_ENDPORT ? find_known(words->known, name) : NULL;
+        uint32_t i = context->subnet ? subnet_find_node(context->subnet, name.node) : SUBNET_NONE, port;
+        const struct known_port *known = name.kind == KNOWLEDGE_ENDPORT ? find_known(context->known, name) : NULL;
 
         *ret = (struct subnet_node) { .guid = name.node, .description = "", .name = "", .device = "" };
         if (known)
                 *ret_port = known->port_guid;
         if (i != SUBNET_NONE) {
-                *ret = words->subnet->nodes[i];
-                port = subnet_find_port(words->subnet, i, name.number);
-                if (port != SUBNET_NONE && words->subnet->ports[port].guid.v)
-                        *ret_port = words->subnet->ports[port].guid;
+                *ret = context->subnet->nodes[i];
+                port = subnet_find_port(context->subnet, i, name.number);
+                if (port != SUBNET_NONE && context->subnet->ports[port].guid.v)
+                        *ret_port = context->subnet->ports[port].guid;
         }
         if (i != SUBNET_NONE || !known)
                 return 0;
-        return node_description_split(words->arena, known->description, strlen(known->description), &ret->description, &ret->name,
+        return node_description_split(context->arena, known->description, strlen(known->description), &ret->description, &ret->name,
                                       &ret->device);
 }
 
@@ -48,7 +48,7 @@ static const char *forget_of(struct arena *a, struct knowledge_name name, struct
         return arena_printf(a, "%s0x%016" PRIx64 "/%u", name.kind == KNOWLEDGE_PLACE ? "@" : "", name.node.v, name.number);
 }
 
-int held_port_find(const struct held_words *words, struct knowledge_name name, struct held_port *ret)
+int held_port_find(const struct held_context *context, struct knowledge_name name, struct held_port *ret)
 {
         bool is_place = name.kind == KNOWLEDGE_PLACE;
         struct subnet_node node;
@@ -56,33 +56,33 @@ int held_port_find(const struct held_words *words, struct knowledge_name name, s
         int r;
 
         *ret = (struct held_port) { .node_guid = name.node };
-        r = find_node(words, name, &node, &ret->port_guid);
-        label = r == 0 ? subnet_node_label(words->arena, &node) : NULL;
+        r = find_node(context, name, &node, &ret->port_guid);
+        label = r == 0 ? subnet_node_label(context->arena, &node) : NULL;
         if (!label)
                 return -ENOMEM;
         if (is_place)
                 ret->port_guid.v = 0;
         ret->node = node.name[0] ? node.name : node.description;
-        ret->label = arena_printf(words->arena, is_place ? "the device at %s/%u" : "%s/%u", label, name.number);
-        ret->place = is_place ? arena_printf(words->arena, "@%s/%u", label, name.number) : NULL;
-        ret->forget = name.kind == KNOWLEDGE_LEAF ? NULL : forget_of(words->arena, name, ret->port_guid);
+        ret->label = arena_printf(context->arena, is_place ? "the device at %s/%u" : "%s/%u", label, name.number);
+        ret->place = is_place ? arena_printf(context->arena, "@%s/%u", label, name.number) : NULL;
+        ret->forget = name.kind == KNOWLEDGE_LEAF ? NULL : forget_of(context->arena, name, ret->port_guid);
         return ret->label && (ret->place || !is_place) && (ret->forget || name.kind == KNOWLEDGE_LEAF) ? 0 : -ENOMEM;
 }
 
 /* The same while a text is written; false: out of memory, and the text failed. */
-static bool find_port(const struct held_words *words, struct knowledge_name name, struct text *t, struct held_port *ret)
+static bool find_port(const struct held_context *context, struct knowledge_name name, struct text *t, struct held_port *ret)
 {
-        bool found = held_port_find(words, name, ret) == 0;
+        bool found = held_port_find(context, name, ret) == 0;
 
         t->failed |= !found;
         return found;
 }
 
-static const char *label_of(const struct held_words *words, struct knowledge_name name, struct text *t)
+static const char *label_of(const struct held_context *context, struct knowledge_name name, struct text *t)
 {
         struct held_port port;
 
-        return find_port(words, name, t, &port) ? port.label : "?";
+        return find_port(context, name, t, &port) ? port.label : "?";
 }
 
 /* --- times ------------------------------------------------------------------------------------------------------------- */
@@ -99,43 +99,43 @@ static void add_duration(struct text *t, uint64_t s)
                 text_add(t, "%" PRIu64 " s", s);
 }
 
-bool held_has_dates(const struct held_words *words)
+bool held_has_dates(const struct held_context *context)
 {
-        return words->time && words->now >= FIRST_DATE;
+        return context->time && context->now >= FIRST_DATE;
 }
 
-static void add_time(const struct held_words *words, const char *word, uint64_t when, struct text *t)
+static void add_time(const struct held_context *context, const char *word, uint64_t when, struct text *t)
 {
-        const char *time = words->time(words->arena, when);
+        const char *time = context->time(context->arena, when);
 
         t->failed |= !time;
         text_add(t, " %s %s", word, time ?: "?");
 }
 
 /* " since ..." or " for ..."; nothing if `since` is not known. */
-static void add_since(const struct held_words *words, uint64_t since, struct text *t)
+static void add_since(const struct held_context *context, uint64_t since, struct text *t)
 {
-        int64_t age = (int64_t) (words->now - since); /* `since` may be before 1970 (knowledge.h) */
+        int64_t age = (int64_t) (context->now - since); /* `since` may be before 1970 (knowledge.h) */
 
         if (since == 0)
                 return;
-        if (held_has_dates(words)) {
-                add_time(words, "since", since, t);
+        if (held_has_dates(context)) {
+                add_time(context, "since", since, t);
                 return;
         }
         text_add(t, " for ");
         add_duration(t, (uint64_t) MAX(age, INT64_C(0)));
 }
 
-static void add_until(const struct held_words *words, uint64_t until, struct text *t)
+static void add_until(const struct held_context *context, uint64_t until, struct text *t)
 {
         if (until == 0) {
                 text_add(t, " for ever (absent_hold: forever)");
-        } else if (held_has_dates(words)) {
-                add_time(words, "until", until, t);
+        } else if (held_has_dates(context)) {
+                add_time(context, "until", until, t);
         } else {
                 text_add(t, " for ");
-                add_duration(t, MAX(words->now, until) - words->now);
+                add_duration(t, MAX(context->now, until) - context->now);
                 text_add(t, " more");
         }
 }
@@ -176,7 +176,7 @@ static enum change change_of(const struct held_waiting *w)
         return w->to == LEVEL_FULL ? CHANGE_RAISE : CHANGE_LOWER;
 }
 
-static void add_condition(const struct held_words *words, const struct held *h, enum rule_verdict rule, struct text *t)
+static void add_condition(const struct held_context *context, const struct held *h, enum rule_verdict rule, struct text *t)
 {
         bool many = h->n_by > 1;
 
@@ -188,7 +188,7 @@ static void add_condition(const struct held_words *words, const struct held *h, 
                 text_add(t, " when it is known what is plugged into it");
                 return;
         }
-        text_add(t, " when %s ", many ? "the ports named here" : label_of(words, h->by[0].name, t));
+        text_add(t, " when %s ", many ? "the ports named here" : label_of(context, h->by[0].name, t));
         if (rule == RULE_LOSS)
                 text_add(t, "%s known to have it", many ? "are" : "is");
         else if (!many && rule_policy_for(RULE_GAIN, h->by[0].policy) == LEVEL_NONE)
@@ -203,7 +203,7 @@ static bool is_alike(const struct held_waiting *x, const struct held_waiting *y)
 }
 
 /* Ports with the same change, which waits by the same rule, are one sentence. */
-static void add_alike(const struct held_words *words, const struct held *h, uint32_t first, struct text *t)
+static void add_alike(const struct held_context *context, const struct held *h, uint32_t first, struct text *t)
 {
         uint32_t n = 0;
 
@@ -212,12 +212,12 @@ static void add_alike(const struct held_words *words, const struct held *h, uint
                 if (!is_alike(&h->waiting[i], &h->waiting[first]))
                         continue;
                 if (n++ < MAX_LABELS)
-                        text_add(t, "%s%s", n > 1 ? ", " : "", label_of(words, h->waiting[i].name, t));
+                        text_add(t, "%s%s", n > 1 ? ", " : "", label_of(context, h->waiting[i].name, t));
         }
         if (n > MAX_LABELS)
                 text_add(t, " and %u more", n - MAX_LABELS);
         text_add(t, " %s", changes[change_of(&h->waiting[first])][n > 1]);
-        add_condition(words, h, h->waiting[first].rule, t);
+        add_condition(context, h, h->waiting[first].rule, t);
 }
 
 static bool is_first_of_its_kind(const struct held *h, uint32_t i)
@@ -228,9 +228,9 @@ static bool is_first_of_its_kind(const struct held *h, uint32_t i)
         return true;
 }
 
-void held_add_headline(const struct held_words *words, const struct held *h, struct text *t)
+void held_add_headline(const struct held_context *context, const struct held *h, struct text *t)
 {
-        const char *name = held_partition(words, h->base);
+        const char *name = held_partition(context, h->base);
 
         text_add(t, "base 0x%04x", (unsigned) h->base);
         if (name[0])
@@ -238,31 +238,31 @@ void held_add_headline(const struct held_words *words, const struct held *h, str
         text_add(t, " is held: ");
         for (uint32_t i = 0; i < held_n_kept(h->n_waiting); i++)
                 if (is_first_of_its_kind(h, i))
-                        add_alike(words, h, i, t);
+                        add_alike(context, h, i, t);
         if (h->n_waiting > HELD_MAX)
                 text_add(t, "; and %u more ports wait", h->n_waiting - HELD_MAX);
 }
 
 /* --- what it waits for ----------------------------------------------------------------------------------------------------- */
 
-static void add_switch(const struct held_words *words, struct guid node, struct text *t)
+static void add_switch(const struct held_context *context, struct guid node, struct text *t)
 {
         struct held_port port;
 
-        if (find_port(words, (struct knowledge_name) { node, 0, KNOWLEDGE_ENDPORT }, t, &port))
+        if (find_port(context, (struct knowledge_name) { node, 0, KNOWLEDGE_ENDPORT }, t, &port))
                 text_add(t, "%s%s0x%016" PRIx64 "%s", port.node, port.node[0] ? " (" : "", node.v, port.node[0] ? ")" : "");
 }
 
 /* A device that answered, but with the GUID of another one. False: it is not such a device. */
-static bool add_conflict(const struct held_words *words, struct knowledge_name name, struct text *t)
+static bool add_conflict(const struct held_context *context, struct knowledge_name name, struct text *t)
 {
-        bool is_place = words->subnet && name.kind == KNOWLEDGE_PLACE;
-        const struct subnet_conflict *c = is_place ? subnet_find_conflict(words->subnet, name.node, name.number) : NULL;
+        bool is_place = context->subnet && name.kind == KNOWLEDGE_PLACE;
+        const struct subnet_conflict *c = is_place ? subnet_find_conflict(context->subnet, name.node, name.number) : NULL;
         const char *first;
 
         if (!c)
                 return false;
-        first = subnet_place_label(words->arena, words->subnet, c->places[0]);
+        first = subnet_place_label(context->arena, context->subnet, c->places[0]);
         t->failed |= !first;
         text_add(t, " has the same GUID 0x%016" PRIx64 " as %s, so nothing is known of it (give one of the two another GUID)",
                  c->guid.v, first ?: "?");
@@ -270,16 +270,16 @@ static bool add_conflict(const struct held_words *words, struct knowledge_name n
 }
 
 /* A port whose table was not queried, because its node or its switch is incomplete. False: it is not such a port. */
-static bool add_incomplete(const struct held_words *words, struct knowledge_name name, struct text *t)
+static bool add_incomplete(const struct held_context *context, struct knowledge_name name, struct text *t)
 {
-        const struct subnet *s = words->subnet;
+        const struct subnet *s = context->subnet;
         uint32_t port = s ? subnet_find_port_of(s, name.node, name.number) : SUBNET_NONE;
         const struct subnet_node *incomplete = port == SUBNET_NONE ? NULL : subnet_port_incomplete_node(s, &s->ports[port]);
         const char *label;
 
         if (!incomplete)
                 return false;
-        label = subnet_node_label(words->arena, incomplete);
+        label = subnet_node_label(context->arena, incomplete);
         t->failed |= !label;
         text_add(t, " was not queried for its P_Key table, because %s did not answer all discovery queries (link up)", label ?: "?");
         return true;
@@ -323,38 +323,38 @@ static const struct {
 };
 
 /* What a survey or discovery found out about it in particular. False: nothing. */
-static bool add_special_reason(const struct held_words *words, const struct held_by *by, struct text *t)
+static bool add_special_reason(const struct held_context *context, const struct held_by *by, struct text *t)
 {
         if (by->reason == HELD_NEVER_READ || by->reason == HELD_UNANSWERED)
-                return add_incomplete(words, by->name, t);
-        return by->reason == HELD_SILENT && add_conflict(words, by->name, t);
+                return add_incomplete(context, by->name, t);
+        return by->reason == HELD_SILENT && add_conflict(context, by->name, t);
 }
 
-void held_add_reason(const struct held_words *words, const struct held_by *by, struct text *t)
+void held_add_reason(const struct held_context *context, const struct held_by *by, struct text *t)
 {
         const char *unread = by->read_at ? NULL : reasons[by->reason].unread;
         struct held_port port;
 
-        if (!find_port(words, by->name, t, &port))
+        if (!find_port(context, by->name, t, &port))
                 return;
         text_add(t, "%s", port.label);
         if (port.port_guid.v)
                 text_add(t, " (0x%016" PRIx64 ")", port.port_guid.v);
-        if (add_special_reason(words, by, t))
+        if (add_special_reason(context, by, t))
                 return;
         text_add(t, "%s", reasons[by->reason].state);
         if (reasons[by->reason].has_since)
-                add_since(words, by->since, t);
+                add_since(context, by->since, t);
         text_add(t, "%s", unread ?: reasons[by->reason].rest);
         if (by->reason == HELD_SILENT_SWITCH)
-                add_switch(words, by->behind, t);
+                add_switch(context, by->behind, t);
         if (by->reason == HELD_ABSENT)
-                add_until(words, by->until, t);
+                add_until(context, by->until, t);
 }
 
 /* --- the way out ------------------------------------------------------------------------------------------------------------- */
 
-void held_add_way_out(const struct held_words *words, const struct held *h, enum held_reason reason, struct text *t)
+void held_add_way_out(const struct held_context *context, const struct held *h, enum held_reason reason, struct text *t)
 {
         _cleanup_text_ struct text names = {}; /* arguments of pkeyctl forget: the ports that a vouch can end */
         uint32_t n = 0, n_vouch = 0;
@@ -365,7 +365,7 @@ void held_add_way_out(const struct held_words *words, const struct held *h, enum
                 if (h->by[i].reason != reason)
                         continue;
                 n++;
-                if (reasons[reason].can_vouch && find_port(words, h->by[i].name, t, &port) && port.forget) {
+                if (reasons[reason].can_vouch && find_port(context, h->by[i].name, t, &port) && port.forget) {
                         text_add(&names, " %s", port.forget);
                         n_vouch++;
                 }
@@ -380,16 +380,16 @@ void held_add_way_out(const struct held_words *words, const struct held *h, enum
 }
 
 /* The way out names only ports that the line names, so that an admin vouches for no other port. */
-void held_add_line(const struct held_words *words, const struct held *h, struct text *t)
+void held_add_line(const struct held_context *context, const struct held *h, struct text *t)
 {
         struct held named = *h;
         unsigned done = 0;
 
         named.n_by = MIN(h->n_by, (uint32_t) MAX_PORTS);
-        held_add_headline(words, h, t);
+        held_add_headline(context, h, t);
         for (uint32_t i = 0; i < named.n_by; i++) {
                 text_add(t, "; ");
-                held_add_reason(words, &h->by[i], t);
+                held_add_reason(context, &h->by[i], t);
         }
         if (h->n_by > MAX_PORTS)
                 text_add(t, "; and %u more ports (pkeyctl show held)", h->n_by - MAX_PORTS);
@@ -398,15 +398,15 @@ void held_add_line(const struct held_words *words, const struct held *h, struct 
                         continue;
                 done |= 1u << h->by[i].reason;
                 text_add(t, "; way out: ");
-                held_add_way_out(words, &named, h->by[i].reason, t);
+                held_add_way_out(context, &named, h->by[i].reason, t);
         }
 }
 
-const char *held_partition(const struct held_words *words, uint16_t base)
+const char *held_partition(const struct held_context *context, uint16_t base)
 {
-        int i = words->policy ? policy_find_base(words->policy, base) : -1;
+        int i = context->policy ? policy_find_base(context->policy, base) : -1;
 
-        return i < 0 ? "" : words->policy->partitions[i].name;
+        return i < 0 ? "" : context->policy->partitions[i].name;
 }
 
 DEFINE_WORDS(held_rule_to_string, enum rule_verdict, "?",

@@ -12,7 +12,7 @@
 #include "util/text.h"
 
 /* The inputs of the texts, all borrowed. */
-struct held_words {
+struct held_context {
         struct arena *arena;
         const struct subnet *subnet; /* names of ports in the fabric; NULL: not known */
         const struct known *known;   /* names of endports that are gone; NULL: not known */
@@ -34,23 +34,23 @@ struct held_port {
 };
 
 /* Returns 0 or -ENOMEM. */
-int held_port_find(const struct held_words *words, struct knowledge_name name, struct held_port *ret);
+int held_port_find(const struct held_context *context, struct knowledge_name name, struct held_port *ret);
 
 /* True if times can be given as dates: a clock that shows a year before 2020 is not set. */
-bool held_has_dates(const struct held_words *words);
+bool held_has_dates(const struct held_context *context);
 
 /* The name of the partition with this base; "": there is none. */
-const char *held_partition(const struct held_words *words, uint16_t base);
+const char *held_partition(const struct held_context *context, uint16_t base);
 
 /* `base 0x0010 (partition "storage") is held: node7/1 gets it when nodeA/1 is known not to hold it` */
-void held_add_headline(const struct held_words *words, const struct held *h, struct text *t);
+void held_add_headline(const struct held_context *context, const struct held *h, struct text *t);
 /* "nodeA/1 (0x...) has not answered for its P_Key table since 2026-11-20 23:14 (link up)" */
-void held_add_reason(const struct held_words *words, const struct held_by *by, struct text *t);
+void held_add_reason(const struct held_context *context, const struct held_by *by, struct text *t);
 /* "repair or unplug it; or, if you are certain that it holds nothing: pkeyctl forget 0x...", for all ports of this base with
  * this reason. */
-void held_add_way_out(const struct held_words *words, const struct held *h, enum held_reason reason, struct text *t);
+void held_add_way_out(const struct held_context *context, const struct held *h, enum held_reason reason, struct text *t);
 /* All of that in one line, with the first few ports. */
-void held_add_line(const struct held_words *words, const struct held *h, struct text *t);
+void held_add_line(const struct held_context *context, const struct held *h, struct text *t);
 
 /* How many of n ports are in the arrays of a base. */
 static inline uint32_t held_n_kept(uint32_t n)

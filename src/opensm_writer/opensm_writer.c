@@ -1035,7 +1035,7 @@ static int surveyed(struct opensm_writer *w, usec_t now, const struct control_ev
         if (r == 0)
                 r = take_seen(w, event->wall);
         if (r < 0)
-                return report(w, r, LOG_EVENT_PASS_FAILED, "the P_Key tables could not be read: %s", strerror(-r));
+                return report(w, r, LOG_EVENT_SWEEP_FAILED, "the P_Key tables could not be read: %s", strerror(-r));
         if (w->is_last_survey && w->stopping)
                 return -ECANCELED;
         if (fallen_back)

@@ -50,7 +50,7 @@ static bool add_line(char *buffer, size_t size, const char *line)
 static void describe_held(const struct control_status *c, struct bus_status *s)
 {
         _cleanup_arena_ struct arena *a = arena_new();
-        const struct held_words words = {
+        const struct held_context context = {
                 .arena = a, .subnet = c->snapshot ? c->snapshot->subnet : NULL, .known = c->known,
                 .policy = c->wanted ? c->wanted->policy : NULL, .time = clock_to_text, .now = clock_wall() / USEC_PER_SEC,
         };
@@ -61,7 +61,7 @@ static void describe_held(const struct control_status *c, struct bus_status *s)
         for (size_t i = 0; a && i < n; i++) {
                 _cleanup_text_ struct text t = {};
 
-                held_add_line(&words, items[i], &t);
+                held_add_line(&context, items[i], &t);
                 if (t.failed || !add_line(s->held_buffer, sizeof(s->held_buffer), t.bytes))
                         return;
         }

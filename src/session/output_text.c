@@ -83,9 +83,9 @@ const struct held_list *output_held(const struct context *ctx)
         return control_get_results(ctx->control)->held;
 }
 
-struct held_words output_held_words(struct context *ctx)
+struct held_context output_held_context(struct context *ctx)
 {
-        return (struct held_words) {
+        return (struct held_context) {
                 .arena = ctx->arena, .subnet = ctx->subnet, .known = ctx->known, .policy = ctx->policy,
                 .now = clock_wall() / USEC_PER_SEC, .time = clock_to_text,
         };

@@ -33,7 +33,7 @@ const char *output_base(struct context *ctx, uint16_t base);
 /* The bases that wait, by the sweep; NULL: not known. */
 const struct held_list *output_held(const struct context *ctx);
 /* The context of texts about held bases. */
-struct held_words output_held_words(struct context *ctx);
+struct held_context output_held_context(struct context *ctx);
 /* Why a port's table was not read. */
 const char *output_failure(struct context *ctx, uint32_t port);
 /* One sentence about an outcome of apply on that port. */

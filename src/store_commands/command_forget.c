@@ -25,9 +25,9 @@ struct vouches {
 
 /* --- printers -------------------------------------------------------------------------------------------------------- */
 
-static json_t *vouch_object(struct doc *d, const struct held_words *words, const struct vouch *v)
+static json_t *vouch_object(struct doc *d, const struct held_context *context, const struct vouch *v)
 {
-        json_t *o = json_named_port(d, words, v->name);
+        json_t *o = json_named_port(d, context, v->name);
 
         doc_add(d, o, "{s:o, s:o, s:o, s:o}", "may_hold", v->may_hold_anything ? json_null() : doc_p_keys(d, v->may_hold, v->n_may_hold),
                 "last_read", json_seconds(v->by.read_at), "vouched_by", doc_text(v->who), "vouched_at", doc_time(v->at));
@@ -37,17 +37,17 @@ static json_t *vouch_object(struct doc *d, const struct held_words *words, const
 static void json_vouches(struct doc *d, const void *result)
 {
         const struct vouches *r = result;
-        const struct held_words words = output_held_words(d->ctx);
+        const struct held_context context = output_held_context(d->ctx);
 
-        doc_add(d, d->root, "{s:o}", "vouches", DOC_ARRAY(d, i, r->n, vouch_object(d, &words, &r->items[i])));
+        doc_add(d, d->root, "{s:o}", "vouches", DOC_ARRAY(d, i, r->n, vouch_object(d, &context, &r->items[i])));
 }
 
 static const char *label_of(struct context *ctx, const struct vouch *v)
 {
-        const struct held_words words = output_held_words(ctx);
+        const struct held_context context = output_held_context(ctx);
         struct held_port port;
 
-        if (held_port_find(&words, v->name, &port) == 0)
+        if (held_port_find(&context, v->name, &port) == 0)
                 return port.label;
         output_fail(ctx, -ENOMEM);
         return "?";
@@ -62,16 +62,16 @@ static const char *may_hold(struct context *ctx, const struct vouch *v)
 
 static void text_proposal(struct context *ctx, const struct vouches *r)
 {
-        const struct held_words words = output_held_words(ctx);
+        const struct held_context context = output_held_context(ctx);
         _cleanup_text_ struct text t = {};
 
         for (size_t i = 0; i < r->n; i++) {
                 const struct vouch *v = &r->items[i];
 
-                held_add_reason(&words, &v->by, &t);
+                held_add_reason(&context, &v->by, &t);
                 text_add(&t, "\n   may hold %s", may_hold(ctx, v));
-                if (!v->may_hold_anything && held_has_dates(&words))
-                        text_add(&t, " (last read %s)", words.time(ctx->arena, v->by.read_at) ?: "?");
+                if (!v->may_hold_anything && held_has_dates(&context))
+                        text_add(&t, " (last read %s)", context.time(ctx->arena, v->by.read_at) ?: "?");
                 text_add(&t, "\n");
         }
         fputs(output_taken(ctx, &t), stdout);
@@ -88,7 +88,7 @@ static void text_forgotten(struct context *ctx, const void *result)
 
 static void text_vouches(struct context *ctx, const void *result)
 {
-        const struct held_words words = output_held_words(ctx);
+        const struct held_context context = output_held_context(ctx);
         const struct vouches *r = result;
         struct text_table t;
 
@@ -99,7 +99,7 @@ static void text_vouches(struct context *ctx, const void *result)
         text_table_begin(&t, "PORT|VOUCHED BY|AT|*MAY HOLD", 0);
         for (size_t i = 0; i < r->n; i++)
                 text_table_row(&t, NULL, "%s\t%s\t%s\t%s", label_of(ctx, &r->items[i]), r->items[i].who,
-                               words.time(ctx->arena, r->items[i].at / USEC_PER_SEC) ?: "?", may_hold(ctx, &r->items[i]));
+                               context.time(ctx->arena, r->items[i].at / USEC_PER_SEC) ?: "?", may_hold(ctx, &r->items[i]));
         text_table_print(ctx, &t);
 }
 
@@ -179,12 +179,12 @@ static bool is_partial(const struct subnet *s, struct knowledge_name name)
 
 static int take(struct context *ctx, uint32_t record, struct vouches *all, struct found *found)
 {
-        const struct held_words words = output_held_words(ctx);
+        const struct held_context context = output_held_context(ctx);
         const struct knowledge_record *r = knowledge_get(ctx->remembered->knowledge, record);
         const bool partial = is_partial(ctx->subnet, r->name);
         struct held_port port;
 
-        if (held_port_find(&words, r->name, &port) < 0)
+        if (held_port_find(&context, r->name, &port) < 0)
                 return -ENOMEM;
         found->n++;
         found->n_fresh += r->fresh;
@@ -213,7 +213,7 @@ static int take_selected(struct context *ctx, const struct subnet *extended, con
 /* Finds ports by the text that a held base printed for them, or by the place of a device that was never discovered. */
 static int take_named(struct context *ctx, const char *text, bool by_place, struct vouches *all, struct found *found)
 {
-        const struct held_words words = output_held_words(ctx);
+        const struct held_context context = output_held_context(ctx);
         const struct knowledge *k = ctx->remembered->knowledge;
         int r = 0;
 
@@ -223,7 +223,7 @@ static int take_named(struct context *ctx, const char *text, bool by_place, stru
 
                 if (knowledge_get(k, i)->name.kind == KNOWLEDGE_LEAF)
                         continue;
-                r = held_port_find(&words, knowledge_get(k, i)->name, &port);
+                r = held_port_find(&context, knowledge_get(k, i)->name, &port);
                 name = r < 0 ? NULL : by_place ? port.place : port.forget;
                 if (name && strcasecmp(name, text) == 0)
                         r = take(ctx, i, all, found);

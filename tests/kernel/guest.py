@@ -1075,7 +1075,7 @@ def head_pair():
     fabric.kill_opensm()
     other = start_other_opensm()
     try:
-        where = wait_entry("STANDS_BY", moment, 30)["MESSAGE"]
+        where = wait_entry("STANDBY", moment, 30)["MESSAGE"]
         check("(node other)" in where, "where the master SM is:", where)
         write(POLICY, SECOND)
         must("systemctl", "reload", "pkeyd")

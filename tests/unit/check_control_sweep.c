@@ -841,8 +841,8 @@ START_TEST(failures_within_the_interval)
                 give_stage_end(-EDEADLK);
         }
         ck_assert_uint_eq(control_due(c) - now, 10 * S);
-        ck_assert_uint_eq(count_logged(LOG_EVENT_PASS_FAILED), 4);
-        expect_logged(LOG_EVENT_PASS_FAILED, "the P_Key tables could not be read: ");
+        ck_assert_uint_eq(count_logged(LOG_EVENT_SWEEP_FAILED), 4);
+        expect_logged(LOG_EVENT_SWEEP_FAILED, "the P_Key tables could not be read: ");
 }
 END_TEST
 
@@ -866,7 +866,7 @@ START_TEST(stage_fails)
                 ck_assert_int_eq(state(), CONTROL_IDLE);
                 ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
                 ck_assert_uint_eq(noted.n_unlocked, cases[i].state == CONTROL_APPLYING);
-                expect_logged(LOG_EVENT_PASS_FAILED, cases[i].text);
+                expect_logged(LOG_EVENT_SWEEP_FAILED, cases[i].text);
                 ck_assert_uint_eq(n_sets, 0);
                 teardown();
                 setup();
@@ -1789,7 +1789,7 @@ START_TEST(standby)
         sweep();
         ck_assert_uint_eq(n_sets, 0);
         ck_assert(status()->standby && !status()->writing);
-        expect_logged(LOG_EVENT_STANDS_BY, "the master SM is at LID 5 (node node3)");
+        expect_logged(LOG_EVENT_STANDBY, "the master SM is at LID 5 (node node3)");
         expect_logged(LOG_EVENT_GENERATION, "role follow-sm: this host stands by, and only compares the tables with it");
         expect_logged(LOG_EVENT_STANDBY_DIFFERS,
                       "standing by: the fabric does not match the policy of this host (generation 1) on ");
@@ -1798,7 +1798,7 @@ START_TEST(standby)
         until(CONTROL_OPENING_PORT);
         sweep();
         ck_assert_uint_eq(count_logged(LOG_EVENT_STANDBY_DIFFERS), 1);
-        ck_assert_uint_eq(count_logged(LOG_EVENT_STANDS_BY), 1);
+        ck_assert_uint_eq(count_logged(LOG_EVENT_STANDBY), 1);
         ck_assert_uint_eq(count_logged(LOG_EVENT_DRIFT_FOUND), 0);
         ck_assert_uint_eq(n_sets, 0);
 }

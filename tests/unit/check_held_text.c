@@ -10,7 +10,7 @@
 
 #define NOW UINT64_C(1800000000)
 
-static struct held_words words;
+static struct held_context words;
 static struct held held;
 
 static const char *time_of(struct arena *a, uint64_t seconds)
@@ -31,7 +31,7 @@ static void setup(void)
 
         knowledge_setup();
         (void) snprintf(ports[1].description, sizeof(ports[1].description), "gone mlx5_0");
-        words = (struct held_words) {
+        words = (struct held_context) {
                 .arena = arena, .subnet = make_subnet(&(struct scene) { .there = 3 }), .known = &known, .policy = &policy,
                 .now = NOW, .time = time_of,
         };

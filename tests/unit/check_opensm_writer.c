@@ -1036,7 +1036,7 @@ START_TEST(survey_fails)
         wait_until_due();
         take(CONTROL_RUN_STAGE);
         give_stage_end(-ENODEV);
-        expect_logged(LOG_EVENT_PASS_FAILED, "the P_Key tables could not be read: No such device");
+        expect_logged(LOG_EVENT_SWEEP_FAILED, "the P_Key tables could not be read: No such device");
         ck_assert_int_eq(status()->last_result, SWEEP_FAILED);
 }
 END_TEST
