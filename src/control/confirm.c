@@ -64,7 +64,7 @@ static void adopt(struct control *c, struct generation *g)
 }
 
 /* Of two head nodes the writer goes on by its own generation, unless pkeyctl apply has brought a later one into force. */
-static bool is_to_adopt(const struct control *c, const struct generation *g)
+static bool should_adopt(const struct control *c, const struct generation *g)
 {
         return g && (control_is_guest(c) || !c->in_force || g->number > c->in_force->number);
 }
@@ -76,7 +76,7 @@ void confirm_take_changed(struct control *c, const struct control_lock *lock)
                 c->sm.state = SM_FOLLOW_STANDBY;
         if (lock->changed)
                 control_take_changed(c, lock->changed);
-        if (is_to_adopt(c, lock->in_force))
+        if (should_adopt(c, lock->in_force))
                 adopt(c, lock->in_force);
         else
                 generation_unref(lock->in_force);

@@ -23,10 +23,11 @@
  *     version      STORE_SCHEMA_VERSION of the process that put the first record
  *
  * The lock. Every commit is one etcd transaction with the condition that the lock still has the revision with which this process
- * took it. So a process that was paused, or cut off, for longer than its lease cannot commit, whatever it believes.
+ * took it. So a process that was paused, or cut off, for longer than its lease cannot commit.
  *
  * That does not stop it from sending MADs, which etcd does not see. The lease has a deadline here: CLOCK_BOOTTIME when its last
- * renewal was sent, plus its length, less a margin. The gate (gate/gate.h) compares it with the clock before each Set.
+ * renewal was sent, plus its length, less a margin. Before each Set the gate (gate_set_lock) asks whether the lock is
+ * held, which compares this deadline with the clock.
  *
  * This folder does not know what records mean, or when they may be written.
  */

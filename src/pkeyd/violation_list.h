@@ -11,7 +11,7 @@
 
 /* Strings are borrowed; NULL: unknown. A GUID, LID or P_Key of 0 is unknown, too. A boolean is an int, as sd-bus reads it. */
 struct violation_item {
-        const char *kind;        /* of a report: "first", "more", "saturated", "quiet", "storm"; NULL: a record */
+        const char *kind;        /* of a report: "first", "more", "saturated", "quiet", "all-quiet", "storm"; NULL: a record */
         struct log_about about;  /* as in the journal; node is the endport, total since the daemon was started */
         uint32_t n_ports;        /* of "storm" */
         usec_t first, last;      /* CLOCK_REALTIME */

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What pkeyd remembers from one run to the next, as records of a store:
+ * records/: what pkeyd remembers from one run to the next, as records of a store:
  *
  *     table/KIND/0xNODE/NUMBER       what is known of a P_Key table (knowledge/table_records.h)
  *     index/0xNODE/NUMBER            the freed indexes of a port, so that no other partition gets them while a process may still

@@ -54,7 +54,7 @@ struct seen_violation {
 struct seen_member {
         struct guid port, node;
         uint8_t number;
-        const char *name, *state; /* "confirmed", "waits", "left-out" */
+        const char *name, *state; /* "confirmed", "waits", "unseen", "left-out" */
         uint16_t index;           /* of its entry; only if it is confirmed */
         struct p_key key;
 };

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * shell/: the only code that does I/O, beside the programs themselves.
+ * shell/: the I/O that the programs share; etcd/ and state/ have that of the store.
  *
  *     clock            monotonic and wall-clock time
  *     timer            arms a timer of an event loop
