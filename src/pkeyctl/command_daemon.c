@@ -101,7 +101,7 @@ static void text_status(struct context *ctx, const void *result)
         printf("  status        %s\n", s->text ?: "");
         print_files(s);
         print_confirm(ctx, s, true);
-        printf("  ports         %" PRIu64 " managed: %" PRIu64 " right, %" PRIu64 " differ, %" PRIu64 " unreachable\n",
+        printf("  ports         %" PRIu64 " managed: %" PRIu64 " match, %" PRIu64 " differ, %" PRIu64 " unreachable\n",
                s->ports_managed, s->ports_right, s->ports_differ, s->ports_unreachable);
         if (s->links_silent > 0)
                 printf("  silent        %" PRIu64 " link%s up whose other end did not answer discovery; pkeyctl verify names %s\n",

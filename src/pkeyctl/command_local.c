@@ -87,7 +87,7 @@ static void text_verify_local(struct context *ctx, const void *result)
         if (v->n_differ > 0)
                 printf("%u differ%s from the policy\n", v->n_differ, v->n_differ == 1 ? "s" : "");
         else
-                puts(ctx->status == EXIT_DONE ? "every table is as the policy says" : "no table that was read differs");
+                puts(ctx->status == EXIT_DONE ? "every table matches the policy" : "no table that was read differs");
 }
 
 /* --- the snapshot ---------------------------------------------------------------------------------------------------- */

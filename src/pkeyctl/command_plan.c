@@ -88,7 +88,7 @@ static void print_changes(struct context *ctx, const struct changes *changes)
 {
         struct text_table t;
 
-        text_table_begin(&t, "PARTITION|P_KEY|CHANGE|>PORTS|*WHO", 0);
+        text_table_begin(&t, "PARTITION|P_KEY|CHANGE|>PORTS|*MEMBERS", 0);
         for (uint32_t i = 0; i < changes->n; i++) {
                 const struct change *c = &changes->items[i];
                 bool is_first = i == 0 || changes->items[i - 1].base != c->base;
@@ -201,7 +201,7 @@ static void text_plan(struct context *ctx, const void *result)
         else if (r->unreachable.n + r->n_silent > 0)
                 puts("nothing to do on the ports that answered");
         else
-                puts("nothing to do: every table is as the policy says");
+                puts("nothing to do: every table matches the policy");
 }
 
 void plan_propose(struct context *ctx, const struct plan_result *r)

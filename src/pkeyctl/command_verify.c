@@ -114,7 +114,7 @@ static void text_verify(struct context *ctx, const void *result)
         }
         printf("%u port%s: ", r->n_ports, text_plural(r->n_ports));
         if (ctx->status == EXIT_DONE) {
-                printf("every table is as the policy says");
+                printf("every table matches the policy");
                 if (r->n_kernel_ports > 0)
                         printf("; the kernel has the same for %u port%s of this host", r->n_kernel_ports,
                                text_plural(r->n_kernel_ports));

@@ -257,7 +257,7 @@ static void text_history(struct context *ctx, const void *result)
                 puts("no policy has come into force with this state directory yet");
                 return;
         }
-        text_table_begin(&t, ">NUMBER|WHEN|WHO|RESULT|NOTES|*CHANGES", 0);
+        text_table_begin(&t, ">NUMBER|WHEN|BY|RESULT|NOTES|*CHANGES", 0);
         for (size_t i = r->n; i-- > 0;) {
                 const struct past *p = &r->items[i];
 

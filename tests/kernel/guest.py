@@ -1049,7 +1049,7 @@ def opensm_killed():
     check(main_pid() == before and property_of_unit("ActiveState") == "active", "pkeyd did not survive it")
     fabric.start_opensm()
     # it has written its own tables to the whole fabric; only the events of the local ports notify pkeyd
-    wait_for("every table of the fabric as the policy says", 40, lambda: verify()[0] == 0)
+    wait_for("every table of the fabric to match the policy", 40, lambda: verify()[0] == 0)
     time.sleep(6)
     check(verify()[0] == 0, "it did not last")
     check(main_pid() == before, "pkeyd was restarted")
@@ -1096,7 +1096,7 @@ def head_pair():
     fabric.kill_opensm()
     fabric.start_opensm()
     # the next scenario expects the tables of pkeyd, not those of OpenSM
-    wait_for("every table of the fabric as the policy says", 40, lambda: holds(SECOND_KEYS) and verify()[0] == 0)
+    wait_for("every table of the fabric to match the policy", 40, lambda: holds(SECOND_KEYS) and verify()[0] == 0)
 
 
 def fabrics():

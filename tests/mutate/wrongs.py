@@ -1163,7 +1163,7 @@ WRONGS += [
     Wrong("opensm-late-file-is-forgotten", ADMISSION, "opensm_phases_reached(p, OPENSM_GRANT, i, seen) == OPENSM_MISSING ||", ""),
     Wrong("opensm-held-first-file-is-new", "src/opensm/phases.c", "                        before = p->in_place;\n", "                        ;\n"),
     Wrong("reconcile-twin-of-a-guid-is-silent", "src/reconcile.c", "        if (!c) {\n                item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT", "        if (c || !c) {\n                item = findings_add(findings, FINDING_WARNING, FINDING_SUBNET_SILENT"),
-    Wrong("held-text-twin-of-a-guid-is-silent", "src/events/held_text.c", "return by->reason == HELD_SILENT && add_conflict(words, by->name, t);", "(void) add_conflict;\n        return false;"),
+    Wrong("held-text-twin-of-a-guid-is-silent", "src/events/held_text.c", "return by->reason == HELD_SILENT && add_conflict(context, by->name, t);", "(void) add_conflict;\n        return false;"),
     Wrong("subnet-conflict-of-whoever-answers", "src/subnet/subnet.c", "n != SUBNET_NONE && subnet_port_is_silent(&s->nodes[n], number) && i", "n != SUBNET_NONE && i"),
     Wrong("subnet-conflict-of-the-first-place", "src/subnet/subnet.c", "if (s->conflicts[i].places[1].node.v == node.v && s->conflicts[i].places[1].number == number)", "if (s->conflicts[i].places[0].node.v == node.v && s->conflicts[i].places[0].number == number)"),
     Wrong("control-reload-waits-for-a-sweep", "src/control/control.c", "        interrupt_reading(c);\n", ""),

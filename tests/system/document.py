@@ -181,7 +181,7 @@ class Site:
         self.fabric.console(command)
 
     def verified(self):
-        wait_for(lambda: "every table is as the policy says" in self.bash("pkeyctl verify"), "every table to be right")
+        wait_for(lambda: "every table matches the policy" in self.bash("pkeyctl verify"), "every table to match the policy")
 
     def file(self, name, source):
         """Copies a file from the source tree."""

@@ -317,7 +317,7 @@ def test_pkeyctl_status():
         status = plain(bus.call("Status")[0])
         r = pkeyctl(fabric, bus, "status").expect(0)
         check("generation 1, 2 partitions, mode enforce" in r.out and daemon.status() in r.out, r)
-        check("%d managed: %d right, 0 differ, 0 unreachable" % (status["PortsManaged"], status["PortsRight"]) in r.out, r)
+        check("%d managed: %d match, 0 differ, 0 unreachable" % (status["PortsManaged"], status["PortsRight"]) in r.out, r)
         j = pkeyctl(fabric, bus, "status", "--json").expect(0).json()
         check_equal([j[k] for k in ("schema", "ok", "command", "findings", "generation", "mode", "state", "ports_managed",
                                     "ports_right", "file_errors", "reloading", "text", "violations_total")],

@@ -351,7 +351,7 @@ def test_sections():
         check_equal(browser.run(closed), before, "what is folded after printing")
         check("node0003/1" in held[1] and "<i>it is silent</i> unplug it" in held[2], held)
         text = browser.run("document.getElementById('verdict').innerText")
-        for words in ("Not everything is as the policy says", "2 tables differ", "1 base is held", "1 port is frozen", "1 table could not"):
+        for words in ("Not everything matches the policy", "2 tables differ", "1 base is held", "1 port is frozen", "1 table could not"):
             check(words in text, repr(words), "is not in", text)
         check_equal(browser.run("document.querySelectorAll('main b, main i').length"), 0, "elements made of data")
         data.update(policy=None, differ=None, held=None, frozen=None, history=None)

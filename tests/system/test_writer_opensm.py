@@ -74,7 +74,7 @@ class Site:
         return differences(self.oracle.tables(policy), self.fabric.tables())
 
     def wait_right(self, policy, what):
-        wait_for(lambda: not self.differ(policy), "the tables to be as the policy says: " + what)
+        wait_for(lambda: not self.differ(policy), "the tables to match the policy: " + what)
 
     def trace(self):
         """The P_KeyTable MADs of endports that OpenSM has sent and received, with the LIDs of the ports."""
