@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * pkeyd_rest/: pkeyd-rest, the REST door of pkeyd, a program of its own without privileges. It speaks HTTP to clients of UFM's partition API
- * and D-Bus to pkeyd, in one thread:
+ * pkeyd_rest/: pkeyd-rest, the REST door of pkeyd, a program of its own without privileges. It speaks HTTP to clients of UFM's
+ * partition API, and D-Bus to pkeyd, in one thread:
  *
  *     listeners --> http --> login --> jobs --> pkeyd_bus --> pkeyd
  *                                       '--> rest/: requests to responses and changes

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The files contain no path of a machine and no open ends, and every source file has its licence. Words that doc/glossary.md retires
-do not return in names and texts of src/ and in the manuals."""
+do not return in names and texts of src/, in the manuals and in the documents."""
 
 import re
 
@@ -49,7 +49,8 @@ if len(RETIRED) < 20:
     problem(GLOSSARY, "retires %d words only" % len(RETIRED))
 # strings of JSON or YAML, and keys in a manual page
 CONTRACT = re.compile("|".join(r'"%s"|\.Va %s\b' % (n, n) for n in contract_names()))
-FOLDERS = ("src/", "tests/", "man/", "doc/", "conf/", "systemd/", "scripts/", ".ci/")
+SPEAKING = ("src/", "man/", "systemd/", "conf/", "contrib/", "doc/", "README.md", "ARCHITECTURE.md", "HACKING.md", "packaging/debian/README")
+FOLDERS = ("src/", "tests/", "man/", "doc/", "conf/", "systemd/", "scripts/", "contrib/", "packaging/", ".ci/")
 paths = [f for f in files() if f.endswith(TEXT) or f.startswith(("scripts/", ".ci/")) or f == "NEWS"]
 paths = [f for f in paths if f.startswith(FOLDERS) or "/" not in f]
 paths = [f for f in paths if f not in ("config.h.in", "Makefile.in", "aclocal.m4")]
@@ -62,7 +63,7 @@ for path in paths:
             problem(where, "contains a path of a machine: %s" % text.strip())
         if path.startswith(("src/", "tests/", "scripts/")) and LATER.search(text):
             problem(where, "is left for later: %s" % text.strip())
-        if path.startswith(("src/", "man/", "systemd/", "conf/")) and ANY_RETIRED.search(text):
+        if path.startswith(SPEAKING) and path != GLOSSARY and ANY_RETIRED.search(text):
             for pattern, word, term in RETIRED:
                 if pattern.search(CONTRACT.sub("", text)):
                     problem(where, "'%s' is retired in favour of '%s' (%s)" % (word, term, GLOSSARY))
