@@ -422,8 +422,8 @@ START_TEST(standby_differs)
         begin(FOLLOW_SM);
         v = differing_ports(d, 2);
         event_text_standby(l, g, snapshot->subnet, &v, &reported);
-        ck_assert_uint_eq(next(LOG_EVENT_STANDBY_DIFFERS, "standing by: the policy of this host (generation 42) is not "
-                                                          "what the fabric has, on 2 ports: node1 "
+        ck_assert_uint_eq(next(LOG_EVENT_STANDBY_DIFFERS, "standing by: the fabric does not match the policy of this "
+                                                          "host (generation 42) on 2 ports: node1 "
                                                           "mlx5_0/1, node2 mlx5_0/1; 0x0010 p missing on 2 ports")
                                           ->about.generation,
                           42);

@@ -394,10 +394,10 @@ START_TEST(neighbors)
         ck_assert_int_eq(chmod("neighbors", 0664), 0);
         ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 0);
         ck_assert_ptr_null(bytes);
-        expect_note("./neighbors", "by others than root");
+        expect_note("./neighbors", "users other than root and pkeyd can write it");
         ck_assert_int_eq(chmod("neighbors", 0646), 0);
         ck_assert_uint_eq(read_neighbors(path, keys, &bytes), 0);
-        expect_note("./neighbors", "by others than root");
+        expect_note("./neighbors", "users other than root and pkeyd can write it");
         /* opening a FIFO does not block */
         ck_assert_int_eq(unlink("neighbors"), 0);
         ck_assert_int_eq(mkfifo("neighbors", 0644), 0);
