@@ -28,7 +28,8 @@ struct metrics_file {
         uint64_t n_sweeps;       /* when the file was last written */
         size_t n_file_errors;
         char *path;              /* the last file that was written, or should have been; NULL: none */
-        bool failed;             /* writing to that path, which was logged */
+        bool is_written;         /* that file is pkeyd's */
+        bool failed;             /* the last write to that path, which was logged */
 };
 
 /* --- numbers ---------------------------------------------------------------------------------------------------- */
@@ -137,11 +138,11 @@ static int set_path(struct metrics_file *f, const char *path)
         copy = path ? strdup(path) : NULL;
         if (path && !copy)
                 return -ENOMEM;
-        if (f->path && !f->failed)
+        if (f->is_written && !is_of_another(f, f->path))
                 (void) unlink(f->path);
         free(f->path);
         f->path = copy;
-        f->failed = false;
+        f->is_written = f->failed = false;
         return 0;
 }
 
@@ -181,6 +182,7 @@ static void write_now(struct metrics_file *f)
                               "%s: the metrics cannot be written: %s; pkeyd goes on without them%s", path, problem(r), advice(r));
         else if (r == 0 && f->failed)
                 journal_event(f->journal, LOG_EVENT_METRICS_WRITTEN, NULL, "%s: the metrics can be written again", path);
+        f->is_written |= r == 0;
         f->failed = r < 0;
 }
 

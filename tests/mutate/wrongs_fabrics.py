@@ -30,6 +30,7 @@ WRONGS = [
     Wrong("fabric-absent-is-another-error", CLIENT, " ||\n            sd_bus_error_has_name(e, SD_BUS_ERROR_UNKNOWN_OBJECT)) /*", ") /*"),
     # the journal, the metrics, OpenSM's file
     Wrong("fabric-journal-without", JOURNAL, '"%s%s%s", program, fabric ? "@" : "", fabric ?: "")', '"%s", program)'),
+    Wrong("metrics-of-a-failed-write-stay", METRICS_FILE, "f->is_written |= r == 0;", "f->is_written = r == 0;"),
     Wrong("fabric-metrics-of-another", METRICS_FILE, "        if (is_of_another(f, path))\n                return -EEXIST;\n", "        if (is_of_another(f, path) && false)\n                return -EEXIST;\n"),
     Wrong("fabric-metrics-of-none", METRICS_FILE, '"version=";\n', '"";\n'),
     Wrong("fabric-metrics-by-a-prefix", METRICS_FILE, 'snprintf(label, sizeof(label), "fabric=\\"%s\\",", f->fabric)', 'snprintf(label, sizeof(label), "fabric=\\"%s", f->fabric)'),

@@ -209,6 +209,10 @@ def test_no_directory():
         fabric.settings(QUIET + "metrics: {textfile: %s}\n" % other)
         daemon.reload()
         check_equal(os.listdir(fabric.path("textfile")), ["other.prom"], "files after a move")
+        # ... also if it could not be written last
+        os.rename(fabric.path("textfile"), fabric.path("away"))
+        daemon.reload()
+        os.rename(fabric.path("away"), fabric.path("textfile"))
         fabric.settings(QUIET)
         daemon.reload()
         check_equal(os.listdir(fabric.path("textfile")), [], "files without the setting")
