@@ -146,7 +146,7 @@ static void fail(struct job *job, const char *why)
         char text[512];
 
         pkeyd_bus_note_result(job->jobs->bus, why);
-        (void) snprintf(text, sizeof(text), "pkeyd does not answer: %s%s", why,
+        (void) snprintf(text, sizeof(text), "pkeyd is not available: %s%s", why,
                         job->stage == JOB_EDITS ? "; whether the change is stored is not known" : "");
         if (job->reply.is_change)
                 answer_change(job, REST_UNAVAILABLE, text);

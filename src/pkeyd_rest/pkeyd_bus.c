@@ -32,7 +32,7 @@ const struct fabric *pkeyd_bus_fabric(const struct pkeyd_bus *b)
 void pkeyd_bus_note_result(struct pkeyd_bus *b, const char *why)
 {
         if (why && !b->logged_absent)
-                door_log(b->journal, DOOR_EVENT_PKEYD_ABSENT, "pkeyd does not answer: %s; clients get 503 until it does", why);
+                door_log(b->journal, DOOR_EVENT_PKEYD_ABSENT, "pkeyd is not available: %s; clients get 503 until it is", why);
         if (!why && b->logged_absent)
                 door_log(b->journal, DOOR_EVENT_PKEYD_FOUND, "pkeyd answers again");
         b->logged_absent = why;

@@ -102,10 +102,10 @@ def test_no_pkeyd():
                                    ("POST", "resources/pkeys", {"pkey": "0x2000", "guids": ["0x1"]}),
                                    ("POST", "resources/pkeys/hosts", {"pkey": "0x2000", "hosts_names": "a"}),
                                    ("DELETE", "resources/pkeys/0x2000", None)):
-            r = door.request(method, "/ufmRest/" + path, body).expect(503, "pkeyd does not answer")
+            r = door.request(method, "/ufmRest/" + path, body).expect(503, "pkeyd is not available")
             check_equal(r.headers["Retry-After"], "1", "Retry-After")
         text = door.text()
-        check_equal(text.count("pkeyd does not answer: the system bus"), 1, "entries about pkeyd:\n" + text)
+        check_equal(text.count("pkeyd is not available: the system bus"), 1, "entries about pkeyd:\n" + text)
         check("client kube at 127.0.0.1: add P_Key 0x2000: unavailable" in text and "0x0000000000000001" in text, text)
         # what is wrong is refused all the same
         door.request("POST", "/ufmRest/resources/pkeys", {"pkey": "0x2000"}).expect(400, "guids is missing")
