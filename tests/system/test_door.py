@@ -56,7 +56,7 @@ def test_command_line():
         check("clients.a.password" in place.run([*door, "--config", bad]).expect(1).err, "start with a bad file")
         os.chmod(good, 0o644)
         r = place.run([*door, "--check", "--config", good]).expect(1)
-        check("can read it" in r.err and "chown root:pkeyd-rest, chmod 640" in r.err, r)
+        check("it can be read by others" in r.err and "chown root:pkeyd-rest, chmod 640" in r.err, r)
         os.chmod(good, 0o640)
         check("there is no address to listen at" in place.run([*door, "--config", good]).expect(1).err, "no address")
         loopback()
@@ -275,7 +275,7 @@ def test_tls():
         check("O=Example; CN=nico" in r.stderr, r.stderr)
         # files that do not belong together, or are not readable for good reasons
         for name, text, mode, words in (("server.key", read_file(place.path("nico.key")), 0o640, "GnuTLS cannot use it"),
-                                        ("server.key", read_file(place.path("misused.key")), 0o644, "can read it"),
+                                        ("server.key", read_file(place.path("misused.key")), 0o644, "it can be read by others"),
                                         ("server.key", "", 0o640, "GnuTLS cannot use it"), ("ca.crt", "x", 0o644, "GnuTLS cannot use it")):
             before = read_file(place.path(name))
             place.write(name, text)
