@@ -8,7 +8,8 @@
 #include "session/bus_client.h"
 #include "store_commands/store_change.h"
 
-#define POLL_MSEC 1000 /* how often the store is read while a change waits */
+#define POLL_MSEC    1000 /* how often the store is read while a change waits */
+#define DAEMON_GRACE (10 * USEC_PER_SEC) /* a pkeyd has this much longer to undo the change by itself */
 
 /* A pkeyd that runs confirms and undoes by itself. Returns 1: it runs; 0: it does not; or an error. */
 static int find_daemon(struct context *ctx)
@@ -153,8 +154,9 @@ int command_undo(struct context *ctx)
 
 /* --- apply --confirm ------------------------------------------------------------------------------------------------ */
 
-/* How the wait ended: confirmed elsewhere, or here; time out; interrupted; or the store has lost the generation. */
-enum end { END_CONFIRMED, END_CONFIRMED_HERE, END_TIMED_OUT, END_INTERRUPTED, END_LOST };
+/* How the wait ended: confirmed elsewhere, or here; undone by a pkeyd; time out; interrupted; or the store has lost the
+ * generation. */
+enum end { END_CONFIRMED, END_CONFIRMED_HERE, END_UNDONE, END_TIMED_OUT, END_INTERRUPTED, END_LOST };
 
 static bool was_interrupted(void)
 {
@@ -181,35 +183,58 @@ static bool said_yes(int *fd)
         return strcasecmp(line, "y") == 0 || strcasecmp(line, "yes") == 0;
 }
 
-/* Another pkeyctl may have confirmed it, or a pkeyd may have been started. */
-static bool is_confirmed(struct context *ctx, uint64_t generation, bool *ret_lost)
+static int read_facts(struct context *ctx, uint64_t generation, struct generation_facts *ret)
 {
+        _cleanup_arena_ struct arena *a = arena_new(); /* the wait may be long */
         struct stored_files files;
-        bool confirmed;
-        int r = state_read_generation(&ctx->state, ctx->arena, generation, &files);
+        int r = a ? state_read_generation(&ctx->state, a, generation, &files) : -ENOMEM;
 
-        *ret_lost = r == -ENOENT || r == -EBADMSG;
         if (r < 0)
-                return false;
-        confirmed = !generation_waits(&files.facts);
+                return r;
+        *ret = files.facts;
         stored_files_done(&files);
-        return confirmed;
+        return 0;
+}
+
+/* The newest generation in the store; 0: not known. */
+static uint64_t find_newest(struct context *ctx)
+{
+        struct generation_history h;
+        uint64_t newest;
+
+        if (state_read_history(&ctx->state, &h) < 0)
+                return 0;
+        newest = h.n > 0 ? h.items[h.n - 1].number : 0;
+        generation_history_done(&h);
+        return newest;
+}
+
+/* Another pkeyctl may have confirmed the change; a pkeyd that was started meanwhile may have undone it, and carried that out. */
+static bool has_ended(struct context *ctx, uint64_t generation, enum end *ret)
+{
+        struct generation_facts facts;
+        uint64_t newest = find_newest(ctx);
+        int r = read_facts(ctx, generation, &facts);
+
+        *ret = r == -ENOENT || r == -EBADMSG ? END_LOST : END_CONFIRMED;
+        if (r < 0 || !generation_waits(&facts))
+                return r == 0 || *ret == END_LOST;
+        *ret = END_UNDONE;
+        return newest > generation && read_facts(ctx, newest, &facts) == 0 && facts.ended > 0;
 }
 
 static enum end wait_for_end(struct context *ctx, uint64_t generation, usec_t until)
 {
         int fd = isatty(STDIN_FILENO) && !ctx->options->yes ? STDIN_FILENO : -1;
-        bool lost = false;
+        enum end end;
 
         while (clock_now() < until) {
                 if (said_yes(&fd))
                         return END_CONFIRMED_HERE;
                 if (was_interrupted())
                         return END_INTERRUPTED;
-                if (is_confirmed(ctx, generation, &lost))
-                        return END_CONFIRMED;
-                if (lost)
-                        return END_LOST;
+                if (has_ended(ctx, generation, &end))
+                        return end;
         }
         return END_TIMED_OUT;
 }
@@ -241,8 +266,12 @@ int confirm_wait(struct context *ctx, uint64_t generation, int status)
         state_unlock(&ctx->state);
         (void) signal(SIGHUP, SIG_IGN); /* the change may have cut off the terminal */
         end = wait_for_end(ctx, generation, until);
+        if (end == END_TIMED_OUT && find_daemon(ctx) > 0) /* it was started meanwhile */
+                end = wait_for_end(ctx, generation, until + DAEMON_GRACE);
         if (end == END_CONFIRMED)
                 return status;
+        if (end == END_UNDONE)
+                return EXIT_DIFFERENCE;
         if (end == END_CONFIRMED_HERE) {
                 r = confirm_here(ctx);
                 return r < 0 ? r : status;
@@ -251,8 +280,7 @@ int confirm_wait(struct context *ctx, uint64_t generation, int status)
                 return findings_error(&ctx->findings, FINDING_HOST_STATE_DIR, NULL, "the store does not have generation %" PRIu64
                                       " any more: it stays in force", generation);
         r = find_daemon(ctx);
-        if (r > 0) /* it was started meanwhile */
-                return daemon_undo(ctx);
-        r = r < 0 ? r : undo_now(ctx);
+        if (r >= 0)
+                r = r > 0 ? daemon_undo(ctx) : undo_now(ctx);
         return r < 0 || r != EXIT_DONE ? r : EXIT_DIFFERENCE;
 }

@@ -279,6 +279,23 @@ def test_apply_is_interrupted():
         check_equal(contents(fabric), before, "tables")
 
 
+def test_apply_is_undone_by_pkeyd():
+    """A pkeyd that was started meanwhile undoes the change, and pkeyctl does not undo one more."""
+    with fabric_of() as fabric:
+        bus = Bus(fabric)
+        fabric.settings(SETTINGS)
+        fabric.apply(edit(fabric, Policy().add("one", 0x0010, {"node0001": "full"}))).expect(0)
+        before = applied(fabric)
+        child = start_apply(fabric, bus, "4s")
+        daemon = start(fabric, bus)
+        check_equal(child.wait(timeout=60), 2, "exit status: " + open(fabric.path("apply.log")).read())
+        check_equal(contents(fabric), before, "tables")
+        time.sleep(1)
+        check_equal(contents(fabric), before, "tables a second later")
+        check_equal(bus.property("Generation"), 4, "generation")
+        stop(daemon)
+
+
 def test_apply_is_killed():
     """Then pkeyd undoes it when it starts, even with other files."""
     with fabric_of() as fabric:
