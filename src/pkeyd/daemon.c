@@ -143,6 +143,18 @@ static int check_port(struct daemon *d, const struct generation *g, struct findi
         return 0;
 }
 
+/* The store is opened once. */
+static void note_store(const struct daemon *d, const struct generation *g, struct findings *findings)
+{
+        struct finding *item;
+
+        if (etcd_place_is(d->state.etcd, g->settings))
+                return;
+        item = findings_add(findings, FINDING_WARNING, FINDING_RELOAD_STORE, NULL,
+                            "a change of store or etcd takes effect when pkeyd is started; until then pkeyd uses %s", d->state.name);
+        finding_set_hint(findings, item, "systemctl restart pkeyd, after pkeyctl store copy; see pkeyd-etcd(7)");
+}
+
 /* The event borrows the findings, which are in the arena. */
 static void make_candidate(int r, struct generation *g, struct findings *findings, uint64_t request, struct control_event *ret)
 {
@@ -356,6 +368,7 @@ static void reload(struct daemon *d, const struct bus_request *q)
         if (r == 0)
                 r = check_port(d, g, &findings);
         if (r == 0) {
+                note_store(d, g, &findings);
                 g->facts.origin = q->by;
                 g->facts.confirm_for = q->confirm_for;
                 g->facts.releases_stranded = q->releases_stranded;

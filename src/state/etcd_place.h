@@ -10,3 +10,7 @@
  * the password live in the arena. */
 int etcd_place_find(struct arena *a, const char *settings_file, const char *fabric, struct findings *findings,
                     struct etcd_config **ret);
+
+/* Returns whether these settings name this place; c NULL: the state directory. */
+struct settings;
+bool etcd_place_is(const struct etcd_config *c, const struct settings *s);

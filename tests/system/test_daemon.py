@@ -96,6 +96,19 @@ def test_broken_policy_keeps_the_old():
         stop(daemon)
 
 
+def test_another_store_needs_a_restart():
+    """reload.store: pkeyd goes on with the store that it has opened."""
+    with fabric_of() as fabric:
+        daemon = start(fabric, policy_one())
+        daemon.reload()
+        check("takes effect when pkeyd is started" not in daemon.text(), daemon.text())
+        fabric.settings(SETTINGS + "role: follow-sm\nstore: etcd\netcd: {endpoints: 'http://127.0.0.1:1'}\n")
+        daemon.reload()
+        check("a change of store or etcd takes effect when pkeyd is started; until then pkeyd uses" in daemon.text(), daemon.text())
+        check_equal(wrong(fabric, policy_one()), [], "tables")
+        stop(daemon)
+
+
 def test_drift_is_repaired():
     with fabric_of() as fabric:
         policy = policy_one()

@@ -9,6 +9,7 @@
 
 #include "etcd_fixture.h"
 #include "shell/file.h"
+#include "settings/settings.h"
 #include "state/etcd_place.h"
 #include "state/state_copy.h"
 #include "state/state.h"
@@ -279,6 +280,42 @@ START_TEST(place)
 }
 END_TEST
 
+static bool is_same_place(const struct etcd_config *c, const char *text)
+{
+        _cleanup_findings_ struct findings findings = {};
+        struct settings *s;
+
+        findings_init(&findings, arena);
+        ck_assert_int_eq(settings_parse(arena, "pkeyd.yaml", text, strlen(text), &findings, &s), 0);
+        return etcd_place_is(c, s);
+}
+
+#define PLACE(etcd) "role: follow-sm\nstore: etcd\netcd: {" etcd "}\n"
+
+START_TEST(same_place)
+{
+        static const char *const others[] = {
+                "mode: audit\n", PLACE("endpoints: https://a"), PLACE("endpoints: [https://a, https://b]"),
+                PLACE("endpoints: [https://a, https://c], ca_file: /c"), PLACE("endpoints: [https://b, https://a], ca_file: /c"),
+                PLACE("endpoints: [https://a, https://b], ca_file: /d"), PLACE("endpoints: https://a, ca_file: /c"),
+                PLACE("endpoints: [https://a, https://b], ca_file: /c, cert_file: /d, key_file: /e"),
+                PLACE("endpoints: [https://a, https://b], ca_file: /c, lease: 20s"),
+                PLACE("endpoints: [https://a, https://b], ca_file: /c, user: u, password_file: /p"),
+        };
+        const char *text = PLACE("endpoints: [https://a, https://b], ca_file: /c");
+        const struct etcd_config *c = find(text);
+
+        ck_assert(is_same_place(c, text));
+        ck_assert(!is_same_place(NULL, text));
+        ck_assert(is_same_place(NULL, "mode: audit\n"));
+        for (size_t i = 0; i < ELEMENTS(others); i++)
+                ck_assert_msg(!is_same_place(c, others[i]), "%s", others[i]);
+        c = find(PLACE("endpoints: https://a, cert_file: /d, key_file: /e"));
+        ck_assert(!is_same_place(c, PLACE("endpoints: https://a, cert_file: /f, key_file: /e")));
+        ck_assert(!is_same_place(c, PLACE("endpoints: https://a, cert_file: /d, key_file: /f")));
+}
+END_TEST
+
 /* --- copies ----------------------------------------------------------------------------------------------------------- */
 
 #define N_NODES 300
@@ -389,6 +426,7 @@ int main(void)
         tcase_add_test(tc, another_store_is_in_the_way);
         tcase_add_test(tc, paused);
         tcase_add_test(tc, place);
+        tcase_add_test(tc, same_place);
         tcase_add_test(tc, copied);
         tcase_add_test(tc, not_copied_while_somebody_uses_it);
         suite_add_tcase(suite, tc);
