@@ -706,8 +706,8 @@ def test_wrong_options():
         qos = {"Mtu": ("y", 2), "ServiceLevel": ("y", 0), "RateLimit": ("q", 100)}
         for more, words in (({"Other": ("b", "true")}, "an option is unknown"), ({"Keep": ("s", "true")}, "Keep: has another type (accepted: b)"),
                             ({"Mtu": ("y", 2)}, "are set together"), ({**qos, "Mtu": ("y", 3)}, "MTU"), ({**qos, "ServiceLevel": ("y", 16)}, "service level"),
-                            ({**qos, "RateLimit": ("q", 101)}, "rate"), ({"Client": ("s", "")}, "Client: is no name"),
-                            ({"Client": ("s", "x" * 65)}, "Client: is no name"), ({"Client": ("s", "a:b")}, "Client: is no name")):
+                            ({**qos, "RateLimit": ("q", 101)}, "rate"), ({"Client": ("s", "")}, "Client: is not a valid name"),
+                            ({"Client": ("s", "x" * 65)}, "Client: is not a valid name"), ({"Client": ("s", "a:b")}, "Client: is not a valid name")):
             r = edit_with(bus, "a", "add", pool="shared", **more)
             check(isinstance(r, str) and words in r, more, r)
         r = call(bus, "EditWith", "sssqa(ssb)a{sv}", "shared", "a", "add", "0", "0", "2", "Keep", "b", "true", "Keep", "b", "true")

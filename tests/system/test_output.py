@@ -414,7 +414,7 @@ def test_command_line_of_pkeyctl():
         for line in ("  verify     [FILE] ", "      --yes            check --fix, apply, forget, pin, replace, undo: do not ask\n",
                      "  -C, --Ca CA          work through",
                      "      --opensm-config FILE\n                       import, export, doctor: opensm.conf\n",
-                     "      --node NAME      violations: of", "      --interval TIME  violations --once: "):
+                     "      --node NAME      violations: only", "      --interval TIME  violations --once: "):
             check(line in out, repr(line), "is not in", out)
         files = re.findall(r"\((/\S+\.yaml)\)", out)
         check_equal(sorted(set(files)), sorted(re.findall(r"\((/\S+\.yaml)\)", fabric.run([program("pkeyd"), "--help"]).out)),
