@@ -108,7 +108,7 @@ int state_copy(const char *dir, const struct etcd_config *etcd, bool to_etcd, st
         bool is_new = !has_database(dir);
         int r;
 
-        *ret = (struct state_copy) {};
+        *ret = (struct state_copy) { .prefix = etcd_key(etcd->fabric, "record/", "") };
         if (to_etcd && is_new)
                 return -ENOENT;
         r = file_become_owner_of(dir, &owner) ?: open_both(&b, dir, etcd, ret);

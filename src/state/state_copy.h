@@ -10,6 +10,7 @@
  */
 
 #include "etcd/etcd.h"
+#include "etcd/etcd_message.h"
 #include "store/store.h"
 
 #define STATE_MARK "etcd" /* a file in the state directory: what pkeyd remembers is in etcd */
@@ -17,6 +18,7 @@
 struct state_copy {
         size_t n;                      /* records */
         char holder[LOCK_HOLDER_SIZE]; /* with -EWOULDBLOCK: who has a lock */
+        struct etcd_key prefix;        /* of the records in etcd: "/pkeyd/record/" */
         char *kept;                    /* owned; the new path of state.db; NULL: it was not renamed */
         char *problem;                 /* owned; why the last request to etcd failed; NULL: not known */
 };

@@ -54,7 +54,8 @@ static int complain(struct context *ctx, int r, const struct copied *c)
         if (r == -ENOMEM)
                 return r;
         if (r == -ENOTEMPTY)
-                hint = "if you do not need them, delete them first: etcdctl del --prefix /pkeyd/record/, or move state.db away";
+                hint = arena_printf(ctx->arena, "if you do not need them, delete them first: etcdctl del --prefix %s, or move state.db away",
+                                    c->copy->prefix.text);
         if (r == -EWOULDBLOCK)
                 return findings_error(&ctx->findings, FINDING_HOST_BUSY, "stop pkeyd on both head nodes", "%s uses the store; nothing was copied",
                                       c->copy->holder);

@@ -435,5 +435,21 @@ def test_certificates_and_users():
         check("etcd denies access to this user" in history(user="root").expect(1).err, "with another password")
 
 
+def test_copies_of_a_fabric():
+    """There and back. The way out of a full store names the keys of this fabric only."""
+    with Fabric(two_level(1, 1, 1), opensm=False) as fabric:
+        settings = fabric.write("copy.yaml", "role: follow-sm\n" + Cluster(fabric, 1).settings("5s"))
+
+        def copy(kind):
+            return fabric.run([program("pkeyctl"), "--fabric", "compute", "--config", settings, "--state-dir", fabric.path("state"), "store", "copy",
+                               kind])
+
+        fabric.apply(fabric.write("partitions.yaml", Policy().add("one", 0x0010, {"ALL": "full"}).yaml())).expect(0)
+        copy("etcd").expect(0)
+        copy("sqlite").expect(0)
+        err = copy("etcd").expect(1).err
+        check("the other store has records already" in err and "etcdctl del --prefix /pkeyd@compute/record/" in err, err)
+
+
 if __name__ == "__main__":
     main()
