@@ -275,8 +275,7 @@ bool confirm_admits(const struct control *c, const struct generation *g, struct 
         }
         if (g->facts.confirm_for == 0 || g->audits || (c->in_force && c->in_force->number > 0 && !c->in_force->audits))
                 return true;
-        (void) findings_error(findings, FINDING_CONFIRM_FIRST, "reload without --confirm: the present tables are then written by a policy for "
-                              "the first time; pkeyctl export makes one that changes nothing",
+        (void) findings_error(findings, FINDING_CONFIRM_FIRST, "reload without --confirm; pkeyctl plan shows what the policy changes",
                               "a change can only be undone to a policy that was in force before, and none was");
         return false;
 }
