@@ -51,7 +51,7 @@ static void text_violations(struct context *ctx, const void *result)
                 add_row(ctx, &t, &r->items[i]);
         text_table_print(ctx, &t);
         if (r->n_all > r->n_items)
-                printf("and %" PRIu64 " more; --node and --since choose among them\n", r->n_all - r->n_items);
+                printf("and %" PRIu64 " earlier ones, which are not listed\n", r->n_all - r->n_items);
         for (uint32_t i = 0; i < r->n_items && (r->once || ctx->options->verbose); i++)
                 if (r->items[i].text)
                         printf("%s\n", r->items[i].text);
