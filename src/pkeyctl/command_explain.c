@@ -297,7 +297,7 @@ static void print_if_different(struct context *ctx, const struct side *side)
         for (uint32_t i = 0; i < p->n_levels && !differs; i++)
                 differs = p->levels[i].base != h->levels[i].base || p->levels[i].membership != h->levels[i].membership;
         if (p->known && h->known && differs)
-                printf("    the table of %s is not what the policy says\n", output_label(ctx, side->port));
+                printf("    the table of %s differs from the policy\n", output_label(ctx, side->port));
 }
 
 /* Says that the lines do not select the node by the name that it gives itself. */

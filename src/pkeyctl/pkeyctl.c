@@ -76,7 +76,7 @@ static const struct command commands[] = {
           command_history_diff, NEED_STORE, NULL, {}, .argument = ARGUMENT_GENERATION },
         { "history", "policy", "N", "print its partitions.yaml", 1, 1,
           command_history_policy, NEED_STORE, NULL, { "output" }, .argument = ARGUMENT_GENERATION },
-        { "store", NULL, "copy sqlite|etcd", "move what pkeyd remembers to another kind of store", 1, 2, NULL, 0, NULL, {} },
+        { "store", NULL, "copy sqlite|etcd", "move the records of pkeyd to another kind of store", 1, 2, NULL, 0, NULL, {} },
         { "store", "copy", "sqlite|etcd", "copy it to state.db, or to etcd", 1, 1, command_store_copy, 0, NULL, {} },
         { "lease", NULL, "create|edit ID|renew ID|release ID|list|show ID", "lease P_Keys of a pool to ports, for a time", 1, 2, NULL, 0, NULL,
           {} },

@@ -361,7 +361,7 @@ static void wanted_enforcement(struct planner *pl, uint32_t port, bool *ret_inbo
                 *ret_inbound = *ret_outbound = false;
         } else if ((cut_off = find_cut_off(pl, port))) {
                 report(pl, &pl->enforcement_skipped, port,
-                       "enforcement is left as it is: the device plugged in holds 0x%04x, which pkeyd does not manage and which would be "
+                       "enforcement stays as it is: the device plugged in holds 0x%04x, which pkeyd does not manage and which would be "
                        "cut off",
                        cut_off->v);
                 *ret_inbound = pl->observed->tables[port].enforce_inbound;

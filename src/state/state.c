@@ -63,7 +63,7 @@ static const struct explanation {
           "install that version again, or move state.db away: then every port counts as never read" },
         { -EUCLEAN, "it is damaged, or was removed, and another process has it open", "end or restart the other process, pkeyd or pkeyctl" },
         { -EBUSY, "another process has it open or locked", "end or restart the other process, pkeyd or pkeyctl" },
-        { -EXDEV, "since store: etcd was set, what pkeyd remembers is in etcd",
+        { -EXDEV, "its records were moved to etcd, when store: etcd was set",
           "set store: etcd again, and run pkeyctl store copy sqlite; or remove the file `etcd` and state.db: then every port counts as "
           "never read" },
         { -ENOSPC, NULL, "make room on its file system" },

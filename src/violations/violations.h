@@ -9,8 +9,8 @@
  *     notices ------------'
  *
  * The fabric drops a packet whose P_Key does not match and counts it. The *poll* reads these counters, a few MADs at a time;
- * *counter.h* computes from two samples of a counter by how much it moved. The *violation table* keeps one record for each port
- * and source, and is the only place where violations are counted: the journal, the metrics, the bus and pkeyctl all show its
+ * *counter.h* computes from two samples of a counter by how much it moved. The *violation table* keeps one record for each port,
+ * source and host behind it, and is the only place where violations are counted: the journal, the metrics, the bus and pkeyctl all show its
  * numbers. *history.h* keeps the memberships that endports had before the last changes, and *attribution.h* writes a sentence
  * from all that.
  *
