@@ -73,7 +73,7 @@ static const struct explanation {
           "must be writable" },
 }, of_etcd[] = {
         { -EPROTONOSUPPORT, "a newer version of pkeyd wrote it", "install that version again" },
-        { -EEXIST, "state.db of this host has what pkeyd remembered before store: etcd was set",
+        { -EEXIST, "state.db of this host has records from before store: etcd was set",
           "run pkeyctl store copy etcd to copy it to the cluster; if the cluster has the records of the other head node, move state.db away" },
         { -EUCLEAN, "it is not the same cluster as before, or an older copy of it", "check etcd in pkeyd.yaml, and the log of etcd" },
         { -EHOSTUNREACH, "no member answers, or they have no majority",

@@ -168,13 +168,13 @@ START_TEST(another_store_is_in_the_way)
         ck_assert_int_eq(commit(&one, 1), 0);
         state_close(&one);
         ck_assert_int_eq(state_open(&one, file("one"), true, &config), -EEXIST);
-        check_report(&one, "cannot be used: state.db of this host has what pkeyd remembered");
+        check_report(&one, "cannot be used: state.db of this host has records from before");
         ck_assert_int_eq(commit(&one, 2), -EEXIST);
         state_close(&one);
         ck_assert_int_eq(state_open(&two, file("two"), true, &config), 0);
         state_close(&two);
         ck_assert_int_eq(state_open(&two, file("two"), true, NULL), -EXDEV);
-        check_report(&two, "state.db cannot be used: since store: etcd was set");
+        check_report(&two, "state.db cannot be used: its records were moved to etcd");
         ck_assert_int_ne(access(file("two/state.db"), F_OK), 0);
 }
 END_TEST
