@@ -10,6 +10,7 @@ STEPS = "src/control/sweep_steps.c"
 DECIDE = "src/control/sweep_decide.c"
 LAYOUT = "src/plan/port_plan.c"
 GENERATION = "src/generation/generation.c"
+COMMAND = "src/pkeyctl/command_confirm.c"
 
 WRONGS = [
     # the time
@@ -51,5 +52,11 @@ WRONGS = [
     Wrong("layout-last", LAYOUT, "        if (pp->layout)\n                place_by_layout(pp);\n", ""),
     Wrong("layout-any-entry", LAYOUT, "int index = find_entry(pp->layout->entries, n, key.v, UINT16_MAX);", "int index = -1;"),
     Wrong("layout-only-unused", LAYOUT, "(!is_unused(pp, (uint16_t) index) && !is_freed_before(pp, (uint16_t) index, key))", "!is_unused(pp, (uint16_t) index)"),
+    # apply --confirm
+    Wrong("apply-undoes-again", COMMAND, "        if (end == END_UNDONE)\n                return EXIT_DIFFERENCE;\n", ""),
+    Wrong("apply-does-not-see-the-undo", COMMAND, "return newest > generation && read_facts(ctx, newest, &facts) == 0", "return false"),
+    Wrong("apply-undoes-what-was-confirmed", COMMAND, "        if (end == END_CONFIRMED)\n                return status;\n", ""),
+    Wrong("apply-goes-on-after-an-interrupt", COMMAND, "return sigtimedwait(&set, NULL, &none) > 0;", "return false;"),
+    Wrong("apply-keeps-what-is-not-confirmed", COMMAND, "r = r > 0 ? daemon_undo(ctx) : undo_now(ctx);", "r = EXIT_DONE;"),
     Wrong("undone-file-counts-as-in-force", RELOAD, "        if (!c->candidate)\n                c->in_force->is_off_file = false;\n", ""),
 ]
