@@ -403,7 +403,7 @@ def test_release_from_mute():
         check_equal(holders(fabric, 0x1000), {}, "ports that answer with the P_Key")
         refused(create(fabric, bus, more=["--json"]), "lease.exists", "is being released")
         refused(create(fabric, bus, "job2", "node0003", more=["--pkey", "0x1000", "--json"]), "lease.p-key", "lease job1 has it (releasing)")
-        check("may still hold 0x1000" in daemon.text(), daemon.text())
+        check("may still hold P_Key 0x1000" in daemon.text(), daemon.text())
         create(fabric, bus, "job2", "node0003").expect(0)
         r = fabric.pkeyctl("status", "--json", **bus.environment()).json()
         check_equal((r["leases"], r["leases_releasing"]), (2, 1), "leases in the status")
