@@ -27,6 +27,6 @@ struct mad_engine_window {
 void mad_engine_window_init(struct mad_engine_window *w, unsigned maximum);
 void mad_engine_window_answered(struct mad_engine_window *w);
 
-/* Send number `lost` (from 1), sent when the window had the size `size_then`, was not answered; `last` is the number of the last
- * send. */
+/* Shrinks the window after a loss: send number `lost` (the first is 1), made when the window had the size `size_then`, got no
+ * answer. `last` is the number of the last send. */
 void mad_engine_window_lost(struct mad_engine_window *w, uint64_t lost, unsigned size_then, uint64_t last);

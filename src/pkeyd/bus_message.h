@@ -19,26 +19,27 @@
 
 #define _cleanup_message_ _cleanup_(sd_bus_message_unrefp)
 
-/* The bus has not taken earlier messages yet. */
+/* Returns whether too many messages wait here that the bus has not taken yet. */
 bool bus_queue_is_full(sd_bus *bus);
-/* Of the bus of a call: 0, or a negative errno with the error set, which sd-bus answers. */
+/* Refuses a call meanwhile. Returns 0, or a negative errno with the error set, which sd-bus sends as the answer. */
 int bus_check_queue(sd_bus_message *call, sd_bus_error *error);
-/* An answer of about so many bytes: 0, or a negative errno with the error set. */
+/* Refuses an answer of more than BUS_MAX_ANSWER bytes; size: about. Returns 0, or a negative errno with the error set. */
 int bus_check_size(size_t size, sd_bus_error *error);
 /* Asks the bus for the user of the caller; `answered` gets its answer. Returns 0, or a negative errno, perhaps with the error set;
  * then `answered` is not called. */
 int bus_look_up_sender(sd_bus_message *call, sd_bus_message_handler_t answered, void *userdata, sd_bus_error *error);
-/* Of that answer: the user ID. False: the bus does not know it. */
+/* Reads the user ID from that answer. Returns false if the bus does not know it. */
 bool bus_read_sender(sd_bus_message *answer, uint32_t *ret);
 
 /* These append to m, and return 0 or negative errno. */
 int bus_append_text(sd_bus_message *m, const char *text);
-/* A dict entry. `signature` is one basic type, `member` the address of the value: a pointer for a text, an int for a boolean. */
+/* Appends a dict entry. `signature` is one basic type, `member` the address of the value: a pointer for a text, an int for a
+ * boolean. */
 int bus_append_variant(sd_bus_message *m, const char *key, const char *signature, const void *member);
-/* An array of BUS_FINDING: the first `max` findings. */
+/* Appends the first `max` findings as an array of BUS_FINDING. */
 int bus_append_findings(sd_bus_message *m, const struct findings *findings, size_t max);
-/* a{sv} without the members that are not known. */
+/* Appends a violation as a{sv}, without the members that are not known. */
 int bus_append_violation(sd_bus_message *m, const struct violation_item *item);
 
-/* A copy in UTF-8; owned; NULL: out of memory. */
+/* Returns a copy in UTF-8, with other bytes escaped; owned; NULL: out of memory. */
 char *bus_make_text(const char *text);

@@ -23,7 +23,7 @@ struct known_port {
         struct guid switch_guid;    /* the switch that it was plugged into; 0: none */
         uint8_t switch_port;
         uint64_t seen;              /* seconds since 1970; after a restart up to a day too early */
-        usec_t absent;              /* how long it is absent, as counted; after a restart up to an hour too little */
+        usec_t absent;              /* how long it has been absent, as counted; after a restart up to an hour too little */
         bool is_absent;             /* the last snapshot of known_learn() did not have it */
         bool is_stored;             /* the store has it as it is here */
         bool is_new;                /* first seen by a discovery since known_reported() */
