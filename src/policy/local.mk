@@ -16,6 +16,7 @@ libpkeyd_core_la_SOURCES += \
 	src/policy/policy_parse.c \
 	src/policy/policy_partitions.c \
 	src/policy/policy_pools.c \
+	src/policy/policy_ranges.c \
 	src/policy/policy_reader.h \
 	src/policy/policy_resolve.c \
 	src/policy/policy_select.c \

@@ -3,15 +3,21 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 #include "policy/selector.h"
 
-bool policy_owns(const struct policy *p, uint16_t base)
+static bool is_in_ranges(const struct base_range *ranges, uint32_t n, uint16_t base)
 {
-        for (uint32_t i = 0; i < p->n_owns; i++)
-                if (base >= p->owns[i].first && base <= p->owns[i].last)
+        for (uint32_t i = 0; i < n; i++)
+                if (base >= ranges[i].first && base <= ranges[i].last)
                         return true;
         return false;
+}
+
+bool policy_owns(const struct policy *p, uint16_t base)
+{
+        return is_in_ranges(p->owns, p->n_owns, base);
 }
 
 bool policy_manages(const struct policy *p, bool keeps_unmanaged, uint16_t base)
@@ -33,6 +39,22 @@ uint32_t policy_index0_partition(const struct policy *p)
                 if (p->partitions[i].index0)
                         return i;
         return 0;
+}
+
+const struct policy_pool *policy_find_pool(const struct policy *p, const char *name)
+{
+        for (uint32_t i = 0; i < p->n_pools; i++)
+                if (strcmp(p->pools[i].name, name) == 0)
+                        return &p->pools[i];
+        return NULL;
+}
+
+const struct policy_pool *policy_pool_of_base(const struct policy *p, uint16_t base)
+{
+        for (uint32_t i = 0; i < p->n_pools; i++)
+                if (is_in_ranges(p->pools[i].ranges, p->pools[i].n_ranges, base))
+                        return &p->pools[i];
+        return NULL;
 }
 
 DEFINE_COMPARE(compare_guids, struct guid, ORDER(a->v, b->v))

@@ -322,22 +322,3 @@ int policy_read_pools(struct policy_reader *r, const struct yaml_tree_node *map)
                         e = read_pool(&(struct pool_reader) { r, &p->pools[p->n_pools++], c, .holders = holders });
         return e;
 }
-
-/* ---- a policy with pools ------------------------------------------------------------------------------------------ */
-
-const struct policy_pool *policy_find_pool(const struct policy *p, const char *name)
-{
-        for (uint32_t i = 0; i < p->n_pools; i++)
-                if (strcmp(p->pools[i].name, name) == 0)
-                        return &p->pools[i];
-        return NULL;
-}
-
-const struct policy_pool *policy_pool_of_base(const struct policy *p, uint16_t base)
-{
-        for (uint32_t i = 0; i < p->n_pools; i++)
-                for (uint32_t k = 0; k < p->pools[i].n_ranges; k++)
-                        if (base >= p->pools[i].ranges[k].first && base <= p->pools[i].ranges[k].last)
-                                return &p->pools[i];
-        return NULL;
-}

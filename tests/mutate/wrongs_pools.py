@@ -32,7 +32,7 @@ WRONGS = [
     Wrong("pools-empty-list", POOLS, "node->kind == YAML_TREE_MAP || (list && node->n_children == 0)", "node->kind == YAML_TREE_MAP"),
     # what they mean elsewhere
     Wrong("pools-kept-as-unmanaged", POLICY, " || policy_pool_of_base(p, base));", ");"),
-    Wrong("pools-next-base", POOLS, "base <= p->pools[i].ranges[k].last)", "base <= p->pools[i].ranges[k].last + 1)"),
+    Wrong("pools-next-base", "src/policy/policy.c", "base <= ranges[i].last)", "base <= ranges[i].last + 1)"),
     Wrong("pools-ports-unmatched", RESOLVE, "e = e ?: resolve_groups(&r) ?: resolve_pools(&r);", "e = e ?: resolve_groups(&r);"),
     Wrong("pools-guids-unseen", "src/policy/selector.c", "r = add_all(a, p->pools[i].ports, p->pools[i].n_ports, ret);", "r = 0;"),
     Wrong("pools-typing-of-units", TYPING, " ||\n               !duration_problem(word, &unused);", " && duration_problem(word, &unused);"),
