@@ -209,10 +209,7 @@ static int put_in_force(struct door *d, struct door_server *s)
 
 static bool is_same_listen(const struct rest_conf *a, const struct rest_conf *b)
 {
-        for (size_t i = 0; i < a->n_listen && i < b->n_listen; i++)
-                if (strcmp(a->listen[i], b->listen[i]) != 0)
-                        return false;
-        return a->n_listen == b->n_listen;
+        return text_lists_are_equal(a->listen, a->n_listen, b->listen, b->n_listen);
 }
 
 static int reload(struct door *d)

@@ -13,6 +13,8 @@
 #include "rest/rest.h"
 #include "util/findings.h"
 
+struct sockaddr_storage;
+
 #define REST_CONF_MAX_CLIENTS 1000
 #define REST_CONF_MAX_LISTEN  16
 
@@ -41,7 +43,6 @@ int rest_conf_parse(struct arena *a, const char *file_name, const char *bytes, s
                     struct rest_conf **ret);
 
 /* Parses an address of `listen`. Returns the size of *ret; 0: it is not well-formed. */
-struct sockaddr_storage;
 size_t rest_conf_parse_address(const char *text, struct sockaddr_storage *ret);
 
 /* Finds the client of a request. authorization: the header; certificate: the subject of a verified client certificate; each may be

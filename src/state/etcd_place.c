@@ -7,6 +7,7 @@
 #include "settings/settings.h"
 #include "shell/file.h"
 #include "shell/secret.h"
+#include "util/text.h"
 
 #define MAX_PASSWORD_FILE_SIZE 4096
 
@@ -45,14 +46,14 @@ static bool is_same(const char *x, const char *y)
 
 bool etcd_place_is(const struct etcd_config *c, const struct settings *s)
 {
-        if (!c || s->store != STORE_ETCD)
-                return !c && s->store != STORE_ETCD;
-        for (size_t i = 0; i < c->n_endpoints && c->n_endpoints == s->n_etcd_endpoints; i++)
-                if (strcmp(c->endpoints[i], s->etcd_endpoints[i]) != 0)
-                        return false;
-        return c->n_endpoints == s->n_etcd_endpoints && is_same(c->ca_file, s->etcd_ca_file) &&
-               is_same(c->cert_file, s->etcd_cert_file) && is_same(c->key_file, s->etcd_key_file) &&
-               is_same(c->user, s->etcd_user) && c->lease == s->etcd_lease / USEC_PER_SEC;
+        bool is_etcd = s->store == STORE_ETCD;
+
+        if (!c || !is_etcd)
+                return !c && !is_etcd;
+        return text_lists_are_equal(c->endpoints, c->n_endpoints, s->etcd_endpoints, s->n_etcd_endpoints) &&
+               is_same(c->ca_file, s->etcd_ca_file) && is_same(c->cert_file, s->etcd_cert_file) &&
+               is_same(c->key_file, s->etcd_key_file) && is_same(c->user, s->etcd_user) &&
+               c->lease == s->etcd_lease / USEC_PER_SEC;
 }
 
 int etcd_place_find(struct arena *a, const char *settings_file, const char *fabric, struct findings *findings,

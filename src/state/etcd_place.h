@@ -4,6 +4,8 @@
 #include "etcd/etcd.h"
 #include "util/findings.h"
 
+struct settings;
+
 /* The cluster that pkeyd.yaml names, with the password; *ret is NULL unless the file has `store: etcd`. If the file is absent or
  * has errors, *ret is NULL, too: state_open() then refuses a directory whose store is in etcd. fabric: the name of one of several
  * on this host, borrowed; NULL: there is one. Findings say why the password cannot be read. Returns 0, -EBADMSG, -ENOMEM. *ret and
@@ -12,5 +14,4 @@ int etcd_place_find(struct arena *a, const char *settings_file, const char *fabr
                     struct etcd_config **ret);
 
 /* Returns whether these settings name this place; c NULL: the state directory. */
-struct settings;
 bool etcd_place_is(const struct etcd_config *c, const struct settings *s);

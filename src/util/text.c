@@ -65,6 +65,14 @@ bool text_is_one_of(const char *text, const char *const *words, size_t n)
         return text_find_word(text, words, n) < n;
 }
 
+bool text_lists_are_equal(const char *const *a, size_t n_a, const char *const *b, size_t n_b)
+{
+        for (size_t i = 0; i < n_a && i < n_b; i++)
+                if (strcmp(a[i], b[i]) != 0)
+                        return false;
+        return n_a == n_b;
+}
+
 bool text_has_only(const char *text, size_t max, const char *accepted)
 {
         size_t n = strspn(text, accepted);
